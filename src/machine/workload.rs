@@ -1,0 +1,144 @@
+//! What wants to be prepared: workloads and their hooks, as they are registered in the log.
+//! How a hook is run (command, address) stays with the replica that runs it.
+
+use alloc::vec::Vec;
+use core::fmt;
+use core::time::Duration;
+
+use super::id::{GroupName, VmName, WorkloadName};
+
+/// A workload as its VM's replica registered it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Workload {
+    pub name: WorkloadName,
+    pub group: Option<GroupName>,
+    /// Workloads, by name and on whichever VM, that are prepared before this one.
+    pub after: Vec<WorkloadName>,
+    /// In the order in which they run within a phase.
+    pub hooks: Vec<Hook>,
+}
+
+impl Workload {
+    /// The hooks of a phase with their ids, in the order in which they run.
+    pub fn hooks_of(&self, phase: Phase) -> impl Iterator<Item = (HookId, &Hook)> {
+        (0u16..)
+            .zip(self.hooks.iter().filter(move |hook| hook.phase == phase))
+            .map(move |(ordinal, hook)| (HookId { phase, ordinal }, hook))
+    }
+
+    pub fn hook(&self, id: HookId) -> Option<&Hook> {
+        self.hooks_of(id.phase).find(|(found, _)| *found == id).map(|(_, hook)| hook)
+    }
+}
+
+/// What a workload wants run in a phase.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Hook {
+    pub phase: Phase,
+    pub timeout: Duration,
+    /// How often it is run at the most; at least 1.
+    pub attempts: u32,
+    pub on_failure: OnFailure,
+    pub runs_on: RunsOn,
+    /// It can be asked whether it is done.
+    pub can_confirm: bool,
+    pub can_undo: bool,
+    /// Freezes known to be shorter are not worth it.
+    pub min_freeze: Option<Duration>,
+    /// A `done` older than this is confirmed again before the claim.
+    pub fresh_for: Option<Duration>,
+    pub optional_if_short: bool,
+}
+
+/// Which hook of a workload: the phase, and the place among the workload's hooks of that phase.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct HookId {
+    pub phase: Phase,
+    pub ordinal: u16,
+}
+
+/// A workload on a VM.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Member {
+    pub vm: VmName,
+    pub workload: WorkloadName,
+}
+
+/// In the order in which they run.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Phase {
+    Checkpoint,
+    Failover,
+    Drain,
+    Shutdown,
+    Restore,
+    /// Asked after `Restore` until it holds.
+    Ready,
+}
+
+/// What a hook that failed for good means for the event.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum OnFailure {
+    /// The event is not approved by us.
+    Hold,
+    Continue,
+}
+
+/// Where a hook runs, as seen from the VM it is for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum RunsOn {
+    Affected,
+    /// An unaffected VM of its group.
+    Peer,
+    /// The affected VM, or a peer while its replica is unreachable.
+    Any,
+}
+
+/// Why an attempt is made.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Intent {
+    Run,
+    /// Asks whether it is done; changes nothing.
+    Confirm,
+    Undo,
+}
+
+macro_rules! words {
+    ($type:ident { $($variant:ident => $word:literal),+ $(,)? }) => {
+        impl $type {
+            /// The word users write and read (`contract.md`); `None` for any other.
+            pub fn from_word(word: &str) -> Option<Self> {
+                match word {
+                    $($word => Some(Self::$variant),)+
+                    _ => None,
+                }
+            }
+
+            pub const WORDS: &'static [&'static str] = &[$($word),+];
+
+            pub const fn as_word(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)+
+                }
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_word())
+            }
+        }
+    };
+}
+
+words!(Phase {
+    Checkpoint => "checkpoint",
+    Failover => "failover",
+    Drain => "drain",
+    Shutdown => "shutdown",
+    Restore => "restore",
+    Ready => "ready",
+});
+words!(OnFailure { Hold => "hold", Continue => "continue" });
+words!(RunsOn { Affected => "affected", Peer => "peer", Any => "any" });
+words!(Intent { Run => "run", Confirm => "confirm", Undo => "undo" });

@@ -1,0 +1,3 @@
+//! Bytes and what they mean: the generated code, and conversions between it and the machine's types.
+
+pub mod pb;
