@@ -2,7 +2,23 @@
 //!
 //! Compiles as `no_std` with `alloc`; time, identity and the situation are arguments.
 
+pub mod apply;
+pub mod attempt;
+pub mod blocker;
+pub mod claim;
+pub mod command;
 pub mod document;
+pub mod errands;
+pub mod event;
 pub mod id;
+pub mod invariants;
+pub mod lifecycle;
+pub mod observe;
+pub mod plan;
+pub mod policy;
+mod sight;
+pub mod situation;
+pub mod state;
+pub mod steps;
 pub mod time;
 pub mod workload;

@@ -1,0 +1,262 @@
+//! The fold: `apply` runs on every replica for every entry of the log, and again after a restart.
+//!
+//! It is total and has no clock. Every guard stands here: what a planner or an executor checked before is only a
+//! hint, and an illegal, repeated or late command is ignored with its reason.
+
+use super::attempt::{Attempt, Outcome, Progress, Waiver, WaiverReason};
+use super::blocker::{Clearance, clearance};
+use super::claim::{Claim, PostOutcome, Reason};
+use super::command::{Command, Entry, Ignored, Verdict};
+use super::document::Status;
+use super::event::{Ending, Event};
+use super::id::{AttemptId, EventId, VmName};
+use super::lifecycle::Stage;
+use super::policy::{Action, Treatment};
+use super::sight;
+use super::state::State;
+use super::steps;
+use super::time::Timestamp;
+use super::workload::{HookId, Intent, Member, Phase, Workload};
+
+pub(super) type Applied = Result<(), Ignored>;
+
+/// Folds one entry into the state.
+pub fn apply(state: &mut State, entry: &Entry) -> Verdict {
+    state.now = state.now.max(entry.at);
+    match dispatch(state, &entry.by, &entry.command) {
+        Ok(()) => {
+            debug_assert_eq!(super::invariants::violated(state), None, "after {entry:?}");
+            Verdict::Applied
+        }
+        Err(ignored) => Verdict::Ignored(ignored),
+    }
+}
+
+fn dispatch(state: &mut State, by: &VmName, command: &Command) -> Applied {
+    match command {
+        Command::Register { workloads } => register(state, by, workloads),
+        Command::Report { after, document } => sight::report(state, by, *after, document),
+        Command::Discount { replica } => sight::discount(state, replica),
+        Command::Treat { event, treatment } => treat(state, event, treatment),
+        Command::Begin { event, member, hook, intent, on, deadline } => {
+            begin(state, event, member, *hook, *intent, on, *deadline)
+        }
+        Command::Advance { event, attempt, progress } => advance(state, by, event, *attempt, progress),
+        Command::Settle { event, attempt, outcome } => settle(state, by, event, *attempt, outcome),
+        Command::Expire { event, attempt } => expire(state, event, *attempt),
+        Command::Waive { event, member, hook, why } => waive(state, event, member, *hook, why),
+        Command::Claim { event, approver, reason, until } => claim(state, event, approver, *reason, *until),
+        Command::Posted { event, attempt, outcome } => posted(state, by, event, *attempt, outcome),
+        Command::GiveUp { event } => give_up(state, event),
+        Command::Forget { event } => forget(state, event),
+    }
+}
+
+fn register(state: &mut State, by: &VmName, workloads: &[Workload]) -> Applied {
+    if state.replicas.get(by).is_some_and(|replica| replica.workloads == workloads) {
+        return Err(Ignored::Repeated);
+    }
+    state.replicas.entry(by.clone()).or_default().workloads = workloads.into();
+    Ok(())
+}
+
+fn open<'a>(state: &'a mut State, id: &EventId) -> Result<&'a mut Event, Ignored> {
+    state.open.get_mut(id).ok_or(Ignored::UnknownEvent)
+}
+
+fn treat(state: &mut State, id: &EventId, treatment: &Treatment) -> Applied {
+    let event = open(state, id)?;
+    if event.treatment.is_some() {
+        return Err(Ignored::Repeated);
+    }
+    if event.stage().is_over() {
+        return Err(Ignored::NotNow);
+    }
+    event.treatment = Some(treatment.clone());
+    event.revision += 1;
+    let prepares = treatment.action == Action::Prepare && !steps::preparing(state, &state.open[id].clone()).is_empty();
+    let now = state.now;
+    if prepares {
+        sight::enter(open(state, id)?, Stage::Preparing, now);
+    }
+    Ok(())
+}
+
+fn begin(
+    state: &mut State,
+    id: &EventId,
+    member: &Member,
+    hook: HookId,
+    intent: Intent,
+    on: &VmName,
+    deadline: Timestamp,
+) -> Applied {
+    let now = state.now;
+    if !state.replicas.contains_key(on) {
+        return Err(Ignored::UnknownReplica);
+    }
+    let event = state.open.get(id).ok_or(Ignored::UnknownEvent)?;
+    let due = steps::next(state, event, now);
+    if !due.iter().any(|next| next.step.member == *member && next.step.id == hook && next.intent == intent) {
+        return Err(Ignored::NotDue);
+    }
+    let attempt = state.next_attempt();
+    let event = open(state, id)?;
+    // A workload may have registered after the treatment was chosen.
+    if hook.phase < Phase::Restore {
+        sight::enter(event, Stage::Preparing, now);
+    }
+    event.attempts.push(Attempt {
+        id: attempt,
+        member: member.clone(),
+        hook,
+        intent,
+        on: on.clone(),
+        begun_at: now,
+        deadline,
+        progress: None,
+        outcome: None,
+        late: None,
+    });
+    event.revision += 1;
+    Ok(())
+}
+
+/// The open attempt of an event, provided it runs on the replica that speaks of it.
+fn attempt_of<'a>(event: &'a mut Event, id: AttemptId, by: &VmName) -> Result<&'a mut Attempt, Ignored> {
+    let attempt = event.attempts.iter_mut().find(|attempt| attempt.id == id).ok_or(Ignored::UnknownAttempt)?;
+    if attempt.on == *by { Ok(attempt) } else { Err(Ignored::NotYours) }
+}
+
+fn advance(state: &mut State, by: &VmName, id: &EventId, attempt: AttemptId, progress: &Progress) -> Applied {
+    let event = open(state, id)?;
+    let attempt = attempt_of(event, attempt, by)?;
+    if attempt.outcome.is_some() {
+        return Err(Ignored::Late);
+    }
+    if attempt.progress.as_ref() == Some(progress) {
+        return Err(Ignored::Repeated);
+    }
+    attempt.progress = Some(progress.clone());
+    event.revision += 1;
+    Ok(())
+}
+
+fn settle(state: &mut State, by: &VmName, id: &EventId, attempt: AttemptId, outcome: &Outcome) -> Applied {
+    let now = state.now;
+    let event = open(state, id)?;
+    let attempt = attempt_of(event, attempt, by)?;
+    if attempt.outcome.is_some() {
+        if attempt.late.is_none() && attempt.outcome.as_ref().is_some_and(|(settled, _)| settled != outcome) {
+            attempt.late = Some((outcome.clone(), now));
+        }
+        return Err(Ignored::Late);
+    }
+    attempt.outcome = Some((outcome.clone(), now));
+    event.revision += 1;
+    sight::close_if_restored(state, id);
+    Ok(())
+}
+
+fn expire(state: &mut State, id: &EventId, attempt: AttemptId) -> Applied {
+    let now = state.now;
+    let event = open(state, id)?;
+    let attempt = event.attempts.iter_mut().find(|found| found.id == attempt).ok_or(Ignored::UnknownAttempt)?;
+    if attempt.outcome.is_some() {
+        return Err(Ignored::Repeated);
+    }
+    if now < attempt.deadline {
+        return Err(Ignored::NotNow);
+    }
+    let reason = alloc::format!("{} did not say by the deadline how it ended", attempt.on);
+    attempt.outcome = Some((Outcome::Unknown(reason), now));
+    event.revision += 1;
+    sight::close_if_restored(state, id);
+    Ok(())
+}
+
+fn waive(state: &mut State, id: &EventId, member: &Member, hook: HookId, why: &WaiverReason) -> Applied {
+    let now = state.now;
+    state.hook(member, hook).ok_or(Ignored::NotDue)?;
+    let event = open(state, id)?;
+    if !matches!(event.stage(), Stage::Announced | Stage::Preparing) {
+        return Err(Ignored::NotNow);
+    }
+    match why {
+        WaiverReason::Unreachable if !event.is_user_initiated() => return Err(Ignored::NotDue),
+        WaiverReason::Unreachable => {}
+    }
+    if event.waivers.iter().any(|waiver| waiver.member == *member && waiver.hook == hook) {
+        return Err(Ignored::Repeated);
+    }
+    event.waivers.push(Waiver { member: member.clone(), hook, why: why.clone(), at: now });
+    event.revision += 1;
+    Ok(())
+}
+
+fn claim(state: &mut State, id: &EventId, approver: &VmName, reason: Reason, until: Timestamp) -> Applied {
+    let now = state.now;
+    let event = state.open.get(id).ok_or(Ignored::UnknownEvent)?;
+    if clearance(state, event, now) != Clearance::Clear(reason) {
+        return Err(Ignored::NotDue);
+    }
+    if state.replicas.get(approver).and_then(|replica| replica.lists(id)) != Some(&Status::Scheduled) {
+        return Err(Ignored::NotNow);
+    }
+    if event.is_accepted() || event.open_claim().is_some_and(|claim| now < claim.until) {
+        return Err(Ignored::Repeated);
+    }
+    let attempt = state.next_attempt();
+    let event = open(state, id)?;
+    sight::enter(event, Stage::Claimed, now);
+    event.claims.push(Claim { attempt, approver: approver.clone(), reason, at: now, until, outcome: None });
+    event.revision += 1;
+    Ok(())
+}
+
+fn posted(state: &mut State, by: &VmName, id: &EventId, attempt: AttemptId, outcome: &PostOutcome) -> Applied {
+    let now = state.now;
+    // The event may have left the document while the reply was on its way; the post is recorded all the same.
+    let event = match state.open.get_mut(id) {
+        Some(event) => event,
+        None => {
+            state.history.iter_mut().rev().find(|event| event.announcement.id == *id).ok_or(Ignored::UnknownEvent)?
+        }
+    };
+    let claim = event.claims.iter_mut().find(|claim| claim.attempt == attempt).ok_or(Ignored::UnknownAttempt)?;
+    if claim.approver != *by {
+        return Err(Ignored::NotYours);
+    }
+    if claim.outcome.is_some() {
+        return Err(Ignored::Repeated);
+    }
+    claim.outcome = Some((outcome.clone(), now));
+    event.revision += 1;
+    if *outcome == PostOutcome::Accepted {
+        sight::enter(event, Stage::Approved, now);
+    }
+    Ok(())
+}
+
+fn give_up(state: &mut State, id: &EventId) -> Applied {
+    let now = state.now;
+    let event = open(state, id)?;
+    if event.restoring_ends().is_none_or(|ends| now < ends) {
+        return Err(Ignored::NotNow);
+    }
+    sight::enter(event, Stage::Closed, now);
+    sight::close_if_restored(state, id);
+    Ok(())
+}
+
+fn forget(state: &mut State, id: &EventId) -> Applied {
+    let event = open(state, id)?;
+    if event.stage().is_over() {
+        return Err(Ignored::Repeated);
+    }
+    if state.is_listed(id) {
+        return Err(Ignored::NotNow);
+    }
+    sight::end(state, id, Some(Ending::Forgotten));
+    Ok(())
+}

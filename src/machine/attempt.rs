@@ -1,0 +1,94 @@
+//! One run of one hook, how it ended, and what stands in for a hook that nobody waits for.
+
+use alloc::string::String;
+
+use super::id::{AttemptId, VmName};
+use super::time::Timestamp;
+use super::workload::{HookId, Intent, Member};
+
+/// One run of one hook.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Attempt {
+    pub id: AttemptId,
+    pub member: Member,
+    pub hook: HookId,
+    pub intent: Intent,
+    /// The replica that runs it.
+    pub on: VmName,
+    pub begun_at: Timestamp,
+    pub deadline: Timestamp,
+    pub progress: Option<Progress>,
+    /// `None` while it runs.
+    pub outcome: Option<(Outcome, Timestamp)>,
+    /// An outcome that arrived after the attempt was settled without it; changes nothing.
+    pub late: Option<(Outcome, Timestamp)>,
+}
+
+/// What a running hook said of itself.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Progress {
+    pub text: String,
+    pub expected_end: Option<Timestamp>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Outcome {
+    Done,
+    NotApplicable,
+    /// The answer of `confirm` that it is not done.
+    NotDone,
+    Failed(String),
+    /// Try again later.
+    Blocked(String),
+    TimedOut(String),
+    Cancelled,
+    /// Nobody can say; settled by asking, never by running again.
+    Unknown(String),
+}
+
+impl Outcome {
+    pub const fn as_word(&self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::NotApplicable => "not_applicable",
+            Self::NotDone => "not_done",
+            Self::Failed(_) => "failed",
+            Self::Blocked(_) => "blocked",
+            Self::TimedOut(_) => "timed_out",
+            Self::Cancelled => "cancelled",
+            Self::Unknown(_) => "unknown",
+        }
+    }
+
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Failed(reason) | Self::Blocked(reason) | Self::TimedOut(reason) | Self::Unknown(reason) => {
+                Some(reason)
+            }
+            Self::Done | Self::NotApplicable | Self::NotDone | Self::Cancelled => None,
+        }
+    }
+}
+
+/// A hook of a workload that is not waited for any more, by a committed reason.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Waiver {
+    pub member: Member,
+    pub hook: HookId,
+    pub why: WaiverReason,
+    pub at: Timestamp,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum WaiverReason {
+    /// The only replica that could run it does not answer, and somebody asked for the event for that reason.
+    Unreachable,
+}
+
+impl WaiverReason {
+    pub const fn as_word(&self) -> &'static str {
+        match self {
+            Self::Unreachable => "unreachable",
+        }
+    }
+}

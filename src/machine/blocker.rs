@@ -1,0 +1,214 @@
+//! Why an event is not approved yet (`behaviour.md` 12): one answer, used to decide and to explain.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::attempt::Attempt;
+use super::claim::{Claim, Reason};
+use super::document::Status;
+use super::event::Event;
+use super::id::{AttemptId, VmName};
+use super::lifecycle::Stage;
+use super::policy::Action;
+use super::situation::Situation;
+use super::state::State;
+use super::steps::{self, Progress, Step};
+use super::time::Timestamp;
+use super::workload::{HookId, Member, OnFailure};
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Blocker {
+    Deciding,
+    Observing,
+    TooEarly {
+        starts_at: Timestamp,
+    },
+    HookWaiting {
+        member: Member,
+        hook: HookId,
+        from: Timestamp,
+    },
+    HookRunning {
+        attempt: AttemptId,
+        member: Member,
+        hook: HookId,
+        on: VmName,
+        since: Timestamp,
+        deadline: Timestamp,
+        expected_end: Option<Timestamp>,
+    },
+    HookBlocked {
+        member: Member,
+        hook: HookId,
+        reason: String,
+        retry_at: Timestamp,
+    },
+    HookFailed {
+        member: Member,
+        hook: HookId,
+        reason: String,
+        notice_ends: Timestamp,
+    },
+    NoHealthyChannel,
+    NoQuorum,
+    Posting {
+        approver: VmName,
+        since: Timestamp,
+    },
+    /// The last post was not accepted; another is made.
+    PostFailed {
+        approver: VmName,
+        outcome: &'static str,
+        at: Timestamp,
+    },
+    WaitingForPlatform {
+        since: Timestamp,
+    },
+}
+
+impl Blocker {
+    /// The word of `contract.md` 4.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Deciding => "deciding",
+            Self::Observing => "observing",
+            Self::TooEarly { .. } => "too_early",
+            Self::HookWaiting { .. } => "hook_waiting",
+            Self::HookRunning { .. } => "hook_running",
+            Self::HookBlocked { .. } => "hook_blocked",
+            Self::HookFailed { .. } => "hook_failed",
+            Self::NoHealthyChannel => "no_healthy_channel",
+            Self::NoQuorum => "no_quorum",
+            Self::Posting { .. } => "posting",
+            Self::PostFailed { .. } => "post_failed",
+            Self::WaitingForPlatform { .. } => "waiting_for_platform",
+        }
+    }
+}
+
+/// Whether an event may be claimed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Clearance {
+    /// It has started, is over or is not Scheduled.
+    NothingToApprove,
+    Blocked(Blocker),
+    Clear(Reason),
+}
+
+/// What stands between an event and its claim.
+pub fn clearance(state: &State, event: &Event, now: Timestamp) -> Clearance {
+    if !matches!(event.stage(), Stage::Announced | Stage::Preparing | Stage::Claimed)
+        || state.observed_status(&event.announcement.id) != Some(&Status::Scheduled)
+    {
+        return Clearance::NothingToApprove;
+    }
+    // A claim is never taken back: what was decided once stays decided.
+    if let Some(claim) = event.claims.last() {
+        return Clearance::Clear(claim.reason);
+    }
+    let Some(treatment) = &event.treatment else {
+        return Clearance::Blocked(Blocker::Deciding);
+    };
+    match treatment.action {
+        Action::Observe => Clearance::Blocked(Blocker::Observing),
+        Action::Approve => Clearance::Clear(Reason::Policy),
+        Action::Prepare => prepared(state, event, now),
+    }
+}
+
+fn prepared(state: &State, event: &Event, now: Timestamp) -> Clearance {
+    let steps = steps::preparing(state, event);
+    if steps.is_empty() {
+        return Clearance::Clear(Reason::NothingToPrepare);
+    }
+    if now < event.preparation_starts() {
+        return Clearance::Blocked(Blocker::TooEarly { starts_at: event.preparation_starts() });
+    }
+    let progress: Vec<_> = steps.iter().map(|step| (step, steps::progress(event, step, now))).collect();
+    // A hook that failed for good holds the event, also when its budget is spent.
+    if let Some(failed) = progress.iter().find_map(|(step, progress)| held_by(event, step, progress)) {
+        return Clearance::Blocked(failed);
+    }
+    if event.budget_ends().is_some_and(|ends| now >= ends) {
+        return Clearance::Clear(Reason::BudgetSpent);
+    }
+    if let Some(unsettled) = progress.iter().find_map(|(step, progress)| unsettled(event, step, progress)) {
+        return Clearance::Blocked(unsettled);
+    }
+    match steps.iter().find(|step| steps::is_stale(event, step, now)) {
+        Some(step) => {
+            Clearance::Blocked(Blocker::HookWaiting { member: step.member.clone(), hook: step.id, from: now })
+        }
+        None => Clearance::Clear(Reason::Prepared),
+    }
+}
+
+fn held_by(event: &Event, step: &Step<'_>, progress: &Progress<'_>) -> Option<Blocker> {
+    match progress {
+        Progress::Failed(reason) if step.hook.on_failure == OnFailure::Hold => Some(hook_failed(event, step, reason)),
+        _ => None,
+    }
+}
+
+fn hook_failed(event: &Event, step: &Step<'_>, reason: &str) -> Blocker {
+    let (member, hook) = (step.member.clone(), step.id);
+    Blocker::HookFailed { member, hook, reason: reason.into(), notice_ends: event.notice_ends() }
+}
+
+fn unsettled(event: &Event, step: &Step<'_>, progress: &Progress<'_>) -> Option<Blocker> {
+    let (member, hook) = (step.member.clone(), step.id);
+    match progress {
+        Progress::Favourable | Progress::Failed(_) => None,
+        Progress::Running(attempt) => Some(running(attempt)),
+        Progress::Due { blocked: Some(reason), from, .. } => {
+            Some(Blocker::HookBlocked { member, hook, reason: reason.clone(), retry_at: *from })
+        }
+        Progress::Due { blocked: None, from, .. } => Some(Blocker::HookWaiting { member, hook, from: *from }),
+        Progress::OutOfTime => {
+            let last = event.attempts_of(&step.member, step.id).next_back().and_then(|last| last.outcome.as_ref());
+            let reason = last.and_then(|(outcome, _)| outcome.reason());
+            Some(hook_failed(event, step, reason.unwrap_or("it was not settled when the time for preparation was up")))
+        }
+    }
+}
+
+fn running(attempt: &Attempt) -> Blocker {
+    Blocker::HookRunning {
+        attempt: attempt.id,
+        member: attempt.member.clone(),
+        hook: attempt.hook,
+        on: attempt.on.clone(),
+        since: attempt.begun_at,
+        deadline: attempt.deadline,
+        expected_end: attempt.progress.as_ref().and_then(|progress| progress.expected_end),
+    }
+}
+
+/// Why the event has not started, for people; `None` when there is nothing to wait for.
+pub fn explain(state: &State, event: &Event, situation: &Situation) -> Option<Blocker> {
+    if let Some(since) = event.entered_at(Stage::Approved).filter(|_| event.stage() == Stage::Approved) {
+        return Some(Blocker::WaitingForPlatform { since });
+    }
+    if event.stage() >= Stage::Started {
+        return None;
+    }
+    if !situation.quorum {
+        return Some(Blocker::NoQuorum);
+    }
+    if let Some(claim) = event.open_claim() {
+        return Some(Blocker::Posting { approver: claim.approver.clone(), since: claim.at });
+    }
+    match clearance(state, event, situation.now) {
+        Clearance::NothingToApprove => Some(Blocker::Observing),
+        Clearance::Blocked(blocker) => Some(blocker),
+        Clearance::Clear(_) if situation.approvers(state, &event.announcement.id).is_empty() => {
+            Some(Blocker::NoHealthyChannel)
+        }
+        Clearance::Clear(_) => Some(match event.claims.last() {
+            Some(Claim { approver, outcome: Some((outcome, at)), .. }) => {
+                Blocker::PostFailed { approver: approver.clone(), outcome: outcome.as_word(), at: *at }
+            }
+            Some(Claim { outcome: None, .. }) | None => Blocker::Deciding,
+        }),
+    }
+}

@@ -1,0 +1,152 @@
+//! What stands in the log: entries, and what became of them.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::attempt::{Outcome, Progress, WaiverReason};
+use super::claim::{PostOutcome, Reason};
+use super::document::Document;
+use super::id::{AttemptId, EventId, VmName};
+use super::policy::Treatment;
+use super::time::Timestamp;
+use super::workload::{HookId, Intent, Member, Workload};
+
+/// One entry of the log, stamped by the leader that appended it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Entry {
+    /// By the leader's wall clock; `apply` never lets time go back.
+    pub at: Timestamp,
+    /// The replica that asked for it.
+    pub by: VmName,
+    pub command: Command,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Command {
+    /// The workloads on the asking replica's VM; replaces what it registered before.
+    Register { workloads: Vec<Workload> },
+    /// What the asking replica's endpoint says now.
+    Report {
+        /// How many reports of this replica are in the log already: a repeated or overtaken report does not fit.
+        after: u64,
+        document: Document,
+    },
+    /// The leader has not heard from this replica, or its channel is stalled, for so long that its document no longer
+    /// counts.
+    Discount { replica: VmName },
+    /// Policy's choice.
+    Treat { event: EventId, treatment: Treatment },
+    /// An attempt is assigned to a replica.
+    Begin { event: EventId, member: Member, hook: HookId, intent: Intent, on: VmName, deadline: Timestamp },
+    /// A running hook said something of itself.
+    Advance { event: EventId, attempt: AttemptId, progress: Progress },
+    /// An attempt ended.
+    Settle { event: EventId, attempt: AttemptId, outcome: Outcome },
+    /// The leader no longer waits for an attempt whose deadline has passed.
+    Expire { event: EventId, attempt: AttemptId },
+    /// A hook is no longer waited for.
+    Waive { event: EventId, member: Member, hook: HookId, why: WaiverReason },
+    /// The event is to be approved by this replica; `until` is when another may be named.
+    Claim { event: EventId, approver: VmName, reason: Reason, until: Timestamp },
+    /// What became of a claim.
+    Posted { event: EventId, attempt: AttemptId, outcome: PostOutcome },
+    /// Restoring took too long; the event is closed without the rest.
+    GiveUp { event: EventId },
+    /// Nobody has listed the event for `forget_after`.
+    Forget { event: EventId },
+}
+
+impl Command {
+    /// For logs and metrics.
+    pub const fn as_word(&self) -> &'static str {
+        match self {
+            Self::Register { .. } => "register",
+            Self::Report { .. } => "report",
+            Self::Discount { .. } => "discount",
+            Self::Treat { .. } => "treat",
+            Self::Begin { .. } => "begin",
+            Self::Advance { .. } => "advance",
+            Self::Settle { .. } => "settle",
+            Self::Expire { .. } => "expire",
+            Self::Waive { .. } => "waive",
+            Self::Claim { .. } => "claim",
+            Self::Posted { .. } => "posted",
+            Self::GiveUp { .. } => "give_up",
+            Self::Forget { .. } => "forget",
+        }
+    }
+}
+
+/// What became of an entry. An illegal, repeated or late command is ignored, never an error.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Verdict {
+    Applied,
+    Ignored(Ignored),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Ignored {
+    UnknownReplica,
+    UnknownEvent,
+    UnknownAttempt,
+    TooManyEvents,
+    OutOfOrder,
+    Repeated,
+    Late,
+    NotDue,
+    NotNow,
+    NotYours,
+}
+
+impl Ignored {
+    pub const fn as_word(self) -> &'static str {
+        match self {
+            Self::UnknownReplica => "unknown_replica",
+            Self::UnknownEvent => "unknown_event",
+            Self::UnknownAttempt => "unknown_attempt",
+            Self::TooManyEvents => "too_many_events",
+            Self::OutOfOrder => "out_of_order",
+            Self::Repeated => "repeated",
+            Self::Late => "late",
+            Self::NotDue => "not_due",
+            Self::NotNow => "not_now",
+            Self::NotYours => "not_yours",
+        }
+    }
+
+    pub fn from_word(word: &str) -> Option<Self> {
+        [
+            Self::UnknownReplica,
+            Self::UnknownEvent,
+            Self::UnknownAttempt,
+            Self::TooManyEvents,
+            Self::OutOfOrder,
+            Self::Repeated,
+            Self::Late,
+            Self::NotDue,
+            Self::NotNow,
+            Self::NotYours,
+        ]
+        .into_iter()
+        .find(|ignored| ignored.as_word() == word)
+    }
+}
+
+impl fmt::Display for Ignored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_word())
+    }
+}
+
+/// Text from outside that goes into the log is cut to this many bytes.
+pub const TEXT_LIMIT: usize = 1024;
+
+/// Cut at a character's boundary.
+pub fn bounded(text: &str) -> String {
+    let mut end = text.len().min(TEXT_LIMIT);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text[..end].into()
+}

@@ -1,0 +1,207 @@
+//! One event as the cluster knows it: what was announced, chosen, tried, claimed and posted, and when.
+
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::attempt::{Attempt, Waiver};
+use super::claim::{Claim, PostOutcome};
+use super::document::{Announcement, NotBefore, Source, Status};
+use super::id::{AttemptId, VmName};
+use super::lifecycle::Stage;
+use super::policy::Treatment;
+use super::time::Timestamp;
+use super::workload::{HookId, Intent, Member, Phase};
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Event {
+    /// As the document that is furthest showed it last.
+    pub announcement: Announcement,
+    /// Every replica whose document ever listed it.
+    pub seen_by: BTreeSet<VmName>,
+    /// The stages it entered and when; the last one is where it is.
+    pub entered: Vec<(Stage, Timestamp)>,
+    /// Counts every change, so that an operator can name what they have seen.
+    pub revision: u64,
+    pub treatment: Option<Treatment>,
+    /// In the order in which they were committed.
+    pub attempts: Vec<Attempt>,
+    pub waivers: Vec<Waiver>,
+    /// In the order in which they were committed; the last one is in force.
+    pub claims: Vec<Claim>,
+    pub ending: Option<Ending>,
+}
+
+impl Event {
+    pub fn first_seen_as(announcement: Announcement, by: VmName, at: Timestamp) -> Self {
+        Self {
+            announcement,
+            seen_by: BTreeSet::from([by]),
+            entered: alloc::vec![(Stage::Announced, at)],
+            revision: 1,
+            treatment: None,
+            attempts: Vec::new(),
+            waivers: Vec::new(),
+            claims: Vec::new(),
+            ending: None,
+        }
+    }
+
+    pub fn stage(&self) -> Stage {
+        self.entered.last().map_or(Stage::Closed, |(stage, _)| *stage)
+    }
+
+    /// When it entered a stage; `None` when it never did.
+    pub fn entered_at(&self, stage: Stage) -> Option<Timestamp> {
+        self.entered.iter().find(|(entered, _)| *entered == stage).map(|(_, at)| *at)
+    }
+
+    pub fn first_seen(&self) -> Timestamp {
+        self.entered.first().map_or(Timestamp(0), |(_, at)| *at)
+    }
+
+    /// When it left the document.
+    pub fn over_at(&self) -> Option<Timestamp> {
+        self.entered.iter().find(|(stage, _)| stage.is_over()).map(|(_, at)| *at)
+    }
+
+    pub fn is_user_initiated(&self) -> bool {
+        self.announcement.source == Source::User
+    }
+
+    pub fn is_scheduled(&self) -> bool {
+        self.announcement.status == Status::Scheduled
+    }
+
+    pub fn affects(&self, vm: &VmName) -> bool {
+        self.announcement.resources.contains(vm)
+    }
+
+    /// When the platform goes ahead by itself.
+    pub fn notice_ends(&self) -> Timestamp {
+        match self.announcement.not_before {
+            NotBefore::At(at) => at,
+            NotBefore::Unknown => self.first_seen().plus(self.announcement.kind.minimum_notice()),
+        }
+    }
+
+    pub fn preparation_starts(&self) -> Timestamp {
+        let ahead = self.treatment.as_ref().and_then(|treatment| treatment.ahead);
+        ahead.map_or(self.first_seen(), |ahead| self.notice_ends().minus(ahead).max(self.first_seen()))
+    }
+
+    /// When the event is approved though not everything is settled.
+    pub fn budget_ends(&self) -> Option<Timestamp> {
+        let budget = self.treatment.as_ref().and_then(|treatment| treatment.budget);
+        budget.map(|budget| self.preparation_starts().plus(budget))
+    }
+
+    /// The last moment for a hook that prepares.
+    pub fn preparation_ends(&self) -> Timestamp {
+        let margin = self.treatment.as_ref().map_or(Duration::ZERO, |treatment| treatment.margin);
+        let notice = self.notice_ends().minus(margin);
+        self.budget_ends().map_or(notice, |budget| budget.min(notice))
+    }
+
+    /// When restoring is given up.
+    pub fn restoring_ends(&self) -> Option<Timestamp> {
+        let treatment = self.treatment.as_ref()?;
+        Some(self.over_at()?.plus(treatment.restore_timeout))
+    }
+
+    pub fn attempt(&self, id: AttemptId) -> Option<&Attempt> {
+        self.attempts.iter().find(|attempt| attempt.id == id)
+    }
+
+    /// The attempts of one hook of one workload, oldest first.
+    pub fn attempts_of<'a, 'm>(
+        &'a self,
+        member: &'m Member,
+        hook: HookId,
+    ) -> impl DoubleEndedIterator<Item = &'a Attempt> + use<'a, 'm> {
+        self.attempts.iter().filter(move |attempt| attempt.member == *member && attempt.hook == hook)
+    }
+
+    /// A hook that prepares was started for this workload, so it is owed a restore.
+    pub fn touched(&self, member: &Member) -> bool {
+        self.attempts.iter().any(|attempt| {
+            attempt.member == *member && attempt.hook.phase < Phase::Restore && attempt.intent == Intent::Run
+        })
+    }
+
+    pub fn is_accepted(&self) -> bool {
+        self.claims.iter().any(|claim| claim.outcome_is(&PostOutcome::Accepted))
+    }
+
+    /// The claim whose post is not recorded yet.
+    pub fn open_claim(&self) -> Option<&Claim> {
+        self.claims.last().filter(|claim| claim.outcome.is_none())
+    }
+}
+
+/// How the event ended, fixed when it left the document.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Ending {
+    Completed,
+    /// Started was never seen and nobody of us approved.
+    Cancelled,
+    /// Nobody has listed it for so long that it is not waited for any more.
+    Forgotten,
+}
+
+impl Ending {
+    pub const fn as_word(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Cancelled => "cancelled",
+            Self::Forgotten => "forgotten",
+        }
+    }
+}
+
+/// An event that starts this shortly before its notice ends started because of that: the platform's clock is not ours.
+const CLOCKS_DIFFER: Duration = Duration::from_secs(5);
+
+/// Why the event started.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum StartCause {
+    Approved,
+    NoticeExpired,
+    /// It was started when it was first seen.
+    Platform,
+    ApprovedElsewhere,
+}
+
+impl StartCause {
+    pub const fn as_word(self) -> &'static str {
+        match self {
+            Self::Approved => "approved",
+            Self::NoticeExpired => "notice_expired",
+            Self::Platform => "platform",
+            Self::ApprovedElsewhere => "approved_elsewhere",
+        }
+    }
+}
+
+impl Event {
+    /// `None` while it has not started, or when that was never seen and it was not approved.
+    pub fn start_cause(&self) -> Option<StartCause> {
+        // A post without a reply that is followed by the start of the event took effect, as far as anybody can tell.
+        let posted = self
+            .claims
+            .iter()
+            .any(|claim| matches!(claim.outcome, Some((PostOutcome::Accepted | PostOutcome::Unknown(_), _))));
+        let Some(started) = self.entered_at(Stage::Started) else {
+            return (self.ending == Some(Ending::Completed) && posted).then_some(StartCause::Approved);
+        };
+        Some(if posted {
+            StartCause::Approved
+        } else if started == self.first_seen() {
+            StartCause::Platform
+        } else if started.plus(CLOCKS_DIFFER) >= self.notice_ends() {
+            StartCause::NoticeExpired
+        } else {
+            StartCause::ApprovedElsewhere
+        })
+    }
+}

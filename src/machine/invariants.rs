@@ -1,0 +1,128 @@
+//! What must hold after every entry (`behaviour.md` 13), written from the raw facts and not with the functions that
+//! decide, so that a mistake in those is seen. The model, the scripts and debug builds check it.
+
+use core::fmt;
+
+use super::attempt::{Attempt, Outcome};
+use super::claim::{Claim, PostOutcome, Reason};
+use super::document::Status;
+use super::event::Event;
+use super::lifecycle::Stage;
+use super::policy::Action;
+use super::state::State;
+use super::workload::{Intent, OnFailure, Phase};
+
+/// The property that is broken.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Broken {
+    /// S1: claimed before every required hook was settled in favour.
+    ClaimedUnprepared,
+    /// S2: two claims were in force at once, or one was made after an approval was accepted.
+    ClaimedTwice,
+    /// S3: the event counts as approved without a committed claim that was accepted.
+    ApprovedUnclaimed,
+    /// S7: two attempts of one hook at the same time.
+    RunTwice,
+    /// S8: a restore for a workload that was not touched, or before the event was over.
+    RestoredWrongly,
+    /// The stages of an event are not in the order of the table.
+    StageOutOfOrder,
+    /// An open event is closed or a closed one is not.
+    Misplaced,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ClaimedUnprepared => "S1: an event was claimed before it was prepared",
+            Self::ClaimedTwice => "S2: an event was claimed twice",
+            Self::ApprovedUnclaimed => "S3: an event is approved without an accepted claim",
+            Self::RunTwice => "S7: a hook ran twice at the same time",
+            Self::RestoredWrongly => "S8: a workload was restored that should not be, or too early",
+            Self::StageOutOfOrder => "an event went through its stages in an illegal order",
+            Self::Misplaced => "an event is in the wrong place of the state",
+        })
+    }
+}
+
+/// The first property that the state breaks; `None` when all hold.
+pub fn violated(state: &State) -> Option<Broken> {
+    let misplaced = state.open.values().any(|event| event.stage() == Stage::Closed)
+        || state.history.iter().any(|event| event.stage() != Stage::Closed);
+    if misplaced {
+        return Some(Broken::Misplaced);
+    }
+    state.open.values().chain(&state.history).find_map(|event| violated_by(state, event))
+}
+
+fn violated_by(state: &State, event: &Event) -> Option<Broken> {
+    let in_order = event.entered.windows(2).all(|pair| pair[0].0.may_become(pair[1].0) && pair[0].1 <= pair[1].1);
+    let approved = event.entered_at(Stage::Approved).is_some();
+    if !in_order {
+        Some(Broken::StageOutOfOrder)
+    } else if event.claims.first().is_some_and(|claim| claim.at == state.now && !is_justified(state, event, claim)) {
+        Some(Broken::ClaimedUnprepared)
+    } else if !event.claims.windows(2).all(|pair| is_free(&pair[0], &pair[1])) {
+        Some(Broken::ClaimedTwice)
+    } else if approved && !event.claims.iter().any(|claim| claim.outcome_is(&PostOutcome::Accepted)) {
+        Some(Broken::ApprovedUnclaimed)
+    } else if overlaps(event) {
+        Some(Broken::RunTwice)
+    } else if event.attempts.iter().any(|attempt| attempt.hook.phase >= Phase::Restore && !is_owed(event, attempt)) {
+        Some(Broken::RestoredWrongly)
+    } else {
+        None
+    }
+}
+
+/// Judged at the moment of the claim; workloads may change later.
+fn is_justified(state: &State, event: &Event, claim: &Claim) -> bool {
+    let Some(treatment) = &event.treatment else {
+        return false;
+    };
+    if state.observed_status(&event.announcement.id) != Some(&Status::Scheduled) && event.stage() == Stage::Claimed {
+        return false;
+    }
+    match claim.reason {
+        Reason::Policy => treatment.action == Action::Approve,
+        Reason::BudgetSpent => event.budget_ends().is_some_and(|ends| ends <= claim.at) && no_hold(state, event),
+        Reason::NothingToPrepare => event.attempts.is_empty(),
+        Reason::Prepared => event.attempts.iter().all(|attempt| attempt.outcome.is_some()) && no_hold(state, event),
+    }
+}
+
+/// The last word on each hook is not a failure that holds the event.
+fn no_hold(state: &State, event: &Event) -> bool {
+    event.attempts.iter().all(|attempt| {
+        let last = event.attempts_of(&attempt.member, attempt.hook).next_back();
+        let waived = event.waivers.iter().any(|waiver| waiver.member == attempt.member && waiver.hook == attempt.hook);
+        let holds = state.hook(&attempt.member, attempt.hook).is_none_or(|hook| hook.on_failure == OnFailure::Hold);
+        let failed = last.is_some_and(|last| matches!(last.outcome, Some((Outcome::Failed(_) | Outcome::NotDone, _))));
+        waived || !holds || !failed
+    })
+}
+
+fn is_free(earlier: &Claim, later: &Claim) -> bool {
+    match &earlier.outcome {
+        Some((PostOutcome::Accepted, at)) => *at > later.at,
+        Some((_, at)) if *at <= later.at => true,
+        Some(_) | None => earlier.until <= later.at,
+    }
+}
+
+fn overlaps(event: &Event) -> bool {
+    event.attempts.iter().enumerate().any(|(place, attempt)| {
+        event.attempts[place + 1..].iter().any(|later| {
+            later.member == attempt.member
+                && later.hook == attempt.hook
+                && attempt.outcome.as_ref().is_none_or(|(_, at)| *at > later.begun_at)
+        })
+    })
+}
+
+fn is_owed(event: &Event, restore: &Attempt) -> bool {
+    let touched = event.attempts.iter().any(|attempt| {
+        attempt.member == restore.member && attempt.hook.phase < Phase::Restore && attempt.intent == Intent::Run
+    });
+    touched && event.over_at().is_some_and(|over| over <= restore.begun_at)
+}

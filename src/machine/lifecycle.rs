@@ -1,0 +1,78 @@
+//! The stages of an event and the one table of legal transitions (`behaviour.md` 3). Nothing goes back.
+
+use core::fmt;
+
+/// In the order in which an event passes through them; some may be left out.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Stage {
+    Announced,
+    Preparing,
+    Claimed,
+    Approved,
+    Started,
+    Restoring,
+    Closed,
+}
+
+impl Stage {
+    pub const ALL: [Self; 7] =
+        [Self::Announced, Self::Preparing, Self::Claimed, Self::Approved, Self::Started, Self::Restoring, Self::Closed];
+
+    /// The table. A short cut from before `Started` to `Started` is an approval by somebody else, the end of the
+    /// notice or a failure of the hardware; one to `Restoring` or `Closed` is an event that has left the document.
+    pub const fn may_become(self, next: Self) -> bool {
+        match self {
+            Self::Announced => !matches!(next, Self::Announced | Self::Approved),
+            Self::Preparing => matches!(next, Self::Claimed | Self::Started | Self::Restoring | Self::Closed),
+            Self::Claimed => matches!(next, Self::Approved | Self::Started | Self::Restoring | Self::Closed),
+            Self::Approved => matches!(next, Self::Started | Self::Restoring | Self::Closed),
+            Self::Started => matches!(next, Self::Restoring | Self::Closed),
+            Self::Restoring => matches!(next, Self::Closed),
+            Self::Closed => false,
+        }
+    }
+
+    /// The event has left the document.
+    pub const fn is_over(self) -> bool {
+        matches!(self, Self::Restoring | Self::Closed)
+    }
+
+    pub const fn as_word(self) -> &'static str {
+        match self {
+            Self::Announced => "announced",
+            Self::Preparing => "preparing",
+            Self::Claimed => "claimed",
+            Self::Approved => "approved",
+            Self::Started => "started",
+            Self::Restoring => "restoring",
+            Self::Closed => "closed",
+        }
+    }
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_word())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_goes_back_or_stays() {
+        for from in Stage::ALL {
+            for to in Stage::ALL {
+                assert!(!from.may_become(to) || from < to, "{from} may become {to}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_approved_without_a_claim() {
+        for from in Stage::ALL {
+            assert_eq!(from.may_become(Stage::Approved), from == Stage::Claimed, "{from}");
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! What the leader proposes next. Computed from scratch whenever something changed or time has passed; nothing is
+//! queued, so a crash loses nothing, and a proposal that is no longer right is ignored by `apply`.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::attempt::WaiverReason;
+use super::blocker::{Clearance, clearance};
+use super::claim::PostOutcome;
+use super::command::Command;
+use super::event::Event;
+use super::id::{EventId, VmName};
+use super::lifecycle::Stage;
+use super::policy;
+use super::situation::Situation;
+use super::state::State;
+use super::steps::{self, Next, Progress, Step};
+use super::workload::{Phase, RunsOn};
+
+/// After its deadline a hook has 5 s between SIGTERM and SIGKILL, and a moment for its outcome to get here.
+const EXPIRE_AFTER: Duration = Duration::from_secs(6);
+/// The pause before an event is claimed again is a second, doubled with each claim, up to this.
+const CLAIM_AGAIN_AFTER_AT_MOST: Duration = Duration::from_secs(5);
+
+/// The commands that are due, in the order in which they are best proposed.
+pub fn plan(state: &State, situation: &Situation) -> Vec<Command> {
+    let mut due = Vec::new();
+    due.extend(documents_to_discount(state, situation));
+    for (id, event) in &state.open {
+        if event.stage().is_over() {
+            due.extend(overrun(id, event, situation));
+            due.extend(attempts_to_begin(state, id, event, situation));
+            due.extend(restoring_to_give_up(id, event, situation));
+            continue;
+        }
+        if event.treatment.is_none() {
+            let treatment = policy::choose(&situation.policy, &event.announcement, &situation.members, situation.now);
+            due.push(Command::Treat { event: id.clone(), treatment });
+            continue;
+        }
+        due.extend(overrun(id, event, situation));
+        due.extend(hooks_to_waive(state, id, event, situation));
+        due.extend(attempts_to_begin(state, id, event, situation));
+        due.extend(claim_to_make(state, id, event, situation));
+        due.extend(event_to_forget(state, id, event, situation));
+    }
+    due
+}
+
+/// What the replicas that say nothing said last no longer counts after a while, as far as it matters to an event.
+fn documents_to_discount(state: &State, situation: &Situation) -> impl Iterator<Item = Command> {
+    let too_long =
+        |name: &VmName| situation.uninformed(name).is_some_and(|silence| silence >= situation.timing.stale_after);
+    let matters = |name: &VmName| state.open.values().any(|event| event.seen_by.contains(name));
+    let silent = state.replicas.iter().filter(move |(name, replica)| {
+        replica.document.is_some() && replica.discounted.is_none() && too_long(name) && matters(name)
+    });
+    silent.map(|(name, _)| Command::Discount { replica: name.clone() })
+}
+
+/// Attempts whose replica has not said in time how they ended.
+fn overrun(id: &EventId, event: &Event, situation: &Situation) -> impl Iterator<Item = Command> {
+    let late = event
+        .attempts
+        .iter()
+        .filter(|attempt| attempt.outcome.is_none() && situation.now >= attempt.deadline.plus(EXPIRE_AFTER));
+    late.map(|attempt| Command::Expire { event: id.clone(), attempt: attempt.id })
+}
+
+/// The machine hangs, which is why somebody reboots it: its hooks are not waited for.
+fn hooks_to_waive(state: &State, id: &EventId, event: &Event, situation: &Situation) -> Vec<Command> {
+    if !event.is_user_initiated() || event.stage() > Stage::Preparing {
+        return Vec::new();
+    }
+    let lost =
+        |name: &VmName| situation.out_of_reach(name).is_some_and(|silence| silence >= situation.timing.takeover_after);
+    let waits = |step: &Step<'_>| match steps::progress(event, step, situation.now) {
+        Progress::Running(attempt) => lost(&attempt.on),
+        Progress::Due { .. } => host(state, event, step, situation).is_none() && lost(&step.member.vm),
+        Progress::Favourable | Progress::Failed(_) | Progress::OutOfTime => false,
+    };
+    let steps = steps::preparing(state, event);
+    let waived = steps.into_iter().filter(waits).map(|step| Command::Waive {
+        event: id.clone(),
+        member: step.member,
+        hook: step.id,
+        why: WaiverReason::Unreachable,
+    });
+    waived.collect()
+}
+
+fn attempts_to_begin(state: &State, id: &EventId, event: &Event, situation: &Situation) -> Vec<Command> {
+    let begin = |next: Next<'_>| {
+        let on = host(state, event, &next.step, situation)?;
+        let ends =
+            if next.step.id.phase < Phase::Restore { Some(event.preparation_ends()) } else { event.restoring_ends() };
+        let timeout = situation.now.plus(next.step.hook.timeout);
+        Some(Command::Begin {
+            event: id.clone(),
+            member: next.step.member,
+            hook: next.step.id,
+            intent: next.intent,
+            on,
+            deadline: ends.map_or(timeout, |ends| timeout.min(ends)),
+        })
+    };
+    steps::next(state, event, situation.now).into_iter().filter_map(begin).collect()
+}
+
+/// Where a step can be run now.
+fn host(state: &State, event: &Event, step: &Step<'_>, situation: &Situation) -> Option<VmName> {
+    let own = &step.member.vm;
+    let reachable = situation.reaches(own);
+    if step.id.phase >= Phase::Restore {
+        // Only a replica that is back and has reported knows that the event is over.
+        let back = state.replicas.get(own).is_some_and(|replica| replica.discounted.is_none());
+        return (reachable && back).then(|| own.clone());
+    }
+    match step.hook.runs_on {
+        RunsOn::Affected => reachable.then(|| own.clone()),
+        RunsOn::Any if reachable && event.stage() < Stage::Started => Some(own.clone()),
+        RunsOn::Any | RunsOn::Peer => peer(state, event, step, situation),
+    }
+}
+
+/// An unaffected replica whose VM has the same workload of the same group with the same hook.
+fn peer(state: &State, event: &Event, step: &Step<'_>, situation: &Situation) -> Option<VmName> {
+    let group = state.workload(&step.member)?.group.as_ref()?;
+    let fits = |name: &VmName| {
+        let runs_it = state.replicas.get(name).is_some_and(|replica| {
+            replica.workloads.iter().any(|workload| {
+                workload.name == step.member.workload
+                    && workload.group.as_ref() == Some(group)
+                    && workload.hook(step.id).is_some()
+            })
+        });
+        runs_it && !event.affects(name) && situation.reaches(name)
+    };
+    situation.members.iter().find(|name| fits(name)).cloned()
+}
+
+fn claim_to_make(state: &State, id: &EventId, event: &Event, situation: &Situation) -> Option<Command> {
+    let Clearance::Clear(reason) = clearance(state, event, situation.now) else {
+        return None;
+    };
+    if event.is_accepted() || !may_claim_again(event, situation) {
+        return None;
+    }
+    let approver = situation.approvers(state, id).into_iter().next()?;
+    let until = situation.now.plus(situation.timing.claim_lease);
+    Some(Command::Claim { event: id.clone(), approver, reason, until })
+}
+
+fn may_claim_again(event: &Event, situation: &Situation) -> bool {
+    let Some(last) = event.claims.last() else {
+        return true;
+    };
+    match &last.outcome {
+        None => situation.now >= last.until,
+        Some((PostOutcome::Accepted, _)) => false,
+        Some((
+            PostOutcome::Refused(_) | PostOutcome::NotSent(_) | PostOutcome::Unknown(_) | PostOutcome::Withdrawn,
+            at,
+        )) => {
+            let doublings = u32::try_from(event.claims.len() - 1).unwrap_or(u32::MAX).min(3);
+            let pause = (Duration::from_secs(1) * (1 << doublings)).min(CLAIM_AGAIN_AFTER_AT_MOST);
+            situation.now >= at.plus(pause)
+        }
+    }
+}
+
+fn restoring_to_give_up(id: &EventId, event: &Event, situation: &Situation) -> Option<Command> {
+    let overdue = event.restoring_ends().is_some_and(|ends| situation.now >= ends);
+    overdue.then(|| Command::GiveUp { event: id.clone() })
+}
+
+/// Every replica that saw the event has been silent for so long that nobody will ever say that it is over.
+fn event_to_forget(state: &State, id: &EventId, event: &Event, situation: &Situation) -> Option<Command> {
+    let forgotten = event.seen_by.iter().all(|name| {
+        let silent_since = state.replicas.get(name).and_then(|replica| replica.discounted);
+        silent_since.is_some_and(|since| situation.now.since(since) >= situation.timing.forget_after)
+    });
+    forgotten.then(|| Command::Forget { event: id.clone() })
+}

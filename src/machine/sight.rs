@@ -1,0 +1,148 @@
+//! The part of `apply` that follows the documents: events appear, move on, end and are closed.
+
+use alloc::vec::Vec;
+
+use super::apply::Applied;
+use super::claim::PostOutcome;
+use super::command::Ignored;
+use super::document::{Announcement, Document, NotBefore, Status};
+use super::event::{Ending, Event};
+use super::id::{EventId, VmName};
+use super::lifecycle::Stage;
+use super::state::{HISTORY_LIMIT, OPEN_LIMIT, State};
+use super::steps;
+use super::time::Timestamp;
+
+pub(super) fn report(state: &mut State, by: &VmName, after: u64, document: &Document) -> Applied {
+    let replica = state.replicas.get_mut(by).ok_or(Ignored::UnknownReplica)?;
+    if replica.reports != after {
+        return Err(Ignored::OutOfOrder);
+    }
+    replica.reports += 1;
+    replica.discounted = None;
+    replica.document = Some(document.clone());
+    for announcement in &document.events {
+        sight(state, by, announcement);
+    }
+    look_again(state);
+    Ok(())
+}
+
+/// Takes over one announcement of a document.
+fn sight(state: &mut State, by: &VmName, announcement: &Announcement) {
+    let now = state.now;
+    if let Some(event) = state.open.get_mut(&announcement.id) {
+        if event.stage().is_over() {
+            return;
+        }
+        let newly_seen = event.seen_by.insert(by.clone());
+        let known = &event.announcement;
+        let merged = Announcement {
+            // A started event's NotBefore is blank; the last one announced tells why it started.
+            not_before: match announcement.not_before {
+                NotBefore::Unknown => known.not_before,
+                at @ NotBefore::At(_) => at,
+            },
+            status: announcement.status.clone().max(known.status.clone()),
+            ..announcement.clone()
+        };
+        if announcement.status >= known.status && merged != *known {
+            event.announcement = merged;
+            event.revision += 1;
+        } else if newly_seen {
+            event.revision += 1;
+        }
+        return;
+    }
+    // A closed event that is listed again was either cancelled too early or is an old document of a slow endpoint.
+    let ending = state.history.iter().rev().find(|event| event.announcement.id == announcement.id);
+    if ending.is_some_and(|closed| closed.ending != Some(Ending::Cancelled)) || state.open.len() >= OPEN_LIMIT {
+        return;
+    }
+    let event = Event::first_seen_as(announcement.clone(), by.clone(), now);
+    state.open.insert(announcement.id.clone(), event);
+}
+
+pub(super) fn discount(state: &mut State, replica: &VmName) -> Applied {
+    let now = state.now;
+    let replica = state.replicas.get_mut(replica).ok_or(Ignored::UnknownReplica)?;
+    if replica.discounted.is_some() {
+        return Err(Ignored::Repeated);
+    }
+    replica.discounted = Some(now);
+    look_again(state);
+    Ok(())
+}
+
+/// Moves every event on as far as the current documents say.
+fn look_again(state: &mut State) {
+    let now = state.now;
+    let mut over = Vec::new();
+    for (id, event) in &state.open {
+        let started = state.observed_status(id) == Some(&Status::Started);
+        let gone = !event.stage().is_over() && state.is_gone(id, &event.seen_by);
+        if gone || (started && event.stage() < Stage::Started) {
+            over.push((id.clone(), gone));
+        }
+    }
+    for (id, gone) in over {
+        if let Some(event) = state.open.get_mut(&id) {
+            if gone {
+                end(state, &id, None);
+            } else {
+                enter(event, Stage::Started, now);
+            }
+        }
+    }
+}
+
+/// The event is over: its ending is fixed, and what was touched is put back.
+pub(super) fn end(state: &mut State, id: &EventId, ending: Option<Ending>) {
+    let now = state.now;
+    let Some(event) = state.open.get_mut(id) else { return };
+    let posted = event
+        .claims
+        .iter()
+        .any(|claim| matches!(claim.outcome, None | Some((PostOutcome::Accepted | PostOutcome::Unknown(_), _))));
+    let happened = posted || event.entered_at(Stage::Started).is_some();
+    event.ending = ending.or(Some(if happened { Ending::Completed } else { Ending::Cancelled }));
+    let touched = event.attempts.iter().any(|attempt| event.touched(&attempt.member));
+    enter(event, if touched { Stage::Restoring } else { Stage::Closed }, now);
+    close_if_restored(state, id);
+}
+
+/// Moves an event that is over to the history once nothing is left to put back.
+pub(super) fn close_if_restored(state: &mut State, id: &EventId) {
+    let now = state.now;
+    let restored = |event: &Event| event.stage() == Stage::Restoring && steps::is_restored(state, event, now);
+    let is_restored = state.open.get(id).is_some_and(restored);
+    let Some(mut event) = state.open.remove(id) else { return };
+    if is_restored {
+        enter(&mut event, Stage::Closed, now);
+    }
+    if event.stage() != Stage::Closed {
+        state.open.insert(id.clone(), event);
+        return;
+    }
+    state.history.push_back(event);
+    while state.history.len() > HISTORY_LIMIT {
+        state.history.pop_front();
+    }
+    // Listed again while it was being put back: no report will say so once more.
+    let listed: Vec<(VmName, Announcement)> = state
+        .replicas
+        .iter()
+        .filter(|(_, replica)| replica.lists(id).is_some())
+        .filter_map(|(name, replica)| Some((name.clone(), replica.document.as_ref()?.get(id)?.clone())))
+        .collect();
+    for (name, announcement) in listed {
+        sight(state, &name, &announcement);
+    }
+}
+
+pub(super) fn enter(event: &mut Event, stage: Stage, now: Timestamp) {
+    if event.stage().may_become(stage) {
+        event.entered.push((stage, now));
+        event.revision += 1;
+    }
+}

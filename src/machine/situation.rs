@@ -1,0 +1,130 @@
+//! What the leader knows beside the log: the time, who answers, whose channel works, and its configuration.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::fmt;
+use core::time::Duration;
+
+use super::document::Status;
+use super::id::{EventId, VmName};
+use super::policy::Policy;
+use super::state::State;
+use super::time::Timestamp;
+
+/// An argument of every decision that is not in the log. It may be wrong: `apply` checks what follows from it.
+#[derive(Clone, Debug)]
+pub struct Situation {
+    pub now: Timestamp,
+    /// The replica that decides.
+    pub me: VmName,
+    /// In the order of the configuration.
+    pub members: Vec<VmName>,
+    /// One for each replica that has ever been in contact.
+    pub contacts: BTreeMap<VmName, Contact>,
+    pub quorum: bool,
+    pub policy: Policy,
+    pub timing: Timing,
+}
+
+/// How a replica is doing, as the leader sees it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Contact {
+    pub reachable: bool,
+    /// Since when `reachable` is what it is.
+    pub since: Timestamp,
+    pub channel: Channel,
+    /// Since when `channel` is what it is.
+    pub channel_since: Timestamp,
+    /// How old its last validated document is; `None` before the first.
+    pub document_age: Option<Duration>,
+}
+
+/// The health of a replica's way to its metadata endpoint.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Channel {
+    /// It has not answered yet.
+    Unknown,
+    Healthy,
+    /// No validated document for `stall_after`.
+    Stalled,
+}
+
+impl Channel {
+    pub const fn as_word(self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::Healthy => "healthy",
+            Self::Stalled => "stalled",
+        }
+    }
+}
+
+impl fmt::Display for Channel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_word())
+    }
+}
+
+/// How long the cluster waits for what.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Timing {
+    /// For an approver to record what became of its claim.
+    pub claim_lease: Duration,
+    /// Until the document of a replica that is out of reach no longer counts.
+    pub stale_after: Duration,
+    /// Until an event that nobody can see any more is given up.
+    pub forget_after: Duration,
+    /// Until hooks that only an unreachable replica could run are no longer waited for, if a user asked for the event.
+    pub takeover_after: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            claim_lease: Duration::from_secs(5),
+            stale_after: Duration::from_mins(1),
+            forget_after: Duration::from_hours(2),
+            takeover_after: Duration::from_secs(10),
+        }
+    }
+}
+
+impl Situation {
+    pub fn reaches(&self, replica: &VmName) -> bool {
+        self.contacts.get(replica).is_some_and(|contact| contact.reachable)
+    }
+
+    /// For how long a replica has been out of reach; `None` while it answers.
+    pub fn out_of_reach(&self, replica: &VmName) -> Option<Duration> {
+        self.contacts.get(replica).filter(|contact| !contact.reachable).map(|contact| self.now.since(contact.since))
+    }
+
+    /// For how long the replica's documents are no longer news; `None` while they are.
+    pub fn uninformed(&self, replica: &VmName) -> Option<Duration> {
+        let contact = self.contacts.get(replica)?;
+        let stalled = (contact.channel == Channel::Stalled).then(|| self.now.since(contact.channel_since));
+        self.out_of_reach(replica).max(stalled)
+    }
+
+    /// The replicas that could post an approval of the event, the best one first (`behaviour.md` 6): those with the
+    /// fewest claims of it, so that one that fails does not stand in the way of the others; then unaffected before
+    /// affected; then the leader.
+    pub fn approvers(&self, state: &State, id: &EventId) -> Vec<VmName> {
+        let Some(event) = state.open.get(id) else {
+            return Vec::new();
+        };
+        let mut able: Vec<(usize, &VmName)> =
+            self.members.iter().enumerate().filter(|(_, name)| self.can_post(state, name, id)).collect();
+        able.sort_by_key(|(place, name)| {
+            let claims = event.claims.iter().filter(|claim| claim.approver == **name).count();
+            (claims, event.affects(name), **name != self.me, *place)
+        });
+        able.into_iter().map(|(_, name)| name.clone()).collect()
+    }
+
+    fn can_post(&self, state: &State, replica: &VmName, id: &EventId) -> bool {
+        let healthy =
+            self.contacts.get(replica).is_some_and(|contact| contact.reachable && contact.channel == Channel::Healthy);
+        healthy && state.replicas.get(replica).and_then(|replica| replica.lists(id)) == Some(&Status::Scheduled)
+    }
+}
