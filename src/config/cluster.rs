@@ -9,7 +9,7 @@ use super::reader::{Found, Table};
 use super::scalar;
 use crate::machine::id::VmName;
 
-const HOUR: Duration = Duration::from_secs(3600);
+const HOUR: Duration = Duration::from_hours(1);
 
 /// Who this replica is.
 #[derive(Clone, PartialEq, Debug)]
@@ -87,14 +87,14 @@ pub(super) fn read_cluster(table: &mut Table<'_>, own: &Own) -> Option<Cluster> 
     let peers = read_peers(table, own);
     let listen = read_listen(table, own, &peers);
     let span = |from: u64, to: Duration| scalar::duration(Duration::from_millis(from)..=to);
-    let minute = Duration::from_secs(60);
+    let minute = Duration::from_mins(1);
     let takeover_after = table.or("takeover_after", span(1_000, HOUR), Duration::from_secs(10));
     let takeover_grace = table.or("takeover_grace", span(0, HOUR), Duration::from_secs(30));
     let heartbeat = table.or("heartbeat", span(10, minute), Duration::from_millis(100));
     let election_timeout = table.or("election_timeout", span(30, minute), Duration::from_millis(300));
     let claim_lease = table.or("claim_lease", span(100, minute), Duration::from_secs(5));
     let max_voters = table.or("max_voters", scalar::number(1..=7), 7);
-    let replace_after = table.or("replace_after", span(1_000, 168 * HOUR), Duration::from_secs(600));
+    let replace_after = table.or("replace_after", span(1_000, 168 * HOUR), Duration::from_mins(10));
     let tls = table.table("tls", read_tls);
     let insecure = table.or("insecure", scalar::boolean, false);
 
@@ -163,7 +163,7 @@ fn read_peers(table: &mut Table<'_>, own: &Own) -> Vec<Found<Peer>> {
         }
         peers.push(Found { value: peer, place: name.place });
     }
-    if table.is_empty_table("replicas") {
+    if table.is_empty("replicas") {
         table.mistake(&whole, "`cluster.replicas` is empty: leave it out for a cluster of one");
     }
     let is_member = |name: &VmName| peers.iter().any(|peer| peer.value.name == *name);

@@ -8,12 +8,12 @@ use super::written::{Shape, Value};
 use crate::machine::workload as registered;
 use crate::machine::workload::{OnFailure, Phase, RunsOn};
 
-const DAY: Duration = Duration::from_secs(86_400);
+const DAY: Duration = Duration::from_hours(24);
 
 /// How a hook is reached.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Call {
-    /// The program's absolute path and its arguments, run without a shell; never empty.
+    /// A program, by its absolute path or its bare name, and its arguments; run without a shell; never empty.
     Command(Vec<String>),
     /// `http://…`, posted to.
     Http(String),
@@ -70,7 +70,7 @@ pub(super) fn read(table: &mut Table<'_>) -> Option<Hook> {
     let timeout = scalar::duration(Duration::from_millis(1)..=DAY);
     let hook = Hook {
         phase: phase.as_ref()?.value,
-        timeout: table.or("timeout", timeout, Duration::from_secs(60)),
+        timeout: table.or("timeout", timeout, Duration::from_mins(1)),
         attempts: table.or("attempts", scalar::number(1..=100), 2),
         on_failure: table.or("on_failure", scalar::word(OnFailure::WORDS, OnFailure::from_word), OnFailure::Hold),
         runs_on: table.or("runs_on", scalar::word(RunsOn::WORDS, RunsOn::from_word), RunsOn::Affected),

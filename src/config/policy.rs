@@ -10,8 +10,8 @@ use crate::machine::document::{Kind, Source};
 use crate::machine::id::{GroupName, VmName};
 use crate::machine::workload::Phase;
 
-const HOUR: Duration = Duration::from_secs(3600);
-const WEEK: Duration = Duration::from_secs(7 * 86_400);
+const HOUR: Duration = Duration::from_hours(1);
+const WEEK: Duration = Duration::from_hours(7 * 24);
 
 /// How events are treated (`behaviour.md` 4 and 5).
 #[derive(Clone, PartialEq, Debug)]
@@ -127,12 +127,12 @@ pub struct Group {
 pub(super) fn read(table: &mut Table<'_>) -> Option<Policy> {
     let up_to = |longest: Duration| scalar::duration(Duration::ZERO..=longest);
     let policy = Policy {
-        user_budget: table.or("user_budget", up_to(HOUR), Duration::from_secs(120)),
+        user_budget: table.or("user_budget", up_to(HOUR), Duration::from_mins(2)),
         brief_freeze: table.or("brief_freeze", up_to(HOUR), Duration::from_secs(9)),
         foreign: table.or("foreign", scalar::word(Foreign::WORDS, Foreign::from_word), Foreign::Observe),
         margin: table.or("margin", up_to(HOUR), Duration::from_secs(5)),
-        prepare_ahead: table.or("prepare_ahead", up_to(WEEK), Duration::from_secs(900)),
-        restore_timeout: table.or("restore_timeout", up_to(24 * HOUR), Duration::from_secs(600)),
+        prepare_ahead: table.or("prepare_ahead", up_to(WEEK), Duration::from_mins(15)),
+        restore_timeout: table.or("restore_timeout", up_to(24 * HOUR), Duration::from_mins(10)),
         rules: Vec::new(),
     };
     let rules = table.tables("rule", read_rule);
@@ -162,7 +162,7 @@ fn read_rule(table: &mut Table<'_>) -> Option<(Found<String>, Rule)> {
     let word = scalar::word(Treatment::WORDS, Treatment::from_word);
     let treatment = table.required("treatment", word, "write \"prepare\", \"approve\" or \"observe\"");
     let phases = table.list("phases", scalar::word(BEFORE, before));
-    if phases.as_ref().is_some_and(Vec::is_empty) {
+    if table.is_empty("phases") {
         let message = "`policy.rule.phases` is empty: leave it out for the phases of the event's type, or approve";
         table.mistake(&table.place_of("phases"), message);
     }
@@ -180,8 +180,8 @@ fn read_rule(table: &mut Table<'_>) -> Option<(Found<String>, Rule)> {
         kinds: values(kinds.unwrap_or_default()),
         sources: values(sources.unwrap_or_default()),
         resources: resources.iter().map(|resource| VmName::new(&resource.value)).collect(),
-        duration: duration.flatten(),
-        notice: notice.flatten(),
+        duration,
+        notice,
         treatment: treatment?.value,
         phases: phases.map(values),
         budget,
@@ -193,7 +193,7 @@ fn values<T>(found: Vec<Found<T>>) -> Vec<T> {
     found.into_iter().map(|found| found.value).collect()
 }
 
-fn read_span(table: &mut Table<'_>) -> Option<Span> {
+fn read_span(table: &mut Table<'_>) -> Span {
     const ANY: RangeInclusive<Duration> = Duration::ZERO..=WEEK;
     let span = Span {
         at_least: table.optional("at_least", scalar::duration(ANY)),
@@ -207,7 +207,7 @@ fn read_span(table: &mut Table<'_>) -> Option<Span> {
     {
         table.mistake_here("matches nothing: `at_least` is not shorter than `below`");
     }
-    Some(span)
+    span
 }
 
 /// A type nobody knows yet may be named, for the platform adds some; a slip of the pen may not.

@@ -193,9 +193,14 @@ impl<'a> Table<'a> {
         entry.map_or_else(|| self.place_of(table), |entry| entry.value.place.clone())
     }
 
-    pub(super) fn is_empty_table(&self, key: &str) -> bool {
-        let is_empty = |entry: &Entry| matches!(&entry.value.shape, Shape::Table(entries) if entries.is_empty());
-        self.entries.iter().any(|entry| entry.key == key && is_empty(entry))
+    /// Whether it is written, with nothing in it.
+    pub(super) fn is_empty(&self, key: &str) -> bool {
+        let empty = |shape: &Shape| match shape {
+            Shape::Table(entries) => entries.is_empty(),
+            Shape::List(values) => values.is_empty(),
+            Shape::Text(_) | Shape::Integer(_) | Shape::Boolean(_) | Shape::Other(_) => false,
+        };
+        self.entries.iter().any(|entry| entry.key == key && empty(&entry.value.shape))
     }
 
     /// As in `[cluster.tls]`.

@@ -1,6 +1,8 @@
 //! Prints a configuration as the file that says the same without any default: what `allclear check` shows.
 //! Reading it again gives the same configuration.
 
+#![expect(clippy::unnecessary_wraps, reason = "a line's value may be missing, so whoever writes one gives an `Option`")]
+
 use core::fmt;
 use core::time::Duration;
 use std::path::Path;
@@ -206,7 +208,6 @@ fn text(value: impl fmt::Display) -> Option<String> {
     Some(quoted(value))
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "every line has a value that may be missing")]
 fn plain(value: impl fmt::Display) -> Option<String> {
     Some(value.to_string())
 }

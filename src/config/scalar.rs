@@ -32,8 +32,9 @@ pub(super) fn list(value: &Value) -> Result<Vec<Value>, String> {
 /// Any text, also an empty one.
 pub(super) fn text(value: &Value) -> Result<String, String> {
     match (&value.shape, &value.unquoted) {
-        (Shape::Text(text), _) => Ok(text.clone()),
-        (Shape::Integer(_) | Shape::Boolean(_) | Shape::Other(_), Some(text)) => Ok(text.clone()),
+        (Shape::Text(text), _) | (Shape::Integer(_) | Shape::Boolean(_) | Shape::Other(_), Some(text)) => {
+            Ok(text.clone())
+        }
         (other, _) => Err(format!("is {other}, not a text: write it in quotes")),
     }
 }
@@ -122,11 +123,11 @@ pub(super) fn address(value: &Value) -> Result<String, String> {
     let (host, port) = text.rsplit_once(':').ok_or_else(advice)?;
     port.parse::<u16>().map_err(|_| advice())?;
     let is_name = |host: &str| {
-        let part = |part: &str| {
-            !part.is_empty() && part.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_".contains(letter))
+        let is_label = |label: &str| {
+            !label.is_empty() && label.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_".contains(letter))
         };
         // four numbers that are no address are a slip, not a DNS name
-        host.split('.').all(part) && host.contains(|letter: char| letter.is_ascii_alphabetic())
+        host.split('.').all(is_label) && host.contains(|letter: char| letter.is_ascii_alphabetic())
     };
     if text.parse::<SocketAddr>().is_ok() || is_name(host) { Ok(text) } else { Err(advice()) }
 }
@@ -164,7 +165,7 @@ pub(super) fn url(value: &Value) -> Result<String, String> {
     if plain && address(&host).is_ok() { Ok(text) } else { Err(advice()) }
 }
 
-/// A program and its arguments, run without a shell and without a search path.
+/// A program and its arguments, run without a shell. A service's working folder is nothing to start a path from.
 pub(super) fn command(value: &Value) -> Result<Vec<String>, String> {
     let Shape::List(parts) = &value.shape else {
         return Err(format!("is {}: write a list, as [\"/usr/bin/program\", \"argument\"]", value.shape));
@@ -172,8 +173,8 @@ pub(super) fn command(value: &Value) -> Result<Vec<String>, String> {
     let parts =
         parts.iter().map(text).collect::<Result<Vec<_>, _>>().map_err(|wrong| format!("has a part that {wrong}"))?;
     let program = parts.first().filter(|program| !program.is_empty()).ok_or("is empty: name a program")?;
-    if !program.starts_with('/') {
-        return Err(format!("begins with {program:?}: write the program's whole path, from /"));
+    if program.contains('/') && !program.starts_with('/') {
+        return Err(format!("begins with {program:?}: write the program's whole path, from / on, or its bare name"));
     }
     if parts.iter().any(|part| part.contains('\0')) {
         return Err("has a part with a zero byte".to_owned());
