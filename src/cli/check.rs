@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use super::Exit;
+use super::{Exit, say};
 use crate::config;
 
 /// Prints the configuration with every default and override, or every mistake in it at once
@@ -20,12 +20,12 @@ impl Check {
             Ok(config) => match write!(std::io::stdout().lock(), "{config}") {
                 Ok(()) => Exit::Done,
                 Err(error) => {
-                    eprintln!("the configuration is valid, but could not be printed: {error}");
+                    say(format_args!("the configuration is valid, but could not be printed: {error}"));
                     Exit::Failed
                 }
             },
             Err(mistakes) => {
-                eprintln!("{mistakes}");
+                say(mistakes);
                 Exit::Usage
             }
         }

@@ -5,6 +5,8 @@
 mod check;
 mod exit;
 
+use core::fmt;
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -43,6 +45,11 @@ pub fn main() -> ExitCode {
             if error.use_stderr() { Exit::Usage.into() } else { Exit::Done.into() }
         }
     }
+}
+
+/// Tells people something. Where nobody listens any more, nothing is lost.
+fn say(what: impl fmt::Display) {
+    let _ = writeln!(std::io::stderr().lock(), "{what}");
 }
 
 #[cfg(test)]

@@ -44,15 +44,18 @@ const FOREIGN: &[(&str, &[&str])] = &[
     ("openraft_rt", &["consensus"]),
     ("openraft_rt_tokio", &["consensus"]),
     ("redb", &["consensus"]),
-    ("prost", &["wire"]),
+    // the second stores and sends the wire's messages
+    ("prost", &["wire", "consensus"]),
     // the second for hooks that are reached over HTTP
     ("reqwest", &["metadata", "workloads"]),
     // the transport between replicas, registration, and the client of an operator, beside the servers
     ("tonic", &["rpc", "consensus", "workloads", "cli"]),
+    // hooks, and the replicas of a demo
     ("tokio::process", &["workloads", "cli"]),
+    ("nix", &["workloads", "cli"]),
     ("axum", &["ops", "fake_cloud"]),
-    ("toml", &["config"]),
-    ("strsim", &["config"]),
+    // the second for scenarios
+    ("toml", &["config", "fake_cloud"]),
     ("clap", &["cli"]),
     ("tracing_subscriber", &["ops"]),
     ("anyhow", &["main", "app", "cli"]),
