@@ -3,5 +3,8 @@
 
 extern crate alloc;
 
+pub mod cli;
+pub mod config;
 pub mod machine;
+pub mod ops;
 pub mod wire;

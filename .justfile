@@ -1,0 +1,10 @@
+# The gate, and what repairs what can be repaired.
+
+# Everything that must hold before a change is taken; writes nothing into the source.
+verify:
+    .ci/run
+
+# What tools can repair by themselves.
+fix:
+    cargo clippy --all-targets --fix --allow-dirty --allow-staged
+    cargo fmt

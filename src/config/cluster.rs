@@ -1,0 +1,226 @@
+//! `[replica]` and `[cluster]`: who this replica is and with whom it agrees.
+
+use core::net::{Ipv4Addr, SocketAddr};
+use core::time::Duration;
+use std::path::PathBuf;
+
+use super::mistake::Place;
+use super::reader::{Found, Table};
+use super::scalar;
+use crate::machine::id::VmName;
+
+const HOUR: Duration = Duration::from_hours(1);
+
+/// Who this replica is.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Replica {
+    /// The VM's name as events list it; `None`: asked of the instance metadata.
+    pub name: Option<VmName>,
+    pub data_dir: PathBuf,
+}
+
+/// With whom it agrees, and how patiently.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Cluster {
+    /// The same on every replica; a replica of another cluster is refused.
+    pub name: String,
+    pub listen: SocketAddr,
+    /// In the order of the configuration, which is the order of candidates. Empty: a cluster of one.
+    pub replicas: Vec<Peer>,
+    /// Without a leader for this long, a replica without a quorum may begin to act (`behaviour.md` 7).
+    pub takeover_after: Duration,
+    /// Added to the user budget where a quorum may live elsewhere.
+    pub takeover_grace: Duration,
+    pub heartbeat: Duration,
+    /// The shortest; the longest is twice it.
+    pub election_timeout: Duration,
+    /// An approver that does not record its outcome within this loses the claim to the next.
+    pub claim_lease: Duration,
+    /// From 1 to 7; further replicas follow as learners.
+    pub max_voters: u32,
+    /// A voter that is gone for this long is replaced by a learner.
+    pub replace_after: Duration,
+    pub tls: Option<Tls>,
+    /// Plain text between machines is wanted.
+    pub insecure: bool,
+}
+
+/// A replica and where the others reach it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Peer {
+    pub name: VmName,
+    /// `host:port`; the host may be a DNS name.
+    pub address: String,
+}
+
+/// PEM files, each replica's own and the common authority's.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Tls {
+    pub cert: PathBuf,
+    pub key: PathBuf,
+    pub ca: PathBuf,
+}
+
+/// What `[replica]` says, also where it does not say everything: `[cluster]` is checked against the name.
+pub(super) struct Own {
+    name: Option<Found<VmName>>,
+    data_dir: Option<PathBuf>,
+}
+
+impl Own {
+    pub(super) fn into_replica(self) -> Option<Replica> {
+        Some(Replica { name: self.name.map(|name| name.value), data_dir: self.data_dir? })
+    }
+}
+
+pub(super) fn read_replica(table: &mut Table<'_>) -> Own {
+    let name = table.found("name", scalar::name);
+    let why = "the folder that keeps what must survive a restart, as \"/var/lib/allclear\"";
+    Own {
+        name: name.map(|name| Found { value: VmName::new(&name.value), place: name.place }),
+        data_dir: table.required("data_dir", scalar::path, why).map(|found| found.value),
+    }
+}
+
+pub(super) fn read_cluster(table: &mut Table<'_>, own: &Own) -> Option<Cluster> {
+    let name = read_name(table);
+    let peers = read_peers(table, own);
+    let listen = read_listen(table, own, &peers);
+    let span = |from: u64, to: Duration| scalar::duration(Duration::from_millis(from)..=to);
+    let minute = Duration::from_mins(1);
+    let takeover_after = table.or("takeover_after", span(1_000, HOUR), Duration::from_secs(10));
+    let takeover_grace = table.or("takeover_grace", span(0, HOUR), Duration::from_secs(30));
+    let heartbeat = table.or("heartbeat", span(10, minute), Duration::from_millis(100));
+    let election_timeout = table.or("election_timeout", span(30, minute), Duration::from_millis(300));
+    let claim_lease = table.or("claim_lease", span(100, minute), Duration::from_secs(5));
+    let max_voters = table.or("max_voters", scalar::number(1..=7), 7);
+    let replace_after = table.or("replace_after", span(1_000, 168 * HOUR), Duration::from_mins(10));
+    let tls = table.table("tls", read_tls);
+    let insecure = table.or("insecure", scalar::boolean, false);
+
+    check_patience(table, heartbeat, election_timeout, takeover_after);
+    check_secrecy(table, insecure, listen.as_ref(), &peers);
+    Some(Cluster {
+        name: name?,
+        listen: listen?.value,
+        replicas: peers.into_iter().map(|peer| peer.value).collect(),
+        takeover_after,
+        takeover_grace,
+        heartbeat,
+        election_timeout,
+        claim_lease,
+        max_voters,
+        replace_after,
+        tls: tls.flatten(),
+        insecure,
+    })
+}
+
+/// A cluster of one has nobody to confuse it with.
+fn read_name(table: &mut Table<'_>) -> Option<String> {
+    if table.has("replicas") {
+        let name = table.required("name", scalar::name, "replicas of another cluster are refused by it");
+        return Some(name?.value);
+    }
+    Some(table.or("name", scalar::name, "allclear".to_owned()))
+}
+
+fn read_tls(table: &mut Table<'_>) -> Option<Tls> {
+    let why = "`cert`, `key` and `ca` are needed together";
+    let cert = table.required("cert", scalar::path, why);
+    let key = table.required("key", scalar::path, why);
+    let ca = table.required("ca", scalar::path, why);
+    Some(Tls { cert: cert?.value, key: key?.value, ca: ca?.value })
+}
+
+/// Left out: the replica's own address, where the configuration tells it.
+fn read_listen(table: &mut Table<'_>, own: &Own, peers: &[Found<Peer>]) -> Option<Found<SocketAddr>> {
+    let own = peers.iter().find(|peer| own.name.as_ref().is_some_and(|name| name.value == peer.value.name));
+    let told = own.and_then(|peer| Some(Found { value: peer.value.address.parse().ok()?, place: peer.place.clone() }));
+    let alone = Found { value: SocketAddr::from((Ipv4Addr::LOCALHOST, 7420)), place: table.place_of("listen") };
+    let default = if peers.is_empty() { Some(alone) } else { told };
+    match default {
+        Some(default) if !table.has("listen") => {
+            table.knows("listen");
+            Some(default)
+        }
+        Some(_) | None => table.required("listen", scalar::listen, "the other replicas could not reach this one"),
+    }
+}
+
+fn read_peers(table: &mut Table<'_>, own: &Own) -> Vec<Found<Peer>> {
+    let Some(entries) = table.entries("replicas", scalar::address) else { return Vec::new() };
+    let whole = table.place_of("replicas");
+    let mut peers: Vec<Found<Peer>> = Vec::new();
+    for (name, address) in entries {
+        let peer = Peer { name: VmName::new(&name.value), address };
+        if let Some(other) = peers.iter().find(|other| other.value.name == peer.name) {
+            let message = format!("the replica {} stands here twice, as {} too", name.value, other.value.name);
+            table.mistake(&name.place, format!("{message}: case and one leading underscore do not count"));
+        } else if let Some(other) = peers.iter().find(|other| other.value.address == peer.address) {
+            let message = format!("{} has the address of {}: every replica has its own", peer.name, other.value.name);
+            table.mistake(&name.place, message);
+        }
+        peers.push(Found { value: peer, place: name.place });
+    }
+    if table.is_empty("replicas") {
+        table.mistake(&whole, "`cluster.replicas` is empty: leave it out for a cluster of one");
+    }
+    let is_member = |name: &VmName| peers.iter().any(|peer| peer.value.name == *name);
+    if let Some(own) = own.name.as_ref().filter(|own| !peers.is_empty() && !is_member(&own.value)) {
+        let names: Vec<_> = peers.iter().map(|peer| peer.value.name.as_str()).collect();
+        let message =
+            format!("`replica.name` is {}, which `cluster.replicas` does not name: {}", own.value, names.join(", "));
+        table.mistake(&own.place, message);
+    }
+    peers
+}
+
+/// A leader must be missed before it is replaced, and replaced before anybody acts without one.
+fn check_patience(table: &Table<'_>, heartbeat: Duration, election_timeout: Duration, takeover_after: Duration) {
+    let shown = humantime::format_duration;
+    if election_timeout < 2 * heartbeat {
+        let message = format!(
+            "`cluster.election_timeout` is {}, less than two of `cluster.heartbeat` ({}): one late heartbeat would \
+             cost the leader",
+            shown(election_timeout),
+            shown(heartbeat)
+        );
+        table.mistake(&table.place_of("election_timeout"), message);
+    }
+    // the longest election timeout twice: the vote may have to be repeated
+    if takeover_after < 4 * election_timeout {
+        let message = format!(
+            "`cluster.takeover_after` is {}, less than four of `cluster.election_timeout` ({}): a quorum needs that \
+             long to elect a leader",
+            shown(takeover_after),
+            shown(election_timeout)
+        );
+        table.mistake(&table.place_of("takeover_after"), message);
+    }
+}
+
+/// Plain text between machines only where it is asked for.
+fn check_secrecy(table: &Table<'_>, insecure: bool, listen: Option<&Found<SocketAddr>>, peers: &[Found<Peer>]) {
+    if table.has("tls") {
+        if insecure {
+            let message = "`cluster.insecure` is true although [cluster.tls] is there: remove one of them";
+            table.mistake(&table.place_of("insecure"), message);
+        }
+        return;
+    }
+    if insecure {
+        return;
+    }
+    let own = listen.map(|listen| (listen.value.to_string(), &listen.place));
+    let others = peers.iter().map(|peer| (peer.value.address.clone(), &peer.place));
+    let open: Option<(String, &Place)> =
+        own.into_iter().chain(others).find(|(address, _)| !scalar::is_loopback(address));
+    if let Some((address, place)) = open {
+        let message = format!(
+            "{address} is reached from other machines: add [cluster.tls] with cert, key and ca, or set \
+             `cluster.insecure = true` if plain text is wanted"
+        );
+        table.mistake(place, message);
+    }
+}

@@ -1,0 +1,45 @@
+//! `[status]`, `[operator]` and `[workloads]`: where this replica listens for people and workloads.
+
+use core::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use super::reader::Table;
+use super::scalar;
+
+/// `[status]`: the page, JSON and metrics over HTTP; read only.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Status {
+    pub listen: SocketAddr,
+}
+
+/// `[operator]`: gRPC for operators.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Operator {
+    /// Mode 0600.
+    pub socket: PathBuf,
+}
+
+/// `[workloads]`: gRPC where workloads register.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Registration {
+    /// Mode 0660.
+    pub socket: PathBuf,
+    /// Users that may register, beside root and the replica's own.
+    pub allow_uids: Vec<u32>,
+}
+
+pub(super) fn read_status(table: &mut Table<'_>) -> Status {
+    Status { listen: table.or("listen", scalar::listen, SocketAddr::from((Ipv4Addr::LOCALHOST, 7421))) }
+}
+
+pub(super) fn read_operator(table: &mut Table<'_>) -> Operator {
+    Operator { socket: table.or("socket", scalar::socket, PathBuf::from("/run/allclear/operator.sock")) }
+}
+
+pub(super) fn read_registration(table: &mut Table<'_>) -> Registration {
+    let uids = table.list("allow_uids", scalar::number(0..=u32::MAX)).unwrap_or_default();
+    Registration {
+        socket: table.or("socket", scalar::socket, PathBuf::from("/run/allclear/workloads.sock")),
+        allow_uids: uids.into_iter().map(|uid| uid.value).collect(),
+    }
+}

@@ -1,0 +1,74 @@
+//! `[metadata]`: where the platform announces events, and when its silence means something.
+
+use core::time::Duration;
+
+use super::reader::Table;
+use super::scalar;
+use super::written::Value;
+
+/// The platform's endpoint, never reached through a proxy.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Metadata {
+    /// `http://host[:port]`, without a path.
+    pub endpoint: String,
+    pub api_version: String,
+    pub poll_interval: Duration,
+    /// Without a validated document for this long, a replica's channel counts as stalled.
+    pub stall_after: Duration,
+    /// A replica that is unreachable or stalled for this long stops counting for the end of an event.
+    pub stale_after: Duration,
+    /// An event that only one replica ever saw, and that cannot be asked, ends after this.
+    pub forget_after: Duration,
+}
+
+pub(super) fn read(table: &mut Table<'_>) -> Metadata {
+    let seconds = Duration::from_secs;
+    let metadata = Metadata {
+        endpoint: table.or("endpoint", endpoint, "http://169.254.169.254".to_owned()),
+        api_version: table.or("api_version", api_version, "2020-07-01".to_owned()),
+        poll_interval: table.or("poll_interval", scalar::duration(Duration::from_millis(50)..=seconds(60)), seconds(1)),
+        stall_after: table.or("stall_after", scalar::duration(Duration::from_millis(100)..=seconds(3600)), seconds(15)),
+        stale_after: table.or(
+            "stale_after",
+            scalar::duration(Duration::from_millis(100)..=seconds(86_400)),
+            seconds(60),
+        ),
+        forget_after: table.or("forget_after", scalar::duration(seconds(1)..=seconds(7 * 86_400)), seconds(2 * 3600)),
+    };
+    let ladder = [
+        ("poll_interval", metadata.poll_interval),
+        ("stall_after", metadata.stall_after),
+        ("stale_after", metadata.stale_after),
+        ("forget_after", metadata.forget_after),
+    ];
+    for pair in ladder.windows(2) {
+        let [(shorter, short), (longer, long)] = pair else { continue };
+        if short >= long {
+            let (short, long) = (humantime::format_duration(*short), humantime::format_duration(*long));
+            let message =
+                format!("`metadata.{longer}` is {long}: make it longer than `metadata.{shorter}`, which is {short}");
+            table.mistake(&table.place_of(if table.has(longer) { longer } else { shorter }), message);
+        }
+    }
+    metadata
+}
+
+fn endpoint(value: &Value) -> Result<String, String> {
+    let url = scalar::url(value)?;
+    let base = url.strip_suffix('/').unwrap_or(&url);
+    if base["http://".len()..].contains(['/', '?', '#']) {
+        return Err(format!("is {url:?}: write it without a path, as \"http://169.254.169.254\""));
+    }
+    Ok(base.to_owned())
+}
+
+/// A date; `latest` is refused by the platform.
+fn api_version(value: &Value) -> Result<String, String> {
+    let version = scalar::name(value)?;
+    let matches = |(letter, expected): (char, char)| match expected {
+        '0' => letter.is_ascii_digit(),
+        other => letter == other,
+    };
+    let is_date = version.len() == 10 && version.chars().zip("0000-00-00".chars()).all(matches);
+    if is_date { Ok(version) } else { Err(format!("is {version:?}: write a date, as \"2020-07-01\"")) }
+}

@@ -1,0 +1,73 @@
+//! What is wrong in a configuration, and where. Mistakes are collected and never thrown one at a time,
+//! so that one run of `allclear check` shows them all.
+
+use core::cell::RefCell;
+use core::fmt;
+
+/// Where something was written. Ordered by place in the file; what the environment sets comes last.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Place {
+    /// The file as a whole.
+    Whole,
+    /// Both counted from 1; the column in characters, as editors count.
+    File { line: usize, column: usize },
+    /// The environment variable that set it.
+    Variable(String),
+}
+
+/// One thing that is wrong.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Mistake {
+    pub place: Place,
+    /// What is wrong and what to do.
+    pub message: String,
+}
+
+/// Everything that is wrong with one configuration, in the order of the file. Prints one mistake per line,
+/// `file:line:column: message`, so that editors and terminals can jump to it.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub struct Mistakes {
+    /// As it was given on the command line.
+    pub file: String,
+    /// Never empty.
+    pub mistakes: Vec<Mistake>,
+}
+
+impl fmt::Display for Mistakes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, mistake) in self.mistakes.iter().enumerate() {
+            if index > 0 {
+                writeln!(f)?;
+            }
+            match &mistake.place {
+                Place::Whole => write!(f, "{}: ", self.file)?,
+                Place::File { line, column } => write!(f, "{}:{line}:{column}: ", self.file)?,
+                Place::Variable(name) => write!(f, "environment variable {name}: ")?,
+            }
+            f.write_str(&mistake.message)?;
+        }
+        Ok(())
+    }
+}
+
+/// Where the readers put what they find.
+#[derive(Default)]
+pub(super) struct Findings(RefCell<Vec<Mistake>>);
+
+impl Findings {
+    pub(super) fn add(&self, place: &Place, message: impl Into<String>) {
+        self.0.borrow_mut().push(Mistake { place: place.clone(), message: message.into() });
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.borrow().is_empty()
+    }
+
+    /// In the order of the file, each once.
+    pub(super) fn into_sorted(self) -> Vec<Mistake> {
+        let mut mistakes = self.0.into_inner();
+        mistakes.sort();
+        mistakes.dedup();
+        mistakes
+    }
+}

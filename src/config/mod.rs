@@ -1,0 +1,76 @@
+//! What the user wants, read once at start: as written → merged with the environment → valid.
+//!
+//! A `Config` is valid by construction: whoever holds one checks nothing again. Every mistake is reported at once,
+//! with its place and the way out. This room reads one file and the environment; it opens nothing else, asks nobody,
+//! and knows no default that depends on the machine it runs on.
+
+mod cluster;
+mod environment;
+mod hook;
+mod listeners;
+mod merged;
+mod metadata;
+mod mistake;
+mod policy;
+mod reader;
+mod render;
+mod scalar;
+mod valid;
+mod workload;
+mod written;
+
+use std::io::Read as _;
+use std::path::Path;
+
+pub use cluster::{Cluster, Peer, Replica, Tls};
+pub use environment::{colours_refused, environment, log_filter};
+pub use hook::{Call, Hook};
+pub use listeners::{Operator, Registration, Status};
+pub use metadata::Metadata;
+pub use mistake::{Mistake, Mistakes, Place};
+pub use policy::{Foreign, Group, Policy, Rule, Span, Treatment};
+pub use valid::Config;
+pub use workload::Workload;
+
+/// More than any configuration needs; what is longer is something else.
+const LONGEST: u64 = 1 << 20;
+
+/// Reads a file, lets the environment override it, and returns what is wanted or everything that is wrong with it.
+pub fn load(path: &Path, environment: impl IntoIterator<Item = (String, String)>) -> Result<Config, Mistakes> {
+    let file = path.display().to_string();
+    match text_of(path) {
+        Ok(text) => read(&file, &text, environment),
+        Err(message) => Err(Mistakes { file, mistakes: vec![Mistake { place: Place::Whole, message }] }),
+    }
+}
+
+fn text_of(path: &Path) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    let read = std::fs::File::open(path).and_then(|file| file.take(LONGEST + 1).read_to_end(&mut bytes));
+    match read {
+        Err(error) => Err(format!("cannot be read: {error}")),
+        Ok(length) if length as u64 > LONGEST => Err("is longer than 1 MiB: not a configuration".to_owned()),
+        Ok(_) => String::from_utf8(bytes).map_err(|_| "is not UTF-8 text".to_owned()),
+    }
+}
+
+/// As `load`, from the text of a file; its name only stands in mistakes.
+pub fn read(
+    file: &str,
+    text: &str,
+    environment: impl IntoIterator<Item = (String, String)>,
+) -> Result<Config, Mistakes> {
+    let fail = |findings: mistake::Findings| Mistakes { file: file.to_owned(), mistakes: findings.into_sorted() };
+    let findings = mistake::Findings::default();
+    let mut document = written::parse(text, &findings);
+    // what a broken line hides cannot be told: mistakes found behind it would send the user astray
+    if !findings.is_empty() {
+        return Err(fail(findings));
+    }
+    merged::override_with(&mut document, environment, &findings);
+    let config = valid::read(&document, &findings);
+    match config {
+        Some(config) if findings.is_empty() => Ok(config),
+        Some(_) | None => Err(fail(findings)),
+    }
+}

@@ -1,0 +1,246 @@
+//! Takes typed values out of a table by key, and at the end reports every key nobody asked for.
+//!
+//! A reader never stops at a mistake: it notes it and goes on with the default or with nothing. Whoever reads decides
+//! nothing about wording; the parsers of `scalar` say what is wrong, the reader says where.
+
+use super::mistake::{Findings, Place};
+use super::scalar;
+use super::written::{Entry, Shape, Value};
+
+/// One table of the document while it is read.
+pub(super) struct Table<'a> {
+    /// As in `[cluster.tls]`; empty for the whole document.
+    path: String,
+    place: Place,
+    entries: &'a [Entry],
+    asked: Vec<&'static str>,
+    findings: &'a Findings,
+}
+
+/// A value and where it stands, for mistakes that only show when values are compared.
+#[derive(Clone)]
+pub(super) struct Found<T> {
+    pub(super) value: T,
+    pub(super) place: Place,
+}
+
+/// Reads a whole document; what is not a table is a mistake of the parser before.
+pub(super) fn read_document<T>(document: &Value, findings: &Findings, read: impl FnOnce(&mut Table<'_>) -> T) -> T {
+    read_table(String::new(), document, findings, read)
+}
+
+/// A value that is no table is read as an empty one, once the mistake is noted.
+fn read_table<T>(path: String, value: &Value, findings: &Findings, read: impl FnOnce(&mut Table<'_>) -> T) -> T {
+    let entries = if let Shape::Table(entries) = &value.shape { entries.as_slice() } else { &[] };
+    let mut table = Table { path, place: value.place.clone(), entries, asked: Vec::new(), findings };
+    let result = read(&mut table);
+    table.report_unknown();
+    result
+}
+
+impl<'a> Table<'a> {
+    fn find(&mut self, key: &'static str) -> Option<&'a Entry> {
+        self.asked.push(key);
+        self.entries.iter().find(|entry| entry.key == key)
+    }
+
+    fn path_to(&self, key: &str) -> String {
+        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+    }
+
+    fn accept<T>(
+        &self,
+        name: &str,
+        value: &Value,
+        parse: impl FnOnce(&Value) -> Result<T, String>,
+    ) -> Option<Found<T>> {
+        match parse(value) {
+            Ok(parsed) => Some(Found { value: parsed, place: value.place.clone() }),
+            Err(wrong) => {
+                self.mistake(&value.place, format!("`{name}` {wrong}"));
+                None
+            }
+        }
+    }
+
+    /// The value with its place; nothing when it is left out or wrong.
+    pub(super) fn found<T>(
+        &mut self,
+        key: &'static str,
+        parse: impl FnOnce(&Value) -> Result<T, String>,
+    ) -> Option<Found<T>> {
+        let entry = self.find(key)?;
+        self.accept(&self.path_to(key), &entry.value, parse)
+    }
+
+    pub(super) fn optional<T>(
+        &mut self,
+        key: &'static str,
+        parse: impl FnOnce(&Value) -> Result<T, String>,
+    ) -> Option<T> {
+        self.found(key, parse).map(|found| found.value)
+    }
+
+    pub(super) fn or<T>(
+        &mut self,
+        key: &'static str,
+        parse: impl FnOnce(&Value) -> Result<T, String>,
+        default: T,
+    ) -> T {
+        self.optional(key, parse).unwrap_or(default)
+    }
+
+    /// Left out is a mistake too; `why` says what it is for.
+    pub(super) fn required<T>(
+        &mut self,
+        key: &'static str,
+        parse: impl FnOnce(&Value) -> Result<T, String>,
+        why: &str,
+    ) -> Option<Found<T>> {
+        if !self.has(key) {
+            let message = format!("`{}` is missing: {why}", self.path_to(key));
+            self.mistake(&self.place, message);
+        }
+        self.found(key, parse)
+    }
+
+    /// A list; every wrong element is a mistake of its own.
+    pub(super) fn list<T>(
+        &mut self,
+        key: &'static str,
+        parse: impl Fn(&Value) -> Result<T, String>,
+    ) -> Option<Vec<Found<T>>> {
+        let values = self.found(key, scalar::list)?.value;
+        let name = self.path_to(key);
+        Some(values.iter().filter_map(|value| self.accept(&name, value, &parse)).collect())
+    }
+
+    /// A table whose keys the user chooses, in the order of the file.
+    pub(super) fn entries<T>(
+        &mut self,
+        key: &'static str,
+        parse: impl Fn(&Value) -> Result<T, String>,
+    ) -> Option<Vec<(Found<String>, T)>> {
+        let entries = self.found(key, scalar::table)?.value;
+        let path = self.path_to(key);
+        let read = |entry: &Entry| {
+            let key = Value { place: entry.place.clone(), shape: Shape::Text(entry.key.clone()), unquoted: None };
+            self.accept(&format!("a key of {path}"), &key, scalar::name)?;
+            let found = self.accept(&format!("{path}.{}", entry.key), &entry.value, &parse)?;
+            Some((Found { value: entry.key.clone(), place: entry.place.clone() }, found.value))
+        };
+        Some(entries.iter().filter_map(read).collect())
+    }
+
+    pub(super) fn table<T>(&mut self, key: &'static str, read: impl FnOnce(&mut Table<'_>) -> T) -> Option<T> {
+        let entry = self.find(key)?;
+        let path = self.path_to(key);
+        // the header is shown rather than the first brace
+        let value = Value { place: entry.place.clone(), ..entry.value.clone() };
+        self.accept(&path, &value, scalar::table)?;
+        Some(read_table(path, &value, self.findings, read))
+    }
+
+    /// As `table`, and where it is left out every key takes its default or is missing.
+    pub(super) fn table_or_empty<T>(&mut self, key: &'static str, read: impl FnOnce(&mut Table<'_>) -> T) -> T {
+        let place = self.place_of(key);
+        let entry = self.find(key);
+        let path = self.path_to(key);
+        let value = match entry {
+            Some(entry) => Value { place, ..entry.value.clone() },
+            None => Value { place, shape: Shape::Table(Vec::new()), unquoted: None },
+        };
+        self.accept(&path, &value, scalar::table);
+        read_table(path, &value, self.findings, read)
+    }
+
+    /// A list of tables, `[[key]]`.
+    pub(super) fn tables<T>(&mut self, key: &'static str, read: impl Fn(&mut Table<'_>) -> T) -> Vec<T> {
+        let Some(entry) = self.find(key) else { return Vec::new() };
+        let path = self.path_to(key);
+        let list = |value: &Value| match &value.shape {
+            Shape::Table(_) => Err(format!("is one table: write [[{path}]] with two brackets, once for each")),
+            _ => scalar::list(value),
+        };
+        let value = Value { place: entry.place.clone(), ..entry.value.clone() };
+        let Some(values) = self.accept(&path, &value, list) else { return Vec::new() };
+        let is_table = |value: &&Value| self.accept(&path, value, scalar::table).is_some();
+        let tables: Vec<_> = values.value.iter().filter(is_table).collect();
+        tables.into_iter().map(|value| read_table(path.clone(), value, self.findings, &read)).collect()
+    }
+
+    /// Whether it is written, right or wrong.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.entries.iter().any(|entry| entry.key == key)
+    }
+
+    /// Asks for a key without its value, so that it counts as known.
+    pub(super) fn knows(&mut self, key: &'static str) {
+        self.asked.push(key);
+    }
+
+    /// Where the value of a key stands, and the table where it is left out.
+    pub(super) fn place_of(&self, key: &str) -> Place {
+        let entry = self.entries.iter().find(|entry| entry.key == key);
+        entry.map_or(&self.place, |entry| &entry.place).clone()
+    }
+
+    /// Where the value of a key of a table in this one stands, and the table where it is left out.
+    pub(super) fn place_in(&self, table: &str, key: &str) -> Place {
+        let inner = self.entries.iter().find(|entry| entry.key == table).map(|entry| &entry.value.shape);
+        let Some(Shape::Table(entries)) = inner else { return self.place_of(table) };
+        let entry = entries.iter().find(|entry| entry.key == key);
+        entry.map_or_else(|| self.place_of(table), |entry| entry.value.place.clone())
+    }
+
+    /// Whether it is written, with nothing in it.
+    pub(super) fn is_empty(&self, key: &str) -> bool {
+        let empty = |shape: &Shape| match shape {
+            Shape::Table(entries) => entries.is_empty(),
+            Shape::List(values) => values.is_empty(),
+            Shape::Text(_) | Shape::Integer(_) | Shape::Boolean(_) | Shape::Other(_) => false,
+        };
+        self.entries.iter().any(|entry| entry.key == key && empty(&entry.value.shape))
+    }
+
+    /// As in `[cluster.tls]`.
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Names that tell tables of one kind apart stand once each.
+    pub(super) fn refuse_repeats<'n>(&self, key: &str, names: impl Iterator<Item = &'n Found<String>>) {
+        let mut seen: Vec<&str> = Vec::new();
+        for name in names {
+            if seen.contains(&name.value.as_str()) {
+                let path = self.path_to(key);
+                self.mistake(
+                    &name.place,
+                    format!("`{path}.name` {:?} stands here twice: each has its own", name.value),
+                );
+            }
+            seen.push(&name.value);
+        }
+    }
+
+    /// A mistake of the table as a whole.
+    pub(super) fn mistake_here(&self, message: &str) {
+        self.mistake(&self.place, format!("`{}` {message}", self.path));
+    }
+
+    pub(super) fn mistake(&self, place: &Place, message: impl Into<String>) {
+        self.findings.add(place, message);
+    }
+
+    fn report_unknown(self) {
+        let unknown = self.entries.iter().filter(|entry| !self.asked.contains(&entry.key.as_str()));
+        for Entry { key, place, .. } in unknown {
+            let path = self.path_to(key);
+            let advice = match scalar::nearest(key, &self.asked) {
+                Some(known) => format!("did you mean `{known}`?"),
+                None => format!("known here: {}", self.asked.join(", ")),
+            };
+            self.mistake(place, format!("`{path}` is not a known key: {advice}"));
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Prints a configuration as the file that says the same without any default: what `allclear check` shows.
+//! Reading it again gives the same configuration.
+
+#![expect(clippy::unnecessary_wraps, reason = "a line's value may be missing, so whoever writes one gives an `Option`")]
+
+use core::fmt;
+use core::time::Duration;
+use std::path::Path;
+
+use super::{
+    Call, Cluster, Config, Group, Hook, Metadata, Operator, Policy, Registration, Replica, Rule, Span, Status, Tls,
+    Workload,
+};
+
+/// A table's keys with their values in TOML, in the order of the contract; what is not set is not printed.
+type Lines = Vec<(&'static str, Option<String>)>;
+
+impl fmt::Display for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { replica, cluster, metadata, status, operator, registration, policy, groups, workloads } = self;
+        table(f, "[replica]", replica_lines(replica))?;
+        table(f, "\n[cluster]", cluster_lines(cluster))?;
+        if let Some(Tls { cert, key, ca }) = &cluster.tls {
+            table(f, "\n[cluster.tls]", vec![("cert", path(cert)), ("key", path(key)), ("ca", path(ca))])?;
+        }
+        table(f, "\n[metadata]", metadata_lines(metadata))?;
+        let Status { listen } = status;
+        table(f, "\n[status]", vec![("listen", text(listen))])?;
+        let Operator { socket } = operator;
+        table(f, "\n[operator]", vec![("socket", path(socket))])?;
+        let Registration { socket, allow_uids } = registration;
+        let uids = list(allow_uids.iter().map(u32::to_string));
+        table(f, "\n[workloads]", vec![("socket", path(socket)), ("allow_uids", uids)])?;
+        table(f, "\n[policy]", policy_lines(policy))?;
+        for rule in &policy.rules {
+            table(f, "\n[[policy.rule]]", rule_lines(rule))?;
+        }
+        for Group { name, max_unavailable } in groups {
+            table(f, "\n[[group]]", vec![("name", text(name)), ("max_unavailable", plain(max_unavailable))])?;
+        }
+        for workload in workloads {
+            table(f, "\n[[workload]]", workload_lines(workload))?;
+            for hook in &workload.hooks {
+                table(f, "\n[[workload.hook]]", hook_lines(hook))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn table(f: &mut fmt::Formatter<'_>, header: &str, lines: Lines) -> fmt::Result {
+    writeln!(f, "{header}")?;
+    for (key, value) in lines {
+        if let Some(value) = value {
+            writeln!(f, "{key} = {value}")?;
+        }
+    }
+    Ok(())
+}
+
+fn replica_lines(replica: &Replica) -> Lines {
+    let Replica { name, data_dir } = replica;
+    vec![("name", name.as_ref().and_then(text)), ("data_dir", path(data_dir))]
+}
+
+fn cluster_lines(cluster: &Cluster) -> Lines {
+    let Cluster {
+        name,
+        listen,
+        replicas,
+        takeover_after,
+        takeover_grace,
+        heartbeat,
+        election_timeout,
+        claim_lease,
+        max_voters,
+        replace_after,
+        tls: _,
+        insecure,
+    } = cluster;
+    let peers = replicas.iter().map(|peer| format!("{} = {}", quoted(&peer.name), quoted(&peer.address)));
+    vec![
+        ("name", text(name)),
+        ("listen", text(listen)),
+        ("replicas", inline_table(peers)),
+        ("takeover_after", span(*takeover_after)),
+        ("takeover_grace", span(*takeover_grace)),
+        ("heartbeat", span(*heartbeat)),
+        ("election_timeout", span(*election_timeout)),
+        ("claim_lease", span(*claim_lease)),
+        ("max_voters", plain(max_voters)),
+        ("replace_after", span(*replace_after)),
+        ("insecure", plain(insecure)),
+    ]
+}
+
+fn metadata_lines(metadata: &Metadata) -> Lines {
+    let Metadata { endpoint, api_version, poll_interval, stall_after, stale_after, forget_after } = metadata;
+    vec![
+        ("endpoint", text(endpoint)),
+        ("api_version", text(api_version)),
+        ("poll_interval", span(*poll_interval)),
+        ("stall_after", span(*stall_after)),
+        ("stale_after", span(*stale_after)),
+        ("forget_after", span(*forget_after)),
+    ]
+}
+
+fn policy_lines(policy: &Policy) -> Lines {
+    let Policy { user_budget, brief_freeze, foreign, margin, prepare_ahead, restore_timeout, rules: _ } = policy;
+    vec![
+        ("user_budget", span(*user_budget)),
+        ("brief_freeze", span(*brief_freeze)),
+        ("foreign", text(foreign.as_word())),
+        ("margin", span(*margin)),
+        ("prepare_ahead", span(*prepare_ahead)),
+        ("restore_timeout", span(*restore_timeout)),
+    ]
+}
+
+fn rule_lines(rule: &Rule) -> Lines {
+    let Rule { name, kinds, sources, resources, duration, notice, treatment, phases, budget } = rule;
+    let range = |range: &Option<Span>| {
+        let Span { at_least, below } = (*range)?;
+        let at_least = at_least.and_then(span).map(|bound| format!("at_least = {bound}"));
+        let below = below.and_then(span).map(|bound| format!("below = {bound}"));
+        inline_table(at_least.into_iter().chain(below))
+    };
+    vec![
+        ("name", text(name)),
+        ("type", list(kinds.iter().map(quoted))),
+        ("source", list(sources.iter().map(quoted))),
+        ("duration", range(duration)),
+        ("notice", range(notice)),
+        ("resources", list(resources.iter().map(quoted))),
+        ("treatment", text(treatment.as_word())),
+        ("phases", phases.as_ref().and_then(|phases| list(phases.iter().map(quoted)))),
+        ("budget", budget.and_then(span)),
+    ]
+}
+
+fn workload_lines(workload: &Workload) -> Lines {
+    let Workload { name, group, after, role, hooks: _ } = workload;
+    let role = role.as_ref().and_then(|role| {
+        let (key, value) = call(role);
+        inline_table(core::iter::once(format!("{key} = {value}")))
+    });
+    vec![
+        ("name", text(name)),
+        ("group", group.as_ref().and_then(text)),
+        ("after", list(after.iter().map(quoted))),
+        ("role", role),
+    ]
+}
+
+fn hook_lines(hook: &Hook) -> Lines {
+    let Hook {
+        phase,
+        run,
+        timeout,
+        attempts,
+        on_failure,
+        runs_on,
+        confirm,
+        undo,
+        min_freeze,
+        fresh_for,
+        optional_if_short,
+        user,
+        env,
+    } = hook;
+    let (key, value) = call(run);
+    let variables = env.iter().map(|(name, value)| format!("{} = {}", quoted(name), quoted(value)));
+    vec![
+        ("phase", text(phase)),
+        (key, Some(value)),
+        ("timeout", span(*timeout)),
+        ("attempts", plain(attempts)),
+        ("on_failure", text(on_failure)),
+        ("runs_on", text(runs_on)),
+        ("confirm", confirm.as_ref().map(|confirm| call(confirm).1)),
+        ("undo", undo.as_ref().map(|undo| call(undo).1)),
+        ("min_freeze", min_freeze.and_then(span)),
+        ("fresh_for", fresh_for.and_then(span)),
+        ("optional_if_short", plain(optional_if_short)),
+        ("user", user.as_ref().and_then(text)),
+        ("env", inline_table(variables)),
+    ]
+}
+
+/// The key and the value.
+fn call(call: &Call) -> (&'static str, String) {
+    match call {
+        Call::Command(parts) => ("command", bracketed(parts.iter().map(quoted))),
+        Call::Http(url) => ("http", quoted(url)),
+    }
+}
+
+fn quoted(value: impl fmt::Display) -> String {
+    toml::Value::String(value.to_string()).to_string()
+}
+
+fn bracketed(values: impl Iterator<Item = String>) -> String {
+    format!("[{}]", values.collect::<Vec<_>>().join(", "))
+}
+
+fn text(value: impl fmt::Display) -> Option<String> {
+    Some(quoted(value))
+}
+
+fn plain(value: impl fmt::Display) -> Option<String> {
+    Some(value.to_string())
+}
+
+fn path(value: &Path) -> Option<String> {
+    text(value.display())
+}
+
+fn span(value: Duration) -> Option<String> {
+    text(humantime::format_duration(value))
+}
+
+/// Empty is what leaving it out means.
+fn list(values: impl Iterator<Item = String>) -> Option<String> {
+    Some(bracketed(values)).filter(|text| text != "[]")
+}
+
+/// Empty is what leaving it out means.
+fn inline_table(entries: impl Iterator<Item = String>) -> Option<String> {
+    let entries = entries.collect::<Vec<_>>().join(", ");
+    if entries.is_empty() { None } else { Some(format!("{{ {entries} }}")) }
+}

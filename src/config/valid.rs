@@ -1,0 +1,72 @@
+//! The third life: the typed configuration, and the contradictions between its tables.
+
+use super::cluster::{self, Cluster, Replica};
+use super::listeners::{self, Operator, Registration, Status};
+use super::metadata::{self, Metadata};
+use super::mistake::Findings;
+use super::policy::{self, Group, Policy};
+use super::reader::{self, Table};
+use super::workload::{self, Workload};
+use super::written::Value;
+
+/// What one replica is to do. Tables are named as in the file, `[[workload]]` is `workloads` and
+/// `[workloads]` is `registration`.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Config {
+    pub replica: Replica,
+    pub cluster: Cluster,
+    pub metadata: Metadata,
+    pub status: Status,
+    pub operator: Operator,
+    pub registration: Registration,
+    pub policy: Policy,
+    pub groups: Vec<Group>,
+    /// In the order of the file.
+    pub workloads: Vec<Workload>,
+}
+
+/// Nothing where a required value is missing or wrong; the findings then say so.
+pub(super) fn read(document: &Value, findings: &Findings) -> Option<Config> {
+    reader::read_document(document, findings, |table| {
+        let replica = table.table_or_empty("replica", cluster::read_replica);
+        let cluster = table.table_or_empty("cluster", |table| cluster::read_cluster(table, &replica));
+        let metadata = table.table_or_empty("metadata", metadata::read);
+        let status = table.table_or_empty("status", listeners::read_status);
+        let operator = table.table_or_empty("operator", listeners::read_operator);
+        let registration = table.table_or_empty("workloads", listeners::read_registration);
+        let policy = table.table_or_empty("policy", policy::read);
+        let groups = policy::read_groups(table);
+        let workloads = workload::read_all(table);
+        let config = Config {
+            replica: replica.into_replica()?,
+            cluster: cluster?,
+            metadata,
+            status,
+            operator,
+            registration,
+            policy: policy?,
+            groups: groups?,
+            workloads: workloads?,
+        };
+        check_listeners(table, &config);
+        Some(config)
+    })
+}
+
+/// Two listeners cannot share a port of an address, or of all addresses. Port 0 lets the system choose each time.
+fn check_listeners(table: &Table<'_>, config: &Config) {
+    let (cluster, status) = (config.cluster.listen, config.status.listen);
+    let meet = cluster.ip() == status.ip() || cluster.ip().is_unspecified() || status.ip().is_unspecified();
+    if meet && cluster.port() == status.port() && cluster.port() != 0 {
+        table.mistake(
+            &table.place_in("status", "listen"),
+            format!("`status.listen` is {status}, which `cluster.listen` ({cluster}) takes: give it another port"),
+        );
+    }
+    if config.operator.socket == config.registration.socket {
+        table.mistake(
+            &table.place_in("operator", "socket"),
+            "`operator.socket` and `workloads.socket` are the same: operators and workloads have different rights",
+        );
+    }
+}

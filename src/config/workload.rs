@@ -1,0 +1,96 @@
+//! `[[workload]]`: what is prepared on this VM. How, is said by its hooks.
+
+use super::hook::{self, Call, Hook};
+use super::reader::{Found, Table};
+use super::scalar;
+use crate::machine::id::{GroupName, WorkloadName};
+use crate::machine::workload as registered;
+
+/// A workload whose hooks stand in the configuration.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Workload {
+    /// Unique on this VM.
+    pub name: WorkloadName,
+    pub group: Option<GroupName>,
+    /// Workloads, by name and on whichever VM, that are prepared before this one; without a cycle in this file.
+    pub after: Vec<WorkloadName>,
+    /// Prints `primary` or `replica`; `None`: it counts as primary.
+    pub role: Option<Call>,
+    /// In the order of the file.
+    pub hooks: Vec<Hook>,
+}
+
+impl Workload {
+    /// What the log is told; how its hooks are reached stays here.
+    pub fn registered(&self) -> registered::Workload {
+        registered::Workload {
+            name: self.name.clone(),
+            group: self.group.clone(),
+            after: self.after.clone(),
+            hooks: self.hooks.iter().map(Hook::registered).collect(),
+        }
+    }
+}
+
+/// Nothing where one of them lacks what it needs.
+pub(super) fn read_all(table: &mut Table<'_>) -> Option<Vec<Workload>> {
+    let read = table.tables("workload", read_workload);
+    table.refuse_repeats("workload", read.iter().flatten().map(|read| &read.name));
+    let named: Vec<_> = read.iter().flatten().collect();
+    refuse_circles(table, &named);
+    read.into_iter().map(|read| read?.workload).collect()
+}
+
+/// What is needed for comparing workloads, also where a hook is wrong.
+struct Read {
+    name: Found<String>,
+    after: Vec<Found<String>>,
+    workload: Option<Workload>,
+}
+
+fn read_workload(table: &mut Table<'_>) -> Option<Read> {
+    let name = table.required("name", scalar::name, "every workload has a name of its own");
+    let group = table.optional("group", scalar::name).map(GroupName);
+    let after = table.list("after", scalar::name).unwrap_or_default();
+    let role = table.table("role", hook::read_run).flatten();
+    let hooks = table.tables("hook", hook::read).into_iter().collect::<Option<Vec<_>>>();
+    let name = name?;
+    let workload = hooks.map(|hooks| Workload {
+        name: WorkloadName(name.value.clone()),
+        group,
+        after: after.iter().map(|name| WorkloadName(name.value.clone())).collect(),
+        role,
+        hooks,
+    });
+    Some(Read { name, after, workload })
+}
+
+/// Workloads that wait for each other would wait until the time is up. Names of other VMs' workloads are none of ours.
+fn refuse_circles(table: &Table<'_>, workloads: &[&Read]) {
+    let mut ready: Vec<&str> = Vec::new();
+    let mut waiting: Vec<&Read> = workloads.to_vec();
+    let is_here = |name: &str| workloads.iter().any(|other| other.name.value == name);
+    loop {
+        let before = waiting.len();
+        waiting.retain(|read| {
+            let waits = read.after.iter().any(|name| is_here(&name.value) && !ready.contains(&name.value.as_str()));
+            if !waits {
+                ready.push(&read.name.value);
+            }
+            waits
+        });
+        if waiting.len() == before {
+            break;
+        }
+    }
+    for read in &waiting {
+        let stuck = read.after.iter().filter(|name| waiting.iter().any(|other| other.name.value == name.value));
+        for name in stuck {
+            let message = format!(
+                "`workload.after` of {} names {}, which waits for it or in a circle itself: break the circle",
+                read.name.value, name.value
+            );
+            table.mistake(&name.place, message);
+        }
+    }
+}

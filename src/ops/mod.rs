@@ -1,0 +1,3 @@
+//! What operators see.
+
+pub mod logging;

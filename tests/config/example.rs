@@ -1,0 +1,72 @@
+//! The commented example is the reference of the configuration: valid, and complete.
+
+use std::collections::BTreeSet;
+
+use super::read;
+
+const EXAMPLE: &str = include_str!("../../deploy/allclear.example.toml");
+
+#[test]
+fn the_example_is_valid() {
+    read(EXAMPLE).unwrap();
+}
+
+/// A key that nobody knows makes each table tell the keys it knows.
+fn told_by(text: &str) -> BTreeSet<(String, String)> {
+    let said = read(text).unwrap_err().to_string();
+    let mut told = BTreeSet::new();
+    for line in said.lines().filter(|line| line.contains("qqqq` is not a known key")) {
+        let table = line.split('`').nth(1).unwrap().trim_end_matches("qqqq").trim_end_matches('.');
+        let known = line.split_once("known here: ").unwrap().1;
+        told.extend(known.split(", ").map(|key| (table.to_owned(), key.to_owned())));
+    }
+    told
+}
+
+/// The example with an unknown key in every table, also in inline ones whose keys are not the user's own.
+fn with_unknown_keys() -> String {
+    let mut text = String::from("qqqq = 1\n");
+    for line in EXAMPLE.lines() {
+        let inline = ["role = {", "duration = {", "notice = {"].iter().any(|key| line.starts_with(key));
+        let line = if inline { line.replacen('{', "{ qqqq = 1,", 1) } else { line.to_owned() };
+        text.push_str(&line);
+        text.push('\n');
+        if line.starts_with('[') {
+            text.push_str("qqqq = 1\n");
+        }
+    }
+    text
+}
+
+/// Every key of the example, with its table.
+fn named_by(table: &toml::Table, path: &str, named: &mut BTreeSet<(String, String)>) {
+    const USERS_OWN: &[&str] = &["cluster.replicas", "workload.hook.env"];
+    for (key, value) in table {
+        named.insert((path.to_owned(), key.clone()));
+        let inner = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+        if USERS_OWN.contains(&inner.as_str()) {
+            continue;
+        }
+        match value {
+            toml::Value::Table(table) => named_by(table, &inner, named),
+            toml::Value::Array(values) => {
+                values.iter().filter_map(toml::Value::as_table).for_each(|table| named_by(table, &inner, named));
+            }
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn the_example_names_every_key() {
+    let told = told_by(&with_unknown_keys());
+    let mut named = BTreeSet::new();
+    named_by(&EXAMPLE.parse().unwrap(), "", &mut named);
+    assert!(told.len() > 60, "every table tells its keys: {told:?}");
+    assert_eq!(told.difference(&named).collect::<Vec<_>>(), Vec::<&(String, String)>::new(), "keys without an example");
+    assert_eq!(
+        named.difference(&told).collect::<Vec<_>>(),
+        Vec::<&(String, String)>::new(),
+        "tables that told nothing"
+    );
+}

@@ -1,0 +1,20 @@
+//! Claim: a configuration is either valid or every mistake in it is told at once, each with its place and the way out.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod environment;
+mod example;
+mod garbage;
+mod mistakes;
+mod resolved;
+
+use allclear::config::{self, Config, Mistakes};
+
+fn read(text: &str) -> Result<Config, Mistakes> {
+    read_with(text, &[])
+}
+
+fn read_with(text: &str, environment: &[(&str, &str)]) -> Result<Config, Mistakes> {
+    let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    config::read("allclear.toml", text, environment)
+}

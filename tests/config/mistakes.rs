@@ -1,0 +1,66 @@
+//! Every kind of mistake with its exact words. The cases are texts in `mistakes/`: a title after `###`, a
+//! configuration, `---`, and what is expected. `ALLCLEAR_BLESS=1` writes what is said now; read the difference.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+struct Case {
+    title: String,
+    text: String,
+    expected: String,
+}
+
+fn cases(text: &str) -> Vec<Case> {
+    let case = |case: &str| {
+        let (title, rest) = case.split_once('\n').unwrap();
+        let (text, expected) = rest.split_once("---\n").unwrap();
+        Case { title: title.trim().into(), text: text.into(), expected: expected.trim().into() }
+    };
+    text.split("### ").skip(1).map(case).collect()
+}
+
+fn said(text: &str) -> String {
+    super::read(text).map_or_else(|mistakes| mistakes.to_string(), |_| "valid".to_owned())
+}
+
+fn files() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/config/mistakes");
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn every_mistake_is_told_in_these_words() {
+    let bless = std::env::var_os("ALLCLEAR_BLESS").is_some();
+    let mut differences = String::new();
+    for file in files() {
+        let cases = cases(&std::fs::read_to_string(&file).unwrap());
+        assert!(!cases.is_empty(), "{} has no case", file.display());
+        let mut blessed = String::new();
+        for Case { title, text, expected } in cases {
+            let said = said(&text);
+            write!(blessed, "### {title}\n{text}---\n{said}\n\n").unwrap();
+            if said != expected {
+                write!(differences, "{}: {title}\nexpected:\n{expected}\nsaid:\n{said}\n\n", file.display()).unwrap();
+            }
+        }
+        if bless {
+            std::fs::write(&file, format!("{}\n", blessed.trim_end())).unwrap();
+        }
+    }
+    assert!(bless || differences.is_empty(), "{differences}");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_a_mistake() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = |path: &Path| allclear::config::load(path, []).unwrap_err().to_string();
+    let missing = folder.path().join("missing.toml");
+    assert!(said(&missing).starts_with(&format!("{}: cannot be read: No such file", missing.display())));
+    let path = folder.path().join("allclear.toml");
+    std::fs::write(&path, b"name = \"\xff\"").unwrap();
+    assert_eq!(said(&path), format!("{}: is not UTF-8 text", path.display()));
+    std::fs::write(&path, vec![b'#'; (1 << 20) + 1]).unwrap();
+    assert_eq!(said(&path), format!("{}: is longer than 1 MiB: not a configuration", path.display()));
+}

@@ -1,0 +1,57 @@
+//! What `allclear check` prints says the same as the file it was read from.
+
+use super::read;
+
+const WHOLE: &str = include_str!("../../deploy/allclear.example.toml");
+
+#[test]
+fn a_printed_configuration_reads_as_itself() {
+    let config = read(WHOLE).unwrap();
+    assert_eq!(read(&config.to_string()), Ok(config));
+}
+
+#[test]
+fn the_defaults_are_printed() {
+    let printed = read("replica.data_dir = \"/d\"").unwrap().to_string();
+    let expected = r#"[replica]
+data_dir = "/d"
+
+[cluster]
+name = "allclear"
+listen = "127.0.0.1:7420"
+takeover_after = "10s"
+takeover_grace = "30s"
+heartbeat = "100ms"
+election_timeout = "300ms"
+claim_lease = "5s"
+max_voters = 7
+replace_after = "10m"
+insecure = false
+
+[metadata]
+endpoint = "http://169.254.169.254"
+api_version = "2020-07-01"
+poll_interval = "1s"
+stall_after = "15s"
+stale_after = "1m"
+forget_after = "2h"
+
+[status]
+listen = "127.0.0.1:7421"
+
+[operator]
+socket = "/run/allclear/operator.sock"
+
+[workloads]
+socket = "/run/allclear/workloads.sock"
+
+[policy]
+user_budget = "2m"
+brief_freeze = "9s"
+foreign = "observe"
+margin = "5s"
+prepare_ahead = "15m"
+restore_timeout = "10m"
+"#;
+    assert_eq!(printed, expected);
+}

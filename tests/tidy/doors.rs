@@ -1,0 +1,174 @@
+//! Which room may import which room, and which foreign crate lives where. The tables are the architecture's.
+
+use super::source::Source;
+
+/// A room, and the rooms it may import. `app` wires all of them, and `cli` takes what its commands need.
+const ROOMS: &[(&str, &[&str])] = &[
+    ("machine", &[]),
+    ("simulator", &["machine"]),
+    ("wire", &["machine"]),
+    ("consensus", &["machine", "wire"]),
+    ("metadata", &["machine"]),
+    ("workloads", &["machine", "wire"]),
+    ("replica", &["machine", "consensus", "metadata", "workloads"]),
+    ("rpc", &["machine", "wire", "replica", "workloads"]),
+    ("ops", &["machine", "replica"]),
+    ("fake_cloud", &["machine", "simulator"]),
+    ("config", &["machine"]),
+    ("app", ALL),
+    ("cli", ALL),
+    ("lib", ALL),
+    ("main", &["cli"]),
+];
+
+const ALL: &[&str] = &[
+    "machine",
+    "simulator",
+    "wire",
+    "consensus",
+    "metadata",
+    "workloads",
+    "replica",
+    "rpc",
+    "ops",
+    "fake_cloud",
+    "config",
+    "app",
+    "cli",
+];
+
+/// A foreign crate or a module of one, and the rooms it lives in.
+const FOREIGN: &[(&str, &[&str])] = &[
+    ("openraft", &["consensus"]),
+    ("openraft_macros", &["consensus"]),
+    ("openraft_rt", &["consensus"]),
+    ("openraft_rt_tokio", &["consensus"]),
+    ("redb", &["consensus"]),
+    // the second stores and sends the wire's messages
+    ("prost", &["wire", "consensus"]),
+    // the second for hooks that are reached over HTTP
+    ("reqwest", &["metadata", "workloads"]),
+    // the transport between replicas, registration, and the client of an operator, beside the servers
+    ("tonic", &["rpc", "consensus", "workloads", "cli"]),
+    // hooks, and the replicas of a demo
+    ("tokio::process", &["workloads", "cli"]),
+    ("nix", &["workloads", "cli"]),
+    ("axum", &["ops", "fake_cloud"]),
+    // the second for scenarios
+    ("toml", &["config", "fake_cloud"]),
+    ("clap", &["cli"]),
+    ("tracing_subscriber", &["ops"]),
+    ("anyhow", &["main", "app", "cli"]),
+];
+
+pub(super) fn between_rooms(source: &Source) -> Vec<(usize, String)> {
+    let room = source.room();
+    let Some((_, doors)) = ROOMS.iter().find(|(name, _)| *name == room) else {
+        return vec![(1, format!("`{room}` is no room of the house: give it a line in the table of doors"))];
+    };
+    let mut findings = Vec::new();
+    for (line, path) in source.paths() {
+        let Some(other) = entered(source, &path) else { continue };
+        if other != room && ALL.contains(&other) && !doors.contains(&other) {
+            findings.push((line, format!("{room} has no door to {other}")));
+        }
+    }
+    findings
+}
+
+/// The room that a path enters: what follows the crate's root.
+fn entered<'p>(source: &Source, path: &'p [String]) -> Option<&'p str> {
+    let ups = path.iter().take_while(|segment| *segment == "super").count();
+    let is_root = matches!(path.first()?.as_str(), "crate" | "allclear");
+    let next = if is_root {
+        1
+    } else if ups > 0 && ups >= source.depth() {
+        ups
+    } else {
+        return None;
+    };
+    path.get(next).map(String::as_str)
+}
+
+pub(super) fn to_foreign_crates(source: &Source) -> Vec<(usize, String)> {
+    let room = source.room();
+    let mut findings = Vec::new();
+    for (line, path) in source.paths() {
+        let path = path.join("::");
+        let is_it = |name: &str| path.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"));
+        for (name, rooms) in FOREIGN.iter().filter(|(name, rooms)| is_it(name) && !rooms.contains(&room)) {
+            findings.push((line, format!("{name} lives only in {}", rooms.join(", "))));
+        }
+    }
+    findings
+}
+
+/// The names under which code sees the crates that the manifest names.
+pub(super) fn dependencies(manifest: &str) -> Vec<String> {
+    let lines = manifest.lines().skip_while(|line| *line != "[dependencies]").skip(1);
+    let keys = lines.take_while(|line| !line.starts_with('[')).filter_map(|line| line.split_once(" ="));
+    keys.map(|(key, _)| key.replace('-', "_")).collect()
+}
+
+/// The machine and the simulator stand on the language alone.
+pub(super) fn to_any_crate(source: &Source, dependencies: &[String]) -> Vec<String> {
+    if !["machine", "simulator"].contains(&source.room()) {
+        return Vec::new();
+    }
+    let is_foreign = |path: &[String]| path.first().is_some_and(|first| dependencies.contains(first) && path.len() > 1);
+    let paths = source.paths().into_iter().filter(|(_, path)| is_foreign(path));
+    paths.map(|(line, path)| format!("{}:{line}: {} uses {}", source.path, source.room(), path.join("::"))).collect()
+}
+
+#[test]
+fn a_door_that_is_not_there_is_found() {
+    let bad = [
+        ("src/machine/a.rs", "use crate::wire::pb;"),
+        ("src/ops/page/mod.rs", "use crate::{machine::id, consensus::Log};"),
+        ("src/ops/page/mod.rs", "use super::super::consensus::Log;"),
+        ("src/metadata/mod.rs", "use super::config;"),
+        ("src/metadata/poll.rs", "fn f() -> crate::config::Config {}"),
+        ("src/main.rs", "fn main() { allclear::machine::go() }"),
+        ("src/attic/a.rs", ""),
+    ];
+    for (path, text) in bad {
+        assert_eq!(between_rooms(&Source::new(path, text)).len(), 1, "{path}: {text}");
+    }
+    let good = [
+        ("src/ops/page/mod.rs", "use crate::replica::View; use super::super::machine::id; use super::config;"),
+        ("src/metadata/mod.rs", "// crate::config is not for us\n#[cfg(test)]\nmod tests { use crate::fake_cloud; }"),
+        ("src/cli/run.rs", "use crate::{app, config::{self, Config}};"),
+    ];
+    for (path, text) in good {
+        assert_eq!(between_rooms(&Source::new(path, text)), [], "{path}: {text}");
+    }
+}
+
+#[test]
+fn a_foreign_crate_in_the_wrong_room_is_found() {
+    let bad = [
+        ("src/replica/a.rs", "use openraft::Raft;"),
+        ("src/replica/a.rs", "use tokio::{fs, process::{Child, Command}};"),
+        ("src/cli/a.rs", "fn f() -> toml::Value {}"),
+        ("src/ops/a.rs", "use ::tonic as grpc;"),
+    ];
+    for (path, text) in bad {
+        assert!(!to_foreign_crates(&Source::new(path, text)).is_empty(), "{path}: {text}");
+    }
+    let good = [
+        ("src/config/a.rs", "use toml::Value;"),
+        ("src/rpc/a.rs", "use crate::toml::x; use tokio::fs; std::process::id();"),
+    ];
+    for (path, text) in good {
+        assert_eq!(to_foreign_crates(&Source::new(path, text)), [], "{path}: {text}");
+    }
+}
+
+#[test]
+fn any_crate_in_the_machine_is_found() {
+    let known =
+        dependencies("[package]\nname = \"a\"\n[dependencies]\n# why\nserde-json = \"1\"\n[profile.dev]\nopt = 1\n");
+    assert_eq!(known, ["serde_json"]);
+    let found = |path: &str| to_any_crate(&Source::new(path, "use core::fmt; use serde_json::Value;"), &known).len();
+    assert_eq!((found("src/machine/a.rs"), found("src/simulator/a.rs"), found("src/rpc/a.rs")), (1, 1, 0));
+}

@@ -1,0 +1,69 @@
+//! Where the clock and the environment are read. Everywhere else, time and settings are arguments.
+
+use super::source::Source;
+
+/// Where the clock may be read, and why.
+const CLOCK: &[(&str, &str)] = &[
+    ("src/replica/clock.rs", "its room"),
+    ("src/consensus/", "measures how long peers are silent"),
+    ("src/metadata/", "measures how long the endpoint takes to answer"),
+    ("src/workloads/", "keeps the deadlines of running hooks"),
+    ("src/fake_cloud/", "is a world of its own, with a clock of its own"),
+];
+
+const ENVIRONMENT: &[(&str, &str)] = &[("src/config/", "its room")];
+
+pub(super) fn of_the_clock(source: &Source) -> Vec<(usize, String)> {
+    const CLOCKS: &[&str] = &["SystemTime", "Instant", "Timestamp", "Zoned"];
+    let reads = |path: &[String]| {
+        path.windows(2).any(|pair| CLOCKS.contains(&pair[0].as_str()) && pair[1] == "now")
+            || path.windows(2).any(|pair| pair[0] == "UNIX_EPOCH" && pair[1] == "elapsed")
+    };
+    found(source, CLOCK, reads, "reads the clock: take the time as an argument, or ask the replica's clock")
+}
+
+pub(super) fn of_the_environment(source: &Source) -> Vec<(usize, String)> {
+    const READS: &[&str] = &["var", "var_os", "vars", "vars_os", "set_var", "remove_var"];
+    let reads = |path: &[String]| path.windows(2).any(|pair| pair[0] == "env" && READS.contains(&pair[1].as_str()));
+    found(source, ENVIRONMENT, reads, "reads the environment: that is config's")
+}
+
+fn found(
+    source: &Source,
+    allowed: &[(&str, &str)],
+    reads: impl Fn(&[String]) -> bool,
+    finding: &str,
+) -> Vec<(usize, String)> {
+    if allowed.iter().any(|(place, _)| source.path.starts_with(place)) {
+        return Vec::new();
+    }
+    let paths = source.paths().into_iter().filter(|(_, path)| reads(path));
+    paths.map(|(line, path)| (line, format!("{} {finding}", path.join("::")))).collect()
+}
+
+#[test]
+fn a_read_of_the_clock_is_found_outside_its_room() {
+    let lines = [
+        "let a = std::time::Instant::now();",
+        "let a = Instant::now();",
+        "let a = tokio::time::Instant::now();",
+        "let a = option.map_or_else(SystemTime::now, keep);",
+        "let a = jiff::Timestamp::now();",
+    ];
+    for line in lines {
+        let text = format!("//! Head.\nfn f() {{\n    {line}\n}}\n");
+        assert_eq!(of_the_clock(&Source::new("src/rpc/a.rs", &text)).len(), 1, "{line}");
+        assert_eq!(of_the_clock(&Source::new("src/replica/clock.rs", &text)), []);
+    }
+    let fine = "// Instant::now() in a comment\nlet text = \"Instant::now()\";\n#[cfg(test)]\nmod tests { fn f() { Instant::now(); } }";
+    assert_eq!(of_the_clock(&Source::new("src/rpc/a.rs", fine)), []);
+}
+
+#[test]
+fn a_read_of_the_environment_is_found_outside_its_room() {
+    for line in ["std::env::var(\"A\")", "env::vars_os()", "use std::env::{temp_dir, var};"] {
+        assert_eq!(of_the_environment(&Source::new("src/rpc/a.rs", line)).len(), 1, "{line}");
+        assert_eq!(of_the_environment(&Source::new("src/config/a.rs", line)), []);
+    }
+    assert_eq!(of_the_environment(&Source::new("src/cli/a.rs", "std::env::current_exe(); env!(\"CARGO\")")), []);
+}
