@@ -4,4 +4,5 @@
 extern crate alloc;
 
 pub mod machine;
+pub mod metadata;
 pub mod wire;
