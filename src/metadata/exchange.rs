@@ -14,7 +14,7 @@ use super::document::{MAX_BODY, cut};
 use super::no_information::NoInformation;
 
 /// Idle connections are given up after this; polls come more often.
-const IDLE: Duration = Duration::from_secs(60);
+const IDLE: Duration = Duration::from_mins(1);
 /// The body that follows an approval's status is not waited for longer than this.
 const DRAIN: Duration = Duration::from_secs(1);
 /// Bytes of a system's error text that are kept.
