@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use allclear::machine::document::{Announcement, Kind, NotBefore, Source, Status};
+use allclear::machine::id::VmName;
 use allclear::machine::time::Timestamp;
 use allclear::metadata::{MAX_RESOURCES, NoInformation, read_document};
 
@@ -138,7 +139,7 @@ fn a_duration_is_known_from_zero_on() {
 #[test]
 fn resources_are_kept_as_received() {
     let resources = with("Resources", Some(json!(["_web_13", "WEB_1", "vm1", "vm10", ""]))).unwrap().resources;
-    assert_eq!(resources.iter().map(|name| name.as_str()).collect::<Vec<_>>(), ["_web_13", "WEB_1", "vm1", "vm10", ""]);
+    assert_eq!(resources.iter().map(VmName::as_str).collect::<Vec<_>>(), ["_web_13", "WEB_1", "vm1", "vm10", ""]);
     assert_eq!(with("Resources", None).unwrap().resources, []);
 }
 
