@@ -6,5 +6,6 @@ extern crate alloc;
 pub mod cli;
 pub mod config;
 pub mod machine;
+pub mod metadata;
 pub mod ops;
 pub mod wire;

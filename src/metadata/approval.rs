@@ -1,0 +1,35 @@
+//! What became of an approval that was posted.
+//!
+//! Refuses to guess: "accepted" needs the documented answer, "not sent" needs proof, the rest is unknown and is
+//! settled by a later document.
+
+use super::no_information::NoInformation;
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Approval {
+    /// Status 200, the one documented answer for a valid id.
+    Accepted,
+    /// Any definite error status, 410, 429, 500 and 503 among them, and a redirect: the service (or whoever answered
+    /// in its place) says that it did not take the request. Should a 5xx have been taken after all, the repetition
+    /// does no harm: a valid id is answered with 200 also when it was approved before, and the next document shows it.
+    Refused(u16),
+    /// Surely never reached the service: no connection was made.
+    NotSent(NoInformation),
+    /// Sent, or perhaps sent, and no usable answer: only a later document tells.
+    Unknown(NoInformation),
+}
+
+impl Approval {
+    pub(super) fn from_status(code: u16) -> Self {
+        match code {
+            200 => Self::Accepted,
+            300..=599 => Self::Refused(code),
+            // Nothing is documented about the other successes: neither done nor refused.
+            _ => Self::Unknown(NoInformation::Status { code, said: "not an answer of this service".into() }),
+        }
+    }
+
+    pub(super) fn from_failure(why: NoInformation) -> Self {
+        if why.never_sent() { Self::NotSent(why) } else { Self::Unknown(why) }
+    }
+}

@@ -1,0 +1,101 @@
+//! An answer of the metadata endpoint becomes a document, or a reason why it is none.
+//!
+//! Refuses every doubt: an event is absent only if a whole, valid document does not list it. So one element that
+//! cannot be told apart from an event takes the whole document with it: left out, it would look like an event that
+//! is over.
+
+use serde_json::{Map, Value};
+
+use super::event;
+use super::json;
+use super::no_information::NoInformation;
+use crate::machine::document::Document;
+
+/// Bytes of a body that are read (`imds.md`, status codes). Documents of a full placement group stay far below.
+pub const MAX_BODY: usize = 1024 * 1024;
+/// Events of one document. More is no platform that we know.
+pub const MAX_EVENTS: usize = 1000;
+/// Resources of one event; a placement group holds up to 100 VMs.
+pub const MAX_RESOURCES: usize = 1000;
+
+/// Bytes of the vendor's own words that are kept for logs.
+const MAX_SAID: usize = 256;
+
+/// What an answer with this status and body says.
+///
+/// # Errors
+/// [`NoInformation`] for everything but status 200 with JSON, an integer incarnation and an `Events` array of which
+/// every element is an event.
+pub fn read(status: u16, body: &[u8]) -> Result<Document, NoInformation> {
+    let fields = accepted(status, body)?;
+    // The value is not used: it starts again and jumps. That it is there tells a document from other JSON.
+    if !fields.get("DocumentIncarnation").is_some_and(is_integer) {
+        return Err(NoInformation::NoIncarnation);
+    }
+    let Some(Value::Array(events)) = fields.get("Events") else {
+        return Err(NoInformation::NoEvents);
+    };
+    if events.len() > MAX_EVENTS {
+        return Err(NoInformation::TooManyEvents { count: events.len(), limit: MAX_EVENTS });
+    }
+    let announcement = |(position, event)| event::read(event).map_err(|why| NoInformation::BadEvent { position, why });
+    events.iter().enumerate().map(announcement).collect::<Result<Vec<_>, _>>().map(Document::new)
+}
+
+/// The JSON object of an answer with status 200; shared with the instance metadata.
+pub(super) fn accepted(status: u16, body: &[u8]) -> Result<Map<String, Value>, NoInformation> {
+    match status {
+        200 => object(body),
+        300..=399 => Err(NoInformation::Redirect { code: status }),
+        _ => Err(refusal(status, body)),
+    }
+}
+
+fn object(body: &[u8]) -> Result<Map<String, Value>, NoInformation> {
+    if body.len() > MAX_BODY {
+        return Err(NoInformation::TooLarge { limit: MAX_BODY });
+    }
+    // Some web servers put a byte order mark before JSON; it carries no meaning.
+    let text = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
+    if text.trim_ascii().is_empty() {
+        return Err(NoInformation::EmptyBody);
+    }
+    match json::read(text) {
+        Ok(Value::Object(fields)) => Ok(fields),
+        Ok(_) => Err(NoInformation::NotObject),
+        Err(why) => Err(NoInformation::NotJson { why: why.to_string() }),
+    }
+}
+
+/// Captures have numbers, samples have strings (`imds.md`, the document).
+fn is_integer(incarnation: &Value) -> bool {
+    match incarnation {
+        Value::Number(number) => number.is_i64() || number.is_u64(),
+        Value::String(digits) => {
+            !digits.is_empty() && digits.len() <= 64 && digits.bytes().all(|byte| byte.is_ascii_digit())
+        }
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => false,
+    }
+}
+
+/// Any status but 200 and the redirects. Only the object with `newest-versions` is about the api-version: other 400s
+/// (a missing header, a proxy in between) must not change the version that is asked for.
+fn refusal(code: u16, body: &[u8]) -> NoInformation {
+    let fields = json::read(body).unwrap_or_default();
+    let said = fields
+        .get("error")
+        .and_then(Value::as_str)
+        .map_or_else(|| "no reason given".into(), |said| cut(said, MAX_SAID));
+    match fields.get("newest-versions") {
+        Some(Value::Array(versions)) if code == 400 => {
+            let newest = versions.iter().filter_map(Value::as_str).take(16).map(|version| cut(version, 32)).collect();
+            NoInformation::VersionRefused { said, newest }
+        }
+        _ => NoInformation::Status { code, said },
+    }
+}
+
+/// At most so many bytes, cut between characters.
+pub(super) fn cut(text: &str, bytes: usize) -> String {
+    text[..text.floor_char_boundary(bytes)].to_owned()
+}

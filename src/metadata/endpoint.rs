@@ -1,0 +1,191 @@
+//! The metadata endpoint of one VM: polls, approvals, and the VM's own name.
+//!
+//! Refuses a second request while one is under way, because the service counts them for the whole VM. A poll or a
+//! question that is still waiting when an approval comes is given up for it: the approval is what we are here for.
+
+use core::pin::pin;
+use core::time::Duration;
+
+use reqwest::{Client, Url};
+use serde_json::json;
+use tokio::sync::{Mutex, Notify};
+
+use super::approval::Approval;
+use super::instance::{self, Instance};
+use super::no_information::NoInformation;
+use super::standing::Standing;
+use super::version::ApiVersion;
+use super::{document, exchange};
+use crate::machine::document::Document;
+use crate::machine::id::EventId;
+use crate::machine::time::Timestamp;
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// `http://host[:port]`, without a path.
+    pub endpoint: String,
+    pub version: ApiVersion,
+    pub timeouts: Timeouts,
+    /// Stamps what was fetched; this room has no clock of its own.
+    pub clock: fn() -> Timestamp,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Timeouts {
+    pub connect: Duration,
+    /// For a whole answer, until the service has answered once: it switches the feature on first.
+    pub first_answer: Duration,
+    /// For every whole answer after that.
+    pub answer: Duration,
+}
+
+impl Default for Timeouts {
+    /// The suggestions of `imds.md`, status codes.
+    fn default() -> Self {
+        let seconds = Duration::from_secs;
+        Self { connect: seconds(2), first_answer: seconds(130), answer: seconds(10) }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum BadEndpoint {
+    #[error("[metadata] endpoint {endpoint:?} is no address; write http://HOST[:PORT] without a path")]
+    Address { endpoint: String },
+    #[error("the client for the metadata endpoint cannot be built ({why})")]
+    Client { why: String },
+}
+
+/// A validated document, when it came and how it was asked for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Polled {
+    pub document: Document,
+    pub fetched_at: Timestamp,
+    /// The one in use, which is not the configured one after a fallback. What it does not
+    /// [show](ApiVersion::shows) is not absent.
+    pub version: ApiVersion,
+}
+
+pub struct Endpoint {
+    polls: Client,
+    approvals: Client,
+    /// Without a slash at its end.
+    base: String,
+    timeouts: Timeouts,
+    clock: fn() -> Timestamp,
+    /// Held while a request is under way.
+    turn: Mutex<Standing>,
+    /// An approval asks whoever has the turn to give way.
+    way: Notify,
+}
+
+impl Endpoint {
+    /// # Errors
+    /// [`BadEndpoint`] if the address is none of plain HTTP.
+    pub fn new(options: Options) -> Result<Self, BadEndpoint> {
+        let base = base(&options.endpoint).ok_or(BadEndpoint::Address { endpoint: options.endpoint })?;
+        let client = |idle| {
+            exchange::client(options.timeouts.connect, idle)
+                .map_err(|error| BadEndpoint::Client { why: error.to_string() })
+        };
+        Ok(Self {
+            polls: client(1)?,
+            // Each over a connection of its own: on a kept one that the service has just closed, an approval would
+            // end as unknown.
+            approvals: client(0)?,
+            base,
+            timeouts: options.timeouts,
+            clock: options.clock,
+            turn: Mutex::new(Standing::new(options.version)),
+            way: Notify::new(),
+        })
+    }
+
+    /// What is announced now. A poll that has to wait for another request waits.
+    ///
+    /// # Errors
+    /// [`NoInformation`], which is never "no events".
+    pub async fn poll(&self) -> Result<Polled, NoInformation> {
+        let mut way = pin!(self.way.notified());
+        way.as_mut().enable();
+        let mut standing = self.turn.lock().await;
+        let version = standing.version().clone();
+        let patience = if standing.has_answered() { self.timeouts.answer } else { self.timeouts.first_answer };
+        let request = self.polls.get(self.address(&version.events_path()));
+        let answer = tokio::select! {
+            answer = exchange::whole(request, patience) => answer,
+            () = way => Err(NoInformation::GaveWay),
+        };
+        match answer.and_then(|(status, body)| document::read(status, &body)) {
+            Ok(document) => {
+                standing.answered();
+                Ok(Polled { document, fetched_at: (self.clock)(), version })
+            }
+            Err(why) => {
+                standing.failed(&why);
+                Err(why)
+            }
+        }
+    }
+
+    /// Posts the approval of one event, once. Without `DocumentIncarnation`, which may be taken for a condition.
+    pub async fn approve(&self, event: &EventId) -> Approval {
+        // In line first, then the request to give way: no poll slips in between.
+        let (standing, ()) = tokio::join!(self.turn.lock(), async { self.way.notify_waiters() });
+        let body = json!({ "StartRequests": [{ "EventId": event.as_str() }] });
+        let request = self.approvals.post(self.address(&standing.version().events_path())).json(&body);
+        match exchange::status(request, self.timeouts.answer).await {
+            Ok(code) => Approval::from_status(code),
+            Err(why) => Approval::from_failure(why),
+        }
+    }
+
+    /// Who this VM is, as the platform names it.
+    ///
+    /// # Errors
+    /// [`NoInformation`] if it did not say.
+    pub async fn instance(&self) -> Result<Instance, NoInformation> {
+        let mut way = pin!(self.way.notified());
+        way.as_mut().enable();
+        let _turn = self.turn.lock().await;
+        let request = self.polls.get(self.address(instance::PATH));
+        let (status, body) = tokio::select! {
+            answer = exchange::whole(request, self.timeouts.answer) => answer?,
+            () = way => return Err(NoInformation::GaveWay),
+        };
+        instance::read(status, &body)
+    }
+
+    fn address(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+}
+
+/// Nothing but scheme, host and port: a path, a query or credentials would change what is asked.
+fn base(endpoint: &str) -> Option<String> {
+    let url = Url::parse(endpoint).ok()?;
+    let plain = url.scheme() == "http" && url.has_host() && url.username().is_empty() && url.password().is_none();
+    let bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
+    (plain && bare).then(|| url.as_str().trim_end_matches('/').to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::base;
+
+    #[test]
+    fn only_a_plain_host_and_port_is_an_address() {
+        for (endpoint, read) in [
+            ("http://127.0.0.1:80/", "http://127.0.0.1"),
+            ("http://127.0.0.1:8080", "http://127.0.0.1:8080"),
+            ("http://[::1]:8080", "http://[::1]:8080"),
+            ("http://metadata.internal", "http://metadata.internal"),
+        ] {
+            assert_eq!(base(endpoint).as_deref(), Some(read), "{endpoint}");
+        }
+        for endpoint in
+            ["", "127.0.0.1:80", "https://a", "http://", "http://a/b", "http://a?b", "http://u:p@a", "file:///a"]
+        {
+            assert_eq!(base(endpoint), None, "{endpoint}");
+        }
+    }
+}

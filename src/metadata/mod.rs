@@ -1,0 +1,27 @@
+//! The client of the metadata service: asks what is announced, and hands over the one answer that was decided.
+//!
+//! Refuses to guess. Whatever is not a validated document is [`NoInformation`] with its reason, never "no events",
+//! and whatever is not a definite reply to an approval is [`Approval::Unknown`], never "done". It decides nothing,
+//! keeps no document, has no clock of its own and draws no random numbers. The only room that knows HTTP clients.
+
+mod approval;
+pub mod channel;
+mod date;
+mod document;
+mod endpoint;
+mod event;
+mod exchange;
+mod instance;
+mod json;
+mod no_information;
+pub mod pace;
+mod standing;
+mod version;
+
+pub use approval::Approval;
+pub use channel::{Channel, Health};
+pub use document::{MAX_BODY, MAX_EVENTS, MAX_RESOURCES, read as read_document};
+pub use endpoint::{BadEndpoint, Endpoint, Options, Polled, Timeouts};
+pub use instance::Instance;
+pub use no_information::NoInformation;
+pub use version::ApiVersion;

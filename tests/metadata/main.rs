@@ -1,0 +1,63 @@
+//! The metadata service's client against everything a service, a proxy or a broken machine can answer.
+//!
+//! All servers are on loopback; `payloads.json` holds documents of the live service, each with its source.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "all of this is tests, its servers too")]
+
+mod approving;
+mod asking;
+mod documents;
+mod faults;
+mod fields;
+mod instance;
+mod payloads;
+mod proxies;
+mod server;
+mod versions;
+
+use std::time::Duration;
+
+use allclear::machine::time::Timestamp;
+use allclear::metadata::{ApiVersion, Endpoint, Options, Timeouts};
+use server::{Answer, Server};
+
+const EMPTY: &str = r#"{"DocumentIncarnation":1,"Events":[]}"#;
+
+/// Long enough that none passes on a busy machine.
+const PATIENT: Timeouts = Timeouts {
+    connect: Duration::from_secs(20),
+    first_answer: Duration::from_secs(20),
+    answer: Duration::from_secs(20),
+};
+/// For tests that wait for one to pass.
+const HASTY: Timeouts = Timeouts { first_answer: SHORT, answer: SHORT, ..PATIENT };
+const SHORT: Duration = Duration::from_millis(300);
+
+const NOW: Timestamp = Timestamp(1_649_716_018_000);
+
+fn endpoint_at(url: &str, version: &str, timeouts: Timeouts) -> Endpoint {
+    let version = ApiVersion::from_word(version).unwrap();
+    Endpoint::new(Options { endpoint: url.to_owned(), version, timeouts, clock: || NOW }).unwrap()
+}
+
+fn endpoint(server: &Server) -> Endpoint {
+    endpoint_at(&server.url(), "2020-07-01", PATIENT)
+}
+
+/// A whole HTTP answer.
+fn http(status: u16, body: impl AsRef<[u8]>) -> Vec<u8> {
+    let body = body.as_ref();
+    let head =
+        format!("HTTP/1.1 {status} Said\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n", body.len());
+    [head.as_bytes(), body].concat()
+}
+
+/// A whole HTTP answer, and the connection is closed.
+fn says(status: u16, body: impl AsRef<[u8]>) -> Answer {
+    Answer::Bytes(http(status, body))
+}
+
+/// One scheduled event in a document.
+fn document_with(event: &str) -> String {
+    format!(r#"{{"DocumentIncarnation":2,"Events":[{event}]}}"#)
+}

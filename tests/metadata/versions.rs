@@ -1,0 +1,82 @@
+//! A refused api-version: two fallbacks, in the open.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use allclear::machine::id::EventId;
+use allclear::metadata::NoInformation;
+
+use super::server::Server;
+use super::{EMPTY, endpoint, says};
+
+/// Takes one version only, as an old service would.
+async fn service_of(taken: &'static str) -> Server {
+    let refusal = r#"{"error":"Bad request. api-version is invalid","newest-versions":["2025-04-07","2024-07-17"]}"#;
+    Server::start(move |request| if request.line.ends_with(taken) { says(200, EMPTY) } else { says(400, refusal) })
+        .await
+}
+
+#[tokio::test]
+async fn a_refused_version_falls_back_and_the_version_in_use_is_told() {
+    for (taken, refusals) in [("2020-07-01", 0), ("2019-08-01", 1), ("2017-08-01", 2)] {
+        let server = service_of(taken).await;
+        let endpoint = endpoint(&server);
+        for _ in 0..refusals {
+            assert!(matches!(endpoint.poll().await, Err(NoInformation::VersionRefused { .. })));
+        }
+        for _ in 0..2 {
+            assert_eq!(endpoint.poll().await.unwrap().version.to_string(), taken);
+        }
+        endpoint.approve(&EventId::new("A")).await;
+        assert_eq!(server.lines().last().unwrap(), &format!("POST /metadata/scheduledevents?api-version={taken}"));
+    }
+}
+
+#[tokio::test]
+async fn no_version_is_tried_that_the_service_only_lists() {
+    let server = service_of("2025-04-07").await;
+    let endpoint = endpoint(&server);
+    for _ in 0..4 {
+        endpoint.poll().await.unwrap_err();
+    }
+    let versions = server.lines().iter().map(|line| line.rsplit('=').next().unwrap().to_owned()).collect::<Vec<_>>();
+    assert_eq!(versions, ["2020-07-01", "2019-08-01", "2017-08-01", "2020-07-01"]);
+}
+
+#[tokio::test]
+async fn a_400_for_another_reason_does_not_change_the_version() {
+    let server = Server::saying(says(400, r#"{"error":"Required metadata header not specified"}"#)).await;
+    let endpoint = endpoint(&server);
+    for _ in 0..3 {
+        assert!(matches!(endpoint.poll().await, Err(NoInformation::Status { code: 400, .. })));
+    }
+    assert!(server.lines().iter().all(|line| line.ends_with("2020-07-01")));
+}
+
+#[tokio::test]
+async fn a_fallback_is_logged_as_a_warning_with_both_versions() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let server = service_of("2019-08-01").await;
+    endpoint(&server).poll().await.unwrap_err();
+    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    for part in ["WARN", "refused=2020-07-01", "next=2019-08-01", "api_version"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
