@@ -1,0 +1,133 @@
+//! Entries and the commands in them.
+
+use super::pb;
+use super::pb::command::{self, Variant};
+use super::stored::{Stored, named, required, take};
+use super::undecodable::{Fault, Undecodable};
+use crate::machine::command::{Command, Entry};
+
+impl Stored for Entry {
+    type Message = pb::Entry;
+
+    fn store(&self) -> pb::Entry {
+        pb::Entry { at_unix_ms: self.at.store(), by: self.by.store(), command: Some(self.command.store()) }
+    }
+
+    fn restore(message: pb::Entry) -> Result<Self, Undecodable> {
+        Ok(Self { at: take!(message.at_unix_ms), by: take!(message.by), command: take!(required message.command) })
+    }
+}
+
+impl Stored for Command {
+    type Message = pb::Command;
+
+    fn store(&self) -> pb::Command {
+        pb::Command { variant: Some(variant(self)) }
+    }
+
+    fn restore(message: pb::Command) -> Result<Self, Undecodable> {
+        Ok(match message.variant.ok_or(Fault::UnknownVariant)? {
+            Variant::Register(register) => Self::Register { workloads: take!(variant register.workloads) },
+            Variant::Report(report) => {
+                Self::Report { after: report.after, document: take!(required variant report.document) }
+            }
+            Variant::Discount(discount) => Self::Discount { replica: take!(variant discount.replica) },
+            Variant::Treat(treat) => {
+                Self::Treat { event: take!(variant treat.event_id), treatment: take!(required variant treat.treatment) }
+            }
+            Variant::Begin(begin) => Self::Begin {
+                event: take!(variant begin.event_id),
+                member: take!(required variant begin.member),
+                hook: take!(required variant begin.hook),
+                intent: take!(variant begin.intent),
+                on: take!(variant begin.on),
+                deadline: take!(variant begin.deadline_unix_ms),
+            },
+            Variant::Advance(advance) => Self::Advance {
+                event: take!(variant advance.event_id),
+                attempt: take!(variant advance.attempt),
+                progress: take!(required variant advance.progress),
+            },
+            Variant::Settle(settle) => Self::Settle {
+                event: take!(variant settle.event_id),
+                attempt: take!(variant settle.attempt),
+                outcome: take!(required variant settle.outcome),
+            },
+            Variant::Expire(expire) => {
+                Self::Expire { event: take!(variant expire.event_id), attempt: take!(variant expire.attempt) }
+            }
+            Variant::Waive(waive) => Self::Waive {
+                event: take!(variant waive.event_id),
+                member: take!(required variant waive.member),
+                hook: take!(required variant waive.hook),
+                why: take!(required variant waive.why),
+            },
+            Variant::Claim(claim) => Self::Claim {
+                event: take!(variant claim.event_id),
+                approver: take!(variant claim.approver),
+                reason: take!(variant claim.reason),
+                until: take!(variant claim.until_unix_ms),
+            },
+            Variant::Posted(posted) => Self::Posted {
+                event: take!(variant posted.event_id),
+                attempt: take!(variant posted.attempt),
+                outcome: take!(required variant posted.outcome),
+            },
+            Variant::GiveUp(give_up) => Self::GiveUp { event: take!(variant give_up.event_id) },
+            Variant::Forget(forget) => Self::Forget { event: take!(variant forget.event_id) },
+        })
+    }
+}
+
+fn variant(command: &Command) -> Variant {
+    match command {
+        Command::Register { workloads } => Variant::Register(command::Register { workloads: workloads.store() }),
+        Command::Report { after, document } => {
+            Variant::Report(command::Report { after: *after, document: Some(document.store()) })
+        }
+        Command::Discount { replica } => Variant::Discount(command::Discount { replica: replica.store() }),
+        Command::Treat { event, treatment } => {
+            Variant::Treat(command::Treat { event_id: event.store(), treatment: Some(treatment.store()) })
+        }
+        Command::Begin { event, member, hook, intent, on, deadline } => Variant::Begin(command::Begin {
+            event_id: event.store(),
+            member: Some(member.store()),
+            hook: Some(hook.store()),
+            intent: intent.store(),
+            on: on.store(),
+            deadline_unix_ms: deadline.store(),
+        }),
+        Command::Advance { event, attempt, progress } => Variant::Advance(command::Advance {
+            event_id: event.store(),
+            attempt: attempt.store(),
+            progress: Some(progress.store()),
+        }),
+        Command::Settle { event, attempt, outcome } => Variant::Settle(command::Settle {
+            event_id: event.store(),
+            attempt: attempt.store(),
+            outcome: Some(outcome.store()),
+        }),
+        Command::Expire { event, attempt } => {
+            Variant::Expire(command::Expire { event_id: event.store(), attempt: attempt.store() })
+        }
+        Command::Waive { event, member, hook, why } => Variant::Waive(command::Waive {
+            event_id: event.store(),
+            member: Some(member.store()),
+            hook: Some(hook.store()),
+            why: Some(why.store()),
+        }),
+        Command::Claim { event, approver, reason, until } => Variant::Claim(command::Claim {
+            event_id: event.store(),
+            approver: approver.store(),
+            reason: reason.store(),
+            until_unix_ms: until.store(),
+        }),
+        Command::Posted { event, attempt, outcome } => Variant::Posted(command::Posted {
+            event_id: event.store(),
+            attempt: attempt.store(),
+            outcome: Some(outcome.store()),
+        }),
+        Command::GiveUp { event } => Variant::GiveUp(command::GiveUp { event_id: event.store() }),
+        Command::Forget { event } => Variant::Forget(command::Forget { event_id: event.store() }),
+    }
+}

@@ -1,0 +1,56 @@
+//! Events as the cluster knows them.
+
+use super::pb;
+use super::stored::{Stored, named, numbered, required, take};
+use super::undecodable::{Fault, Undecodable};
+use crate::machine::event::{Ending, Event};
+use crate::machine::lifecycle::Stage;
+use crate::machine::time::Timestamp;
+
+impl Stored for Event {
+    type Message = pb::Event;
+
+    fn store(&self) -> pb::Event {
+        pb::Event {
+            announcement: Some(self.announcement.store()),
+            seen_by: self.seen_by.store(),
+            entered: self.entered.store(),
+            revision: self.revision,
+            treatment: self.treatment.store(),
+            attempts: self.attempts.store(),
+            waivers: self.waivers.store(),
+            claims: self.claims.store(),
+            ending: self.ending.store(),
+        }
+    }
+
+    fn restore(message: pb::Event) -> Result<Self, Undecodable> {
+        Ok(Self {
+            announcement: take!(required message.announcement),
+            seen_by: take!(message.seen_by),
+            entered: take!(message.entered),
+            revision: message.revision,
+            treatment: take!(message.treatment),
+            attempts: take!(message.attempts),
+            waivers: take!(message.waivers),
+            claims: take!(message.claims),
+            ending: take!(message.ending),
+        })
+    }
+}
+
+impl Stored for (Stage, Timestamp) {
+    type Message = pb::Step;
+
+    fn store(&self) -> pb::Step {
+        let (stage, at) = self;
+        pb::Step { stage: stage.store(), at_unix_ms: at.store() }
+    }
+
+    fn restore(message: pb::Step) -> Result<Self, Undecodable> {
+        Ok((take!(message.stage), take!(message.at_unix_ms)))
+    }
+}
+
+numbered!(Stage as Stage { Announced, Preparing, Claimed, Approved, Started, Restoring, Closed });
+numbered!(Ending as Ending { Completed, Cancelled, Forgotten });

@@ -1,0 +1,71 @@
+//! What is stored in the log and in snapshots, as bytes (`allclear.log.v1`).
+//!
+//! What is decoded is understood whole or refused: a part that an older program passed over in silence would make its
+//! state differ from everybody else's. Every value of the machine can be stored, and what was stored is read back.
+
+mod attempt;
+mod claim;
+mod command;
+mod document;
+mod event;
+mod id;
+mod state;
+mod stored;
+mod treatment;
+mod undecodable;
+mod verdict;
+mod workload;
+
+use prost::Message;
+
+use self::stored::Stored;
+pub use self::undecodable::{Fault, Undecodable};
+use super::pb::allclear::log::v1 as pb;
+use crate::machine::command::{Command, Entry, Verdict};
+use crate::machine::state::State;
+
+pub fn encode_entry(entry: &Entry) -> Vec<u8> {
+    entry.store().encode_to_vec()
+}
+
+pub fn decode_entry(bytes: &[u8]) -> Result<Entry, Undecodable> {
+    decode("entry", bytes)
+}
+
+/// A proposal: a command that no leader has stamped yet.
+pub fn encode_command(command: &Command) -> Vec<u8> {
+    command.store().encode_to_vec()
+}
+
+pub fn decode_command(bytes: &[u8]) -> Result<Command, Undecodable> {
+    decode("command", bytes)
+}
+
+pub fn encode_verdict(verdict: &Verdict) -> Vec<u8> {
+    verdict.store().encode_to_vec()
+}
+
+pub fn decode_verdict(bytes: &[u8]) -> Result<Verdict, Undecodable> {
+    decode("verdict", bytes)
+}
+
+/// The content of a snapshot.
+pub fn encode_state(state: &State) -> Vec<u8> {
+    state.store().encode_to_vec()
+}
+
+pub fn decode_state(bytes: &[u8]) -> Result<State, Undecodable> {
+    decode("state", bytes)
+}
+
+fn decode<T>(what: &'static str, bytes: &[u8]) -> Result<T, Undecodable>
+where
+    T: Stored,
+    T::Message: Message + Default,
+{
+    let message = T::Message::decode(bytes).map_err(|damage| Undecodable::from(Fault::Damaged(damage)).within(what))?;
+    // Fields that the generated code does not know are dropped while it decodes, and missing when it encodes again.
+    let is_whole = message.encoded_len() == bytes.len();
+    let value = T::restore(message).map_err(|undecodable| undecodable.within(what))?;
+    if is_whole { Ok(value) } else { Err(Undecodable::from(Fault::UnknownFields).within(what)) }
+}

@@ -1,0 +1,65 @@
+//! The folded state: the content of a snapshot. What the machine keeps by key is stored as a list in the keys' order.
+
+use std::collections::BTreeMap;
+
+use super::pb;
+use super::stored::{Stored, named, take};
+use super::undecodable::{Fault, Undecodable};
+use crate::machine::event::Event;
+use crate::machine::id::VmName;
+use crate::machine::state::{Replica, State};
+
+impl Stored for State {
+    type Message = pb::State;
+
+    fn store(&self) -> pb::State {
+        pb::State {
+            now_unix_ms: self.now.store(),
+            replicas: self.replicas.iter().map(|(name, replica)| store_replica(name, replica)).collect(),
+            open: self.open.values().map(Event::store).collect(),
+            history: self.history.iter().map(Event::store).collect(),
+            attempts: self.attempts,
+        }
+    }
+
+    fn restore(message: pb::State) -> Result<Self, Undecodable> {
+        let open: Vec<Event> = take!(message.open);
+        let open = open.into_iter().map(|event| Ok((event.announcement.id.clone(), event)));
+        let history: Vec<Event> = take!(message.history);
+        Ok(Self {
+            now: take!(message.now_unix_ms),
+            replicas: named(keyed(message.replicas.into_iter().map(restore_replica)), "replicas")?,
+            open: named(keyed(open), "open")?,
+            history: history.into(),
+            attempts: message.attempts,
+        })
+    }
+}
+
+fn store_replica(name: &VmName, replica: &Replica) -> pb::Replica {
+    pb::Replica {
+        name: name.store(),
+        workloads: replica.workloads.store(),
+        reports: replica.reports,
+        document: replica.document.store(),
+        discounted_unix_ms: replica.discounted.store(),
+    }
+}
+
+fn restore_replica(message: pb::Replica) -> Result<(VmName, Replica), Undecodable> {
+    let replica = Replica {
+        workloads: take!(message.workloads),
+        reports: message.reports,
+        document: take!(message.document),
+        discounted: take!(message.discounted_unix_ms),
+    };
+    Ok((take!(message.name), replica))
+}
+
+fn keyed<K: Ord, V>(
+    pairs: impl ExactSizeIterator<Item = Result<(K, V), Undecodable>>,
+) -> Result<BTreeMap<K, V>, Undecodable> {
+    let count = pairs.len();
+    let map: BTreeMap<K, V> = pairs.collect::<Result<_, _>>()?;
+    if map.len() == count { Ok(map) } else { Err(Fault::Twice.into()) }
+}
