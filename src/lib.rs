@@ -3,5 +3,6 @@
 
 extern crate alloc;
 
+pub mod consensus;
 pub mod machine;
 pub mod wire;
