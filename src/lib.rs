@@ -5,6 +5,7 @@ extern crate alloc;
 
 pub mod cli;
 pub mod config;
+pub mod consensus;
 pub mod machine;
 pub mod metadata;
 pub mod ops;

@@ -1,0 +1,72 @@
+//! What other replicas ask of this one beside the log: greetings, proposals, confirmations.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tonic::{Request, Response, Status};
+
+use super::ask::Failed;
+use super::codec::pb_membership;
+use super::failure::ConfirmError;
+use super::node::Node;
+use super::propose::pb_refused;
+use crate::wire::pb::allclear::cluster::v1 as pb;
+use pb::consensus_server::Consensus;
+
+/// Serves `allclear.cluster.v1`.
+pub(crate) struct ClusterService(pub(crate) Node);
+
+#[tonic::async_trait]
+impl Consensus for ClusterService {
+    async fn greet(&self, request: Request<pb::GreetRequest>) -> Result<Response<pb::GreetResponse>, Status> {
+        let greeting = request.into_inner().greeting.unwrap_or_default();
+        let own = &self.0.identity;
+        if greeting.cluster != own.cluster {
+            return Err(Status::failed_precondition(format!(
+                "{} belongs to cluster {}, {} to cluster {}",
+                own.replica, own.cluster, greeting.replica, greeting.cluster
+            )));
+        }
+        let membership = self.0.stored_membership().await.map_err(Status::unavailable)?;
+        let greeting = self.0.greeting(membership.is_some());
+        let membership = membership.as_ref().map(pb_membership);
+        Ok(Response::new(pb::GreetResponse { greeting: Some(greeting), membership }))
+    }
+
+    async fn propose(&self, request: Request<pb::ProposeRequest>) -> Result<Response<pb::ProposeResponse>, Status> {
+        use pb::propose_response::Outcome;
+        let request = request.into_inner();
+        self.0.admit(request.to.as_ref())?;
+        if !self.0.knows(&request.by) {
+            return Err(Status::failed_precondition(format!("{} is no member of this cluster", request.by)));
+        }
+        let deadline = self.deadline(request.within_ms);
+        let outcome = match self.0.propose_here(&request.proposal, &request.by, deadline).await {
+            Ok(verdict) => Outcome::Verdict(verdict),
+            Err(failed) => Outcome::Refused(pb_refused(failed)),
+        };
+        Ok(Response::new(pb::ProposeResponse { outcome: Some(outcome) }))
+    }
+
+    async fn confirm(&self, request: Request<pb::ConfirmRequest>) -> Result<Response<pb::ConfirmResponse>, Status> {
+        use pb::confirm_response::Outcome;
+        let request = request.into_inner();
+        self.0.admit(request.to.as_ref())?;
+        let refused =
+            |refusal: pb::Refusal| Outcome::Refused(pb::Refused { refusal: refusal.into(), reason: String::new() });
+        let outcome = match self.0.read_index(self.deadline(request.within_ms)).await {
+            Ok(index) => Outcome::Index(index),
+            Err(Failed::Over(ConfirmError::NoQuorum)) => refused(pb::Refusal::NoQuorum),
+            Err(Failed::NotTaken | Failed::Over(_)) => refused(pb::Refusal::NotLeader),
+        };
+        Ok(Response::new(pb::ConfirmResponse { outcome: Some(outcome) }))
+    }
+}
+
+impl ClusterService {
+    /// The asking replica's patience, within this one's own.
+    fn deadline(&self, within_ms: u32) -> Instant {
+        let within = Duration::from_millis(within_ms.into());
+        Instant::now() + within.min(self.0.options.timing.deadline)
+    }
+}

@@ -1,0 +1,173 @@
+//! The door of this room: everything a replica does with its consensus.
+
+use std::sync::{Arc, RwLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use openraft::Raft;
+use openraft::rt::WatchReceiver as _;
+use tokio::sync::watch;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tonic::service::Routes;
+use tonic::transport::Channel;
+
+use super::cluster_service::ClusterService;
+use super::disk::Disk;
+use super::failure::{ConfirmError, Fatal, OpenError, ProposeError, TransferError};
+use super::fold::Fold;
+use super::log::LogStore;
+use super::network::Network;
+use super::node::{Node, Parts};
+use super::options::{MAX_MESSAGE_BYTES, Options};
+use super::peers::Peers;
+use super::raft_service::RaftService;
+use super::standing::Standing;
+use super::state::State;
+use super::types::SharedFold;
+use crate::wire::pb::allclear::cluster::v1::consensus_server::ConsensusServer;
+use crate::wire::pb::allclear::raft::v1::raft_server::RaftServer;
+
+const STOP_WITHIN: Duration = Duration::from_secs(5);
+
+/// Who takes part, by name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Members {
+    pub voters: Vec<String>,
+    pub learners: Vec<String>,
+}
+
+/// A handle on this replica's consensus; cheap to clone.
+#[derive(Clone)]
+pub struct Consensus {
+    node: Node,
+}
+
+impl Consensus {
+    /// Opens the data directory, or makes it, and starts to take part. What comes back beside the handle is to be
+    /// served on the replica's address; until then the others do not reach it.
+    pub async fn open(options: Options, fold: impl Fold) -> Result<(Self, Routes), OpenError> {
+        options.check()?;
+        let Options { data_dir, cluster, replica, .. } = options.clone();
+        let opened = tokio::task::spawn_blocking(move || Disk::open(&data_dir, &cluster, &replica)).await;
+        let disk = opened.map_err(|error| OpenError::Start(error.to_string()))??;
+        Self::open_on(disk, options, Box::new(fold)).await
+    }
+
+    pub(super) async fn open_on(
+        disk: Arc<Disk>,
+        options: Options,
+        fold: Box<dyn Fold>,
+    ) -> Result<(Self, Routes), OpenError> {
+        let peers = Arc::new(Peers::new(&options.replicas)?);
+        let identity = disk.identity.clone();
+        let let_go = disk.let_go();
+        let fold: SharedFold = Arc::new(RwLock::new(fold));
+        let (publish, published) = watch::channel(None);
+        let network = Network {
+            cluster: identity.cluster.clone(),
+            node: identity.node,
+            peers: Arc::clone(&peers),
+            append_within: options.timing.election_timeout.0,
+        };
+        let state = State::new(Arc::clone(&disk), Arc::clone(&fold), publish);
+        let raft = Raft::new(identity.node, options.raft()?, network, LogStore(disk), state).await;
+        let raft = raft.map_err(|error| OpenError::Start(error.to_string()))?;
+        let node = Node::new(Parts {
+            raft,
+            identity,
+            options,
+            peers,
+            fold,
+            published,
+            heard: watch::Sender::new(None),
+            outside: watch::Sender::new(None),
+            standing: watch::Sender::new(Standing::initial()),
+            stop: CancellationToken::new(),
+            let_go,
+        });
+        tokio::spawn(node.stop.clone().run_until_cancelled_owned(node.clone().form()));
+        tokio::spawn(node.stop.clone().run_until_cancelled_owned(node.clone().watch_standing()));
+        Ok((Self { node: node.clone() }, routes(&node)))
+    }
+
+    /// Has the proposal stamped, committed and applied, and returns the verdict. On any replica.
+    pub async fn propose(&self, proposal: impl Into<Bytes>) -> Result<Bytes, ProposeError> {
+        self.node.propose(proposal.into()).await
+    }
+
+    /// A linearizable read: when it returns, everything that was committed before the call is applied and published
+    /// here. A quorum was asked, on whichever replica. Returns the position that was confirmed.
+    pub async fn confirm(&self) -> Result<u64, ConfirmError> {
+        self.node.confirm().await
+    }
+
+    pub fn standing(&self) -> watch::Receiver<Standing> {
+        self.node.standing.subscribe()
+    }
+
+    pub fn members(&self) -> Members {
+        let membership = self.node.membership();
+        let names = |nodes: Vec<u64>| {
+            let mut names: Vec<_> =
+                nodes.iter().filter_map(|node| Some(membership.get_node(node)?.replica.clone())).collect();
+            names.sort();
+            names
+        };
+        Members { voters: names(membership.voter_ids().collect()), learners: names(membership.learner_ids().collect()) }
+    }
+
+    /// On the leader: hands leadership to a voter and waits until it leads.
+    pub async fn transfer_leadership(&self, to: &str) -> Result<(), TransferError> {
+        self.node.transfer_leadership(to).await
+    }
+
+    /// The connection to a configured replica, shared by everybody and made when it is first used.
+    pub fn channel(&self, replica: &str) -> Option<Channel> {
+        self.node.peers.channel(replica)
+    }
+
+    /// This data directory's node id; another one after its disk was lost.
+    pub fn node_id(&self) -> u64 {
+        self.node.identity.node
+    }
+
+    /// Ends when this replica must exit: nothing more is acknowledged then. Never ends after a shutdown.
+    pub async fn fatal(&self) -> Fatal {
+        let mut metrics = self.node.raft.metrics();
+        loop {
+            let stopped = self.node.stopped();
+            if self.node.stop.is_cancelled() {
+                std::future::pending::<()>().await;
+            } else if let Some(reason) = stopped {
+                return Fatal(reason);
+            }
+            if metrics.changed().await.is_err() && !self.node.stop.is_cancelled() {
+                return Fatal(self.node.stopped().unwrap_or_else(|| "consensus ended without a reason".into()));
+            }
+        }
+    }
+
+    /// Stops taking part and lets go of the data directory; false when that did not happen in time.
+    pub async fn shutdown(&self) -> bool {
+        self.node.stop.cancel();
+        let mut let_go = self.node.let_go.clone();
+        let stopped = async {
+            let ended = self.node.raft.shutdown().await.is_ok();
+            // Nobody ever sends on it: it closes with the directory.
+            while let_go.changed().await.is_ok() {}
+            ended
+        };
+        timeout(STOP_WITHIN, stopped).await.unwrap_or(false)
+    }
+}
+
+fn routes(node: &Node) -> Routes {
+    let raft = RaftServer::new(RaftService(node.clone()))
+        .max_decoding_message_size(MAX_MESSAGE_BYTES)
+        .max_encoding_message_size(MAX_MESSAGE_BYTES);
+    let cluster = ConsensusServer::new(ClusterService(node.clone()))
+        .max_decoding_message_size(MAX_MESSAGE_BYTES)
+        .max_encoding_message_size(MAX_MESSAGE_BYTES);
+    Routes::new(raft).add_service(cluster)
+}

@@ -1,0 +1,74 @@
+//! Everything that can go wrong in this room, as its callers see it: what, where, what to do.
+
+use std::path::PathBuf;
+
+/// Why a replica could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("{0}")]
+    Options(String),
+    #[error("cannot use {}: {source}", path.display())]
+    Io { path: PathBuf, source: std::io::Error },
+    #[error("cannot read {}: {why}; if the disk is damaged, remove the directory and add this replica as a new one", path.display())]
+    Damaged { path: PathBuf, why: String },
+    #[error("{} is in use by another process; stop that one first, or give this replica its own data_dir", path.display())]
+    InUse { path: PathBuf },
+    #[error("{} has format {found}, this program knows up to {known}; run the newer program that wrote it", path.display())]
+    NewerFormat { path: PathBuf, found: u32, known: u32 },
+    #[error("{} belongs to cluster {found:?}, not {expected:?}; check cluster.name and data_dir", path.display())]
+    ForeignCluster { path: PathBuf, found: String, expected: String },
+    #[error("{} belongs to replica {found:?}, not {expected:?}; check replica.name and data_dir", path.display())]
+    OtherReplica { path: PathBuf, found: String, expected: String },
+    #[error("cannot start from what is stored: {0}")]
+    Start(String),
+}
+
+/// Why a proposal got no verdict.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ProposeError {
+    /// Nothing was taken.
+    #[error("no leader took the proposal in time; nothing was changed, try again once a quorum is back")]
+    NoLeader,
+    /// It may or may not be, or become, committed.
+    #[error("the proposal may or may not be committed: {0}; read the state before repeating it")]
+    Unknown(String),
+    #[error("the proposal has {size} bytes, at most {limit} are taken")]
+    TooLarge { size: usize, limit: usize },
+    #[error("the leader cannot decode the proposal: {0}")]
+    Undecodable(String),
+    #[error("this replica has stopped: {0}")]
+    Fatal(String),
+}
+
+/// Why a reading could not be confirmed. Nothing that was read may be relied on.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfirmError {
+    #[error("no leader answered in time")]
+    NoLeader,
+    #[error("the leader reached no quorum in time")]
+    NoQuorum,
+    #[error("this replica has applied {applied:?}, the cluster is at {index}; it did not catch up in time")]
+    Behind { applied: Option<u64>, index: u64 },
+    #[error("this replica has stopped: {0}")]
+    Fatal(String),
+}
+
+/// Why leadership stayed where it was.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TransferError {
+    #[error("only the leader hands leadership over; it is {0:?}")]
+    NotLeader(Option<String>),
+    #[error("{0} is no voter of this cluster")]
+    NoVoter(String),
+    #[error("{0} is not up to date or does not answer")]
+    NotReady(String),
+    #[error("{0} did not take over in time")]
+    Late(String),
+    #[error("this replica has stopped: {0}")]
+    Fatal(String),
+}
+
+/// Why this replica must exit: its disk failed, or it met something it must not skip.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Fatal(pub String);

@@ -1,0 +1,25 @@
+//! What the log folds into. The meaning of entries is the caller's; this room only keeps their order and durability.
+
+/// An entry, proposal or snapshot that this program does not understand.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Undecodable(pub String);
+
+/// The state that the log folds into. Everything in it is the caller's; consensus only keeps order and durability.
+pub trait Fold: Send + Sync + 'static {
+    /// On the leader, once per proposal: turns what replica `by` proposed into the entry to append
+    /// (stamps the leader's clock).
+    fn stamp(&self, proposal: &[u8], by: &str) -> Result<Vec<u8>, Undecodable>;
+
+    /// On every replica, in order. Returns the verdict that the proposer receives.
+    fn apply(&mut self, index: u64, entry: &[u8]) -> Result<Vec<u8>, Undecodable>;
+
+    /// After each batch: publish what was applied. Verdicts are handed out only after it returned.
+    fn published(&mut self);
+
+    /// The whole state, so that the log before it can be dropped.
+    fn snapshot(&self) -> Vec<u8>;
+
+    /// Replaces the whole state.
+    fn restore(&mut self, snapshot: &[u8]) -> Result<(), Undecodable>;
+}

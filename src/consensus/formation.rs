@@ -1,0 +1,175 @@
+//! The first start: replicas greet each other, and only when every configured one says that it is not formed does the
+//! first of them in configuration order form the cluster. From then on what is stored decides.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::time::{sleep, timeout};
+
+use super::codec;
+use super::node::Node;
+use super::options::MAX_MESSAGE_BYTES;
+use super::types::{Member, Membership};
+use crate::wire::pb::allclear::cluster::v1 as pb;
+use pb::consensus_client::ConsensusClient;
+
+const GREET_EVERY: Duration = Duration::from_millis(200);
+const GREET_WITHIN: Duration = Duration::from_millis(800);
+
+/// What one configured replica answered.
+pub(super) struct Answer {
+    pub(super) greeting: pb::Greeting,
+    pub(super) membership: Option<Membership>,
+}
+
+/// What to do with the answers.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Every configured replica is new and this one is the first.
+    Form(Vec<(u64, String)>),
+    /// Not yet, or not this replica's to do.
+    Wait(String),
+}
+
+impl Node {
+    pub(crate) fn greeting(&self, formed: bool) -> pb::Greeting {
+        pb::Greeting {
+            cluster: self.identity.cluster.clone(),
+            replica: self.identity.replica.clone(),
+            node: self.identity.node,
+            formed,
+            fingerprint: self.options.fingerprint(),
+        }
+    }
+
+    /// The membership that the log holds, none when this replica is not formed. Asks openraft itself: what it
+    /// publishes may lag behind right after a start.
+    pub(crate) async fn stored_membership(&self) -> Result<Option<Membership>, String> {
+        let read = self.raft.with_raft_state(|state| state.membership_state.effective().membership().clone());
+        let membership = read.await.map_err(|error| error.to_string())?;
+        let formed = membership.nodes().next().is_some();
+        Ok(formed.then_some(membership))
+    }
+
+    /// Runs until this replica is formed, or stopped.
+    pub(crate) async fn form(self) {
+        loop {
+            match self.stored_membership().await {
+                Err(_) => return,
+                Ok(Some(_)) => break,
+                Ok(None) => {}
+            }
+            let answers = join_all(self.others().map(|(name, _)| self.greet(name))).await;
+            match next(&self.greeting(false), &self.names(), answers) {
+                Next::Form(nodes) => self.initialize(nodes).await,
+                Next::Wait(reason) => self.stay_outside(reason),
+            }
+            sleep(GREET_EVERY).await;
+        }
+        self.outside.send_replace(None);
+    }
+
+    fn names(&self) -> Vec<&str> {
+        self.options.replicas.iter().map(|(name, _)| name.as_str()).collect()
+    }
+
+    fn others(&self) -> impl Iterator<Item = &(String, String)> {
+        self.options.replicas.iter().filter(|(name, _)| *name != self.identity.replica)
+    }
+
+    fn stay_outside(&self, reason: String) {
+        let changed = self.outside.send_if_modified(|known| {
+            let changed = known.as_ref() != Some(&reason);
+            *known = Some(reason.clone());
+            changed
+        });
+        if changed {
+            tracing::info!(reason, "not a member of the cluster yet");
+        }
+    }
+
+    async fn greet(&self, name: &str) -> Result<Answer, String> {
+        let channel = self.peers.channel(name).ok_or_else(|| format!("{name} is not configured"))?;
+        let mut client = ConsensusClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES);
+        let request = pb::GreetRequest { greeting: Some(self.greeting(false)) };
+        let response = match timeout(GREET_WITHIN, client.greet(request)).await {
+            Ok(Ok(response)) => response.into_inner(),
+            Ok(Err(status)) if status.code() == tonic::Code::FailedPrecondition => return Err(status.message().into()),
+            Ok(Err(_)) | Err(_) => return Err(format!("{name} does not answer")),
+        };
+        let greeting = response.greeting.unwrap_or_default();
+        if greeting.cluster != self.identity.cluster || greeting.replica != name {
+            return Err(format!(
+                "at the address of {name} answers {} of cluster {}; check cluster.replicas",
+                greeting.replica, greeting.cluster
+            ));
+        }
+        let membership = response.membership.map(codec::membership).transpose();
+        let membership = membership.map_err(|error| format!("{name} answers nonsense: {error}"))?;
+        Ok(Answer { greeting, membership })
+    }
+
+    async fn initialize(&self, nodes: Vec<(u64, String)>) {
+        let addresses: BTreeMap<_, _> = self.options.replicas.iter().cloned().collect();
+        let member = |(node, replica): (u64, String)| {
+            let address = addresses.get(&replica).cloned().unwrap_or_default();
+            (node, Member { replica, address })
+        };
+        let members: BTreeMap<u64, Member> = nodes.into_iter().map(member).collect();
+        tracing::info!(members = members.len(), "forming the cluster");
+        if let Err(error) = self.raft.initialize(members).await {
+            self.stay_outside(format!("the cluster could not be formed: {error}"));
+        }
+    }
+}
+
+/// Decides from the answers of all other configured replicas. `names` is the configuration order.
+pub(super) fn next(own: &pb::Greeting, names: &[&str], answers: Vec<Result<Answer, String>>) -> Next {
+    let (answers, silent): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
+    let answers: Vec<Answer> = answers.into_iter().filter_map(Result::ok).collect();
+    let memberships: Vec<&Membership> = answers.iter().filter_map(|answer| answer.membership.as_ref()).collect();
+    if !memberships.is_empty() {
+        return Next::Wait(met_formed(own, &memberships));
+    }
+    if let Some(answer) = answers.iter().find(|answer| answer.greeting.fingerprint != own.fingerprint) {
+        let other = &answer.greeting.replica;
+        return Next::Wait(format!(
+            "{other} lists other replicas, or in another order; make cluster.replicas the same"
+        ));
+    }
+    if let Some(silent) = silent.into_iter().find_map(Result::err) {
+        return Next::Wait(format!("waiting to form the cluster: {silent}"));
+    }
+    if names.first() != Some(&own.replica.as_str()) {
+        return Next::Wait(format!("waiting for {} to form the cluster", names.first().unwrap_or(&"nobody")));
+    }
+    let all = answers.iter().map(|answer| &answer.greeting).chain([own]);
+    let nodes: BTreeMap<u64, String> = all.map(|greeting| (greeting.node, greeting.replica.clone())).collect();
+    if nodes.len() != names.len() {
+        return Next::Wait("two replicas have the same node id; remove the data_dir that was copied".into());
+    }
+    Next::Form(nodes.into_iter().collect())
+}
+
+/// Others are formed already: then they decide, and this replica never takes an old vote's place.
+fn met_formed(own: &pb::Greeting, memberships: &[&Membership]) -> String {
+    if memberships.iter().any(|membership| membership.get_node(&own.node).is_some()) {
+        return "waiting for the leader of the formed cluster".into();
+    }
+    let mut members = memberships.iter().flat_map(|membership| membership.nodes());
+    let replica = &own.replica;
+    match members.find(|(_, member)| member.replica == *replica) {
+        Some((node, _)) => format!(
+            "the cluster knows {replica} as node {node:x}, but this data_dir is node {:x}: the disk was lost or \
+             replaced, and the old vote must not return; run `allclear member remove {replica}`, then \
+             `allclear member add {replica}`",
+            own.node
+        ),
+        None => format!("the cluster is formed without {replica}; run `allclear member add {replica}`"),
+    }
+}
+
+#[cfg(test)]
+#[path = "formation_tests.rs"]
+mod tests;

@@ -1,0 +1,1 @@
+//! Rules of the file of the same name.

@@ -1,0 +1,32 @@
+//! Agreeing: one log that every replica of a cluster folds in the same order, on openraft and redb.
+//!
+//! The log carries opaque bytes; what they mean is the `Fold`'s business. Nothing outside this room knows openraft.
+
+mod ask;
+mod cluster_service;
+mod codec;
+mod confirm;
+mod disk;
+mod door;
+mod failure;
+mod fold;
+mod formation;
+mod log;
+mod network;
+mod node;
+mod options;
+mod peers;
+mod propose;
+mod raft_service;
+mod serve;
+mod standing;
+mod state;
+mod transfer;
+mod types;
+
+pub use door::{Consensus, Members};
+pub use failure::{ConfirmError, Fatal, OpenError, ProposeError, TransferError};
+pub use fold::{Fold, Undecodable};
+pub use options::{Compaction, MAX_PROPOSAL_BYTES, MAX_VOTERS, Options, Timing};
+pub use serve::serve;
+pub use standing::{Role, Standing};

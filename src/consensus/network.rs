@@ -1,0 +1,220 @@
+//! openraft's calls to other replicas, over gRPC. Every call has a deadline; what failed is told apart by whether
+//! trying again at once can help.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::{Either, select};
+use openraft::errors::{NetworkError, RPCError, ReplicationClosed, StreamingError, Timeout, Unreachable};
+use openraft::network::RPCOption;
+use openraft::raft::{
+    AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, TransferLeaderError, TransferLeaderRequest,
+    TransferLeaderResponse, VoteRequest, VoteResponse,
+};
+use openraft::{OptionalSend, RPCTypes, RaftNetworkFactory, RaftNetworkV2};
+use tonic::transport::Channel;
+use tonic::{Code, Status};
+
+use super::codec::{self, Malformed, pb_log_id, pb_vote};
+use super::options::{MAX_MESSAGE_BYTES, MAX_SNAPSHOT_BYTES};
+use super::peers::Peers;
+use super::types::{Member, Snapshot, Types, Vote};
+use crate::wire::pb::allclear::raft::v1 as pb;
+use pb::raft_client::RaftClient;
+
+type RpcError = RPCError<Types>;
+
+const PIECE_BYTES: usize = 512 << 10;
+
+/// Makes a link to each member.
+pub(crate) struct Network {
+    pub(crate) cluster: String,
+    pub(crate) node: u64,
+    pub(crate) peers: Arc<Peers>,
+    /// Entries may take a slow disk longer than the next heartbeat.
+    pub(crate) append_within: Duration,
+}
+
+impl RaftNetworkFactory<Types> for Network {
+    type Network = Link;
+
+    async fn new_client(&mut self, target: u64, member: &Member) -> Link {
+        let client = self.peers.channel_or_dial(&member.replica, &member.address).map(client);
+        Link {
+            to: pb::Destination { cluster: self.cluster.clone(), node: target },
+            node: self.node,
+            client: client.map_err(|error| error.to_string()),
+            append_within: self.append_within,
+        }
+    }
+}
+
+fn client(channel: Channel) -> RaftClient<Channel> {
+    RaftClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES).max_encoding_message_size(MAX_MESSAGE_BYTES)
+}
+
+/// The way to one member.
+pub(crate) struct Link {
+    to: pb::Destination,
+    node: u64,
+    client: Result<RaftClient<Channel>, String>,
+    append_within: Duration,
+}
+
+impl Link {
+    async fn call<R>(
+        &self,
+        action: RPCTypes,
+        within: Duration,
+        call: impl AsyncFnOnce(RaftClient<Channel>) -> Result<tonic::Response<R>, Status>,
+    ) -> Result<R, RpcError> {
+        let client = self.client.clone().map_err(|why| Unreachable::from_string(why))?;
+        match tokio::time::timeout(within, call(client)).await {
+            Ok(Ok(response)) => Ok(response.into_inner()),
+            Ok(Err(status)) => Err(failed(&status)),
+            Err(_) => Err(Timeout { action, id: self.node, target: self.to.node, timeout: within }.into()),
+        }
+    }
+
+    fn vote_request(&self, rpc: &VoteRequest<Types>) -> pb::VoteRequest {
+        pb::VoteRequest {
+            to: Some(self.to.clone()),
+            vote: Some(pb_vote(&rpc.vote)),
+            last: rpc.last_log_id.as_ref().map(pb_log_id),
+            leadership_transfer: rpc.leadership_transfer,
+        }
+    }
+}
+
+/// Nobody there, or somebody else: wait before the next try. Anything else may pass at once.
+fn failed(status: &Status) -> RpcError {
+    let why = format!("{:?}: {}", status.code(), status.message());
+    if matches!(status.code(), Code::Unavailable | Code::FailedPrecondition | Code::Unimplemented) {
+        Unreachable::from_string(why).into()
+    } else {
+        NetworkError::from_string(why).into()
+    }
+}
+
+fn malformed(error: &Malformed) -> RpcError {
+    NetworkError::new(error).into()
+}
+
+impl RaftNetworkV2<Types> for Link {
+    type SnapshotData = Bytes;
+
+    async fn append_entries(
+        &mut self,
+        rpc: AppendEntriesRequest<Types>,
+        option: RPCOption,
+    ) -> Result<AppendEntriesResponse<Types>, RpcError> {
+        let within = if rpc.entries.is_empty() { option.soft_ttl() } else { self.append_within.max(option.soft_ttl()) };
+        let request = pb::AppendRequest {
+            to: Some(self.to.clone()),
+            vote: Some(pb_vote(&rpc.vote)),
+            previous: rpc.prev_log_id.as_ref().map(pb_log_id),
+            entries: rpc.entries.iter().map(codec::pb_entry).collect(),
+            committed: rpc.leader_commit.as_ref().map(pb_log_id),
+        };
+        let call = async |mut client: RaftClient<Channel>| client.append(request).await;
+        match self.call(RPCTypes::AppendEntries, within, call).await?.outcome {
+            Some(pb::append_response::Outcome::Accepted(pb::Accepted {})) => Ok(AppendEntriesResponse::Success),
+            Some(pb::append_response::Outcome::Conflict(pb::Conflict {})) => Ok(AppendEntriesResponse::Conflict),
+            Some(pb::append_response::Outcome::Higher(vote)) => {
+                let vote = codec::vote(Some(vote)).map_err(|error| malformed(&error))?;
+                Ok(AppendEntriesResponse::HigherVote(vote))
+            }
+            None => Err(malformed(&Malformed("the answer says nothing"))),
+        }
+    }
+
+    async fn vote(&mut self, rpc: VoteRequest<Types>, option: RPCOption) -> Result<VoteResponse<Types>, RpcError> {
+        let request = self.vote_request(&rpc);
+        let call = async |mut client: RaftClient<Channel>| client.vote(request).await;
+        vote_response(self.call(RPCTypes::Vote, option.soft_ttl(), call).await?)
+    }
+
+    async fn pre_vote(&mut self, rpc: VoteRequest<Types>, option: RPCOption) -> Result<VoteResponse<Types>, RpcError> {
+        let request = self.vote_request(&rpc);
+        let call = async |mut client: RaftClient<Channel>| client.pre_vote(request).await;
+        vote_response(self.call(RPCTypes::Vote, option.soft_ttl(), call).await?)
+    }
+
+    async fn full_snapshot(
+        &mut self,
+        vote: Vote,
+        snapshot: Snapshot,
+        cancel: impl Future<Output = ReplicationClosed> + OptionalSend + 'static,
+        option: RPCOption,
+    ) -> Result<SnapshotResponse<Types>, StreamingError<Types>> {
+        let size = snapshot.snapshot.len();
+        if size > MAX_SNAPSHOT_BYTES {
+            let why = format!("the snapshot has {size} bytes, more than the {MAX_SNAPSHOT_BYTES} that are taken");
+            return Err(Unreachable::from_string(why).into());
+        }
+        let head = pb::InstallHead {
+            to: Some(self.to.clone()),
+            vote: Some(pb_vote(&vote)),
+            snapshot: Some(codec::pb_snapshot_head(&snapshot.meta)),
+            size: u64::try_from(size).unwrap_or(u64::MAX),
+        };
+        let parts = tokio_stream::iter(pieces(head, snapshot.snapshot));
+        let call = async |mut client: RaftClient<Channel>| client.install(parts).await;
+        let install = self.call(RPCTypes::InstallSnapshot, option.soft_ttl(), call);
+        match select(std::pin::pin!(install), std::pin::pin!(cancel)).await {
+            Either::Left((response, _)) => {
+                let vote = codec::vote(response?.vote).map_err(|error| NetworkError::new(&error))?;
+                Ok(SnapshotResponse::new(vote))
+            }
+            Either::Right((closed, _)) => Err(closed.into()),
+        }
+    }
+
+    async fn transfer_leader(
+        &mut self,
+        request: TransferLeaderRequest<Types>,
+        option: RPCOption,
+    ) -> Result<TransferLeaderResponse<Types>, RpcError> {
+        let request = pb::TransferLeaderRequest {
+            to: Some(self.to.clone()),
+            from: Some(pb_vote(request.from_leader())),
+            successor: *request.to_node_id(),
+            last: request.last_log_id().map(pb_log_id),
+        };
+        let call = async |mut client: RaftClient<Channel>| client.transfer_leader(request).await;
+        let response = self.call(RPCTypes::TransferLeader, option.soft_ttl(), call).await?;
+        transfer_response(response).map_err(|error| malformed(&error))
+    }
+}
+
+fn vote_response(response: pb::VoteResponse) -> Result<VoteResponse<Types>, RpcError> {
+    let vote = codec::vote(response.vote).map_err(|error| malformed(&error))?;
+    Ok(VoteResponse::new(vote, response.last.map(codec::log_id), response.granted))
+}
+
+fn transfer_response(response: pb::TransferLeaderResponse) -> Result<TransferLeaderResponse<Types>, Malformed> {
+    use pb::transfer_leader_response::Outcome;
+    Ok(match response.outcome.ok_or(Malformed("the answer says nothing"))? {
+        Outcome::Accepted(pb::Accepted {}) => Ok(()),
+        Outcome::VoteChanged(changed) => Err(TransferLeaderError::VoteChanged {
+            expected: codec::vote(changed.expected)?,
+            actual: codec::vote(changed.actual)?,
+        }),
+        Outcome::NotFlushed(behind) => Err(TransferLeaderError::LogNotFlushed {
+            expected: behind.expected.map(codec::log_id),
+            actual: behind.actual.map(codec::log_id),
+        }),
+    })
+}
+
+/// The head, then the state in pieces that share its memory.
+fn pieces(head: pb::InstallHead, mut state: Bytes) -> impl Iterator<Item = pb::InstallRequest> + Send {
+    use pb::install_request::Part;
+    let rest = std::iter::from_fn(move || {
+        let piece = state.split_to(state.len().min(PIECE_BYTES));
+        (!piece.is_empty()).then_some(Part::Piece(piece))
+    });
+    std::iter::once(Part::Head(head)).chain(rest).map(|part| pb::InstallRequest { part: Some(part) })
+}

@@ -1,0 +1,149 @@
+//! What a replica is opened with, and the bounds that hold for everybody.
+
+use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use openraft::{Config, SnapshotPolicy};
+
+use super::failure::OpenError;
+
+/// The largest proposal that is taken.
+pub const MAX_PROPOSAL_BYTES: usize = 1 << 20;
+/// The largest entry: a proposal and what the leader stamps onto it.
+pub(super) const MAX_ENTRY_BYTES: usize = MAX_PROPOSAL_BYTES + (64 << 10);
+/// The largest message: a batch of entries, the entry that overfilled it, and their framing.
+pub(super) const MAX_MESSAGE_BYTES: usize = 4 << 20;
+/// The largest snapshot that is sent or taken in.
+pub(super) const MAX_SNAPSHOT_BYTES: usize = 256 << 20;
+/// More voters only make every decision slower; further replicas are to be learners.
+pub const MAX_VOTERS: usize = 7;
+
+/// How fast a lost leader is noticed, and how long callers wait.
+#[derive(Debug, Clone)]
+pub struct Timing {
+    pub heartbeat: Duration,
+    /// The longer one is also the leader's lease.
+    pub election_timeout: (Duration, Duration),
+    /// Of one `propose` or `confirm`.
+    pub deadline: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            heartbeat: Duration::from_millis(100),
+            election_timeout: (Duration::from_millis(300), Duration::from_millis(600)),
+            deadline: Duration::from_secs(5),
+        }
+    }
+}
+
+/// When the log is folded into a snapshot, and how much of it is kept for replicas that lag a little.
+#[derive(Debug, Clone)]
+pub struct Compaction {
+    pub every_entries: u64,
+    pub keep_entries: u64,
+}
+
+impl Default for Compaction {
+    fn default() -> Self {
+        Self { every_entries: 1000, keep_entries: 500 }
+    }
+}
+
+/// What a replica is opened with.
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub cluster: String,
+    /// This replica's name.
+    pub replica: String,
+    /// Name and address of every replica, this one too, in the order of the configuration.
+    pub replicas: Vec<(String, String)>,
+    pub data_dir: PathBuf,
+    pub timing: Timing,
+    pub compaction: Compaction,
+}
+
+impl Options {
+    pub(super) fn check(&self) -> Result<(), OpenError> {
+        let names: BTreeSet<&str> = self.replicas.iter().map(|(name, _)| name.as_str()).collect();
+        let mistake = if !names.contains(self.replica.as_str()) {
+            format!("replica {:?} is not in the list of replicas; add it with its address", self.replica)
+        } else if names.len() != self.replicas.len() {
+            "a replica is listed twice; every name once".into()
+        } else if names.len() > MAX_VOTERS {
+            format!("{} replicas are listed; a cluster forms with at most {MAX_VOTERS}", names.len())
+        } else {
+            return Ok(());
+        };
+        Err(OpenError::Options(mistake))
+    }
+
+    pub(super) fn raft(&self) -> Result<Arc<Config>, OpenError> {
+        let millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+        let config = Config {
+            cluster_name: self.cluster.clone(),
+            heartbeat_interval: millis(self.timing.heartbeat),
+            election_timeout_min: millis(self.timing.election_timeout.0),
+            election_timeout_max: millis(self.timing.election_timeout.1),
+            enable_pre_vote: Some(true),
+            // A restart shows as a new term, and starts from what a quorum knows.
+            enable_leader_restore: Some(false),
+            install_snapshot_timeout: 30_000,
+            snapshot_policy: SnapshotPolicy::LogsSinceLast(self.compaction.every_entries),
+            max_in_snapshot_log_to_keep: self.compaction.keep_entries,
+            backoff: "50ms 100ms 200ms ...500ms".into(),
+            ..Config::default()
+        };
+        config.validate().map(Arc::new).map_err(|error| OpenError::Options(format!("cluster timing: {error}")))
+    }
+
+    /// Replicas form a cluster only with those that list the same names in the same order.
+    pub(super) fn fingerprint(&self) -> u64 {
+        // The hasher's keys are fixed; only replicas of one formation compare it, and it is never stored.
+        let mut hasher = DefaultHasher::new();
+        self.replicas.iter().for_each(|(name, _)| name.hash(&mut hasher));
+        hasher.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(names: &[&str]) -> Options {
+        Options {
+            cluster: "orders".into(),
+            replica: "a".into(),
+            replicas: names.iter().map(|name| ((*name).into(), "127.0.0.1:1".into())).collect(),
+            data_dir: PathBuf::new(),
+            timing: Timing::default(),
+            compaction: Compaction::default(),
+        }
+    }
+
+    #[test]
+    fn a_list_without_this_replica_or_with_a_name_twice_is_refused() {
+        assert!(options(&["a", "b"]).check().is_ok());
+        assert!(options(&["b", "c"]).check().is_err());
+        assert!(options(&["a", "b", "b"]).check().is_err());
+        assert!(options(&["a", "1", "2", "3", "4", "5", "6", "7"]).check().is_err());
+    }
+
+    #[test]
+    fn election_timeouts_below_the_heartbeat_are_refused() {
+        let mut wrong = options(&["a"]);
+        assert!(wrong.raft().is_ok());
+        wrong.timing.election_timeout = (Duration::from_millis(50), Duration::from_millis(90));
+        assert!(wrong.raft().is_err());
+    }
+
+    #[test]
+    fn the_fingerprint_tells_another_order_apart() {
+        assert_eq!(options(&["a", "b"]).fingerprint(), options(&["a", "b"]).fingerprint());
+        assert_ne!(options(&["a", "b"]).fingerprint(), options(&["b", "a"]).fingerprint());
+    }
+}

@@ -1,0 +1,65 @@
+//! The other replicas: where they listen, and one shared connection to each, made when it is first needed.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tonic::transport::{Channel, Endpoint};
+
+use super::failure::OpenError;
+
+const CONNECT_WITHIN: Duration = Duration::from_millis(500);
+pub(super) const KEEPALIVE_EVERY: Duration = Duration::from_secs(1);
+pub(super) const KEEPALIVE_WITHIN: Duration = Duration::from_secs(2);
+
+/// One channel per replica name.
+#[derive(Debug)]
+pub(crate) struct Peers {
+    configured: BTreeMap<String, Channel>,
+    /// Members that this replica's configuration does not name, reached where the log says.
+    others: Mutex<BTreeMap<(String, String), Channel>>,
+}
+
+impl Peers {
+    pub(crate) fn new(replicas: &[(String, String)]) -> Result<Self, OpenError> {
+        let connect = |(name, address): &(String, String)| {
+            let channel = dial(address).map_err(|error| {
+                OpenError::Options(format!("the address {address:?} of replica {name:?} is not host:port ({error})"))
+            })?;
+            Ok((name.clone(), channel))
+        };
+        let configured = replicas.iter().map(connect).collect::<Result<_, OpenError>>()?;
+        Ok(Self { configured, others: Mutex::default() })
+    }
+
+    pub(crate) fn channel(&self, name: &str) -> Option<Channel> {
+        self.configured.get(name).cloned()
+    }
+
+    /// The configuration decides where a replica listens; the log's address is for those it does not name.
+    pub(crate) fn channel_or_dial(&self, name: &str, address: &str) -> Result<Channel, tonic::transport::Error> {
+        if let Some(channel) = self.channel(name) {
+            return Ok(channel);
+        }
+        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (name.to_owned(), address.to_owned());
+        if let Some(channel) = others.get(&key) {
+            return Ok(channel.clone());
+        }
+        let channel = dial(address)?;
+        // One address per name: what a member left behind is let go.
+        others.retain(|(other, _), _| other != name);
+        others.insert(key, channel.clone());
+        Ok(channel)
+    }
+}
+
+fn dial(address: &str) -> Result<Channel, tonic::transport::Error> {
+    let endpoint = Endpoint::from_shared(format!("http://{address}"))?
+        .connect_timeout(CONNECT_WITHIN)
+        .tcp_nodelay(true)
+        .http2_keep_alive_interval(KEEPALIVE_EVERY)
+        .keep_alive_timeout(KEEPALIVE_WITHIN)
+        .keep_alive_while_idle(true);
+    Ok(endpoint.connect_lazy())
+}

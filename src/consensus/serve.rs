@@ -1,0 +1,35 @@
+//! The listener that replicas reach each other on.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tonic::service::Routes;
+use tonic::transport::Server;
+use tonic::transport::server::TcpIncoming;
+
+use super::peers::{KEEPALIVE_EVERY, KEEPALIVE_WITHIN};
+
+/// Calls that are still open when the listener stops are given this long.
+const DRAIN_WITHIN: Duration = Duration::from_secs(2);
+
+/// Serves until `stop`, and returns soon after it whatever is still open.
+pub async fn serve(listener: TcpListener, routes: Routes, stop: CancellationToken) -> io::Result<()> {
+    // Without it every write stalls on delayed acknowledgements: the server's own setting does not reach this listener.
+    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+    let served = Server::builder()
+        .http2_keepalive_interval(Some(KEEPALIVE_EVERY))
+        .http2_keepalive_timeout(Some(KEEPALIVE_WITHIN))
+        .add_routes(routes)
+        .serve_with_incoming_shutdown(incoming, stop.clone().cancelled_owned());
+    tokio::select! {
+        served = served => served.map_err(io::Error::other),
+        () = drained(stop) => Ok(()),
+    }
+}
+
+async fn drained(stop: CancellationToken) {
+    stop.cancelled().await;
+    tokio::time::sleep(DRAIN_WITHIN).await;
+}

@@ -1,0 +1,128 @@
+//! Where this replica stands, for everybody who asks: its role, its leader, and whether a quorum is behind it.
+
+use std::time::{Duration, Instant};
+
+use openraft::rt::WatchReceiver as _;
+use openraft::{Instant as _, RaftMetrics, ServerState};
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::node::Node;
+use super::types::Types;
+
+/// What a replica is in its cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Role {
+    Leader,
+    Follower,
+    Candidate,
+    Learner,
+    /// No member, with the reason and what to do.
+    Outside(String),
+}
+
+/// Where a replica stands. A leader without a quorum leads nobody: see `quorum` before believing `role`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    pub role: Role,
+    /// Whom this replica follows; nobody when it was not heard within its lease.
+    pub leader: Option<String>,
+    pub term: u64,
+    /// A leader: a quorum acknowledged it within its lease. Anybody else: a leader was heard within its lease.
+    pub quorum: bool,
+    /// The last position that is applied and published, 0 before the first.
+    pub applied: u64,
+    /// When the leader or the term last changed, as this replica saw it.
+    pub leader_since: Instant,
+}
+
+impl Standing {
+    pub(crate) fn initial() -> Self {
+        Self {
+            role: Role::Outside("starting".into()),
+            leader: None,
+            term: 0,
+            quorum: false,
+            applied: 0,
+            leader_since: Instant::now(),
+        }
+    }
+}
+
+impl Node {
+    /// Runs until the replica stops.
+    pub(crate) async fn watch_standing(self) {
+        let mut metrics = self.raft.metrics();
+        let mut published = self.published.clone();
+        // A lease runs out without anything happening, so time is looked at too.
+        let mut tick = interval(self.options.timing.heartbeat);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            self.update_standing();
+            let open = tokio::select! {
+                changed = metrics.changed() => changed.is_ok(),
+                changed = published.changed() => changed.is_ok(),
+                _ = tick.tick() => true,
+            };
+            if !open || self.stop.is_cancelled() {
+                return;
+            }
+        }
+    }
+
+    fn update_standing(&self) {
+        let now = self.current_standing();
+        self.standing.send_if_modified(|known| {
+            let leader_since = if (&known.leader, known.term) == (&now.leader, now.term) {
+                known.leader_since
+            } else {
+                now.leader_since
+            };
+            let now = Standing { leader_since, ..now };
+            let changed = *known != now;
+            *known = now;
+            changed
+        });
+    }
+
+    fn current_standing(&self) -> Standing {
+        let metrics = self.raft.metrics();
+        let metrics = metrics.borrow_watched();
+        let lease = self.options.timing.lease();
+        let quorum = match metrics.state {
+            ServerState::Leader => leads(&metrics, lease),
+            ServerState::Learner | ServerState::Follower | ServerState::Candidate | ServerState::Shutdown => {
+                metrics.current_leader.is_some() && self.heard.borrow().is_some_and(|heard| heard.elapsed() < lease)
+            }
+        };
+        let role = self.role(&metrics);
+        let leader = metrics.current_leader.filter(|_| quorum || role == Role::Leader);
+        let leader = leader.and_then(|node| metrics.membership_config.get_node(&node));
+        Standing {
+            role,
+            leader: leader.map(|member| member.replica.clone()),
+            term: metrics.current_term,
+            quorum,
+            applied: self.published.borrow().unwrap_or(0),
+            leader_since: Instant::now(),
+        }
+    }
+
+    fn role(&self, metrics: &RaftMetrics<Types>) -> Role {
+        if metrics.membership_config.get_node(&self.identity.node).is_none() {
+            let reason = self.outside.borrow().clone();
+            return Role::Outside(reason.unwrap_or_else(|| "no longer a member of the cluster".into()));
+        }
+        match metrics.state {
+            ServerState::Leader => Role::Leader,
+            ServerState::Follower => Role::Follower,
+            ServerState::Candidate => Role::Candidate,
+            ServerState::Learner => Role::Learner,
+            ServerState::Shutdown => Role::Outside("stopped".into()),
+        }
+    }
+}
+
+fn leads(metrics: &RaftMetrics<Types>, lease: Duration) -> bool {
+    let alone = metrics.membership_config.voter_ids().count() == 1;
+    alone || metrics.last_quorum_acked.is_some_and(|acked| acked.elapsed() < lease)
+}

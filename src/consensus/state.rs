@@ -1,0 +1,153 @@
+//! openraft's state machine: hands committed entries to the fold, in order, and keeps its snapshots on the disk.
+
+use std::io;
+use std::sync::{Arc, PoisonError};
+
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt as _};
+use openraft::storage::{EntryResponder, RaftStateMachine};
+use openraft::{EntryPayload, OptionalSend, RaftSnapshotBuilder};
+use prost::Message as _;
+use redb::ReadableTable as _;
+use tokio::sync::watch;
+
+use super::codec;
+use super::disk::{Disk, META};
+use super::fold::{Fold, Undecodable};
+use super::types::{LogId, Proposed, SharedFold, Snapshot, SnapshotMeta, StoredMembership, Types};
+use crate::wire::pb::allclear::raft::v1 as pb;
+
+const SNAPSHOT: &str = "snapshot";
+
+/// The folded state in memory, rebuilt from the snapshot and the log at every start.
+pub(crate) struct State {
+    disk: Arc<Disk>,
+    fold: SharedFold,
+    applied: Option<LogId>,
+    membership: StoredMembership,
+    /// The index up to which everything is applied and published.
+    published: watch::Sender<Option<u64>>,
+}
+
+fn refused(what: &str, why: impl std::fmt::Display) -> io::Error {
+    let advice = "nothing is skipped; run the program version that wrote it";
+    io::Error::new(io::ErrorKind::InvalidData, format!("{what} cannot be decoded: {why}; {advice}"))
+}
+
+impl State {
+    pub(crate) fn new(disk: Arc<Disk>, fold: SharedFold, published: watch::Sender<Option<u64>>) -> Self {
+        Self { disk, fold, applied: None, membership: StoredMembership::default(), published }
+    }
+
+    /// A panic in the fold ends this state machine, so a poisoned lock is never entered for writing again.
+    fn change<R>(&self, work: impl FnOnce(&mut dyn Fold) -> Result<R, Undecodable>) -> Result<R, Undecodable> {
+        let mut fold = self.fold.write().map_err(|_| Undecodable("the state was left half applied".into()))?;
+        work(fold.as_mut())
+    }
+
+    fn publish(&self) -> io::Result<()> {
+        let publish = |fold: &mut dyn Fold| {
+            fold.published();
+            Ok(())
+        };
+        self.change(publish).map_err(io::Error::other)?;
+        self.published.send_replace(self.applied.map(|id| id.index()));
+        Ok(())
+    }
+}
+
+impl RaftStateMachine<Types> for State {
+    type SnapshotData = Bytes;
+    type SnapshotBuilder = Taken;
+
+    async fn applied_state(&mut self) -> Result<(Option<LogId>, StoredMembership), io::Error> {
+        Ok((self.applied, self.membership.clone()))
+    }
+
+    async fn apply<Strm>(&mut self, mut entries: Strm) -> Result<(), io::Error>
+    where
+        Strm: Stream<Item = Result<EntryResponder<Types>, io::Error>> + Unpin + OptionalSend,
+    {
+        let mut verdicts = Vec::new();
+        while let Some(next) = entries.next().await {
+            let (entry, responder) = next?;
+            let index = entry.log_id.index();
+            let verdict = match entry.payload {
+                EntryPayload::Blank => Bytes::new(),
+                EntryPayload::Normal(Proposed(bytes)) => self
+                    .change(|fold| fold.apply(index, &bytes))
+                    .map_err(|why| refused(&format!("log entry {index}"), why))?
+                    .into(),
+                EntryPayload::Membership(next) => {
+                    self.membership = StoredMembership::new(Some(entry.log_id), next);
+                    Bytes::new()
+                }
+            };
+            self.applied = Some(entry.log_id);
+            verdicts.extend(responder.map(|responder| (responder, verdict)));
+        }
+        self.publish()?;
+        for (responder, verdict) in verdicts {
+            responder.send(verdict);
+        }
+        Ok(())
+    }
+
+    async fn get_snapshot_builder(&mut self) -> Self::SnapshotBuilder {
+        let state = self.fold.read().unwrap_or_else(PoisonError::into_inner).snapshot();
+        let meta = SnapshotMeta { last_log_id: self.applied, last_membership: self.membership.clone() };
+        Taken { disk: Arc::clone(&self.disk), meta, state: state.into() }
+    }
+
+    async fn install_snapshot(&mut self, meta: &SnapshotMeta, state: Bytes) -> Result<(), io::Error> {
+        self.change(|fold| fold.restore(&state)).map_err(|why| refused("the snapshot", why))?;
+        store(&self.disk, meta, state).await?;
+        self.applied = meta.last_log_id;
+        self.membership = meta.last_membership.clone();
+        self.publish()
+    }
+
+    async fn get_current_snapshot(&mut self) -> Result<Option<Snapshot>, io::Error> {
+        let Some(bytes) = self.disk.run(|disk| disk.meta(SNAPSHOT)).await? else { return Ok(None) };
+        let stored = pb::Snapshot::decode(Bytes::from(bytes)).map_err(|why| refused("the stored snapshot", why))?;
+        let meta =
+            codec::snapshot_meta(stored.head.unwrap_or_default()).map_err(|why| refused("the stored snapshot", why))?;
+        Ok(Some(Snapshot { meta, snapshot: stored.state }))
+    }
+}
+
+/// A snapshot as it was taken; what is applied later does not show in it.
+pub(crate) struct Taken {
+    disk: Arc<Disk>,
+    meta: SnapshotMeta,
+    state: Bytes,
+}
+
+impl RaftSnapshotBuilder<Types> for Taken {
+    type SnapshotData = Bytes;
+
+    async fn build_snapshot(&mut self) -> Result<Snapshot, io::Error> {
+        store(&self.disk, &self.meta, self.state.clone()).await?;
+        Ok(Snapshot { meta: self.meta.clone(), snapshot: self.state.clone() })
+    }
+}
+
+/// Never replaces a newer one: building runs beside installing, and the log up to the newer may be gone already.
+async fn store(disk: &Arc<Disk>, meta: &SnapshotMeta, state: Bytes) -> io::Result<()> {
+    let snapshot = pb::Snapshot { head: Some(codec::pb_snapshot_head(meta)), state };
+    let write = move |disk: &Disk| {
+        disk.write(|transaction| {
+            let mut table = transaction.open_table(META)?;
+            let stored = table.get(SNAPSHOT)?.and_then(|value| pb::Snapshot::decode(value.value()).ok());
+            if last_index(stored.as_ref()) <= last_index(Some(&snapshot)) {
+                table.insert(SNAPSHOT, snapshot.encode_to_vec().as_slice())?;
+            }
+            Ok(())
+        })
+    };
+    disk.run(write).await
+}
+
+fn last_index(snapshot: Option<&pb::Snapshot>) -> Option<u64> {
+    Some(snapshot?.head.as_ref()?.last?.index)
+}

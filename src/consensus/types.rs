@@ -1,0 +1,54 @@
+//! The types that openraft is used with, named once.
+
+use std::fmt;
+use std::sync::{Arc, RwLock};
+
+use bytes::Bytes;
+use openraft::alias::{LogIdOf, SnapshotMetaOf, SnapshotOf, StoredMembershipOf, VoteOf};
+use openraft::impls::leader_id_std;
+
+use super::fold::Fold;
+
+openraft::declare_raft_types!(
+    /// Opaque entries, one leader per term, node ids of our own making.
+    pub(crate) Types:
+        D = Proposed,
+        R = Bytes,
+        Node = Member,
+        LeaderId = leader_id_std::LeaderId<Self::Term, Self::NodeId>,
+        AsyncRuntime = openraft_rt_tokio::TokioRuntime,
+);
+
+pub(crate) type LogId = LogIdOf<Types>;
+pub(crate) type Vote = VoteOf<Types>;
+pub(crate) type Entry = openraft::alias::EntryOf<Types>;
+pub(crate) type Membership = openraft::Membership<u64, Member>;
+pub(crate) type StoredMembership = StoredMembershipOf<Types>;
+pub(crate) type SnapshotMeta = SnapshotMetaOf<Types>;
+pub(crate) type Snapshot = SnapshotOf<Types, Bytes>;
+pub(crate) type SharedFold = Arc<RwLock<Box<dyn Fold>>>;
+
+/// A stamped proposal: bytes that only the fold understands.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Proposed(pub(crate) Bytes);
+
+impl fmt::Debug for Proposed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for Proposed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.0.len())
+    }
+}
+
+/// A replica as the membership in the log names it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Member {
+    /// The replica's name.
+    pub(crate) replica: String,
+    /// Where it listens, unless the configuration of the asking replica says otherwise.
+    pub(crate) address: String,
+}

@@ -1,0 +1,44 @@
+//! Proposals and confirmed readings.
+
+use allclear::consensus::{MAX_PROPOSAL_BYTES, ProposeError};
+
+use crate::support::Cluster;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_proposal_of_a_follower_is_stamped_with_its_name_and_applied_everywhere() {
+    let mut cluster = Cluster::formed().await;
+    let follower = cluster.follower().await;
+    let verdict = cluster.propose(&follower, "first").await;
+    assert!(verdict.starts_with("line 1 at "), "{verdict}");
+    for replica in cluster.replicas.values() {
+        replica.consensus.confirm().await.unwrap();
+        assert_eq!(replica.lines(), [format!("first by {follower}")]);
+    }
+    cluster.stop_all().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_confirmed_reading_on_a_follower_sees_every_write_before_it() {
+    let mut cluster = Cluster::formed().await;
+    let (leader, follower) = (cluster.leader().await, cluster.follower().await);
+    for count in 1..=100 {
+        cluster.propose(&leader, "more").await;
+        cluster.at(&follower).consensus.confirm().await.unwrap();
+        assert_eq!(cluster.at(&follower).lines().len(), count);
+    }
+    cluster.stop_all().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_leader_cannot_take_is_refused_with_its_reason_on_any_replica() {
+    let mut cluster = Cluster::formed().await;
+    for replica in cluster.replicas.values() {
+        let refused = replica.consensus.propose("unstamped").await;
+        assert_eq!(refused, Err(ProposeError::Undecodable("not a line".into())));
+        let size = MAX_PROPOSAL_BYTES + 1;
+        let refused = replica.consensus.propose(vec![b'x'; size]).await;
+        assert_eq!(refused, Err(ProposeError::TooLarge { size, limit: MAX_PROPOSAL_BYTES }));
+        replica.consensus.propose(vec![b'x'; MAX_PROPOSAL_BYTES]).await.unwrap();
+    }
+    cluster.stop_all().await;
+}

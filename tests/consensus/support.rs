@@ -1,0 +1,206 @@
+//! A cluster to test with, and a fold that remembers every line it was given.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use allclear::consensus::{self, Compaction, Consensus, Fold, OpenError, Options, Role, Standing, Timing, Undecodable};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+
+/// Far beyond what anything takes on a loaded machine; only a failing test waits this long.
+pub(crate) const LIMIT: Duration = Duration::from_secs(30);
+
+/// The lines applied so far, as readers of a replica see them.
+pub(crate) type Lines = Arc<Mutex<Vec<String>>>;
+
+/// Applies lines of text. `unknown` is a line that no program understands; `unstamped` one that no leader takes.
+#[derive(Default)]
+pub(crate) struct Ledger {
+    lines: Vec<String>,
+    shown: Lines,
+}
+
+impl Fold for Ledger {
+    fn stamp(&self, proposal: &[u8], by: &str) -> Result<Vec<u8>, Undecodable> {
+        if proposal == b"unstamped" {
+            return Err(Undecodable("not a line".into()));
+        }
+        Ok([proposal, b" by ", by.as_bytes()].concat())
+    }
+
+    fn apply(&mut self, index: u64, entry: &[u8]) -> Result<Vec<u8>, Undecodable> {
+        if entry.starts_with(b"unknown") {
+            return Err(Undecodable("a kind of line from the future".into()));
+        }
+        self.lines.push(String::from_utf8_lossy(entry).into());
+        Ok(format!("line {} at {index}", self.lines.len()).into())
+    }
+
+    fn published(&mut self) {
+        *self.shown.lock().unwrap() = self.lines.clone();
+    }
+
+    fn snapshot(&self) -> Vec<u8> {
+        self.lines.join("\n").into()
+    }
+
+    fn restore(&mut self, snapshot: &[u8]) -> Result<(), Undecodable> {
+        self.lines = String::from_utf8_lossy(snapshot).lines().map(Into::into).collect();
+        Ok(())
+    }
+}
+
+pub(crate) struct Replica {
+    pub(crate) consensus: Consensus,
+    lines: Lines,
+    stop: CancellationToken,
+    served: JoinHandle<std::io::Result<()>>,
+}
+
+impl Replica {
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.lines.lock().unwrap().clone()
+    }
+
+    pub(crate) fn now(&self) -> Standing {
+        self.consensus.standing().borrow().clone()
+    }
+
+    pub(crate) async fn until(&self, what: &str, holds: impl Fn(&Standing) -> bool) -> Standing {
+        let mut standing = self.consensus.standing();
+        match timeout(LIMIT, standing.wait_for(|now| holds(now))).await {
+            Ok(Ok(now)) => now.clone(),
+            _ => panic!("waited for: {what}; standing {:?}", self.now()),
+        }
+    }
+
+    /// Stops listening and taking part, and frees the data directory.
+    pub(crate) async fn stop(self) {
+        self.stop.cancel();
+        assert!(self.consensus.shutdown().await, "the data directory was not let go");
+        self.served.await.unwrap().unwrap();
+    }
+}
+
+pub(crate) struct Cluster {
+    pub(crate) root: TempDir,
+    pub(crate) addresses: Vec<(String, String)>,
+    pub(crate) compaction: Compaction,
+    pub(crate) replicas: BTreeMap<String, Replica>,
+}
+
+impl Cluster {
+    /// Names and addresses, nobody started.
+    pub(crate) async fn planned(names: &[&str]) -> Self {
+        let mut addresses = Vec::new();
+        for name in names {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            addresses.push(((*name).to_owned(), listener.local_addr().unwrap().to_string()));
+        }
+        Self { root: TempDir::new().unwrap(), addresses, compaction: Compaction::default(), replicas: BTreeMap::new() }
+    }
+
+    /// Three replicas, formed.
+    pub(crate) async fn formed() -> Self {
+        let mut cluster = Self::planned(&["db-0", "db-1", "db-2"]).await;
+        cluster.start_all().await;
+        cluster.leader().await;
+        cluster
+    }
+
+    pub(crate) fn directory(&self, name: &str) -> PathBuf {
+        self.root.path().join(name)
+    }
+
+    pub(crate) fn options(&self, name: &str) -> Options {
+        Options {
+            cluster: "orders".into(),
+            replica: name.into(),
+            replicas: self.addresses.clone(),
+            data_dir: self.directory(name),
+            timing: Timing::default(),
+            compaction: self.compaction.clone(),
+        }
+    }
+
+    pub(crate) async fn start(&mut self, name: &str) {
+        self.start_with(self.options(name)).await.unwrap();
+    }
+
+    pub(crate) async fn start_with(&mut self, options: Options) -> Result<(), OpenError> {
+        let name = options.replica.clone();
+        let address = self.addresses.iter().find(|(other, _)| *other == name).unwrap().1.clone();
+        let fold = Ledger::default();
+        let lines = Arc::clone(&fold.shown);
+        let (consensus, routes) = Consensus::open(options, fold).await?;
+        let stop = CancellationToken::new();
+        let served = tokio::spawn(consensus::serve(bind(&address).await, routes, stop.clone()));
+        self.replicas.insert(name, Replica { consensus, lines, stop, served });
+        Ok(())
+    }
+
+    pub(crate) async fn start_all(&mut self) {
+        for (name, _) in self.addresses.clone() {
+            self.start(&name).await;
+        }
+    }
+
+    pub(crate) async fn stop(&mut self, name: &str) {
+        self.replicas.remove(name).unwrap().stop().await;
+    }
+
+    pub(crate) async fn stop_all(&mut self) {
+        for (name, _) in self.addresses.clone() {
+            if self.replicas.contains_key(&name) {
+                self.stop(&name).await;
+            }
+        }
+    }
+
+    pub(crate) fn at(&self, name: &str) -> &Replica {
+        &self.replicas[name]
+    }
+
+    /// The replica that leads with a quorum behind it and that every running one follows.
+    pub(crate) async fn leader(&self) -> String {
+        let started = Instant::now();
+        loop {
+            let standings: Vec<_> = self.replicas.values().map(Replica::now).collect();
+            let leader = standings.iter().find(|now| now.role == Role::Leader && now.quorum);
+            if let Some(leader) = leader.and_then(|now| now.leader.clone())
+                && standings.iter().all(|now| now.leader.as_ref() == Some(&leader))
+            {
+                return leader;
+            }
+            assert!(started.elapsed() < LIMIT, "no leader: {standings:?}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    pub(crate) async fn follower(&self) -> String {
+        let leader = self.leader().await;
+        self.replicas.keys().find(|name| **name != leader).unwrap().clone()
+    }
+
+    pub(crate) async fn propose(&self, at: &str, line: &str) -> String {
+        let verdict = self.at(at).consensus.propose(line.to_owned()).await.unwrap();
+        String::from_utf8(verdict.to_vec()).unwrap()
+    }
+}
+
+/// The address was free a moment ago; a connection that is being torn down may still hold it.
+async fn bind(address: &str) -> TcpListener {
+    let started = Instant::now();
+    loop {
+        match TcpListener::bind(address).await {
+            Ok(listener) => return listener,
+            Err(error) => assert!(started.elapsed() < LIMIT, "cannot listen on {address}: {error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
