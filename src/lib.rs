@@ -5,3 +5,4 @@ extern crate alloc;
 
 pub mod machine;
 pub mod wire;
+pub mod workloads;
