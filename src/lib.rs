@@ -10,3 +10,4 @@ pub mod machine;
 pub mod metadata;
 pub mod ops;
 pub mod wire;
+pub mod workloads;

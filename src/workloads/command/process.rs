@@ -1,0 +1,174 @@
+//! Processes as the kernel shows them: who is still there of a hook whose supervisor is gone, and ending it.
+
+use std::fs;
+use std::io;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::unistd::{Pid, getpid, getsid};
+use serde::{Deserialize, Serialize};
+use tokio::time::{Instant, sleep};
+
+/// Between SIGTERM and SIGKILL.
+const GRACE: Duration = Duration::from_secs(5);
+/// For the kernel to take away what was killed.
+const REMOVAL: Duration = Duration::from_secs(5);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// A process that cannot be mistaken for a later one with the same number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct Process {
+    pub(super) pid: i32,
+    /// Ticks from the boot to its start.
+    pub(super) started: u64,
+}
+
+impl Process {
+    pub(super) fn own() -> io::Result<Self> {
+        let pid = getpid().as_raw();
+        let started = look(pid).map(|seen| seen.started);
+        started.map(|started| Self { pid, started }).ok_or_else(|| io::Error::other("cannot read its own /proc entry"))
+    }
+
+    pub(super) fn is_there(self) -> bool {
+        look(self.pid).is_some_and(|seen| seen.started == self.started && seen.is_alive())
+    }
+
+    pub(super) fn terminate(self) {
+        if self.pid > 1 && self.is_there() {
+            // Only fails when it has just ended.
+            let _ = kill(Pid::from_raw(self.pid), Signal::SIGTERM);
+        }
+    }
+}
+
+/// This boot, and this set of process numbers (a container has its own): numbers noted elsewhere mean nothing here.
+pub(super) fn place() -> String {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let numbers = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    format!("{} {}", boot.trim(), numbers.display())
+}
+
+/// Ends every process of the session that `leader` began; false when one is still there after that.
+pub(super) async fn end_session(leader: Process) -> bool {
+    let members = || members(leader);
+    signal_all(&members(), Signal::SIGTERM);
+    if none_left(GRACE, || members().is_empty()).await {
+        return true;
+    }
+    none_left(REMOVAL, || {
+        let left = members();
+        signal_all(&left, Signal::SIGKILL);
+        left.is_empty()
+    })
+    .await
+}
+
+/// Ends a process group whose leader is a child of this process; false when one is still there after that.
+pub(super) async fn end_group(leader: u32, mut reap: impl FnMut()) -> bool {
+    let Some(group) = i32::try_from(leader).ok().filter(|group| *group > 1).map(Pid::from_raw) else { return true };
+    let mut none = move || {
+        // The leader keeps its place in the group until it is reaped.
+        reap();
+        killpg(group, None) == Err(Errno::ESRCH)
+    };
+    // These fail only where nobody is left, which is seen below.
+    let _ = killpg(group, Signal::SIGTERM);
+    if none_left(GRACE, &mut none).await {
+        return true;
+    }
+    let _ = killpg(group, Signal::SIGKILL);
+    none_left(REMOVAL, none).await
+}
+
+async fn none_left(limit: Duration, mut none: impl FnMut() -> bool) -> bool {
+    let until = Instant::now() + limit;
+    loop {
+        if none() {
+            return true;
+        }
+        if Instant::now() >= until {
+            return false;
+        }
+        sleep(LOOK_EVERY).await;
+    }
+}
+
+fn signal_all(processes: &[i32], signal: Signal) {
+    for pid in processes {
+        // Only fails when it has just ended.
+        let _ = kill(Pid::from_raw(*pid), signal);
+    }
+}
+
+/// The number of a session is not given to another process while anybody is in it. So if its leader is somebody else
+/// by now, nobody of the old session was left.
+fn members(leader: Process) -> Vec<i32> {
+    let own_session = getsid(None).map_or(0, Pid::as_raw);
+    let taken_over = look(leader.pid).is_some_and(|seen| seen.started != leader.started);
+    if leader.pid <= 1 || leader.pid == own_session || taken_over {
+        return Vec::new();
+    }
+    let belongs = |seen: &Seen| seen.session == leader.pid && seen.started >= leader.started && seen.is_alive();
+    let numbers = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
+    numbers
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|pid| look(*pid).is_some_and(|seen| belongs(&seen)))
+        .collect()
+}
+
+struct Seen {
+    state: char,
+    session: i32,
+    started: u64,
+}
+
+impl Seen {
+    /// Nothing can be done about one that ended and waits for its parent to notice.
+    fn is_alive(&self) -> bool {
+        !matches!(self.state, 'Z' | 'X')
+    }
+}
+
+fn look(pid: i32) -> Option<Seen> {
+    parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// The name of the program is in parentheses and may hold anything, so fields are counted from the last of them.
+fn parse_stat(stat: &str) -> Option<Seen> {
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+    let state = fields.next()?.chars().next()?;
+    let session = fields.nth(2)?.parse().ok()?;
+    let started = fields.nth(15)?.parse().ok()?;
+    Some(Seen { state, session, started })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_may_have_any_name() {
+        let stat = "42 (a) R 1 (b)) S 7 8 9 0 -1 4 1 2 3 4 5 6 7 8 20 0 1 0 777 1 2";
+        let seen = parse_stat(stat).unwrap();
+        assert_eq!((seen.state, seen.session, seen.started), ('S', 9, 777));
+        for hostile in ["", "42", "42 (a", "42 (a) S", "42 (a) S 1 2 x", "42 (a) S 7 8 9"] {
+            assert!(parse_stat(hostile).is_none(), "{hostile}");
+        }
+    }
+
+    #[test]
+    fn a_process_is_known_by_its_start_too() {
+        let own = Process::own().unwrap();
+        assert!(own.is_there());
+        assert!(!Process { started: own.started + 1, ..own }.is_there());
+    }
+
+    #[test]
+    fn nobody_is_taken_for_a_member_of_a_session_whose_number_was_given_away() {
+        let init = Process { pid: 1, started: 0 };
+        let taken_over = Process { pid: std::os::unix::process::parent_id().cast_signed(), started: u64::MAX };
+        assert!(members(init).is_empty() && members(taken_over).is_empty());
+    }
+}

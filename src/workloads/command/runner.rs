@@ -1,0 +1,282 @@
+//! The door to command hooks: run, cancel, ask, forget.
+
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder, File};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::attempt::{self, Found};
+use super::spool::{self, Doing, Folder, GONE, MAX_ATTEMPT, Request, SpoolError};
+use super::{Command, Surroundings, clock, process};
+use crate::workloads::{Ended, News, Report, Standing, Task, contract};
+
+/// Further ones are blocked until one has ended.
+const MAX_RUNNING: usize = 64;
+/// Ended and never forgotten: kept this long, and no more of them than this.
+const KEEP_FOR: Duration = Duration::from_hours(7 * 24);
+const MAX_KEPT: usize = 1000;
+/// Broken ones, kept for people to look at.
+const MAX_ASIDE: usize = 16;
+const REPORTS: usize = 256;
+const ASIDE: &str = ".aside";
+
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("{} is in use by another replica; stop it, or give this one its own data_dir", .0.display())]
+    InUse(PathBuf),
+    #[error("the folder of running hooks cannot be used: {0}; check data_dir and its owner")]
+    Spool(#[from] SpoolError),
+}
+
+/// Runs attempts, each once. Made and used inside a tokio runtime.
+///
+/// Dropping it is the replica's stop, in good order or not: what runs goes on under its supervisors, and the next
+/// runner of the same folder takes it up.
+pub struct Runner {
+    shared: Arc<Shared>,
+    watchers: Mutex<JoinSet<()>>,
+    _lock: File,
+}
+
+pub(super) struct Shared {
+    pub(super) spool: PathBuf,
+    pub(super) supervisor: PathBuf,
+    surroundings: Surroundings,
+    attempts: Mutex<BTreeMap<String, Entry>>,
+    reports: mpsc::Sender<Report>,
+}
+
+struct Entry {
+    standing: Standing,
+    cancel: CancellationToken,
+    /// When it ended, for how long it is kept.
+    at_ms: i64,
+}
+
+impl Runner {
+    /// Takes up what an earlier replica left running. `supervisor` is a program that calls [`super::supervise`] as
+    /// `PROGRAM supervise FOLDER`; `/proc/self/exe` stays right when the file is replaced.
+    pub fn open(
+        spool: &Path,
+        supervisor: PathBuf,
+        surroundings: Surroundings,
+    ) -> Result<(Self, mpsc::Receiver<Report>), OpenError> {
+        DirBuilder::new().recursive(true).mode(0o700).create(spool).doing("make", spool)?;
+        // Supervisors run elsewhere.
+        let spool = spool.canonicalize().doing("find", spool)?;
+        let lock = spool::try_lock(&spool.join(".lock"))?.ok_or_else(|| OpenError::InUse(spool.clone()))?;
+        let (reports, receiver) = mpsc::channel(REPORTS);
+        let attempts = Mutex::default();
+        let shared = Arc::new(Shared { spool, supervisor, surroundings, attempts, reports });
+        let runner = Self { shared, watchers: Mutex::default(), _lock: lock };
+        for name in names_in(&runner.shared.spool)? {
+            runner.take_up(&name);
+        }
+        runner.shared.prune();
+        Ok((runner, receiver))
+    }
+
+    /// Runs it, unless that was asked before: then a running one goes on, and an ended one is reported again.
+    pub fn run(&self, task: &Task, command: &Command) {
+        let attempt = task.attempt.clone();
+        let mut attempts = self.shared.attempts();
+        match attempts.get(&attempt).map(|entry| &entry.standing) {
+            Some(Standing::Running) => return,
+            Some(Standing::Ended(ended)) => {
+                let news = News::Ended(ended.clone());
+                drop(attempts);
+                return self.report(attempt, news);
+            }
+            None => {}
+        }
+        let running = attempts.values().filter(|entry| entry.standing == Standing::Running).count();
+        if let Err(ended) = acceptable(task, running) {
+            drop(attempts);
+            return self.report(attempt, News::Ended(ended));
+        }
+        let cancel = CancellationToken::new();
+        attempts.insert(attempt.clone(), Entry::running(cancel.clone()));
+        drop(attempts);
+        let request = self.request(task, command);
+        self.watch(attempt::run(self.shared.clone(), attempt, request, cancel));
+    }
+
+    /// Ends a running attempt; it is reported as cancelled unless it ended by itself before.
+    pub fn cancel(&self, attempt: &str) {
+        if let Some(entry) = self.shared.attempts().get(attempt) {
+            entry.cancel.cancel();
+        }
+    }
+
+    pub fn known(&self, attempt: &str) -> Option<Standing> {
+        self.shared.attempts().get(attempt).map(|entry| entry.standing.clone())
+    }
+
+    /// Everything that is known, to find what the cluster no longer asks for.
+    pub fn attempts(&self) -> Vec<(String, Standing)> {
+        self.shared.attempts().iter().map(|(attempt, entry)| (attempt.clone(), entry.standing.clone())).collect()
+    }
+
+    /// The outcome is committed: nothing needs to be known any more. A running attempt is not forgotten.
+    pub fn forget(&self, attempt: &str) {
+        let mut attempts = self.shared.attempts();
+        if attempts.get(attempt).is_some_and(|entry| matches!(entry.standing, Standing::Ended(_))) {
+            attempts.remove(attempt);
+            self.shared.remove(attempt);
+        }
+    }
+
+    /// The replica stops: hooks go on under their supervisors, for the next runner to take up.
+    pub fn shutdown(self) {}
+
+    fn request(&self, task: &Task, command: &Command) -> Request {
+        let Surroundings { path, home, lang } = &self.shared.surroundings;
+        Request {
+            place: process::place(),
+            argv: command.argv.clone(),
+            env: [("PATH", path), ("HOME", home), ("LANG", lang)].map(|(k, v)| (k.to_owned(), v.clone())).into(),
+            own_env: command.env.clone(),
+            user: command.user.clone(),
+            facts: contract::facts(task),
+            deadline_ms: task.deadline.0,
+        }
+    }
+
+    fn take_up(&self, name: &str) {
+        if let Some(gone) = name.strip_prefix(GONE) {
+            let _ = fs::remove_dir_all(self.shared.spool.join(name));
+            return info!(folder = gone, "removed what was left of a forgotten hook");
+        }
+        let Some(attempt) = spool::decode(name) else {
+            return warn!(name, spool = %self.shared.spool.display(), "not the folder of a hook; left alone");
+        };
+        let folder = Folder::of(&self.shared.spool, &attempt);
+        match attempt::look(&folder) {
+            Found::Ended(ended) => {
+                let at_ms = folder.outcome().ok().flatten().map_or(0, |outcome| outcome.at_ms);
+                let entry = Entry { standing: Standing::Ended(ended), cancel: CancellationToken::new(), at_ms };
+                self.shared.attempts().insert(attempt, entry);
+            }
+            Found::NeverBegun(_lock) => attempt::discard(&folder),
+            // What is lost is settled there too: ending what is left of it takes time.
+            Found::Running | Found::Lost { .. } => {
+                let cancel = CancellationToken::new();
+                self.shared.attempts().insert(attempt.clone(), Entry::running(cancel.clone()));
+                self.watch(attempt::take_up(self.shared.clone(), attempt, cancel));
+            }
+        }
+    }
+
+    fn report(&self, attempt: String, news: News) {
+        let shared = self.shared.clone();
+        self.watch(async move { shared.report(&attempt, news).await });
+    }
+
+    fn watch(&self, watcher: impl Future<Output = ()> + Send + 'static) {
+        let mut watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
+        while watchers.try_join_next().is_some() {}
+        watchers.spawn(watcher);
+    }
+}
+
+fn acceptable(task: &Task, running: usize) -> Result<(), Ended> {
+    if task.attempt.is_empty() || task.attempt.len() > MAX_ATTEMPT {
+        return Err(Ended::Failed(format!("the attempt's id is not of 1 to {MAX_ATTEMPT} bytes")));
+    }
+    if task.deadline <= clock::now() {
+        return Err(Ended::TimedOut);
+    }
+    if running >= MAX_RUNNING {
+        return Err(Ended::Blocked(format!("it was not started: {running} hooks are running here already")));
+    }
+    Ok(())
+}
+
+impl Entry {
+    fn running(cancel: CancellationToken) -> Self {
+        Self { standing: Standing::Running, cancel, at_ms: i64::MAX }
+    }
+}
+
+impl Shared {
+    fn attempts(&self) -> MutexGuard<'_, BTreeMap<String, Entry>> {
+        self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) async fn report(&self, attempt: &str, news: News) {
+        // Nobody listens any more when the replica stops; the outcome is kept.
+        let _ = self.reports.send(Report { attempt: attempt.to_owned(), news }).await;
+    }
+
+    pub(super) async fn end(&self, attempt: &str, ended: Ended) {
+        if let Some(entry) = self.attempts().get_mut(attempt) {
+            entry.standing = Standing::Ended(ended.clone());
+            entry.at_ms = clock::now().0;
+        }
+        self.report(attempt, News::Ended(ended)).await;
+        self.prune();
+    }
+
+    fn prune(&self) {
+        let oldest = clock::now().minus(KEEP_FOR).0;
+        let mut attempts = self.attempts();
+        let mut ended: Vec<_> = attempts
+            .iter()
+            .filter(|(_, entry)| matches!(entry.standing, Standing::Ended(_)))
+            .map(|(attempt, entry)| (entry.at_ms, attempt.clone()))
+            .collect();
+        ended.sort_unstable();
+        let surplus = ended.len().saturating_sub(MAX_KEPT);
+        for (place, (at_ms, attempt)) in ended.into_iter().enumerate() {
+            if place < surplus || at_ms < oldest {
+                warn!(attempt, "nobody asked for the outcome of a hook; it is no longer kept");
+                attempts.remove(&attempt);
+                self.remove(&attempt);
+            }
+        }
+    }
+
+    /// Only folders that made sense are removed.
+    fn remove(&self, attempt: &str) {
+        let folder = Folder::of(&self.spool, attempt);
+        match folder.outcome() {
+            Ok(Some(outcome)) if !outcome.broken => attempt::discard(&folder),
+            Ok(None) if !folder.path().exists() => {}
+            Ok(_) | Err(_) => match set_aside(&self.spool, folder.path()) {
+                Ok(aside) => warn!(attempt, aside = %aside.display(), "a broken folder of a hook is set aside"),
+                Err(error) => warn!(attempt, %error, "a broken folder of a hook stays where it is"),
+            },
+        }
+    }
+}
+
+/// Makes room by removing the ones set aside first.
+fn set_aside(spool: &Path, folder: &Path) -> Result<PathBuf, SpoolError> {
+    let aside = spool.join(ASIDE);
+    DirBuilder::new().recursive(true).mode(0o700).create(&aside).doing("make", &aside)?;
+    // Named by time, so the first in the order of names was set aside first.
+    let mut names = names_in(&aside)?;
+    names.sort_unstable();
+    for name in names.iter().take((names.len() + 1).saturating_sub(MAX_ASIDE)) {
+        let old = aside.join(name);
+        fs::remove_dir_all(&old).or_else(|_| fs::remove_file(&old)).doing("remove", &old)?;
+    }
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let aside = aside.join(format!("{:020}-{name:.200}", clock::now().0));
+    fs::rename(folder, &aside).doing("set aside", folder)?;
+    Ok(aside)
+}
+
+/// Our own hidden entries are left out.
+fn names_in(folder: &Path) -> Result<Vec<String>, SpoolError> {
+    let entries = fs::read_dir(folder).doing("read", folder)?;
+    let names = entries.filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()));
+    Ok(names.filter(|name| name != ".lock" && name != ASIDE).collect())
+}

@@ -1,0 +1,308 @@
+//! One attempt's folder: how it is named, written so that a crash leaves it whole, and read without trusting it.
+
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::output::bounded;
+use super::process::Process;
+use crate::workloads::Ended;
+
+/// The longest id an attempt may have: encoded it still fits into a file name.
+pub(super) const MAX_ATTEMPT: usize = 80;
+const MAX_FILE: u64 = 1 << 20;
+const REQUEST: &str = "request.json";
+const MARK: &str = "mark.json";
+const PROGRESS: &str = "progress.json";
+const OUTCOME: &str = "outcome.json";
+
+/// Everything a supervisor needs. Fields are only ever added.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Request {
+    /// Where it is run, see `process::place`.
+    pub(super) place: String,
+    pub(super) argv: Vec<String>,
+    /// The environment without the facts.
+    pub(super) env: BTreeMap<String, String>,
+    pub(super) own_env: BTreeMap<String, String>,
+    pub(super) user: Option<String>,
+    pub(super) facts: Map<String, Value>,
+    pub(super) deadline_ms: i64,
+}
+
+/// Written before the hook is started. The supervisor leads the session that the hook lives in.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Mark {
+    pub(super) place: String,
+    pub(super) supervisor: Process,
+}
+
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(super) struct Progress {
+    pub(super) text: Option<String>,
+    pub(super) expected_end_ms: Option<i64>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct Outcome {
+    pub(super) ended: Ended,
+    pub(super) at_ms: i64,
+    /// The folder made no sense: it is kept for people to look at when the outcome is no longer needed.
+    #[serde(default)]
+    pub(super) broken: bool,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {doing} {}: {source}", path.display())]
+pub struct SpoolError {
+    pub(super) doing: &'static str,
+    pub(super) path: PathBuf,
+    pub(super) source: io::Error,
+}
+
+impl SpoolError {
+    pub(super) fn is_there_already(&self) -> bool {
+        self.source.kind() == io::ErrorKind::AlreadyExists
+    }
+}
+
+pub(super) trait Doing<T> {
+    fn doing(self, doing: &'static str, path: &Path) -> Result<T, SpoolError>;
+}
+
+impl<T> Doing<T> for io::Result<T> {
+    fn doing(self, doing: &'static str, path: &Path) -> Result<T, SpoolError> {
+        self.map_err(|source| SpoolError { doing, path: path.to_owned(), source })
+    }
+}
+
+#[derive(Clone)]
+pub(super) struct Folder(PathBuf);
+
+impl Folder {
+    pub(super) fn at(path: &Path) -> Self {
+        Self(path.to_owned())
+    }
+
+    pub(super) fn of(spool: &Path, attempt: &str) -> Self {
+        Self(spool.join(encode(attempt)))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Makes the folder and takes its lock before anything in it can be run. Fails where the folder is there already.
+    pub(super) fn create(&self, request: &Request) -> Result<File, SpoolError> {
+        DirBuilder::new().mode(0o700).create(&self.0).doing("make", &self.0)?;
+        let filled = self.prepare(request);
+        if filled.is_err() {
+            // What cannot be removed now is found empty, and removed, at the next start.
+            let _ = self.discard();
+        }
+        filled
+    }
+
+    fn prepare(&self, request: &Request) -> Result<File, SpoolError> {
+        let lock = self.lock()?.ok_or(io::ErrorKind::WouldBlock.into()).doing("lock", &self.0)?;
+        self.write(REQUEST, request, Durable::Yes)?;
+        if let Some(spool) = self.0.parent() {
+            sync(spool)?;
+        }
+        Ok(lock)
+    }
+
+    /// `None` while somebody else holds it. The kernel lets go of it when its last holder is gone, however it went.
+    pub(super) fn lock(&self) -> Result<Option<File>, SpoolError> {
+        try_lock(&self.0.join("lock"))
+    }
+
+    pub(super) fn request(&self) -> Result<Option<Request>, SpoolError> {
+        self.read(REQUEST)
+    }
+
+    pub(super) fn mark(&self) -> Result<Option<Mark>, SpoolError> {
+        self.read(MARK)
+    }
+
+    pub(super) fn progress(&self) -> Result<Option<Progress>, SpoolError> {
+        self.read(PROGRESS)
+    }
+
+    pub(super) fn outcome(&self) -> Result<Option<Outcome>, SpoolError> {
+        self.read(OUTCOME)
+    }
+
+    /// Fails where a mark is already: whatever goes wrong, a hook is started once.
+    pub(super) fn leave_mark(&self, mark: &Mark) -> Result<(), SpoolError> {
+        let (unfinished, path) = (self.fill(MARK, mark, Durable::No)?, self.0.join(MARK));
+        let linked = fs::hard_link(&unfinished, &path).doing("write", &path);
+        // What is left behind of it harms nobody.
+        let _ = fs::remove_file(&unfinished);
+        linked
+    }
+
+    pub(super) fn tell(&self, progress: &Progress) -> Result<(), SpoolError> {
+        self.write(PROGRESS, progress, Durable::No)
+    }
+
+    pub(super) fn settle(&self, outcome: &Outcome) -> Result<(), SpoolError> {
+        self.write(OUTCOME, outcome, Durable::Yes)
+    }
+
+    /// Where the supervisor says what is wrong with itself.
+    pub(super) fn complaints(&self) -> io::Result<File> {
+        File::create(self.0.join("supervisor"))
+    }
+
+    pub(super) fn complaint(&self) -> String {
+        let mut complaint = Vec::new();
+        let read = File::open(self.0.join("supervisor")).and_then(|file| file.take(4096).read_to_end(&mut complaint));
+        read.map(|_| bounded(String::from_utf8_lossy(&complaint).trim())).unwrap_or_default()
+    }
+
+    /// Gone at once, whatever happens while its files are removed.
+    pub(super) fn discard(&self) -> Result<(), SpoolError> {
+        let (Some(spool), Some(name)) = (self.0.parent(), self.0.file_name()) else { return Ok(()) };
+        let gone = spool.join(format!("{GONE}{}", name.to_string_lossy()));
+        if gone.exists() {
+            fs::remove_dir_all(&gone).doing("remove", &gone)?;
+        }
+        fs::rename(&self.0, &gone).doing("remove", &self.0)?;
+        fs::remove_dir_all(&gone).doing("remove", &gone)
+    }
+
+    fn write(&self, name: &str, content: &impl Serialize, durable: Durable) -> Result<(), SpoolError> {
+        let (unfinished, path) = (self.fill(name, content, durable)?, self.0.join(name));
+        fs::rename(&unfinished, &path).doing("write", &path)?;
+        match durable {
+            Durable::Yes => sync(&self.0),
+            Durable::No => Ok(()),
+        }
+    }
+
+    fn fill(&self, name: &str, content: &impl Serialize, durable: Durable) -> Result<PathBuf, SpoolError> {
+        let path = self.0.join(format!("{name}.unfinished"));
+        let filled = (|| {
+            let bytes = serde_json::to_vec(content)?;
+            if bytes.len() as u64 > MAX_FILE {
+                return Err(io::Error::new(io::ErrorKind::FileTooLarge, "longer than 1 MiB"));
+            }
+            let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path)?;
+            file.write_all(&bytes)?;
+            match durable {
+                Durable::Yes => file.sync_all(),
+                Durable::No => Ok(()),
+            }
+        })();
+        filled.doing("write", &path)?;
+        Ok(path)
+    }
+
+    fn read<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, SpoolError> {
+        let path = self.0.join(name);
+        let read = (|| {
+            // Looked at before it is opened: opening a pipe would wait for its writer.
+            let found = fs::symlink_metadata(&path)?;
+            if !found.is_file() || found.len() > MAX_FILE {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "not a regular file of at most 1 MiB"));
+            }
+            let mut bytes = Vec::new();
+            File::open(&path)?.take(MAX_FILE).read_to_end(&mut bytes)?;
+            Ok(serde_json::from_slice(&bytes)?)
+        })();
+        match read {
+            Ok(content) => Ok(Some(content)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error).doing("read", &path),
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Durable {
+    Yes,
+    No,
+}
+
+pub(super) const GONE: &str = ".gone-";
+
+pub(super) fn try_lock(path: &Path) -> Result<Option<File>, SpoolError> {
+    let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
+    let file = open.doing("open", path)?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error).doing("lock", path),
+    }
+}
+
+fn sync(folder: &Path) -> Result<(), SpoolError> {
+    File::open(folder).and_then(|folder| folder.sync_all()).doing("write", folder)
+}
+
+/// An attempt id as a file name: no two ids share one, none begins with a dot or leaves the spool.
+fn encode(attempt: &str) -> String {
+    let mut name = String::new();
+    for byte in attempt.bytes() {
+        if byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_' {
+            name.push(char::from(byte));
+        } else {
+            name.extend(format!("%{byte:02X}").chars());
+        }
+    }
+    name
+}
+
+/// The id that `encode` made this name of.
+pub(super) fn decode(name: &str) -> Option<String> {
+    let mut bytes = Vec::new();
+    let mut rest = name.bytes();
+    while let Some(byte) = rest.next() {
+        if byte == b'%' {
+            let digits = [rest.next()?, rest.next()?];
+            bytes.push(u8::from_str_radix(str::from_utf8(&digits).ok()?, 16).ok()?);
+        } else {
+            bytes.push(byte);
+        }
+    }
+    let attempt = String::from_utf8(bytes).ok()?;
+    (!attempt.is_empty() && attempt.len() <= MAX_ATTEMPT && encode(&attempt) == name).then_some(attempt)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_attempt_id_has_a_file_name_of_its_own_that_stays_in_the_spool() {
+        for attempt in ["17", "a/b", "..", ".lock", "a%2Fb", "é", "A", "a", "a b\n", &"é".repeat(MAX_ATTEMPT / 2)] {
+            let name = encode(attempt);
+            assert!(!name.starts_with('.') && !name.contains('/') && name.len() <= 255, "{name}");
+            assert_eq!(decode(&name).as_deref(), Some(attempt));
+        }
+    }
+
+    #[test]
+    fn names_that_are_not_of_attempts_are_not_read_as_such() {
+        for name in ["", ".lock", ".aside", "lost+found", "%", "%4", "%41", "%zz", "%FF", &"a".repeat(MAX_ATTEMPT + 1)]
+        {
+            assert_eq!(decode(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_mark_is_left_once() {
+        let spool = tempfile::tempdir().unwrap();
+        let folder = Folder::at(spool.path());
+        let mark = Mark { place: "here".into(), supervisor: Process { pid: 7, started: 9 } };
+        folder.leave_mark(&mark).unwrap();
+        assert!(folder.leave_mark(&mark).is_err());
+    }
+}

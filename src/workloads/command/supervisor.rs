@@ -1,0 +1,219 @@
+//! The supervisor: a small process that runs one attempt, minds its deadline, and leaves the outcome in its folder.
+//! It goes on when the replica ends. It decides nothing and talks to nobody.
+
+use std::io::{self, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{ExitCode, ExitStatus, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use nix::unistd::{getpid, getsid, setsid};
+use serde_json::{Map, Value};
+use tokio::io::AsyncWriteExt;
+use tokio::process::{Child, Command};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+
+use super::spool::{Doing, Folder, Mark, Outcome, Progress, Request, SpoolError};
+use super::user::Identity;
+use super::{clock, output, process};
+use crate::machine::time::Timestamp;
+use crate::workloads::{Ended, contract};
+
+/// Progress is written at most this often.
+const TELL_EVERY: Duration = Duration::from_millis(200);
+/// What a hook leaves running may keep its output open; it is waited for no longer than this.
+const DRAIN: Duration = Duration::from_millis(50);
+
+/// Runs the attempt whose folder this is, as `allclear supervise FOLDER`. Standard input is the folder's lock, taken
+/// by the replica, so that it is never free between the two.
+pub fn supervise(folder: &Path) -> ExitCode {
+    let run = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .doing("run the attempt in", folder)
+        .and_then(|runtime| runtime.block_on(run(&Folder::at(folder))));
+    match run {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Nobody may be left to read it.
+            let _ = writeln!(io::stderr(), "allclear supervise: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(folder: &Folder) -> Result<(), SpoolError> {
+    let misuse = |wrong: &str| Err(io::Error::other(wrong.to_owned())).doing("run the attempt in", folder.path());
+    if folder.lock()?.is_some() {
+        return misuse("its lock is not held: a supervisor is started by a replica");
+    }
+    // The session is how the hook is found should this process be killed, so nobody else may be in it.
+    if setsid().is_err() && getsid(None) != Ok(getpid()) {
+        return misuse("it must not lead a process group");
+    }
+    let Some(request) = folder.request()? else { return misuse("there is no request") };
+    let mut terminate = signal(SignalKind::terminate()).doing("run the attempt in", folder.path())?;
+    let supervisor = process::Process::own().doing("run the attempt in", folder.path())?;
+    folder.leave_mark(&Mark { place: process::place(), supervisor })?;
+    let cancelled = async || {
+        terminate.recv().await;
+    };
+    let ended = attend(folder, &request, cancelled).await;
+    folder.settle(&Outcome { ended, at_ms: clock::now().0, broken: false })
+}
+
+enum Stop {
+    Exited(io::Result<ExitStatus>),
+    Told(Ended),
+}
+
+async fn attend(folder: &Folder, request: &Request, cancelled: impl AsyncFnOnce()) -> Ended {
+    let left = Timestamp(request.deadline_ms).since(clock::now());
+    if left.is_zero() {
+        return Ended::TimedOut;
+    }
+    let facts = contract::with_time_left(request.facts.clone(), left);
+    let mut hook = match start(request, &facts) {
+        Ok(hook) => hook,
+        Err(reason) => return Ended::Failed(reason),
+    };
+    let (heard, hearing) = watch::channel(Heard::default());
+    if let Some(mut input) = hook.stdin.take() {
+        let facts = Value::Object(facts).to_string();
+        // Many hooks do not read it.
+        tokio::spawn(async move { input.write_all(facts.as_bytes()).await });
+    }
+    let reading = listen(folder, &mut hook, &heard);
+    tokio::spawn(tell(folder.clone(), hearing.clone()));
+    let stop = tokio::select! {
+        biased;
+        status = hook.wait() => Stop::Exited(status),
+        () = cancelled() => Stop::Told(Ended::Cancelled),
+        () = sleep(left) => Stop::Told(Ended::TimedOut),
+    };
+    let ended = match stop {
+        Stop::Exited(status) => {
+            let _ = timeout(DRAIN, reading).await;
+            verdict(status, &hearing.borrow().last_complaint)
+        }
+        Stop::Told(ended) => end(&mut hook, ended).await,
+    };
+    let progress = hearing.borrow().progress.clone();
+    if progress != Progress::default() {
+        // Only shown; the outcome is what counts.
+        let _ = folder.tell(&progress);
+    }
+    ended
+}
+
+/// The reason names the program: who reads it does not see the configuration.
+fn start(request: &Request, facts: &Map<String, Value>) -> Result<Child, String> {
+    let [program, arguments @ ..] = request.argv.as_slice() else { return Err("its command is empty".to_owned()) };
+    let identity = request.user.as_deref().map(Identity::of).transpose()?;
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir("/").process_group(0).env_clear().envs(&request.env);
+    if let Some(identity) = &identity {
+        command.env("HOME", &identity.home);
+    }
+    command.envs(&request.own_env).envs(contract::variables(facts));
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let started = match &identity {
+        Some(identity) => identity.wear(|| command.spawn())?,
+        None => command.spawn(),
+    };
+    started.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => format!("cannot start {program}: no such program, or no interpreter for it"),
+        io::ErrorKind::PermissionDenied => format!("cannot start {program}: it may not be executed"),
+        _ => format!("cannot start {program}: {error}"),
+    })
+}
+
+#[derive(Default)]
+struct Heard {
+    progress: Progress,
+    last_complaint: String,
+}
+
+/// Reads both streams to their ends.
+fn listen(folder: &Folder, hook: &mut Child, heard: &watch::Sender<Heard>) -> impl Future<Output = ()> + use<> {
+    let (stdout, stderr) = (hook.stdout.take(), hook.stderr.take());
+    let (kept_stdout, kept_stderr) = (folder.path().join("stdout"), folder.path().join("stderr"));
+    let (progress, complaints) = (heard.clone(), heard.clone());
+    let stdout = tokio::spawn(async move {
+        let Some(stdout) = stdout else { return };
+        output::keep(stdout, &kept_stdout, |line| {
+            progress.send_if_modified(|heard| note(&mut heard.progress, line));
+        })
+        .await;
+    });
+    let stderr = tokio::spawn(async move {
+        let Some(stderr) = stderr else { return };
+        output::keep(stderr, &kept_stderr, |line| {
+            complaints.send_if_modified(|heard| {
+                heard.last_complaint = output::bounded(line);
+                false
+            });
+        })
+        .await;
+    });
+    async {
+        let _ = stdout.await;
+        let _ = stderr.await;
+    }
+}
+
+fn note(progress: &mut Progress, line: &str) -> bool {
+    if let Some(text) = line.strip_prefix("progress:") {
+        progress.text = Some(output::bounded(text.trim()));
+        return true;
+    }
+    let seconds = line.strip_prefix("expect:").and_then(|seconds| seconds.trim().parse().ok());
+    let Some(span) = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()) else { return false };
+    progress.expected_end_ms = Some(clock::now().plus(span).0);
+    true
+}
+
+async fn tell(folder: Folder, mut hearing: watch::Receiver<Heard>) {
+    while hearing.changed().await.is_ok() {
+        let progress = hearing.borrow_and_update().progress.clone();
+        // Only shown; the outcome is what counts.
+        let _ = folder.tell(&progress);
+        sleep(TELL_EVERY).await;
+    }
+}
+
+async fn end(hook: &mut Child, ended: Ended) -> Ended {
+    let Some(leader) = hook.id() else { return ended };
+    let gone = process::end_group(leader, || {
+        let _ = hook.try_wait();
+    })
+    .await;
+    if gone { ended } else { Ended::Unknown(format!("{ended}, but some of its processes cannot be killed")) }
+}
+
+fn verdict(status: io::Result<ExitStatus>, last_complaint: &str) -> Ended {
+    let status = match status {
+        Ok(status) => status,
+        Err(error) => return Ended::Unknown(format!("its exit status cannot be had: {error}")),
+    };
+    match (status.code(), status.signal()) {
+        (Some(0), _) => Ended::Done,
+        (Some(11), _) => Ended::NotApplicable,
+        (Some(12), _) => Ended::NotDone,
+        (Some(75), _) => Ended::Blocked(or(last_complaint, "exit status 75, nothing on standard error")),
+        (Some(code), _) => Ended::Failed(or(last_complaint, &format!("exit status {code}, nothing on standard error"))),
+        (None, Some(number)) => {
+            let name = Signal::try_from(number).map_or_else(|_| format!("signal {number}"), |s| s.to_string());
+            let said = if last_complaint.is_empty() { String::new() } else { format!(": {last_complaint}") };
+            Ended::Failed(format!("killed by {name}{said}"))
+        }
+        (None, None) => Ended::Unknown(format!("it ended strangely: {status}")),
+    }
+}
+
+fn or(text: &str, otherwise: &str) -> String {
+    if text.is_empty() { otherwise } else { text }.to_owned()
+}

@@ -1,0 +1,61 @@
+//! Starting a hook as another user.
+//!
+//! The standard library drops all supplementary groups when it changes the user, so the supervisor changes its own ids
+//! for the moment of the start: the new program cannot get back from them, the supervisor can, by its saved ids.
+
+use std::ffi::CString;
+use std::path::PathBuf;
+
+use nix::errno::Errno;
+use nix::unistd::{
+    Gid, Uid, User, geteuid, getgrouplist, getgroups, getresgid, getresuid, setgroups, setresgid, setresuid,
+};
+
+/// What a hook may be run as. `None`: as the replica itself.
+pub(super) struct Identity {
+    uid: Uid,
+    gid: Gid,
+    groups: Vec<Gid>,
+    pub(super) home: PathBuf,
+}
+
+impl Identity {
+    /// The user by name, or why it cannot be used, for people.
+    pub(super) fn of(name: &str) -> Result<Self, String> {
+        let unusable = |error: Errno| format!("cannot look up user {name}: {}", error.desc());
+        let user = match User::from_name(name) {
+            Ok(Some(user)) => user,
+            Ok(None) | Err(Errno::ENOENT) => return Err(format!("user {name} does not exist on this machine")),
+            Err(error) => return Err(unusable(error)),
+        };
+        if !geteuid().is_root() && user.uid != geteuid() {
+            return Err(format!("cannot run as user {name}: only a replica that runs as root can"));
+        }
+        let name = CString::new(name).map_err(|_| unusable(Errno::EINVAL))?;
+        let groups = getgrouplist(&name, user.gid).map_err(unusable)?;
+        Ok(Self { uid: user.uid, gid: user.gid, groups, home: user.dir })
+    }
+
+    /// Does what starts a process while this one is that user.
+    pub(super) fn wear<T>(&self, start: impl FnOnce() -> T) -> Result<T, String> {
+        if self.uid == geteuid() {
+            return Ok(start());
+        }
+        let change = |error: Errno| format!("cannot change to user {}: {}", self.uid, error.desc());
+        let (own_user, own_group, own_groups) = (getresuid(), getresgid(), getgroups());
+        let (user, group, groups) =
+            (own_user.map_err(change)?, own_group.map_err(change)?, own_groups.map_err(change)?);
+        let changed = setgroups(&self.groups)
+            .and_then(|()| setresgid(self.gid, self.gid, group.effective))
+            .and_then(|()| setresuid(self.uid, self.uid, user.effective));
+        let started = changed.map(|()| start());
+        // The user first: only root may change the rest. The saved ids make sure that this is allowed.
+        let back = setresuid(user.real, user.effective, user.saved)
+            .and_then(|()| setresgid(group.real, group.effective, group.saved))
+            .and_then(|()| setgroups(&groups));
+        // A supervisor that is still the user can see to its hook all the same; its files are open to root only, so
+        // that it will say so itself when it cannot leave the outcome.
+        let _ = back;
+        started.map_err(change)
+    }
+}

@@ -1,0 +1,136 @@
+//! What a hook is told and what it may answer, whichever way it is run (`contract.md` 3).
+
+use core::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::machine::document::{Kind, Source};
+use crate::machine::id::{EventId, GroupName, VmName, WorkloadName};
+use crate::machine::time::Timestamp;
+use crate::machine::workload::{Intent, Phase};
+
+/// One attempt, as the cluster assigned it to this replica.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// The idempotency key: whatever is asked twice under it is done once.
+    pub attempt: String,
+    pub event_id: EventId,
+    pub event_type: Kind,
+    pub event_source: Source,
+    pub resources: Vec<VmName>,
+    pub phase: Phase,
+    pub workload: WorkloadName,
+    pub group: Option<GroupName>,
+    /// The affected one.
+    pub vm: VmName,
+    pub intent: Intent,
+    pub deadline: Timestamp,
+    pub avoid: Vec<VmName>,
+    pub prefer: Vec<VmName>,
+    pub traceparent: Option<String>,
+}
+
+/// How an attempt ended.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "outcome", content = "reason", rename_all = "snake_case")]
+pub enum Ended {
+    Done,
+    NotApplicable,
+    /// An answer to confirm.
+    NotDone,
+    Failed(String),
+    /// Nothing is wrong with the hook; try again later.
+    Blocked(String),
+    TimedOut,
+    Cancelled,
+    /// It may have had its effect or not; only asking the hook can tell.
+    Unknown(String),
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Done => f.write_str("done"),
+            Self::NotApplicable => f.write_str("not applicable"),
+            Self::NotDone => f.write_str("not done"),
+            Self::Failed(reason) => write!(f, "failed: {reason}"),
+            Self::Blocked(reason) => write!(f, "blocked: {reason}"),
+            Self::TimedOut => f.write_str("timed out"),
+            Self::Cancelled => f.write_str("cancelled"),
+            Self::Unknown(reason) => write!(f, "unknown: {reason}"),
+        }
+    }
+}
+
+/// What is known of an attempt.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Standing {
+    Running,
+    Ended(Ended),
+}
+
+/// Something new about an attempt. `Ended` is repeated when the attempt is asked for again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Report {
+    pub attempt: String,
+    pub news: News,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum News {
+    Progress { text: Option<String>, expected_end: Option<Timestamp> },
+    Ended(Ended),
+}
+
+/// The facts of a task by name, written once: in upper case they are the variables, as they are the JSON.
+pub(super) fn facts(task: &Task) -> Map<String, Value> {
+    [
+        ("event_id", json!(task.event_id.as_str())),
+        ("event_type", json!(task.event_type.as_word())),
+        ("event_source", json!(task.event_source.as_word())),
+        ("event_resources", json!(names(&task.resources))),
+        ("phase", json!(task.phase.as_word())),
+        ("workload", json!(task.workload.0)),
+        ("group", json!(task.group.as_ref().map(|group| &group.0))),
+        ("vm", json!(task.vm.as_str())),
+        ("attempt", json!(task.attempt)),
+        ("intent", json!(task.intent.as_word())),
+        ("deadline", json!(rfc3339(task.deadline))),
+        ("avoid_vms", json!(names(&task.avoid))),
+        ("prefer_vms", json!(names(&task.prefer))),
+        ("traceparent", json!(task.traceparent)),
+    ]
+    .into_iter()
+    .map(|(name, fact)| (name.to_owned(), fact))
+    .collect()
+}
+
+fn names(vms: &[VmName]) -> Vec<&str> {
+    vms.iter().map(VmName::as_str).collect()
+}
+
+/// Added last: the time left is the one that counts where wall clocks differ.
+pub(super) fn with_time_left(mut facts: Map<String, Value>, left: Duration) -> Map<String, Value> {
+    facts.insert("time_left_ms".to_owned(), json!(u64::try_from(left.as_millis()).unwrap_or(u64::MAX)));
+    facts
+}
+
+/// Lists are separated by spaces; what is not there is empty, so that a script may run under `set -u`.
+pub(super) fn variables(facts: &Map<String, Value>) -> impl Iterator<Item = (String, String)> {
+    facts.iter().map(|(name, fact)| (format!("ALLCLEAR_{}", name.to_ascii_uppercase()), as_text(fact)))
+}
+
+fn as_text(fact: &Value) -> String {
+    match fact {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(as_text).collect::<Vec<_>>().join(" "),
+        Value::Bool(_) | Value::Number(_) | Value::Object(_) => fact.to_string(),
+    }
+}
+
+fn rfc3339(time: Timestamp) -> String {
+    jiff::Timestamp::from_millisecond(time.0).unwrap_or(jiff::Timestamp::MAX).to_string()
+}

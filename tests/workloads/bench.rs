@@ -1,0 +1,162 @@
+//! A spool of its own for each test, and an end to every process that was started in it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use allclear::machine::document::{Kind, Source};
+use allclear::machine::id::{EventId, GroupName, VmName, WorkloadName};
+use allclear::machine::time::Timestamp;
+use allclear::machine::workload::{Intent, Phase};
+use allclear::workloads::{Command, Ended, News, Report, Runner, Surroundings, Task};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tokio::sync::mpsc::Receiver;
+use tokio::time::timeout;
+
+/// Nothing here takes this long; a test that waits longer has failed.
+pub(crate) const LIMIT: Duration = Duration::from_secs(30);
+pub(crate) const ATTEMPT: &str = "event/1:failover";
+
+pub(crate) struct Bench {
+    pub(crate) folder: tempfile::TempDir,
+}
+
+impl Bench {
+    pub(crate) fn new() -> Self {
+        Self { folder: tempfile::Builder::new().prefix("allclear-hooks-").tempdir().unwrap() }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn spool(&self) -> PathBuf {
+        self.path("hooks")
+    }
+
+    /// The folder of `ATTEMPT`.
+    pub(crate) fn attempt(&self) -> PathBuf {
+        self.spool().join("event%2F1%3Afailover")
+    }
+
+    pub(crate) fn open(&self) -> (Runner, Receiver<Report>) {
+        open(&self.spool())
+    }
+
+    /// A script that can use `$BENCH` as its folder.
+    pub(crate) fn shell(&self, script: &str) -> Command {
+        shell(self.folder.path(), script)
+    }
+
+    /// What a script wrote, once it is there whole.
+    pub(crate) async fn line(&self, name: &str) -> String {
+        let path = self.path(name);
+        until(|| fs::read_to_string(&path).is_ok_and(|text| text.ends_with('\n'))).await;
+        fs::read_to_string(&path).unwrap().trim().to_owned()
+    }
+
+    pub(crate) async fn process(&self, name: &str) -> i32 {
+        self.line(name).await.parse().unwrap()
+    }
+
+    pub(crate) fn supervisor(&self) -> i32 {
+        let mark: serde_json::Value =
+            serde_json::from_slice(&fs::read(self.attempt().join("mark.json")).unwrap()).unwrap();
+        mark["supervisor"]["pid"].as_i64().unwrap().try_into().unwrap()
+    }
+}
+
+impl Drop for Bench {
+    /// Everything that was started here names the folder in its arguments or its environment.
+    fn drop(&mut self) {
+        let name = self.folder.path().as_os_str().as_encoded_bytes();
+        for entry in fs::read_dir("/proc").unwrap().filter_map(Result::ok) {
+            let Some(pid) = entry.file_name().to_str().and_then(|pid| pid.parse::<i32>().ok()) else { continue };
+            let ours = ["cmdline", "environ"].iter().any(|file| {
+                fs::read(entry.path().join(file)).is_ok_and(|text| text.windows(name.len()).any(|part| part == name))
+            });
+            if ours && pid > 1 && pid.unsigned_abs() != std::process::id() {
+                let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+            }
+        }
+    }
+}
+
+pub(crate) fn open(spool: &Path) -> (Runner, Receiver<Report>) {
+    Runner::open(spool, env!("CARGO_BIN_EXE_allclear").into(), Surroundings::default()).unwrap()
+}
+
+pub(crate) fn shell(folder: &Path, script: &str) -> Command {
+    Command {
+        argv: ["/bin/sh", "-c", script].map(str::to_owned).into(),
+        env: BTreeMap::from([("BENCH".to_owned(), folder.to_str().unwrap().to_owned())]),
+        user: None,
+    }
+}
+
+pub(crate) fn task() -> Task {
+    let vms = |names: &[&str]| names.iter().map(|name| VmName::new(name)).collect();
+    Task {
+        attempt: ATTEMPT.to_owned(),
+        event_id: EventId::new("A1-b2"),
+        event_type: Kind::Redeploy,
+        event_source: Source::User,
+        resources: vms(&["db-0", "other-7"]),
+        phase: Phase::Failover,
+        workload: WorkloadName("postgres".to_owned()),
+        group: Some(GroupName("orders-db".to_owned())),
+        vm: VmName::new("db-0"),
+        intent: Intent::Run,
+        deadline: within(LIMIT * 2),
+        avoid: vms(&["db-0"]),
+        prefer: vms(&["db-2", "db-1"]),
+        traceparent: None,
+    }
+}
+
+pub(crate) fn within(span: Duration) -> Timestamp {
+    Timestamp::default().plus(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap() + span)
+}
+
+pub(crate) async fn next(reports: &mut Receiver<Report>) -> News {
+    let report = timeout(LIMIT, reports.recv()).await.expect("a report in time").expect("a runner that reports");
+    assert_eq!(report.attempt, ATTEMPT);
+    report.news
+}
+
+/// The next end that is reported.
+pub(crate) async fn end(reports: &mut Receiver<Report>) -> Ended {
+    loop {
+        if let News::Ended(ended) = next(reports).await {
+            return ended;
+        }
+    }
+}
+
+/// Runs a script by itself.
+pub(crate) async fn outcome(script: &str) -> Ended {
+    let bench = Bench::new();
+    let (runner, mut reports) = bench.open();
+    runner.run(&task(), &bench.shell(script));
+    end(&mut reports).await
+}
+
+pub(crate) async fn until(mut holds: impl FnMut() -> bool) {
+    let waited = timeout(LIMIT, async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    });
+    waited.await.expect("what is waited for comes true in time");
+}
+
+pub(crate) fn lives(pid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
+}
+
+pub(crate) fn send(pid: i32, signal: Signal) {
+    kill(Pid::from_raw(pid), signal).unwrap();
+}

@@ -1,0 +1,145 @@
+//! Nothing found in the spool stops a replica, and nothing in it is run that cannot be known not to have run.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use allclear::workloads::{Ended, Runner, Standing, Surroundings};
+
+use crate::bench::{ATTEMPT, Bench, end, open, task, until};
+
+#[tokio::test]
+async fn a_broken_folder_is_unknown_and_is_set_aside_when_it_is_forgotten() {
+    for (file, content) in [
+        ("outcome.json", "{\"ended\": {\"outcome\": \"do"),
+        ("outcome.json", "{\"ended\": {\"outcome\": \"splendid\"}, \"at_ms\": 1}"),
+        ("outcome.json", "\0\0\0\0"),
+        ("request.json", "not json"),
+        ("mark.json", "{}"),
+        ("mark.json", "{\"place\": \"\", \"supervisor\": {\"pid\": 99999999999, \"started\": -1}}"),
+    ] {
+        let bench = Bench::new();
+        fs::create_dir_all(bench.attempt()).unwrap();
+        fs::write(bench.attempt().join(file), content).unwrap();
+        let (runner, mut reports) = bench.open();
+        assert!(matches!(end(&mut reports).await, Ended::Unknown(_)), "{file} {content}");
+        runner.run(&task(), &bench.shell("echo ran > $BENCH/ran"));
+        assert!(matches!(end(&mut reports).await, Ended::Unknown(_)));
+        drop(runner);
+        let (runner, _) = bench.open();
+        assert!(matches!(runner.known(ATTEMPT), Some(Standing::Ended(Ended::Unknown(_)))), "also after a restart");
+        runner.forget(ATTEMPT);
+        until(|| !bench.attempt().exists()).await;
+        assert_eq!(fs::read_dir(bench.spool().join(".aside")).unwrap().count(), 1);
+        assert!(!bench.path("ran").exists());
+    }
+}
+
+#[tokio::test]
+async fn a_mark_that_names_somebody_else_ends_nobody() {
+    let bench = Bench::new();
+    fs::create_dir_all(bench.attempt()).unwrap();
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let numbers = fs::read_link("/proc/self/ns/pid").unwrap();
+    let place = format!("{} {}", boot.trim(), numbers.display());
+    let mut bystander = std::process::Command::new("/bin/sleep").arg("60").spawn().unwrap();
+    for pid in [0, 1, -1, bystander.id().cast_signed(), std::process::id().cast_signed()] {
+        let _ = fs::remove_file(bench.attempt().join("outcome.json"));
+        let mark = serde_json::json!({"place": place, "supervisor": {"pid": pid, "started": 1}});
+        fs::write(bench.attempt().join("mark.json"), mark.to_string()).unwrap();
+        let (_runner, mut reports) = bench.open();
+        assert!(matches!(end(&mut reports).await, Ended::Unknown(_)));
+    }
+    let lives = bystander.try_wait().unwrap().is_none();
+    bystander.kill().unwrap();
+    bystander.wait().unwrap();
+    assert!(lives);
+}
+
+#[tokio::test]
+async fn strange_things_in_the_spool_are_left_alone() {
+    let bench = Bench::new();
+    fs::create_dir_all(bench.spool()).unwrap();
+    fs::create_dir(bench.spool().join("lost+found")).unwrap();
+    fs::create_dir(bench.spool().join(".gone-17")).unwrap();
+    fs::write(bench.spool().join("README"), "a file where folders are").unwrap();
+    symlink("/etc", bench.spool().join("%2e%2e")).unwrap();
+    let strange = bench.spool().join("strange");
+    fs::create_dir(&strange).unwrap();
+    let pipe = std::process::Command::new("mkfifo").arg(strange.join("outcome.json")).status().unwrap();
+    assert!(pipe.success());
+    fs::create_dir(strange.join("mark.json")).unwrap();
+    symlink("/dev/zero", strange.join("request.json")).unwrap();
+
+    let (runner, _reports) = bench.open();
+    until(|| runner.attempts().iter().all(|(_, standing)| matches!(standing, Standing::Ended(Ended::Unknown(_)))))
+        .await;
+    let names: Vec<_> = runner.attempts().into_iter().map(|(attempt, _)| attempt).collect();
+    assert_eq!(names, ["README", "strange"]);
+    assert!(bench.spool().join("lost+found").exists() && !bench.spool().join(".gone-17").exists());
+    assert!(fs::metadata("/etc/passwd").is_ok());
+}
+
+#[tokio::test]
+async fn what_was_asked_for_and_never_begun_is_begun_when_it_is_asked_for_again() {
+    let bench = Bench::new();
+    fs::create_dir_all(bench.attempt()).unwrap();
+    fs::write(bench.attempt().join("request.json.unfinished"), "{").unwrap();
+    let (runner, mut reports) = bench.open();
+    assert_eq!(runner.known(ATTEMPT), None);
+    runner.run(&task(), &bench.shell("exit 0"));
+    assert_eq!(end(&mut reports).await, Ended::Done);
+}
+
+#[tokio::test]
+async fn after_a_restart_of_the_machine_a_hook_without_an_outcome_is_unknown() {
+    let bench = Bench::new();
+    fs::create_dir_all(bench.attempt()).unwrap();
+    let request = serde_json::json!({
+        "place": "another boot", "argv": ["/bin/true"], "env": {}, "own_env": {}, "user": null, "facts": {},
+        "deadline_ms": 0,
+    });
+    fs::write(bench.attempt().join("request.json"), request.to_string()).unwrap();
+    let (_runner, mut reports) = bench.open();
+    let reason = "the machine or its container was restarted while it ran";
+    assert_eq!(end(&mut reports).await, Ended::Unknown(reason.into()));
+}
+
+#[tokio::test]
+async fn without_a_supervisor_a_hook_is_blocked_and_not_failed() {
+    for supervisor in ["/nowhere/allclear", "/bin/false"] {
+        let bench = Bench::new();
+        let (runner, mut reports) = Runner::open(&bench.spool(), supervisor.into(), Surroundings::default()).unwrap();
+        runner.run(&task(), &bench.shell("exit 0"));
+        let ended = end(&mut reports).await;
+        assert!(matches!(&ended, Ended::Blocked(reason) if reason.starts_with("it was not started: ")), "{ended}");
+    }
+}
+
+#[tokio::test]
+async fn a_supervisor_started_by_hand_runs_nothing() {
+    let bench = Bench::new();
+    let (runner, mut reports) = bench.open();
+    runner.run(&task(), &bench.shell("echo ran >> $BENCH/ran"));
+    assert_eq!(end(&mut reports).await, Ended::Done);
+    let again = std::process::Command::new(env!("CARGO_BIN_EXE_allclear"))
+        .arg("supervise")
+        .arg(bench.attempt())
+        .output()
+        .unwrap();
+    assert!(!again.status.success());
+    assert!(String::from_utf8_lossy(&again.stderr).contains("a supervisor is started by a replica"));
+    assert_eq!(bench.line("ran").await, "ran");
+}
+
+#[tokio::test]
+async fn attempts_with_unusable_names_are_refused() {
+    let bench = Bench::new();
+    let (runner, mut reports) = open(&bench.spool());
+    for attempt in [String::new(), "x".repeat(81)] {
+        let mut task = task();
+        task.attempt = attempt;
+        runner.run(&task, &bench.shell("exit 0"));
+        let report = tokio::time::timeout(crate::bench::LIMIT, reports.recv()).await.unwrap().unwrap();
+        assert!(matches!(report.news, allclear::workloads::News::Ended(Ended::Failed(_))));
+    }
+}

@@ -1,0 +1,114 @@
+//! Whatever happens to the replica or to a supervisor, a hook runs once and none is left behind unnoticed.
+
+use std::fs;
+use std::time::Duration;
+
+use allclear::workloads::{Ended, OpenError, Runner, Standing, Surroundings};
+use nix::sys::signal::Signal;
+
+use crate::bench::{ATTEMPT, Bench, end, lives, send, task, until};
+use crate::stand_in::{kill, replica};
+
+/// Runs until it is told to go; says each time that it was started.
+const PATIENT: &str = "echo $$ >> $BENCH/ran; while [ ! -e $BENCH/go ]; do sleep 0.02; done";
+
+#[tokio::test]
+async fn a_killed_replica_finds_its_hook_running_and_waits_for_it() {
+    let bench = Bench::new();
+    let before = replica(&bench, PATIENT);
+    let hook = bench.process("ran").await;
+    kill(before);
+
+    let (runner, mut reports) = bench.open();
+    assert_eq!(runner.known(ATTEMPT), Some(Standing::Running));
+    runner.run(&task(), &bench.shell(PATIENT));
+    assert!(lives(hook));
+    fs::write(bench.path("go"), "").unwrap();
+    assert_eq!(end(&mut reports).await, Ended::Done);
+    assert_eq!(bench.process("ran").await, hook, "it ran once");
+}
+
+#[tokio::test]
+async fn a_killed_replica_finds_the_outcome_of_a_hook_that_ended_meanwhile() {
+    let bench = Bench::new();
+    let before = replica(&bench, &format!("{PATIENT}; echo the disk is full >&2; exit 1"));
+    let hook = bench.process("ran").await;
+    kill(before);
+    fs::write(bench.path("go"), "").unwrap();
+    until(|| bench.attempt().join("outcome.json").exists()).await;
+
+    let (runner, mut reports) = bench.open();
+    let expected = Ended::Failed("the disk is full".into());
+    assert_eq!(runner.known(ATTEMPT), Some(Standing::Ended(expected.clone())));
+    runner.run(&task(), &bench.shell(PATIENT));
+    assert_eq!(end(&mut reports).await, expected);
+    assert_eq!(bench.process("ran").await, hook, "it ran once");
+}
+
+#[tokio::test]
+async fn a_stopped_replica_leaves_its_hook_running_for_the_next() {
+    let bench = Bench::new();
+    let (runner, _) = bench.open();
+    runner.run(&task(), &bench.shell(PATIENT));
+    let hook = bench.process("ran").await;
+    runner.shutdown();
+    let (runner, mut reports) = bench.open();
+    runner.cancel(ATTEMPT);
+    assert_eq!(end(&mut reports).await, Ended::Cancelled, "one begun by another replica can be cancelled too");
+    assert!(!lives(hook));
+}
+
+#[tokio::test]
+async fn the_deadline_holds_though_no_replica_is_there() {
+    let bench = Bench::new();
+    let (runner, _) = bench.open();
+    let mut task = task();
+    task.deadline = crate::bench::within(Duration::from_secs(2));
+    runner.run(&task, &bench.shell(PATIENT));
+    let hook = bench.process("ran").await;
+    runner.shutdown();
+    until(|| !lives(hook)).await;
+    until(|| bench.attempt().join("outcome.json").exists()).await;
+    let (runner, _) = bench.open();
+    assert_eq!(runner.known(ATTEMPT), Some(Standing::Ended(Ended::TimedOut)));
+}
+
+#[tokio::test]
+async fn when_a_supervisor_is_killed_its_hook_is_ended_and_the_outcome_is_unknown() {
+    let bench = Bench::new();
+    let (runner, mut reports) = bench.open();
+    let script = r#"sh -c 'trap "" TERM; echo $$ > $BENCH/grandchild; while :; do sleep 0.05; done' & echo $$ > $BENCH/ran; wait"#;
+    runner.run(&task(), &bench.shell(script));
+    let (hook, grandchild) = (bench.process("ran").await, bench.process("grandchild").await);
+    send(bench.supervisor(), Signal::SIGKILL);
+    let ended = end(&mut reports).await;
+    assert_eq!(ended, Ended::Unknown("its supervisor was killed while it ran".into()));
+    assert!(!lives(hook) && !lives(grandchild));
+    drop(runner);
+    let (runner, _) = bench.open();
+    assert_eq!(runner.known(ATTEMPT), Some(Standing::Ended(ended)), "it stays so");
+}
+
+#[tokio::test]
+async fn when_replica_and_supervisor_are_killed_the_next_replica_ends_the_hook() {
+    let bench = Bench::new();
+    let before = replica(&bench, PATIENT);
+    let hook = bench.process("ran").await;
+    kill(before);
+    send(bench.supervisor(), Signal::SIGKILL);
+    let (runner, mut reports) = bench.open();
+    runner.run(&task(), &bench.shell(PATIENT));
+    assert!(matches!(end(&mut reports).await, Ended::Unknown(_)));
+    assert!(!lives(hook));
+    assert_eq!(bench.process("ran").await, hook, "it ran once");
+}
+
+#[tokio::test]
+async fn two_replicas_do_not_share_a_spool() {
+    let bench = Bench::new();
+    let (runner, _reports) = bench.open();
+    let second = || Runner::open(&bench.spool(), "/bin/false".into(), Surroundings::default());
+    assert!(matches!(second(), Err(OpenError::InUse(_))));
+    drop(runner);
+    assert!(second().is_ok());
+}

@@ -1,0 +1,36 @@
+//! A replica in a process of its own, so that it can be killed.
+
+use std::env;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use crate::bench::{Bench, LIMIT, open, shell, task};
+
+const FOLDER: &str = "ALLCLEAR_TEST_FOLDER";
+const SCRIPT: &str = "ALLCLEAR_TEST_SCRIPT";
+
+/// A replica that runs this script as a hook, then waits to be killed.
+pub(crate) fn replica(bench: &Bench, script: &str) -> Child {
+    Command::new(env::current_exe().unwrap())
+        .args(["stand_in::stands_in_for_a_replica", "--exact", "--ignored", "--nocapture"])
+        .env(FOLDER, bench.folder.path())
+        .env(SCRIPT, script)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+pub(crate) fn kill(mut replica: Child) {
+    replica.kill().unwrap();
+    replica.wait().unwrap();
+}
+
+#[tokio::test]
+#[ignore = "started by other tests"]
+async fn stands_in_for_a_replica() {
+    let (Ok(folder), Ok(script)) = (env::var(FOLDER), env::var(SCRIPT)) else { return };
+    let folder = Path::new(&folder);
+    let (runner, _reports) = open(&folder.join("hooks"));
+    runner.run(&task(), &shell(folder, &script));
+    tokio::time::sleep(LIMIT).await;
+}
