@@ -4,4 +4,5 @@
 extern crate alloc;
 
 pub mod machine;
+pub mod simulator;
 pub mod wire;
