@@ -9,5 +9,6 @@ pub mod consensus;
 pub mod machine;
 pub mod metadata;
 pub mod ops;
+pub mod simulator;
 pub mod wire;
 pub mod workloads;
