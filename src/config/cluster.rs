@@ -85,7 +85,7 @@ pub(super) fn read_replica(table: &mut Table<'_>) -> Own {
 pub(super) fn read_cluster(table: &mut Table<'_>, own: &Own) -> Option<Cluster> {
     let name = read_name(table);
     let peers = read_peers(table, own);
-    let listen = read_listen(table, own, &peers);
+    let listen = read_listen(table, own, peers.as_deref());
     let span = |from: u64, to: Duration| scalar::duration(Duration::from_millis(from)..=to);
     let minute = Duration::from_mins(1);
     let takeover_after = table.or("takeover_after", span(1_000, HOUR), Duration::from_secs(10));
@@ -99,11 +99,11 @@ pub(super) fn read_cluster(table: &mut Table<'_>, own: &Own) -> Option<Cluster> 
     let insecure = table.or("insecure", scalar::boolean, false);
 
     check_patience(table, heartbeat, election_timeout, takeover_after);
-    check_secrecy(table, insecure, listen.as_ref(), &peers);
+    check_secrecy(table, insecure, listen.as_ref(), peers.as_deref().unwrap_or_default());
     Some(Cluster {
         name: name?,
         listen: listen?.value,
-        replicas: peers.into_iter().map(|peer| peer.value).collect(),
+        replicas: peers?.into_iter().map(|peer| peer.value).collect(),
         takeover_after,
         takeover_grace,
         heartbeat,
@@ -134,46 +134,55 @@ fn read_tls(table: &mut Table<'_>) -> Option<Tls> {
 }
 
 /// Left out: the replica's own address, where the configuration tells it.
-fn read_listen(table: &mut Table<'_>, own: &Own, peers: &[Found<Peer>]) -> Option<Found<SocketAddr>> {
-    let own = peers.iter().find(|peer| own.name.as_ref().is_some_and(|name| name.value == peer.value.name));
-    let told = own.and_then(|peer| Some(Found { value: peer.value.address.parse().ok()?, place: peer.place.clone() }));
-    let alone = Found { value: SocketAddr::from((Ipv4Addr::LOCALHOST, 7420)), place: table.place_of("listen") };
-    let default = if peers.is_empty() { Some(alone) } else { told };
-    match default {
-        Some(default) if !table.has("listen") => {
-            table.knows("listen");
-            Some(default)
-        }
-        Some(_) | None => table.required("listen", scalar::listen, "the other replicas could not reach this one"),
+fn read_listen(table: &mut Table<'_>, own: &Own, peers: Option<&[Found<Peer>]>) -> Option<Found<SocketAddr>> {
+    if table.has("listen") {
+        return table.found("listen", scalar::listen);
     }
+    let place = table.place_of("listen");
+    table.knows("listen");
+    // what is wrong with the replicas is told already
+    let peers = peers?;
+    if peers.is_empty() {
+        return Some(Found { value: SocketAddr::from((Ipv4Addr::LOCALHOST, 7420)), place });
+    }
+    let is_own = |peer: &&Found<Peer>| own.name.as_ref().is_some_and(|name| name.value == peer.value.name);
+    let told = peers
+        .iter()
+        .find(is_own)
+        .and_then(|peer| Some(Found { value: peer.value.address.parse().ok()?, place: peer.place.clone() }));
+    if told.is_none() {
+        let message = "`cluster.listen` is missing: the other replicas could not reach this one";
+        table.mistake(&place, message);
+    }
+    told
 }
 
-fn read_peers(table: &mut Table<'_>, own: &Own) -> Vec<Found<Peer>> {
-    let Some(entries) = table.entries("replicas", scalar::address) else { return Vec::new() };
-    let whole = table.place_of("replicas");
-    let mut peers: Vec<Found<Peer>> = Vec::new();
-    for (name, address) in entries {
-        let peer = Peer { name: VmName::new(&name.value), address };
-        if let Some(other) = peers.iter().find(|other| other.value.name == peer.name) {
-            let message = format!("the replica {} stands here twice, as {} too", name.value, other.value.name);
+fn read_peers(table: &mut Table<'_>, own: &Own) -> Option<Vec<Found<Peer>>> {
+    let entries = table.entries("replicas", scalar::address).unwrap_or_default();
+    if table.is_empty("replicas") {
+        let message = "`cluster.replicas` is empty: leave it out for a cluster of one";
+        table.mistake(&table.place_of("replicas"), message);
+    }
+    let names: Vec<_> = entries.iter().map(|(name, _)| VmName::new(&name.value)).collect();
+    for (at, (name, address)) in entries.iter().enumerate() {
+        if let Some(other) = names[..at].iter().position(|other| *other == names[at]) {
+            let message = format!("the replica {} stands here twice, as {} too", names[at], names[other]);
             table.mistake(&name.place, format!("{message}: case and one leading underscore do not count"));
-        } else if let Some(other) = peers.iter().find(|other| other.value.address == peer.address) {
-            let message = format!("{} has the address of {}: every replica has its own", peer.name, other.value.name);
+        } else if let Some(other) = entries[..at].iter().position(|(_, other)| other == address && other.is_some()) {
+            let message = format!("{} has the address of {}: every replica has its own", names[at], names[other]);
             table.mistake(&name.place, message);
         }
-        peers.push(Found { value: peer, place: name.place });
     }
-    if table.is_empty("replicas") {
-        table.mistake(&whole, "`cluster.replicas` is empty: leave it out for a cluster of one");
-    }
-    let is_member = |name: &VmName| peers.iter().any(|peer| peer.value.name == *name);
-    if let Some(own) = own.name.as_ref().filter(|own| !peers.is_empty() && !is_member(&own.value)) {
-        let names: Vec<_> = peers.iter().map(|peer| peer.value.name.as_str()).collect();
+    if let Some(own) = own.name.as_ref().filter(|own| !names.is_empty() && !names.contains(&own.value)) {
+        let names: Vec<_> = names.iter().map(VmName::as_str).collect();
         let message =
             format!("`replica.name` is {}, which `cluster.replicas` does not name: {}", own.value, names.join(", "));
         table.mistake(&own.place, message);
     }
-    peers
+    let peer = |(name, address): (Found<String>, Option<String>)| {
+        Some(Found { value: Peer { name: VmName::new(&name.value), address: address? }, place: name.place })
+    };
+    entries.into_iter().map(peer).collect()
 }
 
 /// A leader must be missed before it is replaced, and replaced before anybody acts without one.

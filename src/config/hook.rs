@@ -128,5 +128,5 @@ fn read_env(table: &mut Table<'_>) -> Vec<(String, String)> {
             table.mistake(&name.place, message);
         }
     }
-    entries.into_iter().map(|(name, text)| (name.value, text)).collect()
+    entries.into_iter().filter_map(|(name, text)| Some((name.value, text?))).collect()
 }

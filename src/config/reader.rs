@@ -115,19 +115,19 @@ impl<'a> Table<'a> {
         Some(values.iter().filter_map(|value| self.accept(&name, value, &parse)).collect())
     }
 
-    /// A table whose keys the user chooses, in the order of the file.
+    /// A table whose keys the user chooses, in the order of the file; without a value where that is wrong.
     pub(super) fn entries<T>(
         &mut self,
         key: &'static str,
         parse: impl Fn(&Value) -> Result<T, String>,
-    ) -> Option<Vec<(Found<String>, T)>> {
+    ) -> Option<Vec<(Found<String>, Option<T>)>> {
         let entries = self.found(key, scalar::table)?.value;
         let path = self.path_to(key);
         let read = |entry: &Entry| {
             let key = Value { place: entry.place.clone(), shape: Shape::Text(entry.key.clone()), unquoted: None };
             self.accept(&format!("a key of {path}"), &key, scalar::name)?;
-            let found = self.accept(&format!("{path}.{}", entry.key), &entry.value, &parse)?;
-            Some((Found { value: entry.key.clone(), place: entry.place.clone() }, found.value))
+            let found = self.accept(&format!("{path}.{}", entry.key), &entry.value, &parse);
+            Some((Found { value: entry.key.clone(), place: entry.place.clone() }, found.map(|found| found.value)))
         };
         Some(entries.iter().filter_map(read).collect())
     }

@@ -2,6 +2,7 @@
 //! A sentence begins after the key's name ("`policy.margin` …"); places are the reader's concern.
 
 use core::net::{IpAddr, SocketAddr};
+use core::num::NonZeroU16;
 use core::ops::RangeInclusive;
 use core::time::Duration;
 use std::path::PathBuf;
@@ -121,7 +122,7 @@ pub(super) fn address(value: &Value) -> Result<String, String> {
     let text = name(value)?;
     let advice = || format!("is {text:?}, not an address: write host:port, as \"10.0.0.4:7420\" or \"[::1]:7420\"");
     let (host, port) = text.rsplit_once(':').ok_or_else(advice)?;
-    port.parse::<u16>().map_err(|_| advice())?;
+    port.parse::<NonZeroU16>().map_err(|_| advice())?;
     let is_name = |host: &str| {
         let is_label = |label: &str| {
             !label.is_empty() && label.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_".contains(letter))
@@ -193,10 +194,12 @@ mod tests {
 
     #[test]
     fn addresses_are_dns_names_or_ip_addresses_with_a_port() {
-        for good in ["10.0.0.4:7420", "[::1]:1", "db-0.internal:7420", "localhost:0"] {
+        for good in ["10.0.0.4:7420", "[::1]:1", "db-0.internal:7420", "localhost:1"] {
             assert_eq!(address(&written(good)).as_deref(), Ok(good));
         }
-        for bad in ["10.0.0.4", "10.0.0.400:7420", "::1:7420:x", "db_0:70000", "a b:1", ":1", "http://a:1", "a..b:1"] {
+        for bad in
+            ["10.0.0.4", "10.0.0.400:7420", "::1:7420:x", "db_0:70000", "a b:1", ":1", "a:0", "http://a:1", "a..b:1"]
+        {
             address(&written(bad)).expect_err(bad);
         }
     }
