@@ -3,12 +3,15 @@
 
 extern crate alloc;
 
+pub mod app;
 pub mod cli;
 pub mod config;
 pub mod consensus;
 pub mod machine;
 pub mod metadata;
 pub mod ops;
+pub mod replica;
+pub mod rpc;
 pub mod simulator;
 pub mod wire;
 pub mod workloads;

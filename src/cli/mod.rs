@@ -2,14 +2,19 @@
 //!
 //! Results go to standard output, everything said to people to standard error.
 
+mod ask;
 mod check;
 mod exit;
+mod run;
+mod supervise;
+mod told;
 
 use core::fmt;
 use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use tokio::runtime::Runtime;
 
 pub use exit::Exit;
 
@@ -23,13 +28,26 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    Run(run::Run),
     Check(check::Check),
+    Status(ask::Status),
+    Events(ask::Events),
+    Explain(ask::Explain),
+    Watch(ask::Watch),
+    #[command(hide = true)]
+    Supervise(supervise::Supervise),
 }
 
 impl Command {
-    fn run(self) -> Exit {
+    fn run(self) -> ExitCode {
         match self {
-            Self::Check(check) => check.run(),
+            Self::Run(run) => run.run().into(),
+            Self::Check(check) => check.run().into(),
+            Self::Status(status) => status.run().into(),
+            Self::Events(events) => events.run().into(),
+            Self::Explain(explain) => explain.run().into(),
+            Self::Watch(watch) => watch.run().into(),
+            Self::Supervise(supervise) => supervise.run(),
         }
     }
 }
@@ -37,7 +55,7 @@ impl Command {
 /// The whole program: reads its arguments and does what they say.
 pub fn main() -> ExitCode {
     match Arguments::try_parse() {
-        Ok(arguments) => arguments.command.run().into(),
+        Ok(arguments) => arguments.command.run(),
         Err(error) => {
             // a closed pipe is nobody who could be told
             let _ = error.print();
@@ -50,6 +68,14 @@ pub fn main() -> ExitCode {
 /// Tells people something. Where nobody listens any more, nothing is lost.
 fn say(what: impl fmt::Display) {
     let _ = writeln!(std::io::stderr().lock(), "{what}");
+}
+
+/// What asynchronous commands run on.
+fn runtime() -> Result<Runtime, Exit> {
+    Runtime::new().map_err(|error| {
+        say(format_args!("cannot start: {error}"));
+        Exit::Failed
+    })
 }
 
 #[cfg(test)]

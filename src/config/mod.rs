@@ -28,7 +28,7 @@ pub use hook::{Call, Hook};
 pub use listeners::{Operator, Registration, Status};
 pub use metadata::Metadata;
 pub use mistake::{Mistake, Mistakes, Place};
-pub use policy::{Foreign, Group, Policy, Rule, Span, Treatment};
+pub use policy::Group;
 pub use valid::Config;
 pub use workload::Workload;
 

@@ -8,113 +8,11 @@ use super::scalar;
 use super::written::Value;
 use crate::machine::document::{Kind, Source};
 use crate::machine::id::{GroupName, VmName};
+use crate::machine::policy::{Action, Foreign, Policy, Range, Rule};
 use crate::machine::workload::Phase;
 
 const HOUR: Duration = Duration::from_hours(1);
 const WEEK: Duration = Duration::from_hours(7 * 24);
-
-/// How events are treated (`behaviour.md` 4 and 5).
-#[derive(Clone, PartialEq, Debug)]
-pub struct Policy {
-    /// For preparing what a user initiated.
-    pub user_budget: Duration,
-    /// Freezes known to be shorter are prepared for only by hooks that ask for it.
-    pub brief_freeze: Duration,
-    /// Events that name no member of this cluster.
-    pub foreign: Foreign,
-    /// Hooks end this long before NotBefore.
-    pub margin: Duration,
-    /// Preparation starts this long before NotBefore.
-    pub prepare_ahead: Duration,
-    /// How long a workload's `ready` is asked after its `restore`.
-    pub restore_timeout: Duration,
-    /// The first that matches wins; where none does, the defaults decide.
-    pub rules: Vec<Rule>,
-}
-
-/// What is done with events that name no member of this cluster.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Foreign {
-    Observe,
-    /// User-initiated ones are approved.
-    ApproveUser,
-}
-
-impl Foreign {
-    pub const WORDS: &'static [&'static str] = &["observe", "approve-user"];
-
-    pub fn from_word(word: &str) -> Option<Self> {
-        match word {
-            "observe" => Some(Self::Observe),
-            "approve-user" => Some(Self::ApproveUser),
-            _ => None,
-        }
-    }
-
-    pub const fn as_word(self) -> &'static str {
-        match self {
-            Self::Observe => "observe",
-            Self::ApproveUser => "approve-user",
-        }
-    }
-}
-
-/// What is done with an event.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Treatment {
-    Prepare,
-    Approve,
-    Observe,
-}
-
-impl Treatment {
-    pub const WORDS: &'static [&'static str] = &["prepare", "approve", "observe"];
-
-    pub fn from_word(word: &str) -> Option<Self> {
-        match word {
-            "prepare" => Some(Self::Prepare),
-            "approve" => Some(Self::Approve),
-            "observe" => Some(Self::Observe),
-            _ => None,
-        }
-    }
-
-    pub const fn as_word(self) -> &'static str {
-        match self {
-            Self::Prepare => "prepare",
-            Self::Approve => "approve",
-            Self::Observe => "observe",
-        }
-    }
-}
-
-/// What is left out matches everything.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Rule {
-    pub name: String,
-    /// Empty: any.
-    pub kinds: Vec<Kind>,
-    /// Empty: any.
-    pub sources: Vec<Source>,
-    /// Empty: any; else the event names at least one of them.
-    pub resources: Vec<VmName>,
-    /// The expected interruption; an unknown one matches no span.
-    pub duration: Option<Span>,
-    /// From first sight to NotBefore; an unknown one matches no span.
-    pub notice: Option<Span>,
-    pub treatment: Treatment,
-    /// `None`: the default phases of the event's type.
-    pub phases: Option<Vec<Phase>>,
-    /// `None`: until NotBefore.
-    pub budget: Option<Duration>,
-}
-
-/// From `at_least` up to, but without, `below`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Span {
-    pub at_least: Option<Duration>,
-    pub below: Option<Duration>,
-}
 
 /// `[[group]]`. A group that no table names may lose one member at once.
 #[derive(Clone, PartialEq, Debug)]
@@ -126,13 +24,14 @@ pub struct Group {
 
 pub(super) fn read(table: &mut Table<'_>) -> Option<Policy> {
     let up_to = |longest: Duration| scalar::duration(Duration::ZERO..=longest);
+    let default = Policy::default();
     let policy = Policy {
-        user_budget: table.or("user_budget", up_to(HOUR), Duration::from_mins(2)),
-        brief_freeze: table.or("brief_freeze", up_to(HOUR), Duration::from_secs(9)),
-        foreign: table.or("foreign", scalar::word(Foreign::WORDS, Foreign::from_word), Foreign::Observe),
-        margin: table.or("margin", up_to(HOUR), Duration::from_secs(5)),
-        prepare_ahead: table.or("prepare_ahead", up_to(WEEK), Duration::from_mins(15)),
-        restore_timeout: table.or("restore_timeout", up_to(24 * HOUR), Duration::from_mins(10)),
+        user_budget: table.or("user_budget", up_to(HOUR), default.user_budget),
+        brief_freeze: table.or("brief_freeze", up_to(HOUR), default.brief_freeze),
+        foreign: table.or("foreign", scalar::word(Foreign::WORDS, Foreign::from_word), default.foreign),
+        margin: table.or("margin", up_to(HOUR), default.margin),
+        prepare_ahead: table.or("prepare_ahead", up_to(WEEK), default.prepare_ahead),
+        restore_timeout: table.or("restore_timeout", up_to(24 * HOUR), default.restore_timeout),
         rules: Vec::new(),
     };
     let rules = table.tables("rule", read_rule);
@@ -157,9 +56,9 @@ fn read_rule(table: &mut Table<'_>) -> Option<(Found<String>, Rule)> {
     let kinds = table.list("type", kind);
     let sources = table.list("source", source);
     let resources = table.list("resources", scalar::name).unwrap_or_default();
-    let duration = table.table("duration", read_span);
-    let notice = table.table("notice", read_span);
-    let word = scalar::word(Treatment::WORDS, Treatment::from_word);
+    let duration = table.table("duration", read_range);
+    let notice = table.table("notice", read_range);
+    let word = scalar::word(Action::WORDS, Action::from_word);
     let treatment = table.required("treatment", word, "write \"prepare\", \"approve\" or \"observe\"");
     let phases = table.list("phases", scalar::word(BEFORE, before));
     if table.is_empty("phases") {
@@ -167,7 +66,7 @@ fn read_rule(table: &mut Table<'_>) -> Option<(Found<String>, Rule)> {
         table.mistake(&table.place_of("phases"), message);
     }
     let budget = table.optional("budget", scalar::duration(Duration::ZERO..=WEEK));
-    if let Some(Found { value: treatment @ (Treatment::Approve | Treatment::Observe), .. }) = treatment {
+    if let Some(Found { value: treatment @ (Action::Approve | Action::Observe), .. }) = treatment {
         for key in ["phases", "budget"].into_iter().filter(|key| table.has(key)) {
             let word = treatment.as_word();
             let message = format!("`policy.rule.{key}` means nothing here: treatment {word:?} prepares nothing");
@@ -182,7 +81,7 @@ fn read_rule(table: &mut Table<'_>) -> Option<(Found<String>, Rule)> {
         resources: resources.iter().map(|resource| VmName::new(&resource.value)).collect(),
         duration,
         notice,
-        treatment: treatment?.value,
+        action: treatment?.value,
         phases: phases.map(values),
         budget,
     };
@@ -193,21 +92,21 @@ fn values<T>(found: Vec<Found<T>>) -> Vec<T> {
     found.into_iter().map(|found| found.value).collect()
 }
 
-fn read_span(table: &mut Table<'_>) -> Span {
+fn read_range(table: &mut Table<'_>) -> Range {
     const ANY: RangeInclusive<Duration> = Duration::ZERO..=WEEK;
-    let span = Span {
+    let range = Range {
         at_least: table.optional("at_least", scalar::duration(ANY)),
         below: table.optional("below", scalar::duration(ANY)),
     };
     if !table.has("at_least") && !table.has("below") {
         table.mistake_here("names no bound: write { below = \"30s\" }, { at_least = \"10s\" } or both");
     }
-    if let (Some(at_least), Some(below)) = (span.at_least, span.below)
+    if let (Some(at_least), Some(below)) = (range.at_least, range.below)
         && at_least >= below
     {
         table.mistake_here("matches nothing: `at_least` is not shorter than `below`");
     }
-    span
+    range
 }
 
 /// A type nobody knows yet may be named, for the platform adds some; a slip of the pen may not.

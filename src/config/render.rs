@@ -7,10 +7,8 @@ use core::fmt;
 use core::time::Duration;
 use std::path::Path;
 
-use super::{
-    Call, Cluster, Config, Group, Hook, Metadata, Operator, Policy, Registration, Replica, Rule, Span, Status, Tls,
-    Workload,
-};
+use super::{Call, Cluster, Config, Group, Hook, Metadata, Operator, Registration, Replica, Status, Tls, Workload};
+use crate::machine::policy::{Policy, Range, Rule};
 
 /// A table's keys with their values in TOML, in the order of the contract; what is not set is not printed.
 type Lines = Vec<(&'static str, Option<String>)>;
@@ -119,9 +117,9 @@ fn policy_lines(policy: &Policy) -> Lines {
 }
 
 fn rule_lines(rule: &Rule) -> Lines {
-    let Rule { name, kinds, sources, resources, duration, notice, treatment, phases, budget } = rule;
-    let range = |range: &Option<Span>| {
-        let Span { at_least, below } = (*range)?;
+    let Rule { name, kinds, sources, resources, duration, notice, action, phases, budget } = rule;
+    let range = |range: &Option<Range>| {
+        let Range { at_least, below } = (*range)?;
         let at_least = at_least.and_then(span).map(|bound| format!("at_least = {bound}"));
         let below = below.and_then(span).map(|bound| format!("below = {bound}"));
         inline_table(at_least.into_iter().chain(below))
@@ -133,7 +131,7 @@ fn rule_lines(rule: &Rule) -> Lines {
         ("duration", range(duration)),
         ("notice", range(notice)),
         ("resources", list(resources.iter().map(quoted))),
-        ("treatment", text(treatment.as_word())),
+        ("treatment", text(action.as_word())),
         ("phases", phases.as_ref().and_then(|phases| list(phases.iter().map(quoted)))),
         ("budget", budget.and_then(span)),
     ]

@@ -4,10 +4,11 @@ use super::cluster::{self, Cluster, Replica};
 use super::listeners::{self, Operator, Registration, Status};
 use super::metadata::{self, Metadata};
 use super::mistake::Findings;
-use super::policy::{self, Group, Policy};
+use super::policy::{self, Group};
 use super::reader::{self, Table};
 use super::workload::{self, Workload};
 use super::written::Value;
+use crate::machine::policy::Policy;
 
 /// What one replica is to do. Tables are named as in the file, `[[workload]]` is `workloads` and
 /// `[workloads]` is `registration`.

@@ -20,6 +20,19 @@ pub enum Role {
     Outside(String),
 }
 
+impl Role {
+    /// The word of the status (`contract.md` 4).
+    pub const fn as_word(&self) -> &'static str {
+        match self {
+            Self::Leader => "leader",
+            Self::Follower => "follower",
+            Self::Candidate => "candidate",
+            Self::Learner => "learner",
+            Self::Outside(_) => "outside",
+        }
+    }
+}
+
 /// Where a replica stands. A leader without a quorum leads nobody: see `quorum` before believing `role`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Standing {
@@ -36,6 +49,11 @@ pub struct Standing {
 }
 
 impl Standing {
+    /// It leads as far as it knows; what hangs on it is confirmed first.
+    pub fn leads(&self) -> bool {
+        self.role == Role::Leader && self.quorum
+    }
+
     pub(crate) fn initial() -> Self {
         Self {
             role: Role::Outside("starting".into()),

@@ -2,14 +2,20 @@
 //! Recomputed whenever the state changes; nothing is remembered between two calls.
 
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use super::attempt::Attempt;
 use super::claim::Claim;
-use super::event::Event;
+use super::event::{Ending, Event};
 use super::id::VmName;
+use super::situation::Situation;
 use super::state::State;
 use super::steps;
+use super::time::Timestamp;
 use super::workload::Phase;
+
+/// Impacts this close together count as one wave of maintenance.
+const SAME_WAVE: Duration = Duration::from_hours(24);
 
 /// Something in the world that this replica is to see to.
 #[derive(Clone, Debug)]
@@ -43,4 +49,37 @@ pub fn errands<'a>(state: &'a State, me: &VmName) -> Vec<Errand<'a>> {
         }
     }
     found
+}
+
+/// Where nothing may be moved to: every VM that an open event names, and those whose replicas do not answer.
+pub fn avoid(state: &State, situation: &Situation) -> Vec<VmName> {
+    let unfit = |name: &&VmName| {
+        !situation.reaches(name) || state.open.values().any(|event| !event.stage().is_over() && event.affects(name))
+    };
+    let named =
+        state.open.values().filter(|event| !event.stage().is_over()).flat_map(|event| &event.announcement.resources);
+    let foreign = named.filter(|name| !situation.members.contains(name));
+    let mut avoided: Vec<VmName> = situation.members.iter().filter(unfit).chain(foreign).cloned().collect();
+    avoided.sort();
+    avoided.dedup();
+    avoided
+}
+
+/// Where something is best moved to, the best first: the other members, those that a wave of maintenance has been
+/// through already before those it may still come to.
+pub fn prefer(state: &State, situation: &Situation) -> Vec<VmName> {
+    let avoided = avoid(state, situation);
+    let last_impact = |name: &VmName| {
+        let impacts =
+            state.history.iter().filter(|event| event.affects(name) && event.ending == Some(Ending::Completed));
+        impacts.filter_map(Event::over_at).max()
+    };
+    let mut preferred: Vec<(&VmName, Option<Timestamp>)> = situation
+        .members
+        .iter()
+        .filter(|name| !avoided.contains(name))
+        .map(|name| (name, last_impact(name).filter(|at| situation.now.since(*at) < SAME_WAVE)))
+        .collect();
+    preferred.sort_by_key(|(_, impact)| core::cmp::Reverse(*impact));
+    preferred.into_iter().map(|(name, _)| name.clone()).collect()
 }

@@ -43,9 +43,9 @@ impl Observation {
         self.missed.clear();
     }
 
-    /// An event is gone from the last poll but not yet believed gone; the next poll is worth hurrying.
-    pub fn is_in_doubt(&self) -> bool {
-        !self.missed.is_empty()
+    /// What is believed of the endpoint's document; `None` before the first.
+    pub const fn document(&self) -> Option<&Document> {
+        self.document.as_ref()
     }
 
     /// The report that is due: the content changed since the last committed one, or that one no longer counts.

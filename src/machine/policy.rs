@@ -49,6 +49,25 @@ pub enum Foreign {
     ApproveUser,
 }
 
+impl Foreign {
+    pub const WORDS: &'static [&'static str] = &["observe", "approve-user"];
+
+    pub fn from_word(word: &str) -> Option<Self> {
+        match word {
+            "observe" => Some(Self::Observe),
+            "approve-user" => Some(Self::ApproveUser),
+            _ => None,
+        }
+    }
+
+    pub const fn as_word(self) -> &'static str {
+        match self {
+            Self::Observe => "observe",
+            Self::ApproveUser => "approve-user",
+        }
+    }
+}
+
 /// One configured rule. An empty list and a missing range match everything.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Rule {

@@ -64,6 +64,12 @@ pub struct Member {
     pub workload: WorkloadName,
 }
 
+impl fmt::Display for Member {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} on {}", self.workload, self.vm)
+    }
+}
+
 /// In the order in which they run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Phase {
@@ -129,6 +135,11 @@ macro_rules! words {
             }
         }
     };
+}
+
+impl Phase {
+    pub const ALL: [Self; 6] =
+        [Self::Checkpoint, Self::Failover, Self::Drain, Self::Shutdown, Self::Restore, Self::Ready];
 }
 
 words!(Phase {

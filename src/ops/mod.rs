@@ -1,3 +1,4 @@
 //! What operators see.
 
+pub mod http;
 pub mod logging;

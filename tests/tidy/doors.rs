@@ -10,7 +10,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("consensus", &["machine", "wire"]),
     ("metadata", &["machine"]),
     ("workloads", &["machine", "wire"]),
-    ("replica", &["machine", "consensus", "metadata", "workloads"]),
+    // what it proposes and what it shows are messages
+    ("replica", &["machine", "wire", "consensus", "metadata", "workloads"]),
     ("rpc", &["machine", "wire", "replica", "workloads"]),
     ("ops", &["machine", "replica"]),
     ("fake_cloud", &["machine", "simulator"]),
@@ -48,8 +49,8 @@ const FOREIGN: &[(&str, &[&str])] = &[
     ("prost", &["wire", "consensus"]),
     // the second for hooks that are reached over HTTP
     ("reqwest", &["metadata", "workloads"]),
-    // the transport between replicas, registration, and the client of an operator, beside the servers
-    ("tonic", &["rpc", "consensus", "workloads", "cli"]),
+    // the second for the transport between replicas
+    ("tonic", &["rpc", "consensus"]),
     // hooks, and the replicas of a demo
     ("tokio::process", &["workloads", "cli"]),
     ("nix", &["workloads", "cli"]),

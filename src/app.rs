@@ -1,0 +1,284 @@
+//! Wires the rooms into one running replica. The one place that knows all of them.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::config::{self, Config};
+use crate::consensus::{self, Consensus};
+use crate::machine::id::VmName;
+use crate::machine::situation::Timing;
+use crate::machine::workload::{HookId, Workload};
+use crate::metadata::pace::Pace;
+use crate::metadata::{self, ApiVersion, Endpoint};
+use crate::replica::Replica;
+use crate::replica::clock;
+use crate::replica::contacts::Contacts;
+use crate::replica::folded::Folded;
+use crate::replica::here::Here;
+use crate::replica::hooks::{Calls, Configured, Hooks};
+use crate::replica::observer::Observer;
+use crate::replica::view::View;
+use crate::rpc::Routes;
+use crate::workloads::{Command, Runner, Surroundings};
+use crate::{ops, rpc};
+
+/// Everything ends within this after SIGTERM; what has not ended then is recovered at the next start.
+const STOP_WITHIN: Duration = Duration::from_secs(4);
+/// Supervises hooks as `allclear supervise FOLDER`; stays right when the file is replaced by an upgrade.
+const OWN_PROGRAM: &str = "/proc/self/exe";
+/// Between two questions for the VM's own name.
+const ASK_NAME_AGAIN_AFTER: Duration = Duration::from_secs(2);
+
+/// Runs one replica until SIGTERM or SIGINT, or until it can no longer keep its promises.
+pub async fn run(config: Config) -> anyhow::Result<()> {
+    let stop = CancellationToken::new();
+    let signals = tokio::spawn(stop_at_signal(stop.clone())?);
+    let result = run_until(config, stop).await;
+    signals.abort();
+    result
+}
+
+fn stop_at_signal(stop: CancellationToken) -> io::Result<impl Future<Output = ()> + Send> {
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => tracing::info!("stopping at SIGTERM"),
+            _ = interrupt.recv() => tracing::info!("stopping at SIGINT"),
+        }
+        stop.cancel();
+    })
+}
+
+async fn run_until(config: Config, stop: CancellationToken) -> anyhow::Result<()> {
+    let endpoint = Arc::new(endpoint(&config.metadata)?);
+    let name = match &config.replica.name {
+        Some(name) => name.clone(),
+        None => match stop.run_until_cancelled(own_name(&endpoint)).await {
+            Some(name) => name,
+            None => return Ok(()),
+        },
+    };
+    let members = members(&config.cluster, &name)?;
+    let calls = calls(&config)?;
+    let cluster = listen(config.cluster.listen, "cluster.listen").await?;
+    let status = listen(config.status.listen, "status.listen").await?;
+    let operator = rpc::bind(&config.operator.socket, 0o600)?;
+    let (runner, reports) =
+        Runner::open(&config.replica.data_dir.join("hooks"), PathBuf::from(OWN_PROGRAM), surroundings())?;
+    let (folded, state) = Folded::new();
+    let (consensus, routes) = Consensus::open(agreement(&config, &name, &members), folded).await?;
+    let here = Arc::new(Here {
+        name: name.clone(),
+        cluster: config.cluster.name.clone(),
+        members: members.iter().map(|(name, _)| VmName::new(name)).collect(),
+        policy: config.policy.clone(),
+        timing: timing(&config),
+        consensus: consensus.clone(),
+        state,
+        contacts: Arc::new(Contacts::new(name.clone())),
+    });
+    let observer = Arc::new(Observer::new(endpoint, pace(&config, &here), config.metadata.stall_after));
+    let hooks = Arc::new(Hooks::new(runner, calls));
+    let workloads: Vec<Workload> = config.workloads.iter().map(config::Workload::registered).collect();
+    let view = View::new(here.clone());
+    tracing::info!(
+        replica = %name,
+        cluster = config.cluster.name,
+        cluster_address = %cluster.local_addr()?,
+        status_address = %status.local_addr()?,
+        "running"
+    );
+
+    let listeners = Listeners { cluster, status, operator };
+    let servers = serve(listeners, routes, &here, &observer, view, &stop);
+    let replica = Replica::start(&here, &observer, &hooks, workloads, reports);
+
+    let failure = tokio::select! {
+        fatal = consensus.fatal() => Some(fatal),
+        () = stop.cancelled() => None,
+    };
+    let ended = tokio::time::timeout(STOP_WITHIN, async {
+        // The tasks come first: a post that is under way still needs consensus to be recorded.
+        replica.stop().await;
+        hand_over(&here).await;
+        stop.cancel();
+        consensus.shutdown().await;
+        servers.wait().await;
+    });
+    if ended.await.is_err() {
+        tracing::warn!("not everything ended in time; it is recovered at the next start");
+    }
+    let _ = std::fs::remove_file(&config.operator.socket);
+    match failure {
+        Some(fatal) => bail!("this replica cannot go on: {fatal}"),
+        None => Ok(()),
+    }
+}
+
+struct Listeners {
+    cluster: TcpListener,
+    status: TcpListener,
+    operator: UnixListener,
+}
+
+/// Answers the other replicas and the operators, and beats, until it is stopped.
+fn serve(
+    listeners: Listeners,
+    routes: Routes,
+    here: &Arc<Here>,
+    observer: &Arc<Observer>,
+    view: View,
+    stop: &CancellationToken,
+) -> TaskTracker {
+    let servers = TaskTracker::new();
+    let between_replicas = routes.add_service(rpc::contact_service(here.clone()));
+    servers.spawn(logged("cluster.listen", consensus::serve(listeners.cluster, between_replicas, stop.clone())));
+    servers.spawn(logged("status.listen", ops::http::serve(listeners.status, view.clone(), stop.clone())));
+    let for_operators = rpc::operator_routes(view, stop.clone());
+    servers.spawn(logged("operator.socket", rpc::serve(listeners.operator, for_operators, stop.clone())));
+    servers.spawn(rpc::beat(here.clone(), observer.clone(), stop.clone()));
+    servers.close();
+    servers
+}
+
+/// A leader that stops on purpose spares the others an election.
+async fn hand_over(here: &Here) {
+    if !here.leads() {
+        return;
+    }
+    let reachable = |name: &&VmName| **name != here.name && here.situation().reaches(name);
+    if let Some(heir) = here.members.iter().find(reachable)
+        && let Err(error) = here.consensus.transfer_leadership(heir.as_str()).await
+    {
+        tracing::info!(%error, "leadership was not handed over");
+    }
+}
+
+async fn logged<E: std::fmt::Display>(what: &str, serving: impl Future<Output = Result<(), E>>) {
+    if let Err(error) = serving.await {
+        tracing::error!(what, %error, "a server ended");
+    }
+}
+
+fn endpoint(metadata: &config::Metadata) -> anyhow::Result<Endpoint> {
+    let Some(version) = ApiVersion::from_word(&metadata.api_version) else {
+        bail!("metadata.api_version {:?} is not one of {}", metadata.api_version, ApiVersion::KNOWN.join(", "));
+    };
+    let timeouts = metadata::Timeouts::default();
+    Ok(Endpoint::new(metadata::Options { endpoint: metadata.endpoint.clone(), version, timeouts, clock: clock::now })?)
+}
+
+/// The name by which events call this VM; without it nothing can be decided, so it is asked for until it is told.
+async fn own_name(endpoint: &Endpoint) -> VmName {
+    loop {
+        match endpoint.instance().await {
+            Ok(instance) => return instance.name,
+            Err(why) => tracing::warn!(%why, "the VM's name is not known yet; set replica.name to go without asking"),
+        }
+        tokio::time::sleep(ASK_NAME_AGAIN_AFTER).await;
+    }
+}
+
+/// Name and address of every replica, in the order of the configuration. Without any, this one alone.
+fn members(cluster: &config::Cluster, name: &VmName) -> anyhow::Result<Vec<(String, String)>> {
+    if cluster.replicas.is_empty() {
+        return Ok(vec![(name.to_string(), cluster.listen.to_string())]);
+    }
+    if !cluster.replicas.iter().any(|peer| peer.name == *name) {
+        let known: Vec<_> = cluster.replicas.iter().map(|peer| peer.name.to_string()).collect();
+        bail!("this VM is {name}, which cluster.replicas does not list ({}); add it there", known.join(", "));
+    }
+    Ok(cluster.replicas.iter().map(|peer| (peer.name.to_string(), peer.address.clone())).collect())
+}
+
+fn agreement(config: &Config, name: &VmName, members: &[(String, String)]) -> consensus::Options {
+    let shortest = config.cluster.election_timeout;
+    // The name as the list of replicas spells it: consensus compares it letter by letter.
+    let spelled = members.iter().map(|(member, _)| member).find(|member| VmName::new(member) == *name);
+    consensus::Options {
+        cluster: config.cluster.name.clone(),
+        replica: spelled.cloned().unwrap_or_else(|| name.to_string()),
+        replicas: members.to_vec(),
+        data_dir: config.replica.data_dir.clone(),
+        timing: consensus::Timing {
+            heartbeat: config.cluster.heartbeat,
+            election_timeout: (shortest, shortest * 2),
+            ..consensus::Timing::default()
+        },
+        compaction: consensus::Compaction::default(),
+    }
+}
+
+fn timing(config: &Config) -> Timing {
+    Timing {
+        claim_lease: config.cluster.claim_lease,
+        stale_after: config.metadata.stale_after,
+        forget_after: config.metadata.forget_after,
+        takeover_after: config.cluster.takeover_after,
+    }
+}
+
+fn pace(config: &Config, here: &Here) -> Pace {
+    let count = u32::try_from(here.members.len()).unwrap_or(u32::MAX);
+    let place = here.members.iter().position(|member| *member == here.name).unwrap_or(0);
+    Pace::new(config.metadata.poll_interval, u32::try_from(place).unwrap_or(0), count)
+}
+
+/// How each hook of this VM is reached.
+fn calls(config: &Config) -> anyhow::Result<Configured> {
+    let mut configured = Configured::new();
+    for workload in &config.workloads {
+        let registered = workload.registered();
+        for phase in crate::machine::workload::Phase::ALL {
+            let ids: Vec<HookId> = registered.hooks_of(phase).map(|(id, _)| id).collect();
+            let hooks = workload.hooks.iter().filter(|hook| hook.phase == phase);
+            for (id, hook) in ids.into_iter().zip(hooks) {
+                let place = format!("the {phase} hook of {}", workload.name);
+                let of = |call: &config::Call| command(call, hook).with_context(|| place.clone());
+                let calls = Calls {
+                    run: of(&hook.run)?,
+                    confirm: hook.confirm.as_ref().map(of).transpose()?,
+                    undo: hook.undo.as_ref().map(of).transpose()?,
+                };
+                configured.insert((workload.name.clone(), id), calls);
+            }
+        }
+    }
+    Ok(configured)
+}
+
+fn command(call: &config::Call, hook: &config::Hook) -> anyhow::Result<Command> {
+    match call {
+        config::Call::Command(argv) => {
+            Ok(Command { argv: argv.clone(), env: hook.env.iter().cloned().collect(), user: hook.user.clone() })
+        }
+        config::Call::Http(address) => bail!("{address}: hooks over HTTP cannot be run by this version, use `command`"),
+    }
+}
+
+/// What hooks see of this replica's own environment.
+fn surroundings() -> Surroundings {
+    let mut surroundings = Surroundings::default();
+    for (name, value) in config::environment() {
+        match name.as_str() {
+            "PATH" => surroundings.path = value,
+            "HOME" => surroundings.home = value,
+            "LANG" => surroundings.lang = value,
+            _ => {}
+        }
+    }
+    surroundings
+}
+
+async fn listen(address: SocketAddr, key: &str) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).await.with_context(|| format!("{key}: cannot listen on {address}"))
+}

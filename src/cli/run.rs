@@ -1,0 +1,41 @@
+//! `allclear run`: one replica in the foreground.
+
+use std::path::PathBuf;
+
+use super::{Exit, runtime, say};
+use crate::{app, config, ops};
+
+/// Runs one replica until SIGTERM or SIGINT
+#[derive(clap::Args)]
+pub(super) struct Run {
+    /// The configuration file
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+}
+
+impl Run {
+    pub(super) fn run(self) -> Exit {
+        let config = match config::load(&self.config, config::environment()) {
+            Ok(config) => config,
+            Err(mistakes) => {
+                say(mistakes);
+                return Exit::Usage;
+            }
+        };
+        if let Err(error) = ops::logging::start(&config::log_filter(), config::colours_refused()) {
+            say(error);
+            return Exit::Usage;
+        }
+        let runtime = match runtime() {
+            Ok(runtime) => runtime,
+            Err(exit) => return exit,
+        };
+        match runtime.block_on(app::run(config)) {
+            Ok(()) => Exit::Done,
+            Err(error) => {
+                say(format_args!("{error:#}"));
+                Exit::Failed
+            }
+        }
+    }
+}

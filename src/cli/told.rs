@@ -1,0 +1,94 @@
+//! What a replica says, as text for people.
+
+use std::fmt::Write as _;
+
+use crate::wire::pb::allclear::operator::v1 as shown;
+
+pub(super) fn status(status: &shown::Status) -> String {
+    let mut text = String::new();
+    let leader = status.leader.as_deref().unwrap_or("nobody");
+    let quorum = if status.quorum { "quorum" } else { "NO QUORUM" };
+    line(
+        &mut text,
+        &format!(
+            "{} of {}: {}, {leader} leads, term {}, {quorum}",
+            status.replica, status.cluster, status.role, status.term
+        ),
+    );
+    if let Some(why) = &status.outside_because {
+        line(&mut text, &format!("takes no part: {why}"));
+    }
+    for replica in &status.replicas {
+        let reachable = if replica.reachable { "reachable" } else { "UNREACHABLE" };
+        let age =
+            replica.last_document_age_ms.map_or("no document yet".into(), |age| format!("last document {age} ms ago"));
+        line(&mut text, &format!("  {:<16} {reachable:<12} metadata {:<8} {age}", replica.name, replica.metadata));
+    }
+    for workload in &status.workloads {
+        let group = workload.group.as_deref().unwrap_or("-");
+        line(
+            &mut text,
+            &format!("  {} on {} (group {group}): {}", workload.name, workload.vm, workload.phases.join(", ")),
+        );
+    }
+    if status.events.is_empty() {
+        line(&mut text, "no open events");
+    }
+    for open in &status.events {
+        line(&mut text, &summary(open));
+        if let Some(blocker) = &open.blocker {
+            line(&mut text, &format!("    {}", blocker.message));
+        }
+    }
+    text
+}
+
+pub(super) fn events(list: &shown::EventList) -> String {
+    let mut text = String::new();
+    if list.events.is_empty() {
+        line(&mut text, "no events yet");
+    }
+    for event in &list.events {
+        line(&mut text, &summary(event));
+    }
+    text
+}
+
+pub(super) fn event(event: &shown::Event) -> String {
+    let mut text = String::new();
+    line(&mut text, &summary(event));
+    if !event.description.is_empty() {
+        line(&mut text, &event.description);
+    }
+    let not_before = event.not_before.as_deref().unwrap_or("unknown");
+    let treatment = event.treatment.as_deref().unwrap_or("not chosen yet");
+    let rule = event.rule.as_deref().unwrap_or("-");
+    line(
+        &mut text,
+        &format!("not before {not_before}; treatment {treatment} (rule: {rule}); revision {}", event.revision),
+    );
+    if let Some(blocker) = &event.blocker {
+        let until = blocker.until.as_deref().map(|until| format!(" (until {until})")).unwrap_or_default();
+        line(&mut text, &format!("waits: {}{until}", blocker.message));
+        line(&mut text, &format!("next: {}; can be resolved by: {}", blocker.next, blocker.resolved_by));
+    }
+    for step in &event.timeline {
+        line(&mut text, &format!("  {}  {}", step.at, step.what));
+    }
+    text
+}
+
+/// One line for one event.
+fn summary(event: &shown::Event) -> String {
+    let end = match (&event.outcome, &event.start_cause) {
+        (Some(outcome), Some(cause)) => format!(", {outcome}, started because: {cause}"),
+        (Some(outcome), None) => format!(", {outcome}"),
+        (None, _) => String::new(),
+    };
+    format!("{} {} by {} of {}: {}{end}", event.id, event.r#type, event.source, event.resources.join(", "), event.stage)
+}
+
+fn line(text: &mut String, line: &str) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "{line}");
+}

@@ -1,0 +1,178 @@
+//! Who answers, and whose metadata channel works: kept by the leader from the beats it hears, told to everybody else
+//! in its replies. Nothing here is in the log; `apply` checks whatever follows from it.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::clock;
+use crate::machine::id::VmName;
+use crate::machine::situation::{Channel, Contact};
+use crate::machine::time::Timestamp;
+
+/// Every replica says this often that it is there.
+pub const BEAT_EVERY: Duration = Duration::from_millis(500);
+/// From here on silence means that a replica is out of reach: six beats.
+const SILENT_AFTER: Duration = Duration::from_secs(3);
+
+/// The health of one metadata channel, as its replica tells it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Health {
+    pub channel: Channel,
+    /// Since the last validated document.
+    pub document_age: Option<Duration>,
+}
+
+/// Whether each replica answers the leader, and how it is.
+pub type Told = BTreeMap<VmName, (bool, Health)>;
+
+/// What one replica knows of all of them.
+pub struct Contacts {
+    me: VmName,
+    table: Mutex<Table>,
+    changes: watch::Sender<()>,
+}
+
+struct Table {
+    /// On the steady clock; `None` while another replica leads.
+    leading_since: Option<Timestamp>,
+    heard: BTreeMap<VmName, Heard>,
+    /// The leader's last reply and when it came, on the steady clock.
+    told: Option<(Timestamp, Told)>,
+}
+
+struct Heard {
+    health: Health,
+    /// On the steady clock.
+    at: Timestamp,
+    channel_since: Timestamp,
+}
+
+impl Contacts {
+    pub fn new(me: VmName) -> Self {
+        let table = Table { leading_since: None, heard: BTreeMap::new(), told: None };
+        Self { me, table: Mutex::new(table), changes: watch::channel(()).0 }
+    }
+
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
+    }
+
+    /// A replica, perhaps this one, says how it is.
+    pub fn heard(&self, replica: &VmName, health: Health) {
+        let now = clock::steady();
+        let mut table = self.lock();
+        let before = table.heard.get(replica);
+        let was_silent = before.is_none_or(|before| now.since(before.at) >= SILENT_AFTER);
+        let same = before.filter(|before| before.health.channel == health.channel);
+        let channel_since = same.map_or(now, |before| before.channel_since);
+        let is_news = was_silent || same.is_none();
+        table.heard.insert(replica.clone(), Heard { health, at: now, channel_since });
+        drop(table);
+        if is_news {
+            self.changes.send_replace(());
+        }
+    }
+
+    /// The leader's reply.
+    pub fn told(&self, contacts: Told) {
+        self.lock().told = Some((clock::steady(), contacts));
+    }
+
+    /// From now on this replica leads, or no longer does. Who was silent before it led is given time to speak.
+    pub fn leading(&self, leads: bool) {
+        let mut table = self.lock();
+        if leads != table.leading_since.is_some() {
+            table.leading_since = leads.then(clock::steady);
+        }
+    }
+
+    /// What is known of the members now.
+    pub fn of(&self, members: &[VmName]) -> BTreeMap<VmName, Contact> {
+        let table = self.lock();
+        members.iter().filter_map(|name| Some((name.clone(), self.contact(&table, name)?))).collect()
+    }
+
+    fn contact(&self, table: &Table, name: &VmName) -> Option<Contact> {
+        let now = clock::steady();
+        if let Some(leading_since) = table.leading_since {
+            let heard = table.heard.get(name);
+            let last = heard.map_or(leading_since, |heard| heard.at.max(leading_since));
+            let reachable = *name == self.me || now.since(last) < SILENT_AFTER;
+            return Some(Contact {
+                reachable,
+                since: on_the_wall(last),
+                channel: heard.map_or(Channel::Unknown, |heard| heard.health.channel),
+                channel_since: on_the_wall(heard.map_or(leading_since, |heard| heard.channel_since.max(leading_since))),
+                document_age: heard.and_then(|heard| heard.health.document_age),
+            });
+        }
+        let own = || table.heard.get(name).filter(|_| *name == self.me).map(|heard| (true, heard.health));
+        let told = || {
+            let (at, told) = table.told.as_ref()?;
+            told.get(name).filter(|_| now.since(*at) < SILENT_AFTER).copied()
+        };
+        let (reachable, health) = own().or_else(told)?;
+        let since = clock::now();
+        Some(Contact {
+            reachable,
+            since,
+            channel: health.channel,
+            channel_since: since,
+            document_age: health.document_age,
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The same moment on the wall clock, by which the machine counts.
+fn on_the_wall(steady: Timestamp) -> Timestamp {
+    clock::now().minus(clock::steady().since(steady))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEALTHY: Health = Health { channel: Channel::Healthy, document_age: None };
+
+    fn names() -> Vec<VmName> {
+        ["db-0", "db-1"].map(VmName::new).into()
+    }
+
+    #[test]
+    fn a_new_leader_gives_everybody_time_to_speak() {
+        let contacts = Contacts::new(VmName::new("db-0"));
+        contacts.leading(true);
+        let known = contacts.of(&names());
+        assert!(known[&VmName::new("db-1")].reachable);
+        assert_eq!(known[&VmName::new("db-1")].channel, Channel::Unknown);
+    }
+
+    #[test]
+    fn a_follower_knows_itself_and_what_it_is_told() {
+        let contacts = Contacts::new(VmName::new("db-0"));
+        contacts.heard(&VmName::new("db-0"), HEALTHY);
+        assert_eq!(contacts.of(&names()).len(), 1);
+        contacts.told(BTreeMap::from([(VmName::new("db-1"), (false, HEALTHY))]));
+        assert!(!contacts.of(&names())[&VmName::new("db-1")].reachable);
+    }
+
+    #[test]
+    fn only_news_wakes_the_leader() {
+        let contacts = Contacts::new(VmName::new("db-0"));
+        let mut changes = contacts.changes();
+        contacts.heard(&VmName::new("db-1"), HEALTHY);
+        assert!(changes.has_changed().unwrap());
+        changes.mark_unchanged();
+        contacts.heard(&VmName::new("db-1"), HEALTHY);
+        assert!(!changes.has_changed().unwrap());
+        contacts.heard(&VmName::new("db-1"), Health { channel: Channel::Stalled, document_age: None });
+        assert!(changes.has_changed().unwrap());
+    }
+}

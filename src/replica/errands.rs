@@ -1,0 +1,64 @@
+//! Sees to this replica's share of the committed state: starts and stops hooks, and posts the approval it was named
+//! for. Every act is preceded by a linearizable read, so a replica that was cut off or paused does nothing new.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::here::Here;
+use super::hooks::Hooks;
+use super::observer::Observer;
+use super::post;
+use crate::machine::errands::{self, Errand};
+use crate::machine::id::AttemptId;
+use crate::machine::state::State;
+
+/// Not everything that matters to an errand is in the state: a hook may have been lost, a read may have failed.
+const TICK: Duration = Duration::from_millis(250);
+
+/// What the errands of one replica need beside what all its tasks share.
+pub(super) struct Hands {
+    pub here: Arc<Here>,
+    pub hooks: Arc<Hooks>,
+    pub observer: Arc<Observer>,
+}
+
+/// Runs until it is stopped; then waits for posts that are under way, so that their outcome is recorded.
+pub(super) async fn run(hands: Arc<Hands>, stop: CancellationToken) {
+    let mut state = hands.here.state.clone();
+    let mut posts_begun = BTreeSet::new();
+    let posts = TaskTracker::new();
+    loop {
+        let current = state.borrow_and_update().clone();
+        let errands = errands::errands(&current, &hands.here.name);
+        let busy = !errands.is_empty();
+        for errand in errands {
+            match errand {
+                Errand::Run { event, attempt, again_if_lost } => {
+                    hands.hooks.see_to(&hands.here, event, attempt, again_if_lost);
+                }
+                Errand::Cancel { event, attempt } => hands.hooks.stop(&hands.here, event, attempt),
+                Errand::Post { event, claim } => {
+                    if posts_begun.insert(claim.attempt) {
+                        posts.spawn(post::post(hands.clone(), event.announcement.id.clone(), claim.attempt));
+                    }
+                }
+            }
+        }
+        posts_begun.retain(|claim| is_open(&current, *claim));
+        tokio::select! {
+            _ = state.changed() => {}
+            () = tokio::time::sleep(TICK), if busy => {}
+            () = stop.cancelled() => break,
+        }
+    }
+    posts.close();
+    posts.wait().await;
+}
+
+fn is_open(state: &State, claim: AttemptId) -> bool {
+    state.open.values().any(|event| event.open_claim().is_some_and(|open| open.attempt == claim))
+}

@@ -1,0 +1,70 @@
+//! What the tasks of one replica share: who it is, what the cluster agreed on, and a way to propose.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::clock;
+use super::contacts::Contacts;
+use crate::consensus::{Consensus, ProposeError};
+use crate::machine::command::{Command, Verdict};
+use crate::machine::id::VmName;
+use crate::machine::policy::Policy;
+use crate::machine::situation::{Situation, Timing};
+use crate::machine::state::State;
+use crate::wire::log;
+
+/// The pause before something that must be recorded is proposed again.
+const PROPOSE_AGAIN_AFTER: Duration = Duration::from_millis(100);
+
+pub struct Here {
+    pub name: VmName,
+    pub cluster: String,
+    /// In the order of the configuration.
+    pub members: Vec<VmName>,
+    pub policy: Policy,
+    pub timing: Timing,
+    pub consensus: Consensus,
+    pub state: watch::Receiver<Arc<State>>,
+    pub contacts: Arc<Contacts>,
+}
+
+impl Here {
+    /// The state as it was applied last.
+    pub fn state(&self) -> Arc<State> {
+        self.state.borrow().clone()
+    }
+
+    pub fn leads(&self) -> bool {
+        self.consensus.standing().borrow().leads()
+    }
+
+    pub fn situation(&self) -> Situation {
+        Situation {
+            now: clock::now(),
+            me: self.name.clone(),
+            members: self.members.clone(),
+            contacts: self.contacts.of(&self.members),
+            quorum: self.consensus.standing().borrow().quorum,
+            policy: self.policy.clone(),
+            timing: self.timing,
+        }
+    }
+
+    pub async fn propose(&self, command: &Command) -> Result<Verdict, ProposeError> {
+        let verdict = self.consensus.propose(log::encode_command(command)).await?;
+        log::decode_verdict(&verdict).map_err(|error| ProposeError::Fatal(error.to_string()))
+    }
+
+    /// Proposes until it is in the log, applied or ignored; every command can be repeated without harm.
+    pub async fn record(&self, command: &Command) -> Verdict {
+        loop {
+            match self.propose(command).await {
+                Ok(verdict) => return verdict,
+                Err(error) => tracing::debug!(%error, command = command.as_word(), "not recorded yet"),
+            }
+            tokio::time::sleep(PROPOSE_AGAIN_AFTER).await;
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Runs the hook attempts that the log assigns to this replica, and records how they end.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::mpsc::Receiver;
+
+use super::clock;
+use super::here::Here;
+use crate::machine::attempt::{Attempt, Outcome, Progress};
+use crate::machine::command::{Command, bounded};
+use crate::machine::errands;
+use crate::machine::event::Event;
+use crate::machine::id::{AttemptId, EventId, WorkloadName};
+use crate::machine::steps;
+use crate::machine::workload::{HookId, Intent};
+use crate::workloads::{self, Ended, News, Report, Runner, Standing, Task};
+
+/// How a hook is reached on this VM, by intent.
+#[derive(Clone, Debug)]
+pub struct Calls {
+    pub run: workloads::Command,
+    pub confirm: Option<workloads::Command>,
+    pub undo: Option<workloads::Command>,
+}
+
+/// The hooks of the workloads on this VM.
+pub type Configured = BTreeMap<(WorkloadName, HookId), Calls>;
+
+pub struct Hooks {
+    runner: Runner,
+    configured: Configured,
+    /// Attempts that are being started or recorded.
+    busy: Mutex<BTreeSet<String>>,
+}
+
+impl Hooks {
+    pub fn new(runner: Runner, configured: Configured) -> Self {
+        Self { runner, configured, busy: Mutex::default() }
+    }
+
+    /// Starts the attempt, records how it ended, or leaves it running.
+    pub fn see_to(self: &Arc<Self>, here: &Arc<Here>, event: &Event, attempt: &Attempt, again_if_lost: bool) {
+        let key = key(&event.announcement.id, attempt.id);
+        match self.runner.known(&key) {
+            Some(Standing::Running) => {}
+            Some(Standing::Ended(Ended::Unknown(why))) if again_if_lost && clock::now() < attempt.deadline => {
+                tracing::warn!(attempt = key, why, "a hook was lost and is run again under the same id");
+                self.runner.forget(&key);
+                self.start(here, event, attempt, key);
+            }
+            Some(Standing::Ended(ended)) => self.settle(here, key, outcome(ended)),
+            None => self.start(here, event, attempt, key),
+        }
+    }
+
+    /// Stops the attempt; what was never started is settled at once.
+    pub fn stop(self: &Arc<Self>, here: &Arc<Here>, event: &Event, attempt: &Attempt) {
+        let key = key(&event.announcement.id, attempt.id);
+        match self.runner.known(&key) {
+            Some(Standing::Running) => self.runner.cancel(&key),
+            Some(Standing::Ended(ended)) => self.settle(here, key, outcome(ended)),
+            None => self.settle(here, key, Outcome::Cancelled),
+        }
+    }
+
+    /// Hands on what running hooks say of themselves. Ends when the runner does.
+    pub async fn listen(self: Arc<Self>, here: Arc<Here>, mut reports: Receiver<Report>) {
+        while let Some(Report { attempt, news }) = reports.recv().await {
+            match news {
+                News::Ended(ended) => self.ended(&here, attempt, ended),
+                News::Progress { text, expected_end } => {
+                    let progress = Progress { text: bounded(text.as_deref().unwrap_or_default()), expected_end };
+                    advance(&here, &attempt, progress);
+                }
+            }
+        }
+    }
+
+    fn ended(self: &Arc<Self>, here: &Arc<Here>, key: String, ended: Ended) {
+        // Whether a lost hook is run again is decided with the errands, which come round shortly.
+        if !matches!(ended, Ended::Unknown(_)) {
+            self.settle(here, key, outcome(ended));
+        }
+    }
+
+    fn start(self: &Arc<Self>, here: &Arc<Here>, event: &Event, attempt: &Attempt, key: String) {
+        let calls = self.configured.get(&(attempt.member.workload.clone(), attempt.hook));
+        let command = calls.and_then(|calls| match attempt.intent {
+            Intent::Run => Some(calls.run.clone()),
+            Intent::Confirm => calls.confirm.clone(),
+            Intent::Undo => calls.undo.clone(),
+        });
+        let Some(command) = command else {
+            let reason = format!("{} has no such hook in its configuration", here.name);
+            return self.settle(here, key, Outcome::Failed(reason));
+        };
+        if !self.begin(&key) {
+            return;
+        }
+        let (hooks, here) = (self.clone(), here.clone());
+        let task = task(&here, event, attempt, key);
+        let (event, attempt) = (event.announcement.id.clone(), attempt.id);
+        tokio::spawn(async move {
+            let confirmed = here.consensus.confirm().await.is_ok();
+            let state = here.state();
+            let open = state.open.get(&event).and_then(|event| Some((event, event.attempt(attempt)?)));
+            let wanted =
+                open.is_some_and(|(event, attempt)| attempt.outcome.is_none() && steps::is_wanted(event, attempt));
+            let key = task.attempt.clone();
+            if confirmed && wanted {
+                tracing::info!(attempt = key, phase = %task.phase, workload = %task.workload, "a hook starts");
+                hooks.runner.run(&task, &command);
+            }
+            hooks.release(&key);
+        });
+    }
+
+    /// Records the outcome, and only then forgets the attempt.
+    fn settle(self: &Arc<Self>, here: &Arc<Here>, key: String, outcome: Outcome) {
+        let Some((event, attempt)) = parse(&key).filter(|_| self.begin(&key)) else {
+            return;
+        };
+        let (hooks, here) = (self.clone(), here.clone());
+        tokio::spawn(async move {
+            tracing::info!(attempt = key, outcome = outcome.as_word(), reason = outcome.reason(), "a hook ended");
+            here.record(&Command::Settle { event, attempt, outcome }).await;
+            hooks.runner.forget(&key);
+            hooks.release(&key);
+        });
+    }
+
+    /// False when somebody is at it already.
+    fn begin(&self, key: &str) -> bool {
+        self.busy().insert(key.into())
+    }
+
+    fn release(&self, key: &str) {
+        self.busy().remove(key);
+    }
+
+    fn busy(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.busy.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Progress is only news while it is fresh: it is proposed once.
+fn advance(here: &Arc<Here>, key: &str, progress: Progress) {
+    let Some((event, attempt)) = parse(key) else {
+        return;
+    };
+    let here = here.clone();
+    tokio::spawn(async move {
+        if let Err(error) = here.propose(&Command::Advance { event, attempt, progress }).await {
+            tracing::debug!(%error, "progress was not recorded");
+        }
+    });
+}
+
+/// The idempotency key a hook is given: unique over clusters and over lost disks.
+pub fn key(event: &EventId, attempt: AttemptId) -> String {
+    format!("{event}.{attempt}")
+}
+
+fn parse(key: &str) -> Option<(EventId, AttemptId)> {
+    let (event, attempt) = key.rsplit_once('.')?;
+    Some((EventId::new(event), AttemptId(attempt.parse().ok()?)))
+}
+
+fn task(here: &Here, event: &Event, attempt: &Attempt, key: String) -> Task {
+    let announcement = &event.announcement;
+    let state = here.state();
+    let situation = here.situation();
+    Task {
+        attempt: key,
+        event_id: announcement.id.clone(),
+        event_type: announcement.kind.clone(),
+        event_source: announcement.source.clone(),
+        resources: announcement.resources.clone(),
+        phase: attempt.hook.phase,
+        workload: attempt.member.workload.clone(),
+        group: state.workload(&attempt.member).and_then(|workload| workload.group.clone()),
+        vm: attempt.member.vm.clone(),
+        intent: attempt.intent,
+        deadline: attempt.deadline,
+        avoid: errands::avoid(&state, &situation),
+        prefer: errands::prefer(&state, &situation),
+        traceparent: None,
+    }
+}
+
+fn outcome(ended: Ended) -> Outcome {
+    match ended {
+        Ended::Done => Outcome::Done,
+        Ended::NotApplicable => Outcome::NotApplicable,
+        Ended::NotDone => Outcome::NotDone,
+        Ended::Failed(reason) => Outcome::Failed(bounded(&reason)),
+        Ended::Blocked(reason) => Outcome::Blocked(bounded(&reason)),
+        Ended::TimedOut => Outcome::TimedOut("it did not end by its deadline".into()),
+        Ended::Cancelled => Outcome::Cancelled,
+        Ended::Unknown(reason) => Outcome::Unknown(bounded(&reason)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_attempt_is_found_again_by_its_key() {
+        let event = EventId::new("E.1");
+        assert_eq!(parse(&key(&event, AttemptId(7))), Some((event, AttemptId(7))));
+        assert_eq!(parse("no number"), None);
+    }
+}

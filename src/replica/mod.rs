@@ -1,0 +1,65 @@
+//! Making it happen: one replica's tasks around the pure core. Nothing is decided here.
+//!
+//! [`Replica::start`] begins polling, reporting, driving and running errands, and [`Replica::stop`] ends them.
+
+pub mod clock;
+pub mod contacts;
+mod driver;
+mod errands;
+pub mod folded;
+pub mod here;
+pub mod hooks;
+pub mod observer;
+mod post;
+pub mod view;
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc::Receiver;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use self::errands::Hands;
+use self::here::Here;
+use self::hooks::Hooks;
+use self::observer::Observer;
+use crate::machine::workload::Workload;
+use crate::workloads::Report;
+
+/// The running tasks of one replica.
+pub struct Replica {
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+impl Replica {
+    pub fn start(
+        here: &Arc<Here>,
+        observer: &Arc<Observer>,
+        hooks: &Arc<Hooks>,
+        workloads: Vec<Workload>,
+        reports: Receiver<Report>,
+    ) -> Self {
+        let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
+        let hands = Arc::new(Hands { here: here.clone(), hooks: hooks.clone(), observer: observer.clone() });
+        tasks.spawn(driver::drive(here.clone(), stop.clone()));
+        tasks.spawn(errands::run(hands, stop.clone()));
+        tasks.spawn(stop.clone().run_until_cancelled_owned(hooks.clone().listen(here.clone(), reports)));
+        tasks.spawn({
+            let (observer, here, stop) = (observer.clone(), here.clone(), stop.clone());
+            async move { observer.poll(&here, stop).await }
+        });
+        tasks.spawn({
+            let (observer, here, stop) = (observer.clone(), here.clone(), stop.clone());
+            async move { observer.report(&here, &workloads, stop).await }
+        });
+        tasks.close();
+        Self { tasks, stop }
+    }
+
+    /// Begins nothing new and waits for what is under way: at most a post and its record.
+    pub async fn stop(self) {
+        self.stop.cancel();
+        self.tasks.wait().await;
+    }
+}

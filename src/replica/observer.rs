@@ -1,0 +1,164 @@
+//! One replica's eyes: polls its metadata endpoint, always, and reports to the cluster what changed.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::clock;
+use super::contacts::Health;
+use super::here::Here;
+use crate::machine::command::Command;
+use crate::machine::document::Document;
+use crate::machine::id::EventId;
+use crate::machine::observe::Observation;
+use crate::machine::situation;
+use crate::machine::workload::Workload;
+use crate::metadata::pace::Pace;
+use crate::metadata::{self, Approval, Channel, Endpoint, NoInformation};
+
+/// The pause before a report that did not reach the log is proposed again.
+const REPORT_AGAIN_AFTER: Duration = Duration::from_millis(100);
+
+pub struct Observer {
+    endpoint: Arc<Endpoint>,
+    sight: Mutex<Sight>,
+    polls: watch::Sender<()>,
+}
+
+struct Sight {
+    observation: Observation,
+    channel: Channel,
+    pace: Pace,
+}
+
+impl Observer {
+    pub fn new(endpoint: Arc<Endpoint>, pace: Pace, stall_after: Duration) -> Self {
+        let channel = Channel::new(stall_after, clock::steady());
+        let sight = Sight { observation: Observation::default(), channel, pace };
+        Self { endpoint, sight: Mutex::new(sight), polls: watch::channel(()).0 }
+    }
+
+    /// Asks the endpoint now; what it says counts like any other poll.
+    pub async fn look(&self) -> Result<Document, NoInformation> {
+        let polled = self.endpoint.poll().await;
+        let mut sight = self.sight();
+        let result = match polled {
+            Ok(polled) => {
+                sight.observation.saw(&polled.document);
+                sight.channel.document(clock::steady(), polled.version);
+                sight.pace.document();
+                Ok(polled.document)
+            }
+            Err(why) => {
+                if sight.channel.failure().is_none() && why.is_failure() {
+                    tracing::warn!(%why, "the metadata endpoint gave no information");
+                }
+                sight.observation.saw_nothing();
+                sight.channel.failed(why.clone());
+                sight.pace.failed(&why);
+                Err(why)
+            }
+        };
+        drop(sight);
+        self.polls.send_replace(());
+        result
+    }
+
+    /// Posts the approval of an event through the same channel.
+    pub async fn approve(&self, event: &EventId) -> Approval {
+        self.endpoint.approve(event).await
+    }
+
+    pub fn health(&self) -> Health {
+        let now = clock::steady();
+        let sight = self.sight();
+        let channel = match sight.channel.health(now) {
+            metadata::Health::Unknown => situation::Channel::Unknown,
+            metadata::Health::Healthy => situation::Channel::Healthy,
+            metadata::Health::Stalled => situation::Channel::Stalled,
+        };
+        Health { channel, document_age: sight.channel.age(now) }
+    }
+
+    /// Returns when the health is no longer this one; looked at after each poll.
+    pub async fn health_changes_from(&self, channel: situation::Channel) {
+        let mut polls = self.polls.subscribe();
+        while self.health().channel == channel {
+            if polls.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Polls at the replica's place in the rhythm of the cluster.
+    pub async fn poll(&self, here: &Here, stop: CancellationToken) {
+        let random = RandomState::new();
+        let mut turn = 0_u64;
+        while !stop.is_cancelled() {
+            turn += 1;
+            let [jitter, ..] = random.hash_one(turn).to_le_bytes();
+            let wait = self.sight().pace.wait(clock::now(), !here.state().open.is_empty(), jitter);
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                () = stop.cancelled() => return,
+            }
+            tokio::select! {
+                _ = self.look() => {}
+                () = stop.cancelled() => return,
+            }
+        }
+    }
+
+    /// Keeps the log's idea of this replica's workloads and document what it should be.
+    pub async fn report(&self, here: &Here, workloads: &[Workload], stop: CancellationToken) {
+        let mut state = here.state.clone();
+        let mut polls = self.polls.subscribe();
+        let mut resumed = false;
+        loop {
+            state.mark_unchanged();
+            polls.mark_unchanged();
+            if !resumed && here.consensus.confirm().await.is_ok() {
+                self.resume(here);
+                resumed = true;
+            }
+            let due = if resumed { self.due(here, workloads) } else { None };
+            let again = due.is_some() || !resumed;
+            if let Some(command) = due
+                && let Err(error) = here.propose(&command).await
+            {
+                tracing::debug!(%error, command = command.as_word(), "not reported yet");
+            }
+            tokio::select! {
+                _ = state.changed() => {}
+                _ = polls.changed() => {}
+                () = tokio::time::sleep(REPORT_AGAIN_AFTER), if again => {}
+                () = stop.cancelled() => return,
+            }
+        }
+    }
+
+    /// Documents that were polled before the log was known come after what this replica reported in an earlier life.
+    fn resume(&self, here: &Here) {
+        let mut sight = self.sight();
+        let polled = core::mem::replace(&mut sight.observation, Observation::resume(&here.state(), &here.name));
+        if let Some(document) = polled.document() {
+            sight.observation.saw(document);
+        }
+    }
+
+    fn due(&self, here: &Here, workloads: &[Workload]) -> Option<Command> {
+        let state = here.state();
+        let registered = state.replicas.get(&here.name).is_some_and(|replica| replica.workloads == workloads);
+        if !registered {
+            return Some(Command::Register { workloads: workloads.into() });
+        }
+        self.sight().observation.report(&state, &here.name)
+    }
+
+    fn sight(&self) -> MutexGuard<'_, Sight> {
+        self.sight.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,87 @@
+//! "Why not yet?" in sentences: what the event waits for, what happens next by itself and when, and who can resolve it.
+
+use crate::machine::blocker::Blocker;
+use crate::machine::event::Event;
+use crate::machine::time::Timestamp;
+use crate::replica::clock::rfc3339;
+use crate::wire::pb::allclear::operator::v1 as shown;
+
+pub(super) fn shown(blocker: &Blocker, event: &Event) -> shown::Blocker {
+    let Sentences { message, until, next, resolved_by } = sentences(blocker, event);
+    shown::Blocker {
+        code: blocker.code().into(),
+        message,
+        until: until.map(rfc3339),
+        next: next.into(),
+        resolved_by: resolved_by.into(),
+    }
+}
+
+struct Sentences {
+    message: String,
+    until: Option<Timestamp>,
+    next: &'static str,
+    resolved_by: &'static str,
+}
+
+fn sentences(blocker: &Blocker, event: &Event) -> Sentences {
+    let notice_ends = Some(event.notice_ends());
+    let tell = |message, until, next, resolved_by| Sentences { message, until, next, resolved_by };
+    match blocker {
+        Blocker::Deciding => {
+            let message = "the leader is about to decide what to do".into();
+            tell(message, None, "the leader decides", "nobody needs to")
+        }
+        Blocker::Observing => {
+            let message = "policy leaves this event to others".into();
+            tell(message, notice_ends, "the platform starts the event when its notice ends", "a policy rule")
+        }
+        Blocker::TooEarly { starts_at } => {
+            let message = format!("the notice is long: preparation starts at {}", rfc3339(*starts_at));
+            tell(message, Some(*starts_at), "preparation starts", "policy.prepare_ahead")
+        }
+        Blocker::HookWaiting { member, hook, from } => {
+            let message = format!("the {} hook of {member} has yet to run", hook.phase);
+            tell(
+                message,
+                Some(*from),
+                "the hook is started when its turn comes and its replica answers",
+                "nobody needs to",
+            )
+        }
+        Blocker::HookRunning { member, hook, on, deadline, expected_end, .. } => {
+            let message = format!("the {} hook of {member} runs on {on}", hook.phase);
+            let until = Some(expected_end.unwrap_or(*deadline));
+            tell(message, until, "the hook ends, or is stopped at its deadline", "the hook")
+        }
+        Blocker::HookBlocked { member, hook, reason, retry_at } => {
+            let message = format!("the {} hook of {member} asks for patience: {reason}", hook.phase);
+            tell(message, Some(*retry_at), "the hook is tried again", "the owner of the workload")
+        }
+        Blocker::HookFailed { member, hook, reason, notice_ends } => {
+            let message = format!("the {} hook of {member} failed: {reason}", hook.phase);
+            let next = "no approval from here; the platform starts the event when its notice ends";
+            tell(message, Some(*notice_ends), next, "the owner of the workload")
+        }
+        Blocker::NoHealthyChannel => {
+            let message = "no replica that sees the event has a working metadata endpoint".into();
+            tell(message, notice_ends, "approved as soon as one works again", "whoever runs the machines")
+        }
+        Blocker::NoQuorum => {
+            let message = "too few replicas can reach each other to decide anything".into();
+            tell(message, notice_ends, "goes on when a quorum is back", "whoever runs the machines")
+        }
+        Blocker::Posting { approver, since } => {
+            let message = format!("{approver} posts the approval since {}", rfc3339(*since));
+            tell(message, None, "another replica is named if it does not answer", "nobody needs to")
+        }
+        Blocker::PostFailed { approver, outcome, at } => {
+            let message = format!("the approval posted by {approver} at {} was not accepted: {outcome}", rfc3339(*at));
+            tell(message, None, "it is posted again, by another replica if there is one", "nobody needs to")
+        }
+        Blocker::WaitingForPlatform { since } => {
+            let message = format!("approved since {}; the platform has not started the event yet", rfc3339(*since));
+            tell(message, notice_ends, "the platform starts the event; other tenants may hold the host", "the platform")
+        }
+    }
+}

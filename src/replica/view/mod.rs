@@ -1,0 +1,143 @@
+//! What one replica can tell about the cluster: the one source of the status socket, the status JSON and the commands.
+
+mod blocker;
+mod event;
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::here::Here;
+use crate::consensus::{Members, Role, Standing};
+use crate::machine::id::EventId;
+use crate::machine::id::VmName;
+use crate::machine::situation::{Contact, Situation};
+use crate::machine::state::State;
+use crate::machine::workload::Workload;
+use crate::wire::pb::allclear::operator::v1 as shown;
+
+/// Closed events that a list of events ends with.
+const RECENT: usize = 100;
+
+#[derive(Clone)]
+pub struct View {
+    here: Arc<Here>,
+}
+
+impl View {
+    pub fn new(here: Arc<Here>) -> Self {
+        Self { here }
+    }
+
+    pub fn status(&self) -> shown::Status {
+        let (state, situation) = (self.here.state(), self.here.situation());
+        let standing = self.here.consensus.standing().borrow().clone();
+        shown::Status {
+            replica: self.here.name.to_string(),
+            cluster: self.here.cluster.clone(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            role: standing.role.as_word().into(),
+            leader: standing.leader.clone(),
+            term: standing.term,
+            quorum: standing.quorum,
+            paused: None,
+            outside_because: outside_because(&standing.role),
+            replicas: replicas(&self.here.consensus.members(), &situation),
+            workloads: workloads(&state, &situation),
+            events: state.open.values().map(|event| event::shown(&state, event, &situation)).collect(),
+        }
+    }
+
+    /// The most recent closed events, oldest first, and then the open ones.
+    pub fn events(&self) -> shown::EventList {
+        let (state, situation) = (self.here.state(), self.here.situation());
+        let closed = state.history.iter().skip(state.history.len().saturating_sub(RECENT));
+        let events = closed.chain(state.open.values()).map(|event| event::shown(&state, event, &situation)).collect();
+        shown::EventList { events }
+    }
+
+    /// One event, open or closed.
+    pub fn event(&self, id: &str) -> Option<shown::Event> {
+        let state = self.here.state();
+        let event = state.event(&EventId::new(id))?;
+        Some(event::shown(&state, event, &self.here.situation()))
+    }
+
+    /// A quorum is there, the endpoint answers and the workloads are registered: the replica can do its part.
+    pub fn is_ready(&self) -> Result<(), String> {
+        let state = self.here.state();
+        if !self.here.consensus.standing().borrow().quorum {
+            return Err("there is no quorum".into());
+        }
+        if !state.replicas.contains_key(&self.here.name) {
+            return Err("this replica is not registered yet".into());
+        }
+        match state.replicas.get(&self.here.name).and_then(|replica| replica.document.as_ref()) {
+            Some(_) => Ok(()),
+            None => Err("the metadata endpoint has not given a document yet".into()),
+        }
+    }
+
+    /// What makes a status out of date.
+    pub fn changes(&self) -> Changes {
+        Changes { state: self.here.state.clone(), standing: self.here.consensus.standing() }
+    }
+}
+
+pub struct Changes {
+    state: watch::Receiver<Arc<State>>,
+    standing: watch::Receiver<Standing>,
+}
+
+impl Changes {
+    /// Waits for the next. False when the replica stops.
+    pub async fn next(&mut self) -> bool {
+        let shown = |standing: &Standing| (standing.role.clone(), standing.leader.clone(), standing.quorum);
+        let before = shown(&self.standing.borrow());
+        tokio::select! {
+            changed = self.state.changed() => changed.is_ok(),
+            changed = self.standing.wait_for(|standing| shown(standing) != before) => changed.is_ok(),
+        }
+    }
+}
+
+fn outside_because(role: &Role) -> Option<String> {
+    match role {
+        Role::Outside(why) => Some(why.clone()),
+        Role::Leader | Role::Follower | Role::Candidate | Role::Learner => None,
+    }
+}
+
+fn replicas(members: &Members, situation: &Situation) -> Vec<shown::Replica> {
+    let shown = |name: &VmName| {
+        let contact: Option<&Contact> = situation.contacts.get(name);
+        shown::Replica {
+            name: name.to_string(),
+            voter: members.voters.iter().any(|voter| VmName::new(voter) == *name),
+            reachable: contact.is_some_and(|contact| contact.reachable),
+            metadata: contact.map_or("unknown", |contact| contact.channel.as_word()).into(),
+            last_document_age_ms: contact
+                .and_then(|contact| contact.document_age)
+                .map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
+        }
+    };
+    situation.members.iter().map(shown).collect()
+}
+
+fn workloads(state: &State, situation: &Situation) -> Vec<shown::Workload> {
+    let shown = |vm: &VmName, workload: &Workload| {
+        let mut phases: Vec<_> = workload.hooks.iter().map(|hook| hook.phase).collect();
+        phases.sort_unstable();
+        phases.dedup();
+        shown::Workload {
+            name: workload.name.to_string(),
+            group: workload.group.as_ref().map(ToString::to_string),
+            vm: vm.to_string(),
+            role: "unknown".into(),
+            connected: situation.reaches(vm),
+            phases: phases.iter().map(ToString::to_string).collect(),
+        }
+    };
+    let all = state.replicas.iter().flat_map(|(vm, replica)| replica.workloads.iter().map(move |each| (vm, each)));
+    all.map(|(vm, workload)| shown(vm, workload)).collect()
+}

@@ -1,0 +1,96 @@
+//! Asking a replica over its operator socket.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use futures_util::{Stream, StreamExt as _};
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Status};
+
+use crate::wire::pb::allclear::operator::v1 as shown;
+use crate::wire::pb::allclear::operator::v1::operator_client::OperatorClient;
+
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    #[error("no replica answers at {}: {why}; is `allclear run` running, and is --endpoint its operator socket?", path.display())]
+    NoAnswer { path: PathBuf, why: String },
+    #[error("{0}")]
+    NotFound(String),
+    #[error("the answer could not be printed: {0}")]
+    Output(String),
+    #[error("the replica refused: {0}")]
+    Refused(String),
+}
+
+/// A connection to one replica.
+pub struct Asking {
+    path: PathBuf,
+    client: OperatorClient<Channel>,
+}
+
+impl Asking {
+    pub async fn connect(path: &Path) -> Result<Self, AskError> {
+        let no_answer = |why: String| AskError::NoAnswer { path: path.into(), why };
+        let address = format!("unix://{}", path.display());
+        let endpoint = Endpoint::from_shared(address).map_err(|error| no_answer(error.to_string()))?;
+        let connected = endpoint.connect_timeout(ANSWER_WITHIN).connect().await;
+        let channel = connected.map_err(|error| no_answer(cause(&error)))?;
+        Ok(Self { path: path.into(), client: OperatorClient::new(channel) })
+    }
+
+    pub async fn status(&mut self) -> Result<shown::Status, AskError> {
+        let answer = tokio::time::timeout(ANSWER_WITHIN, self.client.get_status(shown::GetStatusRequest {})).await;
+        self.read(answer)
+    }
+
+    pub async fn events(&mut self) -> Result<shown::EventList, AskError> {
+        let answer = tokio::time::timeout(ANSWER_WITHIN, self.client.list_events(shown::ListEventsRequest {})).await;
+        self.read(answer)
+    }
+
+    pub async fn event(&mut self, id: &str) -> Result<shown::Event, AskError> {
+        let request = shown::GetEventRequest { id: id.into() };
+        let answer = tokio::time::timeout(ANSWER_WITHIN, self.client.get_event(request)).await;
+        self.read(answer)
+    }
+
+    /// The status now and after every change, until the replica stops.
+    pub async fn watch(&mut self) -> Result<impl Stream<Item = Result<shown::Status, AskError>> + use<>, AskError> {
+        let answer = tokio::time::timeout(ANSWER_WITHIN, self.client.watch(shown::WatchRequest {})).await;
+        let path = self.path.clone();
+        let stream = self.read(answer)?;
+        Ok(stream.map(move |next| next.map_err(|status| failed(&path, &status))))
+    }
+
+    fn read<T>(
+        &self,
+        answer: Result<Result<tonic::Response<T>, Status>, tokio::time::error::Elapsed>,
+    ) -> Result<T, AskError> {
+        match answer {
+            Ok(Ok(response)) => Ok(response.into_inner()),
+            Ok(Err(status)) => Err(failed(&self.path, &status)),
+            Err(_) => Err(AskError::NoAnswer { path: self.path.clone(), why: "it took too long".into() }),
+        }
+    }
+}
+
+fn failed(path: &Path, status: &Status) -> AskError {
+    match status.code() {
+        Code::NotFound => AskError::NotFound(status.message().into()),
+        Code::Unavailable | Code::Cancelled | Code::DeadlineExceeded | Code::Unknown => {
+            AskError::NoAnswer { path: path.into(), why: status.message().into() }
+        }
+        _ => AskError::Refused(status.message().into()),
+    }
+}
+
+/// The innermost cause: the outer ones only say that something failed.
+fn cause(error: &dyn std::error::Error) -> String {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
+}
