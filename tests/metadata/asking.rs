@@ -115,6 +115,19 @@ async fn a_poll_that_hangs_gives_way_to_an_approval() {
 }
 
 #[tokio::test]
+async fn a_question_for_the_name_that_hangs_gives_way_too() {
+    let server = Server::telling(vec![Answer::Hang(Vec::new()), says(200, "")]).await;
+    let endpoint = Arc::new(endpoint(&server));
+    let hanging = tokio::spawn({
+        let endpoint = Arc::clone(&endpoint);
+        async move { endpoint.instance().await }
+    });
+    server.has_been_asked(1).await;
+    assert_eq!(endpoint.approve(&EventId::new("A")).await, Approval::Accepted);
+    assert_eq!(hanging.await.unwrap(), Err(NoInformation::GaveWay));
+}
+
+#[tokio::test]
 async fn a_poll_that_its_caller_gave_up_does_not_block_the_next() {
     let server = Server::telling(vec![Answer::Hang(Vec::new()), says(200, EMPTY)]).await;
     let endpoint = Arc::new(endpoint(&server));

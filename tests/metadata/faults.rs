@@ -131,7 +131,8 @@ async fn a_body_without_an_end_is_cut_off() {
 async fn unusual_but_whole_answers_are_read() {
     let (first, rest) = EMPTY.split_at(9);
     let chunked = format!(
-        "HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n{first}\r\n{:x}\r\n{rest}\r\n0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n\
+         {:x}\r\n{first}\r\n{:x}\r\n{rest}\r\n0\r\n\r\n",
         first.len(),
         rest.len()
     );
