@@ -113,8 +113,9 @@ impl Endpoint {
         let patience = if standing.has_answered() { self.timeouts.answer } else { self.timeouts.first_answer };
         let request = self.polls.get(self.address(&version.events_path()));
         let answer = tokio::select! {
-            answer = exchange::whole(request, patience) => answer,
+            biased;
             () = way => Err(NoInformation::GaveWay),
+            answer = exchange::whole(request, patience) => answer,
         };
         match answer.and_then(|(status, body)| document::read(status, &body)) {
             Ok(document) => {
@@ -151,8 +152,9 @@ impl Endpoint {
         let _turn = self.turn.lock().await;
         let request = self.polls.get(self.address(instance::PATH));
         let (status, body) = tokio::select! {
-            answer = exchange::whole(request, self.timeouts.answer) => answer?,
+            biased;
             () = way => return Err(NoInformation::GaveWay),
+            answer = exchange::whole(request, self.timeouts.answer) => answer?,
         };
         instance::read(status, &body)
     }
