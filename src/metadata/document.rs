@@ -85,10 +85,10 @@ fn refusal(code: u16, body: &[u8]) -> NoInformation {
     let said = fields
         .get("error")
         .and_then(Value::as_str)
-        .map_or_else(|| "no reason given".into(), |said| cut(said, MAX_SAID));
+        .map_or_else(|| "no reason given".into(), |said| shown(said, MAX_SAID));
     match fields.get("newest-versions") {
         Some(Value::Array(versions)) if code == 400 => {
-            let newest = versions.iter().filter_map(Value::as_str).take(16).map(|version| cut(version, 32)).collect();
+            let newest = versions.iter().filter_map(Value::as_str).take(16).map(|version| shown(version, 32)).collect();
             NoInformation::VersionRefused { said, newest }
         }
         _ => NoInformation::Status { code, said },
@@ -98,4 +98,9 @@ fn refusal(code: u16, body: &[u8]) -> NoInformation {
 /// At most so many bytes, cut between characters.
 pub(super) fn cut(text: &str, bytes: usize) -> String {
     text[..text.floor_char_boundary(bytes)].to_owned()
+}
+
+/// The same for text that is only shown: nothing in it may steer a terminal or begin a line of a log.
+pub(super) fn shown(text: &str, bytes: usize) -> String {
+    cut(text, bytes).replace(char::is_control, " ")
 }

@@ -11,6 +11,7 @@ use serde_json::json;
 use tokio::sync::{Mutex, Notify};
 
 use super::approval::Approval;
+use super::channel::ENROLS_WITHIN;
 use super::instance::{self, Instance};
 use super::no_information::NoInformation;
 use super::standing::Standing;
@@ -43,7 +44,7 @@ impl Default for Timeouts {
     /// The suggestions of `imds.md`, status codes.
     fn default() -> Self {
         let seconds = Duration::from_secs;
-        Self { connect: seconds(2), first_answer: seconds(130), answer: seconds(10) }
+        Self { connect: seconds(2), first_answer: ENROLS_WITHIN, answer: seconds(10) }
     }
 }
 
@@ -112,8 +113,9 @@ impl Endpoint {
         let patience = if standing.has_answered() { self.timeouts.answer } else { self.timeouts.first_answer };
         let request = self.polls.get(self.address(&version.events_path()));
         let answer = tokio::select! {
-            answer = exchange::whole(request, patience) => answer,
+            biased;
             () = way => Err(NoInformation::GaveWay),
+            answer = exchange::whole(request, patience) => answer,
         };
         match answer.and_then(|(status, body)| document::read(status, &body)) {
             Ok(document) => {
@@ -128,6 +130,7 @@ impl Endpoint {
     }
 
     /// Posts the approval of one event, once. Without `DocumentIncarnation`, which may be taken for a condition.
+    /// Whoever drops it unfinished has to take the outcome for unknown.
     pub async fn approve(&self, event: &EventId) -> Approval {
         // In line first, then the request to give way: no poll slips in between.
         let (standing, ()) = tokio::join!(self.turn.lock(), async { self.way.notify_waiters() });
@@ -149,8 +152,9 @@ impl Endpoint {
         let _turn = self.turn.lock().await;
         let request = self.polls.get(self.address(instance::PATH));
         let (status, body) = tokio::select! {
-            answer = exchange::whole(request, self.timeouts.answer) => answer?,
+            biased;
             () = way => return Err(NoInformation::GaveWay),
+            answer = exchange::whole(request, self.timeouts.answer) => answer?,
         };
         instance::read(status, &body)
     }

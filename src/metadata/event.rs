@@ -9,7 +9,7 @@ use core::time::Duration;
 use serde_json::{Map, Value};
 
 use super::date;
-use super::document::{MAX_RESOURCES, cut};
+use super::document::{MAX_RESOURCES, cut, shown};
 use crate::machine::document::{Announcement, Kind, NotBefore, Source, Status};
 use crate::machine::id::{EventId, VmName};
 
@@ -35,7 +35,7 @@ pub(super) fn read(element: &Value) -> Result<Announcement, &'static str> {
         resource_type: word(fields, "ResourceType"),
         resources: resources(fields)?,
         not_before: not_before(fields),
-        description: cut(text(fields, "Description"), MAX_DESCRIPTION),
+        description: shown(text(fields, "Description"), MAX_DESCRIPTION),
         duration: fields.get("DurationInSeconds").and_then(duration),
     })
 }

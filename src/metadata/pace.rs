@@ -20,7 +20,8 @@ const MAX_DOUBLINGS: u32 = 16;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Pace {
     interval: Duration,
-    offset: Duration,
+    place: u32,
+    replicas: u32,
     failures: u32,
     last: Obstacle,
 }
@@ -41,12 +42,7 @@ impl Pace {
         let replicas = replicas.max(1);
         // An interval of no length would poll without a pause.
         let interval = interval.max(Duration::from_millis(1));
-        Self {
-            interval,
-            offset: interval.saturating_mul(place % replicas) / replicas,
-            failures: 0,
-            last: Obstacle::Failure,
-        }
+        Self { interval, place: place % replicas, replicas, failures: 0, last: Obstacle::Failure }
     }
 
     /// A validated document came.
@@ -70,15 +66,16 @@ impl Pace {
 
     /// How long to wait from now on the wall clock. `jitter` is any number, drawn anew each time.
     pub fn wait(&self, now: Timestamp, event_open: bool, jitter: u8) -> Duration {
-        if self.failures == 0 { self.until_slot(now) } else { self.backoff(event_open, jitter) }
+        let interval = if event_open { self.interval.min(LONGEST_WHILE_OPEN) } else { self.interval };
+        if self.failures == 0 { self.until_slot(now, interval) } else { self.backoff(event_open, jitter) }
     }
 
-    /// The next moment that is `offset` after a multiple of the interval; never now.
-    fn until_slot(&self, now: Timestamp) -> Duration {
-        let interval = self.interval.as_nanos();
-        let now = i128::from(now.0) * 1_000_000 - i128::try_from(self.offset.as_nanos()).unwrap_or(0);
-        let into_slot = now.rem_euclid(i128::try_from(interval).unwrap_or(i128::MAX)).unsigned_abs();
-        Duration::from_nanos(u64::try_from(interval - into_slot).unwrap_or(u64::MAX))
+    /// The next moment that is our share of the interval after a multiple of it; never now.
+    fn until_slot(&self, now: Timestamp, interval: Duration) -> Duration {
+        let offset = interval.saturating_mul(self.place) / self.replicas;
+        let nanos = |span: Duration| i128::try_from(span.as_nanos()).unwrap_or(i128::MAX);
+        let since_slot = (i128::from(now.0) * 1_000_000 - nanos(offset)).rem_euclid(nanos(interval));
+        Duration::from_nanos(u64::try_from(nanos(interval) - since_slot).unwrap_or(u64::MAX))
     }
 
     /// Doubles with each failure; between half of it and all of it, so that replicas do not come together.
@@ -153,6 +150,13 @@ mod tests {
     fn nobody_waits_longer_than_five_seconds_while_an_event_is_open() {
         assert_eq!(range(&after(1, 503), true), (500, 1000));
         assert_eq!(range(&after(90, 503), true), (2500, 5000));
+    }
+
+    #[test]
+    fn a_long_interval_is_shortened_while_an_event_is_open() {
+        let pace = Pace::new(Duration::from_mins(1), 1, 2);
+        assert_eq!(pace.wait(Timestamp(0), false, 0), Duration::from_secs(30));
+        assert_eq!(pace.wait(Timestamp(0), true, 0), Duration::from_millis(2500));
     }
 
     #[test]

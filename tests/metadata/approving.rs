@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use allclear::machine::id::EventId;
 use allclear::metadata::{Approval, NoInformation, Timeouts};
 
-use super::server::{Answer, Server};
-use super::{EMPTY, HASTY, PATIENT, SHORT, endpoint, endpoint_at, http, says};
+use super::server::{Answer, LIMIT, Server};
+use super::{EMPTY, HASTY, PATIENT, SHORT, endpoint, endpoint_at, http, keeps, says};
 
 const ID: &str = "C7061BAC-AFDC-4513-B24B-AA5F13A16123";
 
@@ -67,20 +67,32 @@ async fn what_was_sent_and_not_answered_is_unknown_and_not_repeated() {
 
 #[tokio::test]
 async fn the_status_counts_whatever_becomes_of_the_body() {
-    let cut = http(200, EMPTY)[..60].to_vec();
-    let head = b"HTTP/1.1 200 OK\r\n\r\n".to_vec();
-    for answer in
-        [Answer::Bytes(http(200, EMPTY)[..100].to_vec()), Answer::Flood(head.clone()), Answer::Hang(head.clone())]
-    {
+    let head = b"HTTP/1.1 200 OK\r\n\r\n";
+    let cut = |bytes| Answer::Bytes(http(200, EMPTY)[..bytes].to_vec());
+    for answer in [cut(100), Answer::Flood(head.to_vec())] {
         assert_eq!(approve(answer, PATIENT).await, Approval::Accepted);
     }
     // Without its whole head there is no status.
-    assert!(matches!(approve(Answer::Bytes(cut), PATIENT).await, Approval::Unknown(_)));
+    assert!(matches!(approve(cut(60), PATIENT).await, Approval::Unknown(_)));
+}
+
+#[tokio::test]
+async fn a_body_that_never_comes_is_not_waited_for() {
+    let for_ever = Timeouts { answer: LIMIT * 10, ..PATIENT };
+    let approval = approve(Answer::Hang(b"HTTP/1.1 200 OK\r\n\r\n".to_vec()), for_ever);
+    assert_eq!(tokio::time::timeout(LIMIT, approval).await, Ok(Approval::Accepted));
+}
+
+#[tokio::test]
+async fn a_body_is_not_read_beyond_a_size() {
+    let server = Server::saying(Answer::Flood(b"HTTP/1.1 200 OK\r\n\r\n".to_vec())).await;
+    assert_eq!(endpoint(&server).approve(&EventId::new(ID)).await, Approval::Accepted);
+    assert!(!server.was_read_to_its_end().await);
 }
 
 #[tokio::test]
 async fn a_post_has_a_connection_of_its_own() {
-    let server = Server::telling(vec![Answer::Keep(http(200, EMPTY)), Answer::Keep(http(200, ""))]).await;
+    let server = Server::telling(vec![keeps(200, EMPTY), keeps(200, "")]).await;
     let endpoint = endpoint(&server);
     endpoint.poll().await.unwrap();
     for _ in 0..2 {

@@ -7,7 +7,7 @@ use allclear::machine::id::EventId;
 use allclear::metadata::{Approval, NoInformation};
 
 use super::server::{Answer, Server};
-use super::{EMPTY, HASTY, NOW, PATIENT, SHORT, document_with, endpoint, endpoint_at, http, says};
+use super::{EMPTY, HASTY, NOW, PATIENT, SHORT, document_with, endpoint, endpoint_at, http, keeps, says};
 
 #[tokio::test]
 async fn every_request_carries_the_metadata_header_and_nothing_that_the_service_refuses() {
@@ -56,7 +56,7 @@ async fn an_answer_is_stamped_with_the_clock_it_was_given() {
 
 #[tokio::test]
 async fn polls_use_one_connection_as_long_as_it_is_kept() {
-    let server = Server::saying(Answer::Keep(http(200, EMPTY))).await;
+    let server = Server::saying(keeps(200, EMPTY)).await;
     let endpoint = endpoint(&server);
     for _ in 0..3 {
         endpoint.poll().await.unwrap();
@@ -108,6 +108,19 @@ async fn a_poll_that_hangs_gives_way_to_an_approval() {
     let hanging = tokio::spawn({
         let endpoint = Arc::clone(&endpoint);
         async move { endpoint.poll().await }
+    });
+    server.has_been_asked(1).await;
+    assert_eq!(endpoint.approve(&EventId::new("A")).await, Approval::Accepted);
+    assert_eq!(hanging.await.unwrap(), Err(NoInformation::GaveWay));
+}
+
+#[tokio::test]
+async fn a_question_for_the_name_that_hangs_gives_way_too() {
+    let server = Server::telling(vec![Answer::Hang(Vec::new()), says(200, "")]).await;
+    let endpoint = Arc::new(endpoint(&server));
+    let hanging = tokio::spawn({
+        let endpoint = Arc::clone(&endpoint);
+        async move { endpoint.instance().await }
     });
     server.has_been_asked(1).await;
     assert_eq!(endpoint.approve(&EventId::new("A")).await, Approval::Accepted);

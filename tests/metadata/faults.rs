@@ -44,7 +44,11 @@ async fn every_status_of_the_table_is_survived() {
         (202, EMPTY, "other_status"),
         (204, "", "other_status"),
     ] {
-        let answer = if status == 204 { raw("HTTP/1.1 204 No Content\r\n\r\n") } else { says(status, body) };
+        let answer = if status == 204 {
+            raw("HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
+        } else {
+            says(status, body)
+        };
         assert_eq!(poll_through(answer, PATIENT).await, word, "{status} {body}");
     }
 }
@@ -54,8 +58,9 @@ async fn redirects_are_not_followed() {
     let elsewhere = Server::saying(says(200, EMPTY)).await;
     for status in [301, 302, 303, 307, 308] {
         let location = elsewhere.url();
-        let redirect =
-            raw(format!("HTTP/1.1 {status} Go\r\nLocation: {location}/metadata\r\nContent-Length: 0\r\n\r\n"));
+        let redirect = raw(format!(
+            "HTTP/1.1 {status} Go\r\nLocation: {location}/metadata\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+        ));
         assert_eq!(poll_through(redirect, PATIENT).await, "redirect", "{status}");
     }
     assert_eq!(elsewhere.lines(), [""; 0]);
@@ -79,7 +84,7 @@ async fn broken_answers_are_survived() {
         ("a page to log in", says(200, "<html>Log in</html>"), "not_json"),
         (
             "a packed body",
-            raw("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\n\x1f\x08\x00"),
+            raw("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Encoding: gzip\r\n\r\n\x1f\x08\x00"),
             "not_json",
         ),
     ] {
@@ -124,7 +129,8 @@ async fn a_body_without_an_end_is_cut_off() {
 async fn unusual_but_whole_answers_are_read() {
     let (first, rest) = EMPTY.split_at(9);
     let chunked = format!(
-        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n{first}\r\n{:x}\r\n{rest}\r\n0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n\
+         {:x}\r\n{first}\r\n{:x}\r\n{rest}\r\n0\r\n\r\n",
         first.len(),
         rest.len()
     );

@@ -160,6 +160,12 @@ fn long_texts_are_cut_between_characters() {
 }
 
 #[test]
+fn a_description_cannot_steer_a_terminal() {
+    let description = with("Description", Some("a\u{1b}[2Jb\nc".into())).unwrap().description;
+    assert_eq!(description, "a [2Jb c");
+}
+
+#[test]
 fn unknown_fields_are_ignored() {
     assert_eq!(with("ScheduledEventApiVersion", Some("2020-07-01".into())).unwrap(), read(&event()).unwrap());
 }

@@ -44,17 +44,26 @@ fn endpoint(server: &Server) -> Endpoint {
     endpoint_at(&server.url(), "2020-07-01", PATIENT)
 }
 
-/// A whole HTTP answer.
+/// A whole HTTP answer that announces the end of the connection, so that no later request is sent over it.
 fn http(status: u16, body: impl AsRef<[u8]>) -> Vec<u8> {
-    let body = body.as_ref();
-    let head =
-        format!("HTTP/1.1 {status} Said\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n", body.len());
-    [head.as_bytes(), body].concat()
+    answer(status, "Connection: close\r\n", body.as_ref())
 }
 
 /// A whole HTTP answer, and the connection is closed.
 fn says(status: u16, body: impl AsRef<[u8]>) -> Answer {
     Answer::Bytes(http(status, body))
+}
+
+/// A whole HTTP answer, and the connection is kept.
+fn keeps(status: u16, body: impl AsRef<[u8]>) -> Answer {
+    Answer::Keep(answer(status, "", body.as_ref()))
+}
+
+fn answer(status: u16, header: &str, body: &[u8]) -> Vec<u8> {
+    let length = body.len();
+    let head =
+        format!("HTTP/1.1 {status} Said\r\nContent-Type: application/json\r\n{header}Content-Length: {length}\r\n\r\n");
+    [head.as_bytes(), body].concat()
 }
 
 /// One scheduled event in a document.

@@ -12,17 +12,22 @@ const READ_AS: [&str; 19] = [
     "document",
     "document 4CAEA225-A741-474D-A72E-428C86FCD853 Scheduled Reboot User flatcar-vm1 at 1626929417000 for unknown",
     "document",
-    "document D3D9DFEC-1DCA-4B49-97AA-780E02F45DFE Started Freeze Platform aks-nodepool1-21922338-vmss_47 at unknown for unknown",
+    "document D3D9DFEC-1DCA-4B49-97AA-780E02F45DFE Started Freeze Platform aks-nodepool1-21922338-vmss_47 \
+     at unknown for unknown",
     "no_incarnation",
-    "document 32504B35-D66B-4D0A-8C64-C9DDBBD0EA13 Started Freeze Platform spot-node-34525998-vmss_24 at unknown for 6s",
-    "document 465D3B0F-D7F2-4239-AC11-1B9800E73DBC Started Freeze Platform spot-node-34525998-vmss_6 at unknown for 30s",
+    "document 32504B35-D66B-4D0A-8C64-C9DDBBD0EA13 Started Freeze Platform spot-node-34525998-vmss_24 \
+     at unknown for 6s",
+    "document 465D3B0F-D7F2-4239-AC11-1B9800E73DBC Started Freeze Platform spot-node-34525998-vmss_6 \
+     at unknown for 30s",
     "no_incarnation",
-    "document 51941B56-8080-45AC-81AE-8BDA818F5958 Scheduled Preempt Platform aks-workloads1-15413341-vmss_3 at 1710618729000 for unknown",
+    "document 51941B56-8080-45AC-81AE-8BDA818F5958 Scheduled Preempt Platform aks-workloads1-15413341-vmss_3 \
+     at 1710618729000 for unknown",
     "document A123BC45-1234-5678-AB90-ABCDEF123456 Scheduled Preempt Platform myspotvm at 1615856326000 for unknown",
     "not_json",
     "empty_body",
     "document",
-    "document C7061BAC-AFDC-4513-B24B-AA5F13A16123 Scheduled Freeze Platform WestNO_0,WestNO_1 at 1649716018000 for 5s",
+    "document C7061BAC-AFDC-4513-B24B-AA5F13A16123 Scheduled Freeze Platform WestNO_0,WestNO_1 \
+     at 1649716018000 for 5s",
     "document C7061BAC-AFDC-4513-B24B-AA5F13A16123 Started Freeze Platform WestNO_0,WestNO_1 at unknown for 5s",
     "document",
     "version_refused",
@@ -50,7 +55,8 @@ async fn events_that_were_logged_alone_are_read_in_a_document() {
     assert_eq!(
         read_as,
         [
-            "document CA9C0DC4-E841-476D-94D5-9FC2FF983BCD Scheduled Reboot User longevity-10gb-3h-master-db-node-eastus-2 \
+            "document CA9C0DC4-E841-476D-94D5-9FC2FF983BCD Scheduled Reboot User \
+             longevity-10gb-3h-master-db-node-eastus-2 \
              at 1678975288000 for unknown",
             "document B2BC520E-BDA2-44A0-BF75-0C320524BB47 Started Freeze Platform aks-testspot-38041100-vmss_25 \
              at unknown for 30s",

@@ -11,6 +11,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
+/// For every wait of a test.
+pub(crate) const LIMIT: Duration = Duration::from_secs(20);
+
 /// How a request is answered.
 #[derive(Clone)]
 pub(crate) enum Answer {
@@ -24,7 +27,7 @@ pub(crate) enum Answer {
     Hang(Vec<u8>),
     /// These bytes one by one, slowly, until the client has enough of it.
     Drip(Vec<u8>),
-    /// These bytes, and then spaces without an end.
+    /// These bytes, and then 64 MiB of spaces, far more than fits between two programs.
     Flood(Vec<u8>),
     /// These bytes, and then a reset.
     Reset(Vec<u8>),
@@ -64,6 +67,7 @@ type Handler = dyn FnMut(&Request) -> Answer + Send;
 struct Shared {
     seen: Mutex<Seen>,
     count: watch::Sender<usize>,
+    written: watch::Sender<Vec<bool>>,
     handler: Mutex<Box<Handler>>,
 }
 
@@ -86,6 +90,7 @@ impl Server {
         let shared = Arc::new(Shared {
             seen: Mutex::default(),
             count: watch::Sender::new(0),
+            written: watch::Sender::default(),
             handler: Mutex::new(Box::new(handler)),
         });
         let accepting = tokio::spawn(accept(listener, Arc::clone(&shared)));
@@ -123,10 +128,17 @@ impl Server {
         lock(&self.shared.seen).most_under_way
     }
 
+    /// Of the first answer: whether the client was there to take all of it.
+    pub(crate) async fn was_read_to_its_end(&self) -> bool {
+        let mut written = self.shared.written.subscribe();
+        let first = written.wait_for(|written| !written.is_empty());
+        tokio::time::timeout(LIMIT, first).await.expect("not answered in time").unwrap()[0]
+    }
+
     pub(crate) async fn has_been_asked(&self, times: usize) {
         let mut count = self.shared.count.subscribe();
         let asked = count.wait_for(|count| *count >= times);
-        tokio::time::timeout(Duration::from_secs(20), asked).await.expect("not asked in time").unwrap();
+        tokio::time::timeout(LIMIT, asked).await.expect("not asked in time").unwrap();
     }
 }
 
@@ -188,8 +200,8 @@ async fn serve(stream: &mut TcpStream, request: Request, shared: &Shared) -> boo
     }
     // Before the last byte is out: the next request cannot be under way earlier.
     lock(&shared.seen).under_way -= 1;
-    // A client that goes away in between is no failure of the server's.
-    drop(write(stream, answer).await);
+    let written = write(stream, answer).await.is_ok();
+    shared.written.send_modify(|all| all.push(written));
     stays
 }
 
@@ -214,9 +226,11 @@ async fn write(stream: &mut TcpStream, answer: Answer) -> std::io::Result<()> {
         }
         Answer::Flood(bytes) => {
             stream.write_all(&bytes).await?;
-            loop {
-                stream.write_all(&[b' '; 65536]).await?;
+            let spaces = vec![b' '; 65536];
+            for _ in 0..1024 {
+                stream.write_all(&spaces).await?;
             }
+            Ok(())
         }
         Answer::Reset(bytes) => {
             stream.write_all(&bytes).await?;
