@@ -4,6 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::fs::OpenOptions;
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use crate::samples::{commands, samples};
@@ -69,8 +71,8 @@ pub(crate) fn golden() -> BTreeMap<String, Vec<u8>> {
 
 fn add(name: &str, bytes: &[u8]) {
     let path = path(name.split(' ').next().unwrap());
-    let lines = std::fs::read_to_string(&path).unwrap_or_default();
-    std::fs::write(&path, format!("{lines}{name}: {}\n", hex(bytes))).unwrap();
+    let mut file = OpenOptions::new().create(true).append(true).open(path).unwrap();
+    writeln!(file, "{name}: {}", hex(bytes)).unwrap();
 }
 
 fn path(kind: &str) -> PathBuf {
