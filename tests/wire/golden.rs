@@ -40,7 +40,7 @@ fn every_command_of_the_proto_has_golden_bytes() {
     let declared: BTreeSet<&str> = block("message Command {\n  oneof variant {").map(|line| line[1]).collect();
     let sampled: BTreeSet<&str> = commands().iter().map(|(_, command)| command.as_word()).collect();
     assert_eq!(declared, sampled);
-    assert_eq!(declared.len(), 13);
+    assert!(!declared.is_empty());
 }
 
 #[test]
