@@ -11,39 +11,39 @@ type Renumber = fn(&mut pb::State, i32);
 
 /// Every enum of the package, with its place in the rich state.
 const NUMBERED: [(&str, Renumber); 11] = [
-    ("state.replicas.workloads.hooks.phase", |state, number| hook(state).phase = number),
-    ("state.replicas.workloads.hooks.on_failure", |state, number| hook(state).on_failure = number),
-    ("state.replicas.workloads.hooks.runs_on", |state, number| hook(state).runs_on = number),
-    ("state.open.entered.stage", |state, number| event(state).entered[0].stage = number),
-    ("state.open.ending", |state, number| event(state).ending = Some(number)),
-    ("state.open.treatment.action", |state, number| treatment(state).action = number),
-    ("state.open.treatment.phases", |state, number| treatment(state).phases[3] = number),
-    ("state.open.attempts.intent", |state, number| attempt(state).intent = number),
-    ("state.open.attempts.hook.phase", |state, number| attempt(state).hook.as_mut().unwrap().phase = number),
-    ("state.open.claims.reason", |state, number| event(state).claims[0].reason = number),
-    ("state.open.waivers.hook.phase", |state, number| {
+    ("snapshot.state.replicas.workloads.hooks.phase", |state, number| hook(state).phase = number),
+    ("snapshot.state.replicas.workloads.hooks.on_failure", |state, number| hook(state).on_failure = number),
+    ("snapshot.state.replicas.workloads.hooks.runs_on", |state, number| hook(state).runs_on = number),
+    ("snapshot.state.open.entered.stage", |state, number| event(state).entered[0].stage = number),
+    ("snapshot.state.open.ending", |state, number| event(state).ending = Some(number)),
+    ("snapshot.state.open.treatment.action", |state, number| treatment(state).action = number),
+    ("snapshot.state.open.treatment.phases", |state, number| treatment(state).phases[3] = number),
+    ("snapshot.state.open.attempts.intent", |state, number| attempt(state).intent = number),
+    ("snapshot.state.open.attempts.hook.phase", |state, number| attempt(state).hook.as_mut().unwrap().phase = number),
+    ("snapshot.state.open.claims.reason", |state, number| event(state).claims[0].reason = number),
+    ("snapshot.state.open.waivers.hook.phase", |state, number| {
         event(state).waivers[0].hook.as_mut().unwrap().phase = number;
     }),
 ];
 
 /// Every message inside another one of the state that has to be there.
 const REQUIRED: [(&str, Change); 8] = [
-    ("state.open.announcement", |state| event(state).announcement = None),
-    ("state.open.attempts.member", |state| attempt(state).member = None),
-    ("state.open.attempts.hook", |state| attempt(state).hook = None),
-    ("state.open.attempts.settled.outcome", |state| attempt(state).settled.as_mut().unwrap().outcome = None),
-    ("state.open.waivers.member", |state| event(state).waivers[0].member = None),
-    ("state.open.waivers.hook", |state| event(state).waivers[0].hook = None),
-    ("state.open.waivers.why", |state| event(state).waivers[0].why = None),
-    ("state.open.claims.recorded.outcome", |state| {
+    ("snapshot.state.open.announcement", |state| event(state).announcement = None),
+    ("snapshot.state.open.attempts.member", |state| attempt(state).member = None),
+    ("snapshot.state.open.attempts.hook", |state| attempt(state).hook = None),
+    ("snapshot.state.open.attempts.settled.outcome", |state| attempt(state).settled.as_mut().unwrap().outcome = None),
+    ("snapshot.state.open.waivers.member", |state| event(state).waivers[0].member = None),
+    ("snapshot.state.open.waivers.hook", |state| event(state).waivers[0].hook = None),
+    ("snapshot.state.open.waivers.why", |state| event(state).waivers[0].why = None),
+    ("snapshot.state.open.claims.recorded.outcome", |state| {
         event(state).claims[0].recorded.as_mut().unwrap().outcome = None;
     }),
 ];
 
 const TWICE: [(&str, Change); 3] = [
-    ("state.replicas", |state| state.replicas[1].name = "DB-0".into()),
-    ("state.open", |state| state.open[1].announcement.as_mut().unwrap().event_id = "a-1".into()),
-    ("state.open.seen_by", |state| event(state).seen_by.push("_db-1".into())),
+    ("snapshot.state.replicas", |state| state.replicas[1].name = "DB-0".into()),
+    ("snapshot.state.open", |state| state.open[1].announcement.as_mut().unwrap().event_id = "a-1".into()),
+    ("snapshot.state.open.seen_by", |state| event(state).seen_by.push("_db-1".into())),
 ];
 
 #[test]
@@ -79,10 +79,10 @@ fn the_same_name_twice_is_refused() {
 
 #[test]
 fn a_number_beyond_its_range_is_refused() {
-    refuses("state.open.attempts.hook.ordinal", &Fault::OutOfRange(65_536), |state| {
+    refuses("snapshot.state.open.attempts.hook.ordinal", &Fault::OutOfRange(65_536), |state| {
         attempt(state).hook.as_mut().unwrap().ordinal = 65_536;
     });
-    refuses("state.open.claims.recorded.outcome.refused", &Fault::OutOfRange(70_000), |state| {
+    refuses("snapshot.state.open.claims.recorded.outcome.refused", &Fault::OutOfRange(70_000), |state| {
         let refused = pb::post_outcome::Variant::Refused(70_000);
         event(state).claims[0].recorded.as_mut().unwrap().outcome = Some(pb::PostOutcome { variant: Some(refused) });
     });
@@ -155,11 +155,10 @@ fn every_enum_of_the_protos_begins_unspecified() {
 
 /// Changes the rich state and expects that it is refused at that place.
 fn refuses(place: &str, fault: &Fault, change: impl Fn(&mut pb::State)) {
-    let golden = golden();
-    let mut state = pb::State::decode(golden["state rich"].as_slice()).unwrap();
-    assert!(decode_state(&state.encode_to_vec()).is_ok());
-    change(&mut state);
-    let refused = decode_state(&state.encode_to_vec()).unwrap_err();
+    let mut snapshot = pb::Snapshot::decode(golden()["state rich"].as_slice()).unwrap();
+    assert!(decode_state(&snapshot.encode_to_vec()).is_ok());
+    change(snapshot.state.as_mut().unwrap());
+    let refused = decode_state(&snapshot.encode_to_vec()).unwrap_err();
     assert_eq!(refused, Undecodable { place: place.into(), fault: fault.clone() });
 }
 
