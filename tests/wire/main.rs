@@ -7,4 +7,5 @@ mod hostile;
 mod record;
 mod refusals;
 mod samples;
+mod snapshots;
 mod values;

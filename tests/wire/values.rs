@@ -57,7 +57,7 @@ pub(crate) fn document() -> Document {
     Document::new(vec![announcement("A-1"), words_of_tomorrow("b-2")])
 }
 
-fn announcement(id: &str) -> Announcement {
+pub(crate) fn announcement(id: &str) -> Announcement {
     Announcement {
         id: EventId::new(id),
         status: Status::Scheduled,
