@@ -18,7 +18,7 @@ mod workload;
 
 use prost::Message;
 
-use self::stored::Stored;
+use self::stored::{Stored, named, required, take};
 pub use self::undecodable::{Fault, Undecodable};
 use super::pb::allclear::log::v1 as pb;
 use crate::machine::command::{Command, Entry, Verdict};
@@ -29,7 +29,7 @@ pub fn encode_entry(entry: &Entry) -> Vec<u8> {
 }
 
 pub fn decode_entry(bytes: &[u8]) -> Result<Entry, Undecodable> {
-    decode("entry", bytes)
+    decode("entry", bytes, Entry::restore)
 }
 
 /// A proposal: a command that no leader has stamped yet.
@@ -38,7 +38,7 @@ pub fn encode_command(command: &Command) -> Vec<u8> {
 }
 
 pub fn decode_command(bytes: &[u8]) -> Result<Command, Undecodable> {
-    decode("command", bytes)
+    decode("command", bytes, Command::restore)
 }
 
 pub fn encode_verdict(verdict: &Verdict) -> Vec<u8> {
@@ -46,26 +46,26 @@ pub fn encode_verdict(verdict: &Verdict) -> Vec<u8> {
 }
 
 pub fn decode_verdict(bytes: &[u8]) -> Result<Verdict, Undecodable> {
-    decode("verdict", bytes)
+    decode("verdict", bytes, Verdict::restore)
 }
 
 /// The content of a snapshot.
 pub fn encode_state(state: &State) -> Vec<u8> {
-    state.store().encode_to_vec()
+    pb::Snapshot { state: Some(state.store()) }.encode_to_vec()
 }
 
 pub fn decode_state(bytes: &[u8]) -> Result<State, Undecodable> {
-    decode("state", bytes)
+    decode("snapshot", bytes, |snapshot: pb::Snapshot| Ok(take!(required snapshot.state)))
 }
 
-fn decode<T>(what: &'static str, bytes: &[u8]) -> Result<T, Undecodable>
-where
-    T: Stored,
-    T::Message: Message + Default,
-{
-    let message = T::Message::decode(bytes).map_err(|damage| Undecodable::from(Fault::Damaged(damage)).within(what))?;
+fn decode<M: Message + Default, T>(
+    what: &'static str,
+    bytes: &[u8],
+    restore: impl FnOnce(M) -> Result<T, Undecodable>,
+) -> Result<T, Undecodable> {
+    let message = M::decode(bytes).map_err(|damage| Undecodable::from(Fault::Damaged(damage)).within(what))?;
     // Fields that the generated code does not know are dropped while it decodes, and missing when it encodes again.
     let is_whole = message.encoded_len() == bytes.len();
-    let value = T::restore(message).map_err(|undecodable| undecodable.within(what))?;
+    let value = named(restore(message), what)?;
     if is_whole { Ok(value) } else { Err(Undecodable::from(Fault::UnknownFields).within(what)) }
 }

@@ -1,0 +1,34 @@
+//! Anything that is stored, so that one test covers all of it.
+
+use allclear::machine::command::{Command, Entry, Verdict};
+use allclear::machine::state::State;
+use allclear::wire::log::{self, Undecodable};
+
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Record {
+    Entry(Entry),
+    Command(Command),
+    Verdict(Verdict),
+    State(State),
+}
+
+impl Record {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        match self {
+            Self::Entry(entry) => log::encode_entry(entry),
+            Self::Command(command) => log::encode_command(command),
+            Self::Verdict(verdict) => log::encode_verdict(verdict),
+            Self::State(state) => log::encode_state(state),
+        }
+    }
+
+    /// Decodes other bytes as the same kind of record.
+    pub(crate) fn decode(&self, bytes: &[u8]) -> Result<Self, Undecodable> {
+        match self {
+            Self::Entry(_) => log::decode_entry(bytes).map(Self::Entry),
+            Self::Command(_) => log::decode_command(bytes).map(Self::Command),
+            Self::Verdict(_) => log::decode_verdict(bytes).map(Self::Verdict),
+            Self::State(_) => log::decode_state(bytes).map(Self::State),
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! One record of every kind that is stored, under the name that its golden bytes carry.
+
+use allclear::machine::attempt::{Outcome, Progress, WaiverReason};
+use allclear::machine::claim::{PostOutcome, Reason};
+use allclear::machine::command::{Command, Entry, Ignored, Verdict};
+use allclear::machine::document::Document;
+use allclear::machine::id::{AttemptId, EventId, VmName};
+use allclear::machine::state::State;
+use allclear::machine::time::Timestamp;
+use allclear::machine::workload::{HookId, Intent, Phase};
+
+use crate::record::Record;
+use crate::values::{NOW, cache, document, member, postgres, rich_state, treatment};
+
+/// Every sample under the name that its golden bytes carry.
+pub(crate) fn samples() -> Vec<(String, Record)> {
+    let mut samples = Vec::new();
+    for (name, command) in commands() {
+        let entry = Entry { at: Timestamp(NOW), by: VmName::new("_DB-0"), command: command.clone() };
+        samples.push((format!("entry {name}"), Record::Entry(entry)));
+        samples.push((format!("command {name}"), Record::Command(command)));
+    }
+    for verdict in verdicts() {
+        let word = match &verdict {
+            Verdict::Applied => "applied",
+            Verdict::Ignored(why) => why.as_word(),
+        };
+        samples.push((format!("verdict {word}"), Record::Verdict(verdict)));
+    }
+    samples.push(("state empty".into(), Record::State(State::default())));
+    samples.push(("state rich".into(), Record::State(rich_state())));
+    samples
+}
+
+/// Every command; the first word of the name is the command's own.
+pub(crate) fn commands() -> Vec<(String, Command)> {
+    let event = EventId::new("C7061BAC-AFDC-4513-B24B-AA5F13A16123");
+    let attempt = AttemptId(300);
+    let hook = HookId { phase: Phase::Failover, ordinal: 1 };
+    let mut commands: Vec<Command> = vec![
+        Command::Register { workloads: vec![postgres(), cache()] },
+        Command::Report { after: 41, document: document() },
+        Command::Discount { replica: VmName::new("db-1") },
+        Command::Treat { event: event.clone(), treatment: treatment() },
+        Command::Begin {
+            event: event.clone(),
+            member: member("postgres"),
+            hook,
+            intent: Intent::Confirm,
+            on: VmName::new("db-1"),
+            deadline: Timestamp(NOW + 60_000),
+        },
+        Command::Advance {
+            event: event.clone(),
+            attempt,
+            progress: Progress { text: "switching over".into(), expected_end: Some(Timestamp(NOW + 9_000)) },
+        },
+        Command::Expire { event: event.clone(), attempt },
+        Command::Waive { event: event.clone(), member: member("postgres"), hook, why: WaiverReason::Unreachable },
+        Command::Claim {
+            event: event.clone(),
+            approver: VmName::new("db-2"),
+            reason: Reason::BudgetSpent,
+            until: Timestamp(NOW + 5_000),
+        },
+        Command::GiveUp { event: event.clone() },
+        Command::Forget { event: event.clone() },
+    ];
+    commands.extend(outcomes().into_iter().map(|outcome| Command::Settle { event: event.clone(), attempt, outcome }));
+    commands.extend(posts().into_iter().map(|outcome| Command::Posted { event: event.clone(), attempt, outcome }));
+    let mut named: Vec<(String, Command)> = commands.into_iter().map(|command| (name(&command), command)).collect();
+    let nothing_listed = Command::Report { after: 0, document: Document::default() };
+    named.push(("report nothing".into(), nothing_listed));
+    let nothing_said = Command::Advance { event, attempt: AttemptId(u64::MAX), progress: Progress::default() };
+    named.push(("advance nothing".into(), nothing_said));
+    named.push(("register nothing".into(), Command::Register { workloads: Vec::new() }));
+    named
+}
+
+fn name(command: &Command) -> String {
+    let word = command.as_word();
+    match command {
+        Command::Settle { outcome, .. } => format!("{word} {}", outcome.as_word()),
+        Command::Posted { outcome, .. } => format!("{word} {}", outcome.as_word()),
+        Command::Register { .. }
+        | Command::Report { .. }
+        | Command::Discount { .. }
+        | Command::Treat { .. }
+        | Command::Begin { .. }
+        | Command::Advance { .. }
+        | Command::Expire { .. }
+        | Command::Waive { .. }
+        | Command::Claim { .. }
+        | Command::GiveUp { .. }
+        | Command::Forget { .. } => word.into(),
+    }
+}
+
+fn outcomes() -> [Outcome; 8] {
+    [
+        Outcome::Done,
+        Outcome::NotApplicable,
+        Outcome::NotDone,
+        Outcome::Failed("exit status 3".into()),
+        Outcome::Blocked("no healthy standby".into()),
+        Outcome::TimedOut("after 60 s".into()),
+        Outcome::Cancelled,
+        Outcome::Unknown(String::new()),
+    ]
+}
+
+fn posts() -> [PostOutcome; 5] {
+    [
+        PostOutcome::Accepted,
+        PostOutcome::Refused(u16::MAX),
+        PostOutcome::NotSent("connection refused".into()),
+        PostOutcome::Unknown("no reply within 5 s".into()),
+        PostOutcome::Withdrawn,
+    ]
+}
+
+fn verdicts() -> Vec<Verdict> {
+    let ignored = [
+        Ignored::UnknownReplica,
+        Ignored::UnknownEvent,
+        Ignored::UnknownAttempt,
+        Ignored::TooManyEvents,
+        Ignored::OutOfOrder,
+        Ignored::Repeated,
+        Ignored::Late,
+        Ignored::NotDue,
+        Ignored::NotNow,
+        Ignored::NotYours,
+    ];
+    [Verdict::Applied].into_iter().chain(ignored.map(Verdict::Ignored)).collect()
+}

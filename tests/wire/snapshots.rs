@@ -1,0 +1,73 @@
+//! A replica that starts from a snapshot goes on exactly like one that folded the whole log.
+
+use allclear::machine::apply::apply;
+use allclear::machine::attempt::{Outcome, Progress};
+use allclear::machine::claim::{PostOutcome, Reason};
+use allclear::machine::command::{Command, Entry, Verdict};
+use allclear::machine::document::{Announcement, Document, Status};
+use allclear::machine::id::{AttemptId, EventId, VmName};
+use allclear::machine::policy::Treatment;
+use allclear::machine::state::State;
+use allclear::machine::time::Timestamp;
+use allclear::machine::workload::{HookId, Intent, Phase};
+use allclear::wire::log::{decode_entry, decode_state, encode_entry, encode_state};
+
+use crate::values::{NOW, announcement, member, postgres, treatment};
+
+#[test]
+fn a_state_from_a_snapshot_folds_on_like_the_original() {
+    let mut folded = State::default();
+    let mut restored = State::default();
+    let mut applied = 0;
+    for (at, (by, command)) in (NOW..).zip(log()) {
+        let entry = Entry { at: Timestamp(at), by: VmName::new(by), command };
+        let entry = decode_entry(&encode_entry(&entry)).unwrap();
+        let verdict = apply(&mut folded, &entry);
+        assert_eq!(apply(&mut restored, &entry), verdict, "{entry:?}");
+        restored = decode_state(&encode_state(&restored)).unwrap();
+        assert_eq!(restored, folded, "after {entry:?}");
+        assert_eq!(encode_state(&restored), encode_state(&folded), "after {entry:?}");
+        applied += usize::from(verdict == Verdict::Applied);
+    }
+    assert_eq!(applied, log().len(), "the log is meant to take the event through its life");
+}
+
+/// One event, spelled differently by two replicas, until it has started.
+fn log() -> Vec<(&'static str, Command)> {
+    let event = EventId::new("A-1");
+    let treatment = Treatment { phases: vec![Phase::Failover], ..treatment() };
+    let hook = HookId { phase: Phase::Failover, ordinal: 0 };
+    let listed = |after, announcement| Command::Report { after, document: Document::new(vec![announcement]) };
+    let [attempt, claim] = [AttemptId(1), AttemptId(2)];
+    vec![
+        ("db-0", Command::Register { workloads: vec![postgres()] }),
+        ("db-1", Command::Register { workloads: Vec::new() }),
+        ("db-0", listed(0, announcement("A-1"))),
+        ("db-1", listed(0, Announcement { description: "told again".into(), ..announcement("a-1") })),
+        ("db-1", Command::Treat { event: event.clone(), treatment }),
+        (
+            "db-1",
+            Command::Begin {
+                event: event.clone(),
+                member: member("postgres"),
+                hook,
+                intent: Intent::Run,
+                on: VmName::new("db-0"),
+                deadline: Timestamp(NOW + 50_000),
+            },
+        ),
+        ("db-0", Command::Advance { event: event.clone(), attempt, progress: Progress::default() }),
+        ("db-0", Command::Settle { event: event.clone(), attempt, outcome: Outcome::Done }),
+        (
+            "db-1",
+            Command::Claim {
+                event: event.clone(),
+                approver: VmName::new("db-1"),
+                reason: Reason::Prepared,
+                until: Timestamp(NOW + 9_000),
+            },
+        ),
+        ("db-1", Command::Posted { event, attempt: claim, outcome: PostOutcome::Accepted }),
+        ("db-1", listed(1, Announcement { status: Status::Started, ..announcement("a-1") })),
+    ]
+}

@@ -1,0 +1,183 @@
+//! Workloads, documents, events and a state with every field filled somewhere and left out somewhere else.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use allclear::machine::attempt::{Attempt, Outcome, Progress, Waiver, WaiverReason};
+use allclear::machine::claim::{Claim, PostOutcome, Reason};
+use allclear::machine::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+use allclear::machine::event::{Ending, Event};
+use allclear::machine::id::{AttemptId, EventId, GroupName, VmName, WorkloadName};
+use allclear::machine::lifecycle::Stage;
+use allclear::machine::policy::{Action, Treatment};
+use allclear::machine::state::{Replica, State};
+use allclear::machine::time::Timestamp;
+use allclear::machine::workload::{Hook, HookId, Intent, Member, OnFailure, Phase, RunsOn, Workload};
+
+pub(crate) const NOW: i64 = 1_767_225_600_000;
+
+pub(crate) fn postgres() -> Workload {
+    let hooks = [
+        (Phase::Checkpoint, OnFailure::Continue, RunsOn::Affected),
+        (Phase::Failover, OnFailure::Hold, RunsOn::Any),
+        (Phase::Drain, OnFailure::Hold, RunsOn::Peer),
+        (Phase::Shutdown, OnFailure::Hold, RunsOn::Affected),
+        (Phase::Restore, OnFailure::Continue, RunsOn::Affected),
+        (Phase::Ready, OnFailure::Continue, RunsOn::Affected),
+    ];
+    let hook = |(phase, on_failure, runs_on)| Hook {
+        phase,
+        timeout: Duration::from_mins(1),
+        attempts: 2,
+        on_failure,
+        runs_on,
+        can_confirm: phase == Phase::Failover,
+        can_undo: phase == Phase::Drain,
+        min_freeze: (phase == Phase::Failover).then_some(Duration::from_millis(5_500)),
+        fresh_for: (phase == Phase::Checkpoint).then_some(Duration::ZERO),
+        optional_if_short: phase == Phase::Shutdown,
+    };
+    Workload {
+        name: WorkloadName("postgres".into()),
+        group: Some(GroupName("orders-db".into())),
+        after: vec![WorkloadName("cache".into()), WorkloadName("queue".into())],
+        hooks: hooks.into_iter().map(hook).collect(),
+    }
+}
+
+pub(crate) fn cache() -> Workload {
+    Workload { name: WorkloadName("cache".into()), group: None, after: Vec::new(), hooks: Vec::new() }
+}
+
+pub(crate) fn member(workload: &str) -> Member {
+    Member { vm: VmName::new("DB-0"), workload: WorkloadName(workload.into()) }
+}
+
+pub(crate) fn document() -> Document {
+    Document::new(vec![announcement("A-1"), words_of_tomorrow("b-2")])
+}
+
+pub(crate) fn announcement(id: &str) -> Announcement {
+    Announcement {
+        id: EventId::new(id),
+        status: Status::Scheduled,
+        kind: Kind::Redeploy,
+        source: Source::User,
+        resource_type: "VirtualMachine".into(),
+        resources: vec![VmName::new("_DB-0"), VmName::new("db-1")],
+        not_before: NotBefore::At(Timestamp(NOW + 900_000)),
+        description: "Virtual machine is being redeployed – soon".into(),
+        duration: Some(Duration::ZERO),
+    }
+}
+
+/// Words that nobody knows yet are kept as they are.
+fn words_of_tomorrow(id: &str) -> Announcement {
+    Announcement {
+        id: EventId::new(id),
+        status: Status::Other("Postponed".into()),
+        kind: Kind::Other("Teleport".into()),
+        source: Source::Other("Tenant".into()),
+        resource_type: String::new(),
+        resources: Vec::new(),
+        not_before: NotBefore::Unknown,
+        description: String::new(),
+        duration: None,
+    }
+}
+
+pub(crate) fn treatment() -> Treatment {
+    Treatment {
+        action: Action::Prepare,
+        rule: "quiet freezes".into(),
+        phases: vec![Phase::Checkpoint, Phase::Failover, Phase::Drain, Phase::Shutdown],
+        budget: Some(Duration::from_mins(2)),
+        ahead: Some(Duration::from_mins(15)),
+        only_named_freezes: true,
+        margin: Duration::from_secs(5),
+        restore_timeout: Duration::from_mins(10),
+    }
+}
+
+fn attempt(id: u64, intent: Intent, outcome: Option<Outcome>) -> Attempt {
+    Attempt {
+        id: AttemptId(id),
+        member: member("postgres"),
+        hook: HookId { phase: Phase::Failover, ordinal: u16::MAX },
+        intent,
+        on: VmName::new("db-1"),
+        begun_at: Timestamp(NOW + 1),
+        deadline: Timestamp(NOW + 2),
+        progress: None,
+        outcome: outcome.map(|outcome| (outcome, Timestamp(NOW + 3))),
+        late: None,
+    }
+}
+
+fn claim(attempt: u64, reason: Reason, outcome: Option<PostOutcome>) -> Claim {
+    Claim {
+        attempt: AttemptId(attempt),
+        approver: VmName::new("db-2"),
+        reason,
+        at: Timestamp(NOW + 4),
+        until: Timestamp(NOW + 5_004),
+        outcome: outcome.map(|outcome| (outcome, Timestamp(NOW + 5))),
+    }
+}
+
+/// An event that went through everything.
+fn closed_event() -> Event {
+    let late = Attempt {
+        progress: Some(Progress { text: "half way".into(), expected_end: None }),
+        late: Some((Outcome::Done, Timestamp(NOW + 70))),
+        ..attempt(2, Intent::Undo, Some(Outcome::Unknown("gone".into())))
+    };
+    Event {
+        announcement: Announcement { status: Status::Started, kind: Kind::Freeze, ..announcement("A-1") },
+        seen_by: BTreeSet::from([VmName::new("DB-0"), VmName::new("db-1")]),
+        entered: (10..).zip(Stage::ALL).map(|(at, stage)| (stage, Timestamp(NOW + at))).collect(),
+        revision: 23,
+        treatment: Some(treatment()),
+        attempts: vec![attempt(1, Intent::Run, None), late, attempt(3, Intent::Confirm, Some(Outcome::NotDone))],
+        waivers: vec![Waiver {
+            member: member("cache"),
+            hook: HookId { phase: Phase::Drain, ordinal: 0 },
+            why: WaiverReason::Unreachable,
+            at: Timestamp(NOW + 8),
+        }],
+        claims: vec![
+            claim(4, Reason::NothingToPrepare, Some(PostOutcome::Refused(503))),
+            claim(5, Reason::Policy, Some(PostOutcome::Unknown("no reply".into()))),
+            claim(6, Reason::BudgetSpent, None),
+            claim(7, Reason::Prepared, Some(PostOutcome::Accepted)),
+        ],
+        ending: Some(Ending::Completed),
+    }
+}
+
+pub(crate) fn rich_state() -> State {
+    let fresh = |announcement: Announcement| Event::first_seen_as(announcement, VmName::new("db-1"), Timestamp(NOW));
+    let treated = |id, action, ending| Event {
+        treatment: Some(Treatment { action, budget: None, ahead: None, only_named_freezes: false, ..treatment() }),
+        ending,
+        ..fresh(Announcement { source: Source::Platform, ..announcement(id) })
+    };
+    let open = [closed_event(), fresh(words_of_tomorrow("b-2")), treated("C-3", Action::Observe, None)];
+    let known =
+        Replica { workloads: vec![postgres(), cache()], reports: 42, document: Some(document()), discounted: None };
+    let silent = Replica { document: Some(Document::default()), discounted: Some(Timestamp(-1)), ..Replica::default() };
+    State {
+        now: Timestamp(NOW + 100),
+        replicas: BTreeMap::from([
+            (VmName::new("_DB-0"), known),
+            (VmName::new("db-1"), silent),
+            (VmName::new("db-2"), Replica::default()),
+        ]),
+        open: open.into_iter().map(|event| (event.announcement.id.clone(), event)).collect(),
+        history: VecDeque::from([
+            treated("z-9", Action::Approve, Some(Ending::Cancelled)),
+            treated("d-4", Action::Prepare, Some(Ending::Forgotten)),
+        ]),
+        attempts: 7,
+    }
+}
