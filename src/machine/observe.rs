@@ -4,7 +4,7 @@
 use alloc::collections::BTreeSet;
 
 use super::command::Command;
-use super::document::Document;
+use super::document::{Document, Kind};
 use super::id::{EventId, VmName};
 use super::state::State;
 
@@ -24,12 +24,17 @@ impl Observation {
         Self { document, missed: BTreeSet::new() }
     }
 
-    /// A validated document arrived.
-    pub fn saw(&mut self, document: &Document) {
+    /// A validated document arrived. An old api-version hides some kinds of events: what it cannot show is not missed.
+    pub fn saw(&mut self, document: &Document, can_show: impl Fn(&Kind) -> bool) {
         let mut believed = document.clone();
         let mut missed = BTreeSet::new();
         for event in self.document.iter().flat_map(|before| &before.events) {
-            if document.get(&event.id).is_none() && !self.missed.contains(&event.id) {
+            if document.get(&event.id).is_some() {
+                continue;
+            }
+            if !can_show(&event.kind) {
+                believed.events.push(event.clone());
+            } else if !self.missed.contains(&event.id) {
                 missed.insert(event.id.clone());
                 believed.events.push(event.clone());
             }

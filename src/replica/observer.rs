@@ -11,7 +11,7 @@ use super::clock;
 use super::contacts::Health;
 use super::here::Here;
 use crate::machine::command::Command;
-use crate::machine::document::Document;
+use crate::machine::document::{Document, Kind};
 use crate::machine::id::EventId;
 use crate::machine::observe::Observation;
 use crate::machine::situation;
@@ -47,7 +47,7 @@ impl Observer {
         let mut sight = self.sight();
         let result = match polled {
             Ok(polled) => {
-                sight.observation.saw(&polled.document);
+                sight.observation.saw(&polled.document, |kind| polled.version.shows(kind));
                 sight.channel.document(clock::steady(), polled.version);
                 sight.pace.document();
                 Ok(polled.document)
@@ -145,7 +145,9 @@ impl Observer {
         let mut sight = self.sight();
         let polled = core::mem::replace(&mut sight.observation, Observation::resume(&here.state(), &here.name));
         if let Some(document) = polled.document() {
-            sight.observation.saw(document);
+            let version = sight.channel.version().cloned();
+            let can_show = |kind: &Kind| version.as_ref().is_none_or(|version| version.shows(kind));
+            sight.observation.saw(document, can_show);
         }
     }
 
