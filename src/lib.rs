@@ -3,6 +3,7 @@
 
 extern crate alloc;
 
+pub mod fake_cloud;
 pub mod machine;
 pub mod simulator;
 pub mod wire;

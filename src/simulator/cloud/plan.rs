@@ -103,7 +103,11 @@ impl Plan {
 
     /// From the start until the event leaves the array.
     pub fn time_in_started(&self) -> Duration {
-        let last = self.relapses.iter().map(|relapse| relapse.after.saturating_add(relapse.lasts)).fold(self.impact, Duration::max);
+        let last = self
+            .relapses
+            .iter()
+            .map(|relapse| relapse.after.saturating_add(relapse.lasts))
+            .fold(self.impact, Duration::max);
         last.saturating_add(self.linger)
     }
 }
