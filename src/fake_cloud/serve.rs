@@ -46,7 +46,7 @@ pub struct Options {
     /// Every request as a line of JSON, added to this file.
     pub log: Option<PathBuf>,
     /// Decides the ids of events.
-    pub seed: u64,
+    pub id_seed: u64,
 }
 
 impl Options {
@@ -58,7 +58,7 @@ impl Options {
             scenario: None,
             speed: NonZeroU32::MIN,
             log: None,
-            seed: 1,
+            id_seed: 1,
         }
     }
 }
@@ -148,7 +148,7 @@ impl Drop for Running {
 
 /// Opens all ports and answers from then on. Needs a tokio runtime.
 pub async fn serve(options: Options) -> Result<Running, ServeError> {
-    let Options { listen, vms, scenario, speed, log, seed } = options;
+    let Options { listen, vms, scenario, speed, log, id_seed } = options;
     let vms = checked(listen, &vms)?;
     let file = match log {
         None => None,
@@ -158,7 +158,7 @@ pub async fn serve(options: Options) -> Result<Running, ServeError> {
         }
     };
     let clock = Clock::begin();
-    let mut tenant = Tenant::new(vms, speed, seed, RequestLog::new(file), clock.now());
+    let mut tenant = Tenant::new(vms, speed, id_seed, RequestLog::new(file), clock.now());
     let (_, never) = watch::channel(false);
     let main = open(listen, "the control interface", never)?;
     let mut gates = Vec::new();

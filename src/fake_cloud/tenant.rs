@@ -61,27 +61,27 @@ pub(super) struct Tenant {
     pub(super) requests: RequestLog,
     pub(super) approvals: VecDeque<ApprovalEntry>,
     pub(super) play: Option<Play>,
-    seed: u64,
+    id_seed: u64,
 }
 
 impl Tenant {
-    pub(super) fn new(vms: Vec<VmName>, speed: NonZeroU32, seed: u64, log: RequestLog, now: Timestamp) -> Self {
+    pub(super) fn new(vms: Vec<VmName>, speed: NonZeroU32, id_seed: u64, log: RequestLog, now: Timestamp) -> Self {
         Self {
-            cloud: quiet(&vms, seed, now),
+            cloud: quiet(&vms, id_seed, now),
             desks: vms.iter().map(|vm| (vm.clone(), Desk::default())).collect(),
             vms,
             speed,
             requests: log,
             approvals: VecDeque::new(),
             play: None,
-            seed,
+            id_seed,
         }
     }
 
     /// As it was in the beginning, but for the seed: ids of events are never used again.
     pub(super) fn reset(&mut self, now: Timestamp) {
-        self.seed = self.seed.wrapping_add(1);
-        self.cloud = quiet(&self.vms, self.seed, now);
+        self.id_seed = self.id_seed.wrapping_add(1);
+        self.cloud = quiet(&self.vms, self.id_seed, now);
         for desk in self.desks.values_mut() {
             desk.habits = Habits::default();
             desk.recent.clear();
@@ -163,6 +163,36 @@ impl Desk {
     }
 }
 
-fn quiet(vms: &[VmName], seed: u64, now: Timestamp) -> Cloud {
-    Cloud::new(vms.iter().map(|name| Vm { name: name.clone(), zone: None }), Manners::default(), seed, now)
+fn quiet(vms: &[VmName], id_seed: u64, now: Timestamp) -> Cloud {
+    Cloud::new(vms.iter().map(|name| Vm { name: name.clone(), zone: None }), Manners::default(), id_seed, now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fault::On;
+    use super::*;
+
+    #[test]
+    fn the_sixth_request_within_a_second_is_one_too_many() {
+        let mut desk = Desk::default();
+        desk.habits.rate_limit = true;
+        let admitted: Vec<bool> =
+            [0, 10, 20, 30, 40, 50, 999, 1_000, 1_001, 1_010].map(|at| desk.admits(Timestamp(at))).into();
+        assert_eq!(admitted, [true, true, true, true, true, false, false, true, false, true]);
+    }
+
+    #[test]
+    fn faults_are_used_up_in_the_order_in_which_they_were_set() {
+        let mut desk = Desk::default();
+        let of = |fault, on, times| Switched { fault, on, times, stale: None };
+        desk.set_fault(of(Fault::Empty, On::Get, Some(1)));
+        desk.set_fault(of(Fault::Hang, On::Post, Some(1)));
+        desk.set_fault(of(Fault::Html, On::Both, None));
+        let mut taken = |errand| desk.take_fault(errand).map(|switched| switched.fault);
+        assert_eq!(taken(Errand::Get), Some(Fault::Empty));
+        assert_eq!(taken(Errand::Get), Some(Fault::Html));
+        assert_eq!(taken(Errand::Instance), None);
+        assert_eq!(taken(Errand::Post), Some(Fault::Hang));
+        assert_eq!(taken(Errand::Post), Some(Fault::Html));
+    }
 }

@@ -101,7 +101,7 @@ impl Stage {
         self.expect(Method::GET, path, None).await
     }
 
-    async fn expect(&self, method: Method, path: &str, body: Option<Value>) -> Value {
+    pub(super) async fn expect(&self, method: Method, path: &str, body: Option<Value>) -> Value {
         let reply = self.control(method, path, body).await;
         assert!(StatusCode::from_u16(reply.status).is_ok_and(|status| status.is_success()), "{path}: {reply:?}");
         reply.json()
