@@ -7,6 +7,7 @@ pub mod app;
 pub mod cli;
 pub mod config;
 pub mod consensus;
+pub mod fake_cloud;
 pub mod machine;
 pub mod metadata;
 pub mod ops;

@@ -2,7 +2,7 @@
 
 use crate::machine::id::EventId;
 
-/// SplitMix64: one word of state, the same ids from the same seed on every machine.
+/// `SplitMix64`: one word of state, the same ids from the same seed on every machine.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Guids(u64);
 

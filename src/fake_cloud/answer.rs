@@ -1,0 +1,54 @@
+//! What goes back to the client, and how the connection ends.
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+#[derive(Clone, Debug)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) content_type: &'static str,
+    pub(super) location: Option<String>,
+    pub(super) etag: Option<String>,
+    pub(super) body: Bytes,
+    pub(super) ending: Ending,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Ending {
+    Whole,
+    /// After half of the body.
+    Cut,
+    /// Reset, without an answer.
+    Reset,
+    /// Closed, without an answer.
+    Closed,
+    /// Not at all.
+    Never,
+}
+
+impl Answer {
+    pub(super) fn text(status: u16, content_type: &'static str, body: impl Into<Bytes>) -> Self {
+        Self { status, content_type, location: None, etag: None, body: body.into(), ending: Ending::Whole }
+    }
+
+    pub(super) fn json(status: u16, body: &Value) -> Self {
+        Self::text(status, "application/json; charset=utf-8", body.to_string())
+    }
+
+    pub(super) fn error(status: u16, message: &str) -> Self {
+        Self::json(status, &json!({ "error": message }))
+    }
+
+    /// No answer; what the log shows as no status.
+    pub(super) fn none(ending: Ending) -> Self {
+        Self { ending, ..Self::text(500, "text/plain", "") }
+    }
+
+    /// Whether the client sees a status.
+    pub(super) fn has_status(&self) -> bool {
+        match self.ending {
+            Ending::Whole | Ending::Cut => true,
+            Ending::Reset | Ending::Closed | Ending::Never => false,
+        }
+    }
+}

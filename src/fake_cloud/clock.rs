@@ -1,0 +1,23 @@
+//! What time it is, read once from the wall and counted on from there, so that a clock that is set does not disturb
+//! events under way. The only place of this room that reads a clock.
+
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use crate::machine::time::Timestamp;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Clock {
+    began: Instant,
+    wall: Timestamp,
+}
+
+impl Clock {
+    pub(super) fn begin() -> Self {
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self { began: Instant::now(), wall: Timestamp(0).plus(wall) }
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.wall.plus(self.began.elapsed())
+    }
+}

@@ -1,0 +1,164 @@
+//! What can be wrong with an answer: switched on per VM, for a number of requests or until cleared.
+
+use serde::{Deserialize, Serialize};
+
+use crate::simulator::cloud::Notice;
+
+const LONGEST_MS: u64 = 10 * 60 * 1000;
+const LARGEST_BODY: usize = 16 * 1024 * 1024;
+
+/// One thing that goes wrong.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub(super) enum Fault {
+    /// The answer comes late; an approval has taken effect by then.
+    Slow {
+        ms: u64,
+    },
+    /// No answer until the client gives up; an approval does not take effect.
+    Hang,
+    /// A GET is answered only when the array changes, or after so long; with an `ETag`.
+    LongPoll {
+        ms: u64,
+    },
+    Empty,
+    Html,
+    /// Valid JSON without `Events`.
+    ErrorJson,
+    /// A whole answer whose JSON ends in the middle.
+    Malformed,
+    /// The connection ends in the middle of the body.
+    Truncated,
+    WrongTypes {
+        of: Field,
+    },
+    /// An approval does not take effect.
+    Status {
+        status: u16,
+    },
+    /// Before anything takes effect.
+    Reset,
+    /// Nobody listens on the VM's port; where VMs share the port, the connection is reset. Until cleared only.
+    Refused,
+    /// To a path that is nowhere; whoever follows is in the request log.
+    Redirect,
+    Oversized {
+        bytes: usize,
+    },
+    /// The document as it was when the fault was set.
+    Stale,
+    /// The connection is closed before the request took effect.
+    RequestLost,
+    /// The request takes effect, then the connection is closed without an answer.
+    ReplyLost,
+}
+
+/// What has the wrong JSON type.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Field {
+    Document,
+    Incarnation,
+    Events,
+    Event,
+}
+
+/// Which requests a fault is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum On {
+    Get,
+    Post,
+    /// GET and POST of events.
+    #[default]
+    Both,
+    /// GET of the instance metadata.
+    Instance,
+}
+
+/// What a request is about, as faults see it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Errand {
+    Get,
+    Post,
+    Instance,
+}
+
+/// A fault that is switched on.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub(super) struct Switched {
+    pub(super) fault: Fault,
+    pub(super) on: On,
+    /// How many more requests; `None` is until cleared.
+    pub(super) times: Option<u32>,
+    #[serde(skip)]
+    pub(super) stale: Option<Notice>,
+}
+
+impl Switched {
+    pub(super) fn is_for(&self, errand: Errand) -> bool {
+        let wanted = match self.on {
+            On::Get => errand == Errand::Get,
+            On::Post => errand == Errand::Post,
+            On::Both => errand != Errand::Instance,
+            On::Instance => errand == Errand::Instance,
+        };
+        wanted && (errand == Errand::Get || !self.fault.is_about_documents())
+    }
+}
+
+impl Fault {
+    pub(super) fn mistakes(&self, times: Option<u32>) -> Vec<String> {
+        let mut mistakes = Vec::new();
+        match self {
+            Self::Slow { ms } | Self::LongPoll { ms } if *ms > LONGEST_MS => {
+                mistakes.push(format!("ms: {ms} is more than {LONGEST_MS}; use less, or the fault \"hang\""));
+            }
+            Self::Oversized { bytes } if *bytes > LARGEST_BODY => {
+                mistakes.push(format!("bytes: {bytes} is more than {LARGEST_BODY}; use less"));
+            }
+            Self::Status { status } if !(200..600).contains(status) => mistakes.push(no_status(*status)),
+            Self::Refused if times.is_some() => {
+                mistakes
+                    .push("times: refused connections are not seen, so not counted; leave it out and clear it".into());
+            }
+            Self::Slow { .. }
+            | Self::Hang
+            | Self::LongPoll { .. }
+            | Self::Empty
+            | Self::Html
+            | Self::ErrorJson
+            | Self::Malformed
+            | Self::Truncated
+            | Self::WrongTypes { .. }
+            | Self::Status { .. }
+            | Self::Reset
+            | Self::Refused
+            | Self::Redirect
+            | Self::Oversized { .. }
+            | Self::Stale
+            | Self::RequestLost
+            | Self::ReplyLost => {}
+        }
+        if times == Some(0) {
+            mistakes.push("times: 0 requests have no fault; use 1 or more, or leave it out until cleared".into());
+        }
+        mistakes
+    }
+
+    /// Means nothing for a POST or for the instance metadata.
+    fn is_about_documents(&self) -> bool {
+        matches!(self, Self::LongPoll { .. } | Self::Stale | Self::WrongTypes { .. })
+    }
+
+    pub(super) fn word(&self) -> String {
+        serde_json::to_value(self)
+            .ok()
+            .and_then(|value| Some(value.get("kind")?.as_str()?.to_owned()))
+            .unwrap_or_default()
+    }
+}
+
+pub(super) fn no_status(status: u16) -> String {
+    format!("{status} is no final HTTP status; use one from 200 to 599")
+}

@@ -1,0 +1,108 @@
+//! Every request the endpoints received, and what became of it: the newest in memory, all of them in a file.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::Write;
+
+use serde::Serialize;
+
+/// How many stay in memory.
+const KEPT: usize = 10_000;
+
+/// One request.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Record {
+    /// Counts up from 1 in the order of arrival.
+    pub(super) seq: u64,
+    pub(super) at: String,
+    pub(super) vm: Option<String>,
+    pub(super) method: String,
+    /// Path and query as the endpoint of the VM sees them.
+    pub(super) path: String,
+    pub(super) headers: Headers,
+    pub(super) body: String,
+    /// Nothing while it is under way, and for good when it never got an answer.
+    pub(super) status: Option<u16>,
+    pub(super) answered_at: Option<String>,
+    pub(super) fault: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) approval: Option<ApprovalRecord>,
+}
+
+/// The headers that matter to the endpoint or to whoever looks for a culprit.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Headers {
+    pub(super) host: Option<String>,
+    pub(super) metadata: Option<String>,
+    pub(super) x_forwarded_for: Option<String>,
+    pub(super) user_agent: Option<String>,
+    pub(super) content_type: Option<String>,
+}
+
+/// What a POST asked for.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct ApprovalRecord {
+    pub(super) events: Vec<EventResult>,
+    /// Whether it was the first approval of one of them.
+    pub(super) took_effect: bool,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct EventResult {
+    pub(super) id: String,
+    /// Nothing when the request never reached the platform.
+    pub(super) result: Option<&'static str>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct RequestLog {
+    records: VecDeque<Record>,
+    next: u64,
+    file: Option<File>,
+    /// The first failure to write the file; it is not tried again.
+    pub(super) file_error: Option<String>,
+}
+
+impl RequestLog {
+    pub(super) fn new(file: Option<File>) -> Self {
+        Self { next: 1, file, ..Self::default() }
+    }
+
+    pub(super) fn arrived(&mut self, record: Record) -> u64 {
+        let seq = self.next;
+        self.next += 1;
+        self.records.push_back(Record { seq, ..record });
+        if self.records.len() > KEPT {
+            self.records.pop_front();
+        }
+        seq
+    }
+
+    pub(super) fn record(&mut self, seq: u64) -> Option<&mut Record> {
+        let first = self.records.front()?.seq;
+        self.records.get_mut(usize::try_from(seq.checked_sub(first)?).ok()?)
+    }
+
+    /// The request is over, answered or not: from now on its record stays as it is.
+    pub(super) fn settled(&mut self, seq: u64) {
+        let Some(record) = self.record(seq) else { return };
+        let Ok(mut line) = serde_json::to_vec(record) else { return };
+        line.push(b'\n');
+        if let Some(file) = &mut self.file
+            && let Err(error) = file.write_all(&line)
+        {
+            tracing::warn!(%error, "the request log cannot be written any more");
+            self.file_error = Some(error.to_string());
+            self.file = None;
+        }
+    }
+
+    pub(super) fn forget(&mut self) {
+        self.records.clear();
+    }
+
+    /// The records after this number, oldest first.
+    pub(super) fn after(&self, seq: u64) -> impl Iterator<Item = &Record> {
+        self.records.iter().filter(move |record| record.seq > seq)
+    }
+}

@@ -1,0 +1,246 @@
+//! Opening the doors of a fake cloud and closing them again.
+
+use std::collections::BTreeSet;
+use std::fs::OpenOptions;
+use std::io;
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{ConnectInfo, Path, Request, State};
+use axum::http::{StatusCode, Uri};
+use axum::response::{IntoResponse, Json, Response};
+use axum::routing::any;
+use serde_json::json;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::address::MOST_VMS;
+use super::clock::Clock;
+use super::exchange::exchange;
+use super::gate::{Gate, Line};
+use super::house::House;
+use super::request_log::RequestLog;
+use super::scenario::{Scenario, ScenarioError};
+use super::tenant::Tenant;
+use super::{address, control};
+use crate::machine::id::VmName;
+
+/// How long requests under way may take to end when the cloud is shut down.
+const SHUTDOWN_LIMIT: Duration = Duration::from_secs(5);
+
+/// What a fake cloud is to be like.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Loopback only. With port 0 all ports are free ones; else the VMs' ports follow this one in their order.
+    pub listen: SocketAddr,
+    /// In the order in which scenarios count them.
+    pub vms: Vec<String>,
+    /// Begins at once.
+    pub scenario: Option<Scenario>,
+    /// Lengths in scenarios and orders are so many times shorter; 1 is as they are written.
+    pub speed: NonZeroU32,
+    /// Every request as a line of JSON, added to this file.
+    pub log: Option<PathBuf>,
+    /// Decides the ids of events.
+    pub id_seed: u64,
+}
+
+impl Options {
+    /// A quiet cloud with free ports on 127.0.0.1.
+    pub fn new<S: Into<String>>(vms: impl IntoIterator<Item = S>) -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            vms: vms.into_iter().map(Into::into).collect(),
+            scenario: None,
+            speed: NonZeroU32::MIN,
+            log: None,
+            id_seed: 1,
+        }
+    }
+}
+
+/// Why a fake cloud cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    #[error("the fake cloud listens on loopback only, so {0} is refused; use 127.0.0.1:PORT or [::1]:PORT")]
+    NotLoopback(SocketAddr),
+    #[error("a fake cloud has 1 to {MOST_VMS} VMs, not {count}; name them with --vms a,b,c")]
+    VmCount { count: usize },
+    #[error("\"{0}\" cannot be the name of a VM; use up to 64 letters, digits, and - _ .")]
+    VmName(String),
+    #[error("the VM {0} is named twice (case and one leading underscore do not count); name each once")]
+    VmTwice(String),
+    #[error("there is no port for the VM {0} after {1}; use a lower port, or port 0")]
+    NoPort(String, SocketAddr),
+    #[error("cannot listen on {address} for {what}: {source}; choose another port, or port 0 for any free one")]
+    Listen { address: SocketAddr, what: String, source: io::Error },
+    #[error("cannot write the request log {}: {source}; choose another file", path.display())]
+    Log { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+}
+
+/// A fake cloud that is being served. Dropped, it stops at once.
+#[derive(Debug)]
+pub struct Running {
+    /// Of the control interface, and of all VMs by path.
+    pub address: SocketAddr,
+    house: Arc<House>,
+    doors: JoinSet<io::Result<()>>,
+}
+
+impl Running {
+    /// What goes into `metadata.endpoint` of the replica beside this VM: its own port.
+    pub fn endpoint(&self, vm: &str) -> Option<String> {
+        let name = VmName::new(vm);
+        self.house.ports.iter().find(|(candidate, _)| *candidate == name).map(|(_, endpoint)| endpoint.clone())
+    }
+
+    /// The same endpoint on the port that all share.
+    pub fn path_endpoint(&self, vm: &str) -> Option<String> {
+        let name = VmName::new(vm);
+        let (name, _) = self.house.ports.iter().find(|(candidate, _)| *candidate == name)?;
+        Some(format!("{}/vm/{name}", self.house.base))
+    }
+
+    /// `http://…/control`.
+    pub fn control(&self) -> String {
+        format!("{}/control", self.house.base)
+    }
+
+    /// Begins a scenario now; it takes the place of the one under way.
+    pub fn play(&self, scenario: &Scenario) -> Result<(), ScenarioError> {
+        let played = self.house.tenant().play(scenario, self.house.now());
+        self.house.news.notify_waiters();
+        played
+    }
+
+    /// Whether all events of the scenario have come and gone; false without a scenario.
+    pub fn is_over(&self) -> bool {
+        let mut tenant = self.house.tenant();
+        tenant.cloud.advance(self.house.now());
+        tenant.is_over()
+    }
+
+    /// Until it ends, which it does on its own only when its ports fail.
+    pub async fn wait(&mut self) {
+        while self.doors.join_next().await.is_some() {}
+    }
+
+    /// Ends requests under way, and closes all ports.
+    pub async fn shutdown(mut self) {
+        self.house.stop.cancel();
+        if tokio::time::timeout(SHUTDOWN_LIMIT, self.wait()).await.is_err() {
+            self.doors.shutdown().await;
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.house.stop.cancel();
+    }
+}
+
+/// Opens all ports and answers from then on. Needs a tokio runtime.
+pub async fn serve(options: Options) -> Result<Running, ServeError> {
+    let Options { listen, vms, scenario, speed, log, id_seed } = options;
+    let vms = checked(listen, &vms)?;
+    let file = match log {
+        None => None,
+        Some(path) => {
+            let opened = OpenOptions::new().create(true).append(true).open(&path);
+            Some(opened.map_err(|source| ServeError::Log { path, source })?)
+        }
+    };
+    let clock = Clock::begin();
+    let mut tenant = Tenant::new(vms, speed, id_seed, RequestLog::new(file), clock.now());
+    let (_, never) = watch::channel(false);
+    let main = open(listen, "the control interface", never)?;
+    let mut gates = Vec::new();
+    for (position, vm) in tenant.vms.iter().enumerate() {
+        let address = address::of_vm(listen, position).ok_or_else(|| ServeError::NoPort(vm.to_string(), listen))?;
+        let refused = tenant.desks.get(vm).map(|desk| desk.refused.subscribe());
+        let Some(refused) = refused else { continue };
+        gates.push((vm.clone(), open(address, &format!("the VM {vm}"), refused)?));
+    }
+    if let Some(scenario) = scenario {
+        tenant.play(&scenario, clock.now())?;
+    }
+    let base = format!("http://{}", main.address());
+    let ports = gates.iter().map(|(vm, gate)| (vm.clone(), format!("http://{}", gate.address()))).collect();
+    let house = Arc::new(House::new(tenant, clock, base, ports));
+    let address = main.address();
+    let mut doors = JoinSet::new();
+    doors.spawn(answer_at(main, shared(&house), Arc::clone(&house)));
+    for (vm, gate) in gates {
+        doors.spawn(answer_at(gate, of_one(&house, vm), Arc::clone(&house)));
+    }
+    Ok(Running { address, house, doors })
+}
+
+fn checked(listen: SocketAddr, vms: &[String]) -> Result<Vec<VmName>, ServeError> {
+    if !address::is_allowed(listen) {
+        return Err(ServeError::NotLoopback(listen));
+    }
+    if vms.is_empty() || vms.len() > MOST_VMS {
+        return Err(ServeError::VmCount { count: vms.len() });
+    }
+    if let Some(name) = vms.iter().find(|name| !address::is_vm_name(name)) {
+        return Err(ServeError::VmName(name.clone()));
+    }
+    let mut seen = BTreeSet::new();
+    let names: Vec<VmName> = vms.iter().map(|name| VmName::new(name)).collect();
+    match names.iter().find(|name| !seen.insert(*name)) {
+        Some(twice) => Err(ServeError::VmTwice(twice.to_string())),
+        None => Ok(names),
+    }
+}
+
+fn open(address: SocketAddr, what: &str, refused: watch::Receiver<bool>) -> Result<Gate, ServeError> {
+    Gate::open(address, refused).map_err(|source| ServeError::Listen { address, what: what.to_owned(), source })
+}
+
+async fn answer_at(gate: Gate, router: Router, house: Arc<House>) -> io::Result<()> {
+    let service = router.into_make_service_with_connect_info::<Line>();
+    axum::serve(gate, service).with_graceful_shutdown(house.stop.clone().cancelled_owned()).await
+}
+
+/// The router of a VM's own port.
+fn of_one(house: &Arc<House>, vm: VmName) -> Router {
+    let answer = |State((house, vm)): State<(Arc<House>, VmName)>,
+                  ConnectInfo(line): ConnectInfo<Line>,
+                  request: Request| { exchange(house, vm, String::new(), line, request) };
+    Router::new().fallback(answer).with_state((Arc::clone(house), vm))
+}
+
+/// The router of the port that all share.
+fn shared(house: &Arc<House>) -> Router {
+    Router::new()
+        .route("/vm/{name}/{*path}", any(by_path))
+        .nest("/control", control::router())
+        .fallback(nowhere)
+        .with_state(Arc::clone(house))
+}
+
+async fn by_path(
+    State(house): State<Arc<House>>,
+    Path((name, _)): Path<(String, String)>,
+    ConnectInfo(line): ConnectInfo<Line>,
+    request: Request,
+) -> Response {
+    let asked = VmName::new(&name);
+    match house.ports.iter().find(|(vm, _)| *vm == asked).map(|(vm, _)| vm.clone()) {
+        Some(vm) => exchange(house, vm, format!("/vm/{name}"), line, request).await,
+        None => control::failed(StatusCode::NOT_FOUND, &format!("there is no VM {name}; see /control/state")),
+    }
+}
+
+async fn nowhere(uri: Uri) -> Response {
+    let error = format!("nothing is at {}; see /control/state, or /vm/NAME/metadata/scheduledevents", uri.path());
+    (StatusCode::NOT_FOUND, Json(json!({ "error": error }))).into_response()
+}

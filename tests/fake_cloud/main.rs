@@ -1,0 +1,17 @@
+//! The fake cloud over real sockets: a client written for the real service works against it, every api-version and
+//! every fault is what it says, and nothing that is sent to it does harm.
+
+// The suite's own functions are tests too, which clippy does not know.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod approvals;
+mod bounds;
+mod client;
+mod control;
+mod faults;
+mod habits;
+mod loopback;
+mod lost;
+mod scenarios;
+mod stage;
+mod versions;
