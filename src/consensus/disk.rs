@@ -184,7 +184,9 @@ fn random_node(cluster: &str, replica: &str) -> u64 {
 fn unreadable(path: &Path, error: impl Into<redb::Error>) -> OpenError {
     match error.into() {
         redb::Error::DatabaseAlreadyOpen => OpenError::InUse { path: path.into() },
-        redb::Error::Io(source) => OpenError::Io { path: path.into(), source },
+        redb::Error::Io(source) if source.kind() != io::ErrorKind::InvalidData => {
+            OpenError::Io { path: path.into(), source }
+        }
         other => OpenError::Damaged { path: path.into(), why: other.to_string() },
     }
 }

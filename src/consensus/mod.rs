@@ -24,6 +24,9 @@ mod state;
 mod transfer;
 mod types;
 
+#[cfg(test)]
+mod store_tests;
+
 pub use door::{Consensus, Members};
 pub use failure::{ConfirmError, Fatal, OpenError, ProposeError, TransferError};
 pub use fold::{Fold, Undecodable};

@@ -1,1 +1,119 @@
-//! x
+//! How a cluster comes to be, once, and who stays outside.
+
+use std::time::Duration;
+
+use allclear::consensus::{Members, ProposeError, Role};
+
+use crate::support::{Cluster, Replica};
+
+async fn outside(replica: &Replica, because: &str) {
+    let told = |role: &Role| matches!(role, Role::Outside(reason) if reason.contains(because));
+    replica.until(because, |now| told(&now.role)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn replicas_form_only_when_all_of_them_have_answered() {
+    let mut cluster = Cluster::planned(&["db-0", "db-1", "db-2"]).await;
+    cluster.timing.deadline = Duration::from_secs(1);
+    cluster.start("db-1").await;
+    cluster.start("db-0").await;
+    outside(cluster.at("db-0"), "waiting to form the cluster: db-2 does not answer").await;
+    outside(cluster.at("db-1"), "db-2 does not answer").await;
+    let refused = cluster.at("db-1").consensus.propose("too early").await;
+    assert_eq!(refused, Err(ProposeError::NoLeader));
+
+    cluster.start("db-2").await;
+    cluster.leader().await;
+    let voters = ["db-0", "db-1", "db-2"].map(Into::into).to_vec();
+    for replica in cluster.replicas.values() {
+        assert_eq!(replica.consensus.members(), Members { voters: voters.clone(), learners: Vec::new() });
+    }
+    cluster.propose("db-2", "now").await;
+    cluster.stop_all().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_alone_in_its_configuration_forms_a_cluster_of_one() {
+    let mut cluster = Cluster::planned(&["db-0"]).await;
+    cluster.start_all().await;
+    assert_eq!(cluster.leader().await, "db-0");
+    assert!(cluster.propose("db-0", "alone").await.starts_with("line 1"));
+    cluster.at("db-0").consensus.confirm().await.unwrap();
+    cluster.stop_all().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn replicas_that_list_each_other_in_another_order_do_not_form() {
+    let mut cluster = Cluster::planned(&["db-0", "db-1"]).await;
+    let mut other = cluster.options("db-1");
+    other.replicas.reverse();
+    cluster.start("db-0").await;
+    cluster.start_with(other).await.unwrap();
+    outside(cluster.at("db-0"), "db-1 lists other replicas, or in another order").await;
+    outside(cluster.at("db-1"), "db-0 lists other replicas, or in another order").await;
+    cluster.stop_all().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_of_another_cluster_is_told_so() {
+    let mut cluster = Cluster::planned(&["db-0", "db-1"]).await;
+    let mut other = cluster.options("db-1");
+    other.cluster = "payments".into();
+    cluster.start("db-0").await;
+    cluster.start_with(other).await.unwrap();
+    outside(cluster.at("db-0"), "db-1 belongs to cluster payments, db-0 to cluster orders").await;
+    cluster.stop_all().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_that_lost_its_disk_stays_outside_and_disturbs_nobody() {
+    let mut cluster = Cluster::formed().await;
+    let (leader, lost) = (cluster.leader().await, cluster.follower().await);
+    cluster.propose(&leader, "before").await;
+    let (term, old_node) = (cluster.at(&leader).now().term, cluster.at(&lost).consensus.node_id());
+    cluster.stop(&lost).await;
+    std::fs::remove_dir_all(cluster.directory(&lost)).unwrap();
+
+    cluster.timing.deadline = Duration::from_secs(1);
+    cluster.start(&lost).await;
+    outside(cluster.at(&lost), &format!("run `allclear member remove {lost}`, then `allclear member add {lost}`"))
+        .await;
+    assert_ne!(cluster.at(&lost).consensus.node_id(), old_node);
+    assert_eq!(cluster.at(&lost).consensus.propose("as nobody").await, Err(ProposeError::NoLeader));
+    assert!(cluster.at(&lost).lines().is_empty());
+
+    cluster.propose(&leader, "after").await;
+    assert_eq!((cluster.at(&leader).now().term, cluster.at(&leader).now().role), (term, Role::Leader));
+    cluster.stop_all().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_vote_is_never_given_by_a_replica_that_lost_its_disk() {
+    let mut cluster = Cluster::formed().await;
+    let (leader, lost) = (cluster.leader().await, cluster.follower().await);
+    let other = cluster.replicas.keys().find(|name| **name != leader && **name != lost).unwrap().clone();
+    cluster.stop(&lost).await;
+    std::fs::remove_dir_all(cluster.directory(&lost)).unwrap();
+    cluster.start(&lost).await;
+    outside(cluster.at(&lost), "the old vote must not return").await;
+    // With the leader gone only one true voter of three is left: nobody may win.
+    cluster.stop(&leader).await;
+    cluster.at(&other).until("the leader is missed", |now| now.leader.is_none()).await;
+    let lease = cluster.timing.election_timeout.1;
+    tokio::time::sleep(lease * 4).await;
+    assert!(!cluster.at(&other).now().quorum);
+    assert_ne!(cluster.at(&other).now().role, Role::Leader);
+    cluster.stop_all().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_that_the_formed_cluster_does_not_know_stays_outside() {
+    let mut cluster = Cluster::planned(&["db-0", "db-1"]).await;
+    let mut first = cluster.options("db-0");
+    first.replicas.truncate(1);
+    cluster.start_with(first).await.unwrap();
+    cluster.at("db-0").until("it leads", |now| now.role == Role::Leader).await;
+    cluster.start("db-1").await;
+    outside(cluster.at("db-1"), "the cluster is formed without db-1; run `allclear member add db-1`").await;
+    cluster.stop_all().await;
+}

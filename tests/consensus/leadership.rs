@@ -1,1 +1,120 @@
-//! x
+//! Who leads, and what a leader may not do alone.
+
+use std::time::Duration;
+
+use allclear::consensus::{ConfirmError, ProposeError, Role, TransferError};
+
+use crate::support::Cluster;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn when_the_leader_goes_another_one_leads_and_writes_go_on() {
+    let mut cluster = Cluster::formed().await;
+    let leader = cluster.leader().await;
+    let term = cluster.at(&leader).now().term;
+    cluster.propose(&leader, "before").await;
+    cluster.stop(&leader).await;
+    let next = cluster.leader().await;
+    assert!(cluster.at(&next).now().term > term);
+    cluster.propose(&next, "after").await;
+    cluster.start(&leader).await;
+    cluster.at(&leader).consensus.confirm().await.unwrap();
+    assert_eq!(cluster.at(&leader).lines(), [format!("before by {leader}"), format!("after by {next}")]);
+    cluster.stop_all().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leadership_is_handed_to_the_voter_that_was_named() {
+    let mut cluster = Cluster::formed().await;
+    let (leader, follower) = (cluster.leader().await, cluster.follower().await);
+    let handed = cluster.at(&follower).consensus.transfer_leadership(&follower).await;
+    assert_eq!(handed, Err(TransferError::NotLeader(Some(leader.clone()))));
+    let handed = cluster.at(&leader).consensus.transfer_leadership("db-9").await;
+    assert_eq!(handed, Err(TransferError::NoVoter("db-9".into())));
+    cluster.at(&leader).consensus.transfer_leadership(&follower).await.unwrap();
+    assert_eq!(cluster.leader().await, follower);
+    cluster.propose(&leader, "handed over").await;
+    cluster.stop_all().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leadership_is_not_handed_to_a_voter_that_does_not_answer() {
+    let mut cluster = Cluster::formed().await;
+    let (leader, gone) = (cluster.leader().await, cluster.follower().await);
+    cluster.stop(&gone).await;
+    cluster.propose(&leader, "it misses this one").await;
+    let handed = cluster.at(&leader).consensus.transfer_leadership(&gone).await;
+    assert_eq!(handed, Err(TransferError::NotReady(gone)));
+    cluster.propose(&leader, "still led").await;
+    cluster.stop_all().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn proposals_while_leadership_moves_are_applied_once() {
+    let mut cluster = Cluster::formed().await;
+    let proposer = cluster.at("db-0").consensus.clone();
+    let proposing = tokio::spawn(async move {
+        let mut taken = Vec::new();
+        for count in 0..300 {
+            match proposer.propose(format!("line-{count}")).await {
+                Ok(_) => taken.push(format!("line-{count} by db-0")),
+                Err(ProposeError::Unknown(_)) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+        taken
+    });
+    for turn in 0..12 {
+        let leader = cluster.leader().await;
+        let successor = format!("db-{}", turn % 3);
+        // A follower may lag for a moment; then nothing moves in this turn.
+        let _ = cluster.at(&leader).consensus.transfer_leadership(&successor).await;
+    }
+    let taken = proposing.await.unwrap();
+    cluster.at("db-0").consensus.confirm().await.unwrap();
+    let mut lines = cluster.at("db-0").lines();
+    assert!(taken.iter().all(|line| lines.contains(line)), "an acknowledged line is missing");
+    let applied = lines.len();
+    lines.sort();
+    lines.dedup();
+    assert_eq!(lines.len(), applied, "a line was applied twice");
+    cluster.stop_all().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_that_lost_its_followers_confirms_nothing_and_shows_no_quorum() {
+    let mut cluster = Cluster::planned(&["db-0", "db-1", "db-2"]).await;
+    cluster.timing.deadline = Duration::from_secs(2);
+    cluster.start_all().await;
+    let leader = cluster.leader().await;
+    cluster.propose(&leader, "together").await;
+    for (name, _) in cluster.addresses.clone() {
+        if name != leader {
+            cluster.stop(&name).await;
+        }
+    }
+    let alone = cluster.at(&leader);
+    let confirmed = alone.consensus.confirm().await;
+    assert!(matches!(confirmed, Err(ConfirmError::NoQuorum | ConfirmError::NoLeader)), "{confirmed:?}");
+    alone.until("the quorum is missed", |now| !now.quorum).await;
+    let proposed = alone.consensus.propose("alone").await;
+    assert!(matches!(proposed, Err(ProposeError::NoLeader | ProposeError::Unknown(_))), "{proposed:?}");
+    assert_eq!(alone.lines(), [format!("together by {leader}")]);
+    cluster.stop_all().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_follower_that_hears_no_leader_shows_none() {
+    let mut cluster = Cluster::formed().await;
+    let (leader, follower) = (cluster.leader().await, cluster.follower().await);
+    for (name, _) in cluster.addresses.clone() {
+        if name != follower {
+            cluster.stop(&name).await;
+        }
+    }
+    let alone = cluster.at(&follower);
+    let now = alone.until("no leader is shown", |now| now.leader.is_none() && !now.quorum).await;
+    assert_ne!(now.role, Role::Leader);
+    cluster.start(&leader).await;
+    cluster.leader().await;
+    cluster.stop_all().await;
+}

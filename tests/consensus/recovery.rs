@@ -1,1 +1,67 @@
-//! x
+//! What is still there after restarts, and how a replica that was away catches up.
+
+use allclear::consensus::Compaction;
+
+use crate::support::Cluster;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_restart_of_all_everything_acknowledged_is_there() {
+    let mut cluster = Cluster::formed().await;
+    let mut expected = Vec::new();
+    let mut term = 0;
+    for round in 0..3 {
+        for count in 0..20 {
+            let at = format!("db-{}", count % 3);
+            cluster.propose(&at, &format!("{round}-{count}")).await;
+            expected.push(format!("{round}-{count} by {at}"));
+        }
+        cluster.stop_all().await;
+        cluster.start_all().await;
+        let leader = cluster.leader().await;
+        let now = cluster.at(&leader).now();
+        assert!(now.term > term, "a restart shows as a new term");
+        term = now.term;
+        for replica in cluster.replicas.values() {
+            replica.consensus.confirm().await.unwrap();
+            assert_eq!(replica.lines(), expected);
+        }
+    }
+    cluster.stop_all().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_that_was_away_catches_up_by_a_snapshot_when_the_log_is_gone() {
+    let mut cluster = Cluster::planned(&["db-0", "db-1", "db-2"]).await;
+    cluster.compaction = Compaction { every_entries: 10, keep_entries: 2 };
+    cluster.start_all().await;
+    let (leader, away) = (cluster.leader().await, cluster.follower().await);
+    cluster.stop(&away).await;
+    // Together more than one piece of a snapshot that is being sent.
+    let long = "x".repeat(100_000);
+    for count in 0..45 {
+        cluster.propose(&leader, &format!("{count} {long}")).await;
+    }
+    cluster.start(&away).await;
+    cluster.at(&away).consensus.confirm().await.unwrap();
+    assert!(cluster.at(&away).restored() > 0, "it caught up without a snapshot");
+    assert_eq!(cluster.at(&away).lines(), cluster.at(&leader).lines());
+    assert_eq!(cluster.at(&away).lines().len(), 45);
+    cluster.stop_all().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restarted_replica_starts_from_its_own_snapshot_and_the_log_after_it() {
+    let mut cluster = Cluster::planned(&["db-0"]).await;
+    cluster.compaction = Compaction { every_entries: 10, keep_entries: 0 };
+    cluster.start_all().await;
+    cluster.leader().await;
+    for count in 0..25 {
+        cluster.propose("db-0", &count.to_string()).await;
+    }
+    cluster.stop_all().await;
+    cluster.start_all().await;
+    cluster.at("db-0").consensus.confirm().await.unwrap();
+    assert!(cluster.at("db-0").restored() > 0, "the snapshot was not used");
+    assert_eq!(cluster.at("db-0").lines().len(), 25);
+    cluster.stop_all().await;
+}

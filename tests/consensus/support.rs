@@ -16,12 +16,19 @@ use tokio_util::sync::CancellationToken;
 pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 
 /// The lines applied so far, as readers of a replica see them.
-pub(crate) type Lines = Arc<Mutex<Vec<String>>>;
+pub(crate) type Lines = Arc<Mutex<Shown>>;
+
+#[derive(Default, Clone)]
+pub(crate) struct Shown {
+    pub(crate) lines: Vec<String>,
+    /// How often the state was taken from a snapshot.
+    pub(crate) restored: usize,
+}
 
 /// Applies lines of text. `unknown` is a line that no program understands; `unstamped` one that no leader takes.
 #[derive(Default)]
 pub(crate) struct Ledger {
-    lines: Vec<String>,
+    now: Shown,
     shown: Lines,
 }
 
@@ -37,34 +44,39 @@ impl Fold for Ledger {
         if entry.starts_with(b"unknown") {
             return Err(Undecodable("a kind of line from the future".into()));
         }
-        self.lines.push(String::from_utf8_lossy(entry).into());
-        Ok(format!("line {} at {index}", self.lines.len()).into())
+        self.now.lines.push(String::from_utf8_lossy(entry).into());
+        Ok(format!("line {} at {index}", self.now.lines.len()).into())
     }
 
     fn published(&mut self) {
-        *self.shown.lock().unwrap() = self.lines.clone();
+        *self.shown.lock().unwrap() = self.now.clone();
     }
 
     fn snapshot(&self) -> Vec<u8> {
-        self.lines.join("\n").into()
+        self.now.lines.join("\n").into()
     }
 
     fn restore(&mut self, snapshot: &[u8]) -> Result<(), Undecodable> {
-        self.lines = String::from_utf8_lossy(snapshot).lines().map(Into::into).collect();
+        self.now.restored += 1;
+        self.now.lines = String::from_utf8_lossy(snapshot).lines().map(Into::into).collect();
         Ok(())
     }
 }
 
 pub(crate) struct Replica {
     pub(crate) consensus: Consensus,
-    lines: Lines,
+    shown: Lines,
     stop: CancellationToken,
     served: JoinHandle<std::io::Result<()>>,
 }
 
 impl Replica {
     pub(crate) fn lines(&self) -> Vec<String> {
-        self.lines.lock().unwrap().clone()
+        self.shown.lock().unwrap().lines.clone()
+    }
+
+    pub(crate) fn restored(&self) -> usize {
+        self.shown.lock().unwrap().restored
     }
 
     pub(crate) fn now(&self) -> Standing {
@@ -91,6 +103,7 @@ pub(crate) struct Cluster {
     pub(crate) root: TempDir,
     pub(crate) addresses: Vec<(String, String)>,
     pub(crate) compaction: Compaction,
+    pub(crate) timing: Timing,
     pub(crate) replicas: BTreeMap<String, Replica>,
 }
 
@@ -102,7 +115,13 @@ impl Cluster {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             addresses.push(((*name).to_owned(), listener.local_addr().unwrap().to_string()));
         }
-        Self { root: TempDir::new().unwrap(), addresses, compaction: Compaction::default(), replicas: BTreeMap::new() }
+        Self {
+            root: TempDir::new().unwrap(),
+            addresses,
+            compaction: Compaction::default(),
+            timing: Timing::default(),
+            replicas: BTreeMap::new(),
+        }
     }
 
     /// Three replicas, formed.
@@ -123,7 +142,7 @@ impl Cluster {
             replica: name.into(),
             replicas: self.addresses.clone(),
             data_dir: self.directory(name),
-            timing: Timing::default(),
+            timing: self.timing.clone(),
             compaction: self.compaction.clone(),
         }
     }
@@ -136,11 +155,11 @@ impl Cluster {
         let name = options.replica.clone();
         let address = self.addresses.iter().find(|(other, _)| *other == name).unwrap().1.clone();
         let fold = Ledger::default();
-        let lines = Arc::clone(&fold.shown);
+        let shown = Arc::clone(&fold.shown);
         let (consensus, routes) = Consensus::open(options, fold).await?;
         let stop = CancellationToken::new();
         let served = tokio::spawn(consensus::serve(bind(&address).await, routes, stop.clone()));
-        self.replicas.insert(name, Replica { consensus, lines, stop, served });
+        self.replicas.insert(name, Replica { consensus, shown, stop, served });
         Ok(())
     }
 

@@ -1,0 +1,136 @@
+//! The store passes openraft's own suite, and a failing disk stops the replica before anything more is acknowledged.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, RwLock};
+use std::time::Duration;
+
+use openraft::testing::log::{StoreBuilder, Suite};
+use redb::StorageBackend;
+use redb::backends::InMemoryBackend;
+use tempfile::TempDir;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::disk::Disk;
+use super::log::LogStore;
+use super::state::State;
+use super::types::Types;
+use super::{Compaction, ConfirmError, Consensus, Fold, Options, ProposeError, Role, Timing, Undecodable};
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Counts what it applied.
+#[derive(Default)]
+struct Counter {
+    count: u64,
+    shown: Arc<Mutex<u64>>,
+}
+
+impl Fold for Counter {
+    fn stamp(&self, proposal: &[u8], _by: &str) -> Result<Vec<u8>, Undecodable> {
+        Ok(proposal.into())
+    }
+
+    fn apply(&mut self, _index: u64, _entry: &[u8]) -> Result<Vec<u8>, Undecodable> {
+        self.count += 1;
+        Ok(Vec::new())
+    }
+
+    fn published(&mut self) {
+        *self.shown.lock().unwrap() = self.count;
+    }
+
+    fn snapshot(&self) -> Vec<u8> {
+        self.count.to_be_bytes().into()
+    }
+
+    fn restore(&mut self, snapshot: &[u8]) -> Result<(), Undecodable> {
+        let bytes = snapshot.try_into().map_err(|_| Undecodable("not a count".into()))?;
+        self.count = u64::from_be_bytes(bytes);
+        Ok(())
+    }
+}
+
+struct Fresh;
+
+impl StoreBuilder<Types, LogStore, State, TempDir> for Fresh {
+    async fn build(&self) -> Result<(TempDir, LogStore, State), openraft::StorageError<Types>> {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = Disk::open(directory.path(), "orders", "db-0").unwrap();
+        let fold: Box<dyn Fold> = Box::new(Counter::default());
+        let state = State::new(Arc::clone(&disk), Arc::new(RwLock::new(fold)), watch::Sender::new(None));
+        Ok((directory, LogStore(disk), state))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_store_passes_openrafts_suite() {
+    Suite::test_all(Fresh).await.unwrap();
+}
+
+/// A disk whose next fsync fails, once `failing` is set.
+#[derive(Debug)]
+struct Failing {
+    disk: InMemoryBackend,
+    failing: Arc<AtomicBool>,
+}
+
+impl StorageBackend for Failing {
+    fn len(&self) -> std::io::Result<u64> {
+        self.disk.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> std::io::Result<()> {
+        self.disk.read(offset, out)
+    }
+
+    fn set_len(&self, len: u64) -> std::io::Result<()> {
+        self.disk.set_len(len)
+    }
+
+    fn sync_data(&self) -> std::io::Result<()> {
+        // Only once: that later ones would succeed must not help.
+        if self.failing.swap(false, Ordering::SeqCst) {
+            return Err(std::io::Error::other("the platter is gone"));
+        }
+        self.disk.sync_data()
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> std::io::Result<()> {
+        self.disk.write(offset, data)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_failed_fsync_nothing_more_is_acknowledged_and_the_replica_must_exit() {
+    let failing = Arc::new(AtomicBool::new(false));
+    let backend = Failing { disk: InMemoryBackend::new(), failing: Arc::clone(&failing) };
+    let options = Options {
+        cluster: "orders".into(),
+        replica: "db-0".into(),
+        replicas: vec![("db-0".into(), "127.0.0.1:1".into())],
+        data_dir: "unused".into(),
+        timing: Timing::default(),
+        compaction: Compaction::default(),
+    };
+    let fold = Counter::default();
+    let shown = Arc::clone(&fold.shown);
+    let disk = Disk::on(backend, "orders", "db-0").unwrap();
+    let (consensus, _routes) = Consensus::open_on(disk, options, Box::new(fold)).await.unwrap();
+    let mut standing = consensus.standing();
+    timeout(LIMIT, standing.wait_for(|now| now.role == Role::Leader)).await.unwrap().unwrap();
+    consensus.propose("durable").await.unwrap();
+    assert_eq!(*shown.lock().unwrap(), 1);
+
+    failing.store(true, Ordering::SeqCst);
+    let lost = consensus.propose("lost").await;
+    assert!(matches!(lost, Err(ProposeError::Unknown(_))), "{lost:?}");
+    let fatal = timeout(LIMIT, consensus.fatal()).await.expect("it went on").to_string();
+    assert!(fatal.contains("the platter is gone"), "{fatal}");
+    for _ in 0..3 {
+        assert!(matches!(consensus.propose("after").await, Err(ProposeError::Fatal(_))));
+        assert!(matches!(consensus.confirm().await, Err(ConfirmError::Fatal(_))));
+    }
+    assert_eq!(*shown.lock().unwrap(), 1);
+    assert!(consensus.shutdown().await);
+}
