@@ -32,6 +32,8 @@ use crate::fake_cloud::{Scenario, ScenarioError};
 
 /// How long the shortest notice of a scenario becomes.
 const NOTICE: Duration = Duration::from_secs(20);
+/// With a takeover in between.
+const LONG_NOTICE: Duration = Duration::from_secs(30);
 
 /// Plays an event from its announcement to its end: a fake cloud, three replicas and a sample workload, all local
 #[derive(clap::Args)]
@@ -88,7 +90,7 @@ impl Demo {
             Ok(stop) => stop,
             Err(error) => return no_play(&folder, &error.into()),
         };
-        let speed = speed(scenario);
+        let speed = speed(scenario, self.kill_leader);
         let mut screen = Screen::new(self.json, config::colours_refused());
         screen.line(&format!("{}: {}", scenario.name(), scenario.about()));
         screen.line(&format!("three replicas, one workload each; time runs {speed} times faster for the cloud"));
@@ -135,8 +137,9 @@ impl Demo {
 }
 
 /// So many times faster that the shortest notice becomes short enough to watch.
-fn speed(scenario: &Scenario) -> NonZeroU32 {
-    let times = scenario.shortest_notice().as_secs() / NOTICE.as_secs();
+fn speed(scenario: &Scenario, kills_leader: bool) -> NonZeroU32 {
+    let notice = if kills_leader { LONG_NOTICE } else { NOTICE };
+    let times = scenario.shortest_notice().as_secs() / notice.as_secs();
     u32::try_from(times).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
 }
 

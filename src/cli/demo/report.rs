@@ -173,12 +173,13 @@ impl EventReport {
         line(
             text,
             &format!(
-                "{} by {} of {}: {}, start cause: {}",
+                "{} by {} of {}: {}, start cause: {}; for the cloud it is {}",
                 self.r#type,
                 self.source,
                 self.resources.join(", "),
                 or_nothing(&self.outcome),
-                or_nothing(&self.start_cause)
+                or_nothing(&self.start_cause),
+                self.platform.unwrap_or("still open")
             ),
         );
         for hook in &self.hooks {
@@ -197,7 +198,8 @@ impl EventReport {
                 ),
             );
         }
-        line(text, &format!("  the cloud received {} POSTs and took {}", self.posts_received, self.posts_taken));
+        let posts = if self.posts_received == 1 { "POST" } else { "POSTs" };
+        line(text, &format!("  the cloud received {} {posts} and took {}", self.posts_received, self.posts_taken));
         let spans = [
             ("announcement to first sight", self.announced_to_first_seen_s),
             ("announcement to all-clear", self.announced_to_all_clear_s),

@@ -38,7 +38,7 @@ impl Screen {
     pub(super) fn show(&mut self, news: &[String], board: &[String]) {
         let mut text = String::new();
         if self.drawn > 0 {
-            text.push_str(&format!("\x1b[{}A\r{ERASE}", self.drawn));
+            text = format!("\x1b[{}A\r{ERASE}", self.drawn);
         }
         for line in news {
             text.push_str(line);

@@ -16,8 +16,8 @@ pub(super) const WORKLOAD: &str = "orders-db";
 
 /// Phase, the least freeze it is worth, and how long it takes: in general, and when a leader is to be killed meanwhile.
 const HOOKS: [(&str, Option<&str>, &str, &str); 5] = [
-    ("checkpoint", Some("2s"), "600ms", "4s"),
-    ("failover", Some("9s"), "1200ms", "4s"),
+    ("checkpoint", Some("2s"), "600ms", "3s"),
+    ("failover", Some("9s"), "1200ms", "3s"),
     ("drain", Some("9s"), "800ms", "800ms"),
     ("shutdown", None, "600ms", "600ms"),
     ("restore", None, "500ms", "500ms"),

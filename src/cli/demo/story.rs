@@ -38,7 +38,7 @@ impl Story {
             }));
         }
         steps.retain(|step| self.told.insert((step.event.clone(), step.at, step.what.clone())));
-        steps.sort_by_key(|step| step.at);
+        steps.sort_by_key(|step| (step.at, rank(&step.what)));
         self.zero = events.last().map(|event| event.announced_at).or(self.zero);
         let line = |step: &Step| {
             let event = events.iter().find(|event| event.id == step.event)?;
@@ -54,6 +54,11 @@ impl Story {
         let after = after.map_or_else(|| " ".repeat(9), |after| format!("{after:>7.2} s"));
         format!("{after}  {:<11}  {:<7}  {what}", "", "demo")
     }
+}
+
+/// At the same moment, what ends comes before the stage it leads to, and that before what begins in it.
+fn rank(what: &str) -> u8 {
+    if what.ends_with(" begins") { 2 } else { u8::from(!what.contains(' ')) }
 }
 
 fn by_the_cloud(event: &Event, posts: &[Post]) -> Vec<Step> {

@@ -70,8 +70,8 @@ fn of_approval(at: Timestamp, by: &Approver, posts: &[&Post], known: &shown::Eve
             missing.push(format!("{what} ended as {}", hook.outcome.as_deref().unwrap_or("nothing")));
         }
         let is_before = hook.ended_at.as_deref().and_then(read) <= read(&claim.claimed_at);
-        let noted = |note: &&Note| note.attempt == hook.attempt && note.done;
-        let really = notes.iter().find(noted).map(|note| Timestamp(note.at_ms));
+        let is_its = |note: &&Note| note.attempt == hook.attempt && note.done;
+        let really = notes.iter().find(is_its).map(|note| Timestamp(note.at_ms));
         if !is_before || hook.intent == "run" && really.is_none_or(|done| done > at) {
             missing.push(format!("{what} was not done before the all-clear"));
         }
@@ -84,7 +84,7 @@ fn of_no_approval(event: &Event, posts: &[&Post]) -> Vec<String> {
     let mut missing = Vec::new();
     let by_itself = match (&event.started, &event.ended) {
         (Some((_, Cause::Failure)), _) | (None, Some((_, End::Cancelled))) => true,
-        (Some((_, Cause::Approved | Cause::NotBefore | Cause::Ordered)), _) | (None, _) => false,
+        (Some((_, Cause::Approved | Cause::NotBefore | Cause::Ordered)) | None, _) => false,
     };
     if !by_itself {
         missing.push("no all-clear was given, and the notice ran out".into());
