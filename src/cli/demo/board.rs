@@ -7,7 +7,7 @@ use crate::replica::clock;
 use crate::wire::pb::allclear::operator::v1 as shown;
 
 /// Hooks of one event that are shown at most, the latest.
-const MOST_HOOKS: usize = 8;
+const MOST_HOOKS: usize = 6;
 
 /// As lines, drawn anew each time.
 pub(super) fn board(sight: &Sight, screen: &Screen) -> Vec<String> {
@@ -35,8 +35,8 @@ fn replica(seen: &Seen, sight: &Sight, screen: &Screen) -> String {
 }
 
 fn of_event(event: &shown::Event, screen: &Screen) -> Vec<String> {
-    let left =
-        event.not_before.as_deref().and_then(read).map(|at| seconds(clock::now(), at)).filter(|left| *left > 0.0);
+    let starts = event.not_before.as_deref().filter(|_| event.status.as_deref() == Some("Scheduled")).and_then(read);
+    let left = starts.map(|at| seconds(clock::now(), at)).filter(|left| *left > 0.0);
     let left = left.map_or_else(String::new, |left| format!(", starts by itself in {left:.0} s"));
     let head = format!("{} by {} of {}: ", event.r#type, event.source, event.resources.join(", "));
     let mut lines = vec![format!("{head}{}{left}", screen.paint(Colour::Bold, &event.stage))];

@@ -151,10 +151,17 @@ impl Report {
         }
         line(&mut text, "");
         if self.ok {
-            line(
-                &mut text,
-                "All is well: no event started before its hooks were done, and no all-clear was given twice.",
-            );
+            let given: usize = self.events.iter().map(|event| event.posts_taken).sum();
+            let told = match given {
+                0 => "All is well: there was nothing to approve, and nothing was approved.".to_owned(),
+                1 => {
+                    "All is well: one all-clear was given, after every hook was done, and all was restored.".to_owned()
+                }
+                more => {
+                    format!("All is well: {more} all-clears, each given once, after its hooks, and all was restored.")
+                }
+            };
+            line(&mut text, &told);
         }
         for missing in &self.missing {
             line(&mut text, &format!("MISSING: {missing}"));
