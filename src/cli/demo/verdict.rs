@@ -87,7 +87,8 @@ fn of_no_approval(event: &Event, posts: &[&Post]) -> Vec<String> {
         (Some((_, Cause::Approved | Cause::NotBefore | Cause::Ordered)) | None, _) => false,
     };
     if !by_itself {
-        missing.push("no all-clear was given, and the notice ran out".into());
+        let how = if event.started.is_some() { "it started without" } else { "it still waits for" };
+        missing.push(format!("{how} an all-clear"));
     }
     if !posts.is_empty() {
         missing.push(format!("{} approvals were posted that came too late", posts.len()));
@@ -126,4 +127,134 @@ fn of_restoring(event: &Event, known: &shown::Event) -> Vec<String> {
     };
     let left = touched.into_iter().filter(|vm| !is_restored(vm));
     left.map(|vm| format!("what was prepared on {vm} was not restored")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::demo::sight::{Answer, Seen};
+    use crate::machine::document::{Kind, Source};
+    use crate::replica::clock::rfc3339;
+    use crate::simulator::cloud::{Opening, Plan};
+
+    const HOOK_DONE: Timestamp = Timestamp(2_000);
+    const APPROVED: Timestamp = Timestamp(3_000);
+    const GONE: Timestamp = Timestamp(5_000);
+
+    /// What the cloud, the cluster and the hooks say of one event.
+    struct Case {
+        event: Event,
+        posts: Vec<Post>,
+        known: shown::Event,
+        notes: Vec<Note>,
+    }
+
+    fn hook(phase: &str, attempt: &str, from: Timestamp, to: Timestamp) -> shown::Hook {
+        shown::Hook {
+            vm: "db-0".into(),
+            on: "db-0".into(),
+            phase: phase.into(),
+            attempt: attempt.into(),
+            intent: "run".into(),
+            outcome: Some("done".into()),
+            started_at: rfc3339(from),
+            ended_at: Some(rfc3339(to)),
+            ..shown::Hook::default()
+        }
+    }
+
+    fn note(done: bool, at: Timestamp) -> Note {
+        let (vm, phase) = ("db-0".into(), "drain".into());
+        Note { event: "E".into(), vm, phase, attempt: "E.1".into(), done, at_ms: at.0 }
+    }
+
+    fn good() -> Case {
+        let (vm, other) = (VmName::new("db-0"), VmName::new("db-1"));
+        let event = Event {
+            id: EventId::new("E"),
+            plan: Plan::new(Kind::Reboot, Source::User, vec![vm]),
+            announced_at: Timestamp(0),
+            not_before: Timestamp(20_000),
+            accepted: Some((APPROVED, Approver::Vm(other.clone()))),
+            started: Some((Timestamp(4_000), Cause::Approved)),
+            ended: Some((GONE, End::Finished)),
+            moved: 0,
+        };
+        let posts =
+            vec![Post { event: event.id.clone(), vm: other, at: rfc3339(APPROVED), result: None, took_effect: true }];
+        let approval = shown::Approval {
+            approver: "db-1".into(),
+            outcome: Some("accepted".into()),
+            claimed_at: rfc3339(Timestamp(2_500)),
+            ..shown::Approval::default()
+        };
+        let known = shown::Event {
+            id: "E".into(),
+            stage: "closed".into(),
+            hooks: vec![
+                hook("drain", "E.1", Timestamp(1_000), HOOK_DONE),
+                hook("restore", "E.3", Timestamp(6_000), Timestamp(7_000)),
+            ],
+            approvals: vec![approval],
+            ..shown::Event::default()
+        };
+        Case { event, posts, known, notes: vec![note(false, Timestamp(1_000)), note(true, HOOK_DONE)] }
+    }
+
+    fn judged(case: Case) -> String {
+        let Case { event, posts, known, notes } = case;
+        let answer = Answer { status: shown::Status::default(), events: vec![known] };
+        let sight = Sight { replicas: vec![Seen { name: "db-1".into(), answer: Some(answer) }] };
+        missing(&[event], &posts, &sight, &notes).join("\n")
+    }
+
+    #[test]
+    fn nothing_is_missing_when_all_is_well() {
+        assert_eq!(judged(good()), "");
+    }
+
+    #[test]
+    fn each_thing_that_can_be_missing_is_found() {
+        let bent: [(fn(&mut Case), &str); 13] = [
+            (|case| case.posts.push(case.posts[0].clone()), "one approval that counts, not 2"),
+            (|case| case.posts[0].took_effect = false, "one approval that counts"),
+            (|case| case.known.approvals.clear(), "one accepted approval in the cluster's record, not 0"),
+            (|case| case.known.approvals[0].approver = "db-2".into(), "somebody else did"),
+            (|case| drop(case.known.hooks.remove(0)), "no hook ran before"),
+            (|case| case.known.hooks[0].outcome = Some("failed".into()), "drain on db-0 ended as failed"),
+            (|case| case.known.hooks[0].ended_at = Some(rfc3339(GONE)), "was not done before the all-clear"),
+            (|case| case.notes[1].at_ms = GONE.0, "was not done before the all-clear"),
+            (|case| case.notes.push(note(false, GONE)), "drain of db-0 was run 2 times"),
+            (|case| drop(case.known.hooks.pop()), "what was prepared on db-0 was not restored"),
+            (|case| case.known.hooks[1].started_at = rfc3339(APPROVED), "was not restored"),
+            (|case| case.known.stage = "restoring".into(), "not closed for db-1"),
+            (|case| case.event.ended = None, "the cloud still lists it"),
+        ];
+        for (bend, expected) in bent {
+            let mut case = good();
+            bend(&mut case);
+            let found = judged(case);
+            assert!(found.contains(expected), "{expected}: {found}");
+        }
+    }
+
+    #[test]
+    fn what_starts_or_ends_by_itself_needs_no_approval_and_nothing_else_does_without() {
+        let mut case = good();
+        case.event.accepted = None;
+        case.event.started = Some((Timestamp(4_000), Cause::NotBefore));
+        case.posts.clear();
+        assert_eq!(judged(case), "Reboot of db-0: it started without an all-clear");
+
+        let mut failed = good();
+        failed.event.plan.opening = Opening::Started;
+        (failed.event.accepted, failed.event.started) = (None, Some((Timestamp(0), Cause::Failure)));
+        assert!(judged(failed).contains("1 approvals were posted that came too late"));
+
+        let mut cancelled = good();
+        (cancelled.event.accepted, cancelled.event.started) = (None, None);
+        cancelled.event.ended = Some((GONE, End::Cancelled));
+        cancelled.posts.clear();
+        assert_eq!(judged(cancelled), "");
+    }
 }
