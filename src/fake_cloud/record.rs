@@ -1,8 +1,9 @@
 //! What a fake cloud that is being served can swear to: the events it announced, and every approval it was sent.
 
+use super::approve::word;
 use super::serve::Running;
 use crate::machine::id::{EventId, VmName};
-use crate::simulator::cloud::Event;
+use crate::simulator::cloud::{Approval, Event};
 
 /// One approval of one event that a VM posted.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -42,11 +43,52 @@ impl Running {
                 vm: VmName::new(vm),
                 at: record.at.clone(),
                 result: event.result,
-                took_effect: event.result == Some(ACCEPTED),
+                took_effect: event.result == Some(word(Approval::Accepted)),
             }));
         }
         posts
     }
 }
 
-const ACCEPTED: &str = super::approve::word(crate::simulator::cloud::Approval::Accepted);
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpStream;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::fake_cloud::{Options, Scenario, serve};
+
+    const ONE: &str = "about = \"one\"\n[[event]]\nat = 0\ntype = \"Reboot\"\nvm = 0\nnotice = \"1h\"\n\
+                       [[event]]\nat = \"1h\"\ntype = \"Reboot\"\nvm = 1\n";
+
+    fn post(endpoint: &str, id: &EventId) {
+        let host = endpoint.strip_prefix("http://").unwrap();
+        let body = format!("{{\"StartRequests\":[{{\"EventId\":\"{id}\"}}]}}");
+        let length = body.len();
+        let path = "/metadata/scheduledevents?api-version=2020-07-01";
+        let headers = format!("Host: {host}\r\nMetadata: true\r\nContent-Length: {length}\r\nConnection: close\r\n");
+        let mut connection = TcpStream::connect(host).unwrap();
+        connection.write_all(format!("POST {path} HTTP/1.1\r\n{headers}\r\n{body}").as_bytes()).unwrap();
+        connection.read_to_string(&mut String::new()).unwrap();
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn every_approval_is_on_record_and_only_the_first_took_effect() {
+        let cloud = serve(Options::new(["a", "b"])).await.unwrap();
+        let scenario = Scenario::parse("one", ONE).unwrap();
+        assert_eq!(scenario.shortest_notice(), Duration::from_mins(15));
+        // counted from b on, position 0 is b
+        cloud.play_from("b", &scenario).unwrap();
+        assert_eq!(cloud.scenario_events().len(), 2);
+        let events = cloud.events();
+        assert_eq!((events.len(), &events[0].plan.resources), (1, &vec![VmName::new("b")]));
+        for vm in ["a", "b"] {
+            post(&cloud.endpoint(vm).unwrap(), &events[0].id);
+        }
+        let posts = cloud.posts().into_iter().map(|post| (post.vm, post.result, post.took_effect));
+        let expected = [(VmName::new("a"), Some("accepted"), true), (VmName::new("b"), Some("repeated"), false)];
+        assert_eq!(posts.collect::<Vec<_>>(), expected);
+        cloud.shutdown().await;
+    }
+}

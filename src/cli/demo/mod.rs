@@ -62,6 +62,10 @@ impl Demo {
                 return Exit::Usage;
             }
         };
+        let runtime = match runtime() {
+            Ok(runtime) => runtime,
+            Err(exit) => return exit,
+        };
         let folder = match folder::make() {
             Ok(folder) => folder,
             Err(error) => {
@@ -70,10 +74,7 @@ impl Demo {
             }
         };
         end_all_at_a_panic(folder.clone());
-        match runtime() {
-            Ok(runtime) => runtime.block_on(self.show(&scenario, folder)),
-            Err(exit) => exit,
-        }
+        runtime.block_on(self.show(&scenario, folder))
     }
 
     fn scenario(&self) -> Result<Scenario, ScenarioError> {
@@ -109,21 +110,18 @@ impl Demo {
                 return Exit::Failed;
             }
         };
+        if !report.ok {
+            report.folder = Some(folder.display().to_string());
+            stage.replicas.iter().for_each(|replica| say(replica.tail()));
+        }
+        self.tell(&report);
         if self.keep {
-            self.tell(&report);
             say(kept(&stage));
             stop.await;
         }
-        let tails: Vec<String> = stage.replicas.iter().map(replica::Replica::tail).collect();
         stage.strike().await;
         if report.ok {
             remove(&folder);
-        } else {
-            report.folder = Some(folder.display().to_string());
-            say(tails.join("\n"));
-        }
-        if !self.keep {
-            self.tell(&report);
         }
         if report.ok { Exit::Done } else { Exit::Failed }
     }

@@ -36,6 +36,11 @@ impl Screen {
 
     /// New lines to stay, and the board as it is now.
     pub(super) fn show(&mut self, news: &[String], board: &[String]) {
+        let text = self.composed(news, board);
+        self.write(&text);
+    }
+
+    fn composed(&mut self, news: &[String], board: &[String]) -> String {
         let mut text = String::new();
         if self.drawn > 0 {
             text = format!("\x1b[{}A\r{ERASE}", self.drawn);
@@ -54,7 +59,7 @@ impl Screen {
             text.push_str(NO_WRAP.1);
             self.drawn = board.len();
         }
-        self.write(&text);
+        text
     }
 
     pub(super) fn paint(&self, colour: Colour, text: &str) -> String {
@@ -79,5 +84,40 @@ impl Screen {
             let mut out = io::stdout().lock();
             let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn screen(is_live: bool, has_colours: bool) -> Screen {
+        Screen { to_stderr: true, is_live, has_colours, drawn: 0 }
+    }
+
+    fn lines(lines: &[&str]) -> Vec<String> {
+        lines.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_board_takes_the_place_of_the_one_before_it_below_what_is_new() {
+        let mut screen = screen(true, false);
+        assert_eq!(screen.composed(&lines(&["a"]), &lines(&["b", "c"])), "a\n\x1b[?7lb\nc\n\x1b[?7h");
+        assert_eq!(screen.composed(&lines(&["d"]), &lines(&["e"])), "\x1b[2A\r\x1b[Jd\n\x1b[?7le\n\x1b[?7h");
+        assert_eq!(screen.composed(&[], &[]), "\x1b[1A\r\x1b[J");
+        assert_eq!(screen.composed(&lines(&["f"]), &[]), "f\n");
+    }
+
+    #[test]
+    fn what_is_no_terminal_gets_plain_lines_and_no_board() {
+        let mut screen = screen(false, false);
+        assert_eq!(screen.composed(&lines(&["a"]), &lines(&["b"])), "a\n");
+        assert_eq!(screen.composed(&[], &lines(&["b"])), "");
+    }
+
+    #[test]
+    fn colours_are_left_out_where_they_are_refused() {
+        assert_eq!(screen(true, true).paint(Colour::Red, "a"), "\x1b[31ma\x1b[0m");
+        assert_eq!(screen(true, false).paint(Colour::Red, "a"), "a");
     }
 }
