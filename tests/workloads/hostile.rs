@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::time::Duration;
 
 use allclear::workloads::{Ended, Runner, Standing, Surroundings};
 
-use crate::bench::{ATTEMPT, Bench, end, open, task, until};
+use crate::bench::{ATTEMPT, Bench, LIMIT, end, open, task, until, within};
 
 #[tokio::test]
 async fn a_broken_folder_is_unknown_and_is_set_aside_when_it_is_forgotten() {
@@ -62,7 +63,8 @@ async fn strange_things_in_the_spool_are_left_alone() {
     fs::create_dir(bench.spool().join("lost+found")).unwrap();
     fs::create_dir(bench.spool().join(".gone-17")).unwrap();
     fs::write(bench.spool().join("README"), "a file where folders are").unwrap();
-    symlink("/etc", bench.spool().join("%2e%2e")).unwrap();
+    fs::create_dir(bench.path("elsewhere")).unwrap();
+    symlink(bench.path("elsewhere"), bench.spool().join("17")).unwrap();
     let strange = bench.spool().join("strange");
     fs::create_dir(&strange).unwrap();
     let pipe = std::process::Command::new("mkfifo").arg(strange.join("outcome.json")).status().unwrap();
@@ -74,9 +76,9 @@ async fn strange_things_in_the_spool_are_left_alone() {
     until(|| runner.attempts().iter().all(|(_, standing)| matches!(standing, Standing::Ended(Ended::Unknown(_)))))
         .await;
     let names: Vec<_> = runner.attempts().into_iter().map(|(attempt, _)| attempt).collect();
-    assert_eq!(names, ["README", "strange"]);
+    assert_eq!(names, ["strange"]);
     assert!(bench.spool().join("lost+found").exists() && !bench.spool().join(".gone-17").exists());
-    assert!(fs::metadata("/etc/passwd").is_ok());
+    assert_eq!(fs::read_dir(bench.path("elsewhere")).unwrap().count(), 0);
 }
 
 #[tokio::test]
@@ -88,6 +90,32 @@ async fn what_was_asked_for_and_never_begun_is_begun_when_it_is_asked_for_again(
     assert_eq!(runner.known(ATTEMPT), None);
     runner.run(&task(), &bench.shell("exit 0"));
     assert_eq!(end(&mut reports).await, Ended::Done);
+}
+
+#[tokio::test]
+async fn an_outcome_nobody_asked_for_in_a_week_is_no_longer_kept() {
+    let bench = Bench::new();
+    let week = Duration::from_hours(7 * 24);
+    for (attempt, at) in [("old", within(Duration::ZERO).minus(week)), ("young", within(LIMIT).minus(week))] {
+        let folder = bench.spool().join(attempt);
+        fs::create_dir_all(&folder).unwrap();
+        let outcome = serde_json::json!({"ended": {"outcome": "done"}, "at_ms": at.0});
+        fs::write(folder.join("outcome.json"), outcome.to_string()).unwrap();
+    }
+    let (runner, _reports) = bench.open();
+    assert_eq!(runner.attempts(), [("young".to_owned(), Standing::Ended(Ended::Done))]);
+    assert!(!bench.spool().join("old").exists());
+}
+
+#[tokio::test]
+async fn an_outcome_that_cannot_be_written_is_written_later() {
+    let bench = Bench::new();
+    let (runner, mut reports) = bench.open();
+    let outcome = bench.attempt().join("outcome.json");
+    runner.run(&task(), &bench.shell("mkdir -p $BENCH/hooks/event%2F1%3Afailover/outcome.json/in-the-way; exit 11"));
+    until(|| bench.attempt().join("outcome.json.unfinished").exists()).await;
+    fs::remove_dir_all(&outcome).unwrap();
+    assert_eq!(end(&mut reports).await, Ended::NotApplicable);
 }
 
 #[tokio::test]
@@ -139,7 +167,7 @@ async fn attempts_with_unusable_names_are_refused() {
         let mut task = task();
         task.attempt = attempt;
         runner.run(&task, &bench.shell("exit 0"));
-        let report = tokio::time::timeout(crate::bench::LIMIT, reports.recv()).await.unwrap().unwrap();
+        let report = tokio::time::timeout(LIMIT, reports.recv()).await.unwrap().unwrap();
         assert!(matches!(report.news, allclear::workloads::News::Ended(Ended::Failed(_))));
     }
 }

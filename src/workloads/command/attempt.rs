@@ -61,7 +61,11 @@ pub(super) fn look(folder: &Folder) -> Found {
             lost("the machine or its container was restarted while it ran", false, lock)
         }
         (_, None) => Found::NeverBegun(lock),
-        (Some(_), Some(_)) => lost("its supervisor was killed while it ran", false, lock),
+        (Some(_), Some(_)) => {
+            let complaint = folder.complaint();
+            let reason = if complaint.is_empty() { "its supervisor was killed while it ran" } else { &complaint };
+            lost(reason, false, lock)
+        }
         (None, Some(_)) => lost("its request is gone", true, lock),
     }
 }

@@ -13,8 +13,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::attempt::{self, Found};
-use super::spool::{self, Doing, Folder, GONE, MAX_ATTEMPT, Request, SpoolError};
-use super::{Command, Surroundings, clock, process};
+use super::name::{MAX_ATTEMPT, decode};
+use super::spool::{self, Doing, Folder, GONE, Request, SpoolError};
+use super::{Command, Output, Surroundings, clock, process};
 use crate::workloads::{Ended, News, Report, Standing, Task, contract};
 
 /// Further ones are blocked until one has ended.
@@ -124,6 +125,14 @@ impl Runner {
         self.shared.attempts().iter().map(|(attempt, entry)| (attempt.clone(), entry.standing.clone())).collect()
     }
 
+    /// What it printed so far, until it is forgotten.
+    pub fn output(&self, attempt: &str) -> Option<Output> {
+        self.known(attempt)?;
+        let folder = Folder::of(&self.shared.spool, attempt);
+        let printed = |name| folder.printed(name).unwrap_or_default();
+        Some(Output { stdout: printed("stdout"), stderr: printed("stderr") })
+    }
+
     /// The outcome is committed: nothing needs to be known any more. A running attempt is not forgotten.
     pub fn forget(&self, attempt: &str) {
         let mut attempts = self.shared.attempts();
@@ -154,7 +163,8 @@ impl Runner {
             let _ = fs::remove_dir_all(self.shared.spool.join(name));
             return info!(folder = gone, "removed what was left of a forgotten hook");
         }
-        let Some(attempt) = spool::decode(name) else {
+        let is_folder = || fs::symlink_metadata(self.shared.spool.join(name)).is_ok_and(|found| found.is_dir());
+        let Some(attempt) = decode(name).filter(|_| is_folder()) else {
             return warn!(name, spool = %self.shared.spool.display(), "not the folder of a hook; left alone");
         };
         let folder = Folder::of(&self.shared.spool, &attempt);
