@@ -22,6 +22,7 @@ use crate::workloads::{Ended, News};
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// How often it is looked whether a supervisor lives that another process began.
 const PROBE_EVERY: Duration = Duration::from_millis(50);
+const LOCK_TRIES: u32 = 20;
 
 /// What a folder says.
 pub(super) enum Found {
@@ -219,7 +220,16 @@ async fn tell_progress(shared: &Shared, attempt: &str, folder: &Folder, told: &m
 /// The outcome, now that no supervisor is there any more. What is found out here is written down, so that a later
 /// replica comes to no other end.
 pub(super) async fn settle(attempt: &str, folder: &Folder, cancelled: bool) -> Ended {
-    let (ended, broken, _lock) = match look(folder) {
+    let mut found = look(folder);
+    for _ in 0..LOCK_TRIES {
+        if !matches!(found, Found::Running) {
+            break;
+        }
+        // A process that is being started right now may hold any lock for a moment, until it becomes its program.
+        sleep(PROBE_EVERY).await;
+        found = look(folder);
+    }
+    let (ended, broken, _lock) = match found {
         Found::Ended(ended) => return ended,
         Found::Running => (Ended::Unknown("somebody else holds its lock".to_owned()), true, None),
         Found::NeverBegun(lock) if cancelled => (Ended::Cancelled, false, Some(lock)),

@@ -25,6 +25,8 @@ const KEEP_FOR: Duration = Duration::from_hours(7 * 24);
 const MAX_KEPT: usize = 1000;
 /// Broken ones, kept for people to look at.
 const MAX_ASIDE: usize = 16;
+const LOCK_TRIES: u32 = 50;
+const LOCK_EVERY: Duration = Duration::from_millis(20);
 const REPORTS: usize = 256;
 const ASIDE: &str = ".aside";
 
@@ -72,7 +74,7 @@ impl Runner {
         DirBuilder::new().recursive(true).mode(0o700).create(spool).doing("make", spool)?;
         // Supervisors run elsewhere.
         let spool = spool.canonicalize().doing("find", spool)?;
-        let lock = spool::try_lock(&spool.join(".lock"))?.ok_or_else(|| OpenError::InUse(spool.clone()))?;
+        let lock = lock(&spool)?;
         let (reports, receiver) = mpsc::channel(REPORTS);
         let attempts = Mutex::default();
         let shared = Arc::new(Shared { spool, supervisor, surroundings, attempts, reports });
@@ -194,6 +196,17 @@ impl Runner {
         while watchers.try_join_next().is_some() {}
         watchers.spawn(watcher);
     }
+}
+
+/// A process that was being started when the last replica ended may hold its lock for a moment longer.
+fn lock(spool: &Path) -> Result<File, OpenError> {
+    for _ in 0..LOCK_TRIES {
+        if let Some(lock) = spool::try_lock(&spool.join(".lock"))? {
+            return Ok(lock);
+        }
+        std::thread::sleep(LOCK_EVERY);
+    }
+    Err(OpenError::InUse(spool.to_owned()))
 }
 
 fn acceptable(task: &Task, running: usize) -> Result<(), Ended> {
