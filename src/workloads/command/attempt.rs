@@ -234,8 +234,10 @@ pub(super) async fn settle(attempt: &str, folder: &Folder, cancelled: bool) -> E
         Found::Running => (Ended::Unknown("somebody else holds its lock".to_owned()), true, None),
         Found::NeverBegun(lock) if cancelled => (Ended::Cancelled, false, Some(lock)),
         Found::NeverBegun(lock) => {
-            let reason = format!("its supervisor ended before it could begin: {}", folder.complaint());
-            (not_begun(&reason), false, Some(lock))
+            let complaint = folder.complaint();
+            let reason =
+                if complaint.is_empty() { "its supervisor was killed before it could begin" } else { &complaint };
+            (not_begun(reason), false, Some(lock))
         }
         Found::Lost { mut reason, broken, lock } => {
             if !end_what_is_left(folder).await {
