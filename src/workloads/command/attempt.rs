@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
 use super::runner::Shared;
-use super::spool::{Folder, Outcome, Progress, Request, SpoolError};
+use super::spool::{Folder, Outcome, Progress, Request};
 use super::{clock, process};
 use crate::machine::time::Timestamp;
 use crate::workloads::{Ended, News};
@@ -259,7 +259,6 @@ async fn end_what_is_left(folder: &Folder) -> bool {
         Ok(Some(mark)) if mark.place == process::place() => process::end_session(mark.supervisor).await,
         Ok(_) => true,
         Err(error) => {
-            let error: SpoolError = error;
             error!(%error, "whether a hook's processes are left cannot be found out");
             true
         }

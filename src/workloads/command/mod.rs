@@ -11,6 +11,7 @@
 //!                           stdout · stderr · supervisor (what it says of itself)
 //! ```
 
+mod aside;
 mod attempt;
 mod clock;
 mod name;

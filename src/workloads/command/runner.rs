@@ -12,10 +12,12 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use super::aside::{names_in, set_aside};
 use super::attempt::{self, Found};
 use super::name::{MAX_ATTEMPT, decode};
 use super::spool::{self, Doing, Folder, GONE, Request, SpoolError};
 use super::{Command, Output, Surroundings, clock, process};
+use crate::machine::time::Timestamp;
 use crate::workloads::{Ended, News, Report, Standing, Task, contract};
 
 /// Further ones are blocked until one has ended.
@@ -23,12 +25,9 @@ const MAX_RUNNING: usize = 64;
 /// Ended and never forgotten: kept this long, and no more of them than this.
 const KEEP_FOR: Duration = Duration::from_hours(7 * 24);
 const MAX_KEPT: usize = 1000;
-/// Broken ones, kept for people to look at.
-const MAX_ASIDE: usize = 16;
 const LOCK_TRIES: u32 = 50;
 const LOCK_EVERY: Duration = Duration::from_millis(20);
 const REPORTS: usize = 256;
-const ASIDE: &str = ".aside";
 
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -100,7 +99,7 @@ impl Runner {
             None => {}
         }
         let running = attempts.values().filter(|entry| entry.standing == Standing::Running).count();
-        if let Err(ended) = acceptable(task, running) {
+        if let Err(ended) = acceptable(&task.attempt, task.deadline, running) {
             drop(attempts);
             return self.report(attempt, News::Ended(ended));
         }
@@ -209,11 +208,11 @@ fn lock(spool: &Path) -> Result<File, OpenError> {
     Err(OpenError::InUse(spool.to_owned()))
 }
 
-fn acceptable(task: &Task, running: usize) -> Result<(), Ended> {
-    if task.attempt.is_empty() || task.attempt.len() > MAX_ATTEMPT {
+fn acceptable(attempt: &str, deadline: Timestamp, running: usize) -> Result<(), Ended> {
+    if attempt.is_empty() || attempt.len() > MAX_ATTEMPT {
         return Err(Ended::Failed(format!("the attempt's id is not of 1 to {MAX_ATTEMPT} bytes")));
     }
-    if task.deadline <= clock::now() {
+    if deadline <= clock::now() {
         return Err(Ended::TimedOut);
     }
     if running >= MAX_RUNNING {
@@ -280,26 +279,20 @@ impl Shared {
     }
 }
 
-/// Makes room by removing the ones set aside first.
-fn set_aside(spool: &Path, folder: &Path) -> Result<PathBuf, SpoolError> {
-    let aside = spool.join(ASIDE);
-    DirBuilder::new().recursive(true).mode(0o700).create(&aside).doing("make", &aside)?;
-    // Named by time, so the first in the order of names was set aside first.
-    let mut names = names_in(&aside)?;
-    names.sort_unstable();
-    for name in names.iter().take((names.len() + 1).saturating_sub(MAX_ASIDE)) {
-        let old = aside.join(name);
-        fs::remove_dir_all(&old).or_else(|_| fs::remove_file(&old)).doing("remove", &old)?;
-    }
-    let name = folder.file_name().unwrap_or_default().to_string_lossy();
-    let aside = aside.join(format!("{:020}-{name:.200}", clock::now().0));
-    fs::rename(folder, &aside).doing("set aside", folder)?;
-    Ok(aside)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Our own hidden entries are left out.
-fn names_in(folder: &Path) -> Result<Vec<String>, SpoolError> {
-    let entries = fs::read_dir(folder).doing("read", folder)?;
-    let names = entries.filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()));
-    Ok(names.filter(|name| name != ".lock" && name != ASIDE).collect())
+    #[test]
+    fn only_so_many_run_at_once_and_the_next_one_is_to_come_again() {
+        let later = Timestamp(i64::MAX);
+        assert_eq!(acceptable("1", later, MAX_RUNNING - 1), Ok(()));
+        assert!(matches!(acceptable("1", later, MAX_RUNNING), Err(Ended::Blocked(_))));
+    }
+
+    #[test]
+    fn nothing_is_begun_after_its_deadline_or_without_a_usable_id() {
+        assert_eq!(acceptable("1", Timestamp(1), 0), Err(Ended::TimedOut));
+        assert!(matches!(acceptable("", Timestamp(i64::MAX), 0), Err(Ended::Failed(_))));
+    }
 }
