@@ -62,6 +62,17 @@ async fn what_is_cancelled_at_once_is_cancelled_whether_it_had_begun_or_not() {
     let (runner, mut reports) = bench.open();
     runner.run(&task(), &bench.shell("exec sleep 60"));
     runner.cancel(ATTEMPT);
-    runner.cancel("an attempt nobody knows");
     assert_eq!(end(&mut reports).await, Ended::Cancelled);
+}
+
+#[tokio::test]
+async fn cancelling_is_always_answered() {
+    let bench = Bench::new();
+    let (runner, mut reports) = bench.open();
+    runner.cancel(ATTEMPT);
+    assert_eq!(end(&mut reports).await, Ended::Cancelled, "it was never begun");
+    runner.run(&task(), &bench.shell("exit 0"));
+    assert_eq!(end(&mut reports).await, Ended::Done);
+    runner.cancel(ATTEMPT);
+    assert_eq!(end(&mut reports).await, Ended::Done, "it had ended by itself");
 }

@@ -164,7 +164,7 @@ async fn a_supervisor_started_by_hand_runs_nothing() {
 async fn attempts_with_unusable_names_are_refused() {
     let bench = Bench::new();
     let (runner, mut reports) = open(&bench.spool());
-    for attempt in [String::new(), "x".repeat(81)] {
+    for attempt in [String::new(), "x".repeat(241)] {
         let mut task = task();
         task.attempt = attempt;
         runner.run(&task, &bench.shell("exit 0"));

@@ -1,7 +1,12 @@
 //! Attempt ids as names of folders.
 
-/// The longest id an attempt may have: encoded it still fits into a file name.
-pub(super) const MAX_ATTEMPT: usize = 80;
+/// A file name has at most 255 bytes, and ours are put behind short words at times.
+const MAX_NAME: usize = 240;
+
+/// Whether an attempt of this id can have a folder: it is not empty, and not much longer than ids are.
+pub(super) fn is_usable(attempt: &str) -> bool {
+    (1..=MAX_NAME).contains(&encode(attempt).len())
+}
 
 /// An attempt id as a file name: no two ids share one, none begins with a dot or leaves the spool.
 pub(super) fn encode(attempt: &str) -> String {
@@ -29,7 +34,7 @@ pub(super) fn decode(name: &str) -> Option<String> {
         }
     }
     let attempt = String::from_utf8(bytes).ok()?;
-    (!attempt.is_empty() && attempt.len() <= MAX_ATTEMPT && encode(&attempt) == name).then_some(attempt)
+    (is_usable(&attempt) && encode(&attempt) == name).then_some(attempt)
 }
 
 #[cfg(test)]
@@ -38,7 +43,7 @@ mod tests {
 
     #[test]
     fn any_attempt_id_has_a_file_name_of_its_own_that_stays_in_the_spool() {
-        for attempt in ["17", "a/b", "..", ".lock", "a%2Fb", "é", "A", "a", "a b\n", &"é".repeat(MAX_ATTEMPT / 2)] {
+        for attempt in ["17", "a/b", "..", ".lock", "a%2Fb", "é", "A", "a", "a b\n", &"é".repeat(MAX_NAME / 6)] {
             let name = encode(attempt);
             assert!(!name.starts_with('.') && !name.contains('/') && name.len() <= 255, "{name}");
             assert_eq!(decode(&name).as_deref(), Some(attempt));
@@ -47,8 +52,7 @@ mod tests {
 
     #[test]
     fn names_that_are_not_of_attempts_are_not_read_as_such() {
-        for name in ["", ".lock", ".aside", "lost+found", "%", "%4", "%41", "%zz", "%FF", &"a".repeat(MAX_ATTEMPT + 1)]
-        {
+        for name in ["", ".lock", ".aside", "lost+found", "%", "%4", "%41", "%zz", "%FF", &"a".repeat(MAX_NAME + 1)] {
             assert_eq!(decode(name), None, "{name}");
         }
     }

@@ -14,7 +14,7 @@ use tracing::{info, warn};
 
 use super::aside::{names_in, set_aside};
 use super::attempt::{self, Found};
-use super::name::{MAX_ATTEMPT, decode};
+use super::name::{decode, is_usable};
 use super::spool::{self, Doing, Folder, GONE, Request, SpoolError};
 use super::{Command, Output, Surroundings, clock, process};
 use crate::machine::time::Timestamp;
@@ -110,10 +110,14 @@ impl Runner {
         self.watch(attempt::run(self.shared.clone(), attempt, request, cancel));
     }
 
-    /// Ends a running attempt; it is reported as cancelled unless it ended by itself before.
+    /// Ends a running attempt; it is reported as cancelled unless it ends by itself before. One that has ended is
+    /// reported again; one that is not known was never begun and so is cancelled already.
     pub fn cancel(&self, attempt: &str) {
-        if let Some(entry) = self.shared.attempts().get(attempt) {
-            entry.cancel.cancel();
+        let standing = self.shared.attempts().get(attempt).map(|entry| (entry.standing.clone(), entry.cancel.clone()));
+        match standing {
+            Some((Standing::Running, cancel)) => cancel.cancel(),
+            Some((Standing::Ended(ended), _)) => self.report(attempt.to_owned(), News::Ended(ended)),
+            None => self.report(attempt.to_owned(), News::Ended(Ended::Cancelled)),
         }
     }
 
@@ -209,8 +213,8 @@ fn lock(spool: &Path) -> Result<File, OpenError> {
 }
 
 fn acceptable(attempt: &str, deadline: Timestamp, running: usize) -> Result<(), Ended> {
-    if attempt.is_empty() || attempt.len() > MAX_ATTEMPT {
-        return Err(Ended::Failed(format!("the attempt's id is not of 1 to {MAX_ATTEMPT} bytes")));
+    if !is_usable(attempt) {
+        return Err(Ended::Failed("the attempt's id is too long to be kept, or empty".to_owned()));
     }
     if deadline <= clock::now() {
         return Err(Ended::TimedOut);
