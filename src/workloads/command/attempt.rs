@@ -155,6 +155,7 @@ fn spawn(shared: &Shared, folder: &Folder, lock: File) -> Result<Child, String> 
     let program = &shared.supervisor;
     let complaints = folder.complaints().map_or_else(|_| Stdio::null(), Stdio::from);
     Command::new(program)
+        .arg0("allclear")
         .arg("supervise")
         .arg(folder.path())
         .env_clear()
