@@ -16,7 +16,7 @@ async fn at_the_deadline_a_hook_is_asked_to_end_and_a_late_success_does_not_coun
     let bench = Bench::new();
     let (runner, mut reports) = bench.open();
     let mut task = task();
-    task.deadline = within(Duration::from_secs(1));
+    task.deadline = within(Duration::from_secs(2));
     runner.run(&task, &bench.shell("trap 'echo TERM > $BENCH/asked; exit 0' TERM; while :; do sleep 0.05; done"));
     assert_eq!(end(&mut reports).await, Ended::TimedOut);
     assert_eq!(bench.line("asked").await, "TERM");
