@@ -1,6 +1,7 @@
 //! A replica in a process of its own, so that it can be killed.
 
 use std::env;
+use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -31,6 +32,7 @@ async fn stands_in_for_a_replica() {
     let (Ok(folder), Ok(script)) = (env::var(FOLDER), env::var(SCRIPT)) else { return };
     let folder = Path::new(&folder);
     let (runner, _reports) = open(&folder.join("hooks"));
+    fs::write(folder.join("asked"), "").unwrap();
     runner.run(&task(), &shell(folder, &script));
     tokio::time::sleep(LIMIT).await;
 }
