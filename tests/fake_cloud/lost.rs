@@ -79,6 +79,19 @@ async fn approvals_are_lost_before_or_after_they_took_effect() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_late_approval_takes_effect_after_its_client_has_given_up() {
+    let stage = Stage::open(&["db-0"]).await;
+    let id = stage.announce(reboot("db-0")).await;
+    stage.fault_once("db-0", "post", json!({ "kind": "late_effect", "ms": 500 })).await;
+    assert!(stage.try_approve("db-0", &id).await.is_err());
+    let event = stage.until(&format!("/events/{id}"), "the approval", |event| !event["accepted"].is_null()).await;
+    assert_eq!(event["accepted"]["by"], "db-0");
+    let post = &stage.requests("?method=POST").await[0];
+    assert_eq!((&post["status"], &post["approval"]["took_effect"]), (&Value::Null, &json!(true)));
+    stage.cloud.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_slow_approval_has_taken_effect_before_its_answer_and_a_hanging_one_never_does() {
     let stage = Stage::open(&["db-0"]).await;
     for (fault, took_effect) in [(json!({ "kind": "slow", "ms": 600_000 }), true), (json!({ "kind": "hang" }), false)] {
