@@ -82,12 +82,12 @@ impl Consensus {
             published,
             heard: watch::Sender::new(None),
             outside: watch::Sender::new(None),
-            standing: watch::Sender::new(Standing::initial()),
+            standing: watch::Sender::new(Standing::outside("starting")),
             stop: CancellationToken::new(),
             let_go,
         });
         tokio::spawn(node.stop.clone().run_until_cancelled_owned(node.clone().form()));
-        tokio::spawn(node.stop.clone().run_until_cancelled_owned(node.clone().watch_standing()));
+        tokio::spawn(node.clone().watch_standing());
         Ok((Self { node: node.clone() }, routes(&node)))
     }
 

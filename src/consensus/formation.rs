@@ -63,7 +63,7 @@ impl Node {
             let answers = join_all(self.others().map(|(name, _)| self.greet(name))).await;
             match next(&self.greeting(false), &self.names(), answers) {
                 Next::Form(nodes) => self.initialize(nodes).await,
-                Next::Wait(reason) => self.stay_outside(reason),
+                Next::Wait(reason) => self.stay_outside(&reason),
             }
             sleep(GREET_EVERY).await;
         }
@@ -78,10 +78,10 @@ impl Node {
         self.options.replicas.iter().filter(|(name, _)| *name != self.identity.replica)
     }
 
-    fn stay_outside(&self, reason: String) {
+    fn stay_outside(&self, reason: &str) {
         let changed = self.outside.send_if_modified(|known| {
-            let changed = known.as_ref() != Some(&reason);
-            *known = Some(reason.clone());
+            let changed = known.as_deref() != Some(reason);
+            *known = Some(reason.to_owned());
             changed
         });
         if changed {
@@ -119,7 +119,7 @@ impl Node {
         let members: BTreeMap<u64, Member> = nodes.into_iter().map(member).collect();
         tracing::info!(members = members.len(), "forming the cluster");
         if let Err(error) = self.raft.initialize(members).await {
-            self.stay_outside(format!("the cluster could not be formed: {error}"));
+            self.stay_outside(&format!("the cluster could not be formed: {error}"));
         }
     }
 }

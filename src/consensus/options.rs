@@ -95,6 +95,8 @@ impl Options {
             install_snapshot_timeout: 30_000,
             snapshot_policy: SnapshotPolicy::LogsSinceLast(self.compaction.every_entries),
             max_in_snapshot_log_to_keep: self.compaction.keep_entries,
+            // Whoever lags further gets a snapshot, so one must exist by then.
+            replication_lag_threshold: self.compaction.every_entries.saturating_mul(5),
             backoff: "50ms 100ms 200ms ...500ms".into(),
             ..Config::default()
         };

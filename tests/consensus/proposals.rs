@@ -1,8 +1,8 @@
 //! Proposals and confirmed readings.
 
-use allclear::consensus::{MAX_PROPOSAL_BYTES, ProposeError};
+use allclear::consensus::{MAX_PROPOSAL_BYTES, ProposeError, Role};
 
-use crate::support::Cluster;
+use crate::support::{Cluster, LIMIT};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_proposal_of_a_follower_is_stamped_with_its_name_and_applied_everywhere() {
@@ -39,6 +39,24 @@ async fn what_the_leader_cannot_take_is_refused_with_its_reason_on_any_replica()
         let refused = replica.consensus.propose(vec![b'x'; size]).await;
         assert_eq!(refused, Err(ProposeError::TooLarge { size, limit: MAX_PROPOSAL_BYTES }));
         replica.consensus.propose(vec![b'x'; MAX_PROPOSAL_BYTES]).await.unwrap();
+    }
+    cluster.stop_all().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn followers_learn_of_a_commit_without_waiting_for_a_heartbeat() {
+    let mut cluster = Cluster::planned(&["db-0", "db-1", "db-2"]).await;
+    // Far beyond the time that anything in this test waits.
+    cluster.timing.heartbeat = LIMIT * 4;
+    cluster.timing.election_timeout = (LIMIT * 10, LIMIT * 20);
+    cluster.start_all().await;
+    cluster.at("db-0").until("it leads", |now| now.role == Role::Leader && now.quorum).await;
+    for count in 0..10 {
+        cluster.propose("db-0", &count.to_string()).await;
+        let applied = cluster.at("db-0").until("it is shown", |now| now.applied > count).await.applied;
+        for replica in cluster.replicas.values() {
+            replica.until("it arrives", |now| now.applied >= applied).await;
+        }
     }
     cluster.stop_all().await;
 }
