@@ -81,7 +81,7 @@ impl Consensus {
             fold,
             published,
             heard: watch::Sender::new(None),
-            outside: watch::Sender::new(None),
+            outside: watch::Sender::new(Some("starting".into())),
             standing: watch::Sender::new(Standing::outside("starting")),
             stop: CancellationToken::new(),
             let_go,

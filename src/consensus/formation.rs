@@ -79,14 +79,7 @@ impl Node {
     }
 
     fn stay_outside(&self, reason: &str) {
-        let changed = self.outside.send_if_modified(|known| {
-            let changed = known.as_deref() != Some(reason);
-            *known = Some(reason.to_owned());
-            changed
-        });
-        if changed {
-            tracing::info!(reason, "not a member of the cluster yet");
-        }
+        self.outside.send_replace(Some(reason.to_owned()));
     }
 
     async fn greet(&self, name: &str) -> Result<Answer, String> {

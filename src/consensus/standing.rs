@@ -70,7 +70,8 @@ impl Node {
             }
         }
         let reason = self.stopped().unwrap_or_else(|| "shut down".into());
-        self.stand(Standing { applied: self.applied(), ..Standing::outside(&format!("stopped: {reason}")) });
+        let term = self.standing.borrow().term;
+        self.stand(Standing { term, applied: self.applied(), ..Standing::outside(&format!("stopped: {reason}")) });
     }
 
     fn applied(&self) -> u64 {
