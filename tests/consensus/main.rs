@@ -9,3 +9,4 @@ mod measure;
 mod proposals;
 mod recovery;
 mod support;
+mod wire;
