@@ -9,11 +9,20 @@ pub enum OpenError {
     Options(String),
     #[error("cannot use {}: {source}", path.display())]
     Io { path: PathBuf, source: std::io::Error },
-    #[error("cannot read {}: {why}; if the disk is damaged, remove the directory and add this replica as a new one", path.display())]
+    #[error(
+        "cannot read {}: {why}; if the disk is damaged, remove the directory and add this replica as a new one",
+        path.display()
+    )]
     Damaged { path: PathBuf, why: String },
-    #[error("{} is in use by another process; stop that one first, or give this replica its own data_dir", path.display())]
+    #[error(
+        "{} is in use by another process; stop that one first, or give this replica its own data_dir",
+        path.display()
+    )]
     InUse { path: PathBuf },
-    #[error("{} has format {found}, this program knows up to {known}; run the newer program that wrote it", path.display())]
+    #[error(
+        "{} has format {found}, this program knows up to {known}; run the newer program that wrote it",
+        path.display()
+    )]
     NewerFormat { path: PathBuf, found: u32, known: u32 },
     #[error("{} belongs to cluster {found:?}, not {expected:?}; check cluster.name and data_dir", path.display())]
     ForeignCluster { path: PathBuf, found: String, expected: String },
