@@ -77,6 +77,27 @@ pub enum TransferError {
     Fatal(String),
 }
 
+/// Why the membership stayed as it was, or may have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MembershipError {
+    #[error("only the leader changes the membership; it is {0:?}")]
+    NotLeader(Option<String>),
+    #[error("{name} cannot be added: {why}; start it first")]
+    Silent { name: String, why: String },
+    #[error("{0} is a member with another data_dir; remove it first, its old vote must not return")]
+    OldNode(String),
+    #[error("{0} is no member of this cluster")]
+    NoMember(String),
+    #[error("{0} is the only voter; nobody could decide anything without it")]
+    LastVoter(String),
+    #[error("the change was refused: {0}")]
+    Refused(String),
+    #[error("the change did not end in time; look at the members before repeating it")]
+    Late,
+    #[error("this replica has stopped: {0}")]
+    Fatal(String),
+}
+
 /// Why this replica must exit: its disk failed, or it met something it must not skip.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]

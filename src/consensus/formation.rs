@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokio::time::{sleep, timeout};
+use tonic::transport::Channel;
 
 use super::codec;
 use super::node::Node;
@@ -59,7 +60,7 @@ impl Node {
                 Ok(Some(_)) => break,
                 Ok(None) => {}
             }
-            let answers = join_all(self.others().map(|(name, _)| self.greet(name))).await;
+            let answers = join_all(self.others().map(|(name, channel)| self.greet(name, channel))).await;
             match next(&self.greeting(), answers) {
                 Next::Form(nodes) => self.initialize(nodes).await,
                 Next::Wait(reason) => self.stay_outside(&reason),
@@ -69,16 +70,16 @@ impl Node {
         self.outside.send_replace(None);
     }
 
-    fn others(&self) -> impl Iterator<Item = &(String, String)> {
-        self.options.replicas.iter().filter(|(name, _)| *name != self.identity.replica)
+    fn others(&self) -> impl Iterator<Item = (&str, Channel)> {
+        let names = self.options.replicas.iter().map(|(name, _)| name.as_str());
+        names.filter(|name| *name != self.identity.replica).filter_map(|name| Some((name, self.peers.channel(name)?)))
     }
 
     fn stay_outside(&self, reason: &str) {
         self.outside.send_replace(Some(reason.to_owned()));
     }
 
-    async fn greet(&self, name: &str) -> Result<Answer, String> {
-        let channel = self.peers.channel(name).ok_or_else(|| format!("{name} is not configured"))?;
+    pub(super) async fn greet(&self, name: &str, channel: Channel) -> Result<Answer, String> {
         let mut client = ConsensusClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES);
         let request = pb::GreetRequest { greeting: Some(self.greeting()) };
         let response = match timeout(GREET_WITHIN, client.greet(request)).await {

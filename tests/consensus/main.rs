@@ -6,6 +6,7 @@ mod failures;
 mod formation;
 mod leadership;
 mod measure;
+mod membership;
 mod proposals;
 mod recovery;
 mod support;
