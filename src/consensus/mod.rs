@@ -12,6 +12,7 @@ mod failure;
 mod fold;
 mod formation;
 mod log;
+mod membership;
 mod network;
 mod node;
 mod options;
@@ -28,7 +29,7 @@ mod types;
 mod store_tests;
 
 pub use door::{Consensus, Members};
-pub use failure::{ConfirmError, Fatal, OpenError, ProposeError, TransferError};
+pub use failure::{ConfirmError, Fatal, MembershipError, OpenError, ProposeError, TransferError};
 pub use fold::{Fold, Undecodable};
 pub use options::{Compaction, MAX_PROPOSAL_BYTES, MAX_VOTERS, Options, Timing};
 pub use serve::serve;

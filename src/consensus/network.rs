@@ -45,6 +45,8 @@ impl RaftNetworkFactory<Types> for Network {
         Link {
             to: pb::Destination { cluster: self.cluster.clone(), node: target },
             node: self.node,
+            replica: member.replica.clone(),
+            peers: Arc::clone(&self.peers),
             client: client.map_err(|error| error.to_string()),
             append_within: self.append_within,
         }
@@ -59,6 +61,8 @@ fn client(channel: Channel) -> RaftClient<Channel> {
 pub(crate) struct Link {
     to: pb::Destination,
     node: u64,
+    replica: String,
+    peers: Arc<Peers>,
     client: Result<RaftClient<Channel>, String>,
     append_within: Duration,
 }
@@ -70,8 +74,10 @@ impl Link {
         within: Duration,
         call: impl AsyncFnOnce(RaftClient<Channel>) -> Result<tonic::Response<R>, Status>,
     ) -> Result<R, RpcError> {
-        let client = self.client.clone().map_err(|why| Unreachable::from_string(why))?;
-        match tokio::time::timeout(within, call(client)).await {
+        let client = self.client.clone().map_err(Unreachable::from_string)?;
+        let result = tokio::time::timeout(within, call(client)).await;
+        self.peers.note(&self.replica, matches!(result, Ok(Ok(_))));
+        match result {
             Ok(Ok(response)) => Ok(response.into_inner()),
             Ok(Err(status)) => Err(failed(&status)),
             Err(_) => Err(Timeout { action, id: self.node, target: self.to.node, timeout: within }.into()),
