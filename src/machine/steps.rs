@@ -129,6 +129,11 @@ pub fn progress<'a>(event: &'a Event, step: &Step<'_>, now: Timestamp) -> Progre
     let again = || {
         if may_repeat(step, runs) { due(Intent::Run, at.plus(backoff(runs)), None, out_of_time) } else { failed() }
     };
+    // A question without an answer leaves it as doubtful as it was.
+    if last.intent == Intent::Confirm && !matches!(outcome, Outcome::Done | Outcome::NotApplicable | Outcome::NotDone) {
+        let why = outcome.reason().map(String::from);
+        return due(Intent::Confirm, at.plus(backoff(asked(event, step))), why, out_of_time);
+    }
     match outcome {
         Outcome::Done | Outcome::NotApplicable => Progress::Favourable,
         Outcome::Blocked(reason) => due(Intent::Run, at.plus(BLOCKED_RETRY_AFTER), Some(reason.clone()), out_of_time),
@@ -147,6 +152,11 @@ fn due<'a>(intent: Intent, from: Timestamp, blocked: Option<String>, out_of_time
 /// Attempts that count against the number a hook has.
 fn is_spent(attempt: &Attempt) -> bool {
     attempt.intent == Intent::Run && !matches!(attempt.outcome, Some((Outcome::Blocked(_), _)))
+}
+
+/// How often in a row it was asked for lately.
+fn asked(event: &Event, step: &Step<'_>) -> usize {
+    event.attempts_of(&step.member, step.id).rev().take_while(|attempt| attempt.intent == Intent::Confirm).count()
 }
 
 /// `Ready` is asked until it holds.
