@@ -120,8 +120,18 @@ pub fn progress<'a>(event: &'a Event, step: &Step<'_>, now: Timestamp) -> Progre
     };
     let runs = event.attempts_of(&step.member, step.id).filter(|attempt| is_spent(attempt)).count();
     let failed = || {
-        let unanswered = matches!(outcome, Outcome::TimedOut(_) | Outcome::Unknown(_));
-        if unanswered && ends.is_some_and(|ends| last.deadline >= ends) {
+        // What the end of the time for preparation cut short has not failed; what vanished before it has.
+        let is_cut_short = ends.is_some_and(|ends| match outcome {
+            Outcome::TimedOut(_) => last.deadline >= ends,
+            Outcome::Unknown(_) => *at >= ends,
+            Outcome::Done
+            | Outcome::NotApplicable
+            | Outcome::NotDone
+            | Outcome::Failed(_)
+            | Outcome::Blocked(_)
+            | Outcome::Cancelled => false,
+        });
+        if is_cut_short {
             return Progress::OutOfTime;
         }
         Progress::Failed(outcome.reason().unwrap_or("it says that it is not done").into())
