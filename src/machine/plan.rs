@@ -75,7 +75,8 @@ fn hooks_to_waive(state: &State, id: &EventId, event: &Event, situation: &Situat
     let lost =
         |name: &VmName| situation.out_of_reach(name).is_some_and(|silence| silence >= situation.timing.takeover_after);
     let waits = |step: &Step<'_>| match steps::progress(event, step, situation.now) {
-        Progress::Running(attempt) => lost(&attempt.on),
+        // Elsewhere it can be run once more when this attempt has expired.
+        Progress::Running(attempt) => step.hook.runs_on == RunsOn::Affected && lost(&attempt.on),
         Progress::Due { .. } => host(state, event, step, situation).is_none() && lost(&step.member.vm),
         Progress::Favourable | Progress::Failed(_) | Progress::OutOfTime => false,
     };
