@@ -70,9 +70,9 @@ pub fn preparing<'a>(state: &'a State, event: &Event) -> Vec<Step<'a>> {
         .collect()
 }
 
-/// The hooks that put back what was touched.
+/// The hooks that put back what was touched, also on a VM that the event no longer names.
 pub fn restoring<'a>(state: &'a State, event: &Event) -> Vec<Step<'a>> {
-    affected(state, event)
+    members(state)
         .filter(|(member, _)| event.touched(member))
         .flat_map(|(member, workload)| {
             [Phase::Restore, Phase::Ready]
@@ -84,7 +84,11 @@ pub fn restoring<'a>(state: &'a State, event: &Event) -> Vec<Step<'a>> {
 }
 
 fn affected<'a>(state: &'a State, event: &Event) -> impl Iterator<Item = (Member, &'a Workload)> {
-    state.replicas.iter().filter(|(vm, _)| event.affects(vm)).flat_map(|(vm, replica)| {
+    members(state).filter(|(member, _)| event.affects(&member.vm))
+}
+
+fn members(state: &State) -> impl Iterator<Item = (Member, &Workload)> {
+    state.replicas.iter().flat_map(|(vm, replica)| {
         replica.workloads.iter().map(|workload| (Member { vm: vm.clone(), workload: workload.name.clone() }, workload))
     })
 }
