@@ -117,7 +117,8 @@ pub fn progress<'a>(event: &'a Event, step: &Step<'_>, now: Timestamp) -> Progre
     let ends = if step.id.phase < Phase::Restore { Some(event.preparation_ends()) } else { event.restoring_ends() };
     let out_of_time = ends.is_some_and(|ends| now >= ends);
     let Some(last) = event.attempts_of(&step.member, step.id).next_back() else {
-        return due(Intent::Run, Timestamp(i64::MIN), None, out_of_time);
+        let from = if step.id.phase < Phase::Restore { event.first_seen() } else { event.over_at().unwrap_or(now) };
+        return due(Intent::Run, from, None, out_of_time);
     };
     let Some((outcome, at)) = &last.outcome else {
         return Progress::Running(last);
