@@ -240,7 +240,7 @@ fn next_preparing<'a>(state: &'a State, event: &Event, now: Timestamp) -> Vec<Ne
         let after = waits_for(step);
         steps.iter().filter(|other| after.contains(&other.member.workload)).all(|other| lets_pass(event, other, now))
     });
-    if !steps.is_empty() && steps.iter().all(|step| lets_pass(event, step, now)) {
+    if now < event.preparation_ends() && steps.iter().all(|step| lets_pass(event, step, now)) {
         let doubtful = steps.into_iter().filter(|step| is_stale(event, step, now));
         found.extend(doubtful.map(|step| Next { step, intent: Intent::Confirm }));
     }
