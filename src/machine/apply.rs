@@ -235,6 +235,10 @@ fn posted(state: &mut State, by: &VmName, id: &EventId, attempt: AttemptId, outc
     if *outcome == PostOutcome::Accepted {
         sight::enter(event, Stage::Approved, now);
     }
+    // It ended while nobody knew yet whether it had been approved.
+    if event.ending == Some(Ending::Completed) && !event.may_have_happened() {
+        event.ending = Some(Ending::Cancelled);
+    }
     Ok(())
 }
 
