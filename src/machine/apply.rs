@@ -238,6 +238,7 @@ fn posted(state: &mut State, by: &VmName, id: &EventId, attempt: AttemptId, outc
     // It ended while nobody knew yet whether it had been approved.
     if event.ending == Some(Ending::Completed) && !event.may_have_happened() {
         event.ending = Some(Ending::Cancelled);
+        sight::take_up(state);
     }
     Ok(())
 }

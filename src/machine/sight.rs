@@ -122,14 +122,21 @@ pub(super) fn close_if_restored(state: &mut State, id: &EventId) {
     while state.history.len() > HISTORY_LIMIT {
         state.history.pop_front();
     }
-    // Listed again while it was being put back: no report will say so once more.
-    let listed: Vec<(VmName, Announcement)> = state
-        .replicas
-        .iter()
-        .filter(|(_, replica)| replica.lists(id).is_some())
-        .filter_map(|(name, replica)| Some((name.clone(), replica.document.as_ref()?.get(id)?.clone())))
+    take_up(state);
+}
+
+/// Takes up what is listed but not open: an event listed again while it was put back, or one for which there was no
+/// room. No report will say so once more.
+pub(super) fn take_up(state: &mut State) {
+    let current = state.replicas.iter().filter(|(_, replica)| replica.discounted.is_none());
+    let missed: Vec<(VmName, Announcement)> = current
+        .flat_map(|(name, replica)| {
+            replica.document.iter().flat_map(|document| &document.events).map(move |a| (name, a))
+        })
+        .filter(|(_, announcement)| !state.open.contains_key(&announcement.id))
+        .map(|(name, announcement)| (name.clone(), announcement.clone()))
         .collect();
-    for (name, announcement) in listed {
+    for (name, announcement) in missed {
         sight(state, &name, &announcement);
     }
 }
