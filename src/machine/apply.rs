@@ -104,6 +104,8 @@ fn begin(
     if !may_run_on(event, member, hook, runs_on, on) {
         return Err(Ignored::NotDue);
     }
+    // The planner may not have known yet that less time is left.
+    let deadline = event.time_ends(hook.phase).map_or(deadline, |ends| ends.min(deadline));
     let attempt = state.next_attempt();
     let event = open(state, id)?;
     // A workload may have registered after the treatment was chosen.

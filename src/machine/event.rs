@@ -109,6 +109,11 @@ impl Event {
         Some(self.over_at()?.plus(treatment.restore_timeout))
     }
 
+    /// The last moment for a hook of this phase.
+    pub fn time_ends(&self, phase: Phase) -> Option<Timestamp> {
+        if phase < Phase::Restore { Some(self.preparation_ends()) } else { self.restoring_ends() }
+    }
+
     pub fn attempt(&self, id: AttemptId) -> Option<&Attempt> {
         self.attempts.iter().find(|attempt| attempt.id == id)
     }

@@ -93,8 +93,7 @@ fn hooks_to_waive(state: &State, id: &EventId, event: &Event, situation: &Situat
 fn attempts_to_begin(state: &State, id: &EventId, event: &Event, situation: &Situation) -> Vec<Command> {
     let begin = |next: Next<'_>| {
         let on = host(state, event, &next.step, situation)?;
-        let ends =
-            if next.step.id.phase < Phase::Restore { Some(event.preparation_ends()) } else { event.restoring_ends() };
+        let ends = event.time_ends(next.step.id.phase);
         let timeout = situation.now.plus(next.step.hook.timeout);
         Some(Command::Begin {
             event: id.clone(),
