@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::attempt::WaiverReason;
+use super::attempt::{Outcome, WaiverReason};
 use super::blocker::{Clearance, clearance};
 use super::claim::PostOutcome;
 use super::command::Command;
@@ -78,7 +78,13 @@ fn hooks_to_waive(state: &State, id: &EventId, event: &Event, situation: &Situat
         // Elsewhere it can be run once more when this attempt has expired.
         Progress::Running(attempt) => step.hook.runs_on == RunsOn::Affected && lost(&attempt.on),
         Progress::Due { .. } => host(state, event, step, situation).is_none() && lost(&step.member.vm),
-        Progress::Favourable | Progress::Failed(_) | Progress::OutOfTime => false,
+        // It vanished with its VM and its deadline has passed meanwhile.
+        Progress::Failed(_) => {
+            let last = event.attempts_of(&step.member, step.id).next_back().and_then(|last| last.outcome.as_ref());
+            let vanished = last.is_some_and(|(outcome, _)| matches!(outcome, Outcome::Unknown(_)));
+            step.hook.runs_on == RunsOn::Affected && vanished && lost(&step.member.vm)
+        }
+        Progress::Favourable | Progress::OutOfTime => false,
     };
     let steps = steps::preparing(state, event);
     let waived = steps.into_iter().filter(waits).map(|step| Command::Waive {
