@@ -85,7 +85,7 @@ impl Plan {
         let tables: String = self.workloads.iter().map(|(name, after, each)| hooks.table(name, after, each)).collect();
         let mut replicas = Vec::new();
         for (place, vm) in self.vms.iter().enumerate() {
-            let path = |name: &str| folder.path().join(format!("{place}.{name}"));
+            let path = |name: &str| folder.path().join(format!("{place}.{name}")).display().to_string();
             let toml = format!(
                 "[replica]\nname = {vm:?}\ndata_dir = {data:?}\n\
                  [cluster]\nname = \"tests\"\nlisten = {listen:?}\nreplicas = {{ {list} }}\n\
@@ -101,7 +101,7 @@ impl Plan {
             );
             std::fs::write(path("toml"), toml).unwrap();
             let (name, page) = ((*vm).to_owned(), format!("http://{}", pages[place]));
-            replicas.push(Replica { name, socket: path("operator"), page, child: None });
+            replicas.push(Replica { name, socket: path("operator").into(), page, child: None });
         }
         let mut cluster = Cluster { cloud, hooks, replicas, overrides: self.overrides, folder };
         for place in 0..cluster.replicas.len() {

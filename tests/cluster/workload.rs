@@ -72,10 +72,11 @@ impl Hooks {
     pub(crate) fn table(&self, name: &str, after: &[&str], hooks: &[Hook]) -> String {
         let mut toml = format!("[[workload]]\nname = \"{name}\"\ngroup = \"{name}s\"\nafter = {after:?}\n");
         for hook in hooks {
-            writeln!(toml, "[[workload.hook]]\nphase = \"{}\"\ncommand = [{:?}]", hook.phase, self.script).unwrap();
+            writeln!(toml, "[[workload.hook]]\nphase = \"{}\"\ncommand = [\"{}\"]", hook.phase, self.script.display())
+                .unwrap();
             writeln!(toml, "{}", hook.keys.join("\n")).unwrap();
             let env = hook.env.iter().map(|(name, value)| format!("{name} = {value:?}"));
-            let env: Vec<_> = env.chain([format!("FOLDER = {:?}", self.folder)]).collect();
+            let env: Vec<_> = env.chain([format!("FOLDER = \"{}\"", self.folder.display())]).collect();
             writeln!(toml, "env = {{ {} }}", env.join(", ")).unwrap();
         }
         toml
