@@ -4,8 +4,12 @@
 
 mod ask;
 mod check;
+mod demo;
+mod demo_hook;
 mod exit;
+mod fake_cloud;
 mod run;
+mod signals;
 mod supervise;
 mod told;
 
@@ -28,12 +32,16 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    Demo(demo::Demo),
     Run(run::Run),
     Check(check::Check),
     Status(ask::Status),
     Events(ask::Events),
     Explain(ask::Explain),
     Watch(ask::Watch),
+    FakeCloud(fake_cloud::FakeCloud),
+    #[command(hide = true)]
+    DemoHook(demo_hook::DemoHook),
     #[command(hide = true)]
     Supervise(supervise::Supervise),
 }
@@ -41,12 +49,15 @@ enum Command {
 impl Command {
     fn run(self) -> ExitCode {
         match self {
+            Self::Demo(demo) => demo.run().into(),
             Self::Run(run) => run.run().into(),
             Self::Check(check) => check.run().into(),
             Self::Status(status) => status.run().into(),
             Self::Events(events) => events.run().into(),
             Self::Explain(explain) => explain.run().into(),
             Self::Watch(watch) => watch.run().into(),
+            Self::FakeCloud(cloud) => cloud.run().into(),
+            Self::DemoHook(hook) => hook.run(),
             Self::Supervise(supervise) => supervise.run(),
         }
     }

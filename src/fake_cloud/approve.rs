@@ -93,7 +93,7 @@ fn body_of(asked: &Asked) -> Option<Body> {
     (1..=MOST_IDS).contains(&body.start_requests.len()).then_some(body)
 }
 
-pub(super) fn word(result: Approval) -> &'static str {
+pub(super) const fn word(result: Approval) -> &'static str {
     match result {
         Approval::Accepted => "accepted",
         Approval::Repeated => "repeated",

@@ -18,6 +18,7 @@ mod house;
 mod instance;
 mod metadata;
 mod order;
+mod record;
 mod request_log;
 mod scenario;
 mod serve;
@@ -25,5 +26,6 @@ mod span;
 mod tenant;
 mod version;
 
+pub use record::Post;
 pub use scenario::{SCENARIOS, Scenario, ScenarioError};
 pub use serve::{Options, Running, ServeError, serve};

@@ -187,6 +187,12 @@ impl EventOrder {
         positions.max().unwrap_or(0)
     }
 
+    /// From its announcement until it starts by itself.
+    pub(super) fn notice(&self) -> Duration {
+        let usual = || Plan::new(Kind::from_word(&self.kind), Source::User, Vec::new()).notice;
+        self.notice.map_or_else(usual, |notice| notice.real(NonZeroU32::MIN))
+    }
+
     pub(super) fn plan(&self, cluster: &[VmName], speed: NonZeroU32) -> Result<Plan, String> {
         let real = |span: Option<Span>| span.map(|span| span.real(speed));
         let source = Source::from_word(self.source.as_deref().unwrap_or("Platform"));

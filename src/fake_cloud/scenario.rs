@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::Deserialize;
 
@@ -136,6 +137,11 @@ impl Scenario {
     /// How many VMs it needs at least.
     pub fn needs(&self) -> usize {
         self.events.iter().map(EventOrder::needs).max().unwrap_or(0)
+    }
+
+    /// The least time from an announcement to the event's start by itself, at the speed as it is written.
+    pub fn shortest_notice(&self) -> Duration {
+        self.events.iter().map(EventOrder::notice).min().unwrap_or_default()
     }
 
     /// Plans all its events from now on, for the VMs in this order.

@@ -89,7 +89,7 @@ pub enum ServeError {
 pub struct Running {
     /// Of the control interface, and of all VMs by path.
     pub address: SocketAddr,
-    house: Arc<House>,
+    pub(super) house: Arc<House>,
     doors: JoinSet<io::Result<()>>,
 }
 
@@ -117,6 +117,17 @@ impl Running {
         let played = self.house.tenant().play(scenario, self.house.now());
         self.house.news.notify_waiters();
         played
+    }
+
+    /// The same, with the VMs counted from this one on.
+    pub fn play_from(&self, first: &str, scenario: &Scenario) -> Result<(), ScenarioError> {
+        let first = VmName::new(first);
+        {
+            let mut tenant = self.house.tenant();
+            let place = tenant.vms.iter().position(|vm| *vm == first).unwrap_or(0);
+            tenant.vms.rotate_left(place);
+        }
+        self.play(scenario)
     }
 
     /// Whether all events of the scenario have come and gone; false without a scenario.

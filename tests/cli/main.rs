@@ -3,18 +3,34 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod check;
+mod demo;
+mod fake_cloud;
 mod usage;
 
 use std::process::{Command, Output};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 /// Runs the program to its end, with nothing in its environment but what is given.
 fn allclear(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_allclear"))
-        .args(arguments)
-        .env_clear()
-        .envs(environment.iter().copied())
-        .output()
-        .unwrap()
+    Command::new(program()).args(arguments).env_clear().envs(environment.iter().copied()).output().unwrap()
+}
+
+fn program() -> &'static str {
+    env!("CARGO_BIN_EXE_allclear")
+}
+
+/// To a process that this test started and has not reaped.
+fn signal(pid: u32, signal: Signal) {
+    kill(Pid::from_raw(i32::try_from(pid).unwrap()), signal).unwrap();
+}
+
+/// Between two looks at something that is waited for; always false, to be used in a search.
+fn pause() -> bool {
+    std::thread::sleep(Duration::from_millis(50));
+    false
 }
 
 fn stdout(output: &Output) -> &str {

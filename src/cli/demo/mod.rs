@@ -1,0 +1,180 @@
+//! `allclear demo`: the main job on one machine, with nothing to configure: a fake cloud, three replicas and a sample
+//! workload on loopback, and an event from its announcement to its end.
+
+mod board;
+mod folder;
+mod moment;
+mod play;
+mod replica;
+mod report;
+mod screen;
+mod sight;
+mod stage;
+mod story;
+mod takeover;
+mod verdict;
+
+use std::io::Write as _;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use play::Play;
+use report::Report;
+use screen::Screen;
+use stage::Stage;
+
+use super::fake_cloud::scenarios;
+use super::signals::asked_to_stop;
+use super::{Exit, demo_hook, runtime, say};
+use crate::config;
+use crate::fake_cloud::{Scenario, ScenarioError};
+
+/// How long the shortest notice of a scenario becomes.
+const NOTICE: Duration = Duration::from_secs(20);
+/// With a takeover in between.
+const LONG_NOTICE: Duration = Duration::from_secs(30);
+
+/// Plays an event from its announcement to its end: a fake cloud, three replicas and a sample workload, all local
+#[derive(clap::Args)]
+#[command(after_help = scenarios())]
+pub(super) struct Demo {
+    /// What the cloud announces
+    #[arg(long, value_name = "NAME", default_value = "user-redeploy")]
+    scenario: String,
+    /// Kills the leader while a hook runs, and starts it again 2 s later
+    #[arg(long)]
+    kill_leader: bool,
+    /// Stays up at the end, until Ctrl-C
+    #[arg(long)]
+    keep: bool,
+    /// Prints what came of it as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Demo {
+    pub(super) fn run(self) -> Exit {
+        let scenario = match self.scenario() {
+            Ok(scenario) => scenario,
+            Err(error) => {
+                say(error);
+                return Exit::Usage;
+            }
+        };
+        let folder = match folder::make() {
+            Ok(folder) => folder,
+            Err(error) => {
+                say(format_args!("the demo has no folder: {error}"));
+                return Exit::Failed;
+            }
+        };
+        end_all_at_a_panic(folder.clone());
+        match runtime() {
+            Ok(runtime) => runtime.block_on(self.show(&scenario, folder)),
+            Err(exit) => exit,
+        }
+    }
+
+    fn scenario(&self) -> Result<Scenario, ScenarioError> {
+        let scenario = Scenario::find(&self.scenario)?;
+        let (needs, has) = (scenario.needs(), stage::VMS.len());
+        if needs > has {
+            return Err(ScenarioError::TooFewVms { name: scenario.name().to_owned(), needs, has });
+        }
+        Ok(scenario)
+    }
+
+    async fn show(&self, scenario: &Scenario, folder: PathBuf) -> Exit {
+        let stop = match asked_to_stop() {
+            Ok(stop) => stop,
+            Err(error) => return no_play(&folder, &error.into()),
+        };
+        let speed = speed(scenario, self.kill_leader);
+        let mut screen = Screen::new(self.json, config::colours_refused());
+        screen.line(&format!("{}: {}", scenario.name(), scenario.about()));
+        screen.line(&format!("three replicas, one workload each; time runs {speed} times faster for the cloud"));
+        let mut stage = match Stage::set_up(folder.clone(), speed, self.kill_leader).await {
+            Ok(stage) => stage,
+            Err(error) => return no_play(&folder, &error),
+        };
+        tokio::pin!(stop);
+        let play = Play { stage: &mut stage, screen: &mut screen, scenario, kills_leader: self.kill_leader };
+        let mut report = tokio::select! {
+            report = play.go(speed.get()) => report,
+            () = &mut stop => {
+                stage.strike().await;
+                remove(&folder);
+                say("the demo was stopped before its end");
+                return Exit::Failed;
+            }
+        };
+        if self.keep {
+            self.tell(&report);
+            say(kept(&stage));
+            stop.await;
+        }
+        let tails: Vec<String> = stage.replicas.iter().map(replica::Replica::tail).collect();
+        stage.strike().await;
+        if report.ok {
+            remove(&folder);
+        } else {
+            report.folder = Some(folder.display().to_string());
+            say(tails.join("\n"));
+        }
+        if !self.keep {
+            self.tell(&report);
+        }
+        if report.ok { Exit::Done } else { Exit::Failed }
+    }
+
+    fn tell(&self, report: &Report) {
+        let text = if self.json { serde_json::to_string(report).unwrap_or_default() + "\n" } else { report.told() };
+        let mut out = std::io::stdout().lock();
+        // Where nobody reads any more, the exit status still says it.
+        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    }
+}
+
+/// So many times faster that the shortest notice becomes short enough to watch.
+fn speed(scenario: &Scenario, kills_leader: bool) -> NonZeroU32 {
+    let notice = if kills_leader { LONG_NOTICE } else { NOTICE };
+    let times = scenario.shortest_notice().as_secs() / notice.as_secs();
+    u32::try_from(times).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
+}
+
+fn no_play(folder: &Path, error: &anyhow::Error) -> Exit {
+    folder::end_leftovers(folder);
+    remove(folder);
+    say(format_args!("the demo cannot be played: {error:#}"));
+    Exit::Failed
+}
+
+fn remove(folder: &Path) {
+    if let Err(error) = std::fs::remove_dir_all(folder) {
+        say(format_args!("{} cannot be removed: {error}", folder.display()));
+    }
+}
+
+fn kept(stage: &Stage) -> String {
+    let line = |replica: &replica::Replica| {
+        let Some(program) = std::env::args().next() else { return String::new() };
+        format!("  http://{}/v1/status   {program} status --endpoint {}", replica.status, replica.socket.display())
+    };
+    let lines: Vec<String> = stage.replicas.iter().map(line).collect();
+    format!(
+        "Everything stays up until Ctrl-C.\n{}\n  {} directs the fake cloud",
+        lines.join("\n"),
+        stage.cloud.control()
+    )
+}
+
+/// A release ends at a panic without cleaning up, so that is done here.
+fn end_all_at_a_panic(folder: PathBuf) {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        usual(panic);
+        folder::end_leftovers(&folder);
+        let _ = std::fs::remove_dir_all(&folder);
+    }));
+}

@@ -1,0 +1,155 @@
+//! The play itself: waits for the cluster, lets the cloud announce, and follows every event to its end.
+
+use std::time::Duration;
+
+use anyhow::bail;
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::board::board;
+use super::report::{EventReport, Report};
+use super::screen::Screen;
+use super::sight::{Lines, Sight};
+use super::stage::Stage;
+use super::story::Story;
+use super::takeover::Takeover;
+use super::{demo_hook, verdict};
+use crate::fake_cloud::Scenario;
+use crate::replica::clock;
+
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+const READY_WITHIN: Duration = Duration::from_mins(1);
+/// For all events together.
+const PLAY_WITHIN: Duration = Duration::from_mins(3);
+
+/// One demo while it is on.
+pub(super) struct Play<'a> {
+    pub(super) stage: &'a mut Stage,
+    pub(super) screen: &'a mut Screen,
+    pub(super) scenario: &'a Scenario,
+    pub(super) kills_leader: bool,
+}
+
+impl Play<'_> {
+    /// From a cluster that forms to events that are closed. What it finds is in the report, also when it breaks off.
+    pub(super) async fn go(mut self, speed: u32) -> Report {
+        let mut sight = Sight::default();
+        let mut takeover = None;
+        let broke_off = match self.until_ready(&mut sight).await {
+            Ok(()) => self.follow(&mut sight, &mut takeover).await.err(),
+            Err(error) => Some(error),
+        };
+        self.report(speed, &sight, takeover, broke_off.map(|error| format!("{error:#}")))
+    }
+
+    async fn until_ready(&mut self, sight: &mut Sight) -> anyhow::Result<()> {
+        let mut lines = Lines::to(&self.stage.replicas);
+        let mut tick = every(LOOK_EVERY);
+        let limit = clock::steady().plus(READY_WITHIN);
+        loop {
+            tick.tick().await;
+            self.all_run()?;
+            *sight = lines.look().await;
+            let Some(why) = sight.not_ready() else { return Ok(()) };
+            if clock::steady() > limit {
+                bail!("the cluster is not ready after {} s: {why}", READY_WITHIN.as_secs());
+            }
+            let board = board(sight, self.screen);
+            self.screen.show(&[], &board);
+        }
+    }
+
+    async fn follow(&mut self, sight: &mut Sight, takeover: &mut Option<Takeover>) -> anyhow::Result<()> {
+        let mut story = Story::default();
+        let leader = sight.leader().map(|(leader, _)| leader.to_owned()).unwrap_or_default();
+        self.screen.line(&story.own(&format!("the replicas are ready, {leader} leads")));
+        // Where the leader is to be killed it is the leader's own VM that the event is about: its hook must go on.
+        if self.kills_leader {
+            self.stage.cloud.play_from(&leader, self.scenario)?;
+        } else {
+            self.stage.cloud.play(self.scenario)?;
+        }
+        let mut lines = Lines::to(&self.stage.replicas);
+        let mut tick = every(LOOK_EVERY);
+        let limit = clock::steady().plus(PLAY_WITHIN);
+        loop {
+            tick.tick().await;
+            self.all_run()?;
+            *sight = lines.look().await;
+            let mut news = story.news(&self.stage.cloud.events(), &self.stage.cloud.posts(), sight);
+            if self.kills_leader {
+                let told = self.take_over(sight, takeover).await?;
+                news.extend(told.iter().map(|what| story.own(what)));
+            }
+            let board = board(sight, self.screen);
+            self.screen.show(&news, &board);
+            if self.is_over(sight, takeover.as_ref()) {
+                return Ok(());
+            }
+            if clock::steady() > limit {
+                bail!("it is not over after {} s", PLAY_WITHIN.as_secs());
+            }
+        }
+    }
+
+    async fn take_over(&mut self, sight: &Sight, takeover: &mut Option<Takeover>) -> anyhow::Result<Vec<String>> {
+        if let Some(takeover) = takeover {
+            return takeover.go_on(self.stage, sight);
+        }
+        let Some((begun, told)) = Takeover::begin(self.stage, sight).await? else { return Ok(Vec::new()) };
+        *takeover = Some(begun);
+        Ok(vec![told])
+    }
+
+    fn all_run(&mut self) -> anyhow::Result<()> {
+        for replica in &mut self.stage.replicas {
+            if let Some(status) = replica.ended() {
+                bail!("{} ended by itself: {status}", replica.name);
+            }
+        }
+        Ok(())
+    }
+
+    /// Every event has come and gone for the cloud, and is closed for every replica that runs.
+    fn is_over(&self, sight: &Sight, takeover: Option<&Takeover>) -> bool {
+        let runs = |name: &str| self.stage.replicas.iter().any(|replica| replica.name == name && replica.runs());
+        let all_answer = sight.replicas.iter().all(|seen| seen.answer.is_some() || !runs(&seen.name));
+        let events = self.stage.cloud.scenario_events();
+        self.stage.cloud.is_over()
+            && all_answer
+            && events.iter().all(|event| sight.not_closed(event).is_empty())
+            && takeover.is_none_or(Takeover::is_complete)
+    }
+
+    fn report(&self, speed: u32, sight: &Sight, takeover: Option<Takeover>, broke_off: Option<String>) -> Report {
+        let (events, posts) = (self.stage.cloud.events(), self.stage.cloud.posts());
+        let mut missing: Vec<String> = broke_off.into_iter().collect();
+        let notes = demo_hook::notes(&self.stage.hook_log()).unwrap_or_else(|error| {
+            missing.push(format!("what the hooks noted cannot be read: {error}"));
+            Vec::new()
+        });
+        let planned = self.stage.cloud.scenario_events().len();
+        if planned > events.len() {
+            missing.push(format!("{} of {planned} events were not announced", planned - events.len()));
+        }
+        missing.extend(verdict::missing(&events, &posts, sight, &notes));
+        if self.kills_leader && !takeover.as_ref().is_some_and(Takeover::is_complete) {
+            let why = if takeover.is_none() { "no hook ran during which to kill it" } else { "it did not end" };
+            missing.push(format!("the leader's takeover: {why}"));
+        }
+        Report {
+            scenario: self.scenario.name().to_owned(),
+            speed,
+            ok: missing.is_empty(),
+            missing,
+            events: events.iter().map(|event| EventReport::of(event, &posts, sight, &notes)).collect(),
+            takeover,
+            folder: None,
+        }
+    }
+}
+
+fn every(span: Duration) -> tokio::time::Interval {
+    let mut tick = interval(span);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    tick
+}

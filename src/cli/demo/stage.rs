@@ -1,0 +1,123 @@
+//! Everything a demo runs on: a folder, a fake cloud, three replicas with their configuration. Taken down at the end.
+
+use std::fmt::Write as _;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+
+use super::folder;
+use super::replica::Replica;
+use crate::fake_cloud::{self, Options, Running};
+
+pub(super) const VMS: [&str; 3] = ["db-0", "db-1", "db-2"];
+pub(super) const WORKLOAD: &str = "orders-db";
+
+/// Phase, the least freeze it is worth, and how long it takes: in general, and when a leader is to be killed meanwhile.
+const HOOKS: [(&str, Option<&str>, &str, &str); 5] = [
+    ("checkpoint", Some("2s"), "600ms", "3s"),
+    ("failover", Some("9s"), "1200ms", "3s"),
+    ("drain", Some("9s"), "800ms", "800ms"),
+    ("shutdown", None, "600ms", "600ms"),
+    ("restore", None, "500ms", "500ms"),
+];
+
+pub(super) struct Stage {
+    pub(super) folder: PathBuf,
+    pub(super) cloud: Running,
+    pub(super) replicas: Vec<Replica>,
+    program: PathBuf,
+}
+
+impl Stage {
+    /// Makes the folder and the cloud, and starts the replicas. `patient`: the hooks take long enough for a takeover.
+    pub(super) async fn set_up(folder: PathBuf, speed: NonZeroU32, patient: bool) -> anyhow::Result<Self> {
+        let program = std::env::current_exe().context("cannot find its own program")?;
+        let log = Some(folder.join("requests.jsonl"));
+        let options = Options { speed, log, ..Options::new(VMS) };
+        let cloud = fake_cloud::serve(options).await?;
+        let mut stage = Self { folder, cloud, replicas: Vec::new(), program };
+        let addresses = free_addresses(2 * VMS.len()).context("no free port on loopback")?;
+        let (clusters, statuses) = addresses.split_at(VMS.len());
+        for ((vm, cluster), status) in VMS.iter().zip(clusters).zip(statuses) {
+            let replica = Replica::new(&stage.folder, vm, *status);
+            replica.configure(&stage.configuration(&replica, *cluster, clusters, patient))?;
+            stage.replicas.push(replica);
+        }
+        for replica in &mut stage.replicas {
+            replica.start(&stage.program).with_context(|| format!("{} cannot be started", replica.name))?;
+        }
+        Ok(stage)
+    }
+
+    pub(super) fn start(&mut self, name: &str) -> anyhow::Result<()> {
+        let found = self.replicas.iter_mut().find(|replica| replica.name == name);
+        found
+            .map_or(Ok(()), |replica| replica.start(&self.program))
+            .with_context(|| format!("{name} cannot be started"))
+    }
+
+    pub(super) fn hook_log(&self) -> PathBuf {
+        self.folder.join("hooks.jsonl")
+    }
+
+    /// Ends every process. The folder stays.
+    pub(super) async fn strike(mut self) {
+        for replica in &self.replicas {
+            replica.ask_to_stop();
+        }
+        for replica in &mut self.replicas {
+            replica.see_off().await;
+        }
+        folder::end_leftovers(&self.folder);
+        self.cloud.shutdown().await;
+    }
+
+    fn configuration(&self, replica: &Replica, listen: SocketAddr, clusters: &[SocketAddr], patient: bool) -> String {
+        let name = &replica.name;
+        let path = |ending: &str| quoted(&self.folder.join(format!("{name}{ending}")));
+        let peers: Vec<String> = VMS.iter().zip(clusters).map(|(vm, at)| format!("{vm} = \"{at}\"")).collect();
+        let mut text = format!(
+            "[replica]\nname = \"{name}\"\ndata_dir = {}\n\n\
+             [cluster]\nname = \"demo\"\nlisten = \"{listen}\"\nreplicas = {{ {} }}\n\n\
+             [metadata]\nendpoint = \"{}\"\n\n\
+             [status]\nlisten = \"{}\"\n\n\
+             [operator]\nsocket = {}\n\n\
+             [workloads]\nsocket = {}\n\n\
+             [policy]\nmargin = \"1s\"\n\n\
+             [[group]]\nname = \"orders\"\n\n\
+             [[workload]]\nname = \"{WORKLOAD}\"\ngroup = \"orders\"\n",
+            path(""),
+            peers.join(", "),
+            self.cloud.endpoint(name).unwrap_or_default(),
+            replica.status,
+            quoted(&replica.socket),
+            path(".workloads.sock"),
+        );
+        let (program, log) = (quoted(&self.program), quoted(&self.hook_log()));
+        for (phase, min_freeze, usual, long) in HOOKS {
+            let takes = if patient { long } else { usual };
+            let command = format!("[{program}, \"demo-hook\", \"--takes\", \"{takes}\", \"--log\", {log}]");
+            // Writing to a string cannot fail.
+            let _ =
+                write!(text, "\n[[workload.hook]]\nphase = \"{phase}\"\ncommand = {command}\nconfirm = {command}\n");
+            if let Some(least) = min_freeze {
+                let _ = writeln!(text, "min_freeze = \"{least}\"");
+            }
+        }
+        text
+    }
+}
+
+/// As a text of TOML, which takes what JSON takes.
+fn quoted(path: &Path) -> String {
+    serde_json::Value::from(path.to_string_lossy()).to_string()
+}
+
+/// All held until all are found, so that each is another one.
+fn free_addresses(count: usize) -> std::io::Result<Vec<SocketAddr>> {
+    let held: Vec<TcpListener> =
+        (0..count).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).collect::<Result<_, _>>()?;
+    held.iter().map(TcpListener::local_addr).collect()
+}

@@ -1,0 +1,103 @@
+//! What happened, told once each, in the order of time: by the cloud, and by the cluster.
+
+use std::collections::BTreeSet;
+
+use super::moment;
+use super::sight::Sight;
+use crate::fake_cloud::Post;
+use crate::machine::id::{EventId, VmName};
+use crate::machine::time::Timestamp;
+use crate::replica::clock;
+use crate::simulator::cloud::{Approver, Cause, End, Event};
+
+/// One thing that happened to one event.
+struct Step {
+    event: EventId,
+    at: Timestamp,
+    who: &'static str,
+    what: String,
+}
+
+#[derive(Default)]
+pub(super) struct Story {
+    told: BTreeSet<(EventId, Timestamp, String)>,
+    /// When the latest event was announced: zero for what belongs to none.
+    zero: Option<Timestamp>,
+}
+
+impl Story {
+    /// What was not told before, as lines.
+    pub(super) fn news(&mut self, events: &[Event], posts: &[Post], sight: &Sight) -> Vec<String> {
+        let mut steps = Vec::new();
+        for event in events {
+            steps.extend(by_the_cloud(event, posts));
+            let known = sight.event(&event.id).map(|event| event.timeline.as_slice()).unwrap_or_default();
+            steps.extend(known.iter().filter_map(|step| {
+                let at = moment::read(&step.at)?;
+                Some(Step { event: event.id.clone(), at, who: "cluster", what: step.what.clone() })
+            }));
+        }
+        steps.retain(|step| self.told.insert((step.event.clone(), step.at, step.what.clone())));
+        steps.sort_by_key(|step| (step.at, rank(&step.what)));
+        self.zero = events.last().map(|event| event.announced_at).or(self.zero);
+        let line = |step: &Step| {
+            let event = events.iter().find(|event| event.id == step.event)?;
+            let after = moment::seconds(event.announced_at, step.at);
+            Some(format!("{after:>7.2} s  {:<11}  {:<7}  {}", names(&event.plan.resources), step.who, step.what))
+        };
+        steps.iter().filter_map(line).collect()
+    }
+
+    /// What the demo itself does.
+    pub(super) fn own(&self, what: &str) -> String {
+        let after = self.zero.map(|zero| moment::seconds(zero, clock::now()));
+        let after = after.map_or_else(|| " ".repeat(9), |after| format!("{after:>7.2} s"));
+        format!("{after}  {:<11}  {:<7}  {what}", "", "demo")
+    }
+}
+
+/// At the same moment, what ends comes before the stage it leads to, and that before what begins in it.
+fn rank(what: &str) -> u8 {
+    if what.ends_with(" begins") { 2 } else { u8::from(!what.contains(' ')) }
+}
+
+fn by_the_cloud(event: &Event, posts: &[Post]) -> Vec<Step> {
+    let step = |at, what: String| Step { event: event.id.clone(), at, who: "cloud", what };
+    let notice = moment::seconds(event.announced_at, event.not_before);
+    let (kind, source) = (&event.plan.kind, &event.plan.source);
+    let begins = match event.started {
+        Some((at, Cause::Failure)) if at == event.announced_at => "it has struck already".to_owned(),
+        Some(_) | None => format!("starts by itself after {notice:.1} s"),
+    };
+    let announced = format!("announces {kind} by {source} of {}; {begins}", names(&event.plan.resources));
+    let mut steps = vec![step(event.announced_at, announced)];
+    for post in posts.iter().filter(|post| post.event == event.id) {
+        let result = post.result.unwrap_or("lost on its way");
+        let at = moment::read(&post.at).unwrap_or(event.announced_at);
+        steps.push(step(at, format!("receives the approval from {}: {result}", post.vm)));
+    }
+    if let Some((at, Approver::Other(who))) = &event.accepted {
+        steps.push(step(*at, format!("is told to go ahead by {who}")));
+    }
+    if let Some((at, cause)) = event.started {
+        let why = match cause {
+            Cause::Failure => "the hardware has failed",
+            Cause::Approved => "approved",
+            Cause::NotBefore => "the notice ran out",
+            Cause::Ordered => "it was told to",
+        };
+        steps.push(step(at, format!("starts it: {why}")));
+    }
+    if let Some((at, end)) = event.ended {
+        let what = match end {
+            End::Finished => "has finished: the event is gone",
+            End::Cancelled => "calls it off: the event is gone",
+        };
+        steps.push(step(at, what.to_owned()));
+    }
+    steps
+}
+
+pub(super) fn names(vms: &[VmName]) -> String {
+    vms.iter().map(VmName::as_str).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,91 @@
+//! The leader is killed while a hook runs, another takes over, and the killed one comes back.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::moment;
+use super::sight::Sight;
+use super::stage::Stage;
+use crate::machine::time::Timestamp;
+use crate::replica::clock;
+use crate::wire::pb::allclear::operator::v1 as shown;
+
+/// The hook has really begun by then.
+const INTO_THE_HOOK: Duration = Duration::from_millis(500);
+const BACK_AFTER: Duration = Duration::from_secs(2);
+
+/// What happened; filled step by step.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Takeover {
+    pub(super) old_leader: String,
+    /// The hook that ran at that moment.
+    pub(super) during: String,
+    pub(super) killed_at: String,
+    pub(super) new_leader: Option<String>,
+    pub(super) led_after_s: Option<f64>,
+    pub(super) restarted_after_s: Option<f64>,
+    pub(super) answered_after_s: Option<f64>,
+    #[serde(skip)]
+    killed: Timestamp,
+    #[serde(skip)]
+    term: u64,
+}
+
+impl Takeover {
+    pub(super) fn is_complete(&self) -> bool {
+        self.new_leader.is_some() && self.answered_after_s.is_some()
+    }
+
+    /// Kills the leader when it is time to; tells what was done.
+    pub(super) async fn begin(stage: &mut Stage, sight: &Sight) -> anyhow::Result<Option<(Self, String)>> {
+        let now = clock::now();
+        let (Some((leader, term)), Some(hook)) = (sight.leader(), running(sight, now)) else { return Ok(None) };
+        let Some(replica) = stage.replicas.iter_mut().find(|replica| replica.name == leader) else { return Ok(None) };
+        replica.kill().await?;
+        let killed = clock::now();
+        let takeover = Self {
+            old_leader: leader.to_owned(),
+            during: format!("{} of {} on {}", hook.phase, hook.workload, hook.on),
+            killed_at: clock::rfc3339(killed),
+            killed,
+            term,
+            ..Self::default()
+        };
+        let told = format!("{leader}, the leader, is killed during {}", takeover.during);
+        Ok(Some((takeover, told)))
+    }
+
+    /// Looks for the new leader, and brings the old one back; tells what is new.
+    pub(super) fn go_on(&mut self, stage: &mut Stage, sight: &Sight) -> anyhow::Result<Vec<String>> {
+        let since = moment::seconds(self.killed, clock::now());
+        let mut told = Vec::new();
+        if self.new_leader.is_none()
+            && let Some((leader, _)) = sight.leader().filter(|(_, term)| *term > self.term)
+        {
+            self.new_leader = Some(leader.to_owned());
+            self.led_after_s = Some(since);
+            told.push(format!("{leader} leads, {since:.1} s after {} was killed", self.old_leader));
+        }
+        if self.restarted_after_s.is_none() && since >= BACK_AFTER.as_secs_f64() {
+            stage.start(&self.old_leader)?;
+            self.restarted_after_s = Some(since);
+            told.push(format!("{} is started again, {since:.1} s after it was killed", self.old_leader));
+        } else if self.restarted_after_s.is_some()
+            && self.answered_after_s.is_none()
+            && sight.answers().any(|(name, _)| name == self.old_leader)
+        {
+            self.answered_after_s = Some(since);
+            told.push(format!("{} answers again", self.old_leader));
+        }
+        Ok(told)
+    }
+}
+
+/// A hook that prepares and has run for a while.
+fn running(sight: &Sight, now: Timestamp) -> Option<&shown::Hook> {
+    let hooks = sight.answers().flat_map(|(_, answer)| &answer.status.events).flat_map(|event| &event.hooks);
+    let long_enough =
+        |hook: &&shown::Hook| moment::read(&hook.started_at).is_some_and(|begun| now.since(begun) >= INTO_THE_HOOK);
+    hooks.filter(|hook| hook.phase != "restore" && hook.intent == "run" && hook.outcome.is_none()).find(long_enough)
+}

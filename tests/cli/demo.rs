@@ -1,0 +1,114 @@
+//! `allclear demo`: the main job, as a user sees it. One demo at a time: each has seven processes.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use super::{allclear, program, stderr, stdout};
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Plays it with its own folder for temporary files, and sees to it that nothing is left.
+fn play(arguments: &[&str]) -> (Output, Value) {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let temporary = folder.path().to_str().unwrap();
+    let output = allclear(&[&["demo", "--json"], arguments].concat(), &[("TMPDIR", temporary)]);
+    let report: Value = serde_json::from_str(stdout(&output)).unwrap();
+    assert_eq!(report["missing"], Value::Array(Vec::new()), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    nothing_is_left(folder.path());
+    (output, report)
+}
+
+fn nothing_is_left(folder: &Path) {
+    let left: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(left, Vec::<std::path::PathBuf>::new());
+    assert_eq!(processes_that_name(folder), Vec::<String>::new());
+}
+
+fn processes_that_name(folder: &Path) -> Vec<String> {
+    let folder = folder.to_str().unwrap();
+    let entries = std::fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path().join("cmdline"));
+    let arguments = entries.filter_map(|path| std::fs::read(path).ok());
+    let arguments = arguments.map(|bytes| String::from_utf8_lossy(&bytes).replace('\0', " "));
+    arguments.filter(|arguments| arguments.contains(folder)).collect()
+}
+
+fn of_phase<'a>(event: &'a Value, phase: &str) -> Vec<&'a Value> {
+    event["hooks"].as_array().unwrap().iter().filter(|hook| hook["phase"] == phase).collect()
+}
+
+#[test]
+fn every_hook_is_done_and_one_all_clear_is_given() {
+    let (output, report) = play(&[]);
+    assert_eq!(report["ok"], true);
+    let [event] = report["events"].as_array().unwrap().as_slice() else { panic!("{report}") };
+    assert_eq!((&event["stage"], &event["start_cause"]), (&"closed".into(), &"approved".into()));
+    assert_eq!((&event["posts_received"], &event["posts_taken"]), (&1.into(), &1.into()));
+    assert_eq!(event["approvals"].as_array().unwrap().len(), 1);
+    for phase in ["checkpoint", "failover", "drain", "shutdown", "restore"] {
+        let hooks = of_phase(event, phase);
+        assert_eq!(hooks.len(), 1, "{phase}: {report}");
+        assert_eq!((&hooks[0]["outcome"], &hooks[0]["begun"]), (&"done".into(), &1.into()), "{phase}");
+    }
+    for told in ["announces Redeploy by User of db-0", "receives the approval from db-", "closed"] {
+        assert!(stderr(&output).contains(told), "{told}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_hook_goes_on_when_the_leader_is_killed_and_is_not_run_again() {
+    let (_, report) = play(&["--kill-leader"]);
+    let takeover = &report["takeover"];
+    assert_ne!(takeover["new_leader"], takeover["old_leader"]);
+    assert!(takeover["new_leader"].is_string() && takeover["restarted_after_s"].is_number(), "{takeover}");
+    let event = &report["events"][0];
+    assert_eq!(event["resources"][0], takeover["old_leader"]);
+    assert_eq!((&event["posts_received"], &event["posts_taken"]), (&1.into(), &1.into()));
+    let hooks = of_phase(event, "checkpoint");
+    assert_eq!(hooks.len(), 1, "{report}");
+    assert_eq!((&hooks[0]["outcome"], &hooks[0]["begun"]), (&"done".into(), &1.into()));
+}
+
+#[test]
+fn maintenance_that_is_called_off_is_put_back() {
+    let (_, report) = play(&["--scenario", "canceled-maintenance"]);
+    let event = &report["events"][0];
+    assert_eq!((&event["platform"], &event["stage"]), (&"cancelled".into(), &"closed".into()));
+    assert_eq!(of_phase(event, "restore").len(), 1, "{report}");
+}
+
+#[test]
+fn an_unknown_scenario_starts_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let temporary = folder.path().to_str().unwrap();
+    let output = allclear(&["demo", "--scenario", "redeploi"], &[("TMPDIR", temporary)]);
+    assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""));
+    assert!(stderr(&output).contains("did you mean redeploy?"), "{}", stderr(&output));
+    nothing_is_left(folder.path());
+}
+
+/// Stopped while hooks run, which go on by themselves when only their replicas end.
+#[test]
+fn nothing_is_left_of_a_demo_that_is_stopped() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(program());
+    command.args(["demo", "--kill-leader"]).env_clear().env("TMPDIR", folder.path()).stdin(Stdio::null());
+    let mut demo = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let hook_runs = || processes_that_name(folder.path()).iter().any(|arguments| arguments.contains("demo-hook"));
+    let saw_a_hook = (0..1200).any(|_| hook_runs() || super::pause());
+    super::signal(demo.id(), Signal::SIGINT);
+    let status = demo.wait().unwrap();
+    assert!(saw_a_hook);
+    assert_eq!(status.code(), Some(1));
+    nothing_is_left(folder.path());
+}
