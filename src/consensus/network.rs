@@ -74,13 +74,13 @@ impl Link {
         call: impl AsyncFnOnce(RaftClient<Channel>) -> Result<tonic::Response<R>, Status>,
     ) -> Result<R, RpcError> {
         let client = self.client.clone().map_err(Unreachable::from_string)?;
-        let result = tokio::time::timeout(within, call(client)).await;
-        self.peers.note(&self.replica, matches!(result, Ok(Ok(_))));
-        match result {
+        let result = match tokio::time::timeout(within, call(client)).await {
             Ok(Ok(response)) => Ok(response.into_inner()),
             Ok(Err(status)) => Err(failed(&status)),
             Err(_) => Err(Timeout { action, id: self.node, target: self.to.node, timeout: within }.into()),
-        }
+        };
+        self.peers.note(&self.replica, result.as_ref().err().map(ToString::to_string).as_deref());
+        result
     }
 
     fn vote_request(&self, rpc: &VoteRequest<Types>) -> pb::VoteRequest {
