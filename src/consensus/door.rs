@@ -64,12 +64,7 @@ impl Consensus {
         let let_go = disk.let_go();
         let fold: SharedFold = Arc::new(RwLock::new(fold));
         let (publish, published) = watch::channel(None);
-        let network = Network {
-            cluster: identity.cluster.clone(),
-            node: identity.node,
-            peers: Arc::clone(&peers),
-            append_within: options.timing.election_timeout.0,
-        };
+        let network = Network { cluster: identity.cluster.clone(), node: identity.node, peers: Arc::clone(&peers) };
         let state = State::new(Arc::clone(&disk), Arc::clone(&fold), publish);
         let raft = Raft::new(identity.node, options.raft()?, network, LogStore(disk), state).await;
         let raft = raft.map_err(|error| OpenError::Start(error.to_string()))?;

@@ -1,6 +1,9 @@
 //! Agreeing: one log that every replica of a cluster folds in the same order, on openraft and redb.
 //!
 //! The log carries opaque bytes; what they mean is the `Fold`'s business. Nothing outside this room knows openraft.
+//!
+//! openraft warns about every failed call, so its target `openraft` is to be logged from `error` on. What people need
+//! to know is logged here, once per change: a new standing, a replica that is lost or back.
 
 mod ask;
 mod cluster_service;

@@ -26,6 +26,9 @@ use pb::raft_client::RaftClient;
 
 type RpcError = RPCError<Types>;
 
+/// openraft would give entries as long as a heartbeat: then a full batch never gets over a slow line to a slow disk.
+/// Heartbeats go beside it, and a dead connection is noticed earlier by its keepalive.
+const APPEND_WITHIN: Duration = Duration::from_secs(5);
 const PIECE_BYTES: usize = 512 << 10;
 
 /// Makes a link to each member.
@@ -33,8 +36,6 @@ pub(crate) struct Network {
     pub(crate) cluster: String,
     pub(crate) node: u64,
     pub(crate) peers: Arc<Peers>,
-    /// Entries may take a slow disk longer than the next heartbeat.
-    pub(crate) append_within: Duration,
 }
 
 impl RaftNetworkFactory<Types> for Network {
@@ -48,7 +49,6 @@ impl RaftNetworkFactory<Types> for Network {
             replica: member.replica.clone(),
             peers: Arc::clone(&self.peers),
             client: client.map_err(|error| error.to_string()),
-            append_within: self.append_within,
         }
     }
 }
@@ -64,7 +64,6 @@ pub(crate) struct Link {
     replica: String,
     peers: Arc<Peers>,
     client: Result<RaftClient<Channel>, String>,
-    append_within: Duration,
 }
 
 impl Link {
@@ -75,13 +74,13 @@ impl Link {
         call: impl AsyncFnOnce(RaftClient<Channel>) -> Result<tonic::Response<R>, Status>,
     ) -> Result<R, RpcError> {
         let client = self.client.clone().map_err(Unreachable::from_string)?;
-        let result = tokio::time::timeout(within, call(client)).await;
-        self.peers.note(&self.replica, matches!(result, Ok(Ok(_))));
-        match result {
+        let result = match tokio::time::timeout(within, call(client)).await {
             Ok(Ok(response)) => Ok(response.into_inner()),
             Ok(Err(status)) => Err(failed(&status)),
             Err(_) => Err(Timeout { action, id: self.node, target: self.to.node, timeout: within }.into()),
-        }
+        };
+        self.peers.note(&self.replica, result.as_ref().err().map(ToString::to_string).as_deref());
+        result
     }
 
     fn vote_request(&self, rpc: &VoteRequest<Types>) -> pb::VoteRequest {
@@ -116,7 +115,7 @@ impl RaftNetworkV2<Types> for Link {
         rpc: AppendEntriesRequest<Types>,
         option: RPCOption,
     ) -> Result<AppendEntriesResponse<Types>, RpcError> {
-        let within = if rpc.entries.is_empty() { option.soft_ttl() } else { self.append_within.max(option.soft_ttl()) };
+        let within = if rpc.entries.is_empty() { option.soft_ttl() } else { option.soft_ttl().max(APPEND_WITHIN) };
         let request = pb::AppendRequest {
             to: Some(self.to.clone()),
             vote: Some(pb_vote(&rpc.vote)),

@@ -12,8 +12,8 @@ const CONNECT_WITHIN: Duration = Duration::from_millis(500);
 pub(super) const KEEPALIVE_EVERY: Duration = Duration::from_secs(1);
 pub(super) const KEEPALIVE_WITHIN: Duration = Duration::from_secs(2);
 
-/// Calls that fail in a row before a replica counts as silent; one alone is noise.
-const SILENT_AFTER: u32 = 3;
+/// Calls that fail in a row before a replica counts as lost; one alone is noise.
+const LOST_AFTER: u32 = 3;
 
 /// One channel per replica name.
 #[derive(Debug)]
@@ -58,15 +58,15 @@ impl Peers {
         Ok(channel)
     }
 
-    /// One line when a replica falls silent and one when it is back, instead of one per failed call.
-    pub(crate) fn note(&self, replica: &str, answered: bool) {
+    /// One line when a replica is lost and one when it is back, instead of one per failed call.
+    pub(crate) fn note(&self, replica: &str, failure: Option<&str>) {
         let mut unanswered = self.unanswered.lock().unwrap_or_else(PoisonError::into_inner);
         let count = unanswered.entry(replica.to_owned()).or_default();
-        let before = std::mem::replace(count, if answered { 0 } else { count.saturating_add(1) });
-        if answered && before >= SILENT_AFTER {
-            tracing::info!(replica, "answers again");
-        } else if !answered && *count == SILENT_AFTER {
-            tracing::warn!(replica, "does not answer");
+        let before = std::mem::replace(count, if failure.is_none() { 0 } else { count.saturating_add(1) });
+        match failure {
+            None if before >= LOST_AFTER => tracing::info!(replica, "takes part again"),
+            Some(reason) if *count == LOST_AFTER => tracing::warn!(replica, reason, "does not take part"),
+            None | Some(_) => {}
         }
     }
 }

@@ -41,6 +41,7 @@ pub struct Standing {
     pub leader: Option<String>,
     pub term: u64,
     /// A leader: a quorum acknowledged it within its lease. Anybody else: a leader was heard within its lease.
+    /// A hint for people and plans: after a freeze it may look fresh, so what acts in the world confirms first.
     pub quorum: bool,
     /// The last position that is applied and published, 0 before the first.
     pub applied: u64,

@@ -22,7 +22,7 @@ async fn a_proposal_of_a_follower_is_stamped_with_its_name_and_applied_everywher
 async fn a_confirmed_reading_on_a_follower_sees_every_write_before_it() {
     let mut cluster = Cluster::formed().await;
     let (leader, follower) = (cluster.leader().await, cluster.follower().await);
-    for count in 1..=100 {
+    for count in 1..=40 {
         cluster.propose(&leader, "more").await;
         cluster.at(&follower).consensus.confirm().await.unwrap();
         assert_eq!(cluster.at(&follower).lines().len(), count);

@@ -1,6 +1,6 @@
-//! A wire between two replicas that can withhold replies and be cut.
+//! A wire from one replica to another that can be blocked, withhold replies, and be cut.
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -8,6 +8,9 @@ use tokio::sync::watch;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Whole,
+    /// Nothing gets through until it is whole again.
+    Blocked,
+    /// Requests get through, replies do not, and never will.
     Holding,
     /// The connections that were open are gone; new ones work.
     Cut,
@@ -34,6 +37,14 @@ impl Wire {
         Self { address, state }
     }
 
+    pub(crate) fn block(&self) {
+        self.state.send_replace(State::Blocked);
+    }
+
+    pub(crate) fn mend(&self) {
+        self.state.send_replace(State::Whole);
+    }
+
     pub(crate) fn hold_replies(&self) {
         self.state.send_replace(State::Holding);
     }
@@ -45,20 +56,24 @@ impl Wire {
 
 async fn connect(near: TcpStream, far: TcpStream, mut state: watch::Receiver<State>) {
     let after_cut = *state.borrow() == State::Cut;
-    let held = state.clone();
-    let ((mut near_in, near_out), (far_in, mut far_out)) = (near.into_split(), far.into_split());
+    let ((near_in, near_out), (far_in, far_out)) = (near.into_split(), far.into_split());
     tokio::select! {
-        _ = copy(&mut near_in, &mut far_out) => {}
-        () = replies(far_in, near_out, held) => {}
+        () = pump(near_in, far_out, state.clone(), false) => {}
+        () = pump(far_in, near_out, state.clone(), true) => {}
         _ = state.wait_for(|now| *now == State::Cut), if !after_cut => {}
     }
 }
 
-async fn replies(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut state: watch::Receiver<State>) {
+async fn pump(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut state: watch::Receiver<State>, replies: bool) {
     let mut bytes = [0; 16 * 1024];
     while let Ok(size @ 1..) = from.read(&mut bytes).await {
-        let open = state.wait_for(|now| *now != State::Holding).await.is_ok();
-        if !open || to.write_all(&bytes[..size]).await.is_err() {
+        let now = *state.borrow();
+        if now == State::Blocked || (replies && now == State::Holding) {
+            let _ = state.wait_for(|next| *next != now).await;
+        }
+        // What is held is never delivered: the connection ends with it.
+        let held = replies && now == State::Holding;
+        if held || to.write_all(&bytes[..size]).await.is_err() {
             return;
         }
     }
