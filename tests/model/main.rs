@@ -11,6 +11,7 @@
 //! time passes while somebody had something to do. Without one, time moves on only when all have done what they can.
 
 mod action;
+mod effect;
 mod mutant;
 mod world;
 
@@ -50,7 +51,7 @@ impl Model for Cluster {
     }
 
     fn next_state(&self, world: &World, action: Action) -> Option<World> {
-        Some(action::take(self, world, action)).filter(|next| next != world)
+        Some(effect::take(self, world, action)).filter(|next| next != world)
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
