@@ -224,6 +224,8 @@ fn every_mutant_is_seen() {
     expect(Mutant::ClaimUnguarded, S1, rogue());
     expect(Mutant::ClaimTwice, S2, rogue());
     expect(Mutant::PostUnconfirmed, S3, lossy(Source::User, None));
+    expect(Mutant::ApproveRefused, S3, lossy(Source::User, None));
+    expect(Mutant::Rewrite, LIFE, lossy(Source::User, Some(one_step())));
     expect(Mutant::RunAgain, S7, lossy(Source::User, Some(one_step())));
     expect(Mutant::RestoreEarly, S8, rogue());
     expect(Mutant::ForgetRestoring, S8, calm());

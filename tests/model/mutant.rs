@@ -20,6 +20,10 @@ pub(crate) enum Mutant {
     ForgetRestoring,
     /// `apply` lets an event go back to the beginning when it is listed again.
     GoBack,
+    /// `apply` takes any answer of the platform for an approval.
+    ApproveRefused,
+    /// `apply` lets a late outcome replace the one that was recorded.
+    Rewrite,
     /// An approver posts what it saw claimed once, without asking whether that is still so.
     PostUnconfirmed,
     /// A replica runs once more what it ran before it crashed.
@@ -60,6 +64,18 @@ impl Mutant {
                     gone_back = true;
                 }
                 gone_back.then_some(Verdict::Applied)
+            }
+            (Self::ApproveRefused, Command::Posted { event, outcome, .. }) => {
+                let event = state.open.get_mut(event).filter(|event| event.stage() == Stage::Claimed)?;
+                event.entered.push((Stage::Approved, entry.at));
+                event.claims.last_mut()?.outcome = Some((outcome.clone(), entry.at));
+                Some(Verdict::Applied)
+            }
+            (Self::Rewrite, Command::Settle { event, attempt, outcome }) => {
+                let event = state.open.get_mut(event)?;
+                let attempt = event.attempts.iter_mut().find(|found| found.id == *attempt)?;
+                attempt.outcome.is_some().then(|| attempt.outcome = Some((outcome.clone(), entry.at)))?;
+                Some(Verdict::Applied)
             }
             _ => None,
         }
