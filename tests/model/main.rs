@@ -209,11 +209,14 @@ fn a_replica_of_three_is_lost_while_two_hooks_run() {
 #[test]
 fn a_proposal_arrives_once_more_and_late() {
     check(with(1, Trouble::Delays, cluster(2, Source::Platform, Some(one_step()))));
+    check(with(1, Trouble::Delays, cluster(3, Source::User, None)));
 }
 
 #[test]
 fn a_leader_proposes_anything_at_all() {
-    check(with(1, Trouble::Rogues, cluster(2, Source::Platform, Some(one_step()))));
+    for source in [Source::Platform, Source::User] {
+        check(with(1, Trouble::Rogues, cluster(2, source, Some(one_step()))));
+    }
 }
 
 #[test]
