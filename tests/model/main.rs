@@ -207,6 +207,12 @@ fn a_replica_of_three_is_lost_while_two_hooks_run() {
 }
 
 #[test]
+#[ignore = "takes minutes: cargo test --test model -- --ignored"]
+fn a_replica_of_three_is_lost_while_a_failover_runs_that_can_be_asked() {
+    check(with(1, Trouble::Losses, cluster(3, Source::User, Some(failover()))));
+}
+
+#[test]
 fn a_proposal_arrives_once_more_and_late() {
     check(with(1, Trouble::Delays, cluster(2, Source::Platform, Some(one_step()))));
     check(with(1, Trouble::Delays, cluster(3, Source::User, None)));
@@ -217,6 +223,16 @@ fn a_leader_proposes_anything_at_all() {
     for source in [Source::Platform, Source::User] {
         check(with(1, Trouble::Rogues, cluster(2, source, Some(one_step()))));
     }
+}
+
+#[test]
+fn a_leader_proposes_anything_at_all_twice() {
+    check(with(2, Trouble::Rogues, cluster(2, Source::User, Some(failover()))));
+}
+
+#[test]
+fn a_proposal_for_a_failover_arrives_once_more_and_late() {
+    check(with(1, Trouble::Delays, cluster(3, Source::User, Some(failover()))));
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! Deliberate mistakes, to see that the model sees them.
 
+use allclear::machine::attempt::Attempt;
 use allclear::machine::claim::Claim;
 use allclear::machine::command::{Command, Entry, Verdict};
 use allclear::machine::event::Event;
 use allclear::machine::id::AttemptId;
 use allclear::machine::lifecycle::Stage;
 use allclear::machine::state::State;
+use allclear::machine::workload::Phase;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mutant {
@@ -45,10 +47,24 @@ impl Mutant {
                 state.open.get(event).filter(|event| event.claims.len() == 1 && event.stage() == Stage::Claimed)?;
                 push_claim(state, entry)
             }
-            (Self::RestoreEarly, Command::Begin { event, .. }) => {
+            (Self::RestoreEarly, Command::Begin { event, member, hook, intent, on, deadline }) => {
                 let event = state.open.get_mut(event).filter(|event| event.stage() == Stage::Started)?;
+                (hook.phase == Phase::Restore && event.touched(member)).then_some(())?;
                 event.entered.push((Stage::Restoring, entry.at));
-                None
+                state.attempts += 1;
+                event.attempts.push(Attempt {
+                    id: AttemptId(state.attempts),
+                    member: member.clone(),
+                    hook: *hook,
+                    intent: *intent,
+                    on: on.clone(),
+                    begun_at: entry.at,
+                    deadline: *deadline,
+                    progress: None,
+                    outcome: None,
+                    late: None,
+                });
+                Some(Verdict::Applied)
             }
             (Self::ForgetRestoring, Command::Begin { event, .. }) => {
                 let mut event = state.open.get(event).filter(|event| event.stage() == Stage::Restoring)?.clone();
