@@ -194,7 +194,11 @@ fn expire(state: &mut State, id: &EventId, attempt: AttemptId) -> Applied {
 
 fn waive(state: &mut State, id: &EventId, member: &Member, hook: HookId, why: &WaiverReason) -> Applied {
     let now = state.now;
-    state.hook(member, hook).ok_or(Ignored::NotDue)?;
+    let event = state.open.get(id).ok_or(Ignored::UnknownEvent)?;
+    // What puts back is owed, whatever happens to the VM meanwhile.
+    if !steps::preparing(state, event).iter().any(|step| step.member == *member && step.id == hook) {
+        return Err(Ignored::NotDue);
+    }
     let event = open(state, id)?;
     if !matches!(event.stage(), Stage::Announced | Stage::Preparing) {
         return Err(Ignored::NotNow);

@@ -80,8 +80,8 @@ fn hooks_to_waive(state: &State, id: &EventId, event: &Event, situation: &Situat
         Progress::Due { .. } => host(state, event, step, situation).is_none() && lost(&step.member.vm),
         // It vanished with its VM and its deadline has passed meanwhile.
         Progress::Failed(_) => {
-            let ended = event.attempts_of(&step.member, step.id).next_back().and_then(|last| last.outcome.as_ref());
-            let vanished = ended.is_some_and(|(outcome, _)| matches!(outcome, Outcome::Unknown(_)));
+            let mut latest = event.attempts_of(&step.member, step.id).rev();
+            let vanished = latest.next().is_some_and(|it| matches!(it.outcome, Some((Outcome::Unknown(_), _))));
             step.hook.runs_on == RunsOn::Affected && vanished && lost(&step.member.vm)
         }
         Progress::Favourable | Progress::OutOfTime => false,

@@ -6,6 +6,7 @@
 
 mod bounds;
 mod parse;
+mod proposal;
 mod show;
 mod world;
 
