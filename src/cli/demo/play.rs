@@ -42,13 +42,13 @@ impl Play<'_> {
     }
 
     async fn until_ready(&mut self, sight: &mut Sight) -> anyhow::Result<()> {
-        let mut lines = Lines::to(&self.stage.replicas);
+        let lines = Lines::to(&self.stage.replicas);
         let mut tick = every(LOOK_EVERY);
         let limit = clock::steady().plus(READY_WITHIN);
         loop {
             tick.tick().await;
             self.all_run()?;
-            *sight = lines.look().await;
+            *sight = lines.look(&self.stage.replicas);
             let Some(why) = sight.not_ready() else { return Ok(()) };
             if clock::steady() > limit {
                 bail!("the cluster is not ready after {} s: {why}", READY_WITHIN.as_secs());
@@ -68,13 +68,13 @@ impl Play<'_> {
         } else {
             self.stage.cloud.play(self.scenario)?;
         }
-        let mut lines = Lines::to(&self.stage.replicas);
+        let lines = Lines::to(&self.stage.replicas);
         let mut tick = every(LOOK_EVERY);
         let limit = clock::steady().plus(PLAY_WITHIN);
         loop {
             tick.tick().await;
             self.all_run()?;
-            *sight = lines.look().await;
+            *sight = lines.look(&self.stage.replicas);
             let mut news = story.news(&self.stage.cloud.events(), &self.stage.cloud.posts(), sight);
             if self.kills_leader {
                 let told = self.take_over(sight, takeover).await?;

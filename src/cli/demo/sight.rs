@@ -1,25 +1,21 @@
 //! What the replicas say, each asked over its operator socket.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::join_all;
-use tokio::time::timeout;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
 
 use super::replica::Replica;
 use crate::machine::id::EventId;
 use crate::rpc::client::{AskError, Asking};
 use crate::wire::pb::allclear::operator::v1 as shown;
 
-/// One that takes longer is passed over this time.
+/// One that takes longer does not answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(1);
-
-/// Asks one replica again and again over one connection.
-struct Line {
-    name: String,
-    socket: PathBuf,
-    asking: Option<Asking>,
-}
+const ASK_EVERY: Duration = Duration::from_millis(50);
 
 /// What one replica said.
 pub(super) struct Answer {
@@ -27,10 +23,11 @@ pub(super) struct Answer {
     pub(super) events: Vec<shown::Event>,
 }
 
+#[derive(Clone)]
 pub(super) struct Seen {
     pub(super) name: String,
     /// Nothing while it does not answer.
-    pub(super) answer: Option<Answer>,
+    pub(super) answer: Option<Arc<Answer>>,
 }
 
 /// All of them at one moment.
@@ -39,42 +36,58 @@ pub(super) struct Sight {
     pub(super) replicas: Vec<Seen>,
 }
 
-pub(super) struct Lines(Vec<Line>);
+/// Each replica is asked again and again by itself: one that does not answer holds up nobody.
+pub(super) struct Lines {
+    lines: Vec<(String, watch::Receiver<Option<Arc<Answer>>>)>,
+    /// Ended with it.
+    _asking: JoinSet<()>,
+}
 
 impl Lines {
     pub(super) fn to(replicas: &[Replica]) -> Self {
-        let line =
-            |replica: &Replica| Line { name: replica.name.clone(), socket: replica.socket.clone(), asking: None };
-        Self(replicas.iter().map(line).collect())
+        let mut asking = JoinSet::new();
+        let line = |replica: &Replica| {
+            let (said, heard) = watch::channel(None);
+            asking.spawn(ask_again_and_again(replica.socket.clone(), said));
+            (replica.name.clone(), heard)
+        };
+        Self { lines: replicas.iter().map(line).collect(), _asking: asking }
     }
 
-    pub(super) async fn look(&mut self) -> Sight {
-        let replicas = join_all(self.0.iter_mut().map(Line::look)).await;
-        Sight { replicas }
+    /// What each said last; what a replica said that runs no more does not count.
+    pub(super) fn look(&self, replicas: &[Replica]) -> Sight {
+        let runs = |name: &str| replicas.iter().any(|replica| replica.name == name && replica.runs());
+        let seen = |(name, heard): &(String, watch::Receiver<Option<Arc<Answer>>>)| Seen {
+            name: name.clone(),
+            answer: heard.borrow().clone().filter(|_| runs(name)),
+        };
+        Sight { replicas: self.lines.iter().map(seen).collect() }
     }
 }
 
-impl Line {
-    async fn look(&mut self) -> Seen {
-        let answer = timeout(ANSWER_WITHIN, self.ask()).await.ok().and_then(Result::ok);
+async fn ask_again_and_again(socket: PathBuf, said: watch::Sender<Option<Arc<Answer>>>) {
+    let mut asking = None;
+    loop {
+        let answer = timeout(ANSWER_WITHIN, ask(&socket, &mut asking)).await.ok().and_then(Result::ok);
         if answer.is_none() {
-            self.asking = None;
+            asking = None;
         }
-        Seen { name: self.name.clone(), answer }
+        said.send_replace(answer.map(Arc::new));
+        sleep(ASK_EVERY).await;
     }
+}
 
-    async fn ask(&mut self) -> Result<Answer, AskError> {
-        let asking = match &mut self.asking {
-            Some(asking) => asking,
-            None => self.asking.insert(Asking::connect(&self.socket).await?),
-        };
-        Ok(Answer { status: asking.status().await?, events: asking.events().await?.events })
-    }
+async fn ask(socket: &Path, asking: &mut Option<Asking>) -> Result<Answer, AskError> {
+    let asking = match asking {
+        Some(asking) => asking,
+        None => asking.insert(Asking::connect(socket).await?),
+    };
+    Ok(Answer { status: asking.status().await?, events: asking.events().await?.events })
 }
 
 impl Sight {
     pub(super) fn answers(&self) -> impl Iterator<Item = (&str, &Answer)> {
-        self.replicas.iter().filter_map(|seen| Some((seen.name.as_str(), seen.answer.as_ref()?)))
+        self.replicas.iter().filter_map(|seen| Some((seen.name.as_str(), seen.answer.as_deref()?)))
     }
 
     /// Who leads by its own word, in the latest term.

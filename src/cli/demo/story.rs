@@ -63,7 +63,7 @@ fn rank(what: &str) -> u8 {
 
 fn by_the_cloud(event: &Event, posts: &[Post]) -> Vec<Step> {
     let step = |at, what: String| Step { event: event.id.clone(), at, who: "cloud", what };
-    let notice = moment::seconds(event.announced_at, event.not_before);
+    let notice = event.plan.notice.as_secs_f64();
     let (kind, source) = (&event.plan.kind, &event.plan.source);
     let begins = match event.started {
         Some((at, Cause::Failure)) if at == event.announced_at => "it has struck already".to_owned(),
@@ -71,6 +71,11 @@ fn by_the_cloud(event: &Event, posts: &[Post]) -> Vec<Step> {
     };
     let announced = format!("announces {kind} by {source} of {}; {begins}", names(&event.plan.resources));
     let mut steps = vec![step(event.announced_at, announced)];
+    if let Some(last) = event.moved.checked_sub(1).and_then(|last| event.plan.moves.get(last)) {
+        let starts = moment::seconds(event.announced_at, event.not_before);
+        let what = format!("thinks again: it starts by itself after {starts:.1} s");
+        steps.push(step(event.announced_at.plus(last.after), what));
+    }
     for post in posts.iter().filter(|post| post.event == event.id) {
         let result = post.result.unwrap_or("lost on its way");
         let at = moment::read(&post.at).unwrap_or(event.announced_at);

@@ -11,15 +11,15 @@ use crate::machine::time::Timestamp;
 use crate::replica::clock;
 use crate::wire::pb::allclear::operator::v1 as shown;
 
-/// The hook has really begun by then.
-const INTO_THE_HOOK: Duration = Duration::from_millis(500);
+/// What is under way has really begun by then.
+const INTO_IT: Duration = Duration::from_millis(500);
 const BACK_AFTER: Duration = Duration::from_secs(2);
 
 /// What happened; filled step by step.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Takeover {
     pub(super) old_leader: String,
-    /// The hook that ran at that moment.
+    /// What was under way at that moment: a hook, or the event itself where it has none.
     pub(super) during: String,
     pub(super) killed_at: String,
     pub(super) new_leader: Option<String>,
@@ -40,13 +40,13 @@ impl Takeover {
     /// Kills the leader when it is time to; tells what was done.
     pub(super) async fn begin(stage: &mut Stage, sight: &Sight) -> anyhow::Result<Option<(Self, String)>> {
         let now = clock::now();
-        let (Some((leader, term)), Some(hook)) = (sight.leader(), running(sight, now)) else { return Ok(None) };
+        let (Some((leader, term)), Some(during)) = (sight.leader(), moment_for_it(sight, now)) else { return Ok(None) };
         let Some(replica) = stage.replicas.iter_mut().find(|replica| replica.name == leader) else { return Ok(None) };
         replica.kill().await?;
         let killed = clock::now();
         let takeover = Self {
             old_leader: leader.to_owned(),
-            during: format!("{} of {} on {}", hook.phase, hook.workload, hook.on),
+            during,
             killed_at: clock::rfc3339(killed),
             killed,
             term,
@@ -82,10 +82,15 @@ impl Takeover {
     }
 }
 
-/// A hook that prepares and has run for a while.
-fn running(sight: &Sight, now: Timestamp) -> Option<&shown::Hook> {
-    let hooks = sight.answers().flat_map(|(_, answer)| &answer.status.events).flat_map(|event| &event.hooks);
-    let long_enough =
-        |hook: &&shown::Hook| moment::read(&hook.started_at).is_some_and(|begun| now.since(begun) >= INTO_THE_HOOK);
-    hooks.filter(|hook| hook.phase != "restore" && hook.intent == "run" && hook.outcome.is_none()).find(long_enough)
+/// A hook that prepares has run for a while, or an event without hooks has started: what that is.
+fn moment_for_it(sight: &Sight, now: Timestamp) -> Option<String> {
+    let long_ago = |at: &str| moment::read(at).is_some_and(|at| now.since(at) >= INTO_IT);
+    let runs = |hook: &&shown::Hook| hook.phase != "restore" && hook.intent == "run" && hook.outcome.is_none();
+    let events = || sight.answers().flat_map(|(_, answer)| &answer.status.events);
+    let hook = events().flat_map(|event| &event.hooks).filter(runs).find(|hook| long_ago(&hook.started_at));
+    let without = |event: &&shown::Event| {
+        event.hooks.is_empty() && event.timeline.iter().any(|step| step.what == "started" && long_ago(&step.at))
+    };
+    hook.map(|hook| format!("{} of {} on {}", hook.phase, hook.workload, hook.on))
+        .or_else(|| events().find(without).map(|event| format!("{} of {}", event.r#type, event.resources.join(", "))))
 }

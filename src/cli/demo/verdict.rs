@@ -149,6 +149,8 @@ mod tests {
         notes: Vec<Note>,
     }
 
+    type Bend = fn(&mut Case);
+
     fn hook(phase: &str, attempt: &str, from: Timestamp, to: Timestamp) -> shown::Hook {
         shown::Hook {
             vm: "db-0".into(),
@@ -204,7 +206,7 @@ mod tests {
     fn judged(case: Case) -> String {
         let Case { event, posts, known, notes } = case;
         let answer = Answer { status: shown::Status::default(), events: vec![known] };
-        let sight = Sight { replicas: vec![Seen { name: "db-1".into(), answer: Some(answer) }] };
+        let sight = Sight { replicas: vec![Seen { name: "db-1".into(), answer: Some(answer.into()) }] };
         missing(&[event], &posts, &sight, &notes).join("\n")
     }
 
@@ -215,7 +217,7 @@ mod tests {
 
     #[test]
     fn each_thing_that_can_be_missing_is_found() {
-        let bent: [(fn(&mut Case), &str); 13] = [
+        let bent: [(Bend, &str); 13] = [
             (|case| case.posts.push(case.posts[0].clone()), "one approval that counts, not 2"),
             (|case| case.posts[0].took_effect = false, "one approval that counts"),
             (|case| case.known.approvals.clear(), "one accepted approval in the cluster's record, not 0"),
