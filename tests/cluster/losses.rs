@@ -111,7 +111,9 @@ async fn a_leader_that_hears_nobody_posts_nothing_and_starts_no_hook() {
     let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": leader })).await;
     cluster.until_true("the drain", async || cluster.hooks.begun() == ["checkpoint", "drain"]).await;
     let others = [(leader + 1) % 3, (leader + 2) % 3];
-    others.map(|other| cluster.freeze(other));
+    for other in others {
+        cluster.freeze(other);
+    }
     cluster.hooks.open("gate");
     cluster.until(leader, "aware of it", |status| !status.quorum).await;
     cluster.until_true("the drain's end", async || cluster.hooks.ended() == ["checkpoint", "drain"]).await;
@@ -119,7 +121,9 @@ async fn a_leader_that_hears_nobody_posts_nothing_and_starts_no_hook() {
     cluster.until_true("more polls", async || cluster.cloud.polls(&format!("db-{leader}")).await >= before + 3).await;
     assert_eq!(cluster.hooks.begun(), ["checkpoint", "drain"]);
     assert_eq!(cluster.cloud.posts().await.len(), 0);
-    others.map(|other| cluster.thaw(other));
+    for other in others {
+        cluster.thaw(other);
+    }
     cluster.until_stage(others[0], &id, "started").await;
     assert_eq!(cluster.hooks.ended(), ["checkpoint", "drain", "shutdown"]);
     assert_eq!(cluster.cloud.posts().await.len(), 1);

@@ -17,6 +17,9 @@ const ROUND: &str = "TEST_ROUND";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_acknowledged_survives_the_killing_of_all_replicas() {
+    if let Ok(name) = std::env::var(REPLICA) {
+        return one_process(&name).await;
+    }
     let mut cluster = Cluster::planned(&["db-0", "db-1", "db-2"]).await;
     let mut acknowledged = BTreeSet::new();
     for round in 0..3 {
@@ -50,7 +53,7 @@ async fn what_was_acknowledged_survives_the_killing_of_all_replicas() {
 fn start(cluster: &Cluster, name: &str, round: u32) -> (Child, Lines<BufReader<ChildStdout>>) {
     let addresses: Vec<_> = cluster.addresses.iter().map(|(name, address)| format!("{name}={address}")).collect();
     let mut process = Command::new(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "crash::one_process", "--nocapture"])
+        .args(["--exact", "crash::what_was_acknowledged_survives_the_killing_of_all_replicas", "--nocapture"])
         .env(REPLICA, name)
         .env(ROOT, cluster.root.path())
         .env(ADDRESSES, addresses.join(","))
@@ -74,22 +77,19 @@ async fn acknowledged_line(lines: &mut Lines<BufReader<ChildStdout>>) -> String 
     }
 }
 
-/// Proposes until it is killed, and says what was acknowledged.
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "the process that another test starts and kills"]
-async fn one_process() {
-    let (Ok(name), Ok(addresses)) = (std::env::var(REPLICA), std::env::var(ADDRESSES)) else { return };
-    let (root, round) = (std::env::var(ROOT).unwrap(), std::env::var(ROUND).unwrap());
+/// The process that the test starts of itself: proposes until it is killed, and says what was acknowledged.
+async fn one_process(name: &str) {
+    let [addresses, root, round] = [ADDRESSES, ROOT, ROUND].map(|variable| std::env::var(variable).unwrap());
     let mut cluster = Cluster::planned(&[]).await;
     let address = |pair: &str| pair.split_once('=').map(|(name, address)| (name.into(), address.into()));
     cluster.addresses = addresses.split(',').filter_map(address).collect();
-    let mut options = cluster.options(&name);
-    options.data_dir = std::path::Path::new(&root).join(&name);
+    let mut options = cluster.options(name);
+    options.data_dir = std::path::Path::new(&root).join(name);
     cluster.start_with(options).await.unwrap();
     let proposing = async {
         for count in 0.. {
             let line = format!("{round}-{count}");
-            if cluster.at(&name).consensus.propose(line.clone()).await.is_ok() {
+            if cluster.at(name).consensus.propose(line.clone()).await.is_ok() {
                 let mut out = std::io::stdout().lock();
                 writeln!(out, "acknowledged {line} by {name}").unwrap();
                 out.flush().unwrap();

@@ -6,7 +6,6 @@ mod directory;
 mod failures;
 mod formation;
 mod leadership;
-mod measure;
 mod membership;
 mod proposals;
 mod recovery;

@@ -195,19 +195,16 @@ fn a_replica_is_lost_while_an_approval_is_posted() {
 }
 
 #[test]
-#[ignore = "takes minutes: cargo test --test model -- --ignored"]
 fn twice_something_is_lost_while_an_approval_is_posted() {
     check(with(2, Trouble::Losses, cluster(2, Source::User, None)));
 }
 
 #[test]
-#[ignore = "takes minutes: cargo test --test model -- --ignored"]
 fn a_replica_of_three_is_lost_while_two_hooks_run() {
     check(with(1, Trouble::Losses, cluster(3, Source::User, Some(two_steps()))));
 }
 
 #[test]
-#[ignore = "takes minutes: cargo test --test model -- --ignored"]
 fn a_replica_of_three_is_lost_while_a_failover_runs_that_can_be_asked() {
     check(with(1, Trouble::Losses, cluster(3, Source::User, Some(failover()))));
 }
