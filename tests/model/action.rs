@@ -55,7 +55,7 @@ fn proposals(cluster: &Cluster, world: &World) -> Vec<(usize, Command)> {
         let me = name(replica);
         let mut observation = Observation::resume(&world.log, &me);
         for _ in 0..2 {
-            observation.saw(&world.document(cluster));
+            observation.saw(&world.document(cluster), |_| true);
         }
         found.extend(observation.report(&world.log, &me).map(|report| (replica, report)));
         for (attempt, run) in &local.hooks {
