@@ -59,6 +59,7 @@ fn stop_at_signal(stop: CancellationToken) -> io::Result<impl Future<Output = ()
 }
 
 async fn run_until(config: Config, stop: CancellationToken) -> anyhow::Result<()> {
+    refuse_what_is_not_there(&config)?;
     let endpoint = Arc::new(endpoint(&config.metadata)?);
     let name = match &config.replica.name {
         Some(name) => name.clone(),
@@ -140,10 +141,10 @@ fn serve(
     stop: &CancellationToken,
 ) -> TaskTracker {
     let servers = TaskTracker::new();
-    let between_replicas = routes.add_service(rpc::contact_service(here.clone()));
+    let between_replicas = rpc::with_health_and_reflection(routes.add_service(rpc::contact_service(here.clone())));
     servers.spawn(logged("cluster.listen", consensus::serve(listeners.cluster, between_replicas, stop.clone())));
     servers.spawn(logged("status.listen", ops::http::serve(listeners.status, view.clone(), stop.clone())));
-    let for_operators = rpc::operator_routes(view, stop.clone());
+    let for_operators = rpc::with_health_and_reflection(rpc::operator_routes(view, stop.clone()));
     servers.spawn(logged("operator.socket", rpc::serve(listeners.operator, for_operators, stop.clone())));
     servers.spawn(rpc::beat(here.clone(), observer.clone(), stop.clone()));
     servers.close();
@@ -167,6 +168,16 @@ async fn logged<E: std::fmt::Display>(what: &str, serving: impl Future<Output = 
     if let Err(error) = serving.await {
         tracing::error!(what, %error, "a server ended");
     }
+}
+
+/// Better no replica than one that is less than its configuration says.
+fn refuse_what_is_not_there(config: &Config) -> anyhow::Result<()> {
+    if config.cluster.tls.is_some() {
+        bail!(
+            "cluster.tls: this version cannot encrypt; remove it and set cluster.insecure = true on a trusted network"
+        );
+    }
+    Ok(())
 }
 
 fn endpoint(metadata: &config::Metadata) -> anyhow::Result<Endpoint> {

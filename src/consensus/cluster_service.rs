@@ -28,9 +28,8 @@ impl Consensus for ClusterService {
             )));
         }
         let membership = self.0.stored_membership().await.map_err(Status::unavailable)?;
-        let greeting = self.0.greeting(membership.is_some());
         let membership = membership.as_ref().map(pb_membership);
-        Ok(Response::new(pb::GreetResponse { greeting: Some(greeting), membership }))
+        Ok(Response::new(pb::GreetResponse { greeting: Some(self.0.greeting()), membership }))
     }
 
     async fn propose(&self, request: Request<pb::ProposeRequest>) -> Result<Response<pb::ProposeResponse>, Status> {

@@ -17,14 +17,11 @@ fn members() -> Membership {
     .unwrap()
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 fn golden<M: Message + Default + PartialEq + std::fmt::Debug>(message: &M, expected: &str) {
-    let bytes = message.encode_to_vec();
-    assert_eq!(hex(&bytes), expected);
-    assert_eq!(&M::decode(bytes.as_slice()).unwrap(), message);
+    let digits = expected.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).unwrap());
+    let expected: Vec<u8> = digits.map(|pair| u8::from_str_radix(pair, 16).unwrap()).collect();
+    assert_eq!(message.encode_to_vec(), expected);
+    assert_eq!(&M::decode(expected.as_slice()).unwrap(), message);
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub(crate) struct Disk {
     pub(super) database: Database,
     pub(crate) identity: Identity,
     _lock: Option<File>,
-    _in_use: watch::Sender<()>,
+    in_use: watch::Sender<()>,
 }
 
 impl Disk {
@@ -74,12 +74,12 @@ impl Disk {
         if identity.replica != replica {
             return Err(OpenError::OtherReplica { path, found: identity.replica, expected: replica.into() });
         }
-        Ok(Arc::new(Self { database, identity, _lock: lock, _in_use: watch::Sender::new(()) }))
+        Ok(Arc::new(Self { database, identity, _lock: lock, in_use: watch::Sender::new(()) }))
     }
 
     /// Ends when the directory has been let go: then its channel closes.
     pub(crate) fn let_go(&self) -> watch::Receiver<()> {
-        self._in_use.subscribe()
+        self.in_use.subscribe()
     }
 
     /// Runs on a thread that may block, so that a slow disk never holds up the runtime.

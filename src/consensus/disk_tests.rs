@@ -34,3 +34,12 @@ fn a_directory_is_open_once_at_a_time() {
     drop(disk);
     Disk::open(directory.path(), "orders", "db-0").unwrap();
 }
+
+#[test]
+fn a_directory_that_another_process_is_making_is_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let other = File::create(directory.path().join(LOCK)).unwrap();
+    other.lock().unwrap();
+    assert!(matches!(Disk::open(directory.path(), "orders", "db-0"), Err(OpenError::InUse { .. })));
+    assert!(!directory.path().join(FILE).exists());
+}

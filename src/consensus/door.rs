@@ -14,7 +14,7 @@ use tonic::transport::Channel;
 
 use super::cluster_service::ClusterService;
 use super::disk::Disk;
-use super::failure::{ConfirmError, Fatal, OpenError, ProposeError, TransferError};
+use super::failure::{ConfirmError, Fatal, MembershipError, OpenError, ProposeError, TransferError};
 use super::fold::Fold;
 use super::log::LogStore;
 use super::network::Network;
@@ -64,12 +64,7 @@ impl Consensus {
         let let_go = disk.let_go();
         let fold: SharedFold = Arc::new(RwLock::new(fold));
         let (publish, published) = watch::channel(None);
-        let network = Network {
-            cluster: identity.cluster.clone(),
-            node: identity.node,
-            peers: Arc::clone(&peers),
-            append_within: options.timing.election_timeout.0,
-        };
+        let network = Network { cluster: identity.cluster.clone(), node: identity.node, peers: Arc::clone(&peers) };
         let state = State::new(Arc::clone(&disk), Arc::clone(&fold), publish);
         let raft = Raft::new(identity.node, options.raft()?, network, LogStore(disk), state).await;
         let raft = raft.map_err(|error| OpenError::Start(error.to_string()))?;
@@ -81,13 +76,13 @@ impl Consensus {
             fold,
             published,
             heard: watch::Sender::new(None),
-            outside: watch::Sender::new(None),
-            standing: watch::Sender::new(Standing::initial()),
+            outside: watch::Sender::new(Some("starting".into())),
+            standing: watch::Sender::new(Standing::outside("starting")),
             stop: CancellationToken::new(),
             let_go,
         });
         tokio::spawn(node.stop.clone().run_until_cancelled_owned(node.clone().form()));
-        tokio::spawn(node.stop.clone().run_until_cancelled_owned(node.clone().watch_standing()));
+        tokio::spawn(node.clone().watch_standing());
         Ok((Self { node: node.clone() }, routes(&node)))
     }
 
@@ -115,6 +110,17 @@ impl Consensus {
             names
         };
         Members { voters: names(membership.voter_ids().collect()), learners: names(membership.learner_ids().collect()) }
+    }
+
+    /// On the leader: adds a running replica, as a voter while there is room. The address is where it is found unless
+    /// the configuration says otherwise. Adding a member again changes nothing.
+    pub async fn add_member(&self, replica: &str, address: &str) -> Result<(), MembershipError> {
+        self.node.add_member(replica, address).await
+    }
+
+    /// On the leader: removes a member, also one that is gone.
+    pub async fn remove_member(&self, replica: &str) -> Result<(), MembershipError> {
+        self.node.remove_member(replica).await
     }
 
     /// On the leader: hands leadership to a voter and waits until it leads.

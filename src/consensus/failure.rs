@@ -9,11 +9,20 @@ pub enum OpenError {
     Options(String),
     #[error("cannot use {}: {source}", path.display())]
     Io { path: PathBuf, source: std::io::Error },
-    #[error("cannot read {}: {why}; if the disk is damaged, remove the directory and add this replica as a new one", path.display())]
+    #[error(
+        "cannot read {}: {why}; if the disk is damaged, remove the directory and add this replica as a new one",
+        path.display()
+    )]
     Damaged { path: PathBuf, why: String },
-    #[error("{} is in use by another process; stop that one first, or give this replica its own data_dir", path.display())]
+    #[error(
+        "{} is in use by another process; stop that one first, or give this replica its own data_dir",
+        path.display()
+    )]
     InUse { path: PathBuf },
-    #[error("{} has format {found}, this program knows up to {known}; run the newer program that wrote it", path.display())]
+    #[error(
+        "{} has format {found}, this program knows up to {known}; run the newer program that wrote it",
+        path.display()
+    )]
     NewerFormat { path: PathBuf, found: u32, known: u32 },
     #[error("{} belongs to cluster {found:?}, not {expected:?}; check cluster.name and data_dir", path.display())]
     ForeignCluster { path: PathBuf, found: String, expected: String },
@@ -64,6 +73,27 @@ pub enum TransferError {
     NotReady(String),
     #[error("{0} did not take over in time")]
     Late(String),
+    #[error("this replica has stopped: {0}")]
+    Fatal(String),
+}
+
+/// Why the membership stayed as it was, or may have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MembershipError {
+    #[error("only the leader changes the membership; it is {0:?}")]
+    NotLeader(Option<String>),
+    #[error("{name} cannot be added: {why}; start it first")]
+    Silent { name: String, why: String },
+    #[error("{0} is a member with another data_dir; remove it first, its old vote must not return")]
+    OldNode(String),
+    #[error("{0} is no member of this cluster")]
+    NoMember(String),
+    #[error("{0} is the only voter; nobody could decide anything without it")]
+    LastVoter(String),
+    #[error("the change was refused: {0}")]
+    Refused(String),
+    #[error("the change did not end in time; look at the members before repeating it")]
+    Late,
     #[error("this replica has stopped: {0}")]
     Fatal(String),
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokio::time::{sleep, timeout};
+use tonic::transport::Channel;
 
 use super::codec;
 use super::node::Node;
@@ -33,13 +34,12 @@ pub(super) enum Next {
 }
 
 impl Node {
-    pub(crate) fn greeting(&self, formed: bool) -> pb::Greeting {
+    pub(crate) fn greeting(&self) -> pb::Greeting {
         pb::Greeting {
             cluster: self.identity.cluster.clone(),
             replica: self.identity.replica.clone(),
             node: self.identity.node,
-            formed,
-            fingerprint: self.options.fingerprint(),
+            replicas: self.options.replicas.iter().map(|(name, _)| name.clone()).collect(),
         }
     }
 
@@ -60,39 +60,28 @@ impl Node {
                 Ok(Some(_)) => break,
                 Ok(None) => {}
             }
-            let answers = join_all(self.others().map(|(name, _)| self.greet(name))).await;
-            match next(&self.greeting(false), &self.names(), answers) {
+            let answers = join_all(self.others().map(|(name, channel)| self.greet(name, channel))).await;
+            match next(&self.greeting(), answers) {
                 Next::Form(nodes) => self.initialize(nodes).await,
-                Next::Wait(reason) => self.stay_outside(reason),
+                Next::Wait(reason) => self.stay_outside(&reason),
             }
             sleep(GREET_EVERY).await;
         }
         self.outside.send_replace(None);
     }
 
-    fn names(&self) -> Vec<&str> {
-        self.options.replicas.iter().map(|(name, _)| name.as_str()).collect()
+    fn others(&self) -> impl Iterator<Item = (&str, Channel)> {
+        let names = self.options.replicas.iter().map(|(name, _)| name.as_str());
+        names.filter(|name| *name != self.identity.replica).filter_map(|name| Some((name, self.peers.channel(name)?)))
     }
 
-    fn others(&self) -> impl Iterator<Item = &(String, String)> {
-        self.options.replicas.iter().filter(|(name, _)| *name != self.identity.replica)
+    fn stay_outside(&self, reason: &str) {
+        self.outside.send_replace(Some(reason.to_owned()));
     }
 
-    fn stay_outside(&self, reason: String) {
-        let changed = self.outside.send_if_modified(|known| {
-            let changed = known.as_ref() != Some(&reason);
-            *known = Some(reason.clone());
-            changed
-        });
-        if changed {
-            tracing::info!(reason, "not a member of the cluster yet");
-        }
-    }
-
-    async fn greet(&self, name: &str) -> Result<Answer, String> {
-        let channel = self.peers.channel(name).ok_or_else(|| format!("{name} is not configured"))?;
+    pub(super) async fn greet(&self, name: &str, channel: Channel) -> Result<Answer, String> {
         let mut client = ConsensusClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES);
-        let request = pb::GreetRequest { greeting: Some(self.greeting(false)) };
+        let request = pb::GreetRequest { greeting: Some(self.greeting()) };
         let response = match timeout(GREET_WITHIN, client.greet(request)).await {
             Ok(Ok(response)) => response.into_inner(),
             Ok(Err(status)) if status.code() == tonic::Code::FailedPrecondition => return Err(status.message().into()),
@@ -119,34 +108,35 @@ impl Node {
         let members: BTreeMap<u64, Member> = nodes.into_iter().map(member).collect();
         tracing::info!(members = members.len(), "forming the cluster");
         if let Err(error) = self.raft.initialize(members).await {
-            self.stay_outside(format!("the cluster could not be formed: {error}"));
+            self.stay_outside(&format!("the cluster could not be formed: {error}"));
         }
     }
 }
 
-/// Decides from the answers of all other configured replicas. `names` is the configuration order.
-pub(super) fn next(own: &pb::Greeting, names: &[&str], answers: Vec<Result<Answer, String>>) -> Next {
+/// Decides from the answers of all other configured replicas.
+pub(super) fn next(own: &pb::Greeting, answers: Vec<Result<Answer, String>>) -> Next {
     let (answers, silent): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
     let answers: Vec<Answer> = answers.into_iter().filter_map(Result::ok).collect();
     let memberships: Vec<&Membership> = answers.iter().filter_map(|answer| answer.membership.as_ref()).collect();
     if !memberships.is_empty() {
         return Next::Wait(met_formed(own, &memberships));
     }
-    if let Some(answer) = answers.iter().find(|answer| answer.greeting.fingerprint != own.fingerprint) {
-        let other = &answer.greeting.replica;
+    if let Some(other) = answers.iter().map(|answer| &answer.greeting).find(|other| other.replicas != own.replicas) {
+        let (theirs, ours) = (other.replicas.join(", "), own.replicas.join(", "));
         return Next::Wait(format!(
-            "{other} lists other replicas, or in another order; make cluster.replicas the same"
+            "{} lists the replicas {theirs}, this one lists {ours}; make cluster.replicas the same, in the same order",
+            other.replica
         ));
     }
     if let Some(silent) = silent.into_iter().find_map(Result::err) {
         return Next::Wait(format!("waiting to form the cluster: {silent}"));
     }
-    if names.first() != Some(&own.replica.as_str()) {
-        return Next::Wait(format!("waiting for {} to form the cluster", names.first().unwrap_or(&"nobody")));
+    if let Some(first) = own.replicas.first().filter(|first| **first != own.replica) {
+        return Next::Wait(format!("waiting for {first} to form the cluster"));
     }
     let all = answers.iter().map(|answer| &answer.greeting).chain([own]);
     let nodes: BTreeMap<u64, String> = all.map(|greeting| (greeting.node, greeting.replica.clone())).collect();
-    if nodes.len() != names.len() {
+    if nodes.len() != own.replicas.len() {
         return Next::Wait("two replicas have the same node id; remove the data_dir that was copied".into());
     }
     Next::Form(nodes.into_iter().collect())

@@ -16,7 +16,7 @@ use super::types::{Entry, LogId, Types, Vote};
 use crate::wire::pb::allclear::raft::v1 as pb;
 
 /// Entries that are sent together hold at most this many bytes, unless one alone holds more.
-const MAX_BATCH_BYTES: usize = 2 << 20;
+const MAX_BATCH_BYTES: usize = 1 << 20;
 
 const VOTE: &str = "vote";
 const COMMITTED: &str = "committed";

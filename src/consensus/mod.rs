@@ -1,6 +1,9 @@
 //! Agreeing: one log that every replica of a cluster folds in the same order, on openraft and redb.
 //!
 //! The log carries opaque bytes; what they mean is the `Fold`'s business. Nothing outside this room knows openraft.
+//!
+//! openraft warns about every failed call, so its target `openraft` is to be logged from `error` on. What people need
+//! to know is logged here, once per change: a new standing, a replica that is lost or back.
 
 mod ask;
 mod cluster_service;
@@ -12,6 +15,7 @@ mod failure;
 mod fold;
 mod formation;
 mod log;
+mod membership;
 mod network;
 mod node;
 mod options;
@@ -28,7 +32,7 @@ mod types;
 mod store_tests;
 
 pub use door::{Consensus, Members};
-pub use failure::{ConfirmError, Fatal, OpenError, ProposeError, TransferError};
+pub use failure::{ConfirmError, Fatal, MembershipError, OpenError, ProposeError, TransferError};
 pub use fold::{Fold, Undecodable};
 pub use options::{Compaction, MAX_PROPOSAL_BYTES, MAX_VOTERS, Options, Timing};
 pub use serve::serve;

@@ -26,6 +26,9 @@ use pb::raft_client::RaftClient;
 
 type RpcError = RPCError<Types>;
 
+/// openraft would give entries as long as a heartbeat: then a full batch never gets over a slow line to a slow disk.
+/// Heartbeats go beside it, and a dead connection is noticed earlier by its keepalive.
+const APPEND_WITHIN: Duration = Duration::from_secs(5);
 const PIECE_BYTES: usize = 512 << 10;
 
 /// Makes a link to each member.
@@ -33,8 +36,6 @@ pub(crate) struct Network {
     pub(crate) cluster: String,
     pub(crate) node: u64,
     pub(crate) peers: Arc<Peers>,
-    /// Entries may take a slow disk longer than the next heartbeat.
-    pub(crate) append_within: Duration,
 }
 
 impl RaftNetworkFactory<Types> for Network {
@@ -45,8 +46,9 @@ impl RaftNetworkFactory<Types> for Network {
         Link {
             to: pb::Destination { cluster: self.cluster.clone(), node: target },
             node: self.node,
+            replica: member.replica.clone(),
+            peers: Arc::clone(&self.peers),
             client: client.map_err(|error| error.to_string()),
-            append_within: self.append_within,
         }
     }
 }
@@ -59,8 +61,9 @@ fn client(channel: Channel) -> RaftClient<Channel> {
 pub(crate) struct Link {
     to: pb::Destination,
     node: u64,
+    replica: String,
+    peers: Arc<Peers>,
     client: Result<RaftClient<Channel>, String>,
-    append_within: Duration,
 }
 
 impl Link {
@@ -70,12 +73,14 @@ impl Link {
         within: Duration,
         call: impl AsyncFnOnce(RaftClient<Channel>) -> Result<tonic::Response<R>, Status>,
     ) -> Result<R, RpcError> {
-        let client = self.client.clone().map_err(|why| Unreachable::from_string(why))?;
-        match tokio::time::timeout(within, call(client)).await {
+        let client = self.client.clone().map_err(Unreachable::from_string)?;
+        let result = match tokio::time::timeout(within, call(client)).await {
             Ok(Ok(response)) => Ok(response.into_inner()),
             Ok(Err(status)) => Err(failed(&status)),
             Err(_) => Err(Timeout { action, id: self.node, target: self.to.node, timeout: within }.into()),
-        }
+        };
+        self.peers.note(&self.replica, result.as_ref().err().map(ToString::to_string).as_deref());
+        result
     }
 
     fn vote_request(&self, rpc: &VoteRequest<Types>) -> pb::VoteRequest {
@@ -110,7 +115,7 @@ impl RaftNetworkV2<Types> for Link {
         rpc: AppendEntriesRequest<Types>,
         option: RPCOption,
     ) -> Result<AppendEntriesResponse<Types>, RpcError> {
-        let within = if rpc.entries.is_empty() { option.soft_ttl() } else { self.append_within.max(option.soft_ttl()) };
+        let within = if rpc.entries.is_empty() { option.soft_ttl() } else { option.soft_ttl().max(APPEND_WITHIN) };
         let request = pb::AppendRequest {
             to: Some(self.to.clone()),
             vote: Some(pb_vote(&rpc.vote)),

@@ -1,7 +1,6 @@
 //! What a replica is opened with, and the bounds that hold for everybody.
 
 use std::collections::BTreeSet;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -95,18 +94,12 @@ impl Options {
             install_snapshot_timeout: 30_000,
             snapshot_policy: SnapshotPolicy::LogsSinceLast(self.compaction.every_entries),
             max_in_snapshot_log_to_keep: self.compaction.keep_entries,
+            // Whoever lags further gets a snapshot, so one must exist by then.
+            replication_lag_threshold: self.compaction.every_entries.saturating_mul(5),
             backoff: "50ms 100ms 200ms ...500ms".into(),
             ..Config::default()
         };
         config.validate().map(Arc::new).map_err(|error| OpenError::Options(format!("cluster timing: {error}")))
-    }
-
-    /// Replicas form a cluster only with those that list the same names in the same order.
-    pub(super) fn fingerprint(&self) -> u64 {
-        // The hasher's keys are fixed; only replicas of one formation compare it, and it is never stored.
-        let mut hasher = DefaultHasher::new();
-        self.replicas.iter().for_each(|(name, _)| name.hash(&mut hasher));
-        hasher.finish()
     }
 }
 
@@ -139,11 +132,5 @@ mod tests {
         assert!(wrong.raft().is_ok());
         wrong.timing.election_timeout = (Duration::from_millis(50), Duration::from_millis(90));
         assert!(wrong.raft().is_err());
-    }
-
-    #[test]
-    fn the_fingerprint_tells_another_order_apart() {
-        assert_eq!(options(&["a", "b"]).fingerprint(), options(&["a", "b"]).fingerprint());
-        assert_ne!(options(&["a", "b"]).fingerprint(), options(&["b", "a"]).fingerprint());
     }
 }

@@ -12,12 +12,17 @@ const CONNECT_WITHIN: Duration = Duration::from_millis(500);
 pub(super) const KEEPALIVE_EVERY: Duration = Duration::from_secs(1);
 pub(super) const KEEPALIVE_WITHIN: Duration = Duration::from_secs(2);
 
+/// Calls that fail in a row before a replica counts as lost; one alone is noise.
+const LOST_AFTER: u32 = 3;
+
 /// One channel per replica name.
 #[derive(Debug)]
 pub(crate) struct Peers {
     configured: BTreeMap<String, Channel>,
     /// Members that this replica's configuration does not name, reached where the log says.
     others: Mutex<BTreeMap<(String, String), Channel>>,
+    /// Failed calls in a row, by replica.
+    unanswered: Mutex<BTreeMap<String, u32>>,
 }
 
 impl Peers {
@@ -29,7 +34,7 @@ impl Peers {
             Ok((name.clone(), channel))
         };
         let configured = replicas.iter().map(connect).collect::<Result<_, OpenError>>()?;
-        Ok(Self { configured, others: Mutex::default() })
+        Ok(Self { configured, others: Mutex::default(), unanswered: Mutex::default() })
     }
 
     pub(crate) fn channel(&self, name: &str) -> Option<Channel> {
@@ -51,6 +56,18 @@ impl Peers {
         others.retain(|(other, _), _| other != name);
         others.insert(key, channel.clone());
         Ok(channel)
+    }
+
+    /// One line when a replica is lost and one when it is back, instead of one per failed call.
+    pub(crate) fn note(&self, replica: &str, failure: Option<&str>) {
+        let mut unanswered = self.unanswered.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = unanswered.entry(replica.to_owned()).or_default();
+        let before = std::mem::replace(count, if failure.is_none() { 0 } else { count.saturating_add(1) });
+        match failure {
+            None if before >= LOST_AFTER => tracing::info!(replica, "takes part again"),
+            Some(reason) if *count == LOST_AFTER => tracing::warn!(replica, reason, "does not take part"),
+            None | Some(_) => {}
+        }
     }
 }
 

@@ -69,7 +69,7 @@ impl Node {
         match answer {
             Ok(pb::ProposeResponse { outcome: Some(pb::propose_response::Outcome::Verdict(verdict)) }) => Ok(verdict),
             Ok(pb::ProposeResponse { outcome: Some(pb::propose_response::Outcome::Refused(refused)) }) => {
-                Err(self.refused(&refused, proposal))
+                Err(refused_by_leader(&refused, proposal))
             }
             Ok(pb::ProposeResponse { outcome: None }) => Err(unknown(format!("{} said nothing", leader.replica))),
             Err(CallFailed::NotSent) => Err(Failed::NotTaken),
@@ -77,22 +77,22 @@ impl Node {
         }
     }
 
-    fn refused(&self, refused: &pb::Refused, proposal: &Bytes) -> Failed<ProposeError> {
-        let reason = refused.reason.clone();
-        match refused.refusal() {
-            pb::Refusal::NotLeader => Failed::NotTaken,
-            pb::Refusal::Undecodable => Failed::Over(ProposeError::Undecodable(reason)),
-            pb::Refusal::TooLarge => {
-                Failed::Over(ProposeError::TooLarge { size: proposal.len(), limit: MAX_PROPOSAL_BYTES })
-            }
-            pb::Refusal::Unspecified | pb::Refusal::Unknown | pb::Refusal::NoQuorum => unknown(reason),
-        }
-    }
-
     /// Whether somebody of this name may propose.
     pub(crate) fn knows(&self, replica: &str) -> bool {
         let metrics = self.raft.metrics();
         metrics.borrow_watched().membership_config.nodes().any(|(_, member)| member.replica == replica)
+    }
+}
+
+fn refused_by_leader(refused: &pb::Refused, proposal: &Bytes) -> Failed<ProposeError> {
+    let reason = refused.reason.clone();
+    match refused.refusal() {
+        pb::Refusal::NotLeader => Failed::NotTaken,
+        pb::Refusal::Undecodable => Failed::Over(ProposeError::Undecodable(reason)),
+        pb::Refusal::TooLarge => {
+            Failed::Over(ProposeError::TooLarge { size: proposal.len(), limit: MAX_PROPOSAL_BYTES })
+        }
+        pb::Refusal::Unspecified | pb::Refusal::Unknown | pb::Refusal::NoQuorum => unknown(reason),
     }
 }
 

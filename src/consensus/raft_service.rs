@@ -35,6 +35,7 @@ fn stopped(error: impl std::fmt::Display) -> Status {
 #[tonic::async_trait]
 impl Raft for RaftService {
     async fn append(&self, request: Request<pb::AppendRequest>) -> Result<Response<pb::AppendResponse>, Status> {
+        use pb::append_response::Outcome;
         let request = request.into_inner();
         self.0.admit(request.to.as_ref())?;
         let rpc = AppendEntriesRequest {
@@ -44,7 +45,6 @@ impl Raft for RaftService {
             leader_commit: request.committed.map(codec::log_id),
         };
         in_a_row(&rpc)?;
-        use pb::append_response::Outcome;
         let outcome = match self.0.raft.append_entries(rpc).await.map_err(stopped)? {
             AppendEntriesResponse::Success | AppendEntriesResponse::PartialSuccess(_) => {
                 Outcome::Accepted(pb::Accepted {})
@@ -59,12 +59,12 @@ impl Raft for RaftService {
     }
 
     async fn vote(&self, request: Request<pb::VoteRequest>) -> Result<Response<pb::VoteResponse>, Status> {
-        let rpc = self.vote_request(request.into_inner())?;
+        let rpc = self.vote_request(&request.into_inner())?;
         Ok(vote_response(&self.0.raft.vote(rpc).await.map_err(stopped)?))
     }
 
     async fn pre_vote(&self, request: Request<pb::VoteRequest>) -> Result<Response<pb::VoteResponse>, Status> {
-        let rpc = self.vote_request(request.into_inner())?;
+        let rpc = self.vote_request(&request.into_inner())?;
         Ok(vote_response(&self.0.raft.pre_vote(rpc).await.map_err(stopped)?))
     }
 
@@ -126,7 +126,7 @@ impl Raft for RaftService {
 }
 
 impl RaftService {
-    fn vote_request(&self, request: pb::VoteRequest) -> Result<VoteRequest<Types>, Status> {
+    fn vote_request(&self, request: &pb::VoteRequest) -> Result<VoteRequest<Types>, Status> {
         self.0.admit(request.to.as_ref())?;
         let mut rpc = VoteRequest::new(codec::vote(request.vote)?, request.last.map(codec::log_id));
         rpc.leadership_transfer = request.leadership_transfer;

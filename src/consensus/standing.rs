@@ -41,6 +41,7 @@ pub struct Standing {
     pub leader: Option<String>,
     pub term: u64,
     /// A leader: a quorum acknowledged it within its lease. Anybody else: a leader was heard within its lease.
+    /// A hint for people and plans: after a freeze it may look fresh, so what acts in the world confirms first.
     pub quorum: bool,
     /// The last position that is applied and published, 0 before the first.
     pub applied: u64,
@@ -54,9 +55,10 @@ impl Standing {
         self.role == Role::Leader && self.quorum
     }
 
-    pub(crate) fn initial() -> Self {
+    /// Of a replica that takes no part.
+    pub(crate) fn outside(reason: &str) -> Self {
         Self {
-            role: Role::Outside("starting".into()),
+            role: Role::Outside(reason.into()),
             leader: None,
             term: 0,
             quorum: false,
@@ -80,16 +82,31 @@ impl Node {
                 changed = metrics.changed() => changed.is_ok(),
                 changed = published.changed() => changed.is_ok(),
                 _ = tick.tick() => true,
+                () = self.stop.cancelled() => false,
             };
-            if !open || self.stop.is_cancelled() {
-                return;
+            if !open {
+                break;
             }
         }
+        let reason = self.stopped().unwrap_or_else(|| "shut down".into());
+        let term = self.standing.borrow().term;
+        self.stand(Standing { term, applied: self.applied(), ..Standing::outside(&format!("stopped: {reason}")) });
+    }
+
+    fn applied(&self) -> u64 {
+        self.published.borrow().unwrap_or(0)
     }
 
     fn update_standing(&self) {
-        let now = self.current_standing();
+        self.stand(self.current_standing());
+    }
+
+    fn stand(&self, now: Standing) {
         self.standing.send_if_modified(|known| {
+            if (&known.role, &known.leader, known.quorum) != (&now.role, &now.leader, now.quorum) {
+                let Standing { role, leader, term, quorum, .. } = &now;
+                tracing::info!(?role, leader, term, quorum, "standing changed");
+            }
             let leader_since = if (&known.leader, known.term) == (&now.leader, now.term) {
                 known.leader_since
             } else {
@@ -120,7 +137,7 @@ impl Node {
             leader: leader.map(|member| member.replica.clone()),
             term: metrics.current_term,
             quorum,
-            applied: self.published.borrow().unwrap_or(0),
+            applied: self.applied(),
             leader_since: Instant::now(),
         }
     }

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use super::codec;
 use super::disk::{Disk, META};
 use super::fold::{Fold, Undecodable};
+use super::options::MAX_SNAPSHOT_BYTES;
 use super::types::{LogId, Proposed, SharedFold, Snapshot, SnapshotMeta, StoredMembership, Types};
 use crate::wire::pb::allclear::raft::v1 as pb;
 
@@ -127,6 +128,9 @@ impl RaftSnapshotBuilder<Types> for Taken {
     type SnapshotData = Bytes;
 
     async fn build_snapshot(&mut self) -> Result<Snapshot, io::Error> {
+        if self.state.len() > MAX_SNAPSHOT_BYTES {
+            tracing::error!(bytes = self.state.len(), "the state has outgrown what is sent to a replica that lags");
+        }
         store(&self.disk, &self.meta, self.state.clone()).await?;
         Ok(Snapshot { meta: self.meta.clone(), snapshot: self.state.clone() })
     }

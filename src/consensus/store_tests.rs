@@ -4,6 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
+use bytes::Bytes;
+use openraft::RaftSnapshotBuilder as _;
+use openraft::storage::RaftStateMachine as _;
 use openraft::testing::log::{StoreBuilder, Suite};
 use redb::StorageBackend;
 use redb::backends::InMemoryBackend;
@@ -14,7 +17,7 @@ use tokio::time::timeout;
 use super::disk::Disk;
 use super::log::LogStore;
 use super::state::State;
-use super::types::Types;
+use super::types::{LogId, SnapshotMeta, StoredMembership, Types};
 use super::{Compaction, ConfirmError, Consensus, Fold, Options, ProposeError, Role, Timing, Undecodable};
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -66,6 +69,21 @@ impl StoreBuilder<Types, LogStore, State, TempDir> for Fresh {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_store_passes_openrafts_suite() {
     Suite::test_all(Fresh).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_snapshot_that_was_overtaken_does_not_replace_the_newer_one() {
+    let (_directory, _log, mut state) = Fresh.build().await.unwrap();
+    let meta = |index| SnapshotMeta {
+        last_log_id: Some(LogId::new(1.into(), index)),
+        last_membership: StoredMembership::default(),
+    };
+    let eight = Bytes::copy_from_slice(&8_u64.to_be_bytes());
+    state.install_snapshot(&meta(5), eight.clone()).await.unwrap();
+    let mut overtaken = state.get_snapshot_builder().await;
+    state.install_snapshot(&meta(9), eight).await.unwrap();
+    overtaken.build_snapshot().await.unwrap();
+    assert_eq!(state.get_current_snapshot().await.unwrap().unwrap().meta, meta(9));
 }
 
 /// A disk whose next fsync fails, once `failing` is set.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use openraft::rt::WatchReceiver as _;
 use openraft::{Instant as _, RaftMetrics};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use super::failure::TransferError;
 use super::node::Node;
@@ -15,24 +15,20 @@ const WITHIN: Duration = Duration::from_secs(2);
 
 impl Node {
     pub(crate) async fn transfer_leadership(&self, to: &str) -> Result<(), TransferError> {
+        let deadline = Instant::now() + WITHIN;
         let target = self.successor(to)?;
         if target == self.identity.node {
             return Ok(());
         }
+        // It may lag by a moment; one that lags longer would only leave everybody without a leader.
+        if !self.metrics_show(deadline, |metrics| self.ready(metrics, target)).await? {
+            return Err(TransferError::NotReady(to.into()));
+        }
         self.raft.trigger().transfer_leader(target).await.map_err(|why| TransferError::Fatal(why.to_string()))?;
-        let mut metrics = self.raft.metrics();
-        let taken_over = async {
-            while metrics.borrow_watched().current_leader != Some(target) {
-                if metrics.changed().await.is_err() {
-                    return false;
-                }
-            }
-            true
-        };
-        match timeout(WITHIN, taken_over).await {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(TransferError::Fatal(self.stopped().unwrap_or_default())),
-            Err(_) => Err(TransferError::Late(to.into())),
+        if self.metrics_show(deadline, |metrics| metrics.current_leader == Some(target)).await? {
+            Ok(())
+        } else {
+            Err(TransferError::Late(to.into()))
         }
     }
 
@@ -40,17 +36,10 @@ impl Node {
         if !self.raft.is_leader() {
             return Err(TransferError::NotLeader(self.leader().map(|(_, member)| member.replica)));
         }
-        let metrics = self.raft.metrics();
-        let metrics = metrics.borrow_watched();
-        let membership = &metrics.membership_config;
-        let mut voters = membership.voter_ids();
+        let membership = self.membership();
         let named = |node: &u64| membership.get_node(node).is_some_and(|member| member.replica == to);
-        let target = voters.find(named).ok_or_else(|| TransferError::NoVoter(to.into()))?;
-        if target == self.identity.node || self.ready(&metrics, target) {
-            Ok(target)
-        } else {
-            Err(TransferError::NotReady(to.into()))
-        }
+        let target = membership.voter_ids().find(named);
+        target.ok_or_else(|| TransferError::NoVoter(to.into()))
     }
 
     /// It holds all that is committed, and answered within the lease.
@@ -59,5 +48,22 @@ impl Node {
         let acked = metrics.heartbeat.as_ref().and_then(|all| all.get(&target).copied().flatten());
         let lease = self.options.timing.lease();
         matched >= metrics.cluster_committed && acked.is_some_and(|acked| acked.elapsed() < lease)
+    }
+
+    /// Whether it came to show in time.
+    async fn metrics_show(
+        &self,
+        deadline: Instant,
+        holds: impl Fn(&RaftMetrics<Types>) -> bool,
+    ) -> Result<bool, TransferError> {
+        let mut metrics = self.raft.metrics();
+        while !holds(&metrics.borrow_watched()) {
+            match timeout_at(deadline, metrics.changed()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => return Err(TransferError::Fatal(self.stopped().unwrap_or_default())),
+                Err(_) => return Ok(false),
+            }
+        }
+        Ok(true)
     }
 }

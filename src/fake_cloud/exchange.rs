@@ -13,7 +13,7 @@ use futures_util::{StreamExt, stream};
 
 use super::answer::{Answer, Ending};
 use super::dates::rfc3339;
-use super::fault::{Errand, Fault};
+use super::fault::{Errand, Fault, Switched};
 use super::gate::Line;
 use super::house::House;
 use super::metadata::Asked;
@@ -22,7 +22,8 @@ use crate::machine::id::VmName;
 use crate::machine::time::Timestamp;
 
 const LARGEST_BODY: usize = 64 * 1024;
-const LOGGED_BODY: usize = 4 * 1024;
+/// Of a path, a header or a body.
+const LONGEST_LOGGED: usize = 4 * 1024;
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A request that never ends must end when its client is gone without a word.
@@ -31,47 +32,72 @@ const LONGEST_HANG: Duration = Duration::from_mins(10);
 /// Answers as the endpoint of a VM. `prefix` is what stands in front of the path where VMs share a port.
 pub(super) async fn exchange(house: Arc<House>, vm: VmName, prefix: String, line: Line, request: Request) -> Response {
     let at = house.now();
-    let asked = read(vm, prefix, request).await;
-    let seq = house.tenant().requests.arrived(record(at, &asked.0, asked.1));
-    let asked = asked.0;
+    let (asked, headers) = read(vm, prefix, request).await;
+    let seq = house.tenant().requests.arrived(record(at, &asked, headers));
     // Settles the record also when the client goes away and this future is dropped.
     let pending = Pending { house: Arc::clone(&house), seq };
-    let answer = answer(&house, seq, &asked).await;
-    if answer.has_status() {
-        let mut tenant = house.tenant();
-        if let Some(record) = tenant.requests.record(seq) {
-            record.status = Some(answer.status);
-            record.answered_at = Some(rfc3339(house.now()));
-        }
+    let switched = match admit(&house, seq, &asked) {
+        Ok(switched) => switched,
+        Err(answer) => return settle(pending, answer, &line),
+    };
+    if let Some(Fault::LateEffect { ms }) = switched.as_ref().map(|switched| &switched.fault)
+        && asked.errand() == Errand::Post
+    {
+        tokio::spawn(take_effect_late(pending, asked, Duration::from_millis(*ms)));
+        return deliver(Answer::none(Ending::Closed), &line);
     }
+    let answer = answer(&house, seq, &asked, switched.as_ref()).await;
     if answer.ending == Ending::Never {
         wait(&house, LONGEST_HANG).await;
     }
-    drop(pending);
-    deliver(answer, &line)
+    settle(pending, answer, &line)
 }
 
-async fn answer(house: &House, seq: u64, asked: &Asked) -> Answer {
-    let admitted = house.tenant().admit(house.now(), asked);
-    let switched = match admitted {
-        Ok(switched) => switched,
-        Err(answer) => return answer,
-    };
-    let fault = switched.as_ref().map(|switched| switched.fault.clone());
-    if let Some(record) = house.tenant().requests.record(seq) {
-        record.fault = fault.as_ref().map(Fault::word);
+fn admit(house: &House, seq: u64, asked: &Asked) -> Result<Option<Switched>, Answer> {
+    let mut tenant = house.tenant();
+    let switched = tenant.admit(house.now(), asked)?;
+    if let Some(record) = tenant.requests.record(seq) {
+        record.fault = switched.as_ref().map(|switched| switched.fault.word());
     }
+    Ok(switched)
+}
+
+/// The record is complete, and the answer goes out.
+fn settle(pending: Pending, answer: Answer, line: &Line) -> Response {
+    if answer.has_status() {
+        let now = pending.house.now();
+        if let Some(record) = pending.house.tenant().requests.record(pending.seq) {
+            record.status = Some(answer.status);
+            record.answered_at = Some(rfc3339(now));
+        }
+    }
+    drop(pending);
+    deliver(answer, line)
+}
+
+/// A request that was on its way when its client heard the connection close.
+async fn take_effect_late(pending: Pending, asked: Asked, span: Duration) {
+    let Pending { house, seq } = &pending;
+    wait(house, span).await;
+    if !house.stop.is_cancelled() {
+        house.tenant().answer(house.now(), *seq, &asked, None);
+        house.news.notify_waiters();
+    }
+}
+
+async fn answer(house: &House, seq: u64, asked: &Asked, switched: Option<&Switched>) -> Answer {
+    let fault = switched.map(|switched| &switched.fault);
     let is_post = asked.errand() == Errand::Post;
-    match &fault {
+    match fault {
         Some(Fault::Slow { ms }) if !is_post => wait(house, Duration::from_millis(*ms)).await,
         Some(Fault::LongPoll { ms }) => wait_for_news(house, &asked.vm, Duration::from_millis(*ms)).await,
         Some(_) | None => {}
     }
-    let answer = house.tenant().answer(house.now(), seq, asked, switched.as_ref());
+    let answer = house.tenant().answer(house.now(), seq, asked, switched);
     if is_post {
         house.news.notify_waiters();
         if let Some(Fault::Slow { ms }) = fault {
-            wait(house, Duration::from_millis(ms)).await;
+            wait(house, Duration::from_millis(*ms)).await;
         }
     }
     answer
@@ -96,7 +122,7 @@ async fn read(vm: VmName, prefix: String, request: Request) -> (Asked, Headers) 
 }
 
 fn headers(map: &HeaderMap) -> Headers {
-    let text = |name: &str| map.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+    let text = |name: &str| map.get(name).map(|value| kept(value.as_bytes()));
     Headers {
         host: text("host"),
         metadata: text("metadata"),
@@ -113,11 +139,16 @@ fn record(at: Timestamp, asked: &Asked, headers: Headers) -> Record {
         at: rfc3339(at),
         vm: Some(asked.vm.to_string()),
         method: asked.method.clone(),
-        path: format!("{}{question}{}", asked.path, asked.query),
+        path: kept(format!("{}{question}{}", asked.path, asked.query).as_bytes()),
         headers,
-        body: String::from_utf8_lossy(body.get(..LOGGED_BODY).unwrap_or(body)).into_owned(),
+        body: kept(body),
         ..Record::default()
     }
+}
+
+/// As much of it as the log keeps.
+fn kept(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes.get(..LONGEST_LOGGED).unwrap_or(bytes)).into_owned()
 }
 
 struct Pending {

@@ -49,6 +49,10 @@ pub(super) enum Fault {
     Stale,
     /// The connection is closed before the request took effect.
     RequestLost,
+    /// The connection is closed at once, and an approval takes effect so long afterwards.
+    LateEffect {
+        ms: u64,
+    },
     /// The request takes effect, then the connection is closed without an answer.
     ReplyLost,
 }
@@ -111,7 +115,7 @@ impl Fault {
     pub(super) fn mistakes(&self, times: Option<u32>) -> Vec<String> {
         let mut mistakes = Vec::new();
         match self {
-            Self::Slow { ms } | Self::LongPoll { ms } if *ms > LONGEST_MS => {
+            Self::Slow { ms } | Self::LongPoll { ms } | Self::LateEffect { ms } if *ms > LONGEST_MS => {
                 mistakes.push(format!("ms: {ms} is more than {LONGEST_MS}; use less, or the fault \"hang\""));
             }
             Self::Oversized { bytes } if *bytes > LARGEST_BODY => {
@@ -138,6 +142,7 @@ impl Fault {
             | Self::Oversized { .. }
             | Self::Stale
             | Self::RequestLost
+            | Self::LateEffect { .. }
             | Self::ReplyLost => {}
         }
         if times == Some(0) {

@@ -159,7 +159,7 @@ fn instead_of_answer(asked: &Asked, fault: &Fault) -> Option<Answer> {
         Fault::Hang => Some(Answer::none(Ending::Never)),
         Fault::Status { status } => Some(Answer::error(*status, "the fake cloud was told to answer so")),
         Fault::Reset | Fault::Refused => Some(Answer::none(Ending::Reset)),
-        Fault::RequestLost => Some(Answer::none(Ending::Closed)),
+        Fault::RequestLost | Fault::LateEffect { .. } => Some(Answer::none(Ending::Closed)),
         Fault::Redirect => {
             let location = Some(format!("{}/redirected", asked.prefix));
             Some(Answer { location, ..Answer::text(302, "text/plain", "") })
@@ -203,7 +203,8 @@ fn shaped(answer: Answer, fault: &Fault) -> Answer {
         | Fault::Refused
         | Fault::Redirect
         | Fault::Stale
-        | Fault::RequestLost => answer,
+        | Fault::RequestLost
+        | Fault::LateEffect { .. } => answer,
     }
 }
 

@@ -129,6 +129,11 @@ impl Scenario {
         &self.about
     }
 
+    /// How many events it has.
+    pub(super) fn len(&self) -> usize {
+        self.events.len()
+    }
+
     /// How many VMs it needs at least.
     pub fn needs(&self) -> usize {
         self.events.iter().map(EventOrder::needs).max().unwrap_or(0)

@@ -19,6 +19,9 @@ use crate::simulator::cloud::{Cloud, Manners, Vm};
 const REQUESTS_PER_SECOND: usize = 5;
 const RATE_WINDOW: Duration = Duration::from_secs(1);
 
+/// Events of one cloud, ended and planned ones too; a reset forgets them.
+pub(super) const MOST_EVENTS: usize = 1_000;
+
 /// How many approvals stay in memory.
 const APPROVALS_KEPT: usize = 10_000;
 
@@ -95,10 +98,19 @@ impl Tenant {
     /// Takes the place of the scenario under way; that one's events stay.
     pub(super) fn play(&mut self, scenario: &Scenario, now: Timestamp) -> Result<(), ScenarioError> {
         self.cloud.advance(now);
+        if self.room() < scenario.len() {
+            let reason = format!("{MOST_EVENTS} events are enough; reset the cloud to forget them");
+            return Err(ScenarioError::Refused { name: scenario.name().to_owned(), reason });
+        }
         let events = scenario.begin(&mut self.cloud, &self.vms, self.speed, now)?;
         let (name, about) = (scenario.name().to_owned(), scenario.about().to_owned());
         self.play = Some(Play { name, about, began_at: now, events });
         Ok(())
+    }
+
+    /// How many more events the cloud may have.
+    pub(super) fn room(&self) -> usize {
+        MOST_EVENTS.saturating_sub(self.cloud.events().len() + self.cloud.planned())
     }
 
     /// Whether all events of the scenario under way have come and gone.

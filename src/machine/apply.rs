@@ -16,7 +16,7 @@ use super::sight;
 use super::state::State;
 use super::steps;
 use super::time::Timestamp;
-use super::workload::{HookId, Intent, Member, Phase, Workload};
+use super::workload::{HookId, Intent, Member, Phase, RunsOn, Workload};
 
 pub(super) type Applied = Result<(), Ignored>;
 
@@ -100,6 +100,12 @@ fn begin(
     if !due.iter().any(|next| next.step.member == *member && next.step.id == hook && next.intent == intent) {
         return Err(Ignored::NotDue);
     }
+    let runs_on = state.hook(member, hook).map_or(RunsOn::Affected, |hook| hook.runs_on);
+    if !may_run_on(event, member, hook, runs_on, on) {
+        return Err(Ignored::NotDue);
+    }
+    // The planner may not have known yet that less time is left.
+    let deadline = event.time_ends(hook.phase).map_or(deadline, |ends| ends.min(deadline));
     let attempt = state.next_attempt();
     let event = open(state, id)?;
     // A workload may have registered after the treatment was chosen.
@@ -120,6 +126,17 @@ fn begin(
     });
     event.revision += 1;
     Ok(())
+}
+
+/// Restoring is for the VM itself; what stands in for an affected VM is not affected.
+fn may_run_on(event: &Event, member: &Member, hook: HookId, runs_on: RunsOn, on: &VmName) -> bool {
+    let is_home = *on == member.vm;
+    match runs_on {
+        RunsOn::Peer | RunsOn::Any if hook.phase >= Phase::Restore => is_home,
+        RunsOn::Affected => is_home,
+        RunsOn::Peer => !event.affects(on),
+        RunsOn::Any => is_home || !event.affects(on),
+    }
 }
 
 /// The open attempt of an event, provided it runs on the replica that speaks of it.
@@ -177,7 +194,11 @@ fn expire(state: &mut State, id: &EventId, attempt: AttemptId) -> Applied {
 
 fn waive(state: &mut State, id: &EventId, member: &Member, hook: HookId, why: &WaiverReason) -> Applied {
     let now = state.now;
-    state.hook(member, hook).ok_or(Ignored::NotDue)?;
+    let event = state.open.get(id).ok_or(Ignored::UnknownEvent)?;
+    // What puts back is owed, whatever happens to the VM meanwhile.
+    if !steps::preparing(state, event).iter().any(|step| step.member == *member && step.id == hook) {
+        return Err(Ignored::NotDue);
+    }
     let event = open(state, id)?;
     if !matches!(event.stage(), Stage::Announced | Stage::Preparing) {
         return Err(Ignored::NotNow);
@@ -234,6 +255,11 @@ fn posted(state: &mut State, by: &VmName, id: &EventId, attempt: AttemptId, outc
     event.revision += 1;
     if *outcome == PostOutcome::Accepted {
         sight::enter(event, Stage::Approved, now);
+    }
+    // It ended while nobody knew yet whether it had been approved.
+    if event.ending == Some(Ending::Completed) && !event.may_have_happened() {
+        event.ending = Some(Ending::Cancelled);
+        sight::take_up(state);
     }
     Ok(())
 }

@@ -199,7 +199,9 @@ pub fn explain(state: &State, event: &Event, situation: &Situation) -> Option<Bl
         return Some(Blocker::Posting { approver: claim.approver.clone(), since: claim.at });
     }
     match clearance(state, event, situation.now) {
-        Clearance::NothingToApprove => Some(Blocker::Observing),
+        Clearance::NothingToApprove if state.is_listed(&event.announcement.id) => Some(Blocker::Observing),
+        // Nobody's document counts, so nobody knows.
+        Clearance::NothingToApprove => Some(Blocker::NoHealthyChannel),
         Clearance::Blocked(blocker) => Some(blocker),
         Clearance::Clear(_) if situation.approvers(state, &event.announcement.id).is_empty() => {
             Some(Blocker::NoHealthyChannel)

@@ -8,6 +8,7 @@ use super::attempt::Attempt;
 use super::claim::Claim;
 use super::event::{Ending, Event};
 use super::id::VmName;
+use super::lifecycle::Stage;
 use super::situation::Situation;
 use super::state::State;
 use super::steps;
@@ -44,7 +45,9 @@ pub fn errands<'a>(state: &'a State, me: &VmName) -> Vec<Errand<'a>> {
                 Errand::Cancel { event, attempt }
             });
         }
-        if let Some(claim) = event.open_claim().filter(|claim| claim.approver == *me) {
+        // An approval that came late from an earlier claim is final, and what has started or is over needs none.
+        let to_post = event.open_claim().filter(|claim| event.stage() == Stage::Claimed && claim.approver == *me);
+        if let Some(claim) = to_post {
             found.push(Errand::Post { event, claim });
         }
     }

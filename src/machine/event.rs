@@ -109,6 +109,11 @@ impl Event {
         Some(self.over_at()?.plus(treatment.restore_timeout))
     }
 
+    /// The last moment for a hook of this phase.
+    pub fn time_ends(&self, phase: Phase) -> Option<Timestamp> {
+        if phase < Phase::Restore { Some(self.preparation_ends()) } else { self.restoring_ends() }
+    }
+
     pub fn attempt(&self, id: AttemptId) -> Option<&Attempt> {
         self.attempts.iter().find(|attempt| attempt.id == id)
     }
@@ -131,6 +136,23 @@ impl Event {
 
     pub fn is_accepted(&self) -> bool {
         self.claims.iter().any(|claim| claim.outcome_is(&PostOutcome::Accepted))
+    }
+
+    /// It was started, or a post of ours may have reached the platform.
+    pub fn may_have_happened(&self) -> bool {
+        let may_be_posted =
+            |claim: &Claim| matches!(claim.outcome, None | Some((PostOutcome::Accepted | PostOutcome::Unknown(_), _)));
+        self.entered_at(Stage::Started).is_some() || self.claims.iter().any(may_be_posted)
+    }
+
+    /// A closed event that is listed again is the same maintenance, still to come: it was cancelled for a while, or
+    /// nobody could see it for long.
+    pub fn may_come_back(&self) -> bool {
+        match self.ending {
+            Some(Ending::Cancelled) => true,
+            Some(Ending::Forgotten) => !self.may_have_happened(),
+            Some(Ending::Completed) | None => false,
+        }
     }
 
     /// The claim whose post is not recorded yet.

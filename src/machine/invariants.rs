@@ -1,16 +1,15 @@
 //! What must hold after every entry (`behaviour.md` 13), written from the raw facts and not with the functions that
 //! decide, so that a mistake in those is seen. The model, the scripts and debug builds check it.
+//! What can only be judged at the moment of an entry stands in `transition`.
 
 use core::fmt;
 
-use super::attempt::{Attempt, Outcome};
-use super::claim::{Claim, PostOutcome, Reason};
-use super::document::Status;
+use super::attempt::Attempt;
+use super::claim::{Claim, PostOutcome};
 use super::event::Event;
 use super::lifecycle::Stage;
-use super::policy::Action;
 use super::state::State;
-use super::workload::{Intent, OnFailure, Phase};
+use super::workload::{Intent, Phase};
 
 /// The property that is broken.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -29,6 +28,8 @@ pub enum Broken {
     StageOutOfOrder,
     /// An open event is closed or a closed one is not.
     Misplaced,
+    /// Something that was recorded changed or vanished.
+    Rewritten,
 }
 
 impl fmt::Display for Broken {
@@ -41,6 +42,7 @@ impl fmt::Display for Broken {
             Self::RestoredWrongly => "S8: a workload was restored that should not be, or too early",
             Self::StageOutOfOrder => "an event went through its stages in an illegal order",
             Self::Misplaced => "an event is in the wrong place of the state",
+            Self::Rewritten => "something that was recorded of an event changed or vanished",
         })
     }
 }
@@ -52,16 +54,14 @@ pub fn violated(state: &State) -> Option<Broken> {
     if misplaced {
         return Some(Broken::Misplaced);
     }
-    state.open.values().chain(&state.history).find_map(|event| violated_by(state, event))
+    state.open.values().chain(&state.history).find_map(violated_by)
 }
 
-fn violated_by(state: &State, event: &Event) -> Option<Broken> {
+fn violated_by(event: &Event) -> Option<Broken> {
     let in_order = event.entered.windows(2).all(|pair| pair[0].0.may_become(pair[1].0) && pair[0].1 <= pair[1].1);
     let approved = event.entered_at(Stage::Approved).is_some();
     if !in_order {
         Some(Broken::StageOutOfOrder)
-    } else if event.claims.first().is_some_and(|claim| claim.at == state.now && !is_justified(state, event, claim)) {
-        Some(Broken::ClaimedUnprepared)
     } else if !event.claims.windows(2).all(|pair| is_free(&pair[0], &pair[1])) {
         Some(Broken::ClaimedTwice)
     } else if approved && !event.claims.iter().any(|claim| claim.outcome_is(&PostOutcome::Accepted)) {
@@ -75,36 +75,10 @@ fn violated_by(state: &State, event: &Event) -> Option<Broken> {
     }
 }
 
-/// Judged at the moment of the claim; workloads may change later.
-fn is_justified(state: &State, event: &Event, claim: &Claim) -> bool {
-    let Some(treatment) = &event.treatment else {
-        return false;
-    };
-    if state.observed_status(&event.announcement.id) != Some(&Status::Scheduled) && event.stage() == Stage::Claimed {
-        return false;
-    }
-    match claim.reason {
-        Reason::Policy => treatment.action == Action::Approve,
-        Reason::BudgetSpent => event.budget_ends().is_some_and(|ends| ends <= claim.at) && no_hold(state, event),
-        Reason::NothingToPrepare => event.attempts.is_empty(),
-        Reason::Prepared => event.attempts.iter().all(|attempt| attempt.outcome.is_some()) && no_hold(state, event),
-    }
-}
-
-/// The last word on each hook is not a failure that holds the event.
-fn no_hold(state: &State, event: &Event) -> bool {
-    event.attempts.iter().all(|attempt| {
-        let last = event.attempts_of(&attempt.member, attempt.hook).next_back();
-        let waived = event.waivers.iter().any(|waiver| waiver.member == attempt.member && waiver.hook == attempt.hook);
-        let holds = state.hook(&attempt.member, attempt.hook).is_none_or(|hook| hook.on_failure == OnFailure::Hold);
-        let failed = last.is_some_and(|last| matches!(last.outcome, Some((Outcome::Failed(_) | Outcome::NotDone, _))));
-        waived || !holds || !failed
-    })
-}
-
+/// Entries may carry the same time, so what happened at the time of the later claim may have happened after it.
 fn is_free(earlier: &Claim, later: &Claim) -> bool {
     match &earlier.outcome {
-        Some((PostOutcome::Accepted, at)) => *at > later.at,
+        Some((PostOutcome::Accepted, at)) => *at >= later.at && earlier.until <= later.at,
         Some((_, at)) if *at <= later.at => true,
         Some(_) | None => earlier.until <= later.at,
     }

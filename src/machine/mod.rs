@@ -21,4 +21,5 @@ pub mod situation;
 pub mod state;
 pub mod steps;
 pub mod time;
+pub mod transition;
 pub mod workload;

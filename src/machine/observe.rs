@@ -61,3 +61,97 @@ impl Observation {
         is_news.then(|| Command::Report { after: committed.reports, document: document.clone() })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::String;
+    use alloc::vec::Vec;
+
+    use super::super::apply::apply;
+    use super::super::command::Entry;
+    use super::super::document::{Announcement, Kind, NotBefore, Source, Status};
+    use super::super::time::Timestamp;
+    use super::*;
+
+    fn listing(ids: &[&str]) -> Document {
+        let announcement = |id: &&str| Announcement {
+            id: EventId::new(id),
+            status: Status::Scheduled,
+            kind: Kind::Reboot,
+            source: Source::Platform,
+            resource_type: String::new(),
+            resources: Vec::new(),
+            not_before: NotBefore::Unknown,
+            description: String::new(),
+            duration: None,
+        };
+        Document::new(ids.iter().map(announcement).collect())
+    }
+
+    fn reported(observation: &Observation) -> Document {
+        observation.document.clone().unwrap_or_default()
+    }
+
+    #[test]
+    fn an_event_is_gone_when_two_polls_in_a_row_do_not_list_it() {
+        let mut observation = Observation::default();
+        observation.saw(&listing(&["e1", "e2"]), |_| true);
+        observation.saw(&listing(&["e2"]), |_| true);
+        assert_eq!(reported(&observation), listing(&["e1", "e2"]));
+        observation.saw(&listing(&["e2"]), |_| true);
+        assert_eq!(reported(&observation), listing(&["e2"]));
+    }
+
+    #[test]
+    fn a_poll_that_brings_nothing_or_the_event_interrupts_the_row() {
+        let mut observation = Observation::default();
+        observation.saw(&listing(&["e1"]), |_| true);
+        observation.saw(&listing(&[]), |_| true);
+        observation.saw_nothing();
+        observation.saw(&listing(&[]), |_| true);
+        assert_eq!(reported(&observation), listing(&["e1"]));
+        observation.saw(&listing(&["e1"]), |_| true);
+        observation.saw(&listing(&[]), |_| true);
+        assert_eq!(reported(&observation), listing(&["e1"]));
+    }
+
+    #[test]
+    fn an_event_that_the_api_version_cannot_show_is_not_missed() {
+        let mut observation = Observation::default();
+        observation.saw(&listing(&["e1"]), |_| true);
+        for _ in 0..3 {
+            observation.saw(&listing(&[]), |kind| *kind != Kind::Reboot);
+        }
+        assert_eq!(reported(&observation), listing(&["e1"]));
+    }
+
+    #[test]
+    fn a_document_is_reported_once_and_again_when_it_no_longer_counts() {
+        let me = VmName::new("a");
+        let mut state = State::default();
+        let commit = |state: &mut State, command| {
+            apply(state, &Entry { at: Timestamp(0), by: me.clone(), command });
+        };
+        let mut observation = Observation::default();
+        commit(&mut state, Command::Register { workloads: Vec::new() });
+        assert_eq!(observation.report(&state, &me), None, "nothing is known yet");
+        observation.saw(&listing(&[]), |_| true);
+        let first = observation.report(&state, &me).expect("that there is nothing is news");
+        commit(&mut state, first);
+        assert_eq!(observation.report(&state, &me), None);
+        commit(&mut state, Command::Discount { replica: me.clone() });
+        assert!(observation.report(&state, &me).is_some());
+    }
+
+    #[test]
+    fn a_restarted_replica_does_not_take_a_first_empty_poll_for_an_end() {
+        let me = VmName::new("a");
+        let mut state = State::default();
+        state.replicas.entry(me.clone()).or_default().document = Some(listing(&["e1"]));
+        let mut observation = Observation::resume(&state, &me);
+        observation.saw(&listing(&[]), |_| true);
+        assert_eq!(observation.report(&state, &me), None);
+        observation.saw(&listing(&[]), |_| true);
+        assert!(observation.report(&state, &me).is_some());
+    }
+}

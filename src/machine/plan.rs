@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::attempt::WaiverReason;
+use super::attempt::{Outcome, WaiverReason};
 use super::blocker::{Clearance, clearance};
 use super::claim::PostOutcome;
 use super::command::Command;
@@ -75,9 +75,16 @@ fn hooks_to_waive(state: &State, id: &EventId, event: &Event, situation: &Situat
     let lost =
         |name: &VmName| situation.out_of_reach(name).is_some_and(|silence| silence >= situation.timing.takeover_after);
     let waits = |step: &Step<'_>| match steps::progress(event, step, situation.now) {
-        Progress::Running(attempt) => lost(&attempt.on),
+        // Elsewhere it can be run once more when this attempt has expired.
+        Progress::Running(attempt) => step.hook.runs_on == RunsOn::Affected && lost(&attempt.on),
         Progress::Due { .. } => host(state, event, step, situation).is_none() && lost(&step.member.vm),
-        Progress::Favourable | Progress::Failed(_) | Progress::OutOfTime => false,
+        // It vanished with its VM and its deadline has passed meanwhile.
+        Progress::Failed(_) => {
+            let mut latest = event.attempts_of(&step.member, step.id).rev();
+            let vanished = latest.next().is_some_and(|it| matches!(it.outcome, Some((Outcome::Unknown(_), _))));
+            step.hook.runs_on == RunsOn::Affected && vanished && lost(&step.member.vm)
+        }
+        Progress::Favourable | Progress::OutOfTime => false,
     };
     let steps = steps::preparing(state, event);
     let waived = steps.into_iter().filter(waits).map(|step| Command::Waive {
@@ -92,8 +99,7 @@ fn hooks_to_waive(state: &State, id: &EventId, event: &Event, situation: &Situat
 fn attempts_to_begin(state: &State, id: &EventId, event: &Event, situation: &Situation) -> Vec<Command> {
     let begin = |next: Next<'_>| {
         let on = host(state, event, &next.step, situation)?;
-        let ends =
-            if next.step.id.phase < Phase::Restore { Some(event.preparation_ends()) } else { event.restoring_ends() };
+        let ends = event.time_ends(next.step.id.phase);
         let timeout = situation.now.plus(next.step.hook.timeout);
         Some(Command::Begin {
             event: id.clone(),

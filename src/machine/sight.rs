@@ -3,7 +3,6 @@
 use alloc::vec::Vec;
 
 use super::apply::Applied;
-use super::claim::PostOutcome;
 use super::command::Ignored;
 use super::document::{Announcement, Document, NotBefore, Status};
 use super::event::{Ending, Event};
@@ -54,9 +53,9 @@ fn sight(state: &mut State, by: &VmName, announcement: &Announcement) {
         }
         return;
     }
-    // A closed event that is listed again was either cancelled too early or is an old document of a slow endpoint.
-    let ending = state.history.iter().rev().find(|event| event.announcement.id == announcement.id);
-    if ending.is_some_and(|closed| closed.ending != Some(Ending::Cancelled)) || state.open.len() >= OPEN_LIMIT {
+    // A closed event that is listed again was given up too early or stands in an old document of a slow endpoint.
+    let closed = state.history.iter().rev().find(|event| event.announcement.id == announcement.id);
+    if closed.is_some_and(|closed| !closed.may_come_back()) || state.open.len() >= OPEN_LIMIT {
         return;
     }
     let event = Event::first_seen_as(announcement.clone(), by.clone(), now);
@@ -100,12 +99,7 @@ fn look_again(state: &mut State) {
 pub(super) fn end(state: &mut State, id: &EventId, ending: Option<Ending>) {
     let now = state.now;
     let Some(event) = state.open.get_mut(id) else { return };
-    let posted = event
-        .claims
-        .iter()
-        .any(|claim| matches!(claim.outcome, None | Some((PostOutcome::Accepted | PostOutcome::Unknown(_), _))));
-    let happened = posted || event.entered_at(Stage::Started).is_some();
-    event.ending = ending.or(Some(if happened { Ending::Completed } else { Ending::Cancelled }));
+    event.ending = ending.or(Some(if event.may_have_happened() { Ending::Completed } else { Ending::Cancelled }));
     let touched = event.attempts.iter().any(|attempt| event.touched(&attempt.member));
     enter(event, if touched { Stage::Restoring } else { Stage::Closed }, now);
     close_if_restored(state, id);
@@ -128,14 +122,21 @@ pub(super) fn close_if_restored(state: &mut State, id: &EventId) {
     while state.history.len() > HISTORY_LIMIT {
         state.history.pop_front();
     }
-    // Listed again while it was being put back: no report will say so once more.
-    let listed: Vec<(VmName, Announcement)> = state
-        .replicas
-        .iter()
-        .filter(|(_, replica)| replica.lists(id).is_some())
-        .filter_map(|(name, replica)| Some((name.clone(), replica.document.as_ref()?.get(id)?.clone())))
+    take_up(state);
+}
+
+/// Takes up what is listed but not open: an event listed again while it was put back, or one for which there was no
+/// room. No report will say so once more.
+pub(super) fn take_up(state: &mut State) {
+    let current = state.replicas.iter().filter(|(_, replica)| replica.discounted.is_none());
+    let missed: Vec<(VmName, Announcement)> = current
+        .flat_map(|(name, replica)| {
+            replica.document.iter().flat_map(|document| &document.events).map(move |a| (name, a))
+        })
+        .filter(|(_, announcement)| !state.open.contains_key(&announcement.id))
+        .map(|(name, announcement)| (name.clone(), announcement.clone()))
         .collect();
-    for (name, announcement) in listed {
+    for (name, announcement) in missed {
         sight(state, &name, &announcement);
     }
 }

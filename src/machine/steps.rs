@@ -70,9 +70,9 @@ pub fn preparing<'a>(state: &'a State, event: &Event) -> Vec<Step<'a>> {
         .collect()
 }
 
-/// The hooks that put back what was touched.
+/// The hooks that put back what was touched, also on a VM that the event no longer names.
 pub fn restoring<'a>(state: &'a State, event: &Event) -> Vec<Step<'a>> {
-    affected(state, event)
+    members(state)
         .filter(|(member, _)| event.touched(member))
         .flat_map(|(member, workload)| {
             [Phase::Restore, Phase::Ready]
@@ -84,7 +84,11 @@ pub fn restoring<'a>(state: &'a State, event: &Event) -> Vec<Step<'a>> {
 }
 
 fn affected<'a>(state: &'a State, event: &Event) -> impl Iterator<Item = (Member, &'a Workload)> {
-    state.replicas.iter().filter(|(vm, _)| event.affects(vm)).flat_map(|(vm, replica)| {
+    members(state).filter(|(member, _)| event.affects(&member.vm))
+}
+
+fn members(state: &State) -> impl Iterator<Item = (Member, &Workload)> {
+    state.replicas.iter().flat_map(|(vm, replica)| {
         replica.workloads.iter().map(|workload| (Member { vm: vm.clone(), workload: workload.name.clone() }, workload))
     })
 }
@@ -110,18 +114,29 @@ pub fn progress<'a>(event: &'a Event, step: &Step<'_>, now: Timestamp) -> Progre
     if event.waivers.iter().any(|waiver| waiver.member == step.member && waiver.hook == step.id) {
         return Progress::Favourable;
     }
-    let ends = if step.id.phase < Phase::Restore { Some(event.preparation_ends()) } else { event.restoring_ends() };
+    let ends = event.time_ends(step.id.phase);
     let out_of_time = ends.is_some_and(|ends| now >= ends);
     let Some(last) = event.attempts_of(&step.member, step.id).next_back() else {
-        return due(Intent::Run, Timestamp(i64::MIN), None, out_of_time);
+        let from = if step.id.phase < Phase::Restore { event.first_seen() } else { event.over_at().unwrap_or(now) };
+        return due(Intent::Run, from, None, out_of_time);
     };
     let Some((outcome, at)) = &last.outcome else {
         return Progress::Running(last);
     };
     let runs = event.attempts_of(&step.member, step.id).filter(|attempt| is_spent(attempt)).count();
     let failed = || {
-        let unanswered = matches!(outcome, Outcome::TimedOut(_) | Outcome::Unknown(_));
-        if unanswered && ends.is_some_and(|ends| last.deadline >= ends) {
+        // What the end of the time for preparation cut short has not failed; what vanished before it has.
+        let is_cut_short = ends.is_some_and(|ends| match outcome {
+            Outcome::TimedOut(_) => last.deadline >= ends,
+            Outcome::Unknown(_) => *at >= ends,
+            Outcome::Done
+            | Outcome::NotApplicable
+            | Outcome::NotDone
+            | Outcome::Failed(_)
+            | Outcome::Blocked(_)
+            | Outcome::Cancelled => false,
+        });
+        if is_cut_short {
             return Progress::OutOfTime;
         }
         Progress::Failed(outcome.reason().unwrap_or("it says that it is not done").into())
@@ -129,6 +144,11 @@ pub fn progress<'a>(event: &'a Event, step: &Step<'_>, now: Timestamp) -> Progre
     let again = || {
         if may_repeat(step, runs) { due(Intent::Run, at.plus(backoff(runs)), None, out_of_time) } else { failed() }
     };
+    // A question without an answer leaves it as doubtful as it was.
+    if last.intent == Intent::Confirm && !matches!(outcome, Outcome::Done | Outcome::NotApplicable | Outcome::NotDone) {
+        let why = outcome.reason().map(String::from);
+        return due(Intent::Confirm, at.plus(backoff(asked(event, step))), why, out_of_time);
+    }
     match outcome {
         Outcome::Done | Outcome::NotApplicable => Progress::Favourable,
         Outcome::Blocked(reason) => due(Intent::Run, at.plus(BLOCKED_RETRY_AFTER), Some(reason.clone()), out_of_time),
@@ -147,6 +167,11 @@ fn due<'a>(intent: Intent, from: Timestamp, blocked: Option<String>, out_of_time
 /// Attempts that count against the number a hook has.
 fn is_spent(attempt: &Attempt) -> bool {
     attempt.intent == Intent::Run && !matches!(attempt.outcome, Some((Outcome::Blocked(_), _)))
+}
+
+/// How often in a row it was asked for lately.
+fn asked(event: &Event, step: &Step<'_>) -> usize {
+    event.attempts_of(&step.member, step.id).rev().take_while(|attempt| attempt.intent == Intent::Confirm).count()
 }
 
 /// `Ready` is asked until it holds.
@@ -215,7 +240,7 @@ fn next_preparing<'a>(state: &'a State, event: &Event, now: Timestamp) -> Vec<Ne
         let after = waits_for(step);
         steps.iter().filter(|other| after.contains(&other.member.workload)).all(|other| lets_pass(event, other, now))
     });
-    if !steps.is_empty() && steps.iter().all(|step| lets_pass(event, step, now)) {
+    if now < event.preparation_ends() && steps.iter().all(|step| lets_pass(event, step, now)) {
         let doubtful = steps.into_iter().filter(|step| is_stale(event, step, now));
         found.extend(doubtful.map(|step| Next { step, intent: Intent::Confirm }));
     }

@@ -20,11 +20,9 @@ pub fn steady() -> Timestamp {
 
 /// RFC 3339 in UTC, with milliseconds.
 pub fn rfc3339(at: Timestamp) -> String {
-    let limited = at.0.clamp(jiff::Timestamp::MIN.as_millisecond(), jiff::Timestamp::MAX.as_millisecond());
-    match jiff::Timestamp::from_millisecond(limited) {
-        Ok(at) => format!("{at:.3}"),
-        Err(_) => String::new(),
-    }
+    let shown = jiff::Timestamp::from_millisecond(at.0);
+    let nearest = if at.0 < 0 { jiff::Timestamp::MIN } else { jiff::Timestamp::MAX };
+    format!("{:.3}", shown.unwrap_or(nearest))
 }
 
 #[cfg(test)]

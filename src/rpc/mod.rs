@@ -2,10 +2,12 @@
 
 pub mod client;
 mod contact;
+mod expected;
 mod operator;
 mod socket;
 
 pub use contact::{beat, contact_service};
+pub use expected::with_health_and_reflection;
 pub use operator::operator_routes;
 pub use socket::{SocketError, bind, serve};
 pub use tonic::service::Routes;

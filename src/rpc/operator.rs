@@ -9,7 +9,6 @@ use tonic::service::Routes;
 use tonic::{Request, Response, Status};
 
 use crate::replica::view::View;
-use crate::wire::pb;
 use crate::wire::pb::allclear::operator::v1 as shown;
 use crate::wire::pb::allclear::operator::v1::operator_server::{self, OperatorServer};
 
@@ -18,19 +17,9 @@ struct Answers {
     stop: CancellationToken,
 }
 
-/// The operator's service with server reflection.
+/// The operator's service.
 pub fn operator_routes(view: View, stop: CancellationToken) -> Routes {
-    let routes = Routes::new(OperatorServer::new(Answers { view, stop }));
-    match tonic_reflection::server::Builder::configure()
-        .register_encoded_file_descriptor_set(pb::DESCRIPTORS)
-        .build_v1()
-    {
-        Ok(reflection) => routes.add_service(reflection),
-        Err(error) => {
-            tracing::warn!(%error, "server reflection is off");
-            routes
-        }
-    }
+    Routes::new(OperatorServer::new(Answers { view, stop }))
 }
 
 #[tonic::async_trait]

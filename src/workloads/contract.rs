@@ -117,9 +117,12 @@ pub(super) fn with_time_left(mut facts: Map<String, Value>, left: Duration) -> M
     facts
 }
 
-/// Lists are separated by spaces; what is not there is empty, so that a script may run under `set -u`.
+/// Lists are separated by spaces; what is not there is empty, so that a script may run under `set -u`. A variable
+/// cannot hold a zero byte.
 pub(super) fn variables(facts: &Map<String, Value>) -> impl Iterator<Item = (String, String)> {
-    facts.iter().map(|(name, fact)| (format!("ALLCLEAR_{}", name.to_ascii_uppercase()), as_text(fact)))
+    facts
+        .iter()
+        .map(|(name, fact)| (format!("ALLCLEAR_{}", name.to_ascii_uppercase()), as_text(fact).replace('\0', "")))
 }
 
 fn as_text(fact: &Value) -> String {

@@ -2,9 +2,10 @@
 //!
 //! An attempt is known by its id. It is begun at most once, also over restarts of the replica, and its outcome is kept
 //! until the replica says that it is committed. What to run and when is not decided here.
+//! For owners of a workload: `README.md` beside this file.
 
 pub mod command;
 mod contract;
 
-pub use command::{Command, OpenError, Runner, Surroundings, supervise};
+pub use command::{Command, OpenError, Output, Runner, Surroundings, supervise};
 pub use contract::{Ended, News, Report, Standing, Task};

@@ -49,8 +49,8 @@ async fn replicas_that_list_each_other_in_another_order_do_not_form() {
     other.replicas.reverse();
     cluster.start("db-0").await;
     cluster.start_with(other).await.unwrap();
-    outside(cluster.at("db-0"), "db-1 lists other replicas, or in another order").await;
-    outside(cluster.at("db-1"), "db-0 lists other replicas, or in another order").await;
+    outside(cluster.at("db-0"), "db-1 lists the replicas db-1, db-0, this one lists db-0, db-1").await;
+    outside(cluster.at("db-1"), "db-0 lists the replicas db-0, db-1, this one lists db-1, db-0").await;
     cluster.stop_all().await;
 }
 

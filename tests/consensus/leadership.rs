@@ -5,6 +5,7 @@ use std::time::Duration;
 use allclear::consensus::{ConfirmError, ProposeError, Role, TransferError};
 
 use crate::support::Cluster;
+use crate::wire::Wire;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn when_the_leader_goes_another_one_leads_and_writes_go_on() {
@@ -116,5 +117,47 @@ async fn a_follower_that_hears_no_leader_shows_none() {
     assert_ne!(now.role, Role::Leader);
     cluster.start(&leader).await;
     cluster.leader().await;
+    cluster.stop_all().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_cut_off_while_another_leads_confirms_nothing_until_it_has_caught_up() {
+    let mut cluster = Cluster::planned(&["db-0", "db-1", "db-2"]).await;
+    cluster.timing.deadline = Duration::from_secs(4);
+    let mut wires = Vec::new();
+    for (from, to) in [(0, 1), (0, 2), (1, 0), (2, 0)] {
+        wires.push((from, to, Wire::to(cluster.addresses[to].1.clone()).await));
+    }
+    for index in 0..3 {
+        let mut options = cluster.options(&format!("db-{index}"));
+        for (_, to, wire) in wires.iter().filter(|(from, ..)| *from == index) {
+            options.replicas[*to].1 = wire.address.clone();
+        }
+        cluster.start_with(options).await.unwrap();
+    }
+    let first = cluster.leader().await;
+    if first != "db-0" {
+        cluster.at(&first).consensus.transfer_leadership("db-0").await.unwrap();
+    }
+    assert_eq!(cluster.leader().await, "db-0");
+    cluster.propose("db-0", "together").await;
+
+    for (.., wire) in &wires {
+        wire.block();
+    }
+    let next =
+        cluster.at("db-1").until("another leads", |now| now.quorum && now.leader.as_deref() != Some("db-0")).await;
+    assert!(next.term > cluster.at("db-0").now().term);
+    cluster.propose("db-1", "without it").await;
+    let confirmed = cluster.at("db-0").consensus.confirm().await;
+    assert!(matches!(confirmed, Err(ConfirmError::NoQuorum | ConfirmError::NoLeader)), "{confirmed:?}");
+    assert_eq!(cluster.at("db-0").lines(), ["together by db-0"]);
+
+    for (.., wire) in &wires {
+        wire.mend();
+    }
+    cluster.leader().await;
+    cluster.at("db-0").consensus.confirm().await.unwrap();
+    assert_eq!(cluster.at("db-0").lines(), ["together by db-0", "without it by db-1"]);
     cluster.stop_all().await;
 }

@@ -1,9 +1,13 @@
 //! Replicas in one process, with real sockets and a real disk: what they agree on survives what happens to them.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod crash;
 mod directory;
 mod failures;
 mod formation;
 mod leadership;
+mod membership;
 mod proposals;
 mod recovery;
 mod support;
+mod wire;

@@ -1,6 +1,6 @@
 //! What is still there after restarts, and how a replica that was away catches up.
 
-use allclear::consensus::Compaction;
+use allclear::consensus::{Compaction, MAX_PROPOSAL_BYTES};
 
 use crate::support::Cluster;
 
@@ -42,10 +42,27 @@ async fn a_replica_that_was_away_catches_up_by_a_snapshot_when_the_log_is_gone()
         cluster.propose(&leader, &format!("{count} {long}")).await;
     }
     cluster.start(&away).await;
-    cluster.at(&away).consensus.confirm().await.unwrap();
+    let applied = cluster.at(&leader).now().applied;
+    cluster.at(&away).until("it caught up", |now| now.applied >= applied).await;
     assert!(cluster.at(&away).restored() > 0, "it caught up without a snapshot");
     assert_eq!(cluster.at(&away).lines(), cluster.at(&leader).lines());
     assert_eq!(cluster.at(&away).lines().len(), 45);
+    cluster.stop_all().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_that_missed_more_than_one_message_holds_catches_up_from_the_log() {
+    let mut cluster = Cluster::formed().await;
+    let (leader, away) = (cluster.leader().await, cluster.follower().await);
+    cluster.stop(&away).await;
+    let long = "x".repeat(MAX_PROPOSAL_BYTES);
+    for _ in 0..8 {
+        cluster.propose(&leader, &long).await;
+    }
+    cluster.start(&away).await;
+    let applied = cluster.at(&leader).now().applied;
+    cluster.at(&away).until("it caught up", |now| now.applied >= applied).await;
+    assert_eq!((cluster.at(&away).lines().len(), cluster.at(&away).restored()), (8, 0));
     cluster.stop_all().await;
 }
 

@@ -119,7 +119,7 @@ impl Cluster {
             root: TempDir::new().unwrap(),
             addresses,
             compaction: Compaction::default(),
-            timing: Timing::default(),
+            timing: patient(),
             replicas: BTreeMap::new(),
         }
     }
@@ -210,6 +210,12 @@ impl Cluster {
         let verdict = self.at(at).consensus.propose(line.to_owned()).await.unwrap();
         String::from_utf8(verdict.to_vec()).unwrap()
     }
+}
+
+/// A loaded machine must not cost a leader its followers in the middle of a test.
+fn patient() -> Timing {
+    let election_timeout = (Duration::from_millis(800), Duration::from_millis(1600));
+    Timing { election_timeout, deadline: Duration::from_secs(10), ..Timing::default() }
 }
 
 /// The address was free a moment ago; a connection that is being torn down may still hold it.

@@ -73,6 +73,7 @@ async fn events_faults_and_bodies_have_an_upper_limit() {
         stage.announce(json!({ "type": "Reboot", "vms": [0], "at": "10days" })).await;
     }
     refused(&stage, Method::POST, "/events", reboot("db-0"), 409, "reset").await;
+    refused(&stage, Method::POST, "/scenario", json!({ "name": "preempt" }), 409, "reset").await;
     stage.order("/reset", json!({})).await;
     stage.announce(json!({ "id": known, "type": "Reboot", "vms": [0] })).await;
     refused(&stage, Method::POST, "/events", json!({ "id": "KNOWN", "type": "Reboot", "vms": [0] }), 409, "exists")
@@ -106,6 +107,32 @@ async fn hostile_bytes_do_no_harm() {
         let url = format!("http://{}{path}", stage.cloud.address);
         let status = stage.ask(Method::GET, &url, None).await.unwrap().status;
         assert!((400..500).contains(&status), "{path}: {status}");
+    }
+    stage.cloud.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_readme_names_every_scenario_fault_habit_and_field() {
+    let stage = Stage::open(&["db-0"]).await;
+    let readme = include_str!("../../src/fake_cloud/README.md");
+    let mut event = reboot("db-0");
+    event["explode"] = json!(1);
+    // What is expected instead is listed in the refusal.
+    for (method, path, body, least) in [
+        (Method::POST, "/faults", json!({ "fault": { "kind": "explode" } }), 18),
+        (Method::PATCH, "/habits", json!({ "habits": { "explode": 1 } }), 9),
+        (Method::PATCH, "/habits", json!({ "habits": { "dates": "explode" } }), 8),
+        (Method::PATCH, "/platform", json!({ "explode": 1 }), 6),
+        (Method::POST, "/events", event, 23),
+    ] {
+        let error = stage.control(method, path, Some(body)).await.json()["error"].as_str().unwrap().to_owned();
+        let words: Vec<&str> = error.split('`').skip(3).step_by(2).collect();
+        assert!(words.len() >= least, "{error}");
+        let missing: Vec<_> = words.iter().filter(|word| !readme.contains(&format!("`{word}"))).collect();
+        assert!(missing.is_empty(), "not in the README: {missing:?}");
+    }
+    for (name, _) in allclear::fake_cloud::SCENARIOS {
+        assert!(readme.contains(&format!("`{name}`")), "{name}");
     }
     stage.cloud.shutdown().await;
 }

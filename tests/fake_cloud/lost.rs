@@ -79,6 +79,19 @@ async fn approvals_are_lost_before_or_after_they_took_effect() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_late_approval_takes_effect_after_its_client_has_given_up() {
+    let stage = Stage::open(&["db-0"]).await;
+    let id = stage.announce(reboot("db-0")).await;
+    stage.fault_once("db-0", "post", json!({ "kind": "late_effect", "ms": 500 })).await;
+    assert!(stage.try_approve("db-0", &id).await.is_err());
+    let event = stage.until(&format!("/events/{id}"), "the approval", |event| !event["accepted"].is_null()).await;
+    assert_eq!(event["accepted"]["by"], "db-0");
+    let post = &stage.requests("?method=POST").await[0];
+    assert_eq!((&post["status"], &post["approval"]["took_effect"]), (&Value::Null, &json!(true)));
+    stage.cloud.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_slow_approval_has_taken_effect_before_its_answer_and_a_hanging_one_never_does() {
     let stage = Stage::open(&["db-0"]).await;
     for (fault, took_effect) in [(json!({ "kind": "slow", "ms": 600_000 }), true), (json!({ "kind": "hang" }), false)] {
@@ -105,15 +118,12 @@ async fn a_refused_connection_is_refused_until_cleared_and_the_port_stays_the_sa
     for _ in 0..3 {
         stage.fault("db-0", "both", json!({ "kind": "refused" })).await;
         let begin = std::time::Instant::now();
-        // The door closes a moment after the order.
-        let error = loop {
-            match TcpStream::connect(port).await {
-                Err(error) => break error,
-                Ok(_) => assert!(begin.elapsed() < LIMIT, "still open"),
-            }
+        // The door closes a moment after the order; what came in between is reset.
+        while TcpStream::connect(port).await.err().map(|error| error.kind()) != Some(ErrorKind::ConnectionRefused) {
+            assert!(begin.elapsed() < LIMIT, "still open");
             tokio::task::yield_now().await;
-        };
-        assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
+        }
+        assert_eq!(TcpStream::connect(port).await.unwrap_err().kind(), ErrorKind::ConnectionRefused);
         let by_path =
             format!("{}/metadata/scheduledevents?api-version=2020-07-01", stage.cloud.path_endpoint("db-0").unwrap());
         assert!(stage.ask(Method::GET, &by_path, None).await.is_err(), "reset, where the port is shared");

@@ -163,7 +163,9 @@ async fn a_served_scenario_says_when_it_is_over() {
     let first = stage.read("/state").await["scenario"].clone();
     assert_eq!((&first["name"], &first["over"]), (&json!("wave"), &json!(false)));
     assert_eq!(first["events"].as_array().map(Vec::len), Some(3));
-    stage.until("/state", "the end", |state| state["scenario"]["over"] == json!(true)).await;
+    let end = stage.until("/state", "the end", |state| state["scenario"]["over"] == json!(true)).await;
+    let statuses = end["events"].as_array().unwrap().iter().map(|event| &event["status"]);
+    assert_eq!(statuses.collect::<Vec<_>>(), [&json!("Finished"); 3]);
     assert!(stage.cloud.is_over());
     let again = stage.order("/scenario", json!({ "name": "preempt" })).await;
     assert_eq!(again["events"].as_array().map(Vec::len), Some(1));

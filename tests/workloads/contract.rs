@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use allclear::machine::id::VmName;
 use allclear::machine::time::Timestamp;
 use allclear::workloads::{Command, Ended, News, Standing};
 use serde_json::{Value, json};
@@ -22,7 +23,7 @@ async fn a_hook_sees_the_facts_and_nothing_else_of_the_environment() {
     runner.run(&task, &command);
     assert_eq!(end(&mut reports).await, Ended::Done);
 
-    let printed = fs::read_to_string(bench.attempt().join("stdout")).unwrap();
+    let printed = runner.output(ATTEMPT).unwrap().stdout;
     let mut seen: BTreeMap<_, _> = printed.lines().map(|line| line.split_once('=').unwrap()).collect();
     let left: u64 = seen.remove("ALLCLEAR_TIME_LEFT_MS").unwrap().parse().unwrap();
     let expected = 4_102_444_800_123 - within(std::time::Duration::ZERO).0;
@@ -59,14 +60,15 @@ async fn the_same_facts_are_on_standard_input_as_json() {
     let mut task = task();
     task.deadline = Timestamp(4_102_444_800_000);
     task.group = None;
+    task.vm = VmName::new("db\0-0");
     runner.run(&task, &bench.shell("cat"));
     assert_eq!(end(&mut reports).await, Ended::Done);
 
-    let mut facts: Value = serde_json::from_slice(&fs::read(bench.attempt().join("stdout")).unwrap()).unwrap();
+    let mut facts: Value = serde_json::from_str(&runner.output(ATTEMPT).unwrap().stdout).unwrap();
     assert!(facts.as_object_mut().unwrap().remove("time_left_ms").unwrap().as_u64().unwrap() > 0);
     let expected = json!({
         "event_id": "A1-b2", "event_type": "Redeploy", "event_source": "User", "event_resources": ["db-0", "other-7"],
-        "phase": "failover", "workload": "postgres", "group": null, "vm": "db-0", "attempt": ATTEMPT, "intent": "run",
+        "phase": "failover", "workload": "postgres", "group": null, "vm": "db\0-0", "attempt": ATTEMPT, "intent": "run",
         "deadline": "2100-01-01T00:00:00Z", "avoid_vms": ["db-0"], "prefer_vms": ["db-2", "db-1"],
         "traceparent": null,
     });
@@ -122,10 +124,10 @@ async fn output_is_kept_up_to_64_kib_and_never_makes_a_hook_wait() {
     let loud = "head -c 10000000 /dev/zero | tr '\\0' x; head -c 10000000 /dev/zero | tr '\\0' y >&2";
     runner.run(&task(), &bench.shell(&format!("{loud}; echo >&2; echo the end >&2; exit 1")));
     assert_eq!(end(&mut reports).await, Ended::Failed("the end".into()));
-    for (name, byte) in [("stdout", b'x'), ("stderr", b'y')] {
-        let kept = fs::read(bench.attempt().join(name)).unwrap();
-        assert!(kept[..64 * 1024].iter().all(|found| *found == byte));
-        assert!(kept.len() < 64 * 1024 + 100 && kept.ends_with(b"is not kept]\n"));
+    let output = runner.output(ATTEMPT).unwrap();
+    for (kept, byte) in [(output.stdout, b'x'), (output.stderr, b'y')] {
+        assert!(kept.as_bytes()[..64 * 1024].iter().all(|found| *found == byte));
+        assert!(kept.len() < 64 * 1024 + 100 && kept.ends_with("is not kept]\n"));
     }
 }
 

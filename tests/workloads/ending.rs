@@ -16,7 +16,7 @@ async fn at_the_deadline_a_hook_is_asked_to_end_and_a_late_success_does_not_coun
     let bench = Bench::new();
     let (runner, mut reports) = bench.open();
     let mut task = task();
-    task.deadline = within(Duration::from_secs(1));
+    task.deadline = within(Duration::from_secs(2));
     runner.run(&task, &bench.shell("trap 'echo TERM > $BENCH/asked; exit 0' TERM; while :; do sleep 0.05; done"));
     assert_eq!(end(&mut reports).await, Ended::TimedOut);
     assert_eq!(bench.line("asked").await, "TERM");
@@ -62,6 +62,17 @@ async fn what_is_cancelled_at_once_is_cancelled_whether_it_had_begun_or_not() {
     let (runner, mut reports) = bench.open();
     runner.run(&task(), &bench.shell("exec sleep 60"));
     runner.cancel(ATTEMPT);
-    runner.cancel("an attempt nobody knows");
     assert_eq!(end(&mut reports).await, Ended::Cancelled);
+}
+
+#[tokio::test]
+async fn cancelling_is_always_answered() {
+    let bench = Bench::new();
+    let (runner, mut reports) = bench.open();
+    runner.cancel(ATTEMPT);
+    assert_eq!(end(&mut reports).await, Ended::Cancelled, "it was never begun");
+    runner.run(&task(), &bench.shell("exit 0"));
+    assert_eq!(end(&mut reports).await, Ended::Done);
+    runner.cancel(ATTEMPT);
+    assert_eq!(end(&mut reports).await, Ended::Done, "it had ended by itself");
 }

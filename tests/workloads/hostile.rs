@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::time::Duration;
 
 use allclear::workloads::{Ended, Runner, Standing, Surroundings};
 
-use crate::bench::{ATTEMPT, Bench, end, open, task, until};
+use crate::bench::{ATTEMPT, Bench, LIMIT, end, open, task, until, within};
 
 #[tokio::test]
 async fn a_broken_folder_is_unknown_and_is_set_aside_when_it_is_forgotten() {
@@ -41,7 +42,8 @@ async fn a_mark_that_names_somebody_else_ends_nobody() {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
     let numbers = fs::read_link("/proc/self/ns/pid").unwrap();
     let place = format!("{} {}", boot.trim(), numbers.display());
-    let mut bystander = std::process::Command::new("/bin/sleep").arg("60").spawn().unwrap();
+    // It leads a session of its own, as a supervisor does.
+    let mut bystander = std::process::Command::new("setsid").args(["sleep", "60"]).spawn().unwrap();
     for pid in [0, 1, -1, bystander.id().cast_signed(), std::process::id().cast_signed()] {
         let _ = fs::remove_file(bench.attempt().join("outcome.json"));
         let mark = serde_json::json!({"place": place, "supervisor": {"pid": pid, "started": 1}});
@@ -62,7 +64,8 @@ async fn strange_things_in_the_spool_are_left_alone() {
     fs::create_dir(bench.spool().join("lost+found")).unwrap();
     fs::create_dir(bench.spool().join(".gone-17")).unwrap();
     fs::write(bench.spool().join("README"), "a file where folders are").unwrap();
-    symlink("/etc", bench.spool().join("%2e%2e")).unwrap();
+    fs::create_dir(bench.path("elsewhere")).unwrap();
+    symlink(bench.path("elsewhere"), bench.spool().join("17")).unwrap();
     let strange = bench.spool().join("strange");
     fs::create_dir(&strange).unwrap();
     let pipe = std::process::Command::new("mkfifo").arg(strange.join("outcome.json")).status().unwrap();
@@ -74,9 +77,9 @@ async fn strange_things_in_the_spool_are_left_alone() {
     until(|| runner.attempts().iter().all(|(_, standing)| matches!(standing, Standing::Ended(Ended::Unknown(_)))))
         .await;
     let names: Vec<_> = runner.attempts().into_iter().map(|(attempt, _)| attempt).collect();
-    assert_eq!(names, ["README", "strange"]);
+    assert_eq!(names, ["strange"]);
     assert!(bench.spool().join("lost+found").exists() && !bench.spool().join(".gone-17").exists());
-    assert!(fs::metadata("/etc/passwd").is_ok());
+    assert_eq!(fs::read_dir(bench.path("elsewhere")).unwrap().count(), 0);
 }
 
 #[tokio::test]
@@ -88,6 +91,32 @@ async fn what_was_asked_for_and_never_begun_is_begun_when_it_is_asked_for_again(
     assert_eq!(runner.known(ATTEMPT), None);
     runner.run(&task(), &bench.shell("exit 0"));
     assert_eq!(end(&mut reports).await, Ended::Done);
+}
+
+#[tokio::test]
+async fn an_outcome_nobody_asked_for_in_a_week_is_no_longer_kept() {
+    let bench = Bench::new();
+    let week = Duration::from_hours(7 * 24);
+    for (attempt, at) in [("old", within(Duration::ZERO).minus(week * 2)), ("young", within(LIMIT).minus(week))] {
+        let folder = bench.spool().join(attempt);
+        fs::create_dir_all(&folder).unwrap();
+        let outcome = serde_json::json!({"ended": {"outcome": "done"}, "at_ms": at.0});
+        fs::write(folder.join("outcome.json"), outcome.to_string()).unwrap();
+    }
+    let (runner, _reports) = bench.open();
+    assert_eq!(runner.attempts(), [("young".to_owned(), Standing::Ended(Ended::Done))]);
+    assert!(!bench.spool().join("old").exists());
+}
+
+#[tokio::test]
+async fn an_outcome_that_cannot_be_written_is_written_later() {
+    let bench = Bench::new();
+    let (runner, mut reports) = bench.open();
+    let outcome = bench.attempt().join("outcome.json");
+    runner.run(&task(), &bench.shell("mkdir -p $BENCH/hooks/event%2F1%3Afailover/outcome.json/in-the-way; exit 11"));
+    until(|| bench.attempt().join("outcome.json.unfinished").exists()).await;
+    fs::remove_dir_all(&outcome).unwrap();
+    assert_eq!(end(&mut reports).await, Ended::NotApplicable);
 }
 
 #[tokio::test]
@@ -135,11 +164,11 @@ async fn a_supervisor_started_by_hand_runs_nothing() {
 async fn attempts_with_unusable_names_are_refused() {
     let bench = Bench::new();
     let (runner, mut reports) = open(&bench.spool());
-    for attempt in [String::new(), "x".repeat(81)] {
+    for attempt in [String::new(), "x".repeat(241)] {
         let mut task = task();
         task.attempt = attempt;
         runner.run(&task, &bench.shell("exit 0"));
-        let report = tokio::time::timeout(crate::bench::LIMIT, reports.recv()).await.unwrap().unwrap();
+        let report = tokio::time::timeout(LIMIT, reports.recv()).await.unwrap().unwrap();
         assert!(matches!(report.news, allclear::workloads::News::Ended(Ended::Failed(_))));
     }
 }

@@ -6,6 +6,7 @@ mod bench;
 mod contract;
 mod ending;
 mod hostile;
+mod moments;
 mod restart;
 mod stand_in;
 mod user;

@@ -13,13 +13,11 @@ use super::super::approve::word;
 use super::super::house::House;
 use super::super::order::{EventOrder, Vms, duration};
 use super::super::span::Span;
+use super::super::tenant::MOST_EVENTS;
 use super::state::event as shown;
 use super::{Failure, read};
 use crate::machine::id::EventId;
 use crate::simulator::cloud::{Amendment, Approver, When};
-
-/// Events of one cloud, ended ones too; a reset forgets them.
-const MOST_EVENTS: usize = 1_000;
 
 pub(super) async fn list(State(house): State<Arc<House>>) -> Json<Value> {
     let mut tenant = house.tenant();
@@ -39,7 +37,7 @@ pub(super) async fn announce(State(house): State<Arc<House>>, body: Bytes) -> Re
     Failure::unless_empty(&order.mistakes())?;
     let now = house.now();
     let mut tenant = house.tenant();
-    if tenant.cloud.events().len() + tenant.cloud.planned() >= MOST_EVENTS {
+    if tenant.room() == 0 {
         return Err(Failure::conflict(format!("{MOST_EVENTS} events are enough; reset the cloud to forget them")));
     }
     let speed = tenant.speed;
@@ -90,6 +88,8 @@ pub(super) async fn change(
         if let Some(seconds) = change.duration_s {
             tenant.cloud.amend(now, &id, Amendment::Duration(duration(seconds)))?;
         }
+        // Nobody reads it here, and changes are the one thing that can be ordered without end.
+        tenant.cloud.take_history();
     }
     house.news.notify_waiters();
     show(State(house), Path(id.as_str().to_owned())).await

@@ -11,7 +11,7 @@ use super::here::Here;
 use crate::consensus::{Members, Role, Standing};
 use crate::machine::id::EventId;
 use crate::machine::id::VmName;
-use crate::machine::situation::{Contact, Situation};
+use crate::machine::situation::{Channel, Contact, Situation};
 use crate::machine::state::State;
 use crate::machine::workload::Workload;
 use crate::wire::pb::allclear::operator::v1 as shown;
@@ -72,9 +72,9 @@ impl View {
         if !state.replicas.contains_key(&self.here.name) {
             return Err("this replica is not registered yet".into());
         }
-        match state.replicas.get(&self.here.name).and_then(|replica| replica.document.as_ref()) {
-            Some(_) => Ok(()),
-            None => Err("the metadata endpoint has not given a document yet".into()),
+        match self.here.situation().contacts.get(&self.here.name).map(|contact| contact.channel) {
+            Some(Channel::Healthy) => Ok(()),
+            Some(Channel::Unknown | Channel::Stalled) | None => Err("the metadata endpoint gives no documents".into()),
         }
     }
 

@@ -54,3 +54,61 @@ impl Cloud {
         Approval::Accepted
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::machine::document::{Kind, Source};
+    use crate::simulator::cloud::{Audience, End, Manners, Plan, Vm};
+
+    const BEGIN: Timestamp = Timestamp(1_000_000);
+
+    fn cloud() -> Cloud {
+        let vms = ["a", "b"].map(|name| Vm { name: VmName::new(name), zone: None });
+        Cloud::new(vms, Manners::default(), 1, BEGIN)
+    }
+
+    fn freeze() -> Plan {
+        Plan::new(Kind::Freeze, Source::Platform, vec![VmName::new("a")])
+    }
+
+    fn by(vm: &str) -> Approver {
+        Approver::Vm(VmName::new(vm))
+    }
+
+    #[test]
+    fn the_first_approval_counts_and_is_kept() {
+        let mut cloud = cloud();
+        let id = cloud.announce(BEGIN, Plan { other_tenants: Duration::from_mins(5), ..freeze() }).unwrap();
+        assert_eq!(cloud.approve(BEGIN, by("b"), &id), Approval::Accepted);
+        assert_eq!(cloud.approve(BEGIN, by("a"), &id), Approval::Repeated);
+        assert_eq!(cloud.event(&id).unwrap().accepted, Some((BEGIN, by("b"))));
+    }
+
+    #[test]
+    fn what_is_not_scheduled_is_told_apart() {
+        let mut cloud = cloud();
+        let started = cloud.announce(BEGIN, freeze()).unwrap();
+        cloud.start(BEGIN, &started).unwrap();
+        let ended = cloud.announce(BEGIN, freeze()).unwrap();
+        cloud.cancel(BEGIN, &ended).unwrap();
+        let hidden =
+            cloud.announce(BEGIN, Plan { seen_by: Audience::Only(vec![VmName::new("a")]), ..freeze() }).unwrap();
+        assert_eq!(cloud.approve(BEGIN, by("a"), &started), Approval::Started);
+        assert_eq!(cloud.approve(BEGIN, by("a"), &ended), Approval::Finished);
+        assert_eq!(cloud.approve(BEGIN, by("b"), &hidden), Approval::Unknown);
+        assert_eq!(cloud.approve(BEGIN, by("a"), &hidden), Approval::Accepted);
+        assert_eq!(cloud.approve(BEGIN, by("a"), &EventId::new("none")), Approval::Unknown);
+    }
+
+    #[test]
+    fn an_approval_at_the_moment_of_the_end_comes_too_late() {
+        let mut cloud = cloud();
+        let id = cloud.announce(BEGIN, Plan { cancel_after: Some(Duration::from_secs(1)), ..freeze() }).unwrap();
+        let end = BEGIN.plus(Duration::from_secs(1));
+        assert_eq!(cloud.approve(end, by("a"), &id), Approval::Finished);
+        assert_eq!(cloud.event(&id).unwrap().ended, Some((end, End::Cancelled)));
+    }
+}

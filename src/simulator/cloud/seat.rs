@@ -181,3 +181,64 @@ impl Cloud {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::document::{Kind, Source};
+    use crate::simulator::cloud::Plan;
+
+    const BEGIN: Timestamp = Timestamp(1_000_000);
+
+    fn vm(name: &str) -> VmName {
+        VmName::new(name)
+    }
+
+    fn cloud(manners: Manners) -> Cloud {
+        let zone = |name: &str| Some(format!("zone of {name}"));
+        Cloud::new(["a", "b"].map(|name| Vm { name: vm(name), zone: zone(name) }), manners, 1, BEGIN)
+    }
+
+    fn reboot(of: &str) -> Plan {
+        Plan::new(Kind::Reboot, Source::User, vec![vm(of)])
+    }
+
+    fn shown(cloud: &mut Cloud, after: Duration, name: &str) -> (u64, usize) {
+        let notice = cloud.poll(BEGIN.plus(after), &vm(name)).unwrap();
+        (notice.incarnation, notice.events.len())
+    }
+
+    #[test]
+    fn the_incarnation_changes_with_the_array_of_the_vm_and_only_then() {
+        let mut cloud = cloud(Manners::default());
+        assert_eq!(shown(&mut cloud, Duration::ZERO, "a"), (1, 0));
+        cloud.announce(BEGIN, Plan { seen_by: Audience::Only(vec![vm("a")]), ..reboot("a") }).unwrap();
+        assert_eq!(shown(&mut cloud, Duration::ZERO, "a"), (2, 1));
+        assert_eq!(shown(&mut cloud, Duration::from_mins(1), "a"), (2, 1));
+        assert_eq!(shown(&mut cloud, Duration::from_mins(1), "b"), (1, 0));
+        cloud.restart_incarnation(Some(&vm("a"))).unwrap();
+        assert_eq!(shown(&mut cloud, Duration::from_secs(61), "a"), (1, 1));
+        assert_eq!(cloud.poll(BEGIN, &vm("c")), None);
+    }
+
+    #[test]
+    fn a_vm_that_was_silent_for_a_day_enrols_again_with_a_new_incarnation() {
+        let mut cloud = cloud(Manners { enrolment: Duration::from_mins(5), ..Manners::default() });
+        cloud.announce(BEGIN, Plan { notice: Duration::from_hours(24 * 7), ..reboot("a") }).unwrap();
+        assert_eq!(shown(&mut cloud, Duration::ZERO, "a"), (1, 0));
+        assert_eq!(shown(&mut cloud, Duration::from_secs(299), "a"), (1, 0));
+        assert_eq!(shown(&mut cloud, Duration::from_mins(5), "a"), (2, 1));
+        let next_day = Duration::from_hours(25);
+        assert_eq!(shown(&mut cloud, next_day, "a").1, 0);
+        assert_eq!(shown(&mut cloud, next_day + Duration::from_mins(5), "a").1, 1);
+    }
+
+    #[test]
+    fn a_zone_is_on_while_one_of_its_vms_polls() {
+        let mut cloud = cloud(Manners { zonal: true, ..Manners::default() });
+        cloud.announce(BEGIN, reboot("b")).unwrap();
+        assert_eq!(shown(&mut cloud, Duration::ZERO, "a").1, 0);
+        assert_eq!(shown(&mut cloud, Duration::ZERO, "b").1, 1);
+        assert_eq!(shown(&mut cloud, Duration::ZERO, "a").1, 1);
+    }
+}

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
 use super::runner::Shared;
-use super::spool::{Folder, Outcome, Progress, Request, SpoolError};
+use super::spool::{Folder, Outcome, Progress, Request};
 use super::{clock, process};
 use crate::machine::time::Timestamp;
 use crate::workloads::{Ended, News};
@@ -22,6 +22,7 @@ use crate::workloads::{Ended, News};
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// How often it is looked whether a supervisor lives that another process began.
 const PROBE_EVERY: Duration = Duration::from_millis(50);
+const LOCK_TRIES: u32 = 20;
 
 /// What a folder says.
 pub(super) enum Found {
@@ -61,7 +62,11 @@ pub(super) fn look(folder: &Folder) -> Found {
             lost("the machine or its container was restarted while it ran", false, lock)
         }
         (_, None) => Found::NeverBegun(lock),
-        (Some(_), Some(_)) => lost("its supervisor was killed while it ran", false, lock),
+        (Some(_), Some(_)) => {
+            let complaint = folder.complaint();
+            let reason = if complaint.is_empty() { "its supervisor was killed while it ran" } else { &complaint };
+            lost(reason, false, lock)
+        }
         (None, Some(_)) => lost("its request is gone", true, lock),
     }
 }
@@ -150,6 +155,7 @@ fn spawn(shared: &Shared, folder: &Folder, lock: File) -> Result<Child, String> 
     let program = &shared.supervisor;
     let complaints = folder.complaints().map_or_else(|_| Stdio::null(), Stdio::from);
     Command::new(program)
+        .arg0("allclear")
         .arg("supervise")
         .arg(folder.path())
         .env_clear()
@@ -215,13 +221,24 @@ async fn tell_progress(shared: &Shared, attempt: &str, folder: &Folder, told: &m
 /// The outcome, now that no supervisor is there any more. What is found out here is written down, so that a later
 /// replica comes to no other end.
 pub(super) async fn settle(attempt: &str, folder: &Folder, cancelled: bool) -> Ended {
-    let (ended, broken, _lock) = match look(folder) {
+    let mut found = look(folder);
+    for _ in 0..LOCK_TRIES {
+        if !matches!(found, Found::Running) {
+            break;
+        }
+        // A process that is being started right now may hold any lock for a moment, until it becomes its program.
+        sleep(PROBE_EVERY).await;
+        found = look(folder);
+    }
+    let (ended, broken, _lock) = match found {
         Found::Ended(ended) => return ended,
         Found::Running => (Ended::Unknown("somebody else holds its lock".to_owned()), true, None),
         Found::NeverBegun(lock) if cancelled => (Ended::Cancelled, false, Some(lock)),
         Found::NeverBegun(lock) => {
-            let reason = format!("its supervisor ended before it could begin: {}", folder.complaint());
-            (not_begun(&reason), false, Some(lock))
+            let complaint = folder.complaint();
+            let reason =
+                if complaint.is_empty() { "its supervisor was killed before it could begin" } else { &complaint };
+            (not_begun(reason), false, Some(lock))
         }
         Found::Lost { mut reason, broken, lock } => {
             if !end_what_is_left(folder).await {
@@ -243,7 +260,6 @@ async fn end_what_is_left(folder: &Folder) -> bool {
         Ok(Some(mark)) if mark.place == process::place() => process::end_session(mark.supervisor).await,
         Ok(_) => true,
         Err(error) => {
-            let error: SpoolError = error;
             error!(%error, "whether a hook's processes are left cannot be found out");
             true
         }

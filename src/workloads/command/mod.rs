@@ -7,11 +7,14 @@
 //! ```text
 //! <spool>/.lock             held by the one runner of this spool
 //! <spool>/.aside/           folders that could not be made sense of, for people to look at
-//! <spool>/<attempt>/        lock · request.json · mark.json · progress.json · outcome.json · stdout · stderr
+//! <spool>/<attempt>/        lock · request.json · mark.json · progress.json · outcome.json
+//!                           stdout · stderr · supervisor (what it says of itself)
 //! ```
 
+mod aside;
 mod attempt;
 mod clock;
+mod name;
 mod output;
 mod process;
 mod runner;
@@ -28,10 +31,17 @@ pub use supervisor::supervise;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Command {
     pub argv: Vec<String>,
-    /// The hook's own variables. They may replace `PATH`, `HOME` and `LANG`, never what begins with `ALLCLEAR_`.
+    /// The hook's own variables. They may replace `PATH`, `HOME` and `LANG`, never the facts.
     pub env: BTreeMap<String, String>,
     /// Whom to run as, when the replica is root.
     pub user: Option<String>,
+}
+
+/// What an attempt printed, as far as it is kept.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Output {
+    pub stdout: String,
+    pub stderr: String,
 }
 
 /// What a hook sees of the replica's own environment. With a `user`, `HOME` is that user's.

@@ -69,9 +69,9 @@ pub(super) async fn end_session(leader: Process) -> bool {
 pub(super) async fn end_group(leader: u32, mut reap: impl FnMut()) -> bool {
     let Some(group) = i32::try_from(leader).ok().filter(|group| *group > 1).map(Pid::from_raw) else { return true };
     let mut none = move || {
-        // The leader keeps its place in the group until it is reaped.
         reap();
-        killpg(group, None) == Err(Errno::ESRCH)
+        // Where nobody reaps orphans, as in many containers, those that ended stay in the group for good.
+        killpg(group, None) == Err(Errno::ESRCH) || living(|seen| seen.group == group.as_raw()).is_empty()
     };
     // These fail only where nobody is left, which is seen below.
     let _ = killpg(group, Signal::SIGTERM);
@@ -110,16 +110,20 @@ fn members(leader: Process) -> Vec<i32> {
     if leader.pid <= 1 || leader.pid == own_session || taken_over {
         return Vec::new();
     }
-    let belongs = |seen: &Seen| seen.session == leader.pid && seen.started >= leader.started && seen.is_alive();
+    living(|seen| seen.session == leader.pid && seen.started >= leader.started)
+}
+
+fn living(belongs: impl Fn(&Seen) -> bool) -> Vec<i32> {
     let numbers = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
     numbers
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter(|pid| look(*pid).is_some_and(|seen| belongs(&seen)))
+        .filter(|pid| look(*pid).is_some_and(|seen| seen.is_alive() && belongs(&seen)))
         .collect()
 }
 
 struct Seen {
     state: char,
+    group: i32,
     session: i32,
     started: u64,
 }
@@ -139,20 +143,23 @@ fn look(pid: i32) -> Option<Seen> {
 fn parse_stat(stat: &str) -> Option<Seen> {
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
     let state = fields.next()?.chars().next()?;
-    let session = fields.nth(2)?.parse().ok()?;
+    let group = fields.nth(1)?.parse().ok()?;
+    let session = fields.next()?.parse().ok()?;
     let started = fields.nth(15)?.parse().ok()?;
-    Some(Seen { state, session, started })
+    Some(Seen { state, group, session, started })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::CommandExt;
+
     use super::*;
 
     #[test]
     fn a_program_may_have_any_name() {
         let stat = "42 (a) R 1 (b)) S 7 8 9 0 -1 4 1 2 3 4 5 6 7 8 20 0 1 0 777 1 2";
         let seen = parse_stat(stat).unwrap();
-        assert_eq!((seen.state, seen.session, seen.started), ('S', 9, 777));
+        assert_eq!((seen.state, seen.group, seen.session, seen.started), ('S', 8, 9, 777));
         for hostile in ["", "42", "42 (a", "42 (a) S", "42 (a) S 1 2 x", "42 (a) S 7 8 9"] {
             assert!(parse_stat(hostile).is_none(), "{hostile}");
         }
@@ -163,6 +170,17 @@ mod tests {
         let own = Process::own().unwrap();
         assert!(own.is_there());
         assert!(!Process { started: own.started + 1, ..own }.is_there());
+    }
+
+    #[tokio::test]
+    async fn a_process_that_ended_and_was_not_reaped_is_not_waited_for() {
+        let mut child = std::process::Command::new("/bin/true").process_group(0).spawn().unwrap();
+        while look(child.id().cast_signed()).is_some_and(|seen| seen.is_alive()) {
+            sleep(Duration::from_millis(1)).await;
+        }
+        assert_eq!(killpg(Pid::from_raw(child.id().cast_signed()), None), Ok(()), "it is still in its group");
+        assert!(end_group(child.id(), || {}).await);
+        child.wait().unwrap();
     }
 
     #[test]

@@ -12,9 +12,12 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use super::aside::{names_in, set_aside};
 use super::attempt::{self, Found};
-use super::spool::{self, Doing, Folder, GONE, MAX_ATTEMPT, Request, SpoolError};
-use super::{Command, Surroundings, clock, process};
+use super::name::{decode, is_usable};
+use super::spool::{self, Doing, Folder, GONE, Request, SpoolError};
+use super::{Command, Output, Surroundings, clock, process};
+use crate::machine::time::Timestamp;
 use crate::workloads::{Ended, News, Report, Standing, Task, contract};
 
 /// Further ones are blocked until one has ended.
@@ -22,10 +25,9 @@ const MAX_RUNNING: usize = 64;
 /// Ended and never forgotten: kept this long, and no more of them than this.
 const KEEP_FOR: Duration = Duration::from_hours(7 * 24);
 const MAX_KEPT: usize = 1000;
-/// Broken ones, kept for people to look at.
-const MAX_ASIDE: usize = 16;
+const LOCK_TRIES: u32 = 50;
+const LOCK_EVERY: Duration = Duration::from_millis(20);
 const REPORTS: usize = 256;
-const ASIDE: &str = ".aside";
 
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -71,7 +73,7 @@ impl Runner {
         DirBuilder::new().recursive(true).mode(0o700).create(spool).doing("make", spool)?;
         // Supervisors run elsewhere.
         let spool = spool.canonicalize().doing("find", spool)?;
-        let lock = spool::try_lock(&spool.join(".lock"))?.ok_or_else(|| OpenError::InUse(spool.clone()))?;
+        let lock = lock(&spool)?;
         let (reports, receiver) = mpsc::channel(REPORTS);
         let attempts = Mutex::default();
         let shared = Arc::new(Shared { spool, supervisor, surroundings, attempts, reports });
@@ -97,7 +99,7 @@ impl Runner {
             None => {}
         }
         let running = attempts.values().filter(|entry| entry.standing == Standing::Running).count();
-        if let Err(ended) = acceptable(task, running) {
+        if let Err(ended) = acceptable(&task.attempt, task.deadline, running) {
             drop(attempts);
             return self.report(attempt, News::Ended(ended));
         }
@@ -108,10 +110,14 @@ impl Runner {
         self.watch(attempt::run(self.shared.clone(), attempt, request, cancel));
     }
 
-    /// Ends a running attempt; it is reported as cancelled unless it ended by itself before.
+    /// Ends a running attempt; it is reported as cancelled unless it ends by itself before. One that has ended is
+    /// reported again; one that is not known was never begun and so is cancelled already.
     pub fn cancel(&self, attempt: &str) {
-        if let Some(entry) = self.shared.attempts().get(attempt) {
-            entry.cancel.cancel();
+        let standing = self.shared.attempts().get(attempt).map(|entry| (entry.standing.clone(), entry.cancel.clone()));
+        match standing {
+            Some((Standing::Running, cancel)) => cancel.cancel(),
+            Some((Standing::Ended(ended), _)) => self.report(attempt.to_owned(), News::Ended(ended)),
+            None => self.report(attempt.to_owned(), News::Ended(Ended::Cancelled)),
         }
     }
 
@@ -122,6 +128,14 @@ impl Runner {
     /// Everything that is known, to find what the cluster no longer asks for.
     pub fn attempts(&self) -> Vec<(String, Standing)> {
         self.shared.attempts().iter().map(|(attempt, entry)| (attempt.clone(), entry.standing.clone())).collect()
+    }
+
+    /// What it printed so far, until it is forgotten.
+    pub fn output(&self, attempt: &str) -> Option<Output> {
+        self.known(attempt)?;
+        let folder = Folder::of(&self.shared.spool, attempt);
+        let printed = |name| folder.printed(name).unwrap_or_default();
+        Some(Output { stdout: printed("stdout"), stderr: printed("stderr") })
     }
 
     /// The outcome is committed: nothing needs to be known any more. A running attempt is not forgotten.
@@ -154,7 +168,8 @@ impl Runner {
             let _ = fs::remove_dir_all(self.shared.spool.join(name));
             return info!(folder = gone, "removed what was left of a forgotten hook");
         }
-        let Some(attempt) = spool::decode(name) else {
+        let is_folder = || fs::symlink_metadata(self.shared.spool.join(name)).is_ok_and(|found| found.is_dir());
+        let Some(attempt) = decode(name).filter(|_| is_folder()) else {
             return warn!(name, spool = %self.shared.spool.display(), "not the folder of a hook; left alone");
         };
         let folder = Folder::of(&self.shared.spool, &attempt);
@@ -186,11 +201,22 @@ impl Runner {
     }
 }
 
-fn acceptable(task: &Task, running: usize) -> Result<(), Ended> {
-    if task.attempt.is_empty() || task.attempt.len() > MAX_ATTEMPT {
-        return Err(Ended::Failed(format!("the attempt's id is not of 1 to {MAX_ATTEMPT} bytes")));
+/// A process that was being started when the last replica ended may hold its lock for a moment longer.
+fn lock(spool: &Path) -> Result<File, OpenError> {
+    for _ in 0..LOCK_TRIES {
+        if let Some(lock) = spool::try_lock(&spool.join(".lock"))? {
+            return Ok(lock);
+        }
+        std::thread::sleep(LOCK_EVERY);
     }
-    if task.deadline <= clock::now() {
+    Err(OpenError::InUse(spool.to_owned()))
+}
+
+fn acceptable(attempt: &str, deadline: Timestamp, running: usize) -> Result<(), Ended> {
+    if !is_usable(attempt) {
+        return Err(Ended::Failed("the attempt's id is too long to be kept, or empty".to_owned()));
+    }
+    if deadline <= clock::now() {
         return Err(Ended::TimedOut);
     }
     if running >= MAX_RUNNING {
@@ -257,26 +283,20 @@ impl Shared {
     }
 }
 
-/// Makes room by removing the ones set aside first.
-fn set_aside(spool: &Path, folder: &Path) -> Result<PathBuf, SpoolError> {
-    let aside = spool.join(ASIDE);
-    DirBuilder::new().recursive(true).mode(0o700).create(&aside).doing("make", &aside)?;
-    // Named by time, so the first in the order of names was set aside first.
-    let mut names = names_in(&aside)?;
-    names.sort_unstable();
-    for name in names.iter().take((names.len() + 1).saturating_sub(MAX_ASIDE)) {
-        let old = aside.join(name);
-        fs::remove_dir_all(&old).or_else(|_| fs::remove_file(&old)).doing("remove", &old)?;
-    }
-    let name = folder.file_name().unwrap_or_default().to_string_lossy();
-    let aside = aside.join(format!("{:020}-{name:.200}", clock::now().0));
-    fs::rename(folder, &aside).doing("set aside", folder)?;
-    Ok(aside)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Our own hidden entries are left out.
-fn names_in(folder: &Path) -> Result<Vec<String>, SpoolError> {
-    let entries = fs::read_dir(folder).doing("read", folder)?;
-    let names = entries.filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()));
-    Ok(names.filter(|name| name != ".lock" && name != ASIDE).collect())
+    #[test]
+    fn only_so_many_run_at_once_and_the_next_one_is_to_come_again() {
+        let later = Timestamp(i64::MAX);
+        assert_eq!(acceptable("1", later, MAX_RUNNING - 1), Ok(()));
+        assert!(matches!(acceptable("1", later, MAX_RUNNING), Err(Ended::Blocked(_))));
+    }
+
+    #[test]
+    fn nothing_is_begun_after_its_deadline_or_without_a_usable_id() {
+        assert_eq!(acceptable("1", Timestamp(1), 0), Err(Ended::TimedOut));
+        assert!(matches!(acceptable("", Timestamp(i64::MAX), 0), Err(Ended::Failed(_))));
+    }
 }

@@ -10,12 +10,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::output::bounded;
+use super::name::encode;
+use super::output::{KEPT, NOTE, bounded};
 use super::process::Process;
 use crate::workloads::Ended;
 
-/// The longest id an attempt may have: encoded it still fits into a file name.
-pub(super) const MAX_ATTEMPT: usize = 80;
 const MAX_FILE: u64 = 1 << 20;
 const REQUEST: &str = "request.json";
 const MARK: &str = "mark.json";
@@ -162,9 +161,16 @@ impl Folder {
     }
 
     pub(super) fn complaint(&self) -> String {
-        let mut complaint = Vec::new();
-        let read = File::open(self.0.join("supervisor")).and_then(|file| file.take(4096).read_to_end(&mut complaint));
-        read.map(|_| bounded(String::from_utf8_lossy(&complaint).trim())).unwrap_or_default()
+        bounded(self.printed("supervisor").unwrap_or_default().trim())
+    }
+
+    /// What was kept of an output.
+    pub(super) fn printed(&self, name: &str) -> Option<String> {
+        let path = self.0.join(name);
+        let mut printed = Vec::new();
+        fs::symlink_metadata(&path).ok().filter(fs::Metadata::is_file)?;
+        File::open(&path).ok()?.take((KEPT + NOTE.len()) as u64).read_to_end(&mut printed).ok()?;
+        Some(String::from_utf8_lossy(&printed).into_owned())
     }
 
     /// Gone at once, whatever happens while its files are removed.
@@ -247,55 +253,9 @@ fn sync(folder: &Path) -> Result<(), SpoolError> {
     File::open(folder).and_then(|folder| folder.sync_all()).doing("write", folder)
 }
 
-/// An attempt id as a file name: no two ids share one, none begins with a dot or leaves the spool.
-fn encode(attempt: &str) -> String {
-    let mut name = String::new();
-    for byte in attempt.bytes() {
-        if byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_' {
-            name.push(char::from(byte));
-        } else {
-            name.extend(format!("%{byte:02X}").chars());
-        }
-    }
-    name
-}
-
-/// The id that `encode` made this name of.
-pub(super) fn decode(name: &str) -> Option<String> {
-    let mut bytes = Vec::new();
-    let mut rest = name.bytes();
-    while let Some(byte) = rest.next() {
-        if byte == b'%' {
-            let digits = [rest.next()?, rest.next()?];
-            bytes.push(u8::from_str_radix(str::from_utf8(&digits).ok()?, 16).ok()?);
-        } else {
-            bytes.push(byte);
-        }
-    }
-    let attempt = String::from_utf8(bytes).ok()?;
-    (!attempt.is_empty() && attempt.len() <= MAX_ATTEMPT && encode(&attempt) == name).then_some(attempt)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn any_attempt_id_has_a_file_name_of_its_own_that_stays_in_the_spool() {
-        for attempt in ["17", "a/b", "..", ".lock", "a%2Fb", "é", "A", "a", "a b\n", &"é".repeat(MAX_ATTEMPT / 2)] {
-            let name = encode(attempt);
-            assert!(!name.starts_with('.') && !name.contains('/') && name.len() <= 255, "{name}");
-            assert_eq!(decode(&name).as_deref(), Some(attempt));
-        }
-    }
-
-    #[test]
-    fn names_that_are_not_of_attempts_are_not_read_as_such() {
-        for name in ["", ".lock", ".aside", "lost+found", "%", "%4", "%41", "%zz", "%FF", &"a".repeat(MAX_ATTEMPT + 1)]
-        {
-            assert_eq!(decode(name), None, "{name}");
-        }
-    }
 
     #[test]
     fn a_mark_is_left_once() {

@@ -26,6 +26,8 @@ use crate::workloads::{Ended, contract};
 const TELL_EVERY: Duration = Duration::from_millis(200);
 /// What a hook leaves running may keep its output open; it is waited for no longer than this.
 const DRAIN: Duration = Duration::from_millis(50);
+const SETTLE_TRIES: u32 = 60;
+const SETTLE_EVERY: Duration = Duration::from_millis(500);
 
 /// Runs the attempt whose folder this is, as `allclear supervise FOLDER`. Standard input is the folder's lock, taken
 /// by the replica, so that it is never free between the two.
@@ -62,7 +64,18 @@ async fn run(folder: &Folder) -> Result<(), SpoolError> {
         terminate.recv().await;
     };
     let ended = attend(folder, &request, cancelled).await;
-    folder.settle(&Outcome { ended, at_ms: clock::now().0, broken: false })
+    settle(folder, &Outcome { ended, at_ms: clock::now().0, broken: false }).await
+}
+
+/// A disk that is full for a moment shall not make an outcome unknown.
+async fn settle(folder: &Folder, outcome: &Outcome) -> Result<(), SpoolError> {
+    for _ in 1..SETTLE_TRIES {
+        if folder.settle(outcome).is_ok() {
+            return Ok(());
+        }
+        sleep(SETTLE_EVERY).await;
+    }
+    folder.settle(outcome)
 }
 
 enum Stop {
@@ -82,7 +95,7 @@ async fn attend(folder: &Folder, request: &Request, cancelled: impl AsyncFnOnce(
     };
     let (heard, hearing) = watch::channel(Heard::default());
     if let Some(mut input) = hook.stdin.take() {
-        let facts = Value::Object(facts).to_string();
+        let facts = format!("{}\n", Value::Object(facts));
         // Many hooks do not read it.
         tokio::spawn(async move { input.write_all(facts.as_bytes()).await });
     }

@@ -1,0 +1,147 @@
+//! What must hold between a state and the one that an entry makes of it (`behaviour.md` 13), written from the raw
+//! facts as `invariants` is. Whether a claim was justified can only be said at the moment it is made: later entries
+//! may carry the same time and change everything it rested on.
+
+use super::attempt::{Attempt, Outcome};
+use super::claim::{Claim, Reason};
+use super::document::{Kind, Status};
+use super::event::Event;
+use super::invariants::Broken;
+use super::policy::{Action, Treatment};
+use super::state::State;
+use super::workload::{Hook, HookId, Member, OnFailure, Phase};
+
+/// The first property that the step from one state to the next breaks.
+pub fn violated(before: &State, after: &State) -> Option<Broken> {
+    before.open.values().find_map(|event| {
+        let Some(later) = successor(event, after) else {
+            return Some(Broken::Rewritten);
+        };
+        let begun = later.attempts.get(event.attempts.len()..).unwrap_or_default();
+        let claimed = later.claims.get(event.claims.len()..).unwrap_or_default();
+        if !is_kept(event, later) {
+            Some(Broken::Rewritten)
+        } else if begun.iter().any(|attempt| is_restored_wrongly(before, event, attempt)) {
+            Some(Broken::RestoredWrongly)
+        } else {
+            claimed.iter().find_map(|claim| violated_by_claim(before, event, claim))
+        }
+    })
+}
+
+/// The same event afterwards; an event that closes may be listed again under its id in the same step.
+fn successor<'a>(event: &Event, after: &'a State) -> Option<&'a Event> {
+    let id = &event.announcement.id;
+    let closed = after.history.iter().rev().filter(|later| later.announcement.id == *id);
+    after.open.get(id).into_iter().chain(closed).find(|later| later.entered.starts_with(&event.entered))
+}
+
+/// Nothing that was recorded is taken back; an ending may turn out to be a cancellation.
+fn is_kept(event: &Event, later: &Event) -> bool {
+    event.attempts.len() <= later.attempts.len()
+        && event.attempts.iter().zip(&later.attempts).all(|(was, is)| {
+            let same = was.id == is.id && was.on == is.on && was.deadline == is.deadline && was.begun_at == is.begun_at;
+            same && (was.outcome.is_none() || was.outcome == is.outcome)
+        })
+        && event.claims.len() <= later.claims.len()
+        && event.claims.iter().zip(&later.claims).all(|(was, is)| {
+            let same = was.attempt == is.attempt && was.approver == is.approver && was.until == is.until;
+            same && (was.outcome.is_none() || was.outcome == is.outcome)
+        })
+        && event.revision <= later.revision
+        && (event.treatment.is_none() || event.treatment == later.treatment)
+}
+
+/// S8: only on its own VM, and never while the event is still listed.
+fn is_restored_wrongly(before: &State, event: &Event, attempt: &Attempt) -> bool {
+    attempt.hook.phase >= Phase::Restore
+        && (attempt.on != attempt.member.vm || before.is_listed(&event.announcement.id))
+}
+
+/// S1 and S2.
+fn violated_by_claim(before: &State, event: &Event, claim: &Claim) -> Option<Broken> {
+    let lists = |replica: &super::state::Replica| replica.lists(&event.announcement.id) == Some(&Status::Scheduled);
+    if !before.replicas.get(&claim.approver).is_some_and(lists) || event.over_at().is_some() {
+        return Some(Broken::ClaimedUnprepared);
+    }
+    if let Some(last) = event.claims.last() {
+        let is_free = last.outcome.is_some() || last.until <= claim.at;
+        return (event.is_accepted() || !is_free || last.reason != claim.reason).then_some(Broken::ClaimedTwice);
+    }
+    (!is_justified(before, event, claim)).then_some(Broken::ClaimedUnprepared)
+}
+
+fn is_justified(before: &State, event: &Event, claim: &Claim) -> bool {
+    let Some(treatment) = &event.treatment else {
+        return false;
+    };
+    let mut needed = needed(before, event, treatment);
+    let prepares = treatment.action == Action::Prepare;
+    match claim.reason {
+        Reason::Policy => treatment.action == Action::Approve,
+        Reason::NothingToPrepare => prepares && needed.next().is_none(),
+        Reason::BudgetSpent => {
+            let is_spent = event.budget_ends().is_some_and(|ends| ends <= claim.at);
+            prepares && is_spent && needed.all(|(member, id, hook)| !holds(event, &member, id, hook))
+        }
+        Reason::Prepared => prepares && needed.all(|(member, id, hook)| is_settled(event, &member, id, hook)),
+    }
+}
+
+/// Every hook that the event asks for.
+fn needed<'a>(
+    before: &'a State,
+    event: &'a Event,
+    treatment: &'a Treatment,
+) -> impl Iterator<Item = (Member, HookId, &'a Hook)> {
+    let affected = before.replicas.iter().filter(|(vm, _)| event.announcement.resources.contains(vm));
+    let workloads = affected.flat_map(|(vm, replica)| replica.workloads.iter().map(move |workload| (vm, workload)));
+    workloads.flat_map(move |(vm, workload)| {
+        let member = Member { vm: vm.clone(), workload: workload.name.clone() };
+        let phases = treatment.phases.iter().filter(|phase| **phase < Phase::Restore);
+        phases
+            .flat_map(|phase| workload.hooks_of(*phase))
+            .filter(|(_, hook)| event.announcement.kind != Kind::Freeze || is_worth_it(event, treatment, hook))
+            .map(move |(id, hook)| (member.clone(), id, hook))
+    })
+}
+
+fn is_worth_it(event: &Event, treatment: &Treatment, hook: &Hook) -> bool {
+    match (hook.min_freeze, event.announcement.duration) {
+        (None, _) => !treatment.only_named_freezes,
+        (Some(_), None) => true,
+        (Some(least), Some(duration)) => duration >= least || duration.as_secs() >= 10,
+    }
+}
+
+fn is_waived(event: &Event, member: &Member, id: HookId) -> bool {
+    event.waivers.iter().any(|waiver| waiver.member == *member && waiver.hook == id)
+}
+
+fn last_outcome<'a>(event: &'a Event, member: &Member, id: HookId) -> Option<&'a Outcome> {
+    let last = event.attempts_of(member, id).next_back()?;
+    last.outcome.as_ref().map(|(outcome, _)| outcome)
+}
+
+fn is_settled(event: &Event, member: &Member, id: HookId, hook: &Hook) -> bool {
+    let favourable = |outcome: &Outcome| match outcome {
+        Outcome::Done | Outcome::NotApplicable => true,
+        Outcome::NotDone | Outcome::Failed(_) | Outcome::TimedOut(_) | Outcome::Cancelled | Outcome::Unknown(_) => {
+            hook.on_failure == OnFailure::Continue
+        }
+        Outcome::Blocked(_) => false,
+    };
+    is_waived(event, member, id) || last_outcome(event, member, id).is_some_and(favourable)
+}
+
+/// It has failed as often as it may, and says that the event is not to be approved then.
+fn holds(event: &Event, member: &Member, id: HookId, hook: &Hook) -> bool {
+    let is_run = |attempt: &&Attempt| {
+        attempt.intent == super::workload::Intent::Run && !matches!(attempt.outcome, Some((Outcome::Blocked(_), _)))
+    };
+    let runs = event.attempts_of(member, id).filter(is_run).count();
+    hook.on_failure == OnFailure::Hold
+        && !is_waived(event, member, id)
+        && u32::try_from(runs).is_ok_and(|runs| runs >= hook.attempts)
+        && matches!(last_outcome(event, member, id), Some(Outcome::Failed(_)))
+}

@@ -1,0 +1,20 @@
+//! What tools expect of every gRPC server: the standard health service and server reflection.
+
+use tonic::service::Routes;
+
+use crate::wire::pb;
+
+/// The same routes with health (serving as long as the process does) and reflection.
+pub fn with_health_and_reflection(routes: Routes) -> Routes {
+    let (_, health) = tonic_health::server::health_reporter();
+    let routes = routes.add_service(health);
+    let descriptors =
+        tonic_reflection::server::Builder::configure().register_encoded_file_descriptor_set(pb::DESCRIPTORS);
+    match descriptors.build_v1() {
+        Ok(reflection) => routes.add_service(reflection),
+        Err(error) => {
+            tracing::warn!(%error, "server reflection is off");
+            routes
+        }
+    }
+}

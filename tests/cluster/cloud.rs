@@ -1,0 +1,85 @@
+//! The fake cloud of one test, driven by its control interface.
+
+use allclear::fake_cloud::{self, Options, Running};
+use serde_json::{Value, json};
+
+pub(crate) struct Cloud {
+    running: Running,
+    http: reqwest::Client,
+}
+
+impl Cloud {
+    pub(crate) async fn of(vms: &[&str]) -> Self {
+        let running = fake_cloud::serve(Options::new(vms.iter().copied())).await.unwrap();
+        Self { running, http: reqwest::Client::builder().no_proxy().build().unwrap() }
+    }
+
+    pub(crate) fn endpoint(&self, vm: &str) -> String {
+        self.running.endpoint(vm).unwrap()
+    }
+
+    /// Announces an event and returns its id. What the order leaves out: it starts at once when it is approved, and
+    /// lasts until it is finished.
+    pub(crate) async fn announce(&self, order: Value) -> String {
+        let mut whole = json!({ "source": "User", "start_delay": 0, "impact": "24h", "linger": 0 });
+        whole.as_object_mut().unwrap().extend(order.as_object().unwrap().clone());
+        let answer = self.post("/events", &whole).await;
+        answer["id"].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) async fn start(&self, event: &str) {
+        self.post(&format!("/events/{event}/start"), &json!({})).await;
+    }
+
+    pub(crate) async fn finish(&self, event: &str) {
+        self.post(&format!("/events/{event}/finish"), &json!({})).await;
+    }
+
+    pub(crate) async fn cancel(&self, event: &str) {
+        self.post(&format!("/events/{event}/cancel"), &json!({})).await;
+    }
+
+    pub(crate) async fn change(&self, event: &str, change: Value) {
+        let address = format!("{}/events/{event}", self.running.control());
+        read(self.http.patch(address).json(&change).send().await.unwrap()).await;
+    }
+
+    /// Switches a fault on; `vm` left out means all of them.
+    pub(crate) async fn fault(&self, order: Value) {
+        self.post("/faults", &order).await;
+    }
+
+    pub(crate) async fn clear_faults(&self) {
+        let address = format!("{}/faults", self.running.control());
+        read(self.http.delete(address).send().await.unwrap()).await;
+    }
+
+    pub(crate) async fn restart_incarnations(&self) {
+        self.post("/incarnation", &json!({ "change": "restart" })).await;
+    }
+
+    /// Every POST that arrived, whether or not it was answered.
+    pub(crate) async fn posts(&self) -> Vec<Value> {
+        let address = format!("{}/requests?method=POST", self.running.control());
+        let answer = read(self.http.get(address).send().await.unwrap()).await;
+        answer["requests"].as_array().unwrap().clone()
+    }
+
+    /// How many GETs of events have arrived.
+    pub(crate) async fn polls(&self, vm: &str) -> usize {
+        let address = format!("{}/requests?method=GET&vm={vm}", self.running.control());
+        let answer = read(self.http.get(address).send().await.unwrap()).await;
+        answer["requests"].as_array().unwrap().len()
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> Value {
+        let address = format!("{}{path}", self.running.control());
+        read(self.http.post(address).json(body).send().await.unwrap()).await
+    }
+}
+
+async fn read(response: reqwest::Response) -> Value {
+    let (status, text) = (response.status(), response.text().await.unwrap());
+    assert!(status.is_success(), "the fake cloud refused: {status} {text}");
+    serde_json::from_str(&text).unwrap()
+}

@@ -1,0 +1,304 @@
+//! Replicas as processes of the real program, and ways to ask, kill, freeze and start them again.
+
+use std::fs::File;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use allclear::rpc::client::Asking;
+use allclear::wire::pb::allclear::operator::v1::{Event, Status};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tempfile::TempDir;
+use tokio::time::{Instant, sleep};
+
+use super::cloud::Cloud;
+use super::workload::{Hook, Hooks};
+
+/// Far beyond what anything takes on a loaded machine; only a failing test waits this long.
+const LIMIT: Duration = Duration::from_secs(40);
+/// Between two looks at what is waited for.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+pub(crate) struct Cluster {
+    pub(crate) cloud: Cloud,
+    pub(crate) hooks: Hooks,
+    replicas: Vec<Replica>,
+    overrides: Vec<(String, &'static str)>,
+    folder: TempDir,
+}
+
+struct Replica {
+    name: String,
+    socket: PathBuf,
+    page: String,
+    child: Option<Child>,
+}
+
+/// A cluster that is yet to be started.
+pub(crate) struct Plan {
+    vms: Vec<&'static str>,
+    workloads: Vec<(&'static str, Vec<&'static str>, Vec<Hook>)>,
+    overrides: Vec<(String, &'static str)>,
+}
+
+impl Cluster {
+    /// Replicas beside these VMs, without workloads.
+    pub(crate) fn of(vms: &[&'static str]) -> Plan {
+        Plan { vms: vms.into(), workloads: Vec::new(), overrides: Vec::new() }
+    }
+
+    /// Three replicas whose VMs carry one workload with these hooks.
+    pub(crate) async fn with_hooks(hooks: Vec<Hook>) -> Self {
+        Self::of(&["db-0", "db-1", "db-2"]).workload("database", hooks).start().await
+    }
+}
+
+impl Plan {
+    /// Every VM carries this workload.
+    pub(crate) fn workload(mut self, name: &'static str, hooks: Vec<Hook>) -> Self {
+        self.workloads.push((name, Vec::new(), hooks));
+        self
+    }
+
+    /// Every VM carries this one as well, which is prepared after the other.
+    pub(crate) fn workload_after(mut self, other: &'static str, name: &'static str, hooks: Vec<Hook>) -> Self {
+        self.workloads.push((name, vec![other], hooks));
+        self
+    }
+
+    /// Another value of the configuration: `also("policy.margin", "1s")`.
+    pub(crate) fn also(mut self, key: &str, value: &'static str) -> Self {
+        self.overrides.push((format!("ALLCLEAR__{}", key.to_uppercase().replace('.', "__")), value));
+        self
+    }
+
+    /// Starts all of them, and waits until every one polls, is registered and follows a leader.
+    pub(crate) async fn start(self) -> Cluster {
+        let folder = TempDir::with_prefix("ac").unwrap();
+        let cloud = Cloud::of(&self.vms).await;
+        let hooks = Hooks::new(folder.path());
+        let (addresses, pages) = (free_addresses(self.vms.len()), free_addresses(self.vms.len()));
+        let list: Vec<_> =
+            self.vms.iter().zip(&addresses).map(|(vm, address)| format!("{vm:?} = \"{address}\"")).collect();
+        let tables: String = self.workloads.iter().map(|(name, after, each)| hooks.table(name, after, each)).collect();
+        let mut replicas = Vec::new();
+        for (place, vm) in self.vms.iter().enumerate() {
+            let path = |name: &str| folder.path().join(format!("{place}.{name}")).display().to_string();
+            let toml = format!(
+                "[replica]\nname = {vm:?}\ndata_dir = {data:?}\n\
+                 [cluster]\nname = \"tests\"\nlisten = {listen:?}\nreplicas = {{ {list} }}\n\
+                 [metadata]\nendpoint = {endpoint:?}\n[status]\nlisten = {page:?}\n\
+                 [operator]\nsocket = {operator:?}\n[workloads]\nsocket = {workloads:?}\n{tables}",
+                data = path("data"),
+                listen = addresses[place],
+                list = list.join(", "),
+                endpoint = cloud.endpoint(vm),
+                page = pages[place],
+                operator = path("operator"),
+                workloads = path("workloads"),
+            );
+            std::fs::write(path("toml"), toml).unwrap();
+            let (name, page) = ((*vm).to_owned(), format!("http://{}", pages[place]));
+            replicas.push(Replica { name, socket: path("operator").into(), page, child: None });
+        }
+        let mut cluster = Cluster { cloud, hooks, replicas, overrides: self.overrides, folder };
+        for place in 0..cluster.replicas.len() {
+            cluster.start(place);
+        }
+        cluster.ready().await;
+        cluster
+    }
+}
+
+impl Cluster {
+    /// Starts a replica that does not run; its log goes to a file that is shown when the test fails.
+    pub(crate) fn start(&mut self, place: usize) {
+        let folder = self.folder.path();
+        let log = File::options().create(true).append(true).open(folder.join(format!("{place}.log"))).unwrap();
+        let child = Command::new(env!("CARGO_BIN_EXE_allclear"))
+            .args(["run", "--config"])
+            .arg(folder.join(format!("{place}.toml")))
+            .envs(self.overrides.iter().map(|(name, value)| (name, value)))
+            .env("ALLCLEAR_LOG", "info,allclear=debug,openraft=warn")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let earlier = self.replicas[place].child.replace(child);
+        assert!(earlier.is_none(), "replica {place} runs already");
+    }
+
+    /// Every replica answers, follows a leader, and its endpoint works.
+    pub(crate) async fn ready(&self) {
+        for place in 0..self.replicas.len() {
+            self.until(place, "ready", |status| {
+                status.quorum
+                    && status.replicas.iter().all(|replica| replica.reachable && replica.metadata == "healthy")
+            })
+            .await;
+        }
+    }
+
+    /// `kill -9`.
+    pub(crate) fn kill(&mut self, place: usize) {
+        let mut child = self.replicas[place].child.take().expect("it runs");
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    /// SIGTERM, and how long it took to end.
+    pub(crate) fn stop(&mut self, place: usize) -> (Duration, std::process::ExitStatus) {
+        let mut child = self.replicas[place].child.take().expect("it runs");
+        let began = std::time::Instant::now();
+        signal(&child, Signal::SIGTERM);
+        let status = child.wait().unwrap();
+        (began.elapsed(), status)
+    }
+
+    pub(crate) fn freeze(&self, place: usize) {
+        signal(self.replicas[place].child.as_ref().unwrap(), Signal::SIGSTOP);
+    }
+
+    pub(crate) fn thaw(&self, place: usize) {
+        signal(self.replicas[place].child.as_ref().unwrap(), Signal::SIGCONT);
+    }
+
+    /// The JSON at a path of a replica's HTTP status, and the status code.
+    pub(crate) async fn page(&self, place: usize, path: &str) -> (u16, String) {
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let answer = client.get(format!("{}{path}", self.replicas[place].page)).send().await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    }
+
+    /// What the program says when it asks a replica.
+    pub(crate) fn says(&self, place: usize, arguments: &[&str]) -> (i32, String, String) {
+        let output = Command::new(env!("CARGO_BIN_EXE_allclear"))
+            .args(arguments)
+            .arg("--endpoint")
+            .arg(&self.replicas[place].socket)
+            .output()
+            .unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+    }
+
+    pub(crate) async fn status(&self, place: usize) -> Option<Status> {
+        Asking::connect(&self.replicas[place].socket).await.ok()?.status().await.ok()
+    }
+
+    pub(crate) async fn event(&self, place: usize, id: &str) -> Option<Event> {
+        Asking::connect(&self.replicas[place].socket).await.ok()?.event(id).await.ok()
+    }
+
+    /// The place of the replica that leads, as one that runs sees it.
+    pub(crate) async fn leader(&self, seen_by: usize) -> usize {
+        let status = self.until(seen_by, "led by somebody", |status| status.quorum && status.leader.is_some()).await;
+        let leader = status.leader.unwrap();
+        self.replicas.iter().position(|replica| replica.name == leader).unwrap()
+    }
+
+    /// Waits until a replica's status is as wanted.
+    pub(crate) async fn until(&self, place: usize, what: &str, holds: impl Fn(&Status) -> bool) -> Status {
+        let (began, mut last) = (Instant::now(), None);
+        while began.elapsed() < LIMIT {
+            if let Some(status) = self.status(place).await {
+                if holds(&status) {
+                    return status;
+                }
+                last = Some(status);
+            }
+            sleep(LOOK_AGAIN).await;
+        }
+        panic!("replica {place} is not {what}; its status: {last:#?}");
+    }
+
+    /// Waits until a replica shows an event as wanted.
+    pub(crate) async fn until_event(
+        &self,
+        place: usize,
+        id: &str,
+        what: &str,
+        holds: impl Fn(&Event) -> bool,
+    ) -> Event {
+        let (began, mut last) = (Instant::now(), None);
+        while began.elapsed() < LIMIT {
+            if let Some(event) = self.event(place, id).await {
+                if holds(&event) {
+                    return event;
+                }
+                last = Some(event);
+            }
+            sleep(LOOK_AGAIN).await;
+        }
+        panic!("replica {place} does not show event {id} {what}; it shows: {last:#?}");
+    }
+
+    pub(crate) async fn until_stage(&self, place: usize, id: &str, stage: &str) -> Event {
+        self.until_event(place, id, stage, |event| event.stage == stage).await
+    }
+
+    /// Waits until every replica has seen the event, so that any of them could approve it.
+    pub(crate) async fn seen_by_all(&self, id: &str) {
+        let count = self.replicas.len();
+        self.until_event(0, id, "seen by all", |event| event.seen_by.len() == count).await;
+    }
+
+    /// Waits for something else.
+    pub(crate) async fn until_true(&self, what: &str, holds: impl AsyncFn() -> bool) {
+        let began = Instant::now();
+        while !holds().await {
+            assert!(began.elapsed() < LIMIT, "waited in vain: {what}");
+            sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    /// Waits until every replica has it closed, and checks that all tell the same story.
+    pub(crate) async fn closed_everywhere(&self, id: &str) -> Event {
+        let first = self.until_stage(0, id, "closed").await;
+        for place in 1..self.replicas.len() {
+            let same = self.until_stage(place, id, "closed").await;
+            assert_eq!(same, first, "replica {place} tells another story");
+        }
+        first
+    }
+
+    /// Lets every replica poll a few times more, so that whatever would still be posted is posted.
+    pub(crate) async fn a_few_polls_later(&self) {
+        for replica in self.replicas.iter().filter(|replica| replica.child.is_some()) {
+            let before = self.cloud.polls(&replica.name).await;
+            self.until_true("three more polls", async || self.cloud.polls(&replica.name).await >= before + 3).await;
+        }
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        for replica in &mut self.replicas {
+            if let Some(mut child) = replica.child.take() {
+                let _ = child.kill();
+                let _ = child.wait();
+            }
+        }
+        if std::thread::panicking() {
+            for place in 0..self.replicas.len() {
+                let log = std::fs::read_to_string(self.folder.path().join(format!("{place}.log"))).unwrap_or_default();
+                let lines: Vec<_> = log.lines().collect();
+                let tail = lines[lines.len().saturating_sub(60)..].join("\n");
+                println!("---- the end of the log of {}\n{tail}", self.replicas[place].name);
+            }
+        }
+    }
+}
+
+fn signal(child: &Child, signal: Signal) {
+    kill(Pid::from_raw(child.id().cast_signed()), signal).unwrap();
+}
+
+/// Ports that are free now. All are held until the last is found, so that no two are the same.
+fn free_addresses(count: usize) -> Vec<String> {
+    let held: Vec<_> = (0..count).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+    held.iter().map(|listener| listener.local_addr().unwrap().to_string()).collect()
+}

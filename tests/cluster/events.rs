@@ -1,0 +1,156 @@
+//! Events of every shape: cancelled, started, moved, seen by few, several at once, for others.
+
+use serde_json::json;
+
+use super::cluster::Cluster;
+use super::workload::{hook, usual_hooks};
+
+#[tokio::test]
+async fn a_cancelled_event_is_not_approved_and_what_was_begun_is_put_back() {
+    let cluster =
+        Cluster::with_hooks(vec![hook("checkpoint"), hook("drain").waits_for("never"), hook("restore")]).await;
+    let id = cluster.cloud.announce(json!({ "type": "Redeploy", "vm": 0 })).await;
+    cluster.until_true("the drain", async || cluster.hooks.begun() == ["checkpoint", "drain"]).await;
+    cluster.cloud.cancel(&id).await;
+    let event = cluster.closed_everywhere(&id).await;
+    assert_eq!((event.outcome.as_deref(), event.start_cause), (Some("cancelled"), None));
+    let outcomes: Vec<_> = event.hooks.iter().map(|hook| (hook.phase.as_str(), hook.outcome.as_deref())).collect();
+    assert_eq!(outcomes, [("checkpoint", Some("done")), ("drain", Some("cancelled")), ("restore", Some("done"))]);
+    assert_eq!(cluster.cloud.posts().await.len(), 0);
+}
+
+#[tokio::test]
+async fn an_event_that_is_started_when_it_is_first_seen_is_not_approved() {
+    let cluster = Cluster::with_hooks(usual_hooks()).await;
+    let id =
+        cluster.cloud.announce(json!({ "type": "Reboot", "source": "Platform", "vm": 2, "opens": "Started" })).await;
+    cluster.until_stage(0, &id, "started").await;
+    cluster.a_few_polls_later().await;
+    cluster.cloud.finish(&id).await;
+    let event = cluster.closed_everywhere(&id).await;
+    assert_eq!((event.outcome.as_deref(), event.start_cause.as_deref()), (Some("completed"), Some("platform")));
+    assert_eq!(cluster.hooks.begun(), [""; 0], "a hook ran on a VM that was taken already");
+    assert_eq!(cluster.cloud.posts().await.len(), 0);
+}
+
+#[tokio::test]
+async fn a_failover_that_another_vm_can_run_is_run_for_a_vm_that_is_gone_already() {
+    let cluster = Cluster::with_hooks(vec![hook("failover").with("runs_on = \"peer\""), hook("restore")]).await;
+    let id =
+        cluster.cloud.announce(json!({ "type": "Reboot", "source": "Platform", "vm": 2, "opens": "Started" })).await;
+    let event = cluster.until_event(1, &id, "failed over", |event| !event.hooks.is_empty()).await;
+    assert_ne!(event.hooks[0].on, "db-2");
+    assert_eq!(event.hooks[0].vm, "db-2");
+    cluster.until_true("the failover", async || cluster.hooks.ended() == ["failover"]).await;
+    cluster.cloud.finish(&id).await;
+    cluster.closed_everywhere(&id).await;
+    assert_eq!(cluster.hooks.ended(), ["failover", "restore"]);
+    assert_eq!(cluster.cloud.posts().await.len(), 0);
+}
+
+#[tokio::test]
+async fn an_event_that_only_one_vm_sees_is_prepared_approved_and_ended_by_what_that_one_sees() {
+    let cluster = Cluster::with_hooks(usual_hooks()).await;
+    let id = cluster.cloud.announce(json!({ "type": "Redeploy", "vm": 1, "seen_by": 1 })).await;
+    cluster.until_stage(0, &id, "started").await;
+    cluster.cloud.finish(&id).await;
+    let event = cluster.closed_everywhere(&id).await;
+    assert_eq!(event.seen_by, ["db-1"]);
+    assert_eq!(event.approvals[0].approver, "db-1");
+    assert_eq!(cluster.cloud.posts().await.len(), 1);
+}
+
+#[tokio::test]
+async fn several_vms_in_one_event_are_all_prepared_before_the_one_approval() {
+    let cluster = Cluster::with_hooks(vec![hook("drain").waits_for("gate"), hook("restore")]).await;
+    let id = cluster.cloud.announce(json!({ "type": "Redeploy", "vms": [0, 2] })).await;
+    cluster.seen_by_all(&id).await;
+    cluster.hooks.open("gate");
+    cluster.until_stage(0, &id, "started").await;
+    assert_eq!(cluster.hooks.ended(), ["drain", "drain"]);
+    cluster.cloud.finish(&id).await;
+    let event = cluster.closed_everywhere(&id).await;
+    let mut on: Vec<_> = event.hooks.iter().map(|hook| (hook.phase.as_str(), hook.on.as_str())).collect();
+    on.sort_unstable();
+    assert_eq!(on, [("drain", "db-0"), ("drain", "db-2"), ("restore", "db-0"), ("restore", "db-2")]);
+    assert_eq!(event.approvals[0].approver, "db-1");
+    assert_eq!(cluster.cloud.posts().await.len(), 1);
+}
+
+#[tokio::test]
+async fn several_events_at_once_are_each_prepared_and_approved_once() {
+    let cluster = Cluster::with_hooks(vec![hook("drain"), hook("restore")]).await;
+    let mut ids = Vec::new();
+    for (vm, kind) in [(0, "Reboot"), (1, "Redeploy"), (2, "Freeze")] {
+        ids.push(cluster.cloud.announce(json!({ "type": kind, "source": "Platform", "vm": vm })).await);
+    }
+    for id in &ids {
+        cluster.until_stage(0, id, "started").await;
+        cluster.cloud.finish(id).await;
+    }
+    for id in &ids {
+        let event = cluster.closed_everywhere(id).await;
+        assert_eq!(event.start_cause.as_deref(), Some("approved"));
+    }
+    assert_eq!(cluster.cloud.posts().await.len(), 3);
+}
+
+#[tokio::test]
+async fn a_changed_not_before_is_taken_over() {
+    let cluster = Cluster::with_hooks(vec![hook("drain")]).await;
+    let id =
+        cluster.cloud.announce(json!({ "type": "Redeploy", "source": "Platform", "vm": 0, "notice": "48h" })).await;
+    let far = cluster
+        .until_event(0, &id, "put off", |event| {
+            event.blocker.as_ref().is_some_and(|blocker| blocker.code == "too_early")
+        })
+        .await;
+    assert_eq!(cluster.hooks.begun(), [""; 0]);
+    cluster.cloud.change(&id, json!({ "notice": "10m" })).await;
+    let near = cluster.until_stage(0, &id, "started").await;
+    assert_eq!(cluster.hooks.ended(), ["drain"]);
+    assert!(near.not_before < far.not_before, "{near:?}");
+}
+
+#[tokio::test]
+async fn vm1_is_not_vm10_and_neither_case_nor_an_old_underscore_makes_another_vm() {
+    let cluster = Cluster::of(&["vm1", "vm10", "VM_2"])
+        .workload("database", vec![hook("drain").waits_for("gate"), hook("restore")])
+        .also("metadata.api_version", "2017-03-01")
+        .start()
+        .await;
+    // This api-version puts an underscore before the names and tells nobody's source.
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vms": ["vm10", "vm_2"] })).await;
+    cluster.seen_by_all(&id).await;
+    cluster.hooks.open("gate");
+    let event = cluster.until_stage(0, &id, "started").await;
+    assert_eq!(event.resources, ["_vm10", "_vm_2"]);
+    let mut on: Vec<_> = event.hooks.iter().map(|hook| hook.on.as_str()).collect();
+    on.sort_unstable();
+    assert_eq!(on, ["VM_2", "vm10"]);
+    assert_eq!(event.approvals[0].approver, "vm1", "the one that is not affected");
+}
+
+#[tokio::test]
+async fn an_event_for_strangers_is_observed_and_nothing_else() {
+    let cluster = Cluster::with_hooks(usual_hooks()).await;
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vms": ["web-7"] })).await;
+    let event = cluster.until_event(1, &id, "observed", |event| event.treatment.as_deref() == Some("observe")).await;
+    assert_eq!(event.blocker.map(|blocker| blocker.code).as_deref(), Some("observing"));
+    cluster.a_few_polls_later().await;
+    cluster.cloud.start(&id).await;
+    cluster.cloud.finish(&id).await;
+    let event = cluster.closed_everywhere(&id).await;
+    assert_ne!(event.start_cause.as_deref(), Some("approved"));
+    assert_eq!(cluster.hooks.begun(), [""; 0]);
+    assert_eq!(cluster.cloud.posts().await.len(), 0);
+}
+
+#[tokio::test]
+async fn a_stranger_that_a_user_reboots_is_approved_where_the_policy_says_so() {
+    let cluster = Cluster::of(&["db-0", "db-1", "db-2"]).also("policy.foreign", "approve-user").start().await;
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vms": ["web-7"] })).await;
+    let event = cluster.until_stage(1, &id, "started").await;
+    assert_eq!(event.approvals[0].reason, "policy");
+    assert_eq!(cluster.cloud.posts().await.len(), 1);
+}

@@ -1,0 +1,73 @@
+//! Hooks that fail, are blocked, or never end.
+
+use serde_json::json;
+
+use super::cluster::Cluster;
+use super::workload::hook;
+
+#[tokio::test]
+async fn a_hook_that_fails_and_holds_is_never_overruled_and_the_event_is_put_back_after_its_notice_ran_out() {
+    let failing = hook("drain").exits(3, "three clients refuse to go").with("attempts = 1");
+    let cluster = Cluster::of(&["db-0", "db-1", "db-2"])
+        .workload("database", vec![hook("checkpoint"), failing, hook("shutdown"), hook("restore")])
+        .also("policy.margin", "1s")
+        .start()
+        .await;
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 0, "notice": 8000 })).await;
+    let held = cluster
+        .until_event(1, &id, "held", |event| {
+            event.blocker.as_ref().is_some_and(|blocker| blocker.code == "hook_failed")
+        })
+        .await;
+    let blocker = held.blocker.unwrap();
+    assert!(blocker.message.contains("drain hook of database on db-0"), "{}", blocker.message);
+    assert!(blocker.message.contains("three clients refuse to go"), "{}", blocker.message);
+    cluster.until_stage(0, &id, "started").await;
+    cluster.cloud.finish(&id).await;
+    let event = cluster.closed_everywhere(&id).await;
+    assert_eq!((event.outcome.as_deref(), event.start_cause.as_deref()), (Some("completed"), Some("notice_expired")));
+    assert_eq!(cluster.hooks.begun(), ["checkpoint", "drain", "restore"]);
+    assert_eq!(event.approvals, []);
+    assert_eq!(cluster.cloud.posts().await.len(), 0);
+}
+
+#[tokio::test]
+async fn a_hook_that_may_fail_does_not_hold_the_event() {
+    let failing = hook("drain").exits(3, "no").with("attempts = 2").with("on_failure = \"continue\"");
+    let cluster = Cluster::with_hooks(vec![failing, hook("shutdown")]).await;
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 0 })).await;
+    let event = cluster.until_stage(1, &id, "started").await;
+    assert_eq!(cluster.hooks.ended(), ["drain", "drain", "shutdown"]);
+    assert_eq!(event.approvals.len(), 1);
+    assert_eq!(cluster.cloud.posts().await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_hook_that_never_ends_is_stopped_at_its_deadline() {
+    let endless = hook("drain").waits_for("never").with("timeout = \"1s\"").with("attempts = 1");
+    let cluster = Cluster::with_hooks(vec![endless, hook("restore")]).await;
+    let id = cluster.cloud.announce(json!({ "type": "Redeploy", "vm": 0 })).await;
+    let event =
+        cluster.until_event(1, &id, "stopped", |event| event.hooks.iter().any(|hook| hook.outcome.is_some())).await;
+    assert_eq!(event.hooks[0].outcome.as_deref(), Some("timed_out"));
+    cluster.cloud.cancel(&id).await;
+    let event = cluster.closed_everywhere(&id).await;
+    assert_eq!(event.outcome.as_deref(), Some("cancelled"));
+    assert_eq!(cluster.hooks.ended(), ["restore"]);
+}
+
+#[tokio::test]
+async fn a_hook_that_is_still_running_when_the_users_patience_ends_is_overruled() {
+    let endless = hook("drain").waits_for("never");
+    let cluster = Cluster::of(&["db-0", "db-1", "db-2"])
+        .workload("database", vec![endless, hook("restore")])
+        .also("policy.user_budget", "2s")
+        .start()
+        .await;
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 0 })).await;
+    let event = cluster.until_stage(1, &id, "started").await;
+    assert_eq!(event.approvals[0].reason, "budget_spent");
+    cluster.cloud.finish(&id).await;
+    cluster.closed_everywhere(&id).await;
+    assert_eq!(cluster.cloud.posts().await.len(), 1);
+}

@@ -1,0 +1,15 @@
+//! Claim: real replicas on real sockets and a real disk do what the specification says, whatever is killed, frozen or
+//! answered wrongly. The cloud is the fake one, on loopback.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod answers;
+mod cloud;
+mod cluster;
+mod events;
+mod failing_hooks;
+mod lives;
+mod losses;
+mod posts;
+mod shown;
+mod workload;

@@ -1,0 +1,104 @@
+//! Workloads whose hooks write down what they do, and wait where a test tells them to.
+
+use std::fmt::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+/// Writes a line when it begins and one when it ends; waits for a file, says what it is told to, and exits as told.
+const SCRIPT: &str = r#"#!/bin/sh
+log="$FOLDER/hooks.log"
+echo "$ALLCLEAR_VM $ALLCLEAR_WORKLOAD $ALLCLEAR_PHASE begin $ALLCLEAR_INTENT $ALLCLEAR_ATTEMPT" >> "$log"
+[ -z "$WAIT_FOR" ] || while [ ! -e "$FOLDER/$WAIT_FOR" ]; do sleep 0.02; done
+[ -z "$SAYS" ] || echo "$SAYS" >&2
+echo "$ALLCLEAR_VM $ALLCLEAR_WORKLOAD $ALLCLEAR_PHASE end $ALLCLEAR_INTENT $ALLCLEAR_ATTEMPT" >> "$log"
+exit ${EXITS:-0}
+"#;
+
+/// One hook of the configuration.
+#[derive(Clone)]
+pub(crate) struct Hook {
+    phase: &'static str,
+    keys: Vec<String>,
+    env: Vec<(&'static str, String)>,
+}
+
+pub(crate) fn hook(phase: &'static str) -> Hook {
+    Hook { phase, keys: vec!["timeout = \"60s\"".into()], env: Vec::new() }
+}
+
+impl Hook {
+    /// Another key of the hook's table, replacing one of the same name.
+    pub(crate) fn with(mut self, line: &str) -> Self {
+        let name = line.split('=').next().unwrap();
+        self.keys.retain(|known| known.split('=').next().unwrap() != name);
+        self.keys.push(line.into());
+        self
+    }
+
+    /// Does not end before `Hooks::open` is called with the same name.
+    pub(crate) fn waits_for(mut self, gate: &str) -> Self {
+        self.env.push(("WAIT_FOR", gate.into()));
+        self
+    }
+
+    pub(crate) fn exits(mut self, code: u8, says: &str) -> Self {
+        self.env.push(("EXITS", code.to_string()));
+        self.env.push(("SAYS", says.into()));
+        self
+    }
+}
+
+/// The five hooks most tests use, in the order of their phases.
+pub(crate) fn usual_hooks() -> Vec<Hook> {
+    ["checkpoint", "failover", "drain", "shutdown", "restore"].map(hook).into()
+}
+
+/// What the hooks of one test have in common.
+pub(crate) struct Hooks {
+    folder: PathBuf,
+    script: PathBuf,
+}
+
+impl Hooks {
+    pub(crate) fn new(folder: &Path) -> Self {
+        let script = folder.join("hook.sh");
+        std::fs::write(&script, SCRIPT).unwrap();
+        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+        std::fs::write(folder.join("hooks.log"), "").unwrap();
+        Self { folder: folder.into(), script }
+    }
+
+    /// The table of a workload.
+    pub(crate) fn table(&self, name: &str, after: &[&str], hooks: &[Hook]) -> String {
+        let mut toml = format!("[[workload]]\nname = \"{name}\"\ngroup = \"{name}s\"\nafter = {after:?}\n");
+        for hook in hooks {
+            writeln!(toml, "[[workload.hook]]\nphase = \"{}\"\ncommand = [\"{}\"]", hook.phase, self.script.display())
+                .unwrap();
+            writeln!(toml, "{}", hook.keys.join("\n")).unwrap();
+            let env = hook.env.iter().map(|(name, value)| format!("{name} = {value:?}"));
+            let env: Vec<_> = env.chain([format!("FOLDER = \"{}\"", self.folder.display())]).collect();
+            writeln!(toml, "env = {{ {} }}", env.join(", ")).unwrap();
+        }
+        toml
+    }
+
+    /// Lets the hooks that wait for this gate go on.
+    pub(crate) fn open(&self, gate: &str) {
+        std::fs::write(self.folder.join(gate), "").unwrap();
+    }
+
+    /// The phases that began on any VM, in the order of time.
+    pub(crate) fn begun(&self) -> Vec<String> {
+        self.log("begin")
+    }
+
+    pub(crate) fn ended(&self) -> Vec<String> {
+        self.log("end")
+    }
+
+    fn log(&self, what: &str) -> Vec<String> {
+        let text = std::fs::read_to_string(self.folder.join("hooks.log")).unwrap();
+        let words = text.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+        words.filter(|words| words.get(3) == Some(&what)).map(|words| words[2].to_owned()).collect()
+    }
+}

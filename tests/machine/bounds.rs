@@ -1,0 +1,58 @@
+//! What the state never outgrows.
+
+use allclear::machine::apply::apply;
+use allclear::machine::command::{Command, Entry, Verdict};
+use allclear::machine::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+use allclear::machine::id::{EventId, VmName};
+use allclear::machine::state::{HISTORY_LIMIT, OPEN_LIMIT, State};
+use allclear::machine::time::Timestamp;
+
+fn announcement(number: usize) -> Announcement {
+    Announcement {
+        id: EventId::new(&format!("e{number}")),
+        status: Status::Scheduled,
+        kind: Kind::Reboot,
+        source: Source::Platform,
+        resource_type: "VirtualMachine".into(),
+        resources: vec![VmName::new("a")],
+        not_before: NotBefore::Unknown,
+        description: String::new(),
+        duration: None,
+    }
+}
+
+fn commit(state: &mut State, command: Command) {
+    let entry = Entry { at: Timestamp(0), by: VmName::new("a"), command };
+    assert_eq!(apply(state, &entry), Verdict::Applied);
+}
+
+fn report(state: &mut State, numbers: impl Iterator<Item = usize>) {
+    let after = state.replicas[&VmName::new("a")].reports;
+    commit(state, Command::Report { after, document: Document::new(numbers.map(announcement).collect()) });
+}
+
+#[test]
+fn the_history_keeps_the_latest_events_only() {
+    let mut state = State::default();
+    commit(&mut state, Command::Register { workloads: Vec::new() });
+    let batches = HISTORY_LIMIT / 100 + 2;
+    for batch in 0..batches {
+        report(&mut state, batch * 100..(batch + 1) * 100);
+    }
+    report(&mut state, 0..0);
+    assert_eq!(state.history.len(), HISTORY_LIMIT);
+    assert!(state.event(&EventId::new("e0")).is_none());
+    assert!(state.event(&EventId::new(&format!("e{}", batches * 100 - 1))).is_some());
+}
+
+#[test]
+fn events_beyond_the_limit_are_taken_up_when_there_is_room() {
+    let mut state = State::default();
+    commit(&mut state, Command::Register { workloads: Vec::new() });
+    report(&mut state, 0..OPEN_LIMIT + 5);
+    assert_eq!(state.open.len(), OPEN_LIMIT);
+    let open: Vec<usize> = (0..OPEN_LIMIT + 5).filter(|n| state.open.contains_key(&announcement(*n).id)).collect();
+    // Five that are open are gone, the rest is listed as before.
+    report(&mut state, (0..OPEN_LIMIT + 5).filter(|number| !open[..5].contains(number)));
+    assert_eq!(state.open.len(), OPEN_LIMIT);
+}

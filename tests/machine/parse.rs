@@ -1,0 +1,164 @@
+//! The words of a script line, and what they stand for.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use allclear::machine::attempt::Outcome;
+use allclear::machine::claim::PostOutcome;
+use allclear::machine::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+use allclear::machine::id::{EventId, GroupName, VmName, WorkloadName};
+use allclear::machine::time::Timestamp;
+use allclear::machine::workload::{Hook, OnFailure, Phase, RunsOn, Workload};
+
+/// `90s`, `15m`, `1m30s`, `1500ms`, `2h`, `7d`.
+pub(crate) fn span(text: &str) -> Result<Duration, String> {
+    let mistake = || format!("'{text}' is not a duration");
+    let mut total = Duration::ZERO;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).ok_or_else(mistake)?;
+        let (number, unit) = rest.split_at(digits);
+        let end = unit.find(|c: char| c.is_ascii_digit()).unwrap_or(unit.len());
+        let millis = match &unit[..end] {
+            "ms" => 1,
+            "s" => 1_000,
+            "m" => 60_000,
+            "h" => 3_600_000,
+            "d" => 86_400_000,
+            _ => return Err(mistake()),
+        };
+        total += Duration::from_millis(millis * number.parse::<u64>().map_err(|_| mistake())?);
+        rest = &unit[end..];
+    }
+    Ok(total)
+}
+
+/// What follows the named words: `key=value` and bare words.
+#[derive(Default)]
+pub(crate) struct Options<'a> {
+    pub(crate) values: BTreeMap<&'a str, &'a str>,
+    pub(crate) words: Vec<&'a str>,
+}
+
+pub(crate) fn options<'a>(words: impl Iterator<Item = &'a str>) -> Options<'a> {
+    let mut found = Options::default();
+    for word in words {
+        match word.split_once('=') {
+            Some((key, value)) => {
+                found.values.insert(key, value);
+            }
+            None => found.words.push(word),
+        }
+    }
+    found
+}
+
+impl<'a> Options<'a> {
+    pub(crate) fn span(&self, key: &str) -> Result<Option<Duration>, String> {
+        self.values.get(key).map(|value| span(value)).transpose()
+    }
+
+    pub(crate) fn list(&self, key: &str) -> impl Iterator<Item = &'a str> {
+        self.values.get(key).copied().into_iter().flat_map(|value| value.split(','))
+    }
+}
+
+/// `nothing`, or announcements with `;` between them.
+pub(crate) fn document(text: &str, now: Timestamp) -> Result<Document, String> {
+    if text.trim() == "nothing" {
+        return Ok(Document::default());
+    }
+    let events: Result<Vec<_>, _> = text.split(';').map(|event| announcement(event, now)).collect();
+    Ok(Document::new(events?))
+}
+
+/// `Scheduled User Reboot e1 db-0,db-1 notbefore=+15m duration=9s`; `notbefore=15m` counts from the beginning.
+fn announcement(text: &str, now: Timestamp) -> Result<Announcement, String> {
+    let options = options(text.split_whitespace());
+    let [status, source, kind, id, resources] = options.words[..] else {
+        return Err(format!("'{text}' is not STATUS SOURCE TYPE EVENT RESOURCES"));
+    };
+    let not_before = match options.values.get("notbefore").copied() {
+        None | Some("unknown") => NotBefore::Unknown,
+        Some(text) => NotBefore::At(match text.strip_prefix('+') {
+            Some(later) => now.plus(span(later)?),
+            None => Timestamp(0).plus(span(text)?),
+        }),
+    };
+    Ok(Announcement {
+        id: EventId::new(id),
+        status: Status::from_word(status),
+        kind: Kind::from_word(kind),
+        source: Source::from_word(source),
+        resource_type: "VirtualMachine".into(),
+        resources: resources.split(',').map(VmName::new).collect(),
+        not_before,
+        description: String::new(),
+        duration: options.span("duration")?,
+    })
+}
+
+/// `pg group=orders after=cache: failover timeout=60s confirm; restore`
+pub(crate) fn workload(text: &str) -> Result<Workload, String> {
+    let (head, hooks) = text.split_once(':').unwrap_or((text, ""));
+    let options = options(head.split_whitespace());
+    let name = options.words.first().ok_or("a workload needs a name")?;
+    let hooks: Result<Vec<_>, _> = hooks.split(';').filter(|hook| !hook.trim().is_empty()).map(hook).collect();
+    Ok(Workload {
+        name: WorkloadName((*name).into()),
+        group: options.values.get("group").map(|group| GroupName((*group).into())),
+        after: options.list("after").map(|name| WorkloadName(name.into())).collect(),
+        hooks: hooks?,
+    })
+}
+
+fn hook(text: &str) -> Result<Hook, String> {
+    let options = options(text.split_whitespace());
+    let phase = options.words.first().and_then(|word| Phase::from_word(word)).ok_or(format!("'{text}': no phase"))?;
+    let has = |word| options.words.contains(&word);
+    Ok(Hook {
+        phase,
+        timeout: options.span("timeout")?.unwrap_or(Duration::from_mins(1)),
+        attempts: options.values.get("attempts").map_or(Ok(2), |n| n.parse()).map_err(|_| "attempts is a number")?,
+        on_failure: if has("continue") { OnFailure::Continue } else { OnFailure::Hold },
+        runs_on: match (has("peer"), has("any")) {
+            (true, _) => RunsOn::Peer,
+            (_, true) => RunsOn::Any,
+            (false, false) => RunsOn::Affected,
+        },
+        can_confirm: has("confirm"),
+        can_undo: has("undo"),
+        min_freeze: options.span("min_freeze")?,
+        fresh_for: options.span("fresh_for")?,
+        optional_if_short: false,
+    })
+}
+
+/// `done`, `failed no standby`, …
+pub(crate) fn outcome(text: &str) -> Result<Outcome, String> {
+    let (word, reason) = text.trim().split_once(' ').unwrap_or((text.trim(), "no reason"));
+    Ok(match word {
+        "done" => Outcome::Done,
+        "not_applicable" => Outcome::NotApplicable,
+        "not_done" => Outcome::NotDone,
+        "failed" => Outcome::Failed(reason.into()),
+        "blocked" => Outcome::Blocked(reason.into()),
+        "timed_out" => Outcome::TimedOut(reason.into()),
+        "cancelled" => Outcome::Cancelled,
+        "unknown" => Outcome::Unknown(reason.into()),
+        _ => return Err(format!("'{word}' is no outcome")),
+    })
+}
+
+/// `accepted`, `refused 404`, …
+pub(crate) fn post_outcome(text: &str) -> Result<PostOutcome, String> {
+    let (word, rest) = text.trim().split_once(' ').unwrap_or((text.trim(), "no reason"));
+    Ok(match word {
+        "accepted" => PostOutcome::Accepted,
+        "refused" => PostOutcome::Refused(rest.parse().map_err(|_| "refused needs a status")?),
+        "not_sent" => PostOutcome::NotSent(rest.into()),
+        "unknown" => PostOutcome::Unknown(rest.into()),
+        "withdrawn" => PostOutcome::Withdrawn,
+        _ => return Err(format!("'{word}' is no outcome of a post")),
+    })
+}

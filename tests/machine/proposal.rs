@@ -1,0 +1,85 @@
+//! The commands of a script that propose one entry as it is written, right or wrong.
+
+use std::time::Duration;
+
+use allclear::machine::attempt::WaiverReason;
+use allclear::machine::claim::Reason;
+use allclear::machine::command::Command;
+use allclear::machine::id::{AttemptId, EventId, VmName, WorkloadName};
+use allclear::machine::workload::{HookId, Intent, Member, Phase};
+
+use crate::parse;
+use crate::world::World;
+
+impl World {
+    pub(crate) fn settle(&mut self, rest: &str) -> Result<String, String> {
+        let (id, text) = rest.split_once(' ').ok_or("settle ATTEMPT OUTCOME")?;
+        let (text, by) = text.split_once(" by=").map_or((text, None), |(text, by)| (text, Some(VmName::new(by))));
+        let attempt = AttemptId(id.parse().map_err(|_| "an attempt is a number")?);
+        let owner = self.all().find_map(|event| Some((event, event.attempt(attempt)?)));
+        let (event, on) = owner.map(|(event, found)| (event.announcement.id.clone(), found.on.clone())).ok_or("no")?;
+        let outcome = parse::outcome(text)?;
+        Ok(self.commit(&by.unwrap_or(on), Command::Settle { event, attempt, outcome }))
+    }
+
+    pub(crate) fn posted(&mut self, rest: &str) -> Result<String, String> {
+        let (id, text) = rest.split_once(' ').ok_or("posted ATTEMPT OUTCOME")?;
+        let (text, by) = text.split_once(" by=").map_or((text, None), |(text, by)| (text, Some(VmName::new(by))));
+        let attempt = AttemptId(id.parse().map_err(|_| "an attempt is a number")?);
+        let claimed =
+            self.all().find_map(|event| Some((event, event.claims.iter().find(|claim| claim.attempt == attempt)?)));
+        let (event, approver) =
+            claimed.map(|(event, claim)| (event.announcement.id.clone(), claim.approver.clone())).ok_or("no claim")?;
+        let outcome = parse::post_outcome(text)?;
+        Ok(self.commit(&by.unwrap_or(approver), Command::Posted { event, attempt, outcome }))
+    }
+
+    /// Proposals that no plan of ours would make at this moment.
+    pub(crate) fn raw(&mut self, word: &str, rest: &str) -> Result<String, String> {
+        let options = parse::options(rest.split_whitespace());
+        let command = match (word, &options.words[..]) {
+            ("claim", [event, approver, reason]) => Command::Claim {
+                event: EventId::new(event),
+                approver: VmName::new(approver),
+                reason: [Reason::Prepared, Reason::NothingToPrepare, Reason::BudgetSpent, Reason::Policy]
+                    .into_iter()
+                    .find(|known| known.as_word() == *reason)
+                    .ok_or("no such reason")?,
+                until: self.situation.now.plus(self.situation.timing.claim_lease),
+            },
+            ("expire", [attempt]) => {
+                let attempt = AttemptId(attempt.parse().map_err(|_| "an attempt is a number")?);
+                let event = self.all().find(|event| event.attempt(attempt).is_some()).ok_or("no such attempt")?;
+                Command::Expire { event: event.announcement.id.clone(), attempt }
+            }
+            ("discount", [vm]) => Command::Discount { replica: VmName::new(vm) },
+            ("forget", [event]) => Command::Forget { event: EventId::new(event) },
+            ("give_up", [event]) => Command::GiveUp { event: EventId::new(event) },
+            ("waive", [event, vm, name, phase]) => Command::Waive {
+                event: EventId::new(event),
+                member: member(vm, name),
+                hook: hook(phase)?,
+                why: WaiverReason::Unreachable,
+            },
+            ("begin", [event, vm, name, phase]) => Command::Begin {
+                event: EventId::new(event),
+                member: member(vm, name),
+                hook: hook(phase)?,
+                intent: Intent::Run,
+                on: VmName::new(options.values.get("on").unwrap_or(vm)),
+                deadline: self.situation.now.plus(options.span("timeout")?.unwrap_or(Duration::from_mins(1))),
+            },
+            _ => return Err("no such command".into()),
+        };
+        let leader = self.situation.me.clone();
+        Ok(self.commit(&leader, command))
+    }
+}
+
+fn member(vm: &str, name: &str) -> Member {
+    Member { vm: VmName::new(vm), workload: WorkloadName(name.into()) }
+}
+
+fn hook(phase: &str) -> Result<HookId, String> {
+    Ok(HookId { phase: Phase::from_word(phase).ok_or("no such phase")?, ordinal: 0 })
+}

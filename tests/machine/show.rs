@@ -1,0 +1,145 @@
+//! What scripts print: commands, errands, blockers and the timeline of an event, one line each.
+
+use std::fmt::Write;
+
+use allclear::machine::attempt::Outcome;
+use allclear::machine::blocker::Blocker;
+use allclear::machine::claim::PostOutcome;
+use allclear::machine::command::Command;
+use allclear::machine::errands::Errand;
+use allclear::machine::event::{Event, StartCause};
+use allclear::machine::time::Timestamp;
+use allclear::machine::workload::{HookId, Intent, Member};
+
+/// From the beginning of the script: `15m`, `1m30s`, `2h0m1s`.
+pub(crate) fn time(at: Timestamp) -> String {
+    let (sign, total) = if at.0 < 0 { ("-", at.0.unsigned_abs()) } else { ("", at.0.unsigned_abs()) };
+    let (hours, minutes) = (total / 3_600_000, total / 60_000 % 60);
+    let (seconds, millis) = (total / 1_000 % 60, total % 1_000);
+    let mut text = String::from(sign);
+    for (number, unit) in [(hours, "h"), (minutes, "m"), (seconds, "s"), (millis, "ms")] {
+        if number > 0 {
+            let _ = write!(text, "{number}{unit}");
+        }
+    }
+    if total == 0 { "0s".into() } else { text }
+}
+
+fn hook(member: &Member, id: HookId, intent: Intent) -> String {
+    let ordinal = if id.ordinal > 0 { format!("#{}", id.ordinal + 1) } else { String::new() };
+    let verb = if intent == Intent::Run { String::new() } else { format!("{intent} ") };
+    format!("{verb}{}{ordinal} of {}@{}", id.phase, member.workload, member.vm)
+}
+
+pub(crate) fn command(command: &Command) -> String {
+    match command {
+        Command::Register { workloads } => format!("register {} workloads", workloads.len()),
+        Command::Report { document, .. } => format!("report {} events", document.events.len()),
+        Command::Discount { replica } => format!("discount {replica}"),
+        Command::Treat { event, treatment } => {
+            let budget = treatment.budget.map_or(String::new(), |span| format!(", budget {}", span.as_secs()));
+            format!("treat {event}: {} by '{}'{budget}", treatment.action, treatment.rule)
+        }
+        Command::Begin { event, member, hook: id, intent, on, deadline } => {
+            format!("begin {event}: {} on {on} until {}", hook(member, *id, *intent), time(*deadline))
+        }
+        Command::Advance { event, attempt, progress } => format!("advance {event}: {attempt}, {}", progress.text),
+        Command::Settle { event, attempt, outcome: o } => format!("settle {event}: {attempt}, {}", outcome(o)),
+        Command::Expire { event, attempt } => format!("expire {event}: {attempt}"),
+        Command::Waive { event, member, hook: id, why } => {
+            format!("waive {event}: {}, {}", hook(member, *id, Intent::Run), why.as_word())
+        }
+        Command::Claim { event, approver, reason, until } => {
+            format!("claim {event}: {} by {approver} until {}", reason.as_word(), time(*until))
+        }
+        Command::Posted { event, attempt, outcome } => format!("posted {event}: {attempt}, {}", outcome.as_word()),
+        Command::GiveUp { event } => format!("give up {event}"),
+        Command::Forget { event } => format!("forget {event}"),
+    }
+}
+
+pub(crate) fn errand(errand: &Errand<'_>) -> String {
+    match errand {
+        Errand::Run { event, attempt, again_if_lost } => {
+            let again = if *again_if_lost { ", again if lost" } else { "" };
+            let what = hook(&attempt.member, attempt.hook, attempt.intent);
+            format!("run {} for {}: {what}{again}", attempt.id, event.announcement.id)
+        }
+        Errand::Cancel { event, attempt } => format!("cancel {} for {}", attempt.id, event.announcement.id),
+        Errand::Post { event, claim } => format!("post {} for {}", claim.attempt, event.announcement.id),
+    }
+}
+
+fn outcome(outcome: &Outcome) -> String {
+    match outcome.reason() {
+        Some(reason) => format!("{} ({reason})", outcome.as_word()),
+        None => outcome.as_word().into(),
+    }
+}
+
+pub(crate) fn blocker(blocker: &Blocker) -> String {
+    let code = blocker.code();
+    let of = |member: &Member, id: HookId| hook(member, id, Intent::Run);
+    match blocker {
+        Blocker::Deciding | Blocker::Observing | Blocker::NoHealthyChannel | Blocker::NoQuorum => code.into(),
+        Blocker::TooEarly { starts_at } => format!("{code}, starts at {}", time(*starts_at)),
+        Blocker::HookWaiting { member, hook, from } => format!("{code}: {} from {}", of(member, *hook), time(*from)),
+        Blocker::HookRunning { attempt, member, hook, on, since, deadline, .. } => {
+            let (since, deadline) = (time(*since), time(*deadline));
+            format!("{code}: {attempt}, {} on {on} since {since} until {deadline}", of(member, *hook))
+        }
+        Blocker::HookBlocked { member, hook, reason, retry_at } => {
+            format!("{code}: {}, {reason}, again at {}", of(member, *hook), time(*retry_at))
+        }
+        Blocker::HookFailed { member, hook, reason, notice_ends } => {
+            format!("{code}: {}, {reason}, notice ends at {}", of(member, *hook), time(*notice_ends))
+        }
+        Blocker::Posting { approver, since } => format!("{code}: {approver} since {}", time(*since)),
+        Blocker::PostFailed { approver, outcome, at } => format!("{code}: {approver}, {outcome} at {}", time(*at)),
+        Blocker::WaitingForPlatform { since } => format!("{code} since {}", time(*since)),
+    }
+}
+
+/// The timeline.
+pub(crate) fn event(event: &Event) -> String {
+    let announced = &event.announcement;
+    let resources: Vec<_> = announced.resources.iter().map(ToString::to_string).collect();
+    let seen: Vec<_> = event.seen_by.iter().map(ToString::to_string).collect();
+    let mut text = format!(
+        "{} {} {} {} {}, notice ends at {}, seen by {}\n",
+        announced.id,
+        announced.status,
+        announced.source,
+        announced.kind,
+        resources.join(","),
+        time(event.notice_ends()),
+        seen.join(",")
+    );
+    for (stage, at) in &event.entered {
+        let _ = writeln!(text, "  {stage} at {}", time(*at));
+    }
+    for attempt in &event.attempts {
+        let what = hook(&attempt.member, attempt.hook, attempt.intent);
+        let ended = |end: &(Outcome, Timestamp)| format!("{} at {}", outcome(&end.0), time(end.1));
+        let end = attempt.outcome.as_ref().map_or("runs".into(), ended);
+        let late = attempt.late.as_ref().map_or(String::new(), |late| format!(", late: {}", ended(late)));
+        let _ = writeln!(text, "  {}: {what} on {} at {}: {end}{late}", attempt.id, attempt.on, time(attempt.begun_at));
+    }
+    for waiver in &event.waivers {
+        let what = hook(&waiver.member, waiver.hook, Intent::Run);
+        let _ = writeln!(text, "  waived {what} at {}: {}", time(waiver.at), waiver.why.as_word());
+    }
+    for claim in &event.claims {
+        let ended = |(end, at): &(PostOutcome, Timestamp)| format!("{} at {}", end.as_word(), time(*at));
+        let end = claim.outcome.as_ref().map_or("no outcome".into(), ended);
+        let (reason, at) = (claim.reason.as_word(), time(claim.at));
+        let _ = writeln!(text, "  {}: claim for {} at {at}, {reason}: {end}", claim.attempt, claim.approver);
+    }
+    if let Some(ending) = event.ending {
+        let cause = event.start_cause().map_or("none", StartCause::as_word);
+        let _ = writeln!(text, "  {}, start cause {cause}", ending.as_word());
+    } else if let Some(cause) = event.start_cause() {
+        let _ = writeln!(text, "  start cause {}", cause.as_word());
+    }
+    text
+}

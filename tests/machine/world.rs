@@ -1,0 +1,293 @@
+//! The commands of a script, and the cluster they act on.
+//!
+//! ```text
+//! cluster VM…                               workload VM|* NAME [group=G] [after=W,…]: PHASE [key=value…]; …
+//! policy user_budget=2m foreign=approve-user …     rule NAME action=A [type=T] [source=S] [phases=P,…] [budget=…]
+//! report VM|*: nothing | STATUS SOURCE TYPE EVENT VM,… [notbefore=[+]15m] [duration=9s]; …    repeat VM: as before
+//! now TIME      wait SPAN                   lead VM   quorum|no_quorum
+//! unreachable|reachable|stall|healthy VM…
+//! plan: what the leader would propose       propose: what was last planned, now
+//! step: plan and propose                    run: step until nothing is due
+//! errands VM    explain EVENT    show EVENT    events
+//! settle ATTEMPT OUTCOME… [by=VM]           posted ATTEMPT OUTCOME… [by=VM]
+//! claim EVENT VM REASON    expire ATTEMPT    discount VM    forget EVENT    give_up EVENT    waive EVENT VM W PHASE
+//! begin EVENT VM W PHASE on=VM              the last line are raw proposals, as a wrong planner would make them
+//! ```
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::time::Duration;
+
+use allclear::machine::apply::apply;
+use allclear::machine::blocker::explain;
+use allclear::machine::command::{Command, Entry, Verdict};
+use allclear::machine::document::{Kind, Source};
+use allclear::machine::errands::errands;
+use allclear::machine::event::Event;
+use allclear::machine::id::{EventId, VmName};
+use allclear::machine::invariants;
+use allclear::machine::plan::plan;
+use allclear::machine::policy::{Action, Foreign, Policy, Rule};
+use allclear::machine::situation::{Channel, Contact, Situation, Timing};
+use allclear::machine::state::State;
+use allclear::machine::time::Timestamp;
+use allclear::machine::transition;
+use allclear::machine::workload::{Phase, Workload};
+
+use crate::{parse, show};
+
+/// A step that is never done would go on for ever.
+const STEPS_AT_MOST: usize = 20;
+
+pub(crate) struct World {
+    pub(crate) state: State,
+    pub(crate) situation: Situation,
+    workloads: BTreeMap<VmName, Vec<Workload>>,
+    planned: Vec<Command>,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let situation = Situation {
+            now: Timestamp(0),
+            me: VmName::new("nobody"),
+            members: Vec::new(),
+            contacts: BTreeMap::new(),
+            quorum: true,
+            policy: Policy::default(),
+            timing: Timing::default(),
+        };
+        Self { state: State::default(), situation, workloads: BTreeMap::new(), planned: Vec::new() }
+    }
+
+    pub(crate) fn obey(&mut self, line: &str) -> Result<String, String> {
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match word {
+            "cluster" => self.cluster(rest),
+            "workload" => self.workload(rest),
+            "policy" => self.policy(rest),
+            "rule" => self.rule(rest),
+            "report" => self.report(rest),
+            "repeat" => self.repeat(rest),
+            "now" => self.move_to(Timestamp(0).plus(parse::span(rest)?)),
+            "wait" => self.move_to(self.situation.now.plus(parse::span(rest)?)),
+            "lead" => Ok(self.lead(rest)),
+            "quorum" | "no_quorum" => Ok(self.set_quorum(word == "quorum")),
+            "unreachable" | "reachable" => Ok(self.contact(rest, |contact, now| {
+                (contact.reachable, contact.since) = (word == "reachable", now);
+            })),
+            "stall" | "healthy" => Ok(self.contact(rest, |contact, now| {
+                let channel = if word == "healthy" { Channel::Healthy } else { Channel::Stalled };
+                (contact.channel, contact.channel_since) = (channel, now);
+            })),
+            "plan" => Ok(self.plan()),
+            "propose" => Ok(self.propose()),
+            "step" => {
+                self.planned = plan(&self.state, &self.situation);
+                Ok(self.propose())
+            }
+            "run" => self.run(),
+            "errands" => Ok(self.errands(rest)),
+            "explain" => {
+                let event = self.event(rest)?;
+                let blocker = explain(&self.state, event, &self.situation);
+                Ok(format!("{}\n", blocker.map_or("nothing to wait for".into(), |blocker| show::blocker(&blocker))))
+            }
+            "show" => Ok(show::event(self.event(rest)?)),
+            "events" => Ok(self.events()),
+            "settle" => self.settle(rest),
+            "posted" => self.posted(rest),
+            _ => self.raw(word, rest),
+        }
+    }
+
+    fn cluster(&mut self, names: &str) -> Result<String, String> {
+        let now = self.situation.now;
+        self.situation.members = names.split_whitespace().map(VmName::new).collect();
+        self.situation.me = self.situation.members.first().ok_or("a cluster has members")?.clone();
+        for name in self.situation.members.clone() {
+            let contact = Contact {
+                reachable: true,
+                since: now,
+                channel: Channel::Healthy,
+                channel_since: now,
+                document_age: Some(Duration::ZERO),
+            };
+            self.situation.contacts.insert(name.clone(), contact);
+            self.commit(&name, Command::Register { workloads: Vec::new() });
+        }
+        Ok(String::new())
+    }
+
+    fn named(&self, word: &str) -> Vec<VmName> {
+        if word == "*" { self.situation.members.clone() } else { vec![VmName::new(word)] }
+    }
+
+    fn workload(&mut self, rest: &str) -> Result<String, String> {
+        let (vm, text) = rest.split_once(' ').ok_or("workload VM NAME …")?;
+        let workload = parse::workload(text)?;
+        for vm in self.named(vm) {
+            let all = self.workloads.entry(vm.clone()).or_default();
+            all.retain(|known| known.name != workload.name);
+            all.push(workload.clone());
+            let workloads = all.clone();
+            self.commit(&vm, Command::Register { workloads });
+        }
+        Ok(String::new())
+    }
+
+    fn policy(&mut self, rest: &str) -> Result<String, String> {
+        let options = parse::options(rest.split_whitespace());
+        let policy = &mut self.situation.policy;
+        for (key, value) in options.values {
+            match key {
+                "user_budget" => policy.user_budget = parse::span(value)?,
+                "brief_freeze" => policy.brief_freeze = parse::span(value)?,
+                "prepare_ahead" => policy.prepare_ahead = parse::span(value)?,
+                "restore_timeout" => policy.restore_timeout = parse::span(value)?,
+                "foreign" => {
+                    policy.foreign = if value == "observe" { Foreign::Observe } else { Foreign::ApproveUser };
+                }
+                _ => return Err(format!("'{key}' is no policy")),
+            }
+        }
+        Ok(String::new())
+    }
+
+    fn rule(&mut self, rest: &str) -> Result<String, String> {
+        let options = parse::options(rest.split_whitespace());
+        let action = options.values.get("action").and_then(|word| Action::from_word(word)).ok_or("a rule acts")?;
+        let phases: Vec<Phase> = options.list("phases").filter_map(Phase::from_word).collect();
+        self.situation.policy.rules.push(Rule {
+            name: options.words.join(" "),
+            kinds: options.list("type").map(Kind::from_word).collect(),
+            sources: options.list("source").map(Source::from_word).collect(),
+            resources: Vec::new(),
+            duration: None,
+            notice: None,
+            action,
+            phases: options.values.contains_key("phases").then_some(phases),
+            budget: options.span("budget")?,
+        });
+        Ok(String::new())
+    }
+
+    fn report(&mut self, rest: &str) -> Result<String, String> {
+        let (vm, text) = rest.split_once(':').ok_or("report VM: …")?;
+        let document = parse::document(text, self.situation.now)?;
+        let mut answer = String::new();
+        for vm in self.named(vm) {
+            let after = self.state.replicas.get(&vm).map_or(0, |replica| replica.reports);
+            answer += &self.commit(&vm, Command::Report { after, document: document.clone() });
+        }
+        Ok(answer)
+    }
+
+    /// The report of this replica that is in the log already arrives once more.
+    fn repeat(&mut self, vm: &str) -> Result<String, String> {
+        let vm = VmName::new(vm);
+        let replica = self.state.replicas.get(&vm).ok_or("no such replica")?;
+        let document = replica.document.clone().ok_or("it has not reported")?;
+        let after = replica.reports - 1;
+        Ok(self.commit(&vm, Command::Report { after, document }))
+    }
+
+    fn move_to(&mut self, now: Timestamp) -> Result<String, String> {
+        if now < self.situation.now {
+            return Err("time does not go back".into());
+        }
+        self.situation.now = now;
+        Ok(String::new())
+    }
+
+    fn lead(&mut self, vm: &str) -> String {
+        self.situation.me = VmName::new(vm);
+        String::new()
+    }
+
+    fn set_quorum(&mut self, quorum: bool) -> String {
+        self.situation.quorum = quorum;
+        String::new()
+    }
+
+    fn contact(&mut self, names: &str, change: impl Fn(&mut Contact, Timestamp)) -> String {
+        for name in names.split_whitespace().map(VmName::new) {
+            if let Some(contact) = self.situation.contacts.get_mut(&name) {
+                change(contact, self.situation.now);
+            }
+        }
+        String::new()
+    }
+
+    fn plan(&mut self) -> String {
+        self.planned = plan(&self.state, &self.situation);
+        let lines: Vec<_> = self.planned.iter().map(show::command).collect();
+        if lines.is_empty() { "nothing is due\n".into() } else { lines.join("\n") + "\n" }
+    }
+
+    fn propose(&mut self) -> String {
+        let leader = self.situation.me.clone();
+        let answers = self.planned.clone().into_iter().map(|command| {
+            let shown = show::command(&command);
+            format!("{shown}: {}", self.commit(&leader, command))
+        });
+        let answers: String = answers.collect();
+        if answers.is_empty() { "nothing is due\n".into() } else { answers }
+    }
+
+    fn run(&mut self) -> Result<String, String> {
+        let mut answers = String::new();
+        for _ in 0..STEPS_AT_MOST {
+            self.planned = plan(&self.state, &self.situation);
+            if self.planned.is_empty() {
+                return Ok(if answers.is_empty() { "nothing is due\n".into() } else { answers });
+            }
+            answers += &self.propose();
+        }
+        Err(format!("the plan never ends:\n{answers}"))
+    }
+
+    fn errands(&self, vm: &str) -> String {
+        let errands: Vec<_> = errands(&self.state, &VmName::new(vm)).iter().map(show::errand).collect();
+        if errands.is_empty() { "no errands\n".into() } else { errands.join("\n") + "\n" }
+    }
+
+    fn event(&self, id: &str) -> Result<&Event, String> {
+        self.state.event(&EventId::new(id)).ok_or(format!("no event {id}"))
+    }
+
+    fn events(&self) -> String {
+        let line = |event: &Event| {
+            let ending = event.ending.map_or(String::new(), |ending| format!(", {}", ending.as_word()));
+            format!("{}: {}{ending}\n", event.announcement.id, event.stage())
+        };
+        let lines: String = self.state.open.values().chain(&self.state.history).map(line).collect();
+        if lines.is_empty() { "no events\n".into() } else { lines }
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Event> {
+        self.state.open.values().chain(&self.state.history)
+    }
+
+    /// Appends one entry and tells its verdict, and the stages that it changed.
+    pub(crate) fn commit(&mut self, by: &VmName, command: Command) -> String {
+        let before = self.state.clone();
+        let entry = Entry { at: self.situation.now, by: by.clone(), command };
+        let mut answer = match apply(&mut self.state, &entry) {
+            Verdict::Applied => String::from("ok"),
+            Verdict::Ignored(why) => format!("ignored, {why}"),
+        };
+        for event in self.all() {
+            let id = &event.announcement.id;
+            let was = before.open.get(id).or_else(|| before.event(id)).map(Event::stage);
+            let is_latest = self.state.event(id) == Some(event);
+            if is_latest && was != Some(event.stage()) {
+                let _ = write!(answer, "; {id} is {}", event.stage());
+            }
+        }
+        if let Some(broken) = invariants::violated(&self.state).or(transition::violated(&before, &self.state)) {
+            let _ = write!(answer, "; VIOLATED {broken}");
+        }
+        answer + "\n"
+    }
+}

@@ -1,0 +1,273 @@
+//! Everything that may happen next.
+
+use std::collections::BTreeSet;
+
+use allclear::machine::attempt::{Outcome, WaiverReason};
+use allclear::machine::claim::Reason;
+use allclear::machine::command::Command;
+use allclear::machine::errands::{Errand, errands};
+use allclear::machine::id::AttemptId;
+use allclear::machine::observe::Observation;
+use allclear::machine::plan::plan;
+use allclear::machine::time::Timestamp;
+use allclear::machine::workload::{Intent, Member, Phase};
+
+use crate::mutant::Mutant;
+use crate::world::{Cloud, Cluster, GONE_BY, MOMENTS, Post, Run, Trouble, World, event_id, name};
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Action {
+    /// A replica's proposal is committed.
+    Commit(usize, Command),
+    Start(usize, AttemptId),
+    Finish(usize, AttemptId, Outcome),
+    /// The claim is confirmed by a linearizable read, and a fresh document is taken.
+    Confirm(usize, AttemptId),
+    Post(usize),
+    Cloud(Cloud),
+    /// To the next moment.
+    Wait,
+    Restart(usize),
+    Heal(usize),
+    Fault(Fault),
+    Arrive,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Fault {
+    Crash(usize),
+    Cut(usize),
+    Elect(usize),
+    /// The reply to the post is lost; whether it took effect or not.
+    LoseReply(usize, bool),
+    /// A copy of a proposal is on its way and arrives at any later time.
+    Delay(usize, Command),
+    /// Time passes though somebody had something to do.
+    Dawdle,
+    /// The leader proposes what no plan of ours would.
+    Rogue(Command),
+}
+
+/// What a replica would propose now: the leader's plan, news of its endpoint, outcomes.
+fn proposals(cluster: &Cluster, world: &World) -> Vec<(usize, Command)> {
+    let mut found = Vec::new();
+    for (replica, local) in world.replicas.iter().enumerate().filter(|(replica, _)| world.connected(*replica)) {
+        let me = name(replica);
+        let mut observation = Observation::resume(&world.log, &me);
+        for _ in 0..2 {
+            observation.saw(&world.document(cluster), |_| true);
+        }
+        found.extend(observation.report(&world.log, &me).map(|report| (replica, report)));
+        for (attempt, run) in &local.hooks {
+            if let Run::Ended(outcome) = run {
+                let (event, attempt, outcome) = (event_id(), *attempt, outcome.clone());
+                found.push((replica, Command::Settle { event, attempt, outcome }));
+            }
+        }
+        if let Some((attempt, Post::Answered(outcome))) = &local.post {
+            let (attempt, outcome) = (*attempt, outcome.clone());
+            found.push((replica, Command::Posted { event: event_id(), attempt, outcome }));
+        }
+        if replica == world.leader {
+            let due = plan(&world.log, &world.situation());
+            found.extend(due.into_iter().filter(|due| cluster.mutant.plans(due)).map(|due| (replica, due)));
+        }
+    }
+    found
+}
+
+/// What the replicas have to do by themselves: the next thing of those that watch endpoints, of those that run hooks
+/// and post, and of the leader. The order among the three is free; within one of them the faults change it.
+fn chores(cluster: &Cluster, world: &World, proposals: &[(usize, Command)]) -> Vec<Action> {
+    let mut found: Vec<Action> = Vec::new();
+    let mut busy = BTreeSet::new();
+    for (by, command) in proposals {
+        let actor = match &command {
+            Command::Report { .. } => Actor::Observer,
+            Command::Settle { .. } | Command::Posted { .. } => Actor::Runner,
+            _ => Actor::Leader,
+        };
+        if busy.insert(actor) {
+            found.push(Action::Commit(*by, command.clone()));
+        }
+    }
+    if !busy.contains(&Actor::Runner) {
+        let mut up = (0..cluster.replicas).filter(|replica| world.replicas[*replica].up);
+        found.extend(up.find_map(|replica| errand(cluster, world, replica)));
+    }
+    found
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Actor {
+    Observer,
+    Runner,
+    Leader,
+}
+
+/// The next step of a replica's own share.
+fn errand(cluster: &Cluster, world: &World, replica: usize) -> Option<Action> {
+    let local = &world.replicas[replica];
+    if let Some((_, Post::Confirmed)) = local.post {
+        return Some(Action::Post(replica));
+    }
+    if cluster.mutant == Mutant::PostUnconfirmed && local.post.is_none() {
+        // It acts on what it knew once: any claim for it that has no outcome.
+        let mut claims = world.log.open.values().flat_map(|event| &event.claims);
+        let mine = claims.find(|claim| claim.approver == name(replica) && claim.outcome.is_none());
+        return mine.map(|claim| Action::Confirm(replica, claim.attempt));
+    }
+    errands(&world.log, &name(replica)).into_iter().find_map(|errand| match errand {
+        Errand::Run { attempt, .. } => {
+            let may_start = !local.hooks.contains_key(&attempt.id) && world.now() < attempt.deadline;
+            may_start.then_some(Action::Start(replica, attempt.id))
+        }
+        Errand::Cancel { attempt, .. } => {
+            let is_over = matches!(local.hooks.get(&attempt.id), Some(Run::Ended(_)));
+            (!is_over && !local.cut).then_some(Action::Finish(replica, attempt.id, Outcome::Cancelled))
+        }
+        Errand::Post { claim, .. } => {
+            (local.post.is_none() && !local.cut).then_some(Action::Confirm(replica, claim.attempt))
+        }
+    })
+}
+
+/// What happens without a fault and in its own time.
+fn developments(world: &World) -> Vec<Action> {
+    let mut found = Vec::new();
+    match world.cloud {
+        Cloud::Scheduled => {
+            if world.may_start() {
+                found.push(Action::Cloud(Cloud::Started));
+            }
+            if !world.approved {
+                found.push(Action::Cloud(Cloud::Gone));
+            }
+        }
+        Cloud::Started => found.push(Action::Cloud(Cloud::Gone)),
+        Cloud::Gone => {}
+    }
+    for (replica, local) in world.replicas.iter().enumerate().filter(|(_, local)| local.up) {
+        for (attempt, _) in local.hooks.iter().filter(|(_, run)| **run == Run::Running) {
+            let intent = world.log.open.values().find_map(|event| event.attempt(*attempt)).map(|found| found.intent);
+            let bad = if intent == Some(Intent::Confirm) { Outcome::NotDone } else { Outcome::Failed("it".into()) };
+            found.push(Action::Finish(replica, *attempt, Outcome::Done));
+            found.push(Action::Finish(replica, *attempt, bad));
+        }
+    }
+    if world.late.is_some() {
+        found.push(Action::Arrive);
+    }
+    found
+}
+
+fn recoveries(world: &World) -> Vec<Action> {
+    let mut found = Vec::new();
+    for (replica, local) in world.replicas.iter().enumerate() {
+        if !local.up {
+            found.push(Action::Restart(replica));
+        } else if local.cut {
+            found.push(Action::Heal(replica));
+        }
+    }
+    if !world.connected(world.leader) {
+        let able = (0..world.replicas.len()).filter(|replica| world.connected(*replica));
+        found.extend(able.map(|replica| Action::Fault(Fault::Elect(replica))));
+    }
+    found
+}
+
+fn faults(cluster: &Cluster, world: &World, proposals: Vec<(usize, Command)>, is_idle: bool) -> Vec<Action> {
+    let found: Vec<Fault> = match cluster.trouble {
+        Trouble::Losses => losses(world, is_idle),
+        Trouble::Delays if world.late.is_some() => Vec::new(),
+        Trouble::Delays => proposals.into_iter().map(|(by, command)| Fault::Delay(by, command)).collect(),
+        Trouble::Rogues => rogues(cluster, world).into_iter().map(Fault::Rogue).collect(),
+    };
+    found.into_iter().map(Action::Fault).collect()
+}
+
+fn losses(world: &World, is_idle: bool) -> Vec<Fault> {
+    let mut found = Vec::new();
+    for (replica, local) in world.replicas.iter().enumerate() {
+        if local.up {
+            found.push(Fault::Crash(replica));
+        }
+        if world.connected(replica) {
+            found.push(Fault::Cut(replica));
+        }
+        if world.connected(replica) && world.connected(world.leader) && replica != world.leader {
+            found.push(Fault::Elect(replica));
+        }
+        if local.up && matches!(local.post, Some((_, Post::Confirmed))) && world.cloud == Cloud::Scheduled {
+            found.push(Fault::LoseReply(replica, true));
+            found.push(Fault::LoseReply(replica, false));
+        }
+    }
+    if !is_idle && may_wait(world) {
+        found.push(Fault::Dawdle);
+    }
+    found
+}
+
+/// Everything that a leader gone mad could propose.
+fn rogues(cluster: &Cluster, world: &World) -> Vec<Command> {
+    let event = event_id();
+    let mut found = vec![Command::GiveUp { event: event.clone() }, Command::Forget { event: event.clone() }];
+    for replica in (0..cluster.replicas).map(name) {
+        for reason in [Reason::Prepared, Reason::NothingToPrepare, Reason::BudgetSpent, Reason::Policy] {
+            let (event, approver, until) = (event.clone(), replica.clone(), Timestamp(world.now().0 + 5_000));
+            found.push(Command::Claim { event, approver, reason, until });
+        }
+        found.push(Command::Discount { replica: replica.clone() });
+        let Some(workload) = &cluster.workload else { continue };
+        let member = Member { vm: name(0), workload: workload.name.clone() };
+        for phase in [Phase::Failover, Phase::Drain, Phase::Restore] {
+            for (hook, _) in workload.hooks_of(phase) {
+                let (event, member, on) = (event.clone(), member.clone(), replica.clone());
+                let deadline = Timestamp(world.now().0 + 60_000);
+                found.push(Command::Begin { event, member, hook, intent: Intent::Run, on, deadline });
+                let (event, member, why) =
+                    (event_id(), Member { vm: name(0), workload: workload.name.clone() }, WaiverReason::Unreachable);
+                found.push(Command::Waive { event, member, hook, why });
+            }
+        }
+    }
+    let open = world.log.open.values().flat_map(|event| &event.attempts).filter(|attempt| attempt.outcome.is_none());
+    found.extend(open.map(|attempt| Command::Expire { event: event.clone(), attempt: attempt.id }));
+    found
+}
+
+pub(crate) fn possible(cluster: &Cluster, world: &World) -> Vec<Action> {
+    let proposals = proposals(cluster, world);
+    let mut found = chores(cluster, world, &proposals);
+    let is_idle = found.is_empty();
+    // Nothing can go wrong any more with an event that is closed and gone, but for what is still on its way.
+    if world.cloud == Cloud::Gone && world.log.open.is_empty() {
+        found.extend(world.late.is_some().then_some(Action::Arrive));
+        return found;
+    }
+    // A leader that is lost is followed within seconds.
+    if is_idle && may_wait(world) && world.connected(world.leader) {
+        found.push(Action::Wait);
+    }
+    found.extend(developments(world));
+    found.extend(recoveries(world));
+    if world.faults < cluster.faults {
+        found.extend(faults(cluster, world, proposals, is_idle));
+    }
+    found
+}
+
+fn may_wait(world: &World) -> bool {
+    let is_last = world.moment + 1 == MOMENTS.len();
+    !is_last && (world.cloud == Cloud::Gone || MOMENTS[world.moment] < GONE_BY)
+}
+
+/// Nothing is left that would happen by itself, whether what is down comes back or not.
+pub(crate) fn is_quiet(cluster: &Cluster, world: &World) -> bool {
+    (world.moment + 1 == MOMENTS.len() || world.log.open.is_empty())
+        && world.connected(world.leader)
+        && chores(cluster, world, &proposals(cluster, world)).is_empty()
+        && developments(world).is_empty()
+}

@@ -1,0 +1,162 @@
+//! What an action does to the world, and where the properties of posts and attempts are judged.
+
+use allclear::machine::attempt::Outcome;
+use allclear::machine::claim::PostOutcome;
+use allclear::machine::command::{Command, Verdict};
+use allclear::machine::event::Event;
+use allclear::machine::id::AttemptId;
+use allclear::machine::lifecycle::Stage;
+use allclear::machine::time::Timestamp;
+use allclear::machine::workload::Phase;
+
+use crate::action::{Action, Fault};
+use crate::mutant::Mutant;
+use crate::world::{Breach, Cloud, Cluster, Local, Post, Run, World, name};
+
+pub(crate) fn take(cluster: &Cluster, world: &World, action: Action) -> World {
+    let mut next = world.clone();
+    match action {
+        Action::Commit(by, command) => commit(cluster, &mut next, by, command),
+        Action::Start(replica, attempt) => start(&mut next, replica, attempt),
+        Action::Finish(replica, attempt, outcome) => {
+            next.replicas[replica].hooks.insert(attempt, Run::Ended(outcome));
+        }
+        Action::Confirm(replica, claim) => confirm(&mut next, replica, claim),
+        Action::Post(replica) => post(&mut next, replica),
+        Action::Cloud(cloud) => next.cloud = cloud,
+        Action::Wait => wait(&mut next),
+        Action::Restart(replica) => restart(cluster, &mut next, replica),
+        Action::Heal(replica) => {
+            let since = next.now();
+            (next.replicas[replica].cut, next.replicas[replica].since) = (false, since);
+        }
+        Action::Arrive => {
+            if let Some((by, command)) = next.late.take() {
+                next.commit(cluster, &by, command);
+            }
+        }
+        Action::Fault(fault) => fail(cluster, &mut next, fault),
+    }
+    next
+}
+
+fn commit(cluster: &Cluster, next: &mut World, by: usize, command: Command) {
+    let told = match &command {
+        Command::Settle { attempt, .. } | Command::Posted { attempt, .. } => Some(*attempt),
+        _ => None,
+    };
+    let _: Verdict = next.commit(cluster, &name(by), command);
+    if let Some(told) = told {
+        next.replicas[by].hooks.remove(&told);
+        next.replicas[by].post.take_if(|(claim, _)| *claim == told);
+    }
+}
+
+fn start(next: &mut World, replica: usize, attempt: AttemptId) {
+    let running = next.log.open.values().find_map(|event| event.attempt(attempt));
+    if running.is_some_and(|running| running.hook.phase < Phase::Restore) && !next.begun.insert(attempt) {
+        next.broke(Breach::RunTwice);
+    }
+    next.replicas[replica].hooks.insert(attempt, Run::Running);
+}
+
+/// S3: only the claim in force of an event that is neither approved nor under way leads to a post.
+fn confirm(next: &mut World, replica: usize, claim: AttemptId) {
+    let in_force = |event: &Event| {
+        let last = event.claims.last().is_some_and(|last| last.attempt == claim && last.approver == name(replica));
+        last && event.stage() == Stage::Claimed && !event.is_accepted()
+    };
+    let step = if next.cloud == Cloud::Scheduled {
+        if !next.log.open.values().any(in_force) {
+            next.broke(Breach::Uncommitted);
+        }
+        Post::Confirmed
+    } else {
+        Post::Answered(PostOutcome::Withdrawn)
+    };
+    next.replicas[replica].post = Some((claim, step));
+}
+
+fn post(next: &mut World, replica: usize) {
+    let effect = next.cloud == Cloud::Scheduled;
+    let outcome = if effect { PostOutcome::Accepted } else { PostOutcome::Refused(400) };
+    send(next, replica, effect, outcome);
+}
+
+/// S2: what is posted was claimed by this replica, and posted once unless something went wrong.
+fn send(next: &mut World, replica: usize, took_effect: bool, outcome: PostOutcome) {
+    let Some((claim, _)) = next.replicas[replica].post.take() else { return };
+    next.posts = next.posts.saturating_add(1);
+    next.approved |= took_effect;
+    let mut claims = next.log.open.values().chain(&next.log.history).flat_map(|event| &event.claims);
+    let is_committed = claims.any(|found| found.attempt == claim && found.approver == name(replica));
+    if !is_committed || (next.faults == 0 && next.posts > 1) {
+        next.broke(Breach::PostedTwice);
+    }
+    next.replicas[replica].post = Some((claim, Post::Answered(outcome)));
+}
+
+/// A hook is killed at its deadline, and no later than that its replica knows how it ended.
+fn wait(next: &mut World) {
+    next.moment += 1;
+    let now = next.now();
+    let open: Vec<(AttemptId, Timestamp)> = next.log.open.values().flat_map(deadlines).collect();
+    for local in &mut next.replicas {
+        for (attempt, run) in &mut local.hooks {
+            let is_over = open.iter().find(|(id, _)| id == attempt).is_none_or(|(_, deadline)| *deadline <= now);
+            if *run == Run::Running && is_over {
+                *run = Run::Ended(Outcome::TimedOut("it".into()));
+            }
+        }
+    }
+}
+
+fn deadlines(event: &Event) -> impl Iterator<Item = (AttemptId, Timestamp)> {
+    event.attempts.iter().map(|attempt| (attempt.id, attempt.deadline))
+}
+
+/// What it was to run before it went down may have run: it asks, and restores once more.
+fn restart(cluster: &Cluster, next: &mut World, replica: usize) {
+    let lost: Vec<AttemptId> = next
+        .log
+        .open
+        .values()
+        .flat_map(|event| &event.attempts)
+        .filter(|attempt| attempt.on == name(replica) && attempt.hook.phase < Phase::Restore)
+        .map(|attempt| attempt.id)
+        .filter(|attempt| is_open(next, *attempt) && cluster.mutant != Mutant::RunAgain)
+        .collect();
+    let since = next.now();
+    let local = &mut next.replicas[replica];
+    (local.up, local.cut, local.since) = (true, false, since);
+    local.hooks = lost.into_iter().map(|id| (id, Run::Ended(Outcome::Unknown("lost".into())))).collect();
+}
+
+fn fail(cluster: &Cluster, next: &mut World, fault: Fault) {
+    let now = next.now();
+    // That a leader is followed by another is part of its loss.
+    let is_follow_up = matches!(fault, Fault::Elect(_)) && !next.connected(next.leader);
+    next.faults += u8::from(!is_follow_up);
+    match fault {
+        Fault::Crash(replica) => {
+            let since = if next.replicas[replica].cut { next.replicas[replica].since } else { now };
+            next.replicas[replica] = Local { up: false, cut: false, since, hooks: [].into(), post: None };
+        }
+        Fault::Cut(replica) => (next.replicas[replica].cut, next.replicas[replica].since) = (true, now),
+        Fault::Elect(replica) => next.leader = replica,
+        Fault::LoseReply(replica, took_effect) => {
+            send(next, replica, took_effect, PostOutcome::Unknown("lost".into()));
+        }
+        Fault::Delay(by, command) => next.late = Some((name(by), command)),
+        Fault::Dawdle => wait(next),
+        Fault::Rogue(command) => {
+            let by = name(next.leader);
+            next.commit(cluster, &by, command);
+        }
+    }
+}
+
+fn is_open(world: &World, attempt: AttemptId) -> bool {
+    let events = world.log.open.values();
+    events.filter_map(|event| event.attempt(attempt)).any(|attempt| attempt.outcome.is_none())
+}

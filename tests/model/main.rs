@@ -1,0 +1,250 @@
+//! Every reachable state of a bounded cluster keeps the safety properties (`behaviour.md` 13).
+//!
+//! The model calls the production `apply`, `plan`, `errands` and `Observation`. What is bounded: one event, which
+//! appears once and is gone for good; two or three replicas; one workload on the affected VM; time moves between the
+//! moments in `world`; as many faults as each cluster says. What is assumed: the log itself (consensus; an isolated
+//! replica knows nothing newer and commits nothing), and that hooks end at their deadline. Metadata channels do not
+//! stall and documents are read well: that belongs to `observe` and the scripts. Endpoints are read in one order,
+//! and so are errands; only a fault changes that. A closed event is followed no further, late proposals excepted.
+//!
+//! A fault is a crash, an isolation, an election, a lost reply, a proposal that arrives once more and late, or that
+//! time passes while somebody had something to do. Without one, time moves on only when all have done what they can.
+
+mod action;
+mod effect;
+mod mutant;
+mod world;
+
+use std::time::Duration;
+
+use allclear::machine::document::Source;
+use allclear::machine::event::{Ending, Event, StartCause};
+use allclear::machine::id::{GroupName, WorkloadName};
+use allclear::machine::lifecycle::Stage;
+use allclear::machine::workload::{Hook, OnFailure, Phase, RunsOn, Workload};
+use stateright::{Checker, HasDiscoveries, Model, Property};
+
+use action::Action;
+use mutant::Mutant;
+use world::{Breach, Cluster, Trouble, World};
+
+const S1: &str = "S1 nothing is claimed before it is prepared";
+const S2: &str = "S2 one post without faults, and every post repeats a committed claim";
+const S3: &str = "S3 nothing is posted or approved that is not the claim in force";
+const S7: &str = "S7 no attempt is run twice";
+const S8: &str = "S8 what was touched is put back, and nothing else, when the event is over";
+const LIFE: &str = "nothing goes back, nothing recorded changes";
+const L1: &str = "L1 when nothing is left to happen, the event is closed";
+
+impl Model for Cluster {
+    type State = World;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<World> {
+        vec![World::new(self)]
+    }
+
+    fn actions(&self, world: &World, actions: &mut Vec<Action>) {
+        if world.breach.is_none() {
+            actions.extend(action::possible(self, world));
+        }
+    }
+
+    fn next_state(&self, world: &World, action: Action) -> Option<World> {
+        Some(effect::take(self, world, action)).filter(|next| next != world)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        fn keeps(world: &World, breach: Breach) -> bool {
+            world.breach != Some(breach)
+        }
+        vec![
+            Property::always(S1, |_, world| keeps(world, Breach::Unprepared)),
+            Property::always(S2, |_, world| keeps(world, Breach::PostedTwice)),
+            Property::always(S3, |_, world| keeps(world, Breach::Uncommitted)),
+            Property::always(S7, |_, world| keeps(world, Breach::RunTwice)),
+            Property::always(S8, |cluster: &Cluster, world: &World| {
+                let put_back = |event: &Event| is_put_back(cluster, event);
+                keeps(world, Breach::RestoredWrongly) && world.log.history.iter().all(put_back)
+            }),
+            Property::always(LIFE, |_, world| keeps(world, Breach::Lifecycle)),
+            Property::always(L1, |cluster: &Cluster, world: &World| {
+                world.log.open.is_empty() || world.breach.is_some() || !action::is_quiet(cluster, world)
+            }),
+            Property::sometimes("approved and started", |_, world| {
+                closed(world, Ending::Completed, StartCause::Approved)
+            }),
+            Property::sometimes("started because its notice ended", |cluster: &Cluster, world| {
+                cluster.workload.is_none() || closed(world, Ending::Completed, StartCause::NoticeExpired)
+            }),
+            Property::sometimes("cancelled", |_, world: &World| {
+                world.log.history.iter().any(|event| event.ending == Some(Ending::Cancelled))
+            }),
+            Property::sometimes("put back", |cluster: &Cluster, world: &World| {
+                let restored =
+                    |event: &Event| event.attempts.iter().any(|attempt| attempt.hook.phase == Phase::Restore);
+                cluster.workload.is_none() || world.log.history.iter().any(restored)
+            }),
+            Property::sometimes("claimed again", |cluster: &Cluster, world: &World| {
+                let claims = |event: &Event| event.claims.len() > 1;
+                cluster.faults == 0 || world.log.open.values().any(claims)
+            }),
+        ]
+    }
+}
+
+fn closed(world: &World, ending: Ending, cause: StartCause) -> bool {
+    world.log.history.iter().any(|event| event.ending == Some(ending) && event.start_cause() == Some(cause))
+}
+
+/// A closed event leaves no workload behind that it touched, unless its time was up.
+fn is_put_back(cluster: &Cluster, event: &Event) -> bool {
+    let Some(workload) = &cluster.workload else { return true };
+    let touched = event.attempts.iter().any(|attempt| attempt.hook.phase < Phase::Restore);
+    let restored = event.attempts.iter().any(|attempt| attempt.hook.phase == Phase::Restore);
+    let took = event.entered_at(Stage::Closed).zip(event.over_at()).map(|(closed, over)| closed.since(over));
+    let given_up = took.is_some_and(|took| took >= Duration::from_mins(10));
+    workload.hooks_of(Phase::Restore).next().is_none() || touched == restored || (touched && given_up)
+}
+
+fn hook(phase: Phase, on_failure: OnFailure) -> Hook {
+    Hook {
+        phase,
+        timeout: Duration::from_mins(1),
+        attempts: 1,
+        on_failure,
+        runs_on: RunsOn::Affected,
+        can_confirm: false,
+        can_undo: false,
+        min_freeze: None,
+        fresh_for: None,
+        optional_if_short: false,
+    }
+}
+
+fn workload(hooks: Vec<Hook>) -> Workload {
+    Workload { name: WorkloadName("w".into()), group: None, after: Vec::new(), hooks }
+}
+
+/// A drain that must succeed, a shutdown that need not, and a restore.
+fn two_steps() -> Workload {
+    workload(vec![
+        hook(Phase::Drain, OnFailure::Hold),
+        hook(Phase::Shutdown, OnFailure::Continue),
+        hook(Phase::Restore, OnFailure::Hold),
+    ])
+}
+
+/// A failover on a peer that can be asked whether it is done.
+fn failover() -> Workload {
+    let failover = Hook { can_confirm: true, runs_on: RunsOn::Any, ..hook(Phase::Failover, OnFailure::Hold) };
+    let group = Some(GroupName("g".into()));
+    Workload { group, ..workload(vec![failover, hook(Phase::Restore, OnFailure::Hold)]) }
+}
+
+/// One step that must succeed.
+fn one_step() -> Workload {
+    workload(vec![hook(Phase::Drain, OnFailure::Hold), hook(Phase::Restore, OnFailure::Hold)])
+}
+
+fn cluster(replicas: usize, source: Source, workload: Option<Workload>) -> Cluster {
+    Cluster { replicas, source, workload, faults: 0, trouble: Trouble::Losses, mutant: Mutant::None }
+}
+
+fn with(faults: u8, trouble: Trouble, cluster: Cluster) -> Cluster {
+    Cluster { faults, trouble, ..cluster }
+}
+
+fn check(cluster: Cluster) {
+    let begun = std::time::Instant::now();
+    let checker = cluster.checker().threads(2).spawn_bfs().join();
+    println!("{} states, depth {}, {:?}", checker.unique_state_count(), checker.max_depth(), begun.elapsed());
+    checker.assert_properties();
+}
+
+fn expect(mutant: Mutant, property: &'static str, cluster: Cluster) {
+    let checker = Cluster { mutant, ..cluster }.checker().threads(2).finish_when(HasDiscoveries::AnyFailures);
+    let checker = checker.spawn_bfs().join();
+    let found = checker.discoveries();
+    assert!(found.contains_key(property), "{mutant:?} did not break '{property}' but {:?}", found.keys());
+}
+
+#[test]
+fn a_user_initiated_event_is_safe_without_faults() {
+    check(cluster(3, Source::User, Some(two_steps())));
+}
+
+#[test]
+fn an_event_of_the_platform_is_safe_without_faults() {
+    check(cluster(3, Source::Platform, Some(two_steps())));
+}
+
+#[test]
+fn a_replica_is_lost_while_a_hook_runs() {
+    check(with(1, Trouble::Losses, cluster(2, Source::User, Some(one_step()))));
+}
+
+#[test]
+fn a_replica_is_lost_while_a_failover_runs_that_can_be_asked() {
+    check(with(1, Trouble::Losses, cluster(2, Source::Platform, Some(failover()))));
+}
+
+#[test]
+fn a_replica_is_lost_while_an_approval_is_posted() {
+    check(with(1, Trouble::Losses, cluster(3, Source::User, None)));
+}
+
+#[test]
+fn twice_something_is_lost_while_an_approval_is_posted() {
+    check(with(2, Trouble::Losses, cluster(2, Source::User, None)));
+}
+
+#[test]
+fn a_replica_of_three_is_lost_while_two_hooks_run() {
+    check(with(1, Trouble::Losses, cluster(3, Source::User, Some(two_steps()))));
+}
+
+#[test]
+fn a_replica_of_three_is_lost_while_a_failover_runs_that_can_be_asked() {
+    check(with(1, Trouble::Losses, cluster(3, Source::User, Some(failover()))));
+}
+
+#[test]
+fn a_proposal_arrives_once_more_and_late() {
+    check(with(1, Trouble::Delays, cluster(2, Source::Platform, Some(one_step()))));
+    check(with(1, Trouble::Delays, cluster(3, Source::User, None)));
+}
+
+#[test]
+fn a_leader_proposes_anything_at_all() {
+    for source in [Source::Platform, Source::User] {
+        check(with(1, Trouble::Rogues, cluster(2, source, Some(one_step()))));
+    }
+}
+
+#[test]
+fn a_leader_proposes_anything_at_all_twice() {
+    check(with(2, Trouble::Rogues, cluster(2, Source::User, Some(failover()))));
+}
+
+#[test]
+fn a_proposal_for_a_failover_arrives_once_more_and_late() {
+    check(with(1, Trouble::Delays, cluster(3, Source::User, Some(failover()))));
+}
+
+#[test]
+fn every_mutant_is_seen() {
+    let calm = || cluster(2, Source::User, Some(one_step()));
+    let lossy = |source, workload| with(1, Trouble::Losses, cluster(2, source, workload));
+    let rogue = || with(1, Trouble::Rogues, cluster(2, Source::User, Some(one_step())));
+    expect(Mutant::ClaimUnguarded, S1, rogue());
+    expect(Mutant::ClaimTwice, S2, rogue());
+    expect(Mutant::PostUnconfirmed, S3, lossy(Source::User, None));
+    expect(Mutant::ApproveRefused, S3, lossy(Source::User, None));
+    expect(Mutant::Rewrite, LIFE, lossy(Source::User, Some(one_step())));
+    expect(Mutant::RunAgain, S7, lossy(Source::User, Some(one_step())));
+    expect(Mutant::RestoreEarly, S8, rogue());
+    expect(Mutant::ForgetRestoring, S8, calm());
+    expect(Mutant::GoBack, LIFE, calm());
+    expect(Mutant::NeverDiscount, L1, lossy(Source::User, Some(one_step())));
+}

@@ -1,0 +1,113 @@
+//! Deliberate mistakes, to see that the model sees them.
+
+use allclear::machine::attempt::Attempt;
+use allclear::machine::claim::Claim;
+use allclear::machine::command::{Command, Entry, Verdict};
+use allclear::machine::event::Event;
+use allclear::machine::id::AttemptId;
+use allclear::machine::lifecycle::Stage;
+use allclear::machine::state::State;
+use allclear::machine::workload::Phase;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Mutant {
+    None,
+    /// `apply` takes every claim.
+    ClaimUnguarded,
+    /// `apply` takes a second claim while the first is in force.
+    ClaimTwice,
+    /// `apply` puts back what was touched as soon as the event has started.
+    RestoreEarly,
+    /// `apply` closes an event that is over without putting anything back.
+    ForgetRestoring,
+    /// `apply` lets an event go back to the beginning when it is listed again.
+    GoBack,
+    /// `apply` takes any answer of the platform for an approval.
+    ApproveRefused,
+    /// `apply` lets a late outcome replace the one that was recorded.
+    Rewrite,
+    /// An approver posts what it saw claimed once, without asking whether that is still so.
+    PostUnconfirmed,
+    /// A replica runs once more what it ran before it crashed.
+    RunAgain,
+    /// The leader never finds that a silent replica's document is too old.
+    NeverDiscount,
+}
+
+impl Mutant {
+    /// A broken `apply` for this entry; `None` leaves it to the real one.
+    pub(crate) fn overrules(self, state: &mut State, entry: &Entry) -> Option<Verdict> {
+        match (self, &entry.command) {
+            (Self::ClaimUnguarded, Command::Claim { event, .. }) => {
+                let event = state.open.get_mut(event).filter(|event| event.claims.is_empty())?;
+                event.entered.push((Stage::Claimed, entry.at));
+                push_claim(state, entry)
+            }
+            (Self::ClaimTwice, Command::Claim { event, .. }) => {
+                state.open.get(event).filter(|event| event.claims.len() == 1 && event.stage() == Stage::Claimed)?;
+                push_claim(state, entry)
+            }
+            (Self::RestoreEarly, Command::Begin { event, member, hook, intent, on, deadline }) => {
+                let event = state.open.get_mut(event).filter(|event| event.stage() == Stage::Started)?;
+                (hook.phase == Phase::Restore && event.touched(member)).then_some(())?;
+                event.entered.push((Stage::Restoring, entry.at));
+                state.attempts += 1;
+                event.attempts.push(Attempt {
+                    id: AttemptId(state.attempts),
+                    member: member.clone(),
+                    hook: *hook,
+                    intent: *intent,
+                    on: on.clone(),
+                    begun_at: entry.at,
+                    deadline: *deadline,
+                    progress: None,
+                    outcome: None,
+                    late: None,
+                });
+                Some(Verdict::Applied)
+            }
+            (Self::ForgetRestoring, Command::Begin { event, .. }) => {
+                let mut event = state.open.get(event).filter(|event| event.stage() == Stage::Restoring)?.clone();
+                event.entered.push((Stage::Closed, entry.at));
+                state.open.remove(&event.announcement.id);
+                state.history.push_back(event);
+                Some(Verdict::Applied)
+            }
+            (Self::GoBack, Command::Report { .. }) => {
+                let mut gone_back = false;
+                for event in state.open.values_mut().filter(|event| event.stage() == Stage::Claimed) {
+                    event.entered.push((Stage::Preparing, entry.at));
+                    gone_back = true;
+                }
+                gone_back.then_some(Verdict::Applied)
+            }
+            (Self::ApproveRefused, Command::Posted { event, outcome, .. }) => {
+                let event = state.open.get_mut(event).filter(|event| event.stage() == Stage::Claimed)?;
+                event.entered.push((Stage::Approved, entry.at));
+                event.claims.last_mut()?.outcome = Some((outcome.clone(), entry.at));
+                Some(Verdict::Applied)
+            }
+            (Self::Rewrite, Command::Settle { event, attempt, outcome }) => {
+                let event = state.open.get_mut(event)?;
+                let attempt = event.attempts.iter_mut().find(|found| found.id == *attempt)?;
+                attempt.outcome.is_some().then(|| attempt.outcome = Some((outcome.clone(), entry.at)))?;
+                Some(Verdict::Applied)
+            }
+            _ => None,
+        }
+    }
+
+    pub(crate) fn plans(self, due: &Command) -> bool {
+        self != Self::NeverDiscount || !matches!(due, Command::Discount { .. })
+    }
+}
+
+fn push_claim(state: &mut State, entry: &Entry) -> Option<Verdict> {
+    let Command::Claim { event, approver, reason, until } = &entry.command else { return None };
+    state.attempts += 1;
+    let attempt = AttemptId(state.attempts);
+    let event: &mut Event = state.open.get_mut(event)?;
+    let (approver, reason, until) = (approver.clone(), *reason, *until);
+    event.claims.push(Claim { attempt, approver, reason, at: entry.at, until, outcome: None });
+    Some(Verdict::Applied)
+}

@@ -1,0 +1,230 @@
+//! What the model's state is made of: the log's fold, the cloud, the replicas, and what was broken on the way.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use allclear::machine::apply::apply;
+use allclear::machine::attempt::Outcome;
+use allclear::machine::claim::PostOutcome;
+use allclear::machine::command::{Command, Entry, Verdict};
+use allclear::machine::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+use allclear::machine::id::{AttemptId, EventId, VmName};
+use allclear::machine::invariants::{self, Broken};
+use allclear::machine::policy::Policy;
+use allclear::machine::situation::{Channel, Contact, Situation, Timing};
+use allclear::machine::state::State;
+use allclear::machine::time::Timestamp;
+use allclear::machine::transition;
+use allclear::machine::workload::Workload;
+
+use crate::mutant::Mutant;
+
+/// The moments at which anything happens, in seconds: past the lease of a claim, every pause, the end of a hook and
+/// `stale_after`; past the user budget; at NotBefore; past `restore_timeout`; past `forget_after` and what follows it.
+pub(crate) const MOMENTS: [i64; 7] = [0, 70, 130, 900, 1_600, 9_600, 10_300];
+/// The event has left the documents by then, so that the time to put back and to forget lies ahead.
+pub(crate) const GONE_BY: i64 = 900;
+const NOT_BEFORE: Timestamp = Timestamp(900_000);
+
+/// One bounded cluster.
+#[derive(Clone, Debug)]
+pub(crate) struct Cluster {
+    pub(crate) replicas: usize,
+    pub(crate) source: Source,
+    /// Of every replica; the event names the first.
+    pub(crate) workload: Option<Workload>,
+    /// How many faults there are at most.
+    pub(crate) faults: u8,
+    pub(crate) trouble: Trouble,
+    pub(crate) mutant: Mutant,
+}
+
+/// Which faults there are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Trouble {
+    /// Crashes, isolations, elections, lost replies, and time that passes while somebody had something to do.
+    Losses,
+    /// A copy of any proposal arrives at any later time.
+    Delays,
+    /// The leader proposes anything at all.
+    Rogues,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct World {
+    pub(crate) log: State,
+    /// The place in `MOMENTS`.
+    pub(crate) moment: usize,
+    pub(crate) cloud: Cloud,
+    /// A post took effect.
+    pub(crate) approved: bool,
+    pub(crate) posts: u8,
+    pub(crate) leader: usize,
+    pub(crate) replicas: Vec<Local>,
+    /// A copy of a proposal that arrives late, once.
+    pub(crate) late: Option<(VmName, Command)>,
+    pub(crate) faults: u8,
+    /// Attempts that prepare and were begun in the world.
+    pub(crate) begun: BTreeSet<AttemptId>,
+    pub(crate) breach: Option<Breach>,
+}
+
+/// What the metadata service shows of the one event; `Gone` is for good.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Cloud {
+    Scheduled,
+    Started,
+    Gone,
+}
+
+/// What a replica has that is not in the log; all of it is lost in a crash.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Local {
+    pub(crate) up: bool,
+    /// Out of contact with the others: nothing it says arrives, nothing new reaches it.
+    pub(crate) cut: bool,
+    /// Since when the two are as they are.
+    pub(crate) since: Timestamp,
+    pub(crate) hooks: BTreeMap<AttemptId, Run>,
+    pub(crate) post: Option<(AttemptId, Post)>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Run {
+    Running,
+    Ended(Outcome),
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Post {
+    /// The claim is confirmed and a fresh document shows the event as Scheduled.
+    Confirmed,
+    Answered(PostOutcome),
+}
+
+/// The property that is broken, by the name it has in `behaviour.md` 13.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Breach {
+    Unprepared,
+    PostedTwice,
+    Uncommitted,
+    RunTwice,
+    RestoredWrongly,
+    Lifecycle,
+}
+
+impl From<Broken> for Breach {
+    fn from(broken: Broken) -> Self {
+        match broken {
+            Broken::ClaimedUnprepared => Self::Unprepared,
+            Broken::ClaimedTwice => Self::PostedTwice,
+            Broken::ApprovedUnclaimed => Self::Uncommitted,
+            Broken::RunTwice => Self::RunTwice,
+            Broken::RestoredWrongly => Self::RestoredWrongly,
+            Broken::StageOutOfOrder | Broken::Misplaced | Broken::Rewritten => Self::Lifecycle,
+        }
+    }
+}
+
+pub(crate) fn name(replica: usize) -> VmName {
+    VmName::new(["a", "b", "c"][replica])
+}
+
+pub(crate) fn event_id() -> EventId {
+    EventId::new("e")
+}
+
+impl World {
+    pub(crate) fn new(cluster: &Cluster) -> Self {
+        let up = Local { up: true, cut: false, since: Timestamp(0), hooks: BTreeMap::new(), post: None };
+        let mut world = Self {
+            log: State::default(),
+            moment: 0,
+            cloud: Cloud::Scheduled,
+            approved: false,
+            posts: 0,
+            // Not the affected one.
+            leader: cluster.replicas - 1,
+            replicas: vec![up; cluster.replicas],
+            late: None,
+            faults: 0,
+            begun: BTreeSet::new(),
+            breach: None,
+        };
+        for replica in 0..cluster.replicas {
+            let workloads = cluster.workload.iter().cloned().collect();
+            world.commit(cluster, &name(replica), Command::Register { workloads });
+        }
+        world
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        Timestamp(MOMENTS[self.moment] * 1_000)
+    }
+
+    pub(crate) fn connected(&self, replica: usize) -> bool {
+        self.replicas[replica].up && !self.replicas[replica].cut
+    }
+
+    pub(crate) fn document(&self, cluster: &Cluster) -> Document {
+        let status = match self.cloud {
+            Cloud::Scheduled => Status::Scheduled,
+            Cloud::Started => Status::Started,
+            Cloud::Gone => return Document::default(),
+        };
+        Document::new(vec![Announcement {
+            id: event_id(),
+            not_before: if status == Status::Started { NotBefore::Unknown } else { NotBefore::At(NOT_BEFORE) },
+            status,
+            kind: Kind::Reboot,
+            source: cluster.source.clone(),
+            resource_type: String::new(),
+            resources: vec![name(0)],
+            description: String::new(),
+            duration: None,
+        }])
+    }
+
+    pub(crate) fn may_start(&self) -> bool {
+        self.approved || self.now() >= NOT_BEFORE
+    }
+
+    pub(crate) fn situation(&self) -> Situation {
+        let contact = |replica: usize| Contact {
+            reachable: self.connected(replica),
+            since: self.replicas[replica].since,
+            channel: Channel::Healthy,
+            channel_since: Timestamp(0),
+            document_age: Some(Duration::ZERO),
+        };
+        let members: Vec<VmName> = (0..self.replicas.len()).map(name).collect();
+        Situation {
+            now: self.now(),
+            me: name(self.leader),
+            contacts: (0..self.replicas.len()).map(|replica| (name(replica), contact(replica))).collect(),
+            members,
+            quorum: true,
+            policy: Policy { prepare_ahead: Duration::from_hours(1), ..Policy::default() },
+            timing: Timing::default(),
+        }
+    }
+
+    /// Appends an entry to the log, which every replica applies.
+    pub(crate) fn commit(&mut self, cluster: &Cluster, by: &VmName, command: Command) -> Verdict {
+        let before = self.log.clone();
+        let entry = Entry { at: self.now(), by: by.clone(), command };
+        let verdict = match cluster.mutant.overrules(&mut self.log, &entry) {
+            Some(verdict) => verdict,
+            None => apply(&mut self.log, &entry),
+        };
+        if let Some(broken) = transition::violated(&before, &self.log).or_else(|| invariants::violated(&self.log)) {
+            self.broke(broken.into());
+        }
+        verdict
+    }
+
+    /// The first breach counts.
+    pub(crate) fn broke(&mut self, breach: Breach) {
+        self.breach = self.breach.or(Some(breach));
+    }
+}

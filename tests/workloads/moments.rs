@@ -1,0 +1,76 @@
+//! Killed at any moment between being asked for a hook and its end: the moments are spread over that time.
+
+use std::fs;
+use std::time::Duration;
+
+use allclear::workloads::{Ended, News, Standing};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tokio::time::sleep;
+
+use crate::bench::{ATTEMPT, Bench, end, lives, next, task, until};
+use crate::stand_in;
+
+const MOMENTS: u32 = 30;
+const STEP: Duration = Duration::from_micros(400);
+const SCRIPT: &str = "echo $$ >> $BENCH/ran; sleep 0.003";
+
+#[tokio::test]
+async fn whenever_a_replica_is_killed_its_hook_runs_once_and_the_outcome_is_found() {
+    for moment in 0..MOMENTS {
+        let bench = Bench::new();
+        let before = stand_in::replica(&bench, SCRIPT);
+        until(|| bench.path("asked").exists()).await;
+        sleep(STEP * moment).await;
+        stand_in::kill(before);
+
+        let (runner, mut reports) = bench.open();
+        runner.run(&task(), &bench.shell(SCRIPT));
+        assert_eq!(end(&mut reports).await, Ended::Done, "moment {moment}");
+        assert_eq!(fs::read_to_string(bench.path("ran")).unwrap().lines().count(), 1, "moment {moment}");
+    }
+}
+
+#[tokio::test]
+async fn whenever_a_supervisor_is_killed_the_outcome_is_true_and_nobody_is_left() {
+    for moment in 0..MOMENTS {
+        let bench = Bench::new();
+        let (runner, mut reports) = bench.open();
+        runner.run(&task(), &bench.shell(&format!("{SCRIPT}; echo progress: slept; exec sleep 0.2")));
+        sleep(STEP * moment).await;
+        kill_supervisor(&bench).await;
+        let ended = loop {
+            if let News::Ended(ended) = next(&mut reports).await {
+                break ended;
+            }
+        };
+        let ran: Vec<i32> = fs::read_to_string(bench.path("ran"))
+            .unwrap_or_default()
+            .lines()
+            .map(|line| line.parse().unwrap())
+            .collect();
+        assert!(!ran.iter().copied().any(lives), "moment {moment}");
+        match (&ended, ran.len()) {
+            (Ended::Blocked(_), 0) | (Ended::Unknown(_), 0 | 1) | (Ended::Done, 1) => {}
+            (_, times) => panic!("moment {moment}: {ended}, ran {times} times"),
+        }
+        assert_eq!(runner.known(ATTEMPT), Some(Standing::Ended(ended)));
+    }
+}
+
+/// It may not even be there yet.
+async fn kill_supervisor(bench: &Bench) {
+    let folder = bench.attempt();
+    let mut found = None;
+    until(|| {
+        found = fs::read_dir("/proc").unwrap().filter_map(Result::ok).find_map(|entry| {
+            let arguments = fs::read(entry.path().join("cmdline")).ok()?;
+            let expected = format!("\0supervise\0{}\0", folder.display());
+            arguments.ends_with(expected.as_bytes()).then(|| entry.file_name().to_str()?.parse().ok()).flatten()
+        });
+        found.is_some()
+    })
+    .await;
+    // Only fails when it has just ended.
+    let _ = kill(Pid::from_raw(found.unwrap()), Signal::SIGKILL);
+}
