@@ -3,6 +3,7 @@
 //! Results go to standard output, everything said to people to standard error.
 
 mod ask;
+mod bench;
 mod check;
 mod demo;
 mod demo_hook;
@@ -10,6 +11,7 @@ mod exit;
 mod fake_cloud;
 mod run;
 mod signals;
+mod stage;
 mod supervise;
 mod told;
 
@@ -35,6 +37,7 @@ enum Command {
     Demo(demo::Demo),
     Run(run::Run),
     Check(check::Check),
+    Bench(bench::Bench),
     Status(ask::Status),
     Events(ask::Events),
     Explain(ask::Explain),
@@ -52,6 +55,7 @@ impl Command {
             Self::Demo(demo) => demo.run().into(),
             Self::Run(run) => run.run().into(),
             Self::Check(check) => check.run().into(),
+            Self::Bench(bench) => bench.run().into(),
             Self::Status(status) => status.run().into(),
             Self::Events(events) => events.run().into(),
             Self::Explain(explain) => explain.run().into(),

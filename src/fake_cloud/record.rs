@@ -32,6 +32,13 @@ impl Running {
         tenant.play.as_ref().map(|play| play.events.clone()).unwrap_or_default()
     }
 
+    /// When the first poll of any VM came after this moment, RFC 3339.
+    pub fn polled_after(&self, moment: &str) -> Option<String> {
+        let tenant = self.house.tenant();
+        let mut polls = tenant.requests.after(0).filter(|record| record.method == "GET" && record.vm.is_some());
+        polls.find(|record| record.at.as_str() > moment).map(|record| record.at.clone())
+    }
+
     /// Every approval that came over the VMs' endpoints, oldest first; the newest thousands of requests are looked at.
     pub fn posts(&self) -> Vec<Post> {
         let tenant = self.house.tenant();

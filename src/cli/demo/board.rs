@@ -1,8 +1,8 @@
 //! The live view: who is there, who leads, and how far each open event is.
 
-use super::moment::{read, seconds};
 use super::screen::{Colour, Screen};
-use super::sight::{Seen, Sight};
+use crate::cli::stage::moment::{read, seconds};
+use crate::cli::stage::sight::{Seen, Sight};
 use crate::replica::clock;
 use crate::wire::pb::allclear::operator::v1 as shown;
 

@@ -2,14 +2,9 @@
 //! workload on loopback, and an event from its announcement to its end.
 
 mod board;
-mod folder;
-mod moment;
 mod play;
-mod replica;
 mod report;
 mod screen;
-mod sight;
-mod stage;
 mod story;
 mod takeover;
 mod verdict;
@@ -22,10 +17,10 @@ use std::time::Duration;
 use play::Play;
 use report::Report;
 use screen::Screen;
-use stage::Stage;
 
 use super::fake_cloud::scenarios;
 use super::signals::asked_to_stop;
+use super::stage::{self, Hooks, Stage, folder, replica};
 use super::{Exit, demo_hook, runtime, say};
 use crate::config;
 use crate::fake_cloud::{Scenario, ScenarioError};
@@ -95,7 +90,8 @@ impl Demo {
         let mut screen = Screen::new(self.json, config::colours_refused());
         screen.line(&format!("{}: {}", scenario.name(), scenario.about()));
         screen.line(&format!("three replicas, one workload each; time runs {speed} times faster for the cloud"));
-        let mut stage = match Stage::set_up(folder.clone(), speed, self.kill_leader).await {
+        let hooks = if self.kill_leader { Hooks::Long } else { Hooks::Unhurried };
+        let mut stage = match Stage::set_up(folder.clone(), speed, hooks).await {
             Ok(stage) => stage,
             Err(error) => return no_play(&folder, &error),
         };

@@ -8,11 +8,11 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::board::board;
 use super::report::{EventReport, Report};
 use super::screen::Screen;
-use super::sight::{Lines, Sight};
-use super::stage::Stage;
 use super::story::Story;
 use super::takeover::Takeover;
 use super::{demo_hook, verdict};
+use crate::cli::stage::Stage;
+use crate::cli::stage::sight::{Lines, Sight};
 use crate::fake_cloud::Scenario;
 use crate::replica::clock;
 

@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::moment::{read, seconds};
-use super::sight::Sight;
 use super::story::names;
 use super::takeover::Takeover;
 use crate::cli::demo_hook::Note;
+use crate::cli::stage::moment::{read, seconds};
+use crate::cli::stage::sight::Sight;
 use crate::fake_cloud::Post;
 use crate::machine::time::Timestamp;
 use crate::simulator::cloud::{Approver, End, Event};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::moment;
-use super::sight::Sight;
+use crate::cli::stage::moment;
+use crate::cli::stage::sight::Sight;
 use crate::fake_cloud::Post;
 use crate::machine::id::{EventId, VmName};
 use crate::machine::time::Timestamp;

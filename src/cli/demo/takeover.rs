@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::moment;
-use super::sight::Sight;
-use super::stage::Stage;
+use crate::cli::stage::Stage;
+use crate::cli::stage::moment;
+use crate::cli::stage::sight::Sight;
 use crate::machine::time::Timestamp;
 use crate::replica::clock;
 use crate::wire::pb::allclear::operator::v1 as shown;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::moment::read;
 use super::report::called;
-use super::sight::Sight;
 use crate::cli::demo_hook::Note;
+use crate::cli::stage::moment::read;
+use crate::cli::stage::sight::Sight;
 use crate::fake_cloud::Post;
 use crate::machine::id::{EventId, VmName};
 use crate::machine::time::Timestamp;
@@ -132,7 +132,7 @@ fn of_restoring(event: &Event, known: &shown::Event) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::demo::sight::{Answer, Seen};
+    use crate::cli::stage::sight::{Answer, Seen};
     use crate::machine::document::{Kind, Source};
     use crate::replica::clock::rfc3339;
     use crate::simulator::cloud::{Opening, Plan};

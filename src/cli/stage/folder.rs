@@ -15,7 +15,7 @@ const TRIES: u32 = 100;
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Makes an own folder where temporary files live.
-pub(super) fn make() -> io::Result<PathBuf> {
+pub(in crate::cli) fn make() -> io::Result<PathBuf> {
     let usual = std::env::temp_dir().canonicalize()?;
     let parent = if usual.as_os_str().len() > LONGEST - 30 { PathBuf::from("/tmp") } else { usual };
     let own = getpid();
@@ -31,7 +31,7 @@ pub(super) fn make() -> io::Result<PathBuf> {
 }
 
 /// Kills whatever still runs for this folder: hooks go on when their replica ends.
-pub(super) fn end_leftovers(folder: &Path) {
+pub(in crate::cli) fn end_leftovers(folder: &Path) {
     for _ in 0..TRIES {
         let left = processes_of(folder);
         if left.is_empty() {

@@ -1,5 +1,10 @@
 //! Everything a demo runs on: a folder, a fake cloud, three replicas with their configuration. Taken down at the end.
 
+pub(super) mod folder;
+pub(super) mod moment;
+pub(super) mod replica;
+pub(super) mod sight;
+
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::num::NonZeroU32;
@@ -7,14 +12,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
-use super::folder;
-use super::replica::Replica;
+use self::replica::Replica;
 use crate::fake_cloud::{self, Options, Running};
 
-pub(super) const VMS: [&str; 3] = ["db-0", "db-1", "db-2"];
-pub(super) const WORKLOAD: &str = "orders-db";
+pub(in crate::cli) const VMS: [&str; 3] = ["db-0", "db-1", "db-2"];
+pub(in crate::cli) const WORKLOAD: &str = "orders-db";
 
-/// Phase, the least freeze it is worth, and how long it takes: in general, and when a leader is to be killed meanwhile.
+/// Phase, the least freeze it is worth, and how long it takes to be watched and to be interrupted.
 const HOOKS: [(&str, Option<&str>, &str, &str); 5] = [
     ("checkpoint", Some("2s"), "600ms", "3s"),
     ("failover", Some("9s"), "1200ms", "3s"),
@@ -23,16 +27,27 @@ const HOOKS: [(&str, Option<&str>, &str, &str); 5] = [
     ("restore", None, "500ms", "500ms"),
 ];
 
-pub(super) struct Stage {
-    pub(super) folder: PathBuf,
-    pub(super) cloud: Running,
-    pub(super) replicas: Vec<Replica>,
+/// How long the sample workload's hooks take.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::cli) enum Hooks {
+    /// As long as it takes to watch them.
+    Unhurried,
+    /// Long enough for a takeover.
+    Long,
+    /// No time at all.
+    Instant,
+}
+
+pub(in crate::cli) struct Stage {
+    pub(in crate::cli) folder: PathBuf,
+    pub(in crate::cli) cloud: Running,
+    pub(in crate::cli) replicas: Vec<Replica>,
     program: PathBuf,
 }
 
 impl Stage {
-    /// Makes the folder and the cloud, and starts the replicas. `patient`: the hooks take long enough for a takeover.
-    pub(super) async fn set_up(folder: PathBuf, speed: NonZeroU32, patient: bool) -> anyhow::Result<Self> {
+    /// Makes the cloud, and starts the replicas.
+    pub(in crate::cli) async fn set_up(folder: PathBuf, speed: NonZeroU32, hooks: Hooks) -> anyhow::Result<Self> {
         let program = std::env::current_exe().context("cannot find its own program")?;
         let log = Some(folder.join("requests.jsonl"));
         let options = Options { speed, log, ..Options::new(VMS) };
@@ -42,7 +57,7 @@ impl Stage {
         let (clusters, statuses) = addresses.split_at(VMS.len());
         for ((vm, cluster), status) in VMS.iter().zip(clusters).zip(statuses) {
             let replica = Replica::new(&stage.folder, vm, *status);
-            replica.configure(&stage.configuration(&replica, *cluster, clusters, patient))?;
+            replica.configure(&stage.configuration(&replica, *cluster, clusters, hooks))?;
             stage.replicas.push(replica);
         }
         for replica in &mut stage.replicas {
@@ -51,19 +66,19 @@ impl Stage {
         Ok(stage)
     }
 
-    pub(super) fn start(&mut self, name: &str) -> anyhow::Result<()> {
+    pub(in crate::cli) fn start(&mut self, name: &str) -> anyhow::Result<()> {
         let found = self.replicas.iter_mut().find(|replica| replica.name == name);
         found
             .map_or(Ok(()), |replica| replica.start(&self.program))
             .with_context(|| format!("{name} cannot be started"))
     }
 
-    pub(super) fn hook_log(&self) -> PathBuf {
+    pub(in crate::cli) fn hook_log(&self) -> PathBuf {
         self.folder.join("hooks.jsonl")
     }
 
     /// Ends every process. The folder stays.
-    pub(super) async fn strike(mut self) {
+    pub(in crate::cli) async fn strike(mut self) {
         for replica in &self.replicas {
             replica.ask_to_stop();
         }
@@ -74,7 +89,7 @@ impl Stage {
         self.cloud.shutdown().await;
     }
 
-    fn configuration(&self, replica: &Replica, listen: SocketAddr, clusters: &[SocketAddr], patient: bool) -> String {
+    fn configuration(&self, replica: &Replica, listen: SocketAddr, clusters: &[SocketAddr], hooks: Hooks) -> String {
         let name = &replica.name;
         let path = |ending: &str| quoted(&self.folder.join(format!("{name}{ending}")));
         let peers: Vec<String> = VMS.iter().zip(clusters).map(|(vm, at)| format!("{vm} = \"{at}\"")).collect();
@@ -97,7 +112,11 @@ impl Stage {
         );
         let (program, log) = (quoted(&self.program), quoted(&self.hook_log()));
         for (phase, min_freeze, usual, long) in HOOKS {
-            let takes = if patient { long } else { usual };
+            let takes = match hooks {
+                Hooks::Unhurried => usual,
+                Hooks::Long => long,
+                Hooks::Instant => "0s",
+            };
             let command = format!("[{program}, \"demo-hook\", \"--takes\", \"{takes}\", \"--log\", {log}]");
             // Writing to a string cannot fail.
             let _ =

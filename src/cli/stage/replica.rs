@@ -19,27 +19,27 @@ const STOP_WITHIN: Duration = Duration::from_secs(6);
 /// Of its log, when something went wrong.
 const TAIL: usize = 15;
 
-pub(super) struct Replica {
-    pub(super) name: String,
-    pub(super) status: SocketAddr,
-    pub(super) socket: PathBuf,
+pub(in crate::cli) struct Replica {
+    pub(in crate::cli) name: String,
+    pub(in crate::cli) status: SocketAddr,
+    pub(in crate::cli) socket: PathBuf,
     configuration: PathBuf,
     log: PathBuf,
     child: Option<Child>,
 }
 
 impl Replica {
-    pub(super) fn new(folder: &Path, name: &str, status: SocketAddr) -> Self {
+    pub(in crate::cli) fn new(folder: &Path, name: &str, status: SocketAddr) -> Self {
         let file = |ending: &str| folder.join(format!("{name}.{ending}"));
         let (configuration, socket, log) = (file("toml"), file("sock"), file("log"));
         Self { name: name.to_owned(), status, socket, configuration, log, child: None }
     }
 
-    pub(super) fn configure(&self, text: &str) -> io::Result<()> {
+    pub(in crate::cli) fn configure(&self, text: &str) -> io::Result<()> {
         std::fs::write(&self.configuration, text)
     }
 
-    pub(super) fn start(&mut self, program: &Path) -> io::Result<()> {
+    pub(in crate::cli) fn start(&mut self, program: &Path) -> io::Result<()> {
         let log = OpenOptions::new().create(true).append(true).open(&self.log)?;
         let mut command = Command::new(program);
         // What is meant for a real replica must not bend the demo's.
@@ -53,12 +53,12 @@ impl Replica {
         Ok(())
     }
 
-    pub(super) fn runs(&self) -> bool {
+    pub(in crate::cli) fn runs(&self) -> bool {
         self.child.is_some()
     }
 
     /// How it ended, if it has ended without having been told to.
-    pub(super) fn ended(&mut self) -> Option<ExitStatus> {
+    pub(in crate::cli) fn ended(&mut self) -> Option<ExitStatus> {
         let status = self.child.as_mut()?.try_wait().ok().flatten();
         if status.is_some() {
             self.child = None;
@@ -67,14 +67,14 @@ impl Replica {
     }
 
     /// As a machine that loses power.
-    pub(super) async fn kill(&mut self) -> io::Result<()> {
+    pub(in crate::cli) async fn kill(&mut self) -> io::Result<()> {
         match self.child.take() {
             Some(mut child) => child.kill().await,
             None => Ok(()),
         }
     }
 
-    pub(super) fn ask_to_stop(&self) {
+    pub(in crate::cli) fn ask_to_stop(&self) {
         if let Some(pid) = self.child.as_ref().and_then(Child::id).and_then(|pid| i32::try_from(pid).ok()) {
             // Only fails when it has just ended.
             let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
@@ -82,7 +82,7 @@ impl Replica {
     }
 
     /// Waits for its end, and sees to it when it takes too long.
-    pub(super) async fn see_off(&mut self) {
+    pub(in crate::cli) async fn see_off(&mut self) {
         let Some(mut child) = self.child.take() else { return };
         if timeout(STOP_WITHIN, child.wait()).await.is_err() {
             // Dropped, it is killed in any case.
@@ -91,7 +91,7 @@ impl Replica {
     }
 
     /// The last lines of its log.
-    pub(super) fn tail(&self) -> String {
+    pub(in crate::cli) fn tail(&self) -> String {
         let log = std::fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&log);
         let lines: Vec<&str> = text.lines().collect();

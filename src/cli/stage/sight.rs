@@ -18,33 +18,33 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 const ASK_EVERY: Duration = Duration::from_millis(50);
 
 /// What one replica said.
-pub(super) struct Answer {
-    pub(super) status: shown::Status,
-    pub(super) events: Vec<shown::Event>,
+pub(in crate::cli) struct Answer {
+    pub(in crate::cli) status: shown::Status,
+    pub(in crate::cli) events: Vec<shown::Event>,
 }
 
 #[derive(Clone)]
-pub(super) struct Seen {
-    pub(super) name: String,
+pub(in crate::cli) struct Seen {
+    pub(in crate::cli) name: String,
     /// Nothing while it does not answer.
-    pub(super) answer: Option<Arc<Answer>>,
+    pub(in crate::cli) answer: Option<Arc<Answer>>,
 }
 
 /// All of them at one moment.
 #[derive(Default)]
-pub(super) struct Sight {
-    pub(super) replicas: Vec<Seen>,
+pub(in crate::cli) struct Sight {
+    pub(in crate::cli) replicas: Vec<Seen>,
 }
 
 /// Each replica is asked again and again by itself: one that does not answer holds up nobody.
-pub(super) struct Lines {
+pub(in crate::cli) struct Lines {
     lines: Vec<(String, watch::Receiver<Option<Arc<Answer>>>)>,
     /// Ended with it.
     _asking: JoinSet<()>,
 }
 
 impl Lines {
-    pub(super) fn to(replicas: &[Replica]) -> Self {
+    pub(in crate::cli) fn to(replicas: &[Replica]) -> Self {
         let mut asking = JoinSet::new();
         let line = |replica: &Replica| {
             let (said, heard) = watch::channel(None);
@@ -55,7 +55,7 @@ impl Lines {
     }
 
     /// What each said last; what a replica said that runs no more does not count.
-    pub(super) fn look(&self, replicas: &[Replica]) -> Sight {
+    pub(in crate::cli) fn look(&self, replicas: &[Replica]) -> Sight {
         let runs = |name: &str| replicas.iter().any(|replica| replica.name == name && replica.runs());
         let seen = |(name, heard): &(String, watch::Receiver<Option<Arc<Answer>>>)| Seen {
             name: name.clone(),
@@ -86,24 +86,24 @@ async fn ask(socket: &Path, asking: &mut Option<Asking>) -> Result<Answer, AskEr
 }
 
 impl Sight {
-    pub(super) fn answers(&self) -> impl Iterator<Item = (&str, &Answer)> {
+    pub(in crate::cli) fn answers(&self) -> impl Iterator<Item = (&str, &Answer)> {
         self.replicas.iter().filter_map(|seen| Some((seen.name.as_str(), seen.answer.as_deref()?)))
     }
 
     /// Who leads by its own word, in the latest term.
-    pub(super) fn leader(&self) -> Option<(&str, u64)> {
+    pub(in crate::cli) fn leader(&self) -> Option<(&str, u64)> {
         let leaders = self.answers().filter(|(_, answer)| answer.status.role == "leader");
         leaders.map(|(name, answer)| (name, answer.status.term)).max_by_key(|(_, term)| *term)
     }
 
     /// As the replica knows it that has heard most of it.
-    pub(super) fn event(&self, id: &EventId) -> Option<&shown::Event> {
+    pub(in crate::cli) fn event(&self, id: &EventId) -> Option<&shown::Event> {
         let known = self.answers().flat_map(|(_, answer)| &answer.events);
         known.filter(|event| EventId::new(&event.id) == *id).max_by_key(|event| event.revision)
     }
 
     /// Replicas that answer and for which this event is not closed.
-    pub(super) fn not_closed(&self, id: &EventId) -> Vec<&str> {
+    pub(in crate::cli) fn not_closed(&self, id: &EventId) -> Vec<&str> {
         let is_closed = |answer: &Answer| {
             answer.events.iter().any(|event| EventId::new(&event.id) == *id && event.stage == "closed")
         };
@@ -111,7 +111,7 @@ impl Sight {
     }
 
     /// Why it is too early to begin; nothing when everybody is there, healthy, and agrees who leads.
-    pub(super) fn not_ready(&self) -> Option<String> {
+    pub(in crate::cli) fn not_ready(&self) -> Option<String> {
         if let Some(seen) = self.replicas.iter().find(|seen| seen.answer.is_none()) {
             return Some(format!("{} does not answer", seen.name));
         }
