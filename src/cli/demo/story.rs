@@ -106,3 +106,54 @@ fn by_the_cloud(event: &Event, posts: &[Post]) -> Vec<Step> {
 pub(super) fn names(vms: &[VmName]) -> String {
     vms.iter().map(VmName::as_str).collect::<Vec<_>>().join(", ")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::cli::demo::sight::{Answer, Seen};
+    use crate::machine::document::{Kind, Source};
+    use crate::simulator::cloud::Plan;
+    use crate::wire::pb::allclear::operator::v1 as shown;
+
+    fn announced() -> Event {
+        let mut plan = Plan::new(Kind::Reboot, Source::User, vec![VmName::new("db-0")]);
+        plan.notice = Duration::from_secs(20);
+        let (announced_at, not_before) = (Timestamp(1_000), Timestamp(21_000));
+        let id = EventId::new("E");
+        Event { id, plan, announced_at, not_before, accepted: None, started: None, ended: None, moved: 0 }
+    }
+
+    fn sight(steps: &[(i64, &str)]) -> Sight {
+        let step =
+            |(at, what): &(i64, &str)| shown::Step { at: clock::rfc3339(Timestamp(*at)), what: (*what).to_owned() };
+        let event =
+            shown::Event { id: "e".into(), timeline: steps.iter().map(step).collect(), ..shown::Event::default() };
+        let answer = Answer { status: shown::Status::default(), events: vec![event] };
+        Sight { replicas: vec![Seen { name: "db-1".into(), answer: Some(answer.into()) }] }
+    }
+
+    #[test]
+    fn everything_is_told_once_and_in_the_order_in_which_it_makes_sense() {
+        let mut story = Story::default();
+        let steps = [(1_200, "announced"), (1_500, "closed"), (1_500, "restore on db-0: done")];
+        let told = story.news(&[announced()], &[], &sight(&steps));
+        let expected = [
+            "   0.00 s  db-0         cloud    announces Reboot by User of db-0; starts by itself after 20.0 s",
+            "   0.20 s  db-0         cluster  announced",
+            "   0.50 s  db-0         cluster  restore on db-0: done",
+            "   0.50 s  db-0         cluster  closed",
+        ];
+        assert_eq!(told, expected);
+        assert_eq!(story.news(&[announced()], &[], &sight(&steps)), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_the_cloud_does_is_told_where_the_cluster_knows_nothing() {
+        let mut event = announced();
+        event.ended = Some((Timestamp(3_000), End::Cancelled));
+        let told = Story::default().news(&[event], &[], &Sight::default());
+        assert_eq!(told.last().unwrap(), "   2.00 s  db-0         cloud    calls it off: the event is gone");
+    }
+}
