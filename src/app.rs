@@ -20,7 +20,7 @@ use crate::machine::workload::{HookId, Workload};
 use crate::metadata::pace::Pace;
 use crate::metadata::{self, ApiVersion, Endpoint};
 use crate::replica::Replica;
-use crate::replica::clock;
+use crate::replica::clock::{self, ClusterTime};
 use crate::replica::contacts::Contacts;
 use crate::replica::folded::Folded;
 use crate::replica::here::Here;
@@ -33,6 +33,8 @@ use crate::{ops, rpc};
 
 /// Everything ends within this after SIGTERM; what has not ended then is recovered at the next start.
 const STOP_WITHIN: Duration = Duration::from_secs(4);
+/// How long clients may take to leave.
+const CLIENTS_LEAVE_WITHIN: Duration = Duration::from_millis(500);
 /// Supervises hooks as `allclear supervise FOLDER`; stays right when the file is replaced by an upgrade.
 const OWN_PROGRAM: &str = "/proc/self/exe";
 /// Between two questions for the VM's own name.
@@ -73,16 +75,19 @@ async fn run_until(config: Config, stop: CancellationToken) -> anyhow::Result<()
     let cluster = listen(config.cluster.listen, "cluster.listen").await?;
     let status = listen(config.status.listen, "status.listen").await?;
     let operator = rpc::bind(&config.operator.socket, 0o600)?;
+    let time = Arc::new(ClusterTime::default());
+    let (folded, state) = Folded::new(time.clone());
+    let (consensus, routes) = Consensus::open(agreement(&config, &name, &members), folded).await?;
+    // Only now: whose data this is has just been checked.
     let (runner, reports) =
         Runner::open(&config.replica.data_dir.join("hooks"), PathBuf::from(OWN_PROGRAM), surroundings())?;
-    let (folded, state) = Folded::new();
-    let (consensus, routes) = Consensus::open(agreement(&config, &name, &members), folded).await?;
     let here = Arc::new(Here {
         name: name.clone(),
         cluster: config.cluster.name.clone(),
         members: members.iter().map(|(name, _)| VmName::new(name)).collect(),
         policy: config.policy.clone(),
         timing: timing(&config),
+        time,
         consensus: consensus.clone(),
         state,
         contacts: Arc::new(Contacts::new(name.clone())),
@@ -100,7 +105,9 @@ async fn run_until(config: Config, stop: CancellationToken) -> anyhow::Result<()
     );
 
     let listeners = Listeners { cluster, status, operator };
-    let servers = serve(listeners, routes, &here, &observer, view, &stop);
+    // Not `stop`: a post that is under way still has to be confirmed and recorded.
+    let serving = CancellationToken::new();
+    let servers = serve(listeners, routes, &here, &observer, view, &serving);
     let replica = Replica::start(&here, &observer, &hooks, workloads, reports);
 
     let failure = tokio::select! {
@@ -108,12 +115,12 @@ async fn run_until(config: Config, stop: CancellationToken) -> anyhow::Result<()
         () = stop.cancelled() => None,
     };
     let ended = tokio::time::timeout(STOP_WITHIN, async {
-        // The tasks come first: a post that is under way still needs consensus to be recorded.
         replica.stop().await;
         hand_over(&here).await;
-        stop.cancel();
+        serving.cancel();
         consensus.shutdown().await;
-        servers.wait().await;
+        // A client that does not close its connection is not waited for.
+        let _ = tokio::time::timeout(CLIENTS_LEAVE_WITHIN, servers.wait()).await;
     });
     if ended.await.is_err() {
         tracing::warn!("not everything ended in time; it is recovered at the next start");

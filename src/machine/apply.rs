@@ -105,7 +105,7 @@ fn begin(
         return Err(Ignored::NotDue);
     }
     // The planner may not have known yet that less time is left.
-    let deadline = event.time_ends(hook.phase).map_or(deadline, |ends| ends.min(deadline));
+    let deadline = event.time_ends(member, hook.phase).map_or(deadline, |ends| ends.min(deadline));
     let attempt = state.next_attempt();
     let event = open(state, id)?;
     // A workload may have registered after the treatment was chosen.

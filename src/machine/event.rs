@@ -109,9 +109,19 @@ impl Event {
         Some(self.over_at()?.plus(treatment.restore_timeout))
     }
 
-    /// The last moment for a hook of this phase.
-    pub fn time_ends(&self, phase: Phase) -> Option<Timestamp> {
-        if phase < Phase::Restore { Some(self.preparation_ends()) } else { self.restoring_ends() }
+    /// The last moment for a hook of this phase. A restore waits for its VM for as long as it takes; the time for
+    /// `ready` begins when the workload's restore has ended.
+    pub fn time_ends(&self, member: &Member, phase: Phase) -> Option<Timestamp> {
+        match phase {
+            Phase::Checkpoint | Phase::Failover | Phase::Drain | Phase::Shutdown => Some(self.preparation_ends()),
+            Phase::Restore => None,
+            Phase::Ready => {
+                let restores =
+                    self.attempts.iter().filter(|each| each.member == *member && each.hook.phase == Phase::Restore);
+                let last = restores.filter_map(|restore| restore.outcome.as_ref()).map(|(_, at)| *at).max();
+                Some(last.or(self.over_at())?.plus(self.treatment.as_ref()?.restore_timeout))
+            }
+        }
     }
 
     pub fn attempt(&self, id: AttemptId) -> Option<&Attempt> {

@@ -21,6 +21,10 @@ use super::workload::{Phase, RunsOn};
 const EXPIRE_AFTER: Duration = Duration::from_secs(6);
 /// The pause before an event is claimed again is a second, doubled with each claim, up to this.
 const CLAIM_AGAIN_AFTER_AT_MOST: Duration = Duration::from_secs(5);
+/// So many claims in vain do not look like an accident: the next ones are further apart, so that a notice of days does
+/// not fill the state.
+const CLAIMS_IN_VAIN: usize = 20;
+const CLAIM_AGAIN_AFTER_MANY: Duration = Duration::from_mins(1);
 
 /// The commands that are due, in the order in which they are best proposed.
 pub fn plan(state: &State, situation: &Situation) -> Vec<Command> {
@@ -30,7 +34,7 @@ pub fn plan(state: &State, situation: &Situation) -> Vec<Command> {
         if event.stage().is_over() {
             due.extend(overrun(id, event, situation));
             due.extend(attempts_to_begin(state, id, event, situation));
-            due.extend(restoring_to_give_up(id, event, situation));
+            due.extend(restoring_to_give_up(state, id, event, situation));
             continue;
         }
         if event.treatment.is_none() {
@@ -60,10 +64,11 @@ fn documents_to_discount(state: &State, situation: &Situation) -> impl Iterator<
 
 /// Attempts whose replica has not said in time how they ended.
 fn overrun(id: &EventId, event: &Event, situation: &Situation) -> impl Iterator<Item = Command> {
-    let late = event
-        .attempts
-        .iter()
-        .filter(|attempt| attempt.outcome.is_none() && situation.now >= attempt.deadline.plus(EXPIRE_AFTER));
+    let late = event.attempts.iter().filter(|attempt| {
+        // Replicas that were down together with the leader have yet to say what their hooks left behind.
+        let could_speak = attempt.deadline.max(situation.leading_since);
+        attempt.outcome.is_none() && situation.now >= could_speak.plus(EXPIRE_AFTER)
+    });
     late.map(|attempt| Command::Expire { event: id.clone(), attempt: attempt.id })
 }
 
@@ -99,7 +104,7 @@ fn hooks_to_waive(state: &State, id: &EventId, event: &Event, situation: &Situat
 fn attempts_to_begin(state: &State, id: &EventId, event: &Event, situation: &Situation) -> Vec<Command> {
     let begin = |next: Next<'_>| {
         let on = host(state, event, &next.step, situation)?;
-        let ends = event.time_ends(next.step.id.phase);
+        let ends = event.time_ends(&next.step.member, next.step.id.phase);
         let timeout = situation.now.plus(next.step.hook.timeout);
         Some(Command::Begin {
             event: id.clone(),
@@ -167,16 +172,24 @@ fn may_claim_again(event: &Event, situation: &Situation) -> bool {
         Some((
             PostOutcome::Refused(_) | PostOutcome::NotSent(_) | PostOutcome::Unknown(_) | PostOutcome::Withdrawn,
             at,
-        )) => {
-            let doublings = u32::try_from(event.claims.len() - 1).unwrap_or(u32::MAX).min(3);
-            let pause = (Duration::from_secs(1) * (1 << doublings)).min(CLAIM_AGAIN_AFTER_AT_MOST);
-            situation.now >= at.plus(pause)
-        }
+        )) => situation.now >= at.plus(pause_after(event.claims.len())),
     }
 }
 
-fn restoring_to_give_up(id: &EventId, event: &Event, situation: &Situation) -> Option<Command> {
-    let overdue = event.restoring_ends().is_some_and(|ends| situation.now >= ends);
+fn pause_after(claims: usize) -> Duration {
+    if claims >= CLAIMS_IN_VAIN {
+        return CLAIM_AGAIN_AFTER_MANY;
+    }
+    let doublings = u32::try_from(claims.saturating_sub(1)).unwrap_or(u32::MAX).min(3);
+    (Duration::from_secs(1) * (1 << doublings)).min(CLAIM_AGAIN_AFTER_AT_MOST)
+}
+
+/// A VM that has not come back by then does not come back as what it was.
+/// An event that is announced again meanwhile is to be prepared for, not waited out.
+fn restoring_to_give_up(state: &State, id: &EventId, event: &Event, situation: &Situation) -> Option<Command> {
+    let waited = event.over_at().map(|over| situation.now.since(over));
+    let in_vain = waited.is_some_and(|waited| waited >= situation.timing.forget_after) || state.is_listed(id);
+    let overdue = in_vain && event.restoring_ends().is_some_and(|ends| situation.now >= ends);
     overdue.then(|| Command::GiveUp { event: id.clone() })
 }
 

@@ -22,6 +22,8 @@ pub struct Situation {
     /// One for each replica that has ever been in contact.
     pub contacts: BTreeMap<VmName, Contact>,
     pub quorum: bool,
+    /// Since when `me` leads; nobody could tell it anything before.
+    pub leading_since: Timestamp,
     pub policy: Policy,
     pub timing: Timing,
 }

@@ -114,7 +114,7 @@ pub fn progress<'a>(event: &'a Event, step: &Step<'_>, now: Timestamp) -> Progre
     if event.waivers.iter().any(|waiver| waiver.member == step.member && waiver.hook == step.id) {
         return Progress::Favourable;
     }
-    let ends = event.time_ends(step.id.phase);
+    let ends = event.time_ends(&step.member, step.id.phase);
     let out_of_time = ends.is_some_and(|ends| now >= ends);
     let Some(last) = event.attempts_of(&step.member, step.id).next_back() else {
         let from = if step.id.phase < Phase::Restore { event.first_seen() } else { event.over_at().unwrap_or(now) };

@@ -90,12 +90,19 @@ impl Contacts {
     }
 
     /// What is known of the members now.
-    pub fn of(&self, members: &[VmName]) -> BTreeMap<VmName, Contact> {
+    ///
+    /// `at` tells the cluster's time of a moment on the steady clock.
+    pub fn of(&self, members: &[VmName], at: impl Fn(Timestamp) -> Timestamp) -> BTreeMap<VmName, Contact> {
         let table = self.lock();
-        members.iter().filter_map(|name| Some((name.clone(), self.contact(&table, name)?))).collect()
+        members.iter().filter_map(|name| Some((name.clone(), self.contact(&table, name, &at)?))).collect()
     }
 
-    fn contact(&self, table: &Table, name: &VmName) -> Option<Contact> {
+    /// Since when this replica leads, on the steady clock.
+    pub fn leading_since(&self) -> Option<Timestamp> {
+        self.lock().leading_since
+    }
+
+    fn contact(&self, table: &Table, name: &VmName, at: impl Fn(Timestamp) -> Timestamp) -> Option<Contact> {
         let now = clock::steady();
         if let Some(leading_since) = table.leading_since {
             let heard = table.heard.get(name);
@@ -103,19 +110,19 @@ impl Contacts {
             let reachable = *name == self.me || now.since(last) < SILENT_AFTER;
             return Some(Contact {
                 reachable,
-                since: on_the_wall(last),
+                since: at(last),
                 channel: heard.map_or(Channel::Unknown, |heard| heard.health.channel),
-                channel_since: on_the_wall(heard.map_or(leading_since, |heard| heard.channel_since.max(leading_since))),
+                channel_since: at(heard.map_or(leading_since, |heard| heard.channel_since.max(leading_since))),
                 document_age: heard.and_then(|heard| heard.health.document_age),
             });
         }
         let own = || table.heard.get(name).filter(|_| *name == self.me).map(|heard| (true, heard.health));
         let told = || {
-            let (at, told) = table.told.as_ref()?;
-            told.get(name).filter(|_| now.since(*at) < SILENT_AFTER).copied()
+            let (told_at, told) = table.told.as_ref()?;
+            told.get(name).filter(|_| now.since(*told_at) < SILENT_AFTER).copied()
         };
         let (reachable, health) = own().or_else(told)?;
-        let since = clock::now();
+        let since = at(now);
         Some(Contact {
             reachable,
             since,
@@ -128,11 +135,6 @@ impl Contacts {
     fn lock(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The same moment on the wall clock, by which the machine counts.
-fn on_the_wall(steady: Timestamp) -> Timestamp {
-    clock::now().minus(clock::steady().since(steady))
 }
 
 #[cfg(test)]
@@ -149,7 +151,7 @@ mod tests {
     fn a_new_leader_gives_everybody_time_to_speak() {
         let contacts = Contacts::new(VmName::new("db-0"));
         contacts.leading(true);
-        let known = contacts.of(&names());
+        let known = contacts.of(&names(), |at| at);
         assert!(known[&VmName::new("db-1")].reachable);
         assert_eq!(known[&VmName::new("db-1")].channel, Channel::Unknown);
     }
@@ -158,9 +160,9 @@ mod tests {
     fn a_follower_knows_itself_and_what_it_is_told() {
         let contacts = Contacts::new(VmName::new("db-0"));
         contacts.heard(&VmName::new("db-0"), HEALTHY);
-        assert_eq!(contacts.of(&names()).len(), 1);
+        assert_eq!(contacts.of(&names(), |at| at).len(), 1);
         contacts.told(BTreeMap::from([(VmName::new("db-1"), (false, HEALTHY))]));
-        assert!(!contacts.of(&names())[&VmName::new("db-1")].reachable);
+        assert!(!contacts.of(&names(), |at| at)[&VmName::new("db-1")].reachable);
     }
 
     #[test]

@@ -23,8 +23,8 @@ pub(super) async fn drive(here: Arc<Here>, stop: CancellationToken) {
         here.contacts.leading(leads);
         state.mark_unchanged();
         contacts.mark_unchanged();
-        if leads {
-            propose_what_is_due(&here).await;
+        if leads && stop.run_until_cancelled(propose_what_is_due(&here)).await.is_none() {
+            return;
         }
         let tick = if leads && !here.state().open.is_empty() { TICK } else { IDLE_TICK };
         tokio::select! {

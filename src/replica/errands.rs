@@ -8,26 +8,32 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::clock;
 use super::here::Here;
 use super::hooks::Hooks;
 use super::observer::Observer;
-use super::post;
+use super::post::{self, Claimed};
 use crate::machine::errands::{self, Errand};
 use crate::machine::id::AttemptId;
 use crate::machine::state::State;
 
 /// Not everything that matters to an errand is in the state: a hook may have been lost, a read may have failed.
 const TICK: Duration = Duration::from_millis(250);
+/// The pause before the log is asked again how far it is.
+const ASK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// What the errands of one replica need beside what all its tasks share.
 pub(super) struct Hands {
-    pub here: Arc<Here>,
-    pub hooks: Arc<Hooks>,
-    pub observer: Arc<Observer>,
+    pub(super) here: Arc<Here>,
+    pub(super) hooks: Arc<Hooks>,
+    pub(super) observer: Arc<Observer>,
 }
 
 /// Runs until it is stopped; then waits for posts that are under way, so that their outcome is recorded.
 pub(super) async fn run(hands: Arc<Hands>, stop: CancellationToken) {
+    let Some(inherited) = stop.run_until_cancelled(caught_up(&hands.here)).await else {
+        return;
+    };
     let mut state = hands.here.state.clone();
     let mut posts_begun = BTreeSet::new();
     let posts = TaskTracker::new();
@@ -43,12 +49,19 @@ pub(super) async fn run(hands: Arc<Hands>, stop: CancellationToken) {
                 Errand::Cancel { event, attempt } => hands.hooks.stop(&hands.here, event, attempt),
                 Errand::Post { event, claim } => {
                     if posts_begun.insert(claim.attempt) {
-                        posts.spawn(post::post(hands.clone(), event.announcement.id.clone(), claim.attempt));
+                        let claimed = Claimed {
+                            event: event.announcement.id.clone(),
+                            claim: claim.attempt,
+                            seen_at: clock::steady(),
+                            is_inherited: claim.attempt <= inherited,
+                        };
+                        posts.spawn(post::post(hands.clone(), claimed, stop.clone()));
                     }
                 }
             }
         }
         posts_begun.retain(|claim| is_open(&current, *claim));
+        let busy = hands.hooks.clear_away(&current) || busy;
         tokio::select! {
             _ = state.changed() => {}
             () = tokio::time::sleep(TICK), if busy => {}
@@ -57,6 +70,15 @@ pub(super) async fn run(hands: Arc<Hands>, stop: CancellationToken) {
     }
     posts.close();
     posts.wait().await;
+}
+
+/// Waits until everything that was decided before this process began is known, and returns the last attempt of it:
+/// what is older than that may have been acted on by an earlier life of this replica.
+async fn caught_up(here: &Here) -> AttemptId {
+    while here.consensus.confirm().await.is_err() {
+        tokio::time::sleep(ASK_AGAIN_AFTER).await;
+    }
+    AttemptId(here.state().attempts)
 }
 
 fn is_open(state: &State, claim: AttemptId) -> bool {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::clock;
+use super::clock::ClusterTime;
 use crate::consensus::{Fold, Undecodable};
 use crate::machine::apply::apply;
 use crate::machine::command::{Entry, Verdict};
@@ -16,25 +16,27 @@ pub struct Folded {
     state: State,
     is_news: bool,
     shown: watch::Sender<Arc<State>>,
+    time: Arc<ClusterTime>,
 }
 
 impl Folded {
     /// The state before the first entry, and where every later one is shown.
-    pub fn new() -> (Self, watch::Receiver<Arc<State>>) {
+    pub fn new(time: Arc<ClusterTime>) -> (Self, watch::Receiver<Arc<State>>) {
         let (shown, seen) = watch::channel(Arc::new(State::default()));
-        (Self { state: State::default(), is_news: false, shown }, seen)
+        (Self { state: State::default(), is_news: false, shown, time }, seen)
     }
 }
 
 impl Fold for Folded {
     fn stamp(&self, proposal: &[u8], by: &str) -> Result<Vec<u8>, Undecodable> {
         let command = log::decode_command(proposal).map_err(|error| undecodable(&error))?;
-        Ok(log::encode_entry(&Entry { at: clock::now(), by: VmName::new(by), command }))
+        Ok(log::encode_entry(&Entry { at: self.time.now(), by: VmName::new(by), command }))
     }
 
     fn apply(&mut self, index: u64, entry: &[u8]) -> Result<Vec<u8>, Undecodable> {
         let entry = log::decode_entry(entry).map_err(|error| undecodable(&error))?;
         let verdict = apply(&mut self.state, &entry);
+        self.time.applied(self.state.now);
         match &verdict {
             Verdict::Applied => {
                 self.is_news = true;
@@ -60,6 +62,7 @@ impl Fold for Folded {
 
     fn restore(&mut self, snapshot: &[u8]) -> Result<(), Undecodable> {
         self.state = log::decode_state(snapshot).map_err(|error| undecodable(&error))?;
+        self.time.applied(self.state.now);
         self.is_news = true;
         self.published();
         Ok(())

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::clock;
+use super::clock::{self, ClusterTime};
 use super::contacts::Contacts;
 use crate::consensus::{Consensus, ProposeError};
 use crate::machine::command::{Command, Verdict};
@@ -13,6 +13,7 @@ use crate::machine::id::VmName;
 use crate::machine::policy::Policy;
 use crate::machine::situation::{Situation, Timing};
 use crate::machine::state::State;
+use crate::machine::time::Timestamp;
 use crate::wire::log;
 
 /// The pause before something that must be recorded is proposed again.
@@ -25,6 +26,7 @@ pub struct Here {
     pub members: Vec<VmName>,
     pub policy: Policy,
     pub timing: Timing,
+    pub time: Arc<ClusterTime>,
     pub consensus: Consensus,
     pub state: watch::Receiver<Arc<State>>,
     pub contacts: Arc<Contacts>,
@@ -42,14 +44,20 @@ impl Here {
 
     pub fn situation(&self) -> Situation {
         Situation {
-            now: clock::now(),
+            now: self.time.now(),
             me: self.name.clone(),
             members: self.members.clone(),
-            contacts: self.contacts.of(&self.members),
+            contacts: self.contacts.of(&self.members, |steady| self.at(steady)),
             quorum: self.consensus.standing().borrow().quorum,
+            leading_since: self.contacts.leading_since().map_or(Timestamp(i64::MIN), |at| self.at(at)),
             policy: self.policy.clone(),
             timing: self.timing,
         }
+    }
+
+    /// A moment of the steady clock in the cluster's time, by which the machine counts.
+    fn at(&self, steady: Timestamp) -> Timestamp {
+        self.time.now().minus(clock::steady().since(steady))
     }
 
     pub async fn propose(&self, command: &Command) -> Result<Verdict, ProposeError> {

@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::mpsc::Receiver;
 
-use super::clock;
 use super::here::Here;
 use crate::machine::attempt::{Attempt, Outcome, Progress};
 use crate::machine::command::{Command, bounded};
 use crate::machine::errands;
 use crate::machine::event::Event;
 use crate::machine::id::{AttemptId, EventId, WorkloadName};
+use crate::machine::state::State;
 use crate::machine::steps;
 use crate::machine::workload::{HookId, Intent};
 use crate::workloads::{self, Ended, News, Report, Runner, Standing, Task};
@@ -44,7 +44,7 @@ impl Hooks {
         let key = key(&event.announcement.id, attempt.id);
         match self.runner.known(&key) {
             Some(Standing::Running) => {}
-            Some(Standing::Ended(Ended::Unknown(why))) if again_if_lost && clock::now() < attempt.deadline => {
+            Some(Standing::Ended(Ended::Unknown(why))) if again_if_lost && here.time.now() < attempt.deadline => {
                 tracing::warn!(attempt = key, why, "a hook was lost and is run again under the same id");
                 self.runner.forget(&key);
                 self.start(here, event, attempt, key);
@@ -62,6 +62,26 @@ impl Hooks {
             Some(Standing::Ended(ended)) => self.settle(here, key, outcome(ended)),
             None => self.settle(here, key, Outcome::Cancelled),
         }
+    }
+
+    /// Ends what still runs though the log is done with it, and forgets what has ended and is recorded.
+    /// True while there is something to see to.
+    pub fn clear_away(&self, state: &State) -> bool {
+        let mut is_busy = false;
+        for (key, standing) in self.runner.attempts() {
+            if !is_settled(state, &key) {
+                continue;
+            }
+            match standing {
+                Standing::Running => {
+                    is_busy = true;
+                    self.runner.cancel(&key);
+                }
+                Standing::Ended(_) => self.runner.forget(&key),
+            }
+        }
+        self.busy().retain(|key| !is_settled(state, key));
+        is_busy
     }
 
     /// Hands on what running hooks say of themselves. Ends when the runner does.
@@ -95,7 +115,8 @@ impl Hooks {
             let reason = format!("{} has no such hook in its configuration", here.name);
             return self.settle(here, key, Outcome::Failed(reason));
         };
-        if !self.begin(&key) {
+        // An earlier attempt of the same hook that nobody waits for any more may still be on its way out.
+        if self.is_beside_itself(&here.state(), attempt) || !self.begin(&key) {
             return;
         }
         let (hooks, here) = (self.clone(), here.clone());
@@ -116,17 +137,25 @@ impl Hooks {
         });
     }
 
-    /// Records the outcome, and only then forgets the attempt.
+    fn is_beside_itself(&self, state: &State, attempt: &Attempt) -> bool {
+        let runs = |(key, standing): &(String, Standing)| {
+            *standing == Standing::Running
+                && find(state, key).is_some_and(|other| {
+                    other.id != attempt.id && other.member == attempt.member && other.hook == attempt.hook
+                })
+        };
+        self.runner.attempts().iter().any(runs)
+    }
+
+    /// Records the outcome. The attempt is forgotten when this replica has applied that.
     fn settle(self: &Arc<Self>, here: &Arc<Here>, key: String, outcome: Outcome) {
         let Some((event, attempt)) = parse(&key).filter(|_| self.begin(&key)) else {
             return;
         };
-        let (hooks, here) = (self.clone(), here.clone());
+        let here = here.clone();
         tokio::spawn(async move {
             tracing::info!(attempt = key, outcome = outcome.as_word(), reason = outcome.reason(), "a hook ended");
             here.record(&Command::Settle { event, attempt, outcome }).await;
-            hooks.runner.forget(&key);
-            hooks.release(&key);
         });
     }
 
@@ -167,6 +196,16 @@ fn parse(key: &str) -> Option<(EventId, AttemptId)> {
     Some((EventId::new(event), AttemptId(attempt.parse().ok()?)))
 }
 
+fn find<'a>(state: &'a State, key: &str) -> Option<&'a Attempt> {
+    let (event, attempt) = parse(key)?;
+    state.event(&event)?.attempt(attempt)
+}
+
+/// The log waits for nothing more of this attempt.
+fn is_settled(state: &State, key: &str) -> bool {
+    find(state, key).is_none_or(|attempt| attempt.outcome.is_some())
+}
+
 fn task(here: &Here, event: &Event, attempt: &Attempt, key: String) -> Task {
     let announcement = &event.announcement;
     let state = here.state();
@@ -182,7 +221,7 @@ fn task(here: &Here, event: &Event, attempt: &Attempt, key: String) -> Task {
         group: state.workload(&attempt.member).and_then(|workload| workload.group.clone()),
         vm: attempt.member.vm.clone(),
         intent: attempt.intent,
-        deadline: attempt.deadline,
+        deadline: here.time.on_the_wall(attempt.deadline),
         avoid: errands::avoid(&state, &situation),
         prefer: errands::prefer(&state, &situation),
         traceparent: None,

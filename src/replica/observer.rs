@@ -120,14 +120,14 @@ impl Observer {
         loop {
             state.mark_unchanged();
             polls.mark_unchanged();
-            if !resumed && here.consensus.confirm().await.is_ok() {
+            if !resumed && stop.run_until_cancelled(here.consensus.confirm()).await.is_some_and(|read| read.is_ok()) {
                 self.resume(here);
                 resumed = true;
             }
             let due = if resumed { self.due(here, workloads) } else { None };
             let again = due.is_some() || !resumed;
             if let Some(command) = due
-                && let Err(error) = here.propose(&command).await
+                && let Some(Err(error)) = stop.run_until_cancelled(here.propose(&command)).await
             {
                 tracing::debug!(%error, command = command.as_word(), "not reported yet");
             }

@@ -1,7 +1,10 @@
-//! Posts one approval: confirms the claim, takes a fresh document, posts, and records what became of it.
+//! Posts one approval: takes a fresh document, confirms the claim by a round trip to a quorum, and posts. Whatever
+//! comes in between is recorded instead, so that another replica is named without delay.
 
 use std::sync::Arc;
 use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
 
 use super::clock;
 use super::errands::Hands;
@@ -9,59 +12,72 @@ use crate::machine::claim::PostOutcome;
 use crate::machine::command::{Command, bounded};
 use crate::machine::document::Status;
 use crate::machine::id::{AttemptId, EventId};
+use crate::machine::time::Timestamp;
 use crate::metadata::{Approval, NoInformation};
 
-/// The pause after an attempt to confirm the claim, or to see the event, that told nothing.
-const TRY_AGAIN_AFTER: Duration = Duration::from_millis(200);
+/// The pause after a read that no quorum confirmed.
+const CONFIRM_AGAIN_AFTER: Duration = Duration::from_millis(100);
+
+/// A claim that names this replica.
+pub(super) struct Claimed {
+    pub(super) event: EventId,
+    pub(super) claim: AttemptId,
+    /// On the steady clock.
+    pub(super) seen_at: Timestamp,
+    /// An earlier life of this replica may have posted it.
+    pub(super) is_inherited: bool,
+}
 
 /// Returns when the outcome is in the log, or when the claim is no longer this replica's to act on.
-pub(super) async fn post(hands: Arc<Hands>, event: EventId, claim: AttemptId) {
-    let Some(outcome) = act(&hands, &event, claim).await else {
+pub(super) async fn post(hands: Arc<Hands>, claimed: Claimed, stop: CancellationToken) {
+    let outcome = if claimed.is_inherited {
+        Some(PostOutcome::Unknown("this replica was restarted and cannot tell whether it had posted".into()))
+    } else {
+        act(&hands, &claimed, &stop).await
+    };
+    let Claimed { event, claim, .. } = claimed;
+    let Some(outcome) = outcome else {
+        tracing::info!(%event, %claim, "the claim lapsed before anything was posted");
         return;
     };
-    tracing::info!(%event, %claim, outcome = outcome.as_word(), "the approval was posted");
+    tracing::info!(%event, %claim, outcome = outcome.as_word(), "what became of the claim");
     hands.here.record(&Command::Posted { event, attempt: claim, outcome }).await;
 }
 
-/// `None` when the claim lapsed or was given to another before anything was sent.
-async fn act(hands: &Hands, event: &EventId, claim: AttemptId) -> Option<PostOutcome> {
-    let lease = hands.here.timing.claim_lease;
-    loop {
-        // A pause between here and the post (the hypervisor stops us, too) makes what was confirmed old.
-        let asked_at = clock::steady();
-        if hands.here.consensus.confirm().await.is_err() {
-            if !is_current(hands, event, claim) {
-                return None;
-            }
-            tokio::time::sleep(TRY_AGAIN_AFTER).await;
-            continue;
-        }
-        if !is_current(hands, event, claim) {
+/// `None` when the claim lapsed or was given to another; nothing was sent then, and nothing is.
+async fn act(hands: &Hands, claimed: &Claimed, stop: &CancellationToken) -> Option<PostOutcome> {
+    let document = match stop.run_until_cancelled(look(hands)).await {
+        Some(Ok(document)) => document,
+        Some(Err(why)) => return Some(PostOutcome::NotSent(bounded(&format!("no fresh document: {why}")))),
+        None => return Some(PostOutcome::NotSent("this replica stops".into())),
+    };
+    let Some(announced) = document.get(&claimed.event).filter(|announced| announced.status == Status::Scheduled) else {
+        return Some(PostOutcome::Withdrawn);
+    };
+    while hands.here.consensus.confirm().await.is_err() {
+        if !is_ours(hands, claimed) {
             return None;
         }
-        let document = match hands.observer.look().await {
-            Ok(document) => document,
-            Err(why) => {
-                if why != NoInformation::GaveWay {
-                    tracing::warn!(%event, %why, "no fresh document before the post");
-                }
-                tokio::time::sleep(TRY_AGAIN_AFTER).await;
-                continue;
-            }
-        };
-        let Some(announced) = document.get(event).filter(|announced| announced.status == Status::Scheduled) else {
-            return Some(PostOutcome::Withdrawn);
-        };
-        if clock::steady().since(asked_at) < lease {
-            return Some(outcome(hands.observer.approve(&announced.id).await));
-        }
+        tokio::time::sleep(CONFIRM_AGAIN_AFTER).await;
+    }
+    // The hypervisor stops us, too: what was confirmed before a pause is old, and the lease tells.
+    if is_ours(hands, claimed) { Some(outcome(hands.observer.approve(&announced.id).await)) } else { None }
+}
+
+/// A poll that gave way to another approval is made once more.
+async fn look(hands: &Hands) -> Result<crate::machine::document::Document, NoInformation> {
+    match hands.observer.look().await {
+        Err(NoInformation::GaveWay) => hands.observer.look().await,
+        looked => looked,
     }
 }
 
-fn is_current(hands: &Hands, event: &EventId, claim: AttemptId) -> bool {
+/// The claim is in force as far as this replica has applied, and its lease is not over.
+fn is_ours(hands: &Hands, claimed: &Claimed) -> bool {
     let state = hands.here.state();
-    let open = state.open.get(event).and_then(|event| event.open_claim());
-    open.is_some_and(|open| open.attempt == claim && open.approver == hands.here.name)
+    let open = state.open.get(&claimed.event).and_then(|event| event.open_claim());
+    open.is_some_and(|open| open.attempt == claimed.claim && open.approver == hands.here.name)
+        && clock::steady().since(claimed.seen_at) < hands.here.timing.claim_lease
 }
 
 fn outcome(approval: Approval) -> PostOutcome {

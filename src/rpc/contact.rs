@@ -51,15 +51,15 @@ pub async fn beat(here: Arc<Here>, observer: Arc<Observer>, stop: CancellationTo
         let leader = standing.borrow_and_update().leader.clone();
         let own = observer.health();
         here.contacts.heard(&here.name, own);
-        if let Some(leader) = leader.filter(|leader| VmName::new(leader) != here.name) {
+        if let Some(leader) = leader.as_ref().filter(|leader| VmName::new(leader) != here.name) {
             tokio::select! {
-                () = speak(&here, &leader, own) => {}
+                () = speak(&here, leader, own) => {}
                 () = stop.cancelled() => return,
             }
         }
         tokio::select! {
             () = tokio::time::sleep(BEAT_EVERY) => {}
-            _ = standing.changed() => {}
+            _ = standing.wait_for(|standing| standing.leader != leader) => {}
             () = observer.health_changes_from(own.channel) => {}
             () = stop.cancelled() => return,
         }
@@ -84,7 +84,7 @@ async fn speak(here: &Here, leader: &str, own: Health) {
 }
 
 fn told(contacts: &Contacts, members: &[VmName]) -> Vec<wire::ReplicaContact> {
-    let known = contacts.of(members).into_iter();
+    let known = contacts.of(members, |at| at).into_iter();
     let told = known.map(|(name, contact)| wire::ReplicaContact {
         replica: name.to_string(),
         reachable: contact.reachable,

@@ -185,6 +185,22 @@ impl Cluster {
         (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
     }
 
+    pub(crate) fn place_of(&self, name: &str) -> usize {
+        self.replicas.iter().position(|replica| replica.name == name).unwrap()
+    }
+
+    /// The processes that supervise hooks of this cluster now.
+    pub(crate) fn supervisors(&self) -> Vec<i32> {
+        let folder = self.folder.path().display().to_string();
+        let is_one = |pid: &i32| {
+            let arguments = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            arguments.contains("supervise") && arguments.contains(&folder)
+        };
+        let entries = std::fs::read_dir("/proc").unwrap();
+        let pids = entries.filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
+        pids.filter(is_one).collect()
+    }
+
     pub(crate) async fn status(&self, place: usize) -> Option<Status> {
         Asking::connect(&self.replicas[place].socket).await.ok()?.status().await.ok()
     }
@@ -196,8 +212,7 @@ impl Cluster {
     /// The place of the replica that leads, as one that runs sees it.
     pub(crate) async fn leader(&self, seen_by: usize) -> usize {
         let status = self.until(seen_by, "led by somebody", |status| status.quorum && status.leader.is_some()).await;
-        let leader = status.leader.unwrap();
-        self.replicas.iter().position(|replica| replica.name == leader).unwrap()
+        self.place_of(&status.leader.unwrap())
     }
 
     /// Waits until a replica's status is as wanted.
@@ -294,7 +309,11 @@ impl Drop for Cluster {
 }
 
 fn signal(child: &Child, signal: Signal) {
-    kill(Pid::from_raw(child.id().cast_signed()), signal).unwrap();
+    signal_process(child.id().cast_signed(), signal);
+}
+
+pub(crate) fn signal_process(pid: i32, signal: Signal) {
+    kill(Pid::from_raw(pid), signal).unwrap();
 }
 
 /// Ports that are free now. All are held until the last is found, so that no two are the same.

@@ -1,10 +1,12 @@
 //! Replicas that are killed, frozen or all gone, in the middle of an event.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use allclear::wire::pb::allclear::operator::v1::Event;
+use nix::sys::signal::Signal;
 use serde_json::json;
 
-use super::cluster::Cluster;
+use super::cluster::{Cluster, signal_process};
 use super::workload::hook;
 
 #[tokio::test]
@@ -40,9 +42,7 @@ async fn settled_hooks_do_not_run_again_when_all_replicas_are_killed_and_started
     let mut cluster =
         Cluster::with_hooks(vec![hook("checkpoint"), hook("drain").waits_for("gate"), hook("restore")]).await;
     let id = cluster.cloud.announce(json!({ "type": "Redeploy", "vm": 1 })).await;
-    let settled = |event: &allclear::wire::pb::allclear::operator::v1::Event| {
-        event.hooks.len() == 2 && event.hooks[0].outcome.as_deref() == Some("done")
-    };
+    let settled = |event: &Event| event.hooks.len() == 2 && event.hooks[0].outcome.as_deref() == Some("done");
     cluster.until_event(0, &id, "half prepared", settled).await;
     cluster.until_true("the drain", async || cluster.hooks.begun() == ["checkpoint", "drain"]).await;
     for place in 0..3 {
@@ -127,4 +127,151 @@ async fn a_leader_that_hears_nobody_posts_nothing_and_starts_no_hook() {
     cluster.until_stage(others[0], &id, "started").await;
     assert_eq!(cluster.hooks.ended(), ["checkpoint", "drain", "shutdown"]);
     assert_eq!(cluster.cloud.posts().await.len(), 1);
+}
+
+/// Whoever is named first to approve an event of this VM. All others have it in their documents, too.
+async fn claimed_by(cluster: &Cluster, asked: usize, id: &str) -> usize {
+    let named = |event: &Event| !event.approvals.is_empty();
+    let event = cluster.until_event(asked, id, "claimed", named).await;
+    cluster.place_of(&event.approvals[0].approver)
+}
+
+#[tokio::test]
+async fn an_approver_that_is_cut_off_between_its_claim_and_its_post_posts_nothing() {
+    let cluster = Cluster::with_hooks(vec![hook("drain").waits_for("gate")]).await;
+    let leader = cluster.leader(0).await;
+    let affected = (leader + 1) % 3;
+    let others = [affected, (leader + 2) % 3];
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": affected })).await;
+    cluster.seen_by_all(&id).await;
+    cluster.until_true("the drain", async || cluster.hooks.begun() == ["drain"]).await;
+    // Its fresh document takes a while, and in that time it loses everybody else.
+    let slow = json!({ "kind": "slow", "ms": 2500 });
+    cluster.cloud.fault(json!({ "vm": format!("db-{leader}"), "fault": slow, "on": "get" })).await;
+    cluster.hooks.open("gate");
+    assert_eq!(claimed_by(&cluster, leader, &id).await, leader);
+    for other in others {
+        cluster.freeze(other);
+    }
+    cluster.until(leader, "alone", |status| !status.quorum).await;
+    let before = cluster.cloud.polls(&format!("db-{leader}")).await;
+    cluster.until_true("its next poll", async || cluster.cloud.polls(&format!("db-{leader}")).await > before).await;
+    assert_eq!(cluster.cloud.posts().await.len(), 0, "it posted what it could not confirm");
+    cluster.cloud.clear_faults().await;
+    for other in others {
+        cluster.thaw(other);
+    }
+    cluster.until_stage(others[0], &id, "started").await;
+    assert_eq!(cluster.cloud.posts().await.len(), 1);
+}
+
+#[tokio::test]
+async fn an_approver_whose_claim_has_lapsed_leaves_the_post_to_the_next() {
+    let cluster = Cluster::of(&["db-0", "db-1", "db-2"])
+        .workload("database", vec![hook("drain").waits_for("gate")])
+        .also("cluster.claim_lease", "1s")
+        .start()
+        .await;
+    let leader = cluster.leader(0).await;
+    // It stays Scheduled for a while, so that a second post would find nothing wrong.
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": (leader + 1) % 3, "start_delay": 8000 })).await;
+    cluster.seen_by_all(&id).await;
+    let slow = json!({ "kind": "slow", "ms": 2500 });
+    cluster.cloud.fault(json!({ "vm": format!("db-{leader}"), "fault": slow, "on": "get" })).await;
+    cluster.hooks.open("gate");
+    assert_eq!(claimed_by(&cluster, leader, &id).await, leader);
+    let event = cluster.until_stage(leader, &id, "approved").await;
+    assert_ne!(event.approvals.last().unwrap().approver, format!("db-{leader}"));
+    cluster.until_stage(leader, &id, "started").await;
+    assert_eq!(cluster.cloud.posts().await.len(), 1);
+}
+
+#[tokio::test]
+async fn an_approver_that_is_killed_after_its_post_does_not_repeat_it_by_itself() {
+    let mut cluster = Cluster::of(&["db-0", "db-1", "db-2"]).start().await;
+    // The answer takes long, and it is not there any more to hear it.
+    cluster.cloud.fault(json!({ "fault": { "kind": "slow", "ms": 3000 }, "on": "post", "times": 1 })).await;
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 0, "start_delay": 1500 })).await;
+    let approver = claimed_by(&cluster, 0, &id).await;
+    cluster.until_true("its post", async || cluster.cloud.posts().await.len() == 1).await;
+    cluster.kill(approver);
+    cluster.start(approver);
+    cluster.until_stage((approver + 1) % 3, &id, "started").await;
+    cluster.cloud.finish(&id).await;
+    let event = cluster.closed_everywhere(&id).await;
+    assert_eq!(event.start_cause.as_deref(), Some("approved"));
+    assert_eq!(cluster.cloud.posts().await.len(), event.approvals.len(), "each post is on record");
+    assert!(cluster.cloud.posts().await.len() <= 2);
+}
+
+#[tokio::test]
+async fn a_hook_that_ended_while_all_replicas_were_down_has_not_vanished() {
+    let mut cluster = Cluster::with_hooks(vec![
+        hook("failover").waits_for("gate").with("timeout = \"2s\"").with("attempts = 1"),
+        hook("restore"),
+    ])
+    .await;
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 1 })).await;
+    cluster.until_event(0, &id, "failing over", |event| event.hooks.len() == 1).await;
+    cluster.until_true("the failover", async || cluster.hooks.begun() == ["failover"]).await;
+    for place in 0..3 {
+        cluster.kill(place);
+    }
+    let killed = Instant::now();
+    cluster.hooks.open("gate");
+    cluster.until_true("its end", async || cluster.hooks.ended() == ["failover"]).await;
+    // Longer than anybody would have waited for it.
+    cluster.until_true("its deadline", async || killed.elapsed() > Duration::from_secs(9)).await;
+    for place in 0..3 {
+        cluster.start(place);
+    }
+    let event = cluster.until_stage(0, &id, "started").await;
+    assert_eq!(event.hooks[0].outcome.as_deref(), Some("done"));
+    assert_eq!(cluster.hooks.begun(), ["failover"]);
+    assert_eq!(cluster.cloud.posts().await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_leader_that_is_stopped_hands_over_and_an_approver_finishes_its_post() {
+    let mut cluster = Cluster::of(&["db-0", "db-1", "db-2"]).start().await;
+    let leader = cluster.leader(0).await;
+    let other = (leader + 1) % 3;
+    cluster.cloud.fault(json!({ "fault": { "kind": "slow", "ms": 1500 }, "on": "post" })).await;
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": other })).await;
+    let approver = claimed_by(&cluster, other, &id).await;
+    cluster.until_true("its post", async || cluster.cloud.posts().await.len() == 1).await;
+    let (took, status) = cluster.stop(approver);
+    assert!(status.success(), "{status}");
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    cluster.start(approver);
+    cluster.ready().await;
+    let leader = cluster.leader(0).await;
+    let (took, status) = cluster.stop(leader);
+    assert!(status.success(), "{status}");
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    cluster.start(leader);
+    cluster.until_stage(other, &id, "started").await;
+    assert_eq!(cluster.cloud.posts().await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_hook_that_does_not_die_is_not_started_beside_itself() {
+    let stubborn = hook("drain").waits_for("gate").with("timeout = \"1s\"").with("attempts = 3");
+    let cluster = Cluster::with_hooks(vec![stubborn, hook("restore")]).await;
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 0 })).await;
+    cluster.until_true("the drain", async || cluster.hooks.begun() == ["drain"]).await;
+    let supervisors = cluster.supervisors();
+    assert_eq!(supervisors.len(), 1, "{supervisors:?}");
+    for supervisor in &supervisors {
+        signal_process(*supervisor, Signal::SIGSTOP);
+    }
+    let expired = |event: &Event| event.hooks.len() > 1;
+    let event = cluster.until_event(0, &id, "tried again", expired).await;
+    assert_eq!(event.hooks[0].outcome.as_deref(), Some("unknown"));
+    cluster.a_few_polls_later().await;
+    assert_eq!(cluster.hooks.begun(), ["drain"], "it ran beside itself");
+    for supervisor in supervisors {
+        signal_process(supervisor, Signal::SIGCONT);
+    }
+    cluster.until_true("its next turn", async || cluster.hooks.begun().len() > 1).await;
 }

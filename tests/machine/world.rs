@@ -54,6 +54,7 @@ impl World {
             members: Vec::new(),
             contacts: BTreeMap::new(),
             quorum: true,
+            leading_since: Timestamp(0),
             policy: Policy::default(),
             timing: Timing::default(),
         };

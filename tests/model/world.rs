@@ -21,7 +21,7 @@ use crate::mutant::Mutant;
 
 /// The moments at which anything happens, in seconds: past the lease of a claim, every pause, the end of a hook and
 /// `stale_after`; past the user budget; at NotBefore; past `restore_timeout`; past `forget_after` and what follows it.
-pub(crate) const MOMENTS: [i64; 7] = [0, 70, 130, 900, 1_600, 9_600, 10_300];
+pub(crate) const MOMENTS: [i64; 7] = [0, 70, 130, 900, 1_600, 9_600, 17_000];
 /// The event has left the documents by then, so that the time to put back and to forget lies ahead.
 pub(crate) const GONE_BY: i64 = 900;
 const NOT_BEFORE: Timestamp = Timestamp(900_000);
@@ -204,6 +204,7 @@ impl World {
             contacts: (0..self.replicas.len()).map(|replica| (name(replica), contact(replica))).collect(),
             members,
             quorum: true,
+            leading_since: Timestamp(0),
             policy: Policy { prepare_ahead: Duration::from_hours(1), ..Policy::default() },
             timing: Timing::default(),
         }

@@ -6,6 +6,7 @@ use crate::machine::blocker::explain;
 use crate::machine::claim::{Claim, PostOutcome};
 use crate::machine::document::NotBefore;
 use crate::machine::event::{Ending, Event, StartCause};
+use crate::machine::lifecycle::Stage;
 use crate::machine::situation::Situation;
 use crate::machine::state::State;
 use crate::replica::clock::rfc3339;
@@ -103,7 +104,8 @@ fn timeline(event: &Event) -> Vec<shown::Step> {
             steps.push((*at, format!("approval by {}: {how}", claim.approver)));
         }
     }
-    steps.sort_by_key(|(at, _)| *at);
+    // Of what happened in the same millisecond, being closed comes last.
+    steps.sort_by_key(|(at, what)| (*at, what == Stage::Closed.as_word()));
     steps.into_iter().map(|(at, what)| shown::Step { at: rfc3339(at), what }).collect()
 }
 
