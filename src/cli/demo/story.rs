@@ -112,7 +112,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::cli::demo::sight::{Answer, Seen};
+    use crate::cli::stage::sight::{Answer, Seen};
     use crate::machine::document::{Kind, Source};
     use crate::simulator::cloud::Plan;
     use crate::wire::pb::allclear::operator::v1 as shown;
