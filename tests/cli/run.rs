@@ -54,9 +54,11 @@ confirm = "http://127.0.0.1:1/"
 "
     );
     assert_eq!((stderr(&output), stdout(&output), output.status.code()), (expected.as_str(), "", Some(2)));
-    for address in [cluster, status] {
-        TcpListener::bind(address).unwrap();
-    }
+    // with both taken, whoever tried to listen would say so
+    let taken = [cluster, status].map(|address| TcpListener::bind(address).unwrap());
+    let again = allclear(&["run", "--config", &path], &[]);
+    assert_eq!((stderr(&again), again.status.code()), (expected.as_str(), Some(2)));
+    drop(taken);
     let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["allclear.toml"], "no data directory and no socket");
 }
