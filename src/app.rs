@@ -61,7 +61,6 @@ fn stop_at_signal(stop: CancellationToken) -> io::Result<impl Future<Output = ()
 }
 
 async fn run_until(config: Config, stop: CancellationToken) -> anyhow::Result<()> {
-    refuse_what_is_not_there(&config)?;
     let endpoint = Arc::new(endpoint(&config.metadata)?);
     let name = match &config.replica.name {
         Some(name) => name.clone(),
@@ -71,7 +70,7 @@ async fn run_until(config: Config, stop: CancellationToken) -> anyhow::Result<()
         },
     };
     let members = members(&config.cluster, &name)?;
-    let calls = calls(&config)?;
+    let calls = calls(&config);
     let cluster = listen(config.cluster.listen, "cluster.listen").await?;
     let status = listen(config.status.listen, "status.listen").await?;
     let operator = rpc::bind(&config.operator.socket, 0o600)?;
@@ -177,16 +176,6 @@ async fn logged<E: std::fmt::Display>(what: &str, serving: impl Future<Output = 
     }
 }
 
-/// Better no replica than one that is less than its configuration says.
-fn refuse_what_is_not_there(config: &Config) -> anyhow::Result<()> {
-    if config.cluster.tls.is_some() {
-        bail!(
-            "cluster.tls: this version cannot encrypt; remove it and set cluster.insecure = true on a trusted network"
-        );
-    }
-    Ok(())
-}
-
 fn endpoint(metadata: &config::Metadata) -> anyhow::Result<Endpoint> {
     let Some(version) = ApiVersion::from_word(&metadata.api_version) else {
         bail!("metadata.api_version {:?} is not one of {}", metadata.api_version, ApiVersion::KNOWN.join(", "));
@@ -252,7 +241,7 @@ fn pace(config: &Config, here: &Here) -> Pace {
 }
 
 /// How each hook of this VM is reached.
-fn calls(config: &Config) -> anyhow::Result<Configured> {
+fn calls(config: &Config) -> Configured {
     let mut configured = Configured::new();
     for workload in &config.workloads {
         let registered = workload.registered();
@@ -260,27 +249,21 @@ fn calls(config: &Config) -> anyhow::Result<Configured> {
             let ids: Vec<HookId> = registered.hooks_of(phase).map(|(id, _)| id).collect();
             let hooks = workload.hooks.iter().filter(|hook| hook.phase == phase);
             for (id, hook) in ids.into_iter().zip(hooks) {
-                let place = format!("the {phase} hook of {}", workload.name);
-                let of = |call: &config::Call| command(call, hook).with_context(|| place.clone());
+                let of = |argv: &Vec<String>| command(argv, hook);
                 let calls = Calls {
-                    run: of(&hook.run)?,
-                    confirm: hook.confirm.as_ref().map(of).transpose()?,
-                    undo: hook.undo.as_ref().map(of).transpose()?,
+                    run: of(&hook.command),
+                    confirm: hook.confirm.as_ref().map(of),
+                    undo: hook.undo.as_ref().map(of),
                 };
                 configured.insert((workload.name.clone(), id), calls);
             }
         }
     }
-    Ok(configured)
+    configured
 }
 
-fn command(call: &config::Call, hook: &config::Hook) -> anyhow::Result<Command> {
-    match call {
-        config::Call::Command(argv) => {
-            Ok(Command { argv: argv.clone(), env: hook.env.iter().cloned().collect(), user: hook.user.clone() })
-        }
-        config::Call::Http(address) => bail!("{address}: hooks over HTTP cannot be run by this version, use `command`"),
-    }
+fn command(argv: &[String], hook: &config::Hook) -> Command {
+    Command { argv: argv.to_vec(), env: hook.env.iter().cloned().collect(), user: hook.user.clone() }
 }
 
 /// What hooks see of this replica's own environment.

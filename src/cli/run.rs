@@ -26,6 +26,9 @@ impl Run {
             say(error);
             return Exit::Usage;
         }
+        for ignored in config.beyond_this_version() {
+            tracing::warn!("{ignored}");
+        }
         let runtime = match runtime() {
             Ok(runtime) => runtime,
             Err(exit) => return exit,

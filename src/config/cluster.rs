@@ -4,6 +4,7 @@ use core::net::{Ipv4Addr, SocketAddr};
 use core::time::Duration;
 use std::path::PathBuf;
 
+use super::beyond;
 use super::mistake::Place;
 use super::reader::{Found, Table};
 use super::scalar;
@@ -27,20 +28,19 @@ pub struct Cluster {
     pub listen: SocketAddr,
     /// In the order of the configuration, which is the order of candidates. Empty: a cluster of one.
     pub replicas: Vec<Peer>,
-    /// Without a leader for this long, a replica without a quorum may begin to act (`behaviour.md` 7).
+    /// Hooks of a user-initiated event's VM that is out of reach for this long are not waited for.
     pub takeover_after: Duration,
-    /// Added to the user budget where a quorum may live elsewhere.
-    pub takeover_grace: Duration,
+    /// Added to the user budget where a quorum may live elsewhere. As written; ignored by this version.
+    pub takeover_grace: Option<Duration>,
     pub heartbeat: Duration,
     /// The shortest; the longest is twice it.
     pub election_timeout: Duration,
     /// An approver that does not record its outcome within this loses the claim to the next.
     pub claim_lease: Duration,
-    /// From 1 to 7; further replicas follow as learners.
-    pub max_voters: u32,
-    /// A voter that is gone for this long is replaced by a learner.
-    pub replace_after: Duration,
-    pub tls: Option<Tls>,
+    /// From 1 to 7; further replicas follow as learners. As written; ignored by this version.
+    pub max_voters: Option<u32>,
+    /// A voter that is gone for this long is replaced by a learner. As written; ignored by this version.
+    pub replace_after: Option<Duration>,
     /// Plain text between machines is wanted.
     pub insecure: bool,
 }
@@ -51,14 +51,6 @@ pub struct Peer {
     pub name: VmName,
     /// `host:port`; the host may be a DNS name.
     pub address: String,
-}
-
-/// PEM files, each replica's own and the common authority's.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Tls {
-    pub cert: PathBuf,
-    pub key: PathBuf,
-    pub ca: PathBuf,
 }
 
 /// What `[replica]` says, also where it does not say everything: `[cluster]` is checked against the name.
@@ -89,16 +81,16 @@ pub(super) fn read_cluster(table: &mut Table<'_>, own: &Own) -> Option<Cluster> 
     let span = |from: u64, to: Duration| scalar::duration(Duration::from_millis(from)..=to);
     let minute = Duration::from_mins(1);
     let takeover_after = table.or("takeover_after", span(1_000, HOUR), Duration::from_secs(10));
-    let takeover_grace = table.or("takeover_grace", span(0, HOUR), Duration::from_secs(30));
+    let takeover_grace = table.optional("takeover_grace", span(0, HOUR));
     let heartbeat = table.or("heartbeat", span(10, minute), Duration::from_millis(100));
     let election_timeout = table.or("election_timeout", span(30, minute), Duration::from_millis(300));
     let claim_lease = table.or("claim_lease", span(100, minute), Duration::from_secs(5));
-    let max_voters = table.or("max_voters", scalar::number(1..=7), 7);
-    let replace_after = table.or("replace_after", span(1_000, 168 * HOUR), Duration::from_mins(10));
-    let tls = table.table("tls", read_tls);
+    let max_voters = table.optional("max_voters", scalar::number(1..=7));
+    let replace_after = table.optional("replace_after", span(1_000, 168 * HOUR));
     let insecure = table.or("insecure", scalar::boolean, false);
 
     check_patience(table, heartbeat, election_timeout, takeover_after);
+    table.knows("tls");
     check_secrecy(table, insecure, listen.as_ref(), peers.as_deref().unwrap_or_default());
     Some(Cluster {
         name: name?,
@@ -111,7 +103,6 @@ pub(super) fn read_cluster(table: &mut Table<'_>, own: &Own) -> Option<Cluster> 
         claim_lease,
         max_voters,
         replace_after,
-        tls: tls.flatten(),
         insecure,
     })
 }
@@ -123,14 +114,6 @@ fn read_name(table: &mut Table<'_>) -> Option<String> {
         return Some(name?.value);
     }
     Some(table.or("name", scalar::name, "allclear".to_owned()))
-}
-
-fn read_tls(table: &mut Table<'_>) -> Option<Tls> {
-    let why = "`cert`, `key` and `ca` are needed together";
-    let cert = table.required("cert", scalar::path, why);
-    let key = table.required("key", scalar::path, why);
-    let ca = table.required("ca", scalar::path, why);
-    Some(Tls { cert: cert?.value, key: key?.value, ca: ca?.value })
 }
 
 /// Left out: the replica's own address, where the configuration tells it.
@@ -209,13 +192,10 @@ fn check_patience(table: &Table<'_>, heartbeat: Duration, election_timeout: Dura
     }
 }
 
-/// Plain text between machines only where it is asked for.
+/// Plain text between machines only where it is asked for, and never where something else is.
 fn check_secrecy(table: &Table<'_>, insecure: bool, listen: Option<&Found<SocketAddr>>, peers: &[Found<Peer>]) {
     if table.has("tls") {
-        if insecure {
-            let message = "`cluster.insecure` is true although [cluster.tls] is there: remove one of them";
-            table.mistake(&table.place_of("insecure"), message);
-        }
+        table.mistake(&table.place_of("tls"), beyond::TLS);
         return;
     }
     if insecure {
@@ -227,8 +207,8 @@ fn check_secrecy(table: &Table<'_>, insecure: bool, listen: Option<&Found<Socket
         own.into_iter().chain(others).find(|(address, _)| !scalar::is_loopback(address));
     if let Some((address, place)) = open {
         let message = format!(
-            "{address} is reached from other machines: add [cluster.tls] with cert, key and ca, or set \
-             `cluster.insecure = true` if plain text is wanted"
+            "{address} is reached from other machines and this version cannot encrypt: set `cluster.insecure = true` \
+             if nobody else can reach that network, or choose addresses of loopback"
         );
         table.mistake(place, message);
     }

@@ -2,8 +2,9 @@
 
 use std::ffi::OsString;
 
-/// The default of `ALLCLEAR_LOG`: openraft tells every vote and every heartbeat at `info`.
-const LOG_DEFAULT: &str = "info,openraft=warn";
+/// The default of `ALLCLEAR_LOG`: openraft tells every vote and every heartbeat at `info`, and at `warn` every call
+/// that failed, of which `consensus` tells each change once.
+const LOG_DEFAULT: &str = "info,openraft=error";
 
 /// Every variable of this process. Bytes that are not text become marks, and then a mistake where they matter.
 pub fn environment() -> impl Iterator<Item = (String, String)> {

@@ -1,29 +1,21 @@
-//! `[[workload.hook]]`: what a workload wants run in a phase, and how it is reached.
+//! `[[workload.hook]]`: what a workload wants run in a phase.
 
 use core::time::Duration;
 
+use super::beyond;
 use super::reader::Table;
 use super::scalar;
-use super::written::{Shape, Value};
 use crate::machine::workload as registered;
 use crate::machine::workload::{OnFailure, Phase, RunsOn};
 
 const DAY: Duration = Duration::from_hours(24);
 
-/// How a hook is reached.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Call {
-    /// A program, by its absolute path or its bare name, and its arguments; run without a shell; never empty.
-    Command(Vec<String>),
-    /// `http://…`, posted to.
-    Http(String),
-}
-
-/// What a workload wants run in a phase.
+/// What a workload wants run in a phase. Commands are a program, by its absolute path or its bare name, and its
+/// arguments, run without a shell; never empty.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Hook {
     pub phase: Phase,
-    pub run: Call,
+    pub command: Vec<String>,
     /// For one attempt.
     pub timeout: Duration,
     /// How often it is run at the most; at least 1.
@@ -31,12 +23,14 @@ pub struct Hook {
     pub on_failure: OnFailure,
     pub runs_on: RunsOn,
     /// Asks whether it is done.
-    pub confirm: Option<Call>,
-    pub undo: Option<Call>,
+    pub confirm: Option<Vec<String>>,
+    /// Ignored by this version.
+    pub undo: Option<Vec<String>>,
     /// Not run for freezes known to be shorter.
     pub min_freeze: Option<Duration>,
     /// Confirmed again before the all-clear when older; only with `confirm`.
     pub fresh_for: Option<Duration>,
+    /// Ignored by this version.
     pub optional_if_short: bool,
     /// Whose rights its commands have when the replica runs as root.
     pub user: Option<String>,
@@ -66,7 +60,7 @@ pub(super) fn read(table: &mut Table<'_>) -> Option<Hook> {
     let up_to_a_day = || scalar::duration(Duration::ZERO..=DAY);
     let why = "write checkpoint, failover, drain, shutdown, restore or ready";
     let phase = table.required("phase", scalar::word(Phase::WORDS, Phase::from_word), why);
-    let run = read_run(table);
+    let command = read_command(table);
     let timeout = scalar::duration(Duration::from_millis(1)..=DAY);
     let hook = Hook {
         phase: phase.as_ref()?.value,
@@ -74,47 +68,34 @@ pub(super) fn read(table: &mut Table<'_>) -> Option<Hook> {
         attempts: table.or("attempts", scalar::number(1..=100), 2),
         on_failure: table.or("on_failure", scalar::word(OnFailure::WORDS, OnFailure::from_word), OnFailure::Hold),
         runs_on: table.or("runs_on", scalar::word(RunsOn::WORDS, RunsOn::from_word), RunsOn::Affected),
-        confirm: table.optional("confirm", call),
-        undo: table.optional("undo", call),
+        confirm: table.optional("confirm", scalar::command),
+        undo: table.optional("undo", scalar::command),
         min_freeze: table.optional("min_freeze", up_to_a_day()),
         fresh_for: table.optional("fresh_for", up_to_a_day()),
         optional_if_short: table.or("optional_if_short", scalar::boolean, false),
         user: table.optional("user", scalar::name),
         env: read_env(table),
-        run: run?,
+        command: command?,
     };
-    if hook.fresh_for.is_some() && hook.confirm.is_none() {
+    if hook.fresh_for.is_some() && !table.has("confirm") {
         let message = "`workload.hook.fresh_for` means nothing here: it needs `confirm`, which asks whether it is done";
         table.mistake(&table.place_of("fresh_for"), message);
     }
     Some(hook)
 }
 
-/// Exactly one of `command` and `http`, for a hook and for a role.
-pub(super) fn read_run(table: &mut Table<'_>) -> Option<Call> {
-    let command = table.optional("command", scalar::command).map(Call::Command);
-    let http = table.optional("http", scalar::url).map(Call::Http);
-    match (table.has("command"), table.has("http")) {
-        (true, true) => {
-            let message = format!("`{}` has both `command` and `http`: remove one of them", table.path());
-            table.mistake(&table.place_of("http"), message);
-        }
-        (false, false) => {
-            table.mistake_here(
-                "names nothing to run: add `command = [\"/path/to/program\"]` or `http = \"http://127.0.0.1/path\"`",
-            );
-        }
-        (true, false) | (false, true) => {}
+/// What is run, for a hook and for a role.
+pub(super) fn read_command(table: &mut Table<'_>) -> Option<Vec<String>> {
+    table.knows("http");
+    if table.has("http") {
+        table.mistake(
+            &table.place_of("http"),
+            format!("`{}.http` is refused: {}, use `command`", table.path(), beyond::HTTP),
+        );
+    } else if !table.has("command") {
+        table.mistake_here("names nothing to run: add `command = [\"/path/to/program\"]`");
     }
-    command.or(http)
-}
-
-/// A command as a list, an address as a text.
-fn call(value: &Value) -> Result<Call, String> {
-    match &value.shape {
-        Shape::Text(_) => scalar::url(value).map(Call::Http),
-        _ => scalar::command(value).map(Call::Command),
-    }
+    table.optional("command", scalar::command)
 }
 
 fn read_env(table: &mut Table<'_>) -> Vec<(String, String)> {

@@ -19,13 +19,13 @@ pub struct Operator {
     pub socket: PathBuf,
 }
 
-/// `[workloads]`: gRPC where workloads register.
+/// `[workloads]`: gRPC where workloads register. As written; ignored by this version.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Registration {
     /// Mode 0660.
-    pub socket: PathBuf,
+    pub socket: Option<PathBuf>,
     /// Users that may register, beside root and the replica's own.
-    pub allow_uids: Vec<u32>,
+    pub allow_uids: Option<Vec<u32>>,
 }
 
 pub(super) fn read_status(table: &mut Table<'_>) -> Status {
@@ -37,9 +37,9 @@ pub(super) fn read_operator(table: &mut Table<'_>) -> Operator {
 }
 
 pub(super) fn read_registration(table: &mut Table<'_>) -> Registration {
-    let uids = table.list("allow_uids", scalar::number(0..=u32::MAX)).unwrap_or_default();
+    let uids = table.list("allow_uids", scalar::number(0..=u32::MAX));
     Registration {
-        socket: table.or("socket", scalar::socket, PathBuf::from("/run/allclear/workloads.sock")),
-        allow_uids: uids.into_iter().map(|uid| uid.value).collect(),
+        socket: table.optional("socket", scalar::socket),
+        allow_uids: uids.map(|uids| uids.into_iter().map(|uid| uid.value).collect()),
     }
 }

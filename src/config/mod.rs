@@ -4,6 +4,7 @@
 //! with its place and the way out. This room reads one file and the environment; it opens nothing else, asks nobody,
 //! and knows no default that depends on the machine it runs on.
 
+mod beyond;
 mod cluster;
 mod environment;
 mod hook;
@@ -22,9 +23,9 @@ mod written;
 use std::io::Read as _;
 use std::path::Path;
 
-pub use cluster::{Cluster, Peer, Replica, Tls};
+pub use cluster::{Cluster, Peer, Replica};
 pub use environment::{colours_refused, environment, log_filter};
-pub use hook::{Call, Hook};
+pub use hook::Hook;
 pub use listeners::{Operator, Registration, Status};
 pub use metadata::Metadata;
 pub use mistake::{Mistake, Mistakes, Place};

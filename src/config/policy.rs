@@ -14,12 +14,12 @@ use crate::machine::workload::Phase;
 const HOUR: Duration = Duration::from_hours(1);
 const WEEK: Duration = Duration::from_hours(7 * 24);
 
-/// `[[group]]`. A group that no table names may lose one member at once.
+/// `[[group]]`: workloads that are replicas of each other.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Group {
     pub name: GroupName,
-    /// At least 1.
-    pub max_unavailable: u32,
+    /// At least 1. As written; ignored by this version.
+    pub max_unavailable: Option<u32>,
 }
 
 pub(super) fn read(table: &mut Table<'_>) -> Option<Policy> {
@@ -130,7 +130,7 @@ fn source(value: &Value) -> Result<Source, String> {
 pub(super) fn read_groups(table: &mut Table<'_>) -> Option<Vec<Group>> {
     let groups = table.tables("group", |table| {
         let name = table.required("name", scalar::name, "workloads name their group by it");
-        let max_unavailable = table.or("max_unavailable", scalar::number(1..=100), 1);
+        let max_unavailable = table.optional("max_unavailable", scalar::number(1..=100));
         name.map(|name| (name.clone(), Group { name: GroupName(name.value), max_unavailable }))
     });
     table.refuse_repeats("group", groups.iter().flatten().map(|(name, _)| name));

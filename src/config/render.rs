@@ -7,7 +7,7 @@ use core::fmt;
 use core::time::Duration;
 use std::path::Path;
 
-use super::{Call, Cluster, Config, Group, Hook, Metadata, Operator, Registration, Replica, Status, Tls, Workload};
+use super::{Cluster, Config, Group, Hook, Metadata, Operator, Registration, Replica, Status, Workload};
 use crate::machine::policy::{Policy, Range, Rule};
 
 /// A table's keys with their values in TOML, in the order of the contract; what is not set is not printed.
@@ -18,23 +18,20 @@ impl fmt::Display for Config {
         let Self { replica, cluster, metadata, status, operator, registration, policy, groups, workloads } = self;
         table(f, "[replica]", replica_lines(replica))?;
         table(f, "\n[cluster]", cluster_lines(cluster))?;
-        if let Some(Tls { cert, key, ca }) = &cluster.tls {
-            table(f, "\n[cluster.tls]", vec![("cert", path(cert)), ("key", path(key)), ("ca", path(ca))])?;
-        }
         table(f, "\n[metadata]", metadata_lines(metadata))?;
         let Status { listen } = status;
         table(f, "\n[status]", vec![("listen", text(listen))])?;
         let Operator { socket } = operator;
         table(f, "\n[operator]", vec![("socket", path(socket))])?;
-        let Registration { socket, allow_uids } = registration;
-        let uids = list(allow_uids.iter().map(u32::to_string));
-        table(f, "\n[workloads]", vec![("socket", path(socket)), ("allow_uids", uids)])?;
+        if *registration != (Registration { socket: None, allow_uids: None }) {
+            table(f, "\n[workloads]", registration_lines(registration))?;
+        }
         table(f, "\n[policy]", policy_lines(policy))?;
         for rule in &policy.rules {
             table(f, "\n[[policy.rule]]", rule_lines(rule))?;
         }
         for Group { name, max_unavailable } in groups {
-            table(f, "\n[[group]]", vec![("name", text(name)), ("max_unavailable", plain(max_unavailable))])?;
+            table(f, "\n[[group]]", vec![("name", text(name)), ("max_unavailable", max_unavailable.and_then(plain))])?;
         }
         for workload in workloads {
             table(f, "\n[[workload]]", workload_lines(workload))?;
@@ -73,7 +70,6 @@ fn cluster_lines(cluster: &Cluster) -> Lines {
         claim_lease,
         max_voters,
         replace_after,
-        tls: _,
         insecure,
     } = cluster;
     let peers = replicas.iter().map(|peer| format!("{} = {}", quoted(&peer.name), quoted(&peer.address)));
@@ -82,12 +78,12 @@ fn cluster_lines(cluster: &Cluster) -> Lines {
         ("listen", text(listen)),
         ("replicas", inline_table(peers)),
         ("takeover_after", span(*takeover_after)),
-        ("takeover_grace", span(*takeover_grace)),
+        ("takeover_grace", takeover_grace.and_then(span)),
         ("heartbeat", span(*heartbeat)),
         ("election_timeout", span(*election_timeout)),
         ("claim_lease", span(*claim_lease)),
-        ("max_voters", plain(max_voters)),
-        ("replace_after", span(*replace_after)),
+        ("max_voters", max_voters.and_then(plain)),
+        ("replace_after", replace_after.and_then(span)),
         ("insecure", plain(insecure)),
     ]
 }
@@ -102,6 +98,12 @@ fn metadata_lines(metadata: &Metadata) -> Lines {
         ("stale_after", span(*stale_after)),
         ("forget_after", span(*forget_after)),
     ]
+}
+
+fn registration_lines(registration: &Registration) -> Lines {
+    let Registration { socket, allow_uids } = registration;
+    let uids = allow_uids.as_ref().map(|uids| bracketed(uids.iter().map(u32::to_string)));
+    vec![("socket", socket.as_deref().and_then(path)), ("allow_uids", uids)]
 }
 
 fn policy_lines(policy: &Policy) -> Lines {
@@ -139,10 +141,7 @@ fn rule_lines(rule: &Rule) -> Lines {
 
 fn workload_lines(workload: &Workload) -> Lines {
     let Workload { name, group, after, role, hooks: _ } = workload;
-    let role = role.as_ref().and_then(|role| {
-        let (key, value) = call(role);
-        inline_table(core::iter::once(format!("{key} = {value}")))
-    });
+    let role = role.as_ref().map(|role| format!("{{ command = {} }}", argv(role)));
     vec![
         ("name", text(name)),
         ("group", group.as_ref().and_then(text)),
@@ -154,7 +153,7 @@ fn workload_lines(workload: &Workload) -> Lines {
 fn hook_lines(hook: &Hook) -> Lines {
     let Hook {
         phase,
-        run,
+        command,
         timeout,
         attempts,
         on_failure,
@@ -167,17 +166,16 @@ fn hook_lines(hook: &Hook) -> Lines {
         user,
         env,
     } = hook;
-    let (key, value) = call(run);
     let variables = env.iter().map(|(name, value)| format!("{} = {}", quoted(name), quoted(value)));
     vec![
         ("phase", text(phase)),
-        (key, Some(value)),
+        ("command", Some(argv(command))),
         ("timeout", span(*timeout)),
         ("attempts", plain(attempts)),
         ("on_failure", text(on_failure)),
         ("runs_on", text(runs_on)),
-        ("confirm", confirm.as_ref().map(|confirm| call(confirm).1)),
-        ("undo", undo.as_ref().map(|undo| call(undo).1)),
+        ("confirm", confirm.as_deref().map(argv)),
+        ("undo", undo.as_deref().map(argv)),
         ("min_freeze", min_freeze.and_then(span)),
         ("fresh_for", fresh_for.and_then(span)),
         ("optional_if_short", plain(optional_if_short)),
@@ -186,12 +184,8 @@ fn hook_lines(hook: &Hook) -> Lines {
     ]
 }
 
-/// The key and the value.
-fn call(call: &Call) -> (&'static str, String) {
-    match call {
-        Call::Command(parts) => ("command", bracketed(parts.iter().map(quoted))),
-        Call::Http(url) => ("http", quoted(url)),
-    }
+fn argv(parts: &[String]) -> String {
+    bracketed(parts.iter().map(quoted))
 }
 
 fn quoted(value: impl fmt::Display) -> String {

@@ -7,6 +7,7 @@ use core::ops::RangeInclusive;
 use core::time::Duration;
 use std::path::PathBuf;
 
+use super::beyond;
 use super::written::{Entry, Shape, Value};
 
 /// The known word that was probably meant.
@@ -148,7 +149,7 @@ pub(super) fn is_loopback(address: &str) -> bool {
     host.eq_ignore_ascii_case("localhost") || numbers.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
 }
 
-/// `http://host[:port][/path]`. The program carries no TLS for HTTP: endpoint and hooks are on the same machine.
+/// `http://host[:port][/path]`. The program carries no TLS for HTTP: the endpoint is on the same machine.
 pub(super) fn url(value: &Value) -> Result<String, String> {
     let text = name(value)?;
     let advice = || format!("is {text:?}, not an HTTP address: write http://host:port/path");
@@ -168,6 +169,11 @@ pub(super) fn url(value: &Value) -> Result<String, String> {
 
 /// A program and its arguments, run without a shell. A service's working folder is nothing to start a path from.
 pub(super) fn command(value: &Value) -> Result<Vec<String>, String> {
+    if let Shape::Text(text) = &value.shape
+        && (text.starts_with("http://") || text.starts_with("https://"))
+    {
+        return Err(format!("is {text:?}: {}, write a program as a list", beyond::HTTP));
+    }
     let Shape::List(parts) = &value.shape else {
         return Err(format!("is {}: write a list, as [\"/usr/bin/program\", \"argument\"]", value.shape));
     };

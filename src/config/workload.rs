@@ -1,6 +1,6 @@
 //! `[[workload]]`: what is prepared on this VM. How, is said by its hooks.
 
-use super::hook::{self, Call, Hook};
+use super::hook::{self, Hook};
 use super::reader::{Found, Table};
 use super::scalar;
 use crate::machine::id::{GroupName, WorkloadName};
@@ -14,8 +14,8 @@ pub struct Workload {
     pub group: Option<GroupName>,
     /// Workloads, by name and on whichever VM, that are prepared before this one; without a cycle in this file.
     pub after: Vec<WorkloadName>,
-    /// Prints `primary` or `replica`; `None`: it counts as primary.
-    pub role: Option<Call>,
+    /// Prints `primary` or `replica`; `None`: it counts as primary. Ignored by this version.
+    pub role: Option<Vec<String>>,
     /// In the order of the file.
     pub hooks: Vec<Hook>,
 }
@@ -52,7 +52,7 @@ fn read_workload(table: &mut Table<'_>) -> Option<Read> {
     let name = table.required("name", scalar::name, "every workload has a name of its own");
     let group = table.optional("group", scalar::name).map(GroupName);
     let after = table.list("after", scalar::name).unwrap_or_default();
-    let role = table.table("role", hook::read_run).flatten();
+    let role = table.table("role", hook::read_command).flatten();
     let hooks = table.tables("hook", hook::read).into_iter().collect::<Option<Vec<_>>>();
     let name = name?;
     let workload = hooks.map(|hooks| Workload {

@@ -1,16 +1,8 @@
 //! `allclear check`.
 
-use std::path::Path;
-
-use super::{allclear, stderr, stdout};
+use super::{allclear, stderr, stdout, written};
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/allclear.example.toml");
-
-fn written(folder: &Path, text: &str) -> String {
-    let path = folder.join("allclear.toml");
-    std::fs::write(&path, text).unwrap();
-    path.to_str().unwrap().to_owned()
-}
 
 #[test]
 fn a_valid_configuration_is_printed_as_a_file_that_says_the_same() {
@@ -38,6 +30,32 @@ fn every_mistake_is_on_standard_error_with_its_line() {
     for (line, start) in lines.iter().zip(&starts) {
         assert!(line.starts_with(start), "{line}\n{start}");
     }
+}
+
+#[test]
+fn what_is_refused_is_a_mistake_like_every_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = written(folder.path(), "replica.data_dir = \"/d\"\npolicy.margin = 5\n[cluster.tls]\ncert = \"/c\"\n");
+    let output = allclear(&["check", "--config", &path], &[]);
+    assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""));
+    let expected = format!(
+        "{path}:2:17: `policy.margin` is the number 5, not a duration: write a number with its unit in quotes, as \
+         \"500ms\", \"10s\", \"2m\" or \"1h\"\n{path}:3:10: `cluster.tls` is refused: this version cannot encrypt; \
+         remove it and set `cluster.insecure = true` on a network that nobody else can reach\n"
+    );
+    assert_eq!(stderr(&output), expected);
+}
+
+#[test]
+fn what_is_ignored_is_warned_about_and_the_rest_is_printed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = written(folder.path(), "replica.data_dir = \"/d\"\n[[group]]\nname = \"g\"\nmax_unavailable = 1\n");
+    let output = allclear(&["check", "--config", &path], &[("ALLCLEAR__CLUSTER__REPLACE_AFTER", "5m")]);
+    let expected = "warning: `cluster.replace_after` is ignored by this version: no replica takes the place of another\n\
+                    warning: `group.max_unavailable` of g is ignored by this version: events of one group are not held \
+                    back for each other yet\n";
+    assert_eq!((output.status.code(), stderr(&output)), (Some(0), expected));
+    assert!(stdout(&output).contains("\n[[group]]\nname = \"g\"\nmax_unavailable = 1\n"), "{}", stdout(&output));
 }
 
 #[test]

@@ -5,8 +5,10 @@
 mod check;
 mod demo;
 mod fake_cloud;
+mod run;
 mod usage;
 
+use std::path::Path;
 use std::process::{Command, Output};
 use std::time::Duration;
 
@@ -20,6 +22,13 @@ fn allclear(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
 
 fn program() -> &'static str {
     env!("CARGO_BIN_EXE_allclear")
+}
+
+/// A configuration in a file of that folder.
+fn written(folder: &Path, text: &str) -> String {
+    let path = folder.join("allclear.toml");
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
 }
 
 /// To a process that this test started and has not reaped.

@@ -20,12 +20,9 @@ data_dir = "/d"
 name = "allclear"
 listen = "127.0.0.1:7420"
 takeover_after = "10s"
-takeover_grace = "30s"
 heartbeat = "100ms"
 election_timeout = "300ms"
 claim_lease = "5s"
-max_voters = 7
-replace_after = "10m"
 insecure = false
 
 [metadata]
@@ -41,9 +38,6 @@ listen = "127.0.0.1:7421"
 
 [operator]
 socket = "/run/allclear/operator.sock"
-
-[workloads]
-socket = "/run/allclear/workloads.sock"
 
 [policy]
 user_budget = "2m"

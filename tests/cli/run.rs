@@ -1,0 +1,93 @@
+//! `allclear run`, before there is anything to run.
+
+use std::net::{SocketAddr, TcpListener};
+
+use super::{allclear, stderr, stdout, written};
+
+/// Two addresses that nobody listens on, held together so that they differ.
+fn free_addresses() -> [SocketAddr; 2] {
+    [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap()).map(|held| held.local_addr().unwrap())
+}
+
+#[test]
+fn a_wrong_configuration_is_told_whole_and_nothing_is_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let [cluster, status] = free_addresses();
+    let (data, socket) = (folder.path().join("data"), folder.path().join("operator.sock"));
+    let text = format!(
+        r#"replica = {{ name = "db-0", data_dir = {data:?} }}
+status.listen = "{status}"
+operator.socket = {socket:?}
+metadata.endpoint = "http://127.0.0.1:1"
+policy.margn = "1s"
+
+[cluster]
+listen = "{cluster}"
+
+[cluster.tls]
+cert = "/c.pem"
+
+[[workload]]
+name = "w"
+role = {{ http = "http://127.0.0.1:1/" }}
+
+[[workload.hook]]
+phase = "drain"
+http = "http://127.0.0.1:1/"
+
+[[workload.hook]]
+phase = "restore"
+command = ["/bin/true"]
+confirm = "http://127.0.0.1:1/"
+"#
+    );
+    let path = written(folder.path(), &text);
+    let output = allclear(&["run", "--config", &path], &[]);
+    let over_http = "hooks over HTTP cannot be run by this version";
+    let expected = format!(
+        "{path}:5:8: `policy.margn` is not a known key: did you mean `margin`?
+{path}:10:10: `cluster.tls` is refused: this version cannot encrypt; remove it and set `cluster.insecure = true` on a \
+         network that nobody else can reach
+{path}:15:10: `workload.role.http` is refused: {over_http}, use `command`
+{path}:19:1: `workload.hook.http` is refused: {over_http}, use `command`
+{path}:24:11: `workload.hook.confirm` is \"http://127.0.0.1:1/\": {over_http}, write a program as a list
+"
+    );
+    assert_eq!((stderr(&output), stdout(&output), output.status.code()), (expected.as_str(), "", Some(2)));
+    // with both taken, whoever tried to listen would say so
+    let taken = [cluster, status].map(|address| TcpListener::bind(address).unwrap());
+    let again = allclear(&["run", "--config", &path], &[]);
+    assert_eq!((stderr(&again), again.status.code()), (expected.as_str(), Some(2)));
+    drop(taken);
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["allclear.toml"], "no data directory and no socket");
+}
+
+#[test]
+fn what_is_ignored_is_in_the_log_before_anything_else() {
+    let folder = tempfile::tempdir().unwrap();
+    // so that it ends right after
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let text = format!(
+        r#"replica = {{ name = "db-0", data_dir = {data:?} }}
+status.listen = "127.0.0.1:0"
+operator.socket = {socket:?}
+metadata.endpoint = "http://127.0.0.1:1"
+workloads.allow_uids = [1000]
+cluster = {{ listen = "{address}", max_voters = 3 }}
+"#,
+        data = folder.path().join("data"),
+        socket = folder.path().join("operator.sock"),
+        address = taken.local_addr().unwrap(),
+    );
+    let output = allclear(&["run", "--config", &written(folder.path(), &text)], &[]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let lines = stderr(&output).lines().map_while(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let told: Vec<_> = lines.map(|line| (line["level"].clone(), line["message"].clone())).collect();
+    let warned = |message: &str| ("WARN".into(), message.into());
+    let expected = [
+        warned("`cluster.max_voters` is ignored by this version: every replica votes"),
+        warned("`workloads.allow_uids` is ignored by this version: nobody can register yet"),
+    ];
+    assert_eq!(told, expected, "{}", stderr(&output));
+}

@@ -1,0 +1,91 @@
+//! What is asked for and not there yet is told, each in its words, and only what was written.
+
+use super::{read, read_with};
+
+const EVERYTHING: &str = r#"
+replica.data_dir = "/d"
+
+[cluster]
+takeover_grace = "30s"
+max_voters = 7
+replace_after = "10m"
+
+[workloads]
+socket = "/run/allclear/workloads.sock"
+allow_uids = []
+
+[[group]]
+name = "orders-db"
+max_unavailable = 1
+
+[[group]]
+name = "left-out"
+
+[[workload]]
+name = "postgres"
+role = { command = ["/bin/role"] }
+
+[[workload.hook]]
+phase = "failover"
+command = ["/bin/failover"]
+undo = ["/bin/back"]
+
+[[workload.hook]]
+phase = "drain"
+command = ["/bin/drain"]
+optional_if_short = true
+
+[[workload.hook]]
+phase = "shutdown"
+command = ["/bin/stop"]
+optional_if_short = false
+"#;
+
+const TOLD: [&str; 9] = [
+    "`cluster.takeover_grace` is ignored by this version: without a quorum nothing is approved",
+    "`cluster.max_voters` is ignored by this version: every replica votes",
+    "`cluster.replace_after` is ignored by this version: no replica takes the place of another",
+    "`workloads.socket` is ignored by this version: nobody can register over it yet",
+    "`workloads.allow_uids` is ignored by this version: nobody can register yet",
+    "`group.max_unavailable` of orders-db is ignored by this version: events of one group are not held back for each \
+     other yet",
+    "`workload.role` of postgres is ignored by this version: every workload counts as primary",
+    "`workload.hook.undo` of the failover hook of postgres is ignored by this version: when the event is \
+     cancelled, only `restore` follows",
+    "`workload.hook.optional_if_short` of the drain hook of postgres is ignored by this version: the hook is run \
+     however short the notice is",
+];
+
+#[test]
+fn what_is_written_and_ignored_is_told_also_where_it_is_the_default() {
+    assert_eq!(read(EVERYTHING).unwrap().beyond_this_version(), TOLD);
+}
+
+#[test]
+fn what_nobody_wrote_is_not_told() {
+    let text = "replica.data_dir = \"/d\"\n[[group]]\nname = \"g\"\n[[workload]]\nname = \"w\"\n[workloads]\n";
+    assert_eq!(read(text).unwrap().beyond_this_version(), Vec::<String>::new());
+}
+
+#[test]
+fn what_the_environment_sets_is_told_too() {
+    let config = read_with("replica.data_dir = \"/d\"", &[("ALLCLEAR__CLUSTER__MAX_VOTERS", "3")]).unwrap();
+    assert_eq!(config.beyond_this_version(), &TOLD[1..2]);
+}
+
+#[test]
+fn what_is_ignored_is_printed_as_it_was_written() {
+    let config = read(EVERYTHING).unwrap();
+    let again = read(&config.to_string()).unwrap();
+    assert_eq!(again.beyond_this_version(), TOLD);
+    assert_eq!(again, config);
+}
+
+#[test]
+fn what_the_environment_asks_for_is_refused_by_its_variable() {
+    let environment = [("ALLCLEAR__CLUSTER__TLS__CERT", "/c.pem")];
+    let said = read_with("replica.data_dir = \"/d\"", &environment).unwrap_err().to_string();
+    let expected = "environment variable ALLCLEAR__CLUSTER__TLS__CERT: `cluster.tls` is refused: this version cannot \
+                    encrypt; remove it and set `cluster.insecure = true` on a network that nobody else can reach";
+    assert_eq!(said, expected);
+}
