@@ -18,7 +18,7 @@ use crate::machine::id::VmName;
 use crate::machine::situation::Timing;
 use crate::machine::workload::{HookId, Workload};
 use crate::metadata::pace::Pace;
-use crate::metadata::{self, ApiVersion, Endpoint};
+use crate::metadata::{self, Endpoint};
 use crate::replica::Replica;
 use crate::replica::clock::{self, ClusterTime};
 use crate::replica::contacts::Contacts;
@@ -177,11 +177,12 @@ async fn logged<E: std::fmt::Display>(what: &str, serving: impl Future<Output = 
 }
 
 fn endpoint(metadata: &config::Metadata) -> anyhow::Result<Endpoint> {
-    let Some(version) = ApiVersion::from_word(&metadata.api_version) else {
-        bail!("metadata.api_version {:?} is not one of {}", metadata.api_version, ApiVersion::KNOWN.join(", "));
-    };
-    let timeouts = metadata::Timeouts::default();
-    Ok(Endpoint::new(metadata::Options { endpoint: metadata.endpoint.clone(), version, timeouts, clock: clock::now })?)
+    Ok(Endpoint::new(metadata::Options {
+        endpoint: metadata.endpoint.clone(),
+        version: metadata.api_version.clone(),
+        timeouts: metadata::Timeouts::default(),
+        clock: clock::now,
+    })?)
 }
 
 /// The name by which events call this VM; without it nothing can be decided, so it is asked for until it is told.

@@ -10,6 +10,8 @@ use super::reader::{Found, Table};
 use super::scalar;
 use crate::machine::id::VmName;
 
+/// More voters only make every decision slower (`behaviour.md` 10).
+const MAX_VOTERS: usize = 7;
 const HOUR: Duration = Duration::from_hours(1);
 
 /// Who this replica is.
@@ -144,6 +146,13 @@ fn read_peers(table: &mut Table<'_>, own: &Own) -> Option<Vec<Found<Peer>>> {
     let entries = table.entries("replicas", scalar::address).unwrap_or_default();
     if table.is_empty("replicas") {
         let message = "`cluster.replicas` is empty: leave it out for a cluster of one";
+        table.mistake(&table.place_of("replicas"), message);
+    }
+    if entries.len() > MAX_VOTERS {
+        let message = format!(
+            "`cluster.replicas` names {}: more than {MAX_VOTERS} cannot vote, and this version has no others",
+            entries.len()
+        );
         table.mistake(&table.place_of("replicas"), message);
     }
     let names: Vec<_> = entries.iter().map(|(name, _)| VmName::new(&name.value)).collect();

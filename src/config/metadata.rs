@@ -5,13 +5,14 @@ use core::time::Duration;
 use super::reader::Table;
 use super::scalar;
 use super::written::Value;
+use crate::metadata::ApiVersion;
 
 /// The platform's endpoint, never reached through a proxy.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Metadata {
     /// `http://host[:port]`, without a path.
     pub endpoint: String,
-    pub api_version: String,
+    pub api_version: ApiVersion,
     pub poll_interval: Duration,
     /// Without a validated document for this long, a replica's channel counts as stalled.
     pub stall_after: Duration,
@@ -25,7 +26,7 @@ pub(super) fn read(table: &mut Table<'_>) -> Metadata {
     let seconds = Duration::from_secs;
     let metadata = Metadata {
         endpoint: table.or("endpoint", endpoint, "http://169.254.169.254".to_owned()),
-        api_version: table.or("api_version", api_version, "2020-07-01".to_owned()),
+        api_version: table.or("api_version", api_version, ApiVersion::newest()),
         poll_interval: table.or("poll_interval", scalar::duration(Duration::from_millis(50)..=seconds(60)), seconds(1)),
         stall_after: table.or("stall_after", scalar::duration(Duration::from_millis(100)..=seconds(3600)), seconds(15)),
         stale_after: table.or(
@@ -62,13 +63,13 @@ fn endpoint(value: &Value) -> Result<String, String> {
     Ok(base.to_owned())
 }
 
-/// A date; `latest` is refused by the platform.
-fn api_version(value: &Value) -> Result<String, String> {
-    let version = scalar::name(value)?;
-    let matches = |(letter, expected): (char, char)| match expected {
-        '0' => letter.is_ascii_digit(),
-        other => letter == other,
+/// One that the platform knows; `latest` is refused there, except in the old path form.
+fn api_version(value: &Value) -> Result<ApiVersion, String> {
+    let word = scalar::name(value)?;
+    let known = |word: &str| {
+        let date = word.strip_prefix("path/").filter(|date| *date != "latest");
+        word == "path/latest" || ApiVersion::KNOWN.contains(&date.unwrap_or(word))
     };
-    let is_date = version.len() == 10 && version.chars().zip("0000-00-00".chars()).all(matches);
-    if is_date { Ok(version) } else { Err(format!("is {version:?}: write a date, as \"2020-07-01\"")) }
+    let version = ApiVersion::from_word(&word).filter(|_| known(&word));
+    version.ok_or_else(|| format!("is {word:?}, which the platform does not know: write {}", ApiVersion::newest()))
 }

@@ -92,7 +92,7 @@ fn metadata_lines(metadata: &Metadata) -> Lines {
     let Metadata { endpoint, api_version, poll_interval, stall_after, stale_after, forget_after } = metadata;
     vec![
         ("endpoint", text(endpoint)),
-        ("api_version", text(api_version)),
+        ("api_version", text(api_version.to_string())),
         ("poll_interval", span(*poll_interval)),
         ("stall_after", span(*stall_after)),
         ("stale_after", span(*stale_after)),

@@ -90,14 +90,13 @@ impl Plan {
                 "[replica]\nname = {vm:?}\ndata_dir = {data:?}\n\
                  [cluster]\nname = \"tests\"\nlisten = {listen:?}\nreplicas = {{ {list} }}\n\
                  [metadata]\nendpoint = {endpoint:?}\n[status]\nlisten = {page:?}\n\
-                 [operator]\nsocket = {operator:?}\n[workloads]\nsocket = {workloads:?}\n{tables}",
+                 [operator]\nsocket = {operator:?}\n{tables}",
                 data = path("data"),
                 listen = addresses[place],
                 list = list.join(", "),
                 endpoint = cloud.endpoint(vm),
                 page = pages[place],
                 operator = path("operator"),
-                workloads = path("workloads"),
             );
             std::fs::write(path("toml"), toml).unwrap();
             let (name, page) = ((*vm).to_owned(), format!("http://{}", pages[place]));

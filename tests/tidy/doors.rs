@@ -15,7 +15,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("rpc", &["machine", "wire", "replica", "workloads"]),
     ("ops", &["machine", "replica"]),
     ("fake_cloud", &["machine", "simulator"]),
-    ("config", &["machine"]),
+    // which versions of the service there are, is known there
+    ("config", &["machine", "metadata"]),
     ("app", ALL),
     ("cli", ALL),
     ("lib", ALL),
