@@ -7,5 +7,5 @@
 pub mod command;
 mod contract;
 
-pub use command::{Command, OpenError, Output, Runner, Surroundings, supervise};
+pub use command::{Command, OpenError, Runner, Surroundings, supervise};
 pub use contract::{Ended, News, Report, Standing, Task};

@@ -61,6 +61,11 @@ impl Bench {
         self.line(name).await.parse().unwrap()
     }
 
+    /// What is kept of an output of `ATTEMPT`.
+    pub(crate) fn printed(&self, stream: &str) -> String {
+        fs::read_to_string(self.attempt().join(stream)).unwrap()
+    }
+
     pub(crate) fn supervisor(&self) -> i32 {
         let mark: serde_json::Value =
             serde_json::from_slice(&fs::read(self.attempt().join("mark.json")).unwrap()).unwrap();

@@ -5,7 +5,7 @@ use std::fs;
 
 use allclear::machine::id::VmName;
 use allclear::machine::time::Timestamp;
-use allclear::workloads::{Command, Ended, News, Standing};
+use allclear::workloads::{Command, Ended, News, Standing, Task};
 use serde_json::{Value, json};
 
 use crate::bench::{ATTEMPT, Bench, LIMIT, end, next, outcome, task, until, within};
@@ -23,7 +23,7 @@ async fn a_hook_sees_the_facts_and_nothing_else_of_the_environment() {
     runner.run(&task, &command);
     assert_eq!(end(&mut reports).await, Ended::Done);
 
-    let printed = runner.output(ATTEMPT).unwrap().stdout;
+    let printed = bench.printed("stdout");
     let mut seen: BTreeMap<_, _> = printed.lines().map(|line| line.split_once('=').unwrap()).collect();
     let left: u64 = seen.remove("ALLCLEAR_TIME_LEFT_MS").unwrap().parse().unwrap();
     let expected = 4_102_444_800_123 - within(std::time::Duration::ZERO).0;
@@ -64,7 +64,7 @@ async fn the_same_facts_are_on_standard_input_as_json() {
     runner.run(&task, &bench.shell("cat"));
     assert_eq!(end(&mut reports).await, Ended::Done);
 
-    let mut facts: Value = serde_json::from_str(&runner.output(ATTEMPT).unwrap().stdout).unwrap();
+    let mut facts: Value = serde_json::from_str(&bench.printed("stdout")).unwrap();
     assert!(facts.as_object_mut().unwrap().remove("time_left_ms").unwrap().as_u64().unwrap() > 0);
     let expected = json!({
         "event_id": "A1-b2", "event_type": "Redeploy", "event_source": "User", "event_resources": ["db-0", "other-7"],
@@ -124,8 +124,7 @@ async fn output_is_kept_up_to_64_kib_and_never_makes_a_hook_wait() {
     let loud = "head -c 10000000 /dev/zero | tr '\\0' x; head -c 10000000 /dev/zero | tr '\\0' y >&2";
     runner.run(&task(), &bench.shell(&format!("{loud}; echo >&2; echo the end >&2; exit 1")));
     assert_eq!(end(&mut reports).await, Ended::Failed("the end".into()));
-    let output = runner.output(ATTEMPT).unwrap();
-    for (kept, byte) in [(output.stdout, b'x'), (output.stderr, b'y')] {
+    for (kept, byte) in [(bench.printed("stdout"), b'x'), (bench.printed("stderr"), b'y')] {
         assert!(kept.as_bytes()[..64 * 1024].iter().all(|found| *found == byte));
         assert!(kept.len() < 64 * 1024 + 100 && kept.ends_with("is not kept]\n"));
     }
@@ -184,6 +183,44 @@ async fn the_same_attempt_is_started_once_and_its_end_is_told_again() {
     runner.forget(ATTEMPT);
     assert_eq!(runner.known(ATTEMPT), None);
     until(|| !bench.attempt().exists()).await;
+}
+
+#[tokio::test]
+async fn forgetting_waits_for_no_disk() {
+    let bench = Bench::new();
+    let (runner, mut reports) = bench.open();
+    runner.run(&task(), &bench.shell("exit 0"));
+    assert_eq!(end(&mut reports).await, Ended::Done);
+    runner.forget(ATTEMPT);
+    // This test has the only thread of its runtime until it waits.
+    assert_eq!((runner.known(ATTEMPT), bench.attempt().exists()), (None, true));
+    until(|| !bench.attempt().exists()).await;
+}
+
+/// The last of them are asked for long before their folders are gone.
+#[tokio::test]
+async fn what_is_asked_for_again_while_its_folder_is_removed_is_begun_anew_once() {
+    const MANY: usize = 20;
+    let bench = Bench::new();
+    let (runner, mut reports) = bench.open();
+    let tasks: Vec<_> = (0..MANY).map(|number| Task { attempt: format!("again-{number:02}"), ..task() }).collect();
+    for round in 1..=2 {
+        for task in &tasks {
+            runner.run(task, &bench.shell("echo $ALLCLEAR_ATTEMPT >> $BENCH/ran"));
+        }
+        for _ in 0..MANY {
+            let report = tokio::time::timeout(LIMIT, reports.recv()).await.unwrap().unwrap();
+            assert_eq!(report.news, News::Ended(Ended::Done), "{} in round {round}", report.attempt);
+        }
+        let mut ran: Vec<_> = fs::read_to_string(bench.path("ran")).unwrap().lines().map(str::to_owned).collect();
+        ran.sort_unstable();
+        let expected = tasks.iter().flat_map(|task| vec![task.attempt.clone(); round]);
+        assert_eq!(ran, expected.collect::<Vec<_>>());
+        for task in &tasks {
+            runner.forget(&task.attempt);
+        }
+    }
+    until(|| tasks.iter().all(|task| !bench.spool().join(&task.attempt).exists())).await;
 }
 
 #[tokio::test]

@@ -105,7 +105,7 @@ async fn an_outcome_nobody_asked_for_in_a_week_is_no_longer_kept() {
     }
     let (runner, _reports) = bench.open();
     assert_eq!(runner.attempts(), [("young".to_owned(), Standing::Ended(Ended::Done))]);
-    assert!(!bench.spool().join("old").exists());
+    until(|| !bench.spool().join("old").exists()).await;
 }
 
 #[tokio::test]

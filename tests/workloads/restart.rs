@@ -51,7 +51,7 @@ async fn a_stopped_replica_leaves_its_hook_running_for_the_next() {
     let (runner, _) = bench.open();
     runner.run(&task(), &bench.shell(PATIENT));
     let hook = bench.process("ran").await;
-    runner.shutdown();
+    drop(runner);
     let (runner, mut reports) = bench.open();
     runner.cancel(ATTEMPT);
     assert_eq!(end(&mut reports).await, Ended::Cancelled, "one begun by another replica can be cancelled too");
@@ -66,7 +66,7 @@ async fn the_deadline_holds_though_no_replica_is_there() {
     task.deadline = crate::bench::within(Duration::from_secs(2));
     runner.run(&task, &bench.shell(PATIENT));
     let hook = bench.process("ran").await;
-    runner.shutdown();
+    drop(runner);
     until(|| !lives(hook)).await;
     until(|| bench.attempt().join("outcome.json").exists()).await;
     let (runner, _) = bench.open();

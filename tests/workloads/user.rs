@@ -23,7 +23,7 @@ async fn a_hook_runs_with_the_ids_the_groups_and_the_home_of_its_user() {
     let bench = Bench::new();
     let ids = "grep -E '^(Uid|Gid|Groups):' /proc/self/status; echo $HOME; cat >/dev/null";
     assert_eq!(run_as(&bench, "nobody", ids).await, Ended::Done);
-    let printed = fs::read_to_string(bench.attempt().join("stdout")).unwrap();
+    let printed = bench.printed("stdout");
     let (uid, gid) = (user.uid.as_raw(), user.gid.as_raw());
     let four = |id: u32| format!("{id} {id} {id} {id}");
     let lines: Vec<_> = printed.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();

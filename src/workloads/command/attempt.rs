@@ -1,6 +1,8 @@
 //! One attempt as the replica sees it: started or found again, watched until its supervisor is gone, and settled.
 
 use std::fs::File;
+use std::path::Path;
+use std::pin::pin;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +32,10 @@ pub(super) enum Found {
     /// Its supervisor lives.
     Running,
     /// Nothing was run, for certain. Who holds the lock may remove the folder.
-    NeverBegun(File),
+    NeverBegun {
+        complaint: String,
+        lock: File,
+    },
     /// It may have been run, and nobody is left who knows; the lock keeps it so while it is settled.
     Lost {
         reason: String,
@@ -56,14 +61,14 @@ pub(super) fn look(folder: &Folder) -> Found {
         (Ok(None), Ok(request), Ok(mark)) => (request, mark),
         (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => return lost(&error.to_string(), true, lock),
     };
+    let complaint = folder.complaint();
     match (request, mark) {
         // After a restart of the machine the mark may be missing though the hook was started.
         (Some(request), _) if request.place != process::place() => {
             lost("the machine or its container was restarted while it ran", false, lock)
         }
-        (_, None) => Found::NeverBegun(lock),
+        (_, None) => Found::NeverBegun { complaint, lock },
         (Some(_), Some(_)) => {
-            let complaint = folder.complaint();
             let reason = if complaint.is_empty() { "its supervisor was killed while it ran" } else { &complaint };
             lost(reason, false, lock)
         }
@@ -71,49 +76,16 @@ pub(super) fn look(folder: &Folder) -> Found {
     }
 }
 
-enum Supervisor {
-    Ours(Child),
-    /// Begun by an earlier replica.
-    Elder,
-}
-
-impl Supervisor {
-    async fn gone(&mut self, folder: &Folder) {
-        match self {
-            Self::Ours(child) => {
-                let _ = child.wait().await;
-            }
-            Self::Elder => {
-                while let Ok(None) = folder.lock() {
-                    sleep(PROBE_EVERY).await;
-                }
-            }
-        }
-    }
-
-    fn terminate(&self, folder: &Folder) {
-        match self {
-            Self::Ours(child) => {
-                if let Some(pid) = child.id().and_then(|pid| i32::try_from(pid).ok()) {
-                    // Only fails when it has just ended.
-                    let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
-                }
-            }
-            Self::Elder => {
-                let mark = folder.mark().ok().flatten().filter(|mark| mark.place == process::place());
-                if let Some(mark) = mark {
-                    mark.supervisor.terminate();
-                }
-            }
-        }
-    }
-}
-
 /// Starts an attempt and sees it to its end.
 pub(super) async fn run(shared: Arc<Shared>, attempt: String, request: Request, cancel: CancellationToken) {
     let folder = Folder::of(&shared.spool, &attempt);
-    match begin(&shared, &folder, request, &cancel).await {
-        Ok(supervisor) => watch(&shared, &attempt, &folder, supervisor, &cancel).await,
+    shared.leaving.is_over(&attempt).await;
+    let begun = {
+        let (supervisor, folder, cancel) = (shared.supervisor.clone(), folder.clone(), cancel.clone());
+        shared.disk.work(move || begin(&supervisor, &folder, &request, &cancel)).await
+    };
+    match begun {
+        Ok(supervisor) => watch(&shared, &attempt, &folder, Some(supervisor), &cancel).await,
         Err(ended) => shared.end(&attempt, ended).await,
     }
 }
@@ -121,38 +93,23 @@ pub(super) async fn run(shared: Arc<Shared>, attempt: String, request: Request, 
 /// Takes up an attempt that an earlier replica began.
 pub(super) async fn take_up(shared: Arc<Shared>, attempt: String, cancel: CancellationToken) {
     let folder = Folder::of(&shared.spool, &attempt);
-    watch(&shared, &attempt, &folder, Supervisor::Elder, &cancel).await;
+    watch(&shared, &attempt, &folder, None, &cancel).await;
 }
 
 /// Rather than run without a memory of it, an attempt is blocked.
-async fn begin(
-    shared: &Shared,
-    folder: &Folder,
-    request: Request,
-    cancel: &CancellationToken,
-) -> Result<Supervisor, Ended> {
-    let created = {
-        let folder = folder.clone();
-        tokio::task::spawn_blocking(move || folder.create(&request)).await
-    };
-    let lock = match created {
-        Ok(Ok(lock)) => lock,
-        Ok(Err(error)) if error.is_there_already() => return Err(Ended::Unknown(error.to_string())),
-        Ok(Err(error)) => return Err(not_begun(&error.to_string())),
-        Err(error) => return Err(not_begun(&error.to_string())),
-    };
-    if cancel.is_cancelled() {
+fn begin(supervisor: &Path, folder: &Folder, request: &Request, cancel: &CancellationToken) -> Result<Child, Ended> {
+    let lock = folder.create(request).map_err(|error| {
+        let reason = error.to_string();
+        if error.is_there_already() { Ended::Unknown(reason) } else { not_begun(&reason) }
+    })?;
+    let started = if cancel.is_cancelled() { Err(Ended::Cancelled) } else { spawn(supervisor, folder, lock) };
+    if started.is_err() {
         discard(folder);
-        return Err(Ended::Cancelled);
     }
-    spawn(shared, folder, lock).map(Supervisor::Ours).map_err(|error| {
-        discard(folder);
-        not_begun(&error)
-    })
+    started
 }
 
-fn spawn(shared: &Shared, folder: &Folder, lock: File) -> Result<Child, String> {
-    let program = &shared.supervisor;
+fn spawn(program: &Path, folder: &Folder, lock: File) -> Result<Child, Ended> {
     let complaints = folder.complaints().map_or_else(|_| Stdio::null(), Stdio::from);
     Command::new(program)
         .arg0("allclear")
@@ -163,7 +120,7 @@ fn spawn(shared: &Shared, folder: &Folder, lock: File) -> Result<Child, String> 
         .stdout(Stdio::null())
         .stderr(complaints)
         .spawn()
-        .map_err(|error| format!("cannot start its supervisor {}: {error}", program.display()))
+        .map_err(|error| not_begun(&format!("cannot start its supervisor {}: {error}", program.display())))
 }
 
 fn not_begun(reason: &str) -> Ended {
@@ -176,41 +133,68 @@ pub(super) fn discard(folder: &Folder) {
     }
 }
 
-async fn watch(
-    shared: &Shared,
-    attempt: &str,
-    folder: &Folder,
-    mut supervisor: Supervisor,
-    cancel: &CancellationToken,
-) {
+/// `supervisor` is `None` where an earlier replica began it.
+async fn watch(shared: &Shared, attempt: &str, folder: &Folder, supervisor: Option<Child>, cancel: &CancellationToken) {
     let mut told = Progress::default();
     let mut asked_to_end = false;
     let mut looks = interval(LOOK_EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // The number is given to nobody else before `gone` has seen the end.
+    let own = supervisor.as_ref().and_then(Child::id).and_then(|pid| i32::try_from(pid).ok()).map(Pid::from_raw);
+    let mut gone = pin!(gone(shared, folder, supervisor));
     loop {
         tokio::select! {
             biased;
-            () = supervisor.gone(folder) => break,
+            () = &mut gone => break,
             () = cancel.cancelled(), if !asked_to_end => {
                 asked_to_end = true;
-                supervisor.terminate(folder);
+                terminate(shared, folder, own).await;
             }
             _ = looks.tick() => {
                 tell_progress(shared, attempt, folder, &mut told).await;
                 if asked_to_end {
-                    supervisor.terminate(folder);
+                    terminate(shared, folder, own).await;
                 }
             }
         }
     }
     tell_progress(shared, attempt, folder, &mut told).await;
-    let ended = settle(attempt, folder, cancel.is_cancelled()).await;
+    let ended = settle(shared, attempt, folder, cancel.is_cancelled()).await;
     shared.end(attempt, ended).await;
+}
+
+async fn gone(shared: &Shared, folder: &Folder, supervisor: Option<Child>) {
+    match supervisor {
+        Some(mut child) => {
+            let _ = child.wait().await;
+        }
+        None => {
+            while let Ok(None) = shared.on(folder, Folder::lock).await {
+                sleep(PROBE_EVERY).await;
+            }
+        }
+    }
+}
+
+async fn terminate(shared: &Shared, folder: &Folder, own: Option<Pid>) {
+    match own {
+        Some(supervisor) => {
+            // Only fails when it has just ended.
+            let _ = kill(supervisor, Signal::SIGTERM);
+        }
+        None => {
+            if let Ok(Some(mark)) = shared.on(folder, Folder::mark).await
+                && mark.place == process::place()
+            {
+                mark.supervisor.terminate();
+            }
+        }
+    }
 }
 
 async fn tell_progress(shared: &Shared, attempt: &str, folder: &Folder, told: &mut Progress) {
     // Only shown; what cannot be read is not.
-    let Ok(Some(progress)) = folder.progress() else { return };
+    let Ok(Some(progress)) = shared.on(folder, Folder::progress).await else { return };
     if progress != *told {
         told.clone_from(&progress);
         let expected_end = progress.expected_end_ms.map(Timestamp);
@@ -220,28 +204,27 @@ async fn tell_progress(shared: &Shared, attempt: &str, folder: &Folder, told: &m
 
 /// The outcome, now that no supervisor is there any more. What is found out here is written down, so that a later
 /// replica comes to no other end.
-pub(super) async fn settle(attempt: &str, folder: &Folder, cancelled: bool) -> Ended {
-    let mut found = look(folder);
+async fn settle(shared: &Shared, attempt: &str, folder: &Folder, cancelled: bool) -> Ended {
+    let mut found = shared.on(folder, look).await;
     for _ in 0..LOCK_TRIES {
         if !matches!(found, Found::Running) {
             break;
         }
         // A process that is being started right now may hold any lock for a moment, until it becomes its program.
         sleep(PROBE_EVERY).await;
-        found = look(folder);
+        found = shared.on(folder, look).await;
     }
-    let (ended, broken, _lock) = match found {
+    let (ended, broken, lock) = match found {
         Found::Ended(ended) => return ended,
         Found::Running => (Ended::Unknown("somebody else holds its lock".to_owned()), true, None),
-        Found::NeverBegun(lock) if cancelled => (Ended::Cancelled, false, Some(lock)),
-        Found::NeverBegun(lock) => {
-            let complaint = folder.complaint();
+        Found::NeverBegun { lock, .. } if cancelled => (Ended::Cancelled, false, Some(lock)),
+        Found::NeverBegun { complaint, lock } => {
             let reason =
                 if complaint.is_empty() { "its supervisor was killed before it could begin" } else { &complaint };
             (not_begun(reason), false, Some(lock))
         }
         Found::Lost { mut reason, broken, lock } => {
-            if !end_what_is_left(folder).await {
+            if !end_what_is_left(shared, folder).await {
                 reason.push_str(", and some of its processes cannot be killed");
             }
             (Ended::Unknown(reason), broken, lock)
@@ -249,14 +232,20 @@ pub(super) async fn settle(attempt: &str, folder: &Folder, cancelled: bool) -> E
     };
     warn!(attempt, %ended, broken, folder = %folder.path().display(), "a hook was settled without its supervisor");
     let outcome = Outcome { ended, at_ms: clock::now().0, broken };
-    if let Err(error) = folder.settle(&outcome) {
+    let ended = outcome.ended.clone();
+    let settled = shared.on(folder, move |folder| {
+        // Let go of when it is written, not before.
+        let _lock = lock;
+        folder.settle(&outcome)
+    });
+    if let Err(error) = settled.await {
         error!(attempt, %error, "a hook's outcome is known to this process only");
     }
-    outcome.ended
+    ended
 }
 
-async fn end_what_is_left(folder: &Folder) -> bool {
-    match folder.mark() {
+async fn end_what_is_left(shared: &Shared, folder: &Folder) -> bool {
+    match shared.on(folder, Folder::mark).await {
         Ok(Some(mark)) if mark.place == process::place() => process::end_session(mark.supervisor).await,
         Ok(_) => true,
         Err(error) => {

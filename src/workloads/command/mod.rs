@@ -14,9 +14,11 @@
 mod aside;
 mod attempt;
 mod clock;
+mod disk;
 mod name;
 mod output;
 mod process;
+mod removal;
 mod runner;
 mod spool;
 mod supervisor;
@@ -35,13 +37,6 @@ pub struct Command {
     pub env: BTreeMap<String, String>,
     /// Whom to run as, when the replica is root.
     pub user: Option<String>,
-}
-
-/// What an attempt printed, as far as it is kept.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Output {
-    pub stdout: String,
-    pub stderr: String,
 }
 
 /// What a hook sees of the replica's own environment. With a `user`, `HOME` is that user's.

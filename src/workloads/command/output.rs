@@ -6,7 +6,7 @@ use std::path::Path;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 pub(super) const KEPT: usize = 64 * 1024;
-pub(super) const NOTE: &str = "\n[allclear: what was printed after the first 64 KiB is not kept]\n";
+const NOTE: &str = "\n[allclear: what was printed after the first 64 KiB is not kept]\n";
 /// Of a line only this much is listened to.
 const LINE: usize = 4096;
 /// The longest text that is passed on to the cluster.

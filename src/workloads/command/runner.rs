@@ -12,11 +12,13 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::aside::{names_in, set_aside};
+use super::aside::names_in;
 use super::attempt::{self, Found};
+use super::disk::Disk;
 use super::name::{decode, is_usable};
+use super::removal::{self, Leaving};
 use super::spool::{self, Doing, Folder, GONE, Request, SpoolError};
-use super::{Command, Output, Surroundings, clock, process};
+use super::{Command, Surroundings, clock, process};
 use crate::machine::time::Timestamp;
 use crate::workloads::{Ended, News, Report, Standing, Task, contract};
 
@@ -37,20 +39,24 @@ pub enum OpenError {
     Spool(#[from] SpoolError),
 }
 
-/// Runs attempts, each once. Made and used inside a tokio runtime.
+/// Runs attempts, each once. Made and used inside a tokio runtime. Once it is open, none of its calls waits for
+/// anything, the disk included.
 ///
 /// Dropping it is the replica's stop, in good order or not: what runs goes on under its supervisors, and the next
 /// runner of the same folder takes it up.
 pub struct Runner {
     shared: Arc<Shared>,
     watchers: Mutex<JoinSet<()>>,
-    _lock: File,
+    _lock: Arc<File>,
 }
 
 pub(super) struct Shared {
     pub(super) spool: PathBuf,
     pub(super) supervisor: PathBuf,
+    pub(super) disk: Disk,
+    pub(super) leaving: Leaving,
     surroundings: Surroundings,
+    /// Never held over disk work.
     attempts: Mutex<BTreeMap<String, Entry>>,
     reports: mpsc::Sender<Report>,
 }
@@ -73,15 +79,16 @@ impl Runner {
         DirBuilder::new().recursive(true).mode(0o700).create(spool).doing("make", spool)?;
         // Supervisors run elsewhere.
         let spool = spool.canonicalize().doing("find", spool)?;
-        let lock = lock(&spool)?;
+        let lock = Arc::new(lock(&spool)?);
         let (reports, receiver) = mpsc::channel(REPORTS);
-        let attempts = Mutex::default();
-        let shared = Arc::new(Shared { spool, supervisor, surroundings, attempts, reports });
+        let (disk, leaving, attempts) = (Disk::under(&lock), Leaving::default(), Mutex::default());
+        let shared = Arc::new(Shared { spool, supervisor, disk, leaving, surroundings, attempts, reports });
         let runner = Self { shared, watchers: Mutex::default(), _lock: lock };
         for name in names_in(&runner.shared.spool)? {
             runner.take_up(&name);
         }
         runner.shared.prune();
+        runner.watch(removal::sweep(runner.shared.clone()));
         Ok((runner, receiver))
     }
 
@@ -130,25 +137,15 @@ impl Runner {
         self.shared.attempts().iter().map(|(attempt, entry)| (attempt.clone(), entry.standing.clone())).collect()
     }
 
-    /// What it printed so far, until it is forgotten.
-    pub fn output(&self, attempt: &str) -> Option<Output> {
-        self.known(attempt)?;
-        let folder = Folder::of(&self.shared.spool, attempt);
-        let printed = |name| folder.printed(name).unwrap_or_default();
-        Some(Output { stdout: printed("stdout"), stderr: printed("stderr") })
-    }
-
     /// The outcome is committed: nothing needs to be known any more. A running attempt is not forgotten.
     pub fn forget(&self, attempt: &str) {
         let mut attempts = self.shared.attempts();
         if attempts.get(attempt).is_some_and(|entry| matches!(entry.standing, Standing::Ended(_))) {
             attempts.remove(attempt);
-            self.shared.remove(attempt);
+            // Before the id can be asked for again, which needs the attempts.
+            self.shared.leaving.add(attempt.to_owned());
         }
     }
-
-    /// The replica stops: hooks go on under their supervisors, for the next runner to take up.
-    pub fn shutdown(self) {}
 
     fn request(&self, task: &Task, command: &Command) -> Request {
         let Surroundings { path, home, lang } = &self.shared.surroundings;
@@ -179,7 +176,7 @@ impl Runner {
                 let entry = Entry { standing: Standing::Ended(ended), cancel: CancellationToken::new(), at_ms };
                 self.shared.attempts().insert(attempt, entry);
             }
-            Found::NeverBegun(_lock) => attempt::discard(&folder),
+            Found::NeverBegun { .. } => attempt::discard(&folder),
             // What is lost is settled there too: ending what is left of it takes time.
             Found::Running | Found::Lost { .. } => {
                 let cancel = CancellationToken::new();
@@ -236,6 +233,16 @@ impl Shared {
         self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Reads or writes in an attempt's folder.
+    pub(super) async fn on<T: Send + 'static>(
+        &self,
+        folder: &Folder,
+        work: impl FnOnce(&Folder) -> T + Send + 'static,
+    ) -> T {
+        let folder = folder.clone();
+        self.disk.work(move || work(&folder)).await
+    }
+
     pub(super) async fn report(&self, attempt: &str, news: News) {
         // Nobody listens any more when the replica stops; the outcome is kept.
         let _ = self.reports.send(Report { attempt: attempt.to_owned(), news }).await;
@@ -260,25 +267,14 @@ impl Shared {
             .collect();
         ended.sort_unstable();
         let surplus = ended.len().saturating_sub(MAX_KEPT);
-        for (place, (at_ms, attempt)) in ended.into_iter().enumerate() {
-            if place < surplus || at_ms < oldest {
-                warn!(attempt, "nobody asked for the outcome of a hook; it is no longer kept");
-                attempts.remove(&attempt);
-                self.remove(&attempt);
-            }
+        ended.truncate(surplus.max(ended.partition_point(|(at_ms, _)| *at_ms < oldest)));
+        for (_, attempt) in &ended {
+            attempts.remove(attempt);
+            self.leaving.add(attempt.clone());
         }
-    }
-
-    /// Only folders that made sense are removed.
-    fn remove(&self, attempt: &str) {
-        let folder = Folder::of(&self.spool, attempt);
-        match folder.outcome() {
-            Ok(Some(outcome)) if !outcome.broken => attempt::discard(&folder),
-            Ok(None) if !folder.path().exists() => {}
-            Ok(_) | Err(_) => match set_aside(&self.spool, folder.path()) {
-                Ok(aside) => warn!(attempt, aside = %aside.display(), "a broken folder of a hook is set aside"),
-                Err(error) => warn!(attempt, %error, "a broken folder of a hook stays where it is"),
-            },
+        drop(attempts);
+        for (_, attempt) in ended {
+            warn!(attempt, "nobody asked for the outcome of a hook; it is no longer kept");
         }
     }
 }

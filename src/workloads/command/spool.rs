@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::name::encode;
-use super::output::{KEPT, NOTE, bounded};
+use super::output::{KEPT, bounded};
 use super::process::Process;
 use crate::workloads::Ended;
 
@@ -161,16 +161,15 @@ impl Folder {
     }
 
     pub(super) fn complaint(&self) -> String {
-        bounded(self.printed("supervisor").unwrap_or_default().trim())
-    }
-
-    /// What was kept of an output.
-    pub(super) fn printed(&self, name: &str) -> Option<String> {
-        let path = self.0.join(name);
-        let mut printed = Vec::new();
-        fs::symlink_metadata(&path).ok().filter(fs::Metadata::is_file)?;
-        File::open(&path).ok()?.take((KEPT + NOTE.len()) as u64).read_to_end(&mut printed).ok()?;
-        Some(String::from_utf8_lossy(&printed).into_owned())
+        let path = self.0.join("supervisor");
+        let mut said = Vec::new();
+        if fs::symlink_metadata(&path).is_ok_and(|found| found.is_file())
+            && let Ok(file) = File::open(&path)
+        {
+            // What cannot be read is not passed on.
+            let _ = file.take(KEPT as u64).read_to_end(&mut said);
+        }
+        bounded(String::from_utf8_lossy(&said).trim())
     }
 
     /// Gone at once, whatever happens while its files are removed.
