@@ -33,7 +33,8 @@ fn a_variable_wins_over_the_file_and_over_the_default() {
 fn a_text_needs_no_quotes_even_where_it_looks_like_a_number_or_a_date() {
     let environment = [("ALLCLEAR__CLUSTER__NAME", "7"), ("ALLCLEAR__METADATA__API_VERSION", "2019-08-01")];
     let config = read_with(THREE, &environment).unwrap();
-    assert_eq!((config.cluster.name.as_str(), config.metadata.api_version.as_str()), ("7", "2019-08-01"));
+    let version = config.metadata.api_version.to_string();
+    assert_eq!((config.cluster.name.as_str(), version.as_str()), ("7", "2019-08-01"));
 }
 
 #[test]
