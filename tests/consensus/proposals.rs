@@ -54,9 +54,8 @@ async fn followers_learn_of_a_commit_without_waiting_for_a_heartbeat() {
     cluster.at("db-0").until("it leads", |now| now.role == Role::Leader && now.quorum).await;
     for count in 0..10 {
         cluster.propose("db-0", &count.to_string()).await;
-        let applied = cluster.at("db-0").until("it is shown", |now| now.applied > count).await.applied;
         for replica in cluster.replicas.values() {
-            replica.until("it arrives", |now| now.applied >= applied).await;
+            replica.until_lines(count + 1).await;
         }
     }
     cluster.stop_all().await;
@@ -92,8 +91,7 @@ async fn when_the_leaders_reply_is_lost_the_outcome_is_unknown_and_nothing_is_re
     wire.hold_replies();
     let follower = cluster.at("db-1").consensus.clone();
     let asking = tokio::spawn(async move { follower.propose("once").await });
-    let leading = cluster.at("db-0");
-    leading.until("it is applied", |_| leading.lines().len() == 2).await;
+    cluster.at("db-0").until_lines(2).await;
     wire.cut();
     let outcome = asking.await.unwrap();
     assert!(matches!(outcome, Err(ProposeError::Unknown(_))), "{outcome:?}");

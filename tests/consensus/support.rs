@@ -91,6 +91,11 @@ impl Replica {
         }
     }
 
+    /// Waits until this many lines are applied here. A standing tells of them a moment later.
+    pub(crate) async fn until_lines(&self, count: usize) {
+        self.until(&format!("{count} lines"), |_| self.lines().len() >= count).await;
+    }
+
     /// Stops listening and taking part, and frees the data directory.
     pub(crate) async fn stop(self) {
         self.stop.cancel();
