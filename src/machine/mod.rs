@@ -20,6 +20,7 @@ mod sight;
 pub mod situation;
 pub mod state;
 pub mod steps;
+pub mod succession;
 pub mod time;
 pub mod transition;
 pub mod workload;

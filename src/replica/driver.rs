@@ -5,26 +5,40 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use super::clock;
 use super::here::Here;
 use crate::machine::command::Verdict;
 use crate::machine::plan::plan;
+use crate::machine::succession::heir;
+use crate::machine::time::Timestamp;
 
 /// Deadlines pass without anybody saying so: the longest wait while an event is open.
 const TICK: Duration = Duration::from_millis(50);
 /// And while none is.
 const IDLE_TICK: Duration = Duration::from_secs(1);
+/// No more is spent on handing leadership over: a leader that cannot go decides itself.
+const HAND_OVER_WITHIN: Duration = Duration::from_secs(2);
+const HAND_OVER_AGAIN_AFTER: Duration = Duration::from_secs(10);
 
 pub(super) async fn drive(here: Arc<Here>, stop: CancellationToken) {
     let mut standing = here.consensus.standing();
     let mut state = here.state.clone();
     let mut contacts = here.contacts.changes();
+    let mut tried_to_go = None;
     loop {
         let leads = standing.borrow_and_update().leads();
         here.contacts.leading(leads);
         state.mark_unchanged();
         contacts.mark_unchanged();
-        if leads && stop.run_until_cancelled(propose_what_is_due(&here)).await.is_none() {
-            return;
+        if leads {
+            let turn = async {
+                if !hand_over_if_due(&here, &mut tried_to_go).await {
+                    propose_what_is_due(&here).await;
+                }
+            };
+            if stop.run_until_cancelled(turn).await.is_none() {
+                return;
+            }
         }
         let tick = if leads && !here.state().open.is_empty() { TICK } else { IDLE_TICK };
         tokio::select! {
@@ -33,6 +47,33 @@ pub(super) async fn drive(here: Arc<Here>, stop: CancellationToken) {
             _ = contacts.changed() => {}
             () = tokio::time::sleep(tick) => {}
             () = stop.cancelled() => return,
+        }
+    }
+}
+
+/// True when another replica leads from now on.
+async fn hand_over_if_due(here: &Here, tried: &mut Option<Timestamp>) -> bool {
+    let Some(heir) = heir(&here.state(), &here.situation()) else {
+        return false;
+    };
+    let now = clock::steady();
+    if tried.is_some_and(|tried| now.since(tried) < HAND_OVER_AGAIN_AFTER) {
+        return false;
+    }
+    *tried = Some(now);
+    let transfer = here.consensus.transfer_leadership(heir.as_str());
+    match tokio::time::timeout(HAND_OVER_WITHIN, transfer).await {
+        Ok(Ok(())) => {
+            tracing::info!(%heir, "leadership was handed over");
+            true
+        }
+        Ok(Err(error)) => {
+            tracing::warn!(%heir, %error, "leadership was not handed over");
+            false
+        }
+        Err(_) => {
+            tracing::warn!(%heir, "leadership was not handed over in time");
+            false
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use allclear::wire::pb::allclear::operator::v1::Event;
+use allclear::wire::pb::allclear::operator::v1::{Event, Status};
 use nix::sys::signal::Signal;
 use serde_json::json;
 
@@ -10,22 +10,23 @@ use super::cluster::{Cluster, signal_process};
 use super::workload::hook;
 
 #[tokio::test]
-async fn a_hook_goes_on_when_its_leader_is_killed_and_the_next_leader_approves_once() {
+async fn a_hook_goes_on_when_the_leader_and_its_own_replica_are_killed_and_one_approval_is_given() {
     let mut cluster =
         Cluster::with_hooks(vec![hook("checkpoint"), hook("drain").waits_for("gate"), hook("restore")]).await;
     let leader = cluster.leader(0).await;
-    let other = (leader + 1) % 3;
-    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": leader })).await;
+    let (affected, other) = ((leader + 1) % 3, (leader + 2) % 3);
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": affected })).await;
     cluster.until_true("the drain", async || cluster.hooks.begun() == ["checkpoint", "drain"]).await;
     let began = Instant::now();
     cluster.kill(leader);
-    cluster
-        .until(other, "led by another", |status| {
-            status.quorum && status.leader.as_ref().is_some_and(|name| *name != format!("db-{leader}"))
-        })
-        .await;
+    let led_by_another =
+        |status: &Status| status.quorum && status.leader.as_ref().is_some_and(|name| *name != format!("db-{leader}"));
+    cluster.until(other, "led by another", led_by_another).await;
     println!("a new leader after {:?}", began.elapsed());
     cluster.start(leader);
+    cluster.ready().await;
+    cluster.kill(affected);
+    cluster.start(affected);
     cluster.ready().await;
     assert_eq!(cluster.cloud.posts().await.len(), 0, "approved while a hook ran");
     cluster.hooks.open("gate");
@@ -34,6 +35,25 @@ async fn a_hook_goes_on_when_its_leader_is_killed_and_the_next_leader_approves_o
     let event = cluster.closed_everywhere(&id).await;
     assert_eq!(cluster.hooks.begun(), ["checkpoint", "drain", "restore"], "a hook ran twice");
     assert!(event.hooks.iter().all(|hook| hook.outcome.as_deref() == Some("done")), "{event:#?}");
+    assert_eq!(cluster.cloud.posts().await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_leader_whose_own_vm_is_to_go_hands_over_before_it_prepares() {
+    let cluster = Cluster::with_hooks(vec![hook("drain").waits_for("gate"), hook("restore")]).await;
+    let leader = cluster.leader(0).await;
+    let id = cluster.cloud.announce(json!({ "type": "Redeploy", "vm": leader })).await;
+    let other = (leader + 1) % 3;
+    let own_vm_is_safe = |status: &Status| status.leader.as_ref().is_some_and(|name| *name != format!("db-{leader}"));
+    cluster.until(other, "led by one that stays", own_vm_is_safe).await;
+    cluster.until_true("the drain", async || cluster.hooks.begun() == ["drain"]).await;
+    cluster.seen_by_all(&id).await;
+    cluster.hooks.open("gate");
+    let event = cluster.until_stage(other, &id, "started").await;
+    assert_ne!(event.approvals[0].approver, format!("db-{leader}"));
+    assert_ne!(cluster.leader(other).await, leader);
+    cluster.cloud.finish(&id).await;
+    cluster.closed_everywhere(&id).await;
     assert_eq!(cluster.cloud.posts().await.len(), 1);
 }
 
@@ -105,9 +125,19 @@ async fn an_affected_machine_that_hangs_is_not_waited_for_when_a_user_reboots_it
 
 #[tokio::test]
 async fn a_leader_that_hears_nobody_posts_nothing_and_starts_no_hook() {
-    let cluster =
-        Cluster::with_hooks(vec![hook("checkpoint"), hook("drain").waits_for("gate"), hook("shutdown")]).await;
+    let cluster = Cluster::of(&["db-0", "db-1", "db-2"])
+        .workload("database", vec![hook("checkpoint"), hook("drain").waits_for("gate"), hook("shutdown")])
+        .also("metadata.stall_after", "2s")
+        .start()
+        .await;
     let leader = cluster.leader(0).await;
+    // The others see nothing, so that it would not hand over to them.
+    for other in [(leader + 1) % 3, (leader + 2) % 3] {
+        let vm = format!("db-{other}");
+        cluster.cloud.fault(json!({ "vm": vm, "fault": { "kind": "empty" }, "on": "get" })).await;
+    }
+    let sees_alone = |status: &Status| status.replicas.iter().filter(|each| each.metadata == "stalled").count() == 2;
+    cluster.until(leader, "the only one that sees", sees_alone).await;
     let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": leader })).await;
     cluster.until_true("the drain", async || cluster.hooks.begun() == ["checkpoint", "drain"]).await;
     let others = [(leader + 1) % 3, (leader + 2) % 3];

@@ -1,0 +1,138 @@
+//! Who should lead instead of the replica that does: leadership leaves a machine that is about to be taken down, and
+//! one that can no longer see what is announced (`behaviour.md` 6 and 7). A hint; agreeing stays with consensus.
+
+use core::time::Duration;
+
+use super::event::Event;
+use super::id::VmName;
+use super::policy::Action;
+use super::situation::{Channel, Situation};
+use super::state::State;
+use super::time::Timestamp;
+
+/// A leader whose channel has been stalled for this long gives way to one whose channel works.
+const BLIND_FOR: Duration = Duration::from_secs(15);
+
+/// The replica to hand leadership to; `None` while `me` may go on, or when nobody would be better.
+pub fn heir(state: &State, situation: &Situation) -> Option<VmName> {
+    let reason_to_go = is_threatened(state, &situation.me, situation.now) || is_blind(situation);
+    let fit = |name: &&VmName| {
+        **name != situation.me
+            && situation
+                .contacts
+                .get(name)
+                .is_some_and(|contact| contact.reachable && contact.channel == Channel::Healthy)
+            && !state.open.values().any(|event| !event.stage().is_over() && event.affects(name))
+    };
+    situation.members.iter().find(fit).filter(|_| reason_to_go).cloned()
+}
+
+/// An event that is being dealt with names this VM. One that is far away or for others to handle does not count yet.
+fn is_threatened(state: &State, vm: &VmName, now: Timestamp) -> bool {
+    let is_near = |event: &Event| {
+        let treatment = event.treatment.as_ref();
+        treatment.is_some_and(|treatment| treatment.action != Action::Observe) && now >= event.preparation_starts()
+    };
+    state.open.values().any(|event| !event.stage().is_over() && event.affects(vm) && is_near(event))
+}
+
+fn is_blind(situation: &Situation) -> bool {
+    situation.contacts.get(&situation.me).is_some_and(|contact| {
+        contact.channel == Channel::Stalled && situation.now.since(contact.channel_since) >= BLIND_FOR
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::String;
+    use alloc::vec::Vec;
+
+    use super::super::apply::apply;
+    use super::super::command::{Command, Entry};
+    use super::super::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+    use super::super::id::EventId;
+    use super::super::policy::{Policy, choose};
+    use super::super::situation::{Contact, Timing};
+    use super::*;
+
+    const NOW: Timestamp = Timestamp(1_000_000);
+
+    fn situation(channels: [Channel; 3]) -> Situation {
+        let members: Vec<VmName> = ["a", "b", "c"].map(VmName::new).into();
+        let contact = |channel| Contact {
+            reachable: true,
+            since: Timestamp(0),
+            channel,
+            channel_since: NOW.minus(BLIND_FOR),
+            document_age: None,
+        };
+        Situation {
+            now: NOW,
+            me: VmName::new("a"),
+            contacts: members.iter().cloned().zip(channels.map(contact)).collect(),
+            members,
+            quorum: true,
+            leading_since: Timestamp(0),
+            policy: Policy::default(),
+            timing: Timing::default(),
+        }
+    }
+
+    /// A cluster in which an event for these VMs was seen and treated.
+    fn with_event(vms: &[&str], not_before: Timestamp) -> State {
+        let announcement = Announcement {
+            id: EventId::new("e"),
+            status: Status::Scheduled,
+            kind: Kind::Reboot,
+            source: Source::Platform,
+            resource_type: String::new(),
+            resources: vms.iter().map(|vm| VmName::new(vm)).collect(),
+            not_before: NotBefore::At(not_before),
+            description: String::new(),
+            duration: None,
+        };
+        let mut state = State::default();
+        let members = ["a", "b", "c"].map(VmName::new);
+        let treatment = choose(&Policy::default(), &announcement, &members, NOW);
+        for command in [
+            Command::Register { workloads: Vec::new() },
+            Command::Report { after: 0, document: Document::new(alloc::vec![announcement]) },
+            Command::Treat { event: EventId::new("e"), treatment },
+        ] {
+            apply(&mut state, &Entry { at: NOW, by: VmName::new("a"), command });
+        }
+        state
+    }
+
+    const HEALTHY: [Channel; 3] = [Channel::Healthy; 3];
+
+    #[test]
+    fn a_leader_that_is_not_threatened_stays() {
+        assert_eq!(heir(&State::default(), &situation(HEALTHY)), None);
+        assert_eq!(heir(&with_event(&["b"], NOW), &situation(HEALTHY)), None);
+    }
+
+    #[test]
+    fn a_threatened_leader_gives_way_to_one_that_is_not() {
+        assert_eq!(heir(&with_event(&["a"], NOW), &situation(HEALTHY)), Some(VmName::new("b")));
+        assert_eq!(heir(&with_event(&["a", "b"], NOW), &situation(HEALTHY)), Some(VmName::new("c")));
+        assert_eq!(heir(&with_event(&["a", "b", "c"], NOW), &situation(HEALTHY)), None);
+    }
+
+    #[test]
+    fn an_event_that_is_days_away_moves_nobody_yet() {
+        let days = NOW.plus(Duration::from_hours(72));
+        assert_eq!(heir(&with_event(&["a"], days), &situation(HEALTHY)), None);
+    }
+
+    #[test]
+    fn a_blind_leader_gives_way_to_one_that_sees() {
+        let blind = [Channel::Stalled, Channel::Unknown, Channel::Healthy];
+        assert_eq!(heir(&State::default(), &situation(blind)), Some(VmName::new("c")));
+        let all_blind = [Channel::Stalled; 3];
+        assert_eq!(heir(&State::default(), &situation(all_blind)), None);
+        let mut just_now = situation(blind);
+        just_now.now = NOW.minus(Duration::from_millis(1));
+        assert_eq!(heir(&State::default(), &just_now), None);
+    }
+}
