@@ -85,11 +85,10 @@ mod tests {
         let cloud = serve(Options::new(["a", "b"])).await.unwrap();
         let scenario = Scenario::parse("one", ONE).unwrap();
         assert_eq!(scenario.shortest_notice(), Duration::from_mins(15));
-        // counted from b on, position 0 is b
-        cloud.play_from("b", &scenario).unwrap();
+        cloud.play(&scenario).unwrap();
         assert_eq!(cloud.scenario_events().len(), 2);
         let events = cloud.events();
-        assert_eq!((events.len(), &events[0].plan.resources), (1, &vec![VmName::new("b")]));
+        assert_eq!((events.len(), &events[0].plan.resources), (1, &vec![VmName::new("a")]));
         for vm in ["a", "b"] {
             post(&cloud.endpoint(vm).unwrap(), &events[0].id);
         }

@@ -119,17 +119,6 @@ impl Running {
         played
     }
 
-    /// The same, with the VMs counted from this one on.
-    pub fn play_from(&self, first: &str, scenario: &Scenario) -> Result<(), ScenarioError> {
-        let first = VmName::new(first);
-        {
-            let mut tenant = self.house.tenant();
-            let place = tenant.vms.iter().position(|vm| *vm == first).unwrap_or(0);
-            tenant.vms.rotate_left(place);
-        }
-        self.play(scenario)
-    }
-
     /// Whether all events of the scenario have come and gone; false without a scenario.
     pub fn is_over(&self) -> bool {
         let mut tenant = self.house.tenant();

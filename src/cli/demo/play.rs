@@ -62,12 +62,7 @@ impl Play<'_> {
         let mut story = Story::default();
         let leader = sight.leader().map(|(leader, _)| leader.to_owned()).unwrap_or_default();
         self.screen.line(&story.own(&format!("the replicas are ready, {leader} leads")));
-        // Where the leader is to be killed it is the leader's own VM that the event is about: its hook must go on.
-        if self.kills_leader {
-            self.stage.cloud.play_from(&leader, self.scenario)?;
-        } else {
-            self.stage.cloud.play(self.scenario)?;
-        }
+        self.stage.cloud.play(self.scenario)?;
         let lines = Lines::to(&self.stage.replicas);
         let mut tick = every(LOOK_EVERY);
         let limit = clock::steady().plus(PLAY_WITHIN);
