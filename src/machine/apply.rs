@@ -3,6 +3,8 @@
 //! It is total and has no clock. Every guard stands here: what a planner or an executor checked before is only a
 //! hint, and an illegal, repeated or late command is ignored with its reason.
 
+use alloc::collections::BTreeSet;
+
 use super::attempt::{Attempt, Outcome, Progress, Waiver, WaiverReason};
 use super::blocker::{Clearance, clearance};
 use super::claim::{Claim, PostOutcome, Reason};
@@ -16,7 +18,7 @@ use super::sight;
 use super::state::State;
 use super::steps;
 use super::time::Timestamp;
-use super::workload::{HookId, Intent, Member, Phase, RunsOn, Workload};
+use super::workload::{Group, HookId, Intent, Member, Phase, RunsOn, Workload};
 
 pub(super) type Applied = Result<(), Ignored>;
 
@@ -34,7 +36,7 @@ pub fn apply(state: &mut State, entry: &Entry) -> Verdict {
 
 fn dispatch(state: &mut State, by: &VmName, command: &Command) -> Applied {
     match command {
-        Command::Register { workloads } => register(state, by, workloads),
+        Command::Register { workloads, groups } => register(state, by, workloads, groups),
         Command::Report { after, document } => sight::report(state, by, *after, document),
         Command::Discount { replica } => sight::discount(state, replica),
         Command::Treat { event, treatment } => treat(state, event, treatment),
@@ -52,11 +54,12 @@ fn dispatch(state: &mut State, by: &VmName, command: &Command) -> Applied {
     }
 }
 
-fn register(state: &mut State, by: &VmName, workloads: &[Workload]) -> Applied {
-    if state.replicas.get(by).is_some_and(|replica| replica.workloads == workloads) {
+fn register(state: &mut State, by: &VmName, workloads: &[Workload], groups: &[Group]) -> Applied {
+    if state.replicas.get(by).is_some_and(|replica| replica.workloads == workloads && replica.groups == groups) {
         return Err(Ignored::Repeated);
     }
-    state.replicas.entry(by.clone()).or_default().workloads = workloads.into();
+    let replica = state.replicas.entry(by.clone()).or_default();
+    (replica.workloads, replica.groups) = (workloads.into(), groups.into());
     Ok(())
 }
 
@@ -218,7 +221,8 @@ fn waive(state: &mut State, id: &EventId, member: &Member, hook: HookId, why: &W
 fn claim(state: &mut State, id: &EventId, approver: &VmName, reason: Reason, until: Timestamp) -> Applied {
     let now = state.now;
     let event = state.open.get(id).ok_or(Ignored::UnknownEvent)?;
-    if clearance(state, event, now) != Clearance::Clear(reason) {
+    // Who is out of reach is the leader's to know; what the log tells is checked here.
+    if clearance(state, event, now, &BTreeSet::new()) != Clearance::Clear(reason) {
         return Err(Ignored::NotDue);
     }
     if state.replicas.get(approver).and_then(|replica| replica.lists(id)) != Some(&Status::Scheduled) {

@@ -1,13 +1,15 @@
 //! Why an event is not approved yet (`behaviour.md` 12): one answer, used to decide and to explain.
 
+use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::attempt::Attempt;
+use super::budget::{self, Held, Taker};
 use super::claim::{Claim, Reason};
 use super::document::Status;
 use super::event::Event;
-use super::id::{AttemptId, VmName};
+use super::id::{AttemptId, GroupName, VmName};
 use super::lifecycle::Stage;
 use super::policy::Action;
 use super::situation::Situation;
@@ -49,6 +51,13 @@ pub enum Blocker {
         reason: String,
         notice_ends: Timestamp,
     },
+    /// Its approval would take too many members of the group away at once.
+    Budget {
+        group: GroupName,
+        by: Vec<Taker>,
+        /// What the end of the notice starts cannot be held.
+        notice_ends: Timestamp,
+    },
     NoHealthyChannel,
     NoQuorum,
     Posting {
@@ -77,6 +86,7 @@ impl Blocker {
             Self::HookRunning { .. } => "hook_running",
             Self::HookBlocked { .. } => "hook_blocked",
             Self::HookFailed { .. } => "hook_failed",
+            Self::Budget { .. } => "budget",
             Self::NoHealthyChannel => "no_healthy_channel",
             Self::NoQuorum => "no_quorum",
             Self::Posting { .. } => "posting",
@@ -95,8 +105,21 @@ pub enum Clearance {
     Clear(Reason),
 }
 
-/// What stands between an event and its claim.
-pub fn clearance(state: &State, event: &Event, now: Timestamp) -> Clearance {
+/// What stands between an event and its claim, where the replicas in `lost` are out of reach.
+pub fn clearance(state: &State, event: &Event, now: Timestamp, lost: &BTreeSet<VmName>) -> Clearance {
+    let ready = readiness(state, event, now);
+    // A claim is never taken back: its event has its share of the budget already.
+    if !matches!(ready, Clearance::Clear(_)) || !event.claims.is_empty() {
+        return ready;
+    }
+    let is_ready = |other: &Event| matches!(readiness(state, other, now), Clearance::Clear(_));
+    budget::held(state, event, lost, is_ready).map_or(ready, |Held { group, by }| {
+        Clearance::Blocked(Blocker::Budget { group, by, notice_ends: event.notice_ends() })
+    })
+}
+
+/// What stands between an event and its claim, apart from other events.
+fn readiness(state: &State, event: &Event, now: Timestamp) -> Clearance {
     if !matches!(event.stage(), Stage::Announced | Stage::Preparing | Stage::Claimed)
         || state.observed_status(&event.announcement.id) != Some(&Status::Scheduled)
     {
@@ -198,7 +221,7 @@ pub fn explain(state: &State, event: &Event, situation: &Situation) -> Option<Bl
     if let Some(claim) = event.open_claim() {
         return Some(Blocker::Posting { approver: claim.approver.clone(), since: claim.at });
     }
-    match clearance(state, event, situation.now) {
+    match clearance(state, event, situation.now, &situation.lost()) {
         Clearance::NothingToApprove if state.is_listed(&event.announcement.id) => Some(Blocker::Observing),
         // Nobody's document counts, so nobody knows.
         Clearance::NothingToApprove => Some(Blocker::NoHealthyChannel),

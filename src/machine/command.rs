@@ -10,7 +10,7 @@ use super::document::Document;
 use super::id::{AttemptId, EventId, VmName};
 use super::policy::Treatment;
 use super::time::Timestamp;
-use super::workload::{HookId, Intent, Member, Workload};
+use super::workload::{Group, HookId, Intent, Member, Workload};
 
 /// One entry of the log, stamped by the leader that appended it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -24,8 +24,9 @@ pub struct Entry {
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Command {
-    /// The workloads on the asking replica's VM; replaces what it registered before.
-    Register { workloads: Vec<Workload> },
+    /// The workloads on the asking replica's VM and the groups of its configuration; replaces what it registered
+    /// before.
+    Register { workloads: Vec<Workload>, groups: Vec<Group> },
     /// What the asking replica's endpoint says now.
     Report {
         /// How many reports of this replica are in the log already: a repeated or overtaken report does not fit.

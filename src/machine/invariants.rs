@@ -20,6 +20,8 @@ pub enum Broken {
     ClaimedTwice,
     /// S3: the event counts as approved without a committed claim that was accepted.
     ApprovedUnclaimed,
+    /// S4: claimed though other events together with it take more members of a group away than it may lose.
+    BudgetExceeded,
     /// S7: two attempts of one hook at the same time.
     RunTwice,
     /// S8: a restore for a workload that was not touched, or before the event was over.
@@ -38,6 +40,7 @@ impl fmt::Display for Broken {
             Self::ClaimedUnprepared => "S1: an event was claimed before it was prepared",
             Self::ClaimedTwice => "S2: an event was claimed twice",
             Self::ApprovedUnclaimed => "S3: an event is approved without an accepted claim",
+            Self::BudgetExceeded => "S4: an event was claimed beyond the disruption budget of a group",
             Self::RunTwice => "S7: a hook ran twice at the same time",
             Self::RestoredWrongly => "S8: a workload was restored that should not be, or too early",
             Self::StageOutOfOrder => "an event went through its stages in an illegal order",

@@ -5,6 +5,7 @@
 pub mod apply;
 pub mod attempt;
 pub mod blocker;
+pub mod budget;
 pub mod claim;
 pub mod command;
 pub mod document;

@@ -133,7 +133,7 @@ mod tests {
             apply(state, &Entry { at: Timestamp(0), by: me.clone(), command });
         };
         let mut observation = Observation::default();
-        commit(&mut state, Command::Register { workloads: Vec::new() });
+        commit(&mut state, Command::Register { workloads: Vec::new(), groups: Vec::new() });
         assert_eq!(observation.report(&state, &me), None, "nothing is known yet");
         observation.saw(&listing(&[]), |_| true);
         let first = observation.report(&state, &me).expect("that there is nothing is news");

@@ -151,7 +151,7 @@ fn peer(state: &State, event: &Event, step: &Step<'_>, situation: &Situation) ->
 }
 
 fn claim_to_make(state: &State, id: &EventId, event: &Event, situation: &Situation) -> Option<Command> {
-    let Clearance::Clear(reason) = clearance(state, event, situation.now) else {
+    let Clearance::Clear(reason) = clearance(state, event, situation.now, &situation.lost()) else {
         return None;
     };
     if event.is_accepted() || !may_claim_again(event, situation) {

@@ -1,6 +1,6 @@
 //! What the leader knows beside the log: the time, who answers, whose channel works, and its configuration.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
@@ -94,6 +94,11 @@ impl Default for Timing {
 impl Situation {
     pub fn reaches(&self, replica: &VmName) -> bool {
         self.contacts.get(replica).is_some_and(|contact| contact.reachable)
+    }
+
+    /// The members that do not answer.
+    pub fn lost(&self) -> BTreeSet<VmName> {
+        self.members.iter().filter(|name| !self.reaches(name)).cloned().collect()
     }
 
     /// For how long a replica has been out of reach; `None` while it answers.

@@ -7,7 +7,7 @@ use super::document::{Document, Status};
 use super::event::Event;
 use super::id::{AttemptId, EventId, VmName};
 use super::time::Timestamp;
-use super::workload::{Hook, HookId, Member, Workload};
+use super::workload::{Group, Hook, HookId, Member, Workload};
 
 /// Closed events that are kept.
 pub const HISTORY_LIMIT: usize = 1_000;
@@ -30,6 +30,8 @@ pub struct State {
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Replica {
     pub workloads: Vec<Workload>,
+    /// The groups of its configuration.
+    pub groups: Vec<Group>,
     /// How many of its documents were taken over.
     pub reports: u64,
     /// The latest; `None` before the first.

@@ -2,11 +2,15 @@
 //! facts as `invariants` is. Whether a claim was justified can only be said at the moment it is made: later entries
 //! may carry the same time and change everything it rested on.
 
+use alloc::vec::Vec;
+
 use super::attempt::{Attempt, Outcome};
 use super::claim::{Claim, Reason};
 use super::document::{Kind, Status};
 use super::event::Event;
+use super::id::VmName;
 use super::invariants::Broken;
+use super::lifecycle::Stage;
 use super::policy::{Action, Treatment};
 use super::state::State;
 use super::workload::{Hook, HookId, Member, OnFailure, Phase};
@@ -58,7 +62,7 @@ fn is_restored_wrongly(before: &State, event: &Event, attempt: &Attempt) -> bool
         && (attempt.on != attempt.member.vm || before.is_listed(&event.announcement.id))
 }
 
-/// S1 and S2.
+/// S1, S2 and S4.
 fn violated_by_claim(before: &State, event: &Event, claim: &Claim) -> Option<Broken> {
     let lists = |replica: &super::state::Replica| replica.lists(&event.announcement.id) == Some(&Status::Scheduled);
     if !before.replicas.get(&claim.approver).is_some_and(lists) || event.over_at().is_some() {
@@ -68,7 +72,33 @@ fn violated_by_claim(before: &State, event: &Event, claim: &Claim) -> Option<Bro
         let is_free = last.outcome.is_some() || last.until <= claim.at;
         return (event.is_accepted() || !is_free || last.reason != claim.reason).then_some(Broken::ClaimedTwice);
     }
+    if exceeds_budget(before, event) {
+        return Some(Broken::BudgetExceeded);
+    }
     (!is_justified(before, event, claim)).then_some(Broken::ClaimedUnprepared)
+}
+
+/// S4. What starts by itself, or names more VMs after its claim, exceeds a budget without anybody's decision: so it is
+/// judged at the claim. An event that is too big by itself takes a group away alone.
+fn exceeds_budget(before: &State, event: &Event) -> bool {
+    let is_claimed = |other: &&Event| other.entered.iter().any(|(stage, _)| *stage >= Stage::Claimed);
+    let others: Vec<&Event> = before
+        .open
+        .values()
+        .filter(is_claimed)
+        .filter(|other| other.announcement.id != event.announcement.id)
+        .collect();
+    let registered = || before.replicas.iter().flat_map(|(vm, replica)| replica.workloads.iter().map(move |w| (vm, w)));
+    let own = registered().filter(|(vm, _)| event.announcement.resources.contains(vm));
+    own.filter_map(|(_, workload)| workload.group.as_ref()).any(|group| {
+        let of_group = || registered().filter(|(_, workload)| workload.group.as_ref() == Some(group));
+        let is_taken = |vm: &VmName| others.iter().any(|other| other.announcement.resources.contains(vm));
+        let taken = of_group().filter(|(vm, _)| is_taken(vm)).count();
+        let together = of_group().filter(|(vm, _)| is_taken(vm) || event.announcement.resources.contains(vm)).count();
+        let limits = before.replicas.values().flat_map(|replica| &replica.groups).filter(|known| known.name == *group);
+        let limit = limits.map(|known| known.max_unavailable).min().unwrap_or(1).max(1);
+        taken > 0 && u32::try_from(together).is_ok_and(|together| together > limit)
+    })
 }
 
 fn is_justified(before: &State, event: &Event, claim: &Claim) -> bool {

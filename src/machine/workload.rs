@@ -31,6 +31,15 @@ impl Workload {
     }
 }
 
+/// The workloads that are replicas of each other, as far as they are configured. A group that nobody configured may
+/// lose one member at once.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Group {
+    pub name: GroupName,
+    /// How many of its members may be unavailable at once; at least 1.
+    pub max_unavailable: u32,
+}
+
 /// What a workload wants run in a phase.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Hook {

@@ -23,7 +23,7 @@ use self::errands::Hands;
 use self::here::Here;
 use self::hooks::Hooks;
 use self::observer::Observer;
-use crate::machine::workload::Workload;
+use crate::machine::workload::{Group, Workload};
 use crate::workloads::Report;
 
 /// The running tasks of one replica.
@@ -38,6 +38,7 @@ impl Replica {
         observer: &Arc<Observer>,
         hooks: &Arc<Hooks>,
         workloads: Vec<Workload>,
+        groups: Vec<Group>,
         reports: Receiver<Report>,
     ) -> Self {
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
@@ -51,7 +52,7 @@ impl Replica {
         });
         tasks.spawn({
             let (observer, here, stop) = (observer.clone(), here.clone(), stop.clone());
-            async move { observer.report(&here, &workloads, stop).await }
+            async move { observer.report(&here, &workloads, &groups, stop).await }
         });
         tasks.close();
         Self { tasks, stop }

@@ -15,7 +15,7 @@ use crate::machine::document::{Document, Kind};
 use crate::machine::id::EventId;
 use crate::machine::observe::Observation;
 use crate::machine::situation;
-use crate::machine::workload::Workload;
+use crate::machine::workload::{Group, Workload};
 use crate::metadata::pace::Pace;
 use crate::metadata::{self, Approval, Channel, Endpoint, NoInformation};
 
@@ -113,7 +113,7 @@ impl Observer {
     }
 
     /// Keeps the log's idea of this replica's workloads and document what it should be.
-    pub async fn report(&self, here: &Here, workloads: &[Workload], stop: CancellationToken) {
+    pub async fn report(&self, here: &Here, workloads: &[Workload], groups: &[Group], stop: CancellationToken) {
         let mut state = here.state.clone();
         let mut polls = self.polls.subscribe();
         let mut resumed = false;
@@ -124,7 +124,7 @@ impl Observer {
                 self.resume(here);
                 resumed = true;
             }
-            let due = if resumed { self.due(here, workloads) } else { None };
+            let due = if resumed { self.due(here, workloads, groups) } else { None };
             let again = due.is_some() || !resumed;
             if let Some(command) = due
                 && let Some(Err(error)) = stop.run_until_cancelled(here.propose(&command)).await
@@ -151,11 +151,11 @@ impl Observer {
         }
     }
 
-    fn due(&self, here: &Here, workloads: &[Workload]) -> Option<Command> {
+    fn due(&self, here: &Here, workloads: &[Workload], groups: &[Group]) -> Option<Command> {
         let state = here.state();
-        let registered = state.replicas.get(&here.name).is_some_and(|replica| replica.workloads == workloads);
-        if !registered {
-            return Some(Command::Register { workloads: workloads.into() });
+        let known = state.replicas.get(&here.name);
+        if !known.is_some_and(|replica| replica.workloads == workloads && replica.groups == groups) {
+            return Some(Command::Register { workloads: workloads.into(), groups: groups.into() });
         }
         self.sight().observation.report(&state, &here.name)
     }

@@ -34,7 +34,7 @@ fn report(state: &mut State, numbers: impl Iterator<Item = usize>) {
 #[test]
 fn the_history_keeps_the_latest_events_only() {
     let mut state = State::default();
-    commit(&mut state, Command::Register { workloads: Vec::new() });
+    commit(&mut state, Command::Register { workloads: Vec::new(), groups: Vec::new() });
     let batches = HISTORY_LIMIT / 100 + 2;
     for batch in 0..batches {
         report(&mut state, batch * 100..(batch + 1) * 100);
@@ -48,7 +48,7 @@ fn the_history_keeps_the_latest_events_only() {
 #[test]
 fn events_beyond_the_limit_are_taken_up_when_there_is_room() {
     let mut state = State::default();
-    commit(&mut state, Command::Register { workloads: Vec::new() });
+    commit(&mut state, Command::Register { workloads: Vec::new(), groups: Vec::new() });
     report(&mut state, 0..OPEN_LIMIT + 5);
     assert_eq!(state.open.len(), OPEN_LIMIT);
     let open: Vec<usize> = (0..OPEN_LIMIT + 5).filter(|n| state.open.contains_key(&announcement(*n).id)).collect();

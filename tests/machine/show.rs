@@ -33,7 +33,7 @@ fn hook(member: &Member, id: HookId, intent: Intent) -> String {
 
 pub(crate) fn command(command: &Command) -> String {
     match command {
-        Command::Register { workloads } => format!("register {} workloads", workloads.len()),
+        Command::Register { workloads, .. } => format!("register {} workloads", workloads.len()),
         Command::Report { document, .. } => format!("report {} events", document.events.len()),
         Command::Discount { replica } => format!("discount {replica}"),
         Command::Treat { event, treatment } => {
@@ -93,6 +93,10 @@ pub(crate) fn blocker(blocker: &Blocker) -> String {
         }
         Blocker::HookFailed { member, hook, reason, notice_ends } => {
             format!("{code}: {}, {reason}, notice ends at {}", of(member, *hook), time(*notice_ends))
+        }
+        Blocker::Budget { group, by, notice_ends } => {
+            let by: Vec<_> = by.iter().map(ToString::to_string).collect();
+            format!("{code}: {group}, by {}, notice ends at {}", by.join(","), time(*notice_ends))
         }
         Blocker::Posting { approver, since } => format!("{code}: {approver} since {}", time(*since)),
         Blocker::PostFailed { approver, outcome, at } => format!("{code}: {approver}, {outcome} at {}", time(*at)),

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! cluster VM…                               workload VM|* NAME [group=G] [after=W,…]: PHASE [key=value…]; …
+//! group VM|* NAME max=N
 //! policy user_budget=2m foreign=approve-user …     rule NAME action=A [type=T] [source=S] [phases=P,…] [budget=…]
 //! report VM|*: nothing | STATUS SOURCE TYPE EVENT VM,… [notbefore=[+]15m] [duration=9s]; …    repeat VM: as before
 //! now TIME      wait SPAN                   lead VM   quorum|no_quorum
@@ -24,7 +25,7 @@ use allclear::machine::command::{Command, Entry, Verdict};
 use allclear::machine::document::{Kind, Source};
 use allclear::machine::errands::errands;
 use allclear::machine::event::Event;
-use allclear::machine::id::{EventId, VmName};
+use allclear::machine::id::{EventId, GroupName, VmName};
 use allclear::machine::invariants;
 use allclear::machine::plan::plan;
 use allclear::machine::policy::{Action, Foreign, Policy, Rule};
@@ -32,7 +33,7 @@ use allclear::machine::situation::{Channel, Contact, Situation, Timing};
 use allclear::machine::state::State;
 use allclear::machine::time::Timestamp;
 use allclear::machine::transition;
-use allclear::machine::workload::{Phase, Workload};
+use allclear::machine::workload::{Group, Phase, Workload};
 
 use crate::{parse, show};
 
@@ -43,6 +44,7 @@ pub(crate) struct World {
     pub(crate) state: State,
     pub(crate) situation: Situation,
     workloads: BTreeMap<VmName, Vec<Workload>>,
+    groups: BTreeMap<VmName, Vec<Group>>,
     planned: Vec<Command>,
 }
 
@@ -58,7 +60,13 @@ impl World {
             policy: Policy::default(),
             timing: Timing::default(),
         };
-        Self { state: State::default(), situation, workloads: BTreeMap::new(), planned: Vec::new() }
+        Self {
+            state: State::default(),
+            situation,
+            workloads: BTreeMap::new(),
+            groups: BTreeMap::new(),
+            planned: Vec::new(),
+        }
     }
 
     pub(crate) fn obey(&mut self, line: &str) -> Result<String, String> {
@@ -66,6 +74,7 @@ impl World {
         match word {
             "cluster" => self.cluster(rest),
             "workload" => self.workload(rest),
+            "group" => self.group(rest),
             "policy" => self.policy(rest),
             "rule" => self.rule(rest),
             "report" => self.report(rest),
@@ -115,7 +124,7 @@ impl World {
                 document_age: Some(Duration::ZERO),
             };
             self.situation.contacts.insert(name.clone(), contact);
-            self.commit(&name, Command::Register { workloads: Vec::new() });
+            self.register(&name);
         }
         Ok(String::new())
     }
@@ -131,10 +140,27 @@ impl World {
             let all = self.workloads.entry(vm.clone()).or_default();
             all.retain(|known| known.name != workload.name);
             all.push(workload.clone());
-            let workloads = all.clone();
-            self.commit(&vm, Command::Register { workloads });
+            self.register(&vm);
         }
         Ok(String::new())
+    }
+
+    fn group(&mut self, rest: &str) -> Result<String, String> {
+        let options = parse::options(rest.split_whitespace());
+        let [vm, name] = options.words[..] else { return Err("group VM|* NAME max=N".into()) };
+        let max = options.values.get("max").and_then(|max| max.parse().ok()).ok_or("max is a number")?;
+        for vm in self.named(vm) {
+            let group = Group { name: GroupName(name.into()), max_unavailable: max };
+            self.groups.entry(vm.clone()).or_default().push(group);
+            self.register(&vm);
+        }
+        Ok(String::new())
+    }
+
+    fn register(&mut self, vm: &VmName) -> String {
+        let workloads = self.workloads.get(vm).cloned().unwrap_or_default();
+        let groups = self.groups.get(vm).cloned().unwrap_or_default();
+        self.commit(vm, Command::Register { workloads, groups })
     }
 
     fn policy(&mut self, rest: &str) -> Result<String, String> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use allclear::machine::attempt::{Outcome, WaiverReason};
+use allclear::machine::blocker::{Blocker, explain};
 use allclear::machine::claim::Reason;
 use allclear::machine::command::Command;
 use allclear::machine::errands::{Errand, errands};
@@ -13,7 +14,7 @@ use allclear::machine::time::Timestamp;
 use allclear::machine::workload::{Intent, Member, Phase};
 
 use crate::mutant::Mutant;
-use crate::world::{Cloud, Cluster, GONE_BY, MOMENTS, Post, Run, Trouble, World, event_id, name};
+use crate::world::{Cluster, GONE_BY, MOMENTS, Post, Run, Shown, Trouble, World, event_id, name};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Action {
@@ -24,7 +25,7 @@ pub(crate) enum Action {
     /// The claim is confirmed by a linearizable read, and a fresh document is taken.
     Confirm(usize, AttemptId),
     Post(usize),
-    Cloud(Cloud),
+    Cloud(usize, Shown),
     /// To the next moment.
     Wait,
     Restart(usize),
@@ -60,13 +61,15 @@ fn proposals(cluster: &Cluster, world: &World) -> Vec<(usize, Command)> {
         found.extend(observation.report(&world.log, &me).map(|report| (replica, report)));
         for (attempt, run) in &local.hooks {
             if let Run::Ended(outcome) = run {
-                let (event, attempt, outcome) = (event_id(), *attempt, outcome.clone());
-                found.push((replica, Command::Settle { event, attempt, outcome }));
+                let (attempt, outcome) = (*attempt, outcome.clone());
+                let event = world.event_of(attempt).map(event_id);
+                found.extend(event.map(|event| (replica, Command::Settle { event, attempt, outcome })));
             }
         }
         if let Some((attempt, Post::Answered(outcome))) = &local.post {
             let (attempt, outcome) = (*attempt, outcome.clone());
-            found.push((replica, Command::Posted { event: event_id(), attempt, outcome }));
+            let event = world.event_of(attempt).map(event_id);
+            found.extend(event.map(|event| (replica, Command::Posted { event, attempt, outcome })));
         }
         if replica == world.leader {
             let due = plan(&world.log, &world.situation());
@@ -135,17 +138,19 @@ fn errand(cluster: &Cluster, world: &World, replica: usize) -> Option<Action> {
 /// What happens without a fault and in its own time.
 fn developments(world: &World) -> Vec<Action> {
     let mut found = Vec::new();
-    match world.cloud {
-        Cloud::Scheduled => {
-            if world.may_start() {
-                found.push(Action::Cloud(Cloud::Started));
+    for (event, cloud) in world.clouds.iter().enumerate() {
+        match cloud.shows {
+            Shown::Scheduled => {
+                if world.may_start(event) {
+                    found.push(Action::Cloud(event, Shown::Started));
+                }
+                if !cloud.approved {
+                    found.push(Action::Cloud(event, Shown::Gone));
+                }
             }
-            if !world.approved {
-                found.push(Action::Cloud(Cloud::Gone));
-            }
+            Shown::Started => found.push(Action::Cloud(event, Shown::Gone)),
+            Shown::Gone => {}
         }
-        Cloud::Started => found.push(Action::Cloud(Cloud::Gone)),
-        Cloud::Gone => {}
     }
     for (replica, local) in world.replicas.iter().enumerate().filter(|(_, local)| local.up) {
         for (attempt, _) in local.hooks.iter().filter(|(_, run)| **run == Run::Running) {
@@ -199,7 +204,8 @@ fn losses(world: &World, is_idle: bool) -> Vec<Fault> {
         if world.connected(replica) && world.connected(world.leader) && replica != world.leader {
             found.push(Fault::Elect(replica));
         }
-        if local.up && matches!(local.post, Some((_, Post::Confirmed))) && world.cloud == Cloud::Scheduled {
+        let posted = |claim| world.event_of(claim).is_some_and(|event| world.clouds[event].shows == Shown::Scheduled);
+        if local.up && matches!(local.post, Some((claim, Post::Confirmed)) if posted(claim)) {
             found.push(Fault::LoseReply(replica, true));
             found.push(Fault::LoseReply(replica, false));
         }
@@ -212,7 +218,11 @@ fn losses(world: &World, is_idle: bool) -> Vec<Fault> {
 
 /// Everything that a leader gone mad could propose.
 fn rogues(cluster: &Cluster, world: &World) -> Vec<Command> {
-    let event = event_id();
+    (0..cluster.events).flat_map(|event| rogues_of(cluster, world, event)).collect()
+}
+
+fn rogues_of(cluster: &Cluster, world: &World, number: usize) -> Vec<Command> {
+    let event = event_id(number);
     let mut found = vec![Command::GiveUp { event: event.clone() }, Command::Forget { event: event.clone() }];
     for replica in (0..cluster.replicas).map(name) {
         for reason in [Reason::Prepared, Reason::NothingToPrepare, Reason::BudgetSpent, Reason::Policy] {
@@ -221,19 +231,24 @@ fn rogues(cluster: &Cluster, world: &World) -> Vec<Command> {
         }
         found.push(Command::Discount { replica: replica.clone() });
         let Some(workload) = &cluster.workload else { continue };
-        let member = Member { vm: name(0), workload: workload.name.clone() };
+        let member = Member { vm: name(number), workload: workload.name.clone() };
         for phase in [Phase::Failover, Phase::Drain, Phase::Restore] {
             for (hook, _) in workload.hooks_of(phase) {
-                let (event, member, on) = (event.clone(), member.clone(), replica.clone());
+                let (of, whose, on) = (event.clone(), member.clone(), replica.clone());
                 let deadline = Timestamp(world.now().0 + 60_000);
-                found.push(Command::Begin { event, member, hook, intent: Intent::Run, on, deadline });
-                let (event, member, why) =
-                    (event_id(), Member { vm: name(0), workload: workload.name.clone() }, WaiverReason::Unreachable);
+                found.push(Command::Begin { event: of, member: whose, hook, intent: Intent::Run, on, deadline });
+                let (event, member, why) = (event.clone(), member.clone(), WaiverReason::Unreachable);
                 found.push(Command::Waive { event, member, hook, why });
             }
         }
     }
-    let open = world.log.open.values().flat_map(|event| &event.attempts).filter(|attempt| attempt.outcome.is_none());
+    let open = world
+        .log
+        .open
+        .get(&event)
+        .into_iter()
+        .flat_map(|event| &event.attempts)
+        .filter(|attempt| attempt.outcome.is_none());
     found.extend(open.map(|attempt| Command::Expire { event: event.clone(), attempt: attempt.id }));
     found
 }
@@ -243,7 +258,7 @@ pub(crate) fn possible(cluster: &Cluster, world: &World) -> Vec<Action> {
     let mut found = chores(cluster, world, &proposals);
     let is_idle = found.is_empty();
     // Nothing can go wrong any more with an event that is closed and gone, but for what is still on its way.
-    if world.cloud == Cloud::Gone && world.log.open.is_empty() {
+    if world.is_gone() && world.log.open.is_empty() {
         found.extend(world.late.is_some().then_some(Action::Arrive));
         return found;
     }
@@ -261,7 +276,7 @@ pub(crate) fn possible(cluster: &Cluster, world: &World) -> Vec<Action> {
 
 fn may_wait(world: &World) -> bool {
     let is_last = world.moment + 1 == MOMENTS.len();
-    !is_last && (world.cloud == Cloud::Gone || MOMENTS[world.moment] < GONE_BY)
+    !is_last && (world.is_gone() || MOMENTS[world.moment] < GONE_BY)
 }
 
 /// Nothing is left that would happen by itself, whether what is down comes back or not.
@@ -270,4 +285,11 @@ pub(crate) fn is_quiet(cluster: &Cluster, world: &World) -> bool {
         && world.connected(world.leader)
         && chores(cluster, world, &proposals(cluster, world)).is_empty()
         && developments(world).is_empty()
+}
+
+/// The disruption budget stands between an event and its claim.
+pub(crate) fn is_held(world: &World) -> bool {
+    let situation = world.situation();
+    let mut blockers = world.log.open.values().filter_map(|event| explain(&world.log, event, &situation));
+    blockers.any(|blocker| matches!(blocker, Blocker::Budget { .. }))
 }

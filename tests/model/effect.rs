@@ -11,7 +11,7 @@ use allclear::machine::workload::Phase;
 
 use crate::action::{Action, Fault};
 use crate::mutant::Mutant;
-use crate::world::{Breach, Cloud, Cluster, Local, Post, Run, World, name};
+use crate::world::{Breach, Cluster, Local, Post, Run, Shown, World, name};
 
 pub(crate) fn take(cluster: &Cluster, world: &World, action: Action) -> World {
     let mut next = world.clone();
@@ -23,7 +23,7 @@ pub(crate) fn take(cluster: &Cluster, world: &World, action: Action) -> World {
         }
         Action::Confirm(replica, claim) => confirm(&mut next, replica, claim),
         Action::Post(replica) => post(&mut next, replica),
-        Action::Cloud(cloud) => next.cloud = cloud,
+        Action::Cloud(event, shows) => next.clouds[event].shows = shows,
         Action::Wait => wait(&mut next),
         Action::Restart(replica) => restart(cluster, &mut next, replica),
         Action::Heal(replica) => {
@@ -66,7 +66,7 @@ fn confirm(next: &mut World, replica: usize, claim: AttemptId) {
         let last = event.claims.last().is_some_and(|last| last.attempt == claim && last.approver == name(replica));
         last && event.stage() == Stage::Claimed && !event.is_accepted()
     };
-    let step = if next.cloud == Cloud::Scheduled {
+    let step = if is_scheduled(next, claim) {
         if !next.log.open.values().any(in_force) {
             next.broke(Breach::Uncommitted);
         }
@@ -77,8 +77,12 @@ fn confirm(next: &mut World, replica: usize, claim: AttemptId) {
     next.replicas[replica].post = Some((claim, step));
 }
 
+fn is_scheduled(world: &World, claim: AttemptId) -> bool {
+    world.event_of(claim).is_some_and(|event| world.clouds[event].shows == Shown::Scheduled)
+}
+
 fn post(next: &mut World, replica: usize) {
-    let effect = next.cloud == Cloud::Scheduled;
+    let effect = next.replicas[replica].post.as_ref().is_some_and(|(claim, _)| is_scheduled(next, *claim));
     let outcome = if effect { PostOutcome::Accepted } else { PostOutcome::Refused(400) };
     send(next, replica, effect, outcome);
 }
@@ -86,11 +90,14 @@ fn post(next: &mut World, replica: usize) {
 /// S2: what is posted was claimed by this replica, and posted once unless something went wrong.
 fn send(next: &mut World, replica: usize, took_effect: bool, outcome: PostOutcome) {
     let Some((claim, _)) = next.replicas[replica].post.take() else { return };
-    next.posts = next.posts.saturating_add(1);
-    next.approved |= took_effect;
+    let Some(event) = next.event_of(claim) else { return };
+    let cloud = &mut next.clouds[event];
+    cloud.posts = cloud.posts.saturating_add(1);
+    cloud.approved |= took_effect;
+    let posts = cloud.posts;
     let mut claims = next.log.open.values().chain(&next.log.history).flat_map(|event| &event.claims);
     let is_committed = claims.any(|found| found.attempt == claim && found.approver == name(replica));
-    if !is_committed || (next.faults == 0 && next.posts > 1) {
+    if !is_committed || (next.faults == 0 && posts > 1) {
         next.broke(Breach::PostedTwice);
     }
     next.replicas[replica].post = Some((claim, Post::Answered(outcome)));

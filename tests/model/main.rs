@@ -1,7 +1,7 @@
 //! Every reachable state of a bounded cluster keeps the safety properties (`behaviour.md` 13).
 //!
-//! The model calls the production `apply`, `plan`, `errands` and `Observation`. What is bounded: one event, which
-//! appears once and is gone for good; two or three replicas; one workload on the affected VM; time moves between the
+//! The model calls the production `apply`, `plan`, `errands` and `Observation`. What is bounded: one event, or two of
+//! one group, that appear once and are gone for good; two or three replicas; one workload on the affected VM; time moves between the
 //! moments in `world`; as many faults as each cluster says. What is assumed: the log itself (consensus; an isolated
 //! replica knows nothing newer and commits nothing), and that hooks end at their deadline. Metadata channels do not
 //! stall and documents are read well: that belongs to `observe` and the scripts. Endpoints are read in one order,
@@ -31,6 +31,7 @@ use world::{Breach, Cluster, Trouble, World};
 const S1: &str = "S1 nothing is claimed before it is prepared";
 const S2: &str = "S2 one post without faults, and every post repeats a committed claim";
 const S3: &str = "S3 nothing is posted or approved that is not the claim in force";
+const S4: &str = "S4 no group loses more than its disruption budget allows";
 const S7: &str = "S7 no attempt is run twice";
 const S8: &str = "S8 what was touched is put back, and nothing else, when the event is over";
 const LIFE: &str = "nothing goes back, nothing recorded changes";
@@ -62,6 +63,7 @@ impl Model for Cluster {
             Property::always(S1, |_, world| keeps(world, Breach::Unprepared)),
             Property::always(S2, |_, world| keeps(world, Breach::PostedTwice)),
             Property::always(S3, |_, world| keeps(world, Breach::Uncommitted)),
+            Property::always(S4, |_, world| keeps(world, Breach::BudgetExceeded)),
             Property::always(S7, |_, world| keeps(world, Breach::RunTwice)),
             Property::always(S8, |cluster: &Cluster, world: &World| {
                 let put_back = |event: &Event| is_put_back(cluster, event);
@@ -83,7 +85,16 @@ impl Model for Cluster {
             Property::sometimes("put back", |cluster: &Cluster, world: &World| {
                 let restored =
                     |event: &Event| event.attempts.iter().any(|attempt| attempt.hook.phase == Phase::Restore);
-                cluster.workload.is_none() || world.log.history.iter().any(restored)
+                !is_restorable(cluster) || world.log.history.iter().any(restored)
+            }),
+            Property::sometimes("held by another event", |cluster: &Cluster, world: &World| {
+                let stages: Vec<Stage> = world.log.open.values().map(Event::stage).collect();
+                cluster.events == 1 || (stages.contains(&Stage::Approved) && action::is_held(world))
+            }),
+            Property::sometimes("both approved", |cluster: &Cluster, world: &World| {
+                let approved = |event: &&Event| event.is_accepted();
+                let events = world.log.open.values().chain(&world.log.history);
+                events.filter(approved).count() == cluster.events
             }),
             Property::sometimes("claimed again", |cluster: &Cluster, world: &World| {
                 let claims = |event: &Event| event.claims.len() > 1;
@@ -97,14 +108,17 @@ fn closed(world: &World, ending: Ending, cause: StartCause) -> bool {
     world.log.history.iter().any(|event| event.ending == Some(ending) && event.start_cause() == Some(cause))
 }
 
+fn is_restorable(cluster: &Cluster) -> bool {
+    cluster.workload.as_ref().is_some_and(|workload| workload.hooks_of(Phase::Restore).next().is_some())
+}
+
 /// A closed event leaves no workload behind that it touched, unless its time was up.
 fn is_put_back(cluster: &Cluster, event: &Event) -> bool {
-    let Some(workload) = &cluster.workload else { return true };
     let touched = event.attempts.iter().any(|attempt| attempt.hook.phase < Phase::Restore);
     let restored = event.attempts.iter().any(|attempt| attempt.hook.phase == Phase::Restore);
     let took = event.entered_at(Stage::Closed).zip(event.over_at()).map(|(closed, over)| closed.since(over));
     let given_up = took.is_some_and(|took| took >= Duration::from_mins(10));
-    workload.hooks_of(Phase::Restore).next().is_none() || touched == restored || (touched && given_up)
+    !is_restorable(cluster) || touched == restored || (touched && given_up)
 }
 
 fn hook(phase: Phase, on_failure: OnFailure) -> Hook {
@@ -148,7 +162,14 @@ fn one_step() -> Workload {
 }
 
 fn cluster(replicas: usize, source: Source, workload: Option<Workload>) -> Cluster {
-    Cluster { replicas, source, workload, faults: 0, trouble: Trouble::Losses, mutant: Mutant::None }
+    Cluster { replicas, events: 1, source, workload, faults: 0, trouble: Trouble::Losses, mutant: Mutant::None }
+}
+
+/// A second event, for another member of the same group.
+fn two_events(cluster: Cluster) -> Cluster {
+    let group = Some(GroupName("g".into()));
+    let workload = cluster.workload.unwrap_or_else(|| workload(Vec::new()));
+    Cluster { events: 2, workload: Some(Workload { group, ..workload }), ..cluster }
 }
 
 fn with(faults: u8, trouble: Trouble, cluster: Cluster) -> Cluster {
@@ -233,6 +254,29 @@ fn a_proposal_for_a_failover_arrives_once_more_and_late() {
 }
 
 #[test]
+fn two_events_of_a_group_come_one_after_the_other() {
+    check(two_events(cluster(3, Source::Platform, None)));
+}
+
+#[test]
+fn a_leader_proposes_anything_at_all_for_two_events_of_a_group() {
+    check(with(1, Trouble::Rogues, two_events(cluster(2, Source::User, None))));
+}
+
+#[test]
+#[ignore = "1.4 million states: minutes"]
+fn a_replica_is_lost_while_two_events_of_a_group_are_open() {
+    check(with(1, Trouble::Losses, two_events(cluster(2, Source::User, None))));
+}
+
+#[test]
+#[ignore = "1.3 million states: minutes"]
+fn two_events_of_a_group_are_prepared_and_proposals_arrive_late() {
+    check(two_events(cluster(2, Source::User, Some(one_step()))));
+    check(with(1, Trouble::Delays, two_events(cluster(2, Source::User, None))));
+}
+
+#[test]
 fn every_mutant_is_seen() {
     let calm = || cluster(2, Source::User, Some(one_step()));
     let lossy = |source, workload| with(1, Trouble::Losses, cluster(2, source, workload));
@@ -242,6 +286,7 @@ fn every_mutant_is_seen() {
     expect(Mutant::PostUnconfirmed, S3, lossy(Source::User, None));
     expect(Mutant::ApproveRefused, S3, lossy(Source::User, None));
     expect(Mutant::Rewrite, LIFE, lossy(Source::User, Some(one_step())));
+    expect(Mutant::ClaimBeyondBudget, S4, with(1, Trouble::Rogues, two_events(cluster(2, Source::User, None))));
     expect(Mutant::RunAgain, S7, lossy(Source::User, Some(one_step())));
     expect(Mutant::RestoreEarly, S8, rogue());
     expect(Mutant::ForgetRestoring, S8, calm());

@@ -1,7 +1,7 @@
 //! Deliberate mistakes, to see that the model sees them.
 
 use allclear::machine::attempt::Attempt;
-use allclear::machine::claim::Claim;
+use allclear::machine::claim::{Claim, Reason};
 use allclear::machine::command::{Command, Entry, Verdict};
 use allclear::machine::event::Event;
 use allclear::machine::id::AttemptId;
@@ -16,6 +16,8 @@ pub(crate) enum Mutant {
     ClaimUnguarded,
     /// `apply` takes a second claim while the first is in force.
     ClaimTwice,
+    /// `apply` takes a claim while another event has the share of its group.
+    ClaimBeyondBudget,
     /// `apply` puts back what was touched as soon as the event has started.
     RestoreEarly,
     /// `apply` closes an event that is over without putting anything back.
@@ -45,6 +47,13 @@ impl Mutant {
             }
             (Self::ClaimTwice, Command::Claim { event, .. }) => {
                 state.open.get(event).filter(|event| event.claims.len() == 1 && event.stage() == Stage::Claimed)?;
+                push_claim(state, entry)
+            }
+            (Self::ClaimBeyondBudget, Command::Claim { event, reason: Reason::NothingToPrepare, .. }) => {
+                state.open.values().find(|other| other.stage() == Stage::Claimed)?;
+                let event = state.open.get_mut(event).filter(|event| event.claims.is_empty())?;
+                event.treatment.as_ref()?;
+                event.entered.push((Stage::Claimed, entry.at));
                 push_claim(state, entry)
             }
             (Self::RestoreEarly, Command::Begin { event, member, hook, intent, on, deadline }) => {

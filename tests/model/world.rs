@@ -8,6 +8,7 @@ use allclear::machine::attempt::Outcome;
 use allclear::machine::claim::PostOutcome;
 use allclear::machine::command::{Command, Entry, Verdict};
 use allclear::machine::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+use allclear::machine::event::Event;
 use allclear::machine::id::{AttemptId, EventId, VmName};
 use allclear::machine::invariants::{self, Broken};
 use allclear::machine::policy::Policy;
@@ -30,8 +31,10 @@ const NOT_BEFORE: Timestamp = Timestamp(900_000);
 #[derive(Clone, Debug)]
 pub(crate) struct Cluster {
     pub(crate) replicas: usize,
+    /// How many events there are; the first names the first replica, and so on.
+    pub(crate) events: usize,
     pub(crate) source: Source,
-    /// Of every replica; the event names the first.
+    /// Of every replica.
     pub(crate) workload: Option<Workload>,
     /// How many faults there are at most.
     pub(crate) faults: u8,
@@ -55,10 +58,8 @@ pub(crate) struct World {
     pub(crate) log: State,
     /// The place in `MOMENTS`.
     pub(crate) moment: usize,
-    pub(crate) cloud: Cloud,
-    /// A post took effect.
-    pub(crate) approved: bool,
-    pub(crate) posts: u8,
+    /// One for each event.
+    pub(crate) clouds: Vec<Cloud>,
     pub(crate) leader: usize,
     pub(crate) replicas: Vec<Local>,
     /// A copy of a proposal that arrives late, once.
@@ -69,9 +70,18 @@ pub(crate) struct World {
     pub(crate) breach: Option<Breach>,
 }
 
-/// What the metadata service shows of the one event; `Gone` is for good.
+/// What the metadata service has of an event.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Cloud {
+    pub(crate) shows: Shown,
+    /// A post took effect.
+    pub(crate) approved: bool,
+    pub(crate) posts: u8,
+}
+
+/// `Gone` is for good.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Cloud {
+pub(crate) enum Shown {
     Scheduled,
     Started,
     Gone,
@@ -108,6 +118,7 @@ pub(crate) enum Breach {
     Unprepared,
     PostedTwice,
     Uncommitted,
+    BudgetExceeded,
     RunTwice,
     RestoredWrongly,
     Lifecycle,
@@ -119,6 +130,7 @@ impl From<Broken> for Breach {
             Broken::ClaimedUnprepared => Self::Unprepared,
             Broken::ClaimedTwice => Self::PostedTwice,
             Broken::ApprovedUnclaimed => Self::Uncommitted,
+            Broken::BudgetExceeded => Self::BudgetExceeded,
             Broken::RunTwice => Self::RunTwice,
             Broken::RestoredWrongly => Self::RestoredWrongly,
             Broken::StageOutOfOrder | Broken::Misplaced | Broken::Rewritten => Self::Lifecycle,
@@ -130,8 +142,8 @@ pub(crate) fn name(replica: usize) -> VmName {
     VmName::new(["a", "b", "c"][replica])
 }
 
-pub(crate) fn event_id() -> EventId {
-    EventId::new("e")
+pub(crate) fn event_id(event: usize) -> EventId {
+    EventId::new(["e", "f"][event])
 }
 
 impl World {
@@ -140,9 +152,7 @@ impl World {
         let mut world = Self {
             log: State::default(),
             moment: 0,
-            cloud: Cloud::Scheduled,
-            approved: false,
-            posts: 0,
+            clouds: vec![Cloud { shows: Shown::Scheduled, approved: false, posts: 0 }; cluster.events],
             // Not the affected one.
             leader: cluster.replicas - 1,
             replicas: vec![up; cluster.replicas],
@@ -153,7 +163,7 @@ impl World {
         };
         for replica in 0..cluster.replicas {
             let workloads = cluster.workload.iter().cloned().collect();
-            world.commit(cluster, &name(replica), Command::Register { workloads });
+            world.commit(cluster, &name(replica), Command::Register { workloads, groups: Vec::new() });
         }
         world
     }
@@ -167,26 +177,42 @@ impl World {
     }
 
     pub(crate) fn document(&self, cluster: &Cluster) -> Document {
-        let status = match self.cloud {
-            Cloud::Scheduled => Status::Scheduled,
-            Cloud::Started => Status::Started,
-            Cloud::Gone => return Document::default(),
-        };
-        Document::new(vec![Announcement {
-            id: event_id(),
-            not_before: if status == Status::Started { NotBefore::Unknown } else { NotBefore::At(NOT_BEFORE) },
-            status,
-            kind: Kind::Reboot,
-            source: cluster.source.clone(),
-            resource_type: String::new(),
-            resources: vec![name(0)],
-            description: String::new(),
-            duration: None,
-        }])
+        let listed = self.clouds.iter().enumerate().filter_map(|(event, cloud)| {
+            let status = match cloud.shows {
+                Shown::Scheduled => Status::Scheduled,
+                Shown::Started => Status::Started,
+                Shown::Gone => return None,
+            };
+            Some(Announcement {
+                id: event_id(event),
+                not_before: if status == Status::Started { NotBefore::Unknown } else { NotBefore::At(NOT_BEFORE) },
+                status,
+                kind: Kind::Reboot,
+                source: cluster.source.clone(),
+                resource_type: String::new(),
+                resources: vec![name(event)],
+                description: String::new(),
+                duration: None,
+            })
+        });
+        Document::new(listed.collect())
     }
 
-    pub(crate) fn may_start(&self) -> bool {
-        self.approved || self.now() >= NOT_BEFORE
+    pub(crate) fn is_gone(&self) -> bool {
+        self.clouds.iter().all(|cloud| cloud.shows == Shown::Gone)
+    }
+
+    pub(crate) fn may_start(&self, event: usize) -> bool {
+        self.clouds[event].approved || self.now() >= NOT_BEFORE
+    }
+
+    /// Which event an attempt or a claim belongs to.
+    pub(crate) fn event_of(&self, attempt: AttemptId) -> Option<usize> {
+        let is_of = |event: &&Event| {
+            event.attempt(attempt).is_some() || event.claims.iter().any(|claim| claim.attempt == attempt)
+        };
+        let id = &self.log.open.values().chain(&self.log.history).find(is_of)?.announcement.id;
+        (0..self.clouds.len()).find(|event| event_id(*event) == *id)
     }
 
     pub(crate) fn situation(&self) -> Situation {

@@ -10,7 +10,7 @@ use allclear::machine::time::Timestamp;
 use allclear::machine::workload::{HookId, Intent, Phase};
 
 use crate::record::Record;
-use crate::values::{NOW, cache, document, member, postgres, rich_state, treatment};
+use crate::values::{NOW, cache, document, grouped_state, groups, member, postgres, rich_state, treatment};
 
 /// Every sample under the name that its golden bytes carry.
 pub(crate) fn samples() -> Vec<(String, Record)> {
@@ -29,6 +29,7 @@ pub(crate) fn samples() -> Vec<(String, Record)> {
     }
     samples.push(("state empty".into(), Record::State(State::default())));
     samples.push(("state rich".into(), Record::State(rich_state())));
+    samples.push(("state groups".into(), Record::State(grouped_state())));
     samples
 }
 
@@ -38,7 +39,7 @@ pub(crate) fn commands() -> Vec<(String, Command)> {
     let attempt = AttemptId(300);
     let hook = HookId { phase: Phase::Failover, ordinal: 1 };
     let mut commands: Vec<Command> = vec![
-        Command::Register { workloads: vec![postgres(), cache()] },
+        Command::Register { workloads: vec![postgres(), cache()], groups: Vec::new() },
         Command::Report { after: 41, document: document() },
         Command::Discount { replica: VmName::new("db-1") },
         Command::Treat { event: event.clone(), treatment: treatment() },
@@ -73,7 +74,8 @@ pub(crate) fn commands() -> Vec<(String, Command)> {
     named.push(("report nothing".into(), nothing_listed));
     let nothing_said = Command::Advance { event, attempt: AttemptId(u64::MAX), progress: Progress::default() };
     named.push(("advance nothing".into(), nothing_said));
-    named.push(("register nothing".into(), Command::Register { workloads: Vec::new() }));
+    named.push(("register nothing".into(), Command::Register { workloads: Vec::new(), groups: Vec::new() }));
+    named.push(("register groups".into(), Command::Register { workloads: vec![postgres()], groups: groups() }));
     named
 }
 

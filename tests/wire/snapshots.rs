@@ -40,8 +40,8 @@ fn log() -> Vec<(&'static str, Command)> {
     let listed = |after, announcement| Command::Report { after, document: Document::new(vec![announcement]) };
     let [attempt, claim] = [AttemptId(1), AttemptId(2)];
     vec![
-        ("db-0", Command::Register { workloads: vec![postgres()] }),
-        ("db-1", Command::Register { workloads: Vec::new() }),
+        ("db-0", Command::Register { workloads: vec![postgres()], groups: Vec::new() }),
+        ("db-1", Command::Register { workloads: Vec::new(), groups: Vec::new() }),
         ("db-0", listed(0, announcement("A-1"))),
         ("db-1", listed(0, Announcement { description: "told again".into(), ..announcement("a-1") })),
         ("db-1", Command::Treat { event: event.clone(), treatment }),

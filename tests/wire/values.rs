@@ -12,7 +12,7 @@ use allclear::machine::lifecycle::Stage;
 use allclear::machine::policy::{Action, Treatment};
 use allclear::machine::state::{Replica, State};
 use allclear::machine::time::Timestamp;
-use allclear::machine::workload::{Hook, HookId, Intent, Member, OnFailure, Phase, RunsOn, Workload};
+use allclear::machine::workload::{Group, Hook, HookId, Intent, Member, OnFailure, Phase, RunsOn, Workload};
 
 pub(crate) const NOW: i64 = 1_767_225_600_000;
 
@@ -164,7 +164,7 @@ pub(crate) fn rich_state() -> State {
     };
     let open = [closed_event(), fresh(words_of_tomorrow("b-2")), treated("C-3", Action::Observe, None)];
     let known =
-        Replica { workloads: vec![postgres(), cache()], reports: 42, document: Some(document()), discounted: None };
+        Replica { workloads: vec![postgres(), cache()], reports: 42, document: Some(document()), ..Replica::default() };
     let silent = Replica { document: Some(Document::default()), discounted: Some(Timestamp(-1)), ..Replica::default() };
     State {
         now: Timestamp(NOW + 100),
@@ -180,4 +180,15 @@ pub(crate) fn rich_state() -> State {
         ]),
         attempts: 7,
     }
+}
+
+pub(crate) fn groups() -> Vec<Group> {
+    let group = |name: &str, max_unavailable| Group { name: GroupName(name.into()), max_unavailable };
+    vec![group("orders-db", 2), group("cache", u32::MAX)]
+}
+
+/// Groups were stored later than everything in the rich state.
+pub(crate) fn grouped_state() -> State {
+    let replica = Replica { groups: groups(), ..Replica::default() };
+    State { replicas: BTreeMap::from([(VmName::new("db-0"), replica)]), ..State::default() }
 }

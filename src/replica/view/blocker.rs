@@ -63,6 +63,12 @@ fn sentences(blocker: &Blocker, event: &Event) -> Sentences {
             let next = "no approval from here; the platform starts the event when its notice ends";
             tell(message, Some(*notice_ends), next, "the owner of the workload")
         }
+        Blocker::Budget { group, by, notice_ends } => {
+            let by: Vec<String> = by.iter().map(ToString::to_string).collect();
+            let message = format!("{group} may not lose more members before these are back: {}", by.join(", "));
+            let next = "approved when they are back; the platform starts the event when its notice ends all the same";
+            tell(message, Some(*notice_ends), next, "whoever runs the machines")
+        }
         Blocker::NoHealthyChannel => {
             let message = "no replica that sees the event has a working metadata endpoint".into();
             tell(message, notice_ends, "approved as soon as one works again", "whoever runs the machines")

@@ -27,7 +27,9 @@ impl Stored for Command {
 
     fn restore(message: pb::Command) -> Result<Self, Undecodable> {
         Ok(match message.variant.ok_or(Fault::UnknownVariant)? {
-            Variant::Register(register) => Self::Register { workloads: take!(variant register.workloads) },
+            Variant::Register(register) => {
+                Self::Register { workloads: take!(variant register.workloads), groups: take!(variant register.groups) }
+            }
             Variant::Report(report) => {
                 Self::Report { after: report.after, document: take!(required variant report.document) }
             }
@@ -81,7 +83,9 @@ impl Stored for Command {
 
 fn variant(command: &Command) -> Variant {
     match command {
-        Command::Register { workloads } => Variant::Register(command::Register { workloads: workloads.store() }),
+        Command::Register { workloads, groups } => {
+            Variant::Register(command::Register { workloads: workloads.store(), groups: groups.store() })
+        }
         Command::Report { after, document } => {
             Variant::Report(command::Report { after: *after, document: Some(document.store()) })
         }

@@ -43,6 +43,7 @@ fn store_replica(name: &VmName, replica: &Replica) -> pb::Replica {
         reports: replica.reports,
         document: replica.document.store(),
         discounted_unix_ms: replica.discounted.store(),
+        groups: replica.groups.store(),
     }
 }
 
@@ -52,6 +53,7 @@ fn restore_replica(message: pb::Replica) -> Result<(VmName, Replica), Undecodabl
         reports: message.reports,
         document: take!(message.document),
         discounted: take!(message.discounted_unix_ms),
+        groups: take!(message.groups),
     };
     Ok((take!(message.name), replica))
 }

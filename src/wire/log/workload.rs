@@ -3,7 +3,7 @@
 use super::pb;
 use super::stored::{Stored, named, numbered, take};
 use super::undecodable::{Fault, Undecodable};
-use crate::machine::workload::{Hook, HookId, Intent, Member, OnFailure, Phase, RunsOn, Workload};
+use crate::machine::workload::{Group, Hook, HookId, Intent, Member, OnFailure, Phase, RunsOn, Workload};
 
 impl Stored for Workload {
     type Message = pb::Workload;
@@ -24,6 +24,18 @@ impl Stored for Workload {
             after: take!(message.after),
             hooks: take!(message.hooks),
         })
+    }
+}
+
+impl Stored for Group {
+    type Message = pb::Group;
+
+    fn store(&self) -> pb::Group {
+        pb::Group { name: self.name.store(), max_unavailable: self.max_unavailable }
+    }
+
+    fn restore(message: pb::Group) -> Result<Self, Undecodable> {
+        Ok(Self { name: take!(message.name), max_unavailable: message.max_unavailable })
     }
 }
 
