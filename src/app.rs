@@ -16,7 +16,7 @@ use crate::config::{self, Config};
 use crate::consensus::{self, Consensus};
 use crate::machine::id::VmName;
 use crate::machine::situation::Timing;
-use crate::machine::workload::{Group, HookId, Workload};
+use crate::machine::workload::{HookId, Workload};
 use crate::metadata::pace::Pace;
 use crate::metadata::{self, Endpoint};
 use crate::replica::Replica;
@@ -107,7 +107,7 @@ async fn run_until(config: Config, stop: CancellationToken) -> anyhow::Result<()
     // Not `stop`: a post that is under way still has to be confirmed and recorded.
     let serving = CancellationToken::new();
     let servers = serve(listeners, routes, &here, &observer, view, &serving);
-    let replica = Replica::start(&here, &observer, &hooks, workloads, groups(&config), reports);
+    let replica = Replica::start(&here, &observer, &hooks, workloads, config.groups.clone(), reports);
 
     let failure = tokio::select! {
         fatal = consensus.fatal() => Some(fatal),
@@ -224,11 +224,6 @@ fn agreement(config: &Config, name: &VmName, members: &[(String, String)]) -> co
         },
         compaction: consensus::Compaction::default(),
     }
-}
-
-fn groups(config: &Config) -> Vec<Group> {
-    let group = |each: &config::Group| Group { name: each.name.clone(), max_unavailable: each.max_unavailable };
-    config.groups.iter().map(group).collect()
 }
 
 fn timing(config: &Config) -> Timing {

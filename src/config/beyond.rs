@@ -29,10 +29,6 @@ impl Config {
         let registration = &self.registration;
         tell(registration.socket.is_some(), "`workloads.socket`", "nobody can register over it yet");
         tell(registration.allow_uids.is_some(), "`workloads.allow_uids`", "nobody can register yet");
-        for group in &self.groups {
-            let key = format!("`group.max_unavailable` of {}", group.name);
-            tell(group.max_unavailable.is_some(), &key, "events of one group are not held back for each other yet");
-        }
         for workload in &self.workloads {
             let key = format!("`workload.role` of {}", workload.name);
             tell(workload.role.is_some(), &key, "every workload counts as primary");

@@ -29,7 +29,6 @@ pub use hook::Hook;
 pub use listeners::{Operator, Registration, Status};
 pub use metadata::Metadata;
 pub use mistake::{Mistake, Mistakes, Place};
-pub use policy::Group;
 pub use valid::Config;
 pub use workload::Workload;
 

@@ -9,18 +9,10 @@ use super::written::Value;
 use crate::machine::document::{Kind, Source};
 use crate::machine::id::{GroupName, VmName};
 use crate::machine::policy::{Action, Foreign, Policy, Range, Rule};
-use crate::machine::workload::Phase;
+use crate::machine::workload::{Group, Phase};
 
 const HOUR: Duration = Duration::from_hours(1);
 const WEEK: Duration = Duration::from_hours(7 * 24);
-
-/// `[[group]]`: workloads that are replicas of each other.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Group {
-    pub name: GroupName,
-    /// At least 1. As written; ignored by this version.
-    pub max_unavailable: Option<u32>,
-}
 
 pub(super) fn read(table: &mut Table<'_>) -> Option<Policy> {
     let up_to = |longest: Duration| scalar::duration(Duration::ZERO..=longest);
@@ -130,7 +122,7 @@ fn source(value: &Value) -> Result<Source, String> {
 pub(super) fn read_groups(table: &mut Table<'_>) -> Option<Vec<Group>> {
     let groups = table.tables("group", |table| {
         let name = table.required("name", scalar::name, "workloads name their group by it");
-        let max_unavailable = table.optional("max_unavailable", scalar::number(1..=100));
+        let max_unavailable = table.or("max_unavailable", scalar::number(1..=100), 1);
         name.map(|name| (name.clone(), Group { name: GroupName(name.value), max_unavailable }))
     });
     table.refuse_repeats("group", groups.iter().flatten().map(|(name, _)| name));

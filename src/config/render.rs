@@ -7,8 +7,9 @@ use core::fmt;
 use core::time::Duration;
 use std::path::Path;
 
-use super::{Cluster, Config, Group, Hook, Metadata, Operator, Registration, Replica, Status, Workload};
+use super::{Cluster, Config, Hook, Metadata, Operator, Registration, Replica, Status, Workload};
 use crate::machine::policy::{Policy, Range, Rule};
+use crate::machine::workload::Group;
 
 /// A table's keys with their values in TOML, in the order of the contract; what is not set is not printed.
 type Lines = Vec<(&'static str, Option<String>)>;
@@ -31,7 +32,7 @@ impl fmt::Display for Config {
             table(f, "\n[[policy.rule]]", rule_lines(rule))?;
         }
         for Group { name, max_unavailable } in groups {
-            table(f, "\n[[group]]", vec![("name", text(name)), ("max_unavailable", max_unavailable.and_then(plain))])?;
+            table(f, "\n[[group]]", vec![("name", text(name)), ("max_unavailable", plain(max_unavailable))])?;
         }
         for workload in workloads {
             table(f, "\n[[workload]]", workload_lines(workload))?;

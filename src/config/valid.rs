@@ -4,11 +4,12 @@ use super::cluster::{self, Cluster, Replica};
 use super::listeners::{self, Operator, Registration, Status};
 use super::metadata::{self, Metadata};
 use super::mistake::Findings;
-use super::policy::{self, Group};
+use super::policy;
 use super::reader::{self, Table};
 use super::workload::{self, Workload};
 use super::written::Value;
 use crate::machine::policy::Policy;
+use crate::machine::workload::Group;
 
 /// What one replica is to do. Tables are named as in the file, `[[workload]]` is `workloads` and
 /// `[workloads]` is `registration`.

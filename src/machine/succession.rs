@@ -95,7 +95,7 @@ mod tests {
         let members = ["a", "b", "c"].map(VmName::new);
         let treatment = choose(&Policy::default(), &announcement, &members, NOW);
         for command in [
-            Command::Register { workloads: Vec::new() },
+            Command::Register { workloads: Vec::new(), groups: Vec::new() },
             Command::Report { after: 0, document: Document::new(alloc::vec![announcement]) },
             Command::Treat { event: EventId::new("e"), treatment },
         ] {

@@ -49,13 +49,12 @@ fn what_is_refused_is_a_mistake_like_every_other() {
 #[test]
 fn what_is_ignored_is_warned_about_and_the_rest_is_printed() {
     let folder = tempfile::tempdir().unwrap();
-    let path = written(folder.path(), "replica.data_dir = \"/d\"\n[[group]]\nname = \"g\"\nmax_unavailable = 1\n");
+    let path = written(folder.path(), "replica.data_dir = \"/d\"\n[cluster]\nmax_voters = 3\n");
     let output = allclear(&["check", "--config", &path], &[("ALLCLEAR__CLUSTER__REPLACE_AFTER", "5m")]);
-    let expected = "warning: `cluster.replace_after` is ignored by this version: no replica takes the place of another\n\
-                    warning: `group.max_unavailable` of g is ignored by this version: events of one group are not held \
-                    back for each other yet\n";
+    let expected = "warning: `cluster.max_voters` is ignored by this version: every replica votes\n\
+                    warning: `cluster.replace_after` is ignored by this version: no replica takes the place of another\n";
     assert_eq!((output.status.code(), stderr(&output)), (Some(0), expected));
-    assert!(stdout(&output).contains("\n[[group]]\nname = \"g\"\nmax_unavailable = 1\n"), "{}", stdout(&output));
+    assert!(stdout(&output).contains("\nmax_voters = 3\n"), "{}", stdout(&output));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Events of every shape: cancelled, started, moved, seen by few, several at once, for others.
 
+use allclear::wire::pb::allclear::operator::v1::Event;
 use serde_json::json;
 
 use super::cluster::Cluster;
@@ -78,21 +79,41 @@ async fn several_vms_in_one_event_are_all_prepared_before_the_one_approval() {
 }
 
 #[tokio::test]
-async fn several_events_at_once_are_each_prepared_and_approved_once() {
+async fn several_events_at_once_take_one_member_of_a_group_after_the_other() {
     let cluster = Cluster::with_hooks(vec![hook("drain"), hook("restore")]).await;
     let mut ids = Vec::new();
     for (vm, kind) in [(0, "Reboot"), (1, "Redeploy"), (2, "Freeze")] {
         ids.push(cluster.cloud.announce(json!({ "type": kind, "source": "Platform", "vm": vm })).await);
     }
-    for id in &ids {
-        cluster.until_stage(0, id, "started").await;
-        cluster.cloud.finish(id).await;
-    }
-    for id in &ids {
-        let event = cluster.closed_everywhere(id).await;
+    // All are prepared, and each is approved when the one before it is put back.
+    cluster.until_true("all drains", async || cluster.hooks.ended().len() >= ids.len()).await;
+    for count in 1..=ids.len() {
+        let is_started = |event: &Event| event.stage == "started";
+        let status = cluster.until(0, "under way", |status| status.events.iter().any(is_started)).await;
+        cluster.a_few_polls_later().await;
+        assert_eq!(cluster.cloud.posts().await.len(), count, "two members of the group are gone at once");
+        let event = status.events.iter().find(|event| is_started(event)).unwrap();
+        cluster.cloud.finish(&event.id).await;
+        let event = cluster.closed_everywhere(&event.id).await;
         assert_eq!(event.start_cause.as_deref(), Some("approved"));
     }
     assert_eq!(cluster.cloud.posts().await.len(), 3);
+}
+
+#[tokio::test]
+async fn an_event_that_waits_for_another_of_its_group_says_so() {
+    let cluster = Cluster::with_hooks(vec![hook("drain")]).await;
+    let first = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 0 })).await;
+    cluster.until_stage(1, &first, "started").await;
+    let second = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 1 })).await;
+    let waits = |event: &Event| event.blocker.as_ref().is_some_and(|blocker| blocker.code == "budget");
+    let event = cluster.until_event(2, &second, "held back", waits).await;
+    let message = event.blocker.unwrap().message;
+    assert!(message.contains("databases") && message.contains(&first), "{message}");
+    assert_eq!(cluster.cloud.posts().await.len(), 1);
+    cluster.cloud.finish(&first).await;
+    cluster.until_stage(2, &second, "started").await;
+    assert_eq!(cluster.cloud.posts().await.len(), 2);
 }
 
 #[tokio::test]

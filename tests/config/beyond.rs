@@ -16,7 +16,6 @@ allow_uids = []
 
 [[group]]
 name = "orders-db"
-max_unavailable = 1
 
 [[group]]
 name = "left-out"
@@ -41,14 +40,12 @@ command = ["/bin/stop"]
 optional_if_short = false
 "#;
 
-const TOLD: [&str; 9] = [
+const TOLD: [&str; 8] = [
     "`cluster.takeover_grace` is ignored by this version: without a quorum nothing is approved",
     "`cluster.max_voters` is ignored by this version: every replica votes",
     "`cluster.replace_after` is ignored by this version: no replica takes the place of another",
     "`workloads.socket` is ignored by this version: nobody can register over it yet",
     "`workloads.allow_uids` is ignored by this version: nobody can register yet",
-    "`group.max_unavailable` of orders-db is ignored by this version: events of one group are not held back for each \
-     other yet",
     "`workload.role` of postgres is ignored by this version: every workload counts as primary",
     "`workload.hook.undo` of the failover hook of postgres is ignored by this version: when the event is \
      cancelled, only `restore` follows",

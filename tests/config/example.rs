@@ -37,7 +37,6 @@ fn what_the_example_says_is_not_there_is_refused_or_ignored() {
         "cluster.replace_after",
         "workloads.socket",
         "workloads.allow_uids",
-        "group.max_unavailable",
         "workload.role",
         "workload.hook.undo",
         "workload.hook.optional_if_short",
