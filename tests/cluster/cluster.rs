@@ -149,6 +149,17 @@ impl Cluster {
         child.wait().unwrap();
     }
 
+    /// What a killed replica kept is gone; its name, its address and its configuration stay.
+    pub(crate) fn lose_disk(&self, place: usize) {
+        assert!(self.replicas[place].child.is_none(), "replica {place} still runs");
+        std::fs::remove_dir_all(self.folder.path().join(format!("{place}.data"))).unwrap();
+    }
+
+    /// The log of a replica, of all its runs.
+    pub(crate) fn log(&self, place: usize) -> String {
+        std::fs::read_to_string(self.folder.path().join(format!("{place}.log"))).unwrap()
+    }
+
     /// SIGTERM, and how long it took to end.
     pub(crate) fn stop(&mut self, place: usize) -> (Duration, std::process::ExitStatus) {
         let mut child = self.replicas[place].child.take().expect("it runs");
@@ -299,7 +310,7 @@ impl Drop for Cluster {
         }
         if std::thread::panicking() {
             for place in 0..self.replicas.len() {
-                let log = std::fs::read_to_string(self.folder.path().join(format!("{place}.log"))).unwrap_or_default();
+                let log = self.log(place);
                 let lines: Vec<_> = log.lines().collect();
                 let tail = lines[lines.len().saturating_sub(60)..].join("\n");
                 println!("---- the end of the log of {}\n{tail}", self.replicas[place].name);

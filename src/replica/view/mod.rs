@@ -109,11 +109,15 @@ fn outside_because(role: &Role) -> Option<String> {
 }
 
 fn replicas(members: &Members, situation: &Situation) -> Vec<shown::Replica> {
+    let is_among = |names: &[String], name: &VmName| names.iter().any(|member| VmName::new(member) == *name);
     let shown = |name: &VmName| {
         let contact: Option<&Contact> = situation.contacts.get(name);
+        let voter = is_among(&members.voters, name);
         shown::Replica {
             name: name.to_string(),
-            voter: members.voters.iter().any(|voter| VmName::new(voter) == *name),
+            voter,
+            member: voter || is_among(&members.learners, name),
+            configured: situation.members.contains(name),
             reachable: contact.is_some_and(|contact| contact.reachable),
             metadata: contact.map_or("unknown", |contact| contact.channel.as_word()).into(),
             last_document_age_ms: contact
@@ -121,7 +125,9 @@ fn replicas(members: &Members, situation: &Situation) -> Vec<shown::Replica> {
                 .map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
         }
     };
-    situation.members.iter().map(shown).collect()
+    let mut others: Vec<_> = members.voters.iter().chain(&members.learners).map(|name| VmName::new(name)).collect();
+    others.retain(|name| !situation.members.contains(name));
+    situation.members.iter().chain(&others).map(shown).collect()
 }
 
 fn workloads(state: &State, situation: &Situation) -> Vec<shown::Workload> {
