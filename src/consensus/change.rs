@@ -46,12 +46,17 @@ impl OnBehalf {
 
     async fn change(&self, change: Change) -> Result<pb::Changed, ChangeError> {
         tracing::info!(who = self.who, ?change, "an operator asks");
-        let changed = self.node.change(&change, &self.who).await;
-        match &changed {
-            Ok(done) => tracing::info!(who = self.who, ?change, ?done, "done for the operator"),
-            Err(error) => tracing::warn!(who = self.who, ?change, %error, "not done for the operator"),
-        }
-        changed
+        let (node, who) = (self.node.clone(), self.who.clone());
+        // A change that is under way is not given up because its caller is gone: half of it may be committed.
+        let changing = tokio::spawn(async move {
+            let changed = node.change(&change, &who).await;
+            match &changed {
+                Ok(done) => tracing::info!(who, ?change, ?done, "done for the operator"),
+                Err(error) => tracing::warn!(who, ?change, %error, "not done for the operator"),
+            }
+            changed
+        });
+        changing.await.unwrap_or_else(|_| Err(ChangeError::Unknown("the change did not end".into())))
     }
 }
 
@@ -158,7 +163,9 @@ impl From<MembershipError> for Failed<ChangeError> {
             | MembershipError::NoQuorum
             | MembershipError::WouldLoseQuorum { .. }
             | MembershipError::Refused(_) => Self::Over(ChangeError::Refused(told)),
-            MembershipError::CatchingUp(_) | MembershipError::Late => Self::Over(ChangeError::Unknown(told)),
+            MembershipError::CatchingUp(_) | MembershipError::Interrupted | MembershipError::Late => {
+                Self::Over(ChangeError::Unknown(told))
+            }
             MembershipError::Fatal(why) => Self::Over(ChangeError::Stopped(why)),
         }
     }

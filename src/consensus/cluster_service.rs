@@ -67,13 +67,14 @@ impl Consensus for ClusterService {
         use pb::change_response::Outcome;
         let request = request.into_inner();
         self.0.admit(request.to.as_ref())?;
+        let change = request.change.ok_or_else(|| Status::invalid_argument("the request asks for nothing"))?;
         // A replica that waits to become a member may ask for itself.
-        if !self.0.knows(&request.by) && self.0.peers.channel(&request.by).is_none() {
+        let waits = matches!(&change, pb::change_request::Change::Add(add) if add.replica == request.by);
+        if !waits && !self.0.knows(&request.by) && self.0.peers.channel(&request.by).is_none() {
             return Err(Status::failed_precondition(format!("{} is no member of this cluster", request.by)));
         }
-        let change = request.change.ok_or_else(|| Status::invalid_argument("the request asks for nothing"))?;
         let within = Duration::from_millis(request.within_ms.into()).min(CHANGE_WITHIN);
-        // A change that is under way is not given up because its caller is gone: half of it may be committed.
+        // Not given up either when the asking replica is gone.
         let node = self.0.clone();
         let (who, by) = (request.on_behalf_of, request.by);
         let changing = tokio::spawn(async move { node.change_for(&change, &who, &by).await });

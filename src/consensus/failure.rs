@@ -108,6 +108,8 @@ pub enum MembershipError {
     Refused(String),
     #[error("{0} is a learner and not up to date yet; it goes on catching up, add it again later to make it a voter")]
     CatchingUp(String),
+    #[error("leadership moved before the change ended; repeat it unless the members are as wanted")]
+    Interrupted,
     #[error("the change did not end in time; look at the members before repeating it")]
     Late,
     #[error("this replica has stopped: {0}")]

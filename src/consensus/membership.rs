@@ -162,11 +162,11 @@ fn check(address: &str) -> Result<(), MembershipError> {
 async fn changed<R>(within: Duration, change: impl Future<Output = Changed<R>>) -> Result<(), MembershipError> {
     match timeout(within, change).await {
         Ok(Ok(_)) => Ok(()),
-        // Before anything was appended, or between the two steps, after which the next leader does the second.
-        Ok(Err(RaftError::APIError(ClientWriteError::ForwardToLeader(forward)))) => {
-            Err(MembershipError::NotLeader(forward.leader_node.map(|member| member.replica)))
+        // Perhaps between the two steps; repeated, the next leader does the second.
+        Ok(Err(RaftError::APIError(ClientWriteError::ForwardToLeader(_) | ClientWriteError::LogEntryDiscarded(_)))) => {
+            Err(MembershipError::Interrupted)
         }
-        Ok(Err(RaftError::APIError(ClientWriteError::LogEntryDiscarded(_)))) | Err(_) => Err(MembershipError::Late),
+        Err(_) => Err(MembershipError::Late),
         Ok(Err(RaftError::APIError(ClientWriteError::ChangeMembershipError(refused)))) => Err(match refused {
             // It has only just been elected.
             ChangeMembershipError::UncommittedLeaderLog(_) => MembershipError::NotLeader(None),

@@ -114,6 +114,33 @@ async fn leadership_goes_where_the_operator_wants_and_the_leader_can_be_removed(
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_replica_with_a_new_name_joins_and_a_dead_one_makes_room_for_it() {
+    let mut cluster = Cluster::of(&["db-0", "db-1", "db-2"]).newcomer("db-3").start().await;
+    cluster.start(3);
+    let waits =
+        |status: &Status| status.outside_because.as_ref().is_some_and(|why| why.contains("formed without db-3"));
+    let advice = cluster.until(3, "told what to do", waits).await.outside_because.unwrap();
+    let address = advice.split("add db-3 ").nth(1).unwrap().trim_end_matches('`').to_owned();
+    assert_eq!(done(&cluster, 3, &["member", "add", "db-3", &address]), "db-3 is a voter\n");
+    let joined = |status: &Status| status.replicas.get(3).is_some_and(|replica| replica.reachable);
+    let status = cluster.until(0, "aware of it", joined).await;
+    let shown = &status.replicas[3];
+    assert_eq!((shown.name.as_str(), shown.voter, shown.member, shown.configured), ("db-3", true, true, false));
+    assert!(done(&cluster, 0, &["status"]).contains("(a member, but not in cluster.replicas)"));
+
+    let dead = (cluster.leader(0).await + 1) % 3;
+    let asked = (dead + 1) % 3;
+    cluster.kill(dead);
+    done(&cluster, asked, &["member", "remove", &format!("db-{dead}")]);
+    assert_eq!(members(&cluster, 3).len(), 3);
+    // Back from the dead its log says that it votes, but nobody counts it any more.
+    cluster.start(dead);
+    let told = |status: &Status| status.outside_because.as_ref().is_some_and(|why| why.contains("was removed"));
+    cluster.until(dead, "told that it was removed", told).await;
+    assert_eq!(members(&cluster, asked).len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_member_is_not_removed_when_the_quorum_would_go_with_it() {
     let mut cluster = Cluster::of(&["db-0", "db-1", "db-2"]).start().await;
     let leader = cluster.leader(0).await;
