@@ -144,6 +144,13 @@ async fn leadership_goes_to_the_named_voter_or_to_any_that_is_up_to_date() {
     assert_eq!(wish.transfer_leadership(Some(&leader)).await, Ok(leader.clone()));
     assert_eq!(wish.transfer_leadership(Some(&leader)).await, Ok(leader.clone()));
     assert_eq!(cluster.leader().await, leader);
+    // A leader that is to be removed is a leader no more before anything is changed.
+    let handed_over = cluster.at(&leader).consensus.remove_member(&leader).await;
+    let next = cluster.leader().await;
+    assert_ne!(next, leader);
+    assert_eq!(handed_over, Err(MembershipError::NotLeader(Some(next))));
+    assert_eq!(cluster.at(&leader).consensus.members().voters.len(), 3);
+    assert_eq!(wish.transfer_leadership(Some(&leader)).await, Ok(leader.clone()));
     let refused = wish.transfer_leadership(Some("db-9")).await;
     assert_eq!(refused, Err(ChangeError::Refused("db-9 is no voter of this cluster".into())));
     cluster.stop(&asked).await;
