@@ -150,7 +150,7 @@ fn serve(
     let between_replicas = rpc::with_health_and_reflection(routes.add_service(rpc::contact_service(here.clone())));
     servers.spawn(logged("cluster.listen", consensus::serve(listeners.cluster, between_replicas, stop.clone())));
     servers.spawn(logged("status.listen", ops::http::serve(listeners.status, view.clone(), stop.clone())));
-    let for_operators = rpc::with_health_and_reflection(rpc::operator_routes(view, stop.clone()));
+    let for_operators = rpc::with_health_and_reflection(rpc::operator_routes(view, here.clone(), stop.clone()));
     servers.spawn(logged("operator.socket", rpc::serve(listeners.operator, for_operators, stop.clone())));
     servers.spawn(rpc::beat(here.clone(), observer.clone(), stop.clone()));
     servers.close();

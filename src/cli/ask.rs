@@ -15,7 +15,7 @@ use crate::rpc::client::{AskError, Asking};
 pub(super) struct Target {
     /// The replica's operator socket
     #[arg(long, value_name = "SOCKET", default_value = "/run/allclear/operator.sock")]
-    endpoint: PathBuf,
+    pub(super) endpoint: PathBuf,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -91,7 +91,7 @@ impl Watch {
     }
 }
 
-fn answer(asking: impl Future<Output = Result<(), AskError>>) -> Exit {
+pub(super) fn answer(asking: impl Future<Output = Result<(), AskError>>) -> Exit {
     let runtime = match runtime() {
         Ok(runtime) => runtime,
         Err(exit) => return exit,
@@ -102,14 +102,14 @@ fn answer(asking: impl Future<Output = Result<(), AskError>>) -> Exit {
             say(&error);
             match error {
                 AskError::NoAnswer { .. } => Exit::NoReplica,
-                AskError::NotFound(_) | AskError::Output(_) => Exit::Failed,
+                AskError::NotFound(_) | AskError::Output(_) | AskError::Unclear(_) => Exit::Failed,
                 AskError::Refused(_) => Exit::Refused,
             }
         }
     }
 }
 
-fn print<T: Serialize>(target: &Target, shown: &T, told: fn(&T) -> String) -> Result<(), AskError> {
+pub(super) fn print<T: Serialize>(target: &Target, shown: &T, told: impl FnOnce(&T) -> String) -> Result<(), AskError> {
     let text = if target.json {
         serde_json::to_string(shown).map_err(|error| AskError::Output(error.to_string()))? + "\n"
     } else {

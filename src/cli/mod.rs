@@ -9,6 +9,8 @@ mod demo;
 mod demo_hook;
 mod exit;
 mod fake_cloud;
+mod leader;
+mod member;
 mod run;
 mod signals;
 mod stage;
@@ -42,6 +44,8 @@ enum Command {
     Events(ask::Events),
     Explain(ask::Explain),
     Watch(ask::Watch),
+    Member(member::Member),
+    Leader(leader::Leader),
     FakeCloud(fake_cloud::FakeCloud),
     #[command(hide = true)]
     DemoHook(demo_hook::DemoHook),
@@ -60,6 +64,8 @@ impl Command {
             Self::Events(events) => events.run().into(),
             Self::Explain(explain) => explain.run().into(),
             Self::Watch(watch) => watch.run().into(),
+            Self::Member(member) => member.run().into(),
+            Self::Leader(leader) => leader.run().into(),
             Self::FakeCloud(cloud) => cloud.run().into(),
             Self::DemoHook(hook) => hook.run(),
             Self::Supervise(supervise) => supervise.run(),

@@ -22,7 +22,13 @@ pub(super) fn status(status: &shown::Status) -> String {
         let reachable = if replica.reachable { "reachable" } else { "UNREACHABLE" };
         let age =
             replica.last_document_age_ms.map_or("no document yet".into(), |age| format!("last document {age} ms ago"));
-        line(&mut text, &format!("  {:<16} {reachable:<12} metadata {:<8} {age}", replica.name, replica.metadata));
+        let standing = match (replica.member, replica.configured) {
+            (false, _) => "  (configured, but no member)",
+            (true, false) => "  (a member, but not in cluster.replicas)",
+            (true, true) => "",
+        };
+        let row = format!("  {:<16} {reachable:<12} metadata {:<8} {age}{standing}", replica.name, replica.metadata);
+        line(&mut text, &row);
     }
     for workload in &status.workloads {
         let group = workload.group.as_deref().unwrap_or("-");
@@ -39,6 +45,21 @@ pub(super) fn status(status: &shown::Status) -> String {
         if let Some(blocker) = &open.blocker {
             line(&mut text, &format!("    {}", blocker.message));
         }
+    }
+    text
+}
+
+pub(super) fn members(list: &shown::MemberList) -> String {
+    let mut text = String::new();
+    if list.members.is_empty() {
+        line(&mut text, "no members: the cluster is not formed yet, or nobody answers");
+    }
+    for member in &list.members {
+        let vote = if member.voter { "voter" } else { "learner" };
+        let leads = if member.leader { "leads" } else { "" };
+        let reachable = member.unreachable_because.as_deref().unwrap_or("reachable");
+        let (name, address, node) = (&member.name, &member.address, &member.node);
+        line(&mut text, &format!("{name:<16} {address:<21} {vote:<7} {leads:<5} node {node:<16}  {reachable}"));
     }
     text
 }

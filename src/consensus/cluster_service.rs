@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tonic::{Request, Response, Status};
 
 use super::ask::Failed;
+use super::change::{CHANGE_WITHIN, pb_refused as pb_refused_change};
 use super::codec::pb_membership;
-use super::failure::ConfirmError;
+use super::failure::{ChangeError, ConfirmError};
 use super::node::Node;
 use super::propose::pb_refused;
 use crate::wire::pb::allclear::cluster::v1 as pb;
@@ -29,7 +30,8 @@ impl Consensus for ClusterService {
         }
         let membership = self.0.stored_membership().await.map_err(Status::unavailable)?;
         let membership = membership.as_ref().map(pb_membership);
-        Ok(Response::new(pb::GreetResponse { greeting: Some(self.0.greeting()), membership }))
+        let leader = self.0.leader_heard().map(|(node, _)| node);
+        Ok(Response::new(pb::GreetResponse { greeting: Some(self.0.greeting()), membership, leader }))
     }
 
     async fn propose(&self, request: Request<pb::ProposeRequest>) -> Result<Response<pb::ProposeResponse>, Status> {
@@ -59,6 +61,30 @@ impl Consensus for ClusterService {
             Err(Failed::NotTaken | Failed::Over(_)) => refused(pb::Refusal::NotLeader),
         };
         Ok(Response::new(pb::ConfirmResponse { outcome: Some(outcome) }))
+    }
+
+    async fn change(&self, request: Request<pb::ChangeRequest>) -> Result<Response<pb::ChangeResponse>, Status> {
+        use pb::change_response::Outcome;
+        let request = request.into_inner();
+        self.0.admit(request.to.as_ref())?;
+        let change = request.change.ok_or_else(|| Status::invalid_argument("the request asks for nothing"))?;
+        // A replica that waits to become a member may ask for itself.
+        let waits = matches!(&change, pb::change_request::Change::Add(add) if add.replica == request.by);
+        if !waits && !self.0.knows(&request.by) && self.0.peers.channel(&request.by).is_none() {
+            return Err(Status::failed_precondition(format!("{} is no member of this cluster", request.by)));
+        }
+        let within = Duration::from_millis(request.within_ms.into()).min(CHANGE_WITHIN);
+        // Not given up either when the asking replica is gone.
+        let node = self.0.clone();
+        let (who, by) = (request.on_behalf_of, request.by);
+        let changing = tokio::spawn(async move { node.change_for(&change, &who, &by).await });
+        let late = || ChangeError::Unknown("the change did not end in time".into());
+        let outcome = match timeout(within, changing).await {
+            Ok(Ok(Ok(changed))) => Outcome::Changed(changed),
+            Ok(Ok(Err(failed))) => Outcome::Refused(pb_refused_change(failed)),
+            Ok(Err(_)) | Err(_) => Outcome::Refused(pb_refused_change(Failed::Over(late()))),
+        };
+        Ok(Response::new(pb::ChangeResponse { outcome: Some(outcome) }))
     }
 }
 

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
 use tonic::transport::Channel;
 
+use super::change::OnBehalf;
 use super::cluster_service::ClusterService;
 use super::disk::Disk;
 use super::failure::{ConfirmError, Fatal, MembershipError, OpenError, ProposeError, TransferError};
@@ -22,6 +23,7 @@ use super::node::{Node, Parts};
 use super::options::{MAX_MESSAGE_BYTES, Options};
 use super::peers::Peers;
 use super::raft_service::RaftService;
+use super::roster::Seat;
 use super::standing::Standing;
 use super::state::State;
 use super::types::SharedFold;
@@ -82,6 +84,7 @@ impl Consensus {
             let_go,
         });
         tokio::spawn(node.stop.clone().run_until_cancelled_owned(node.clone().form()));
+        tokio::spawn(node.stop.clone().run_until_cancelled_owned(node.clone().watch_for_removal()));
         tokio::spawn(node.clone().watch_standing());
         Ok((Self { node: node.clone() }, routes(&node)))
     }
@@ -115,12 +118,22 @@ impl Consensus {
     /// On the leader: adds a running replica, as a voter while there is room. The address is where it is found unless
     /// the configuration says otherwise. Adding a member again changes nothing.
     pub async fn add_member(&self, replica: &str, address: &str) -> Result<(), MembershipError> {
-        self.node.add_member(replica, address).await
+        self.node.add_member(replica, address).await.map(drop)
     }
 
-    /// On the leader: removes a member, also one that is gone.
+    /// On the leader: removes a member, also one that is gone. To remove itself it hands over and refuses.
     pub async fn remove_member(&self, replica: &str) -> Result<(), MembershipError> {
         self.node.remove_member(replica).await
+    }
+
+    /// On any replica: members and leadership as somebody wishes, who is named in the logs.
+    pub fn on_behalf_of(&self, who: impl Into<String>) -> OnBehalf {
+        OnBehalf { node: self.node.clone(), who: who.into() }
+    }
+
+    /// On any replica: who takes part and who answers now. Asks everybody, which takes at most about a second.
+    pub async fn roster(&self) -> Vec<Seat> {
+        self.node.roster().await
     }
 
     /// On the leader: hands leadership to a voter and waits until it leads.

@@ -71,6 +71,8 @@ pub enum TransferError {
     NoVoter(String),
     #[error("{0} is not up to date or does not answer")]
     NotReady(String),
+    #[error("there is no other voter that leadership could go to")]
+    Alone,
     #[error("{0} did not take over in time")]
     Late(String),
     #[error("this replica has stopped: {0}")]
@@ -84,18 +86,59 @@ pub enum MembershipError {
     NotLeader(Option<String>),
     #[error("{name} cannot be added: {why}; start it first")]
     Silent { name: String, why: String },
+    #[error("the address {0:?} is not host:port")]
+    Address(String),
     #[error("{0} is a member with another data_dir; remove it first, its old vote must not return")]
     OldNode(String),
+    #[error("{name} is a member at {known}; to give it another address remove it first")]
+    OtherAddress { name: String, known: String },
     #[error("{0} is no member of this cluster")]
     NoMember(String),
     #[error("{0} is the only voter; nobody could decide anything without it")]
     LastVoter(String),
+    #[error("the leader reaches no quorum; bring replicas or the network back first")]
+    NoQuorum,
+    #[error(
+        "without {name} there would be no quorum: {} of the remaining voters do not answer ({}); bring them back or \
+         remove them first",
+        silent.len(), silent.join(", ")
+    )]
+    WouldLoseQuorum { name: String, silent: Vec<String> },
     #[error("the change was refused: {0}")]
     Refused(String),
+    #[error("{0} is a learner and not up to date yet; it goes on catching up, add it again later to make it a voter")]
+    CatchingUp(String),
+    #[error("leadership moved before the change ended; repeat it unless the members are as wanted")]
+    Interrupted,
     #[error("the change did not end in time; look at the members before repeating it")]
     Late,
     #[error("this replica has stopped: {0}")]
     Fatal(String),
+}
+
+/// Why an operator's wish about members or leadership was not fulfilled.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ChangeError {
+    #[error("no leader answers; nothing was changed, try again once a quorum is back")]
+    NoLeader,
+    /// Nothing was changed.
+    #[error("{0}")]
+    Refused(String),
+    /// It may or may not be done.
+    #[error("{0}; look at `allclear member list` before repeating it")]
+    Unknown(String),
+    #[error("this replica has stopped: {0}")]
+    Stopped(String),
+}
+
+impl ChangeError {
+    /// Nothing was changed, for sure.
+    pub const fn is_refusal(&self) -> bool {
+        match self {
+            Self::NoLeader | Self::Refused(_) => true,
+            Self::Unknown(_) | Self::Stopped(_) => false,
+        }
+    }
 }
 
 /// Why this replica must exit: its disk failed, or it met something it must not skip.

@@ -22,6 +22,8 @@ const GREET_WITHIN: Duration = Duration::from_millis(800);
 pub(super) struct Answer {
     pub(super) greeting: pb::Greeting,
     pub(super) membership: Option<Membership>,
+    /// The node that it follows.
+    pub(super) leader: Option<u64>,
 }
 
 /// What to do with the answers.
@@ -61,7 +63,7 @@ impl Node {
                 Ok(None) => {}
             }
             let answers = join_all(self.others().map(|(name, channel)| self.greet(name, channel))).await;
-            match next(&self.greeting(), answers) {
+            match next(&self.greeting(), &self.own_address(), answers) {
                 Next::Form(nodes) => self.initialize(nodes).await,
                 Next::Wait(reason) => self.stay_outside(&reason),
             }
@@ -70,12 +72,18 @@ impl Node {
         self.outside.send_replace(None);
     }
 
-    fn others(&self) -> impl Iterator<Item = (&str, Channel)> {
+    /// Where the configuration says that the others find this replica.
+    pub(super) fn own_address(&self) -> String {
+        let own = self.options.replicas.iter().find(|(name, _)| *name == self.identity.replica);
+        own.map(|(_, address)| address.clone()).unwrap_or_default()
+    }
+
+    pub(super) fn others(&self) -> impl Iterator<Item = (&str, Channel)> {
         let names = self.options.replicas.iter().map(|(name, _)| name.as_str());
         names.filter(|name| *name != self.identity.replica).filter_map(|name| Some((name, self.peers.channel(name)?)))
     }
 
-    fn stay_outside(&self, reason: &str) {
+    pub(super) fn stay_outside(&self, reason: &str) {
         self.outside.send_replace(Some(reason.to_owned()));
     }
 
@@ -96,7 +104,7 @@ impl Node {
         }
         let membership = response.membership.map(codec::membership).transpose();
         let membership = membership.map_err(|error| format!("{name} answers nonsense: {error}"))?;
-        Ok(Answer { greeting, membership })
+        Ok(Answer { greeting, membership, leader: response.leader })
     }
 
     async fn initialize(&self, nodes: Vec<(u64, String)>) {
@@ -114,12 +122,12 @@ impl Node {
 }
 
 /// Decides from the answers of all other configured replicas.
-pub(super) fn next(own: &pb::Greeting, answers: Vec<Result<Answer, String>>) -> Next {
+pub(super) fn next(own: &pb::Greeting, address: &str, answers: Vec<Result<Answer, String>>) -> Next {
     let (answers, silent): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
     let answers: Vec<Answer> = answers.into_iter().filter_map(Result::ok).collect();
     let memberships: Vec<&Membership> = answers.iter().filter_map(|answer| answer.membership.as_ref()).collect();
     if !memberships.is_empty() {
-        return Next::Wait(met_formed(own, &memberships));
+        return Next::Wait(met_formed(own, address, &memberships));
     }
     if let Some(other) = answers.iter().map(|answer| &answer.greeting).find(|other| other.replicas != own.replicas) {
         let (theirs, ours) = (other.replicas.join(", "), own.replicas.join(", "));
@@ -143,7 +151,7 @@ pub(super) fn next(own: &pb::Greeting, answers: Vec<Result<Answer, String>>) -> 
 }
 
 /// Others are formed already: then they decide, and this replica never takes an old vote's place.
-fn met_formed(own: &pb::Greeting, memberships: &[&Membership]) -> String {
+fn met_formed(own: &pb::Greeting, address: &str, memberships: &[&Membership]) -> String {
     if memberships.iter().any(|membership| membership.get_node(&own.node).is_some()) {
         return "waiting for the leader of the formed cluster".into();
     }
@@ -153,10 +161,10 @@ fn met_formed(own: &pb::Greeting, memberships: &[&Membership]) -> String {
         Some((node, _)) => format!(
             "the cluster knows {replica} as node {node:x}, but this data_dir is node {:x}: the disk was lost or \
              replaced, and the old vote must not return; run `allclear member remove {replica}`, then \
-             `allclear member add {replica}`",
+             `allclear member add {replica} {address}`",
             own.node
         ),
-        None => format!("the cluster is formed without {replica}; run `allclear member add {replica}`"),
+        None => format!("the cluster is formed without {replica}; run `allclear member add {replica} {address}`"),
     }
 }
 

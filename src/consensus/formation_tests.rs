@@ -14,14 +14,18 @@ fn greeting(replica: &str, node: u64) -> pb::Greeting {
 }
 
 fn new(replica: &str, node: u64) -> Answer {
-    Answer { greeting: greeting(replica, node), membership: None }
+    Answer { greeting: greeting(replica, node), membership: None, leader: None }
 }
 
 fn formed(members: &[(u64, &str)]) -> Answer {
     let voters: BTreeSet<u64> = members.iter().map(|(node, _)| *node).collect();
     let member = |(node, name): &(u64, &str)| (*node, Member { replica: (*name).into(), address: String::new() });
     let members: BTreeMap<u64, Member> = members.iter().map(member).collect();
-    Answer { greeting: greeting("b", 2), membership: Some(Membership::new(vec![voters], members).unwrap()) }
+    Answer {
+        greeting: greeting("b", 2),
+        membership: Some(Membership::new(vec![voters], members).unwrap()),
+        leader: None,
+    }
 }
 
 fn waits(next: &Next, because: &str) {
@@ -30,38 +34,38 @@ fn waits(next: &Next, because: &str) {
 
 #[test]
 fn the_first_forms_with_everybody_when_all_are_new() {
-    let next = next(&greeting("a", 1), vec![Ok(new("b", 2)), Ok(new("c", 3))]);
+    let next = next(&greeting("a", 1), "here:1", vec![Ok(new("b", 2)), Ok(new("c", 3))]);
     assert_eq!(next, Next::Form(vec![(1, "a".into()), (2, "b".into()), (3, "c".into())]));
 }
 
 #[test]
 fn nobody_but_the_first_forms() {
-    waits(&next(&greeting("b", 2), vec![Ok(new("a", 1)), Ok(new("c", 3))]), "waiting for a");
-    waits(&next(&greeting("c", 3), vec![Ok(new("a", 1)), Ok(new("b", 2))]), "waiting for a");
+    waits(&next(&greeting("b", 2), "here:1", vec![Ok(new("a", 1)), Ok(new("c", 3))]), "waiting for a");
+    waits(&next(&greeting("c", 3), "here:1", vec![Ok(new("a", 1)), Ok(new("b", 2))]), "waiting for a");
 }
 
 #[test]
 fn a_silent_replica_or_another_list_holds_formation_up() {
-    waits(&next(&greeting("a", 1), vec![Ok(new("b", 2)), Err("c is away".into())]), "c is away");
+    waits(&next(&greeting("a", 1), "here:1", vec![Ok(new("b", 2)), Err("c is away".into())]), "c is away");
     let mut other = new("c", 3);
     other.greeting.replicas.reverse();
     waits(
-        &next(&greeting("a", 1), vec![Ok(new("b", 2)), Ok(other)]),
+        &next(&greeting("a", 1), "here:1", vec![Ok(new("b", 2)), Ok(other)]),
         "c lists the replicas c, b, a, this one lists a, b, c",
     );
 }
 
 #[test]
 fn a_copied_directory_holds_formation_up() {
-    waits(&next(&greeting("a", 1), vec![Ok(new("b", 2)), Ok(new("c", 2))]), "same node id");
+    waits(&next(&greeting("a", 1), "here:1", vec![Ok(new("b", 2)), Ok(new("c", 2))]), "same node id");
 }
 
 #[test]
 fn one_formed_replica_is_enough_to_never_form_again() {
     let known = formed(&[(1, "a"), (2, "b"), (3, "c")]);
-    waits(&next(&greeting("a", 1), vec![Ok(known), Ok(new("c", 3))]), "waiting for the leader");
+    waits(&next(&greeting("a", 1), "here:1", vec![Ok(known), Ok(new("c", 3))]), "waiting for the leader");
     let lost = formed(&[(9, "a"), (2, "b"), (3, "c")]);
-    waits(&next(&greeting("a", 1), vec![Ok(lost), Err("c is away".into())]), "the old vote must not return");
+    waits(&next(&greeting("a", 1), "here:1", vec![Ok(lost), Err("c is away".into())]), "the old vote must not return");
     let foreign = formed(&[(2, "b"), (3, "c")]);
-    waits(&next(&greeting("a", 1), vec![Ok(foreign), Ok(new("c", 3))]), "formed without a");
+    waits(&next(&greeting("a", 1), "here:1", vec![Ok(foreign), Ok(new("c", 3))]), "run `allclear member add a here:1`");
 }

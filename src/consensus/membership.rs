@@ -1,54 +1,80 @@
 //! Who takes part, changed by joint consensus on the leader. A name is a member once: a replica that lost its disk is
 //! removed under its old node id before it is added under its new one.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use openraft::ChangeMembers;
-use openraft::errors::{ClientWriteError, RaftError};
-use tokio::time::timeout;
+use openraft::errors::{ChangeMembershipError, ClientWriteError, RaftError};
+use openraft::{ChangeMembers, RaftMetrics};
+use tokio::time::{Instant, timeout};
 
 use super::failure::MembershipError;
 use super::node::Node;
 use super::options::MAX_VOTERS;
-use super::types::{Member, Types};
+use super::types::{Member, Membership, Types};
 
 /// Long enough for a snapshot; a replica that takes longer stays a learner and goes on catching up.
 const CATCH_UP_WITHIN: Duration = Duration::from_secs(30);
 const CHANGE_WITHIN: Duration = Duration::from_secs(10);
+/// A new leader has not heard everybody yet.
+const HEARD_WITHIN: Duration = Duration::from_secs(2);
 
 type Changed<R> = Result<R, RaftError<Types, ClientWriteError<Types>>>;
 
 impl Node {
     /// Asks the replica who it is, brings it up to date as a learner, and makes it a voter while there is room.
-    pub(crate) async fn add_member(&self, name: &str, address: &str) -> Result<(), MembershipError> {
+    /// Whether it votes comes back.
+    pub(crate) async fn add_member(&self, name: &str, address: &str) -> Result<bool, MembershipError> {
         self.lead()?;
+        check(address)?;
         let silent = |why: String| MembershipError::Silent { name: name.into(), why };
-        let channel = self.peers.channel_or_dial(name, address).map_err(|error| silent(error.to_string()))?;
-        let node = self.greet(name, channel).await.map_err(silent)?.greeting.node;
         let membership = self.membership();
-        match membership.nodes().find(|(_, member)| member.replica == name) {
-            Some((known, _)) if *known != node => return Err(MembershipError::OldNode(name.into())),
-            Some((known, _)) if membership.voter_ids().any(|voter| voter == *known) => return Ok(()),
+        let known = named(&membership, name);
+        if let Some((_, member)) = &known
+            && member.address != address
+        {
+            return Err(MembershipError::OtherAddress { name: name.into(), known: member.address.clone() });
+        }
+        let channel = self.peers.channel_or_dial(name, address).map_err(|error| silent(error.to_string()))?;
+        let node = self.greet(name, channel).await.map_err(|why| silent(self.or_elsewhere(&why, name, address)))?;
+        let node = node.greeting.node;
+        match known {
+            Some((known, _)) if known != node => return Err(MembershipError::OldNode(name.into())),
+            Some(_) if votes(&membership, node) => return Ok(true),
             Some(_) | None => {}
         }
+        self.has_quorum(&membership).await?;
         let member = Member { replica: name.into(), address: address.into() };
-        changed(CATCH_UP_WITHIN, self.raft.add_learner(node, member, true)).await?;
-        if membership.voter_ids().count() < MAX_VOTERS {
-            let promote = ChangeMembers::AddVoterIds([node].into());
-            changed(CHANGE_WITHIN, self.raft.change_membership(promote, true)).await?;
+        changed(CHANGE_WITHIN, self.raft.add_learner(node, member, false)).await?;
+        let begun = Instant::now();
+        let caught_up = self.metrics_show(begun + CATCH_UP_WITHIN, |metrics| self.ready(metrics, node, begun));
+        if !caught_up.await.map_err(|error| MembershipError::Fatal(error.to_string()))? {
+            return Err(MembershipError::CatchingUp(name.into()));
         }
-        Ok(())
+        let voters: BTreeSet<u64> = self.membership().voter_ids().chain([node]).collect();
+        if voters.len() > MAX_VOTERS {
+            return Ok(false);
+        }
+        let promote = ChangeMembers::AddVoterIds([node].into());
+        changed(CHANGE_WITHIN, self.raft.change_membership(promote, true)).await?;
+        Ok(true)
     }
 
+    /// The leader does not remove itself: it hands over, and the next one is to be asked.
     pub(crate) async fn remove_member(&self, name: &str) -> Result<(), MembershipError> {
         self.lead()?;
         let membership = self.membership();
-        let mut members = membership.nodes();
-        let found = members.find(|(_, member)| member.replica == name);
-        let node = *found.ok_or_else(|| MembershipError::NoMember(name.into()))?.0;
-        let voters: Vec<u64> = membership.voter_ids().collect();
-        if voters == [node] {
+        let (node, _) = named(&membership, name).ok_or_else(|| MembershipError::NoMember(name.into()))?;
+        let voters: BTreeSet<u64> = membership.voter_ids().collect();
+        let remaining: BTreeSet<u64> = voters.iter().copied().filter(|voter| *voter != node).collect();
+        if remaining.is_empty() {
             return Err(MembershipError::LastVoter(name.into()));
+        }
+        self.has_quorum(&membership).await?;
+        self.would_keep_quorum(&membership, name, &remaining).await?;
+        if node == self.identity.node {
+            let next = self.transfer_to_any().await.map_err(|error| MembershipError::Refused(error.to_string()))?;
+            return Err(MembershipError::NotLeader(Some(next)));
         }
         let remove = if voters.contains(&node) {
             ChangeMembers::RemoveVoters([node].into())
@@ -59,18 +85,97 @@ impl Node {
     }
 
     fn lead(&self) -> Result<(), MembershipError> {
-        if self.raft.is_leader() {
+        if self.raft.is_leader() { Ok(()) } else { Err(self.not_leader()) }
+    }
+
+    fn not_leader(&self) -> MembershipError {
+        MembershipError::NotLeader(self.leader().map(|(_, member)| member.replica))
+    }
+
+    /// A change that is appended without a quorum would hang between committed and not, and block every other.
+    async fn has_quorum(&self, membership: &Membership) -> Result<(), MembershipError> {
+        for voters in membership.get_joint_config() {
+            if !self.silent(voters).await?.is_empty() {
+                return Err(MembershipError::NoQuorum);
+            }
+        }
+        Ok(())
+    }
+
+    /// Without most of the voters that remain nothing could be decided after the change, not even its end.
+    async fn would_keep_quorum(
+        &self,
+        membership: &Membership,
+        leaves: &str,
+        remaining: &BTreeSet<u64>,
+    ) -> Result<(), MembershipError> {
+        let silent = self.silent(remaining).await?;
+        if silent.is_empty() {
             return Ok(());
         }
-        Err(MembershipError::NotLeader(self.leader().map(|(_, member)| member.replica)))
+        let name = |node: &u64| membership.get_node(node).map(|member| member.replica.clone());
+        Err(MembershipError::WouldLoseQuorum { name: leaves.into(), silent: silent.iter().filter_map(name).collect() })
+    }
+
+    /// Nobody, as soon as most of these have answered what was sent from now on; otherwise those that have not.
+    async fn silent(&self, voters: &BTreeSet<u64>) -> Result<Vec<u64>, MembershipError> {
+        let begun = Instant::now();
+        let silent = |metrics: &RaftMetrics<Types>| -> Vec<u64> {
+            voters.iter().copied().filter(|voter| !self.answered(metrics, *voter, begun)).collect()
+        };
+        let most_answer = |metrics: &RaftMetrics<Types>| silent(metrics).len() * 2 < voters.len();
+        let shown = self.metrics_show(begun + HEARD_WITHIN, most_answer).await;
+        let most_answered = shown.map_err(|error| MembershipError::Fatal(error.to_string()))?;
+        Ok(if most_answered { Vec::new() } else { self.with_metrics(silent) })
+    }
+
+    /// The configuration decides where a replica is looked for; where that differs, people are told.
+    fn or_elsewhere(&self, why: &str, name: &str, address: &str) -> String {
+        match self.options.replicas.iter().find(|(configured, _)| configured == name) {
+            Some((_, configured)) if configured != address => format!(
+                "{why} at {configured}, where the leader's configuration has it, instead of {address}; change \
+                 cluster.replicas on every replica"
+            ),
+            Some(_) | None => format!("{why} at {address}"),
+        }
+    }
+}
+
+fn named(membership: &Membership, name: &str) -> Option<(u64, Member)> {
+    let mut members = membership.nodes();
+    members.find(|(_, member)| member.replica == name).map(|(node, member)| (*node, member.clone()))
+}
+
+/// In every part of a joint membership: a change that was cut short is gone through again.
+fn votes(membership: &Membership, node: u64) -> bool {
+    let configs = membership.get_joint_config();
+    configs.len() == 1 && configs.iter().all(|voters| voters.contains(&node))
+}
+
+fn check(address: &str) -> Result<(), MembershipError> {
+    match address.rsplit_once(':') {
+        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(()),
+        Some(_) | None => Err(MembershipError::Address(address.into())),
     }
 }
 
 async fn changed<R>(within: Duration, change: impl Future<Output = Changed<R>>) -> Result<(), MembershipError> {
     match timeout(within, change).await {
         Ok(Ok(_)) => Ok(()),
+        // Perhaps between the two steps; repeated, the next leader does the second.
+        Ok(Err(RaftError::APIError(ClientWriteError::ForwardToLeader(_) | ClientWriteError::LogEntryDiscarded(_)))) => {
+            Err(MembershipError::Interrupted)
+        }
+        Err(_) => Err(MembershipError::Late),
+        Ok(Err(RaftError::APIError(ClientWriteError::ChangeMembershipError(refused)))) => Err(match refused {
+            // It has only just been elected.
+            ChangeMembershipError::UncommittedLeaderLog(_) => MembershipError::NotLeader(None),
+            ChangeMembershipError::InProgress(_) => {
+                MembershipError::Refused("another change is under way; try again when it is done".into())
+            }
+            refused => MembershipError::Refused(refused.to_string()),
+        }),
         Ok(Err(RaftError::APIError(error))) => Err(MembershipError::Refused(error.to_string())),
         Ok(Err(RaftError::Fatal(why))) => Err(MembershipError::Fatal(why.to_string())),
-        Err(_) => Err(MembershipError::Late),
     }
 }

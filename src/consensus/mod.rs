@@ -6,6 +6,7 @@
 //! to know is logged here, once per change: a new standing, a replica that is lost or back.
 
 mod ask;
+mod change;
 mod cluster_service;
 mod codec;
 mod confirm;
@@ -22,6 +23,8 @@ mod options;
 mod peers;
 mod propose;
 mod raft_service;
+mod removal;
+mod roster;
 mod serve;
 mod standing;
 mod state;
@@ -31,9 +34,11 @@ mod types;
 #[cfg(test)]
 mod store_tests;
 
+pub use change::OnBehalf;
 pub use door::{Consensus, Members};
-pub use failure::{ConfirmError, Fatal, MembershipError, OpenError, ProposeError, TransferError};
+pub use failure::{ChangeError, ConfirmError, Fatal, MembershipError, OpenError, ProposeError, TransferError};
 pub use fold::{Fold, Undecodable};
 pub use options::{Compaction, MAX_PROPOSAL_BYTES, MAX_VOTERS, Options, Timing};
+pub use roster::Seat;
 pub use serve::serve;
 pub use standing::{Role, Standing};

@@ -92,7 +92,9 @@ fn refused_by_leader(refused: &pb::Refused, proposal: &Bytes) -> Failed<ProposeE
         pb::Refusal::TooLarge => {
             Failed::Over(ProposeError::TooLarge { size: proposal.len(), limit: MAX_PROPOSAL_BYTES })
         }
-        pb::Refusal::Unspecified | pb::Refusal::Unknown | pb::Refusal::NoQuorum => unknown(reason),
+        pb::Refusal::Unspecified | pb::Refusal::Unknown | pb::Refusal::NoQuorum | pb::Refusal::Reasoned => {
+            unknown(reason)
+        }
     }
 }
 

@@ -129,7 +129,7 @@ impl Node {
                 metrics.current_leader.is_some() && self.heard.borrow().is_some_and(|heard| heard.elapsed() < lease)
             }
         };
-        let role = self.role(&metrics);
+        let role = self.role(&metrics, quorum);
         let leader = metrics.current_leader.filter(|_| quorum || role == Role::Leader);
         let leader = leader.and_then(|node| metrics.membership_config.get_node(&node));
         Standing {
@@ -142,9 +142,10 @@ impl Node {
         }
     }
 
-    fn role(&self, metrics: &RaftMetrics<Types>) -> Role {
-        if metrics.membership_config.get_node(&self.identity.node).is_none() {
-            let reason = self.outside.borrow().clone();
+    fn role(&self, metrics: &RaftMetrics<Types>, quorum: bool) -> Role {
+        let reason = self.outside.borrow().clone();
+        // One that was removed while it was away does not learn it from its log.
+        if metrics.membership_config.get_node(&self.identity.node).is_none() || (reason.is_some() && !quorum) {
             return Role::Outside(reason.unwrap_or_else(|| "no longer a member of the cluster".into()));
         }
         match metrics.state {

@@ -15,15 +15,40 @@ const WITHIN: Duration = Duration::from_secs(2);
 
 impl Node {
     pub(crate) async fn transfer_leadership(&self, to: &str) -> Result<(), TransferError> {
-        let deadline = Instant::now() + WITHIN;
         let target = self.successor(to)?;
         if target == self.identity.node {
             return Ok(());
         }
+        let begun = Instant::now();
+        let deadline = begun + WITHIN;
         // It may lag by a moment; one that lags longer would only leave everybody without a leader.
-        if !self.metrics_show(deadline, |metrics| self.ready(metrics, target)).await? {
+        if !self.metrics_show(deadline, |metrics| self.ready(metrics, target, begun)).await? {
             return Err(TransferError::NotReady(to.into()));
         }
+        self.hand_to(to, target, deadline).await
+    }
+
+    /// To whichever voter is up to date first; returns who leads now.
+    pub(crate) async fn transfer_to_any(&self) -> Result<String, TransferError> {
+        self.lead_to_transfer()?;
+        let begun = Instant::now();
+        let deadline = begun + WITHIN;
+        let membership = self.membership();
+        let others: Vec<u64> = membership.voter_ids().filter(|voter| *voter != self.identity.node).collect();
+        if others.is_empty() {
+            return Err(TransferError::Alone);
+        }
+        let first_ready =
+            |metrics: &RaftMetrics<Types>| others.iter().copied().find(|voter| self.ready(metrics, *voter, begun));
+        let name = |node: u64| membership.get_node(&node).map(|member| member.replica.clone()).unwrap_or_default();
+        if !self.metrics_show(deadline, |metrics| first_ready(metrics).is_some()).await? {
+            return Err(TransferError::NotReady(others.into_iter().map(name).collect::<Vec<_>>().join(", ")));
+        }
+        let target = self.with_metrics(first_ready).unwrap_or(others[0]);
+        self.hand_to(&name(target), target, deadline).await.map(|()| name(target))
+    }
+
+    async fn hand_to(&self, to: &str, target: u64, deadline: Instant) -> Result<(), TransferError> {
         self.raft.trigger().transfer_leader(target).await.map_err(|why| TransferError::Fatal(why.to_string()))?;
         if self.metrics_show(deadline, |metrics| metrics.current_leader == Some(target)).await? {
             Ok(())
@@ -33,25 +58,40 @@ impl Node {
     }
 
     fn successor(&self, to: &str) -> Result<u64, TransferError> {
-        if !self.raft.is_leader() {
-            return Err(TransferError::NotLeader(self.leader().map(|(_, member)| member.replica)));
-        }
+        self.lead_to_transfer()?;
         let membership = self.membership();
         let named = |node: &u64| membership.get_node(node).is_some_and(|member| member.replica == to);
         let target = membership.voter_ids().find(named);
         target.ok_or_else(|| TransferError::NoVoter(to.into()))
     }
 
-    /// It holds all that is committed, and answered within the lease.
-    fn ready(&self, metrics: &RaftMetrics<Types>, target: u64) -> bool {
+    fn lead_to_transfer(&self) -> Result<(), TransferError> {
+        if self.raft.is_leader() {
+            return Ok(());
+        }
+        Err(TransferError::NotLeader(self.leader().map(|(_, member)| member.replica)))
+    }
+
+    pub(super) fn with_metrics<R>(&self, read: impl FnOnce(&RaftMetrics<Types>) -> R) -> R {
+        read(&self.raft.metrics().borrow_watched())
+    }
+
+    /// It holds all that is committed, and has answered what was sent after this moment: one that died within the
+    /// lease still looks well.
+    pub(super) fn ready(&self, metrics: &RaftMetrics<Types>, target: u64, since: Instant) -> bool {
         let matched = metrics.replication.as_ref().and_then(|all| all.get(&target).copied().flatten());
-        let acked = metrics.heartbeat.as_ref().and_then(|all| all.get(&target).copied().flatten());
-        let lease = self.options.timing.lease();
-        matched >= metrics.cluster_committed && acked.is_some_and(|acked| acked.elapsed() < lease)
+        matched >= metrics.cluster_committed && self.answered(metrics, target, since)
+    }
+
+    /// It is this replica, or it answered what was sent after this moment.
+    pub(super) fn answered(&self, metrics: &RaftMetrics<Types>, node: u64, since: Instant) -> bool {
+        let acked = metrics.heartbeat.as_ref().and_then(|all| all.get(&node).copied().flatten());
+        let since = since.elapsed();
+        node == self.identity.node || acked.is_some_and(|acked| acked.elapsed() <= since)
     }
 
     /// Whether it came to show in time.
-    async fn metrics_show(
+    pub(super) async fn metrics_show(
         &self,
         deadline: Instant,
         holds: impl Fn(&RaftMetrics<Types>) -> bool,

@@ -11,6 +11,8 @@ use crate::wire::pb::allclear::operator::v1 as shown;
 use crate::wire::pb::allclear::operator::v1::operator_client::OperatorClient;
 
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+/// Bringing a new member up to date takes its time; the replica's own patience ends before this.
+const CHANGE_WITHIN: Duration = Duration::from_secs(75);
 
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
@@ -22,6 +24,9 @@ pub enum AskError {
     Output(String),
     #[error("the replica refused: {0}")]
     Refused(String),
+    /// It may or may not be done.
+    #[error("{0}")]
+    Unclear(String),
 }
 
 /// A connection to one replica.
@@ -56,6 +61,30 @@ impl Asking {
         self.read(answer)
     }
 
+    pub async fn members(&mut self) -> Result<shown::MemberList, AskError> {
+        let answer = tokio::time::timeout(ANSWER_WITHIN, self.client.list_members(shown::ListMembersRequest {})).await;
+        self.read(answer)
+    }
+
+    pub async fn add_member(&mut self, name: &str, address: &str) -> Result<shown::AddMemberResponse, AskError> {
+        let request = shown::AddMemberRequest { name: name.into(), address: address.into() };
+        let answer = tokio::time::timeout(CHANGE_WITHIN, self.client.add_member(request)).await;
+        self.read(answer)
+    }
+
+    pub async fn remove_member(&mut self, name: &str) -> Result<shown::RemoveMemberResponse, AskError> {
+        let request = shown::RemoveMemberRequest { name: name.into() };
+        let answer = tokio::time::timeout(CHANGE_WITHIN, self.client.remove_member(request)).await;
+        self.read(answer)
+    }
+
+    /// To this voter, or to any that is up to date.
+    pub async fn transfer_leader(&mut self, to: Option<&str>) -> Result<shown::TransferLeaderResponse, AskError> {
+        let request = shown::TransferLeaderRequest { name: to.map(Into::into) };
+        let answer = tokio::time::timeout(CHANGE_WITHIN, self.client.transfer_leader(request)).await;
+        self.read(answer)
+    }
+
     /// The status now and after every change, until the replica stops.
     pub async fn watch(&mut self) -> Result<impl Stream<Item = Result<shown::Status, AskError>> + use<>, AskError> {
         let answer = tokio::time::timeout(ANSWER_WITHIN, self.client.watch(shown::WatchRequest {})).await;
@@ -82,6 +111,7 @@ fn failed(path: &Path, status: &Status) -> AskError {
         Code::Unavailable | Code::Cancelled | Code::DeadlineExceeded | Code::Unknown => {
             AskError::NoAnswer { path: path.into(), why: status.message().into() }
         }
+        Code::Aborted => AskError::Unclear(status.message().into()),
         _ => AskError::Refused(status.message().into()),
     }
 }

@@ -1,25 +1,53 @@
 //! What operators ask of a replica over its socket.
 
+use std::fmt::Display;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use futures_util::Stream;
 use futures_util::stream;
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
+use tonic::transport::server::UdsConnectInfo;
 use tonic::{Request, Response, Status};
 
+use crate::replica::here::Here;
 use crate::replica::view::View;
 use crate::wire::pb::allclear::operator::v1 as shown;
 use crate::wire::pb::allclear::operator::v1::operator_server::{self, OperatorServer};
 
+/// No name of a VM is longer.
+const MAX_NAME_BYTES: usize = 255;
+
 struct Answers {
     view: View,
+    here: Arc<Here>,
     stop: CancellationToken,
 }
 
 /// The operator's service.
-pub fn operator_routes(view: View, stop: CancellationToken) -> Routes {
-    Routes::new(OperatorServer::new(Answers { view, stop }))
+pub fn operator_routes(view: View, here: Arc<Here>, stop: CancellationToken) -> Routes {
+    Routes::new(OperatorServer::new(Answers { view, here, stop }))
+}
+
+impl Answers {
+    /// Who asks, as the logs name them: the peer of the socket.
+    fn who<T>(&self, request: &Request<T>) -> String {
+        let peer = request.extensions().get::<UdsConnectInfo>().and_then(|connected| connected.peer_cred);
+        let uid = peer.map_or_else(|| "unknown uid".into(), |peer| format!("uid {}", peer.uid()));
+        format!("{uid} on {}", self.here.name)
+    }
+}
+
+/// A refusal changed nothing; anything else may have.
+fn refused(error: &impl Display, is_refusal: bool) -> Status {
+    if is_refusal { Status::failed_precondition(error.to_string()) } else { Status::aborted(error.to_string()) }
+}
+
+/// A name as the configuration could hold it.
+fn name(given: String) -> Result<String, Status> {
+    let is_name = (1..=MAX_NAME_BYTES).contains(&given.len()) && given.chars().all(|letter| letter.is_ascii_graphic());
+    if is_name { Ok(given) } else { Err(Status::failed_precondition(format!("{given:?} is no replica's name"))) }
 }
 
 #[tonic::async_trait]
@@ -55,5 +83,51 @@ impl operator_server::Operator for Answers {
             Some((Ok(view.status()), Some((view, changes, stop, false))))
         });
         Ok(Response::new(Box::pin(statuses)))
+    }
+
+    async fn list_members(&self, _: Request<shown::ListMembersRequest>) -> Result<Response<shown::MemberList>, Status> {
+        let seats = self.here.consensus.roster().await.into_iter();
+        let members = seats.map(|seat| shown::Member {
+            name: seat.replica,
+            address: seat.address,
+            voter: seat.voter,
+            leader: seat.leads,
+            reachable: seat.unreachable.is_none(),
+            node: format!("{:x}", seat.node),
+            unreachable_because: seat.unreachable,
+        });
+        Ok(Response::new(shown::MemberList { members: members.collect() }))
+    }
+
+    async fn add_member(
+        &self,
+        request: Request<shown::AddMemberRequest>,
+    ) -> Result<Response<shown::AddMemberResponse>, Status> {
+        let asked = self.here.consensus.on_behalf_of(self.who(&request));
+        let shown::AddMemberRequest { name: given, address } = request.into_inner();
+        let added = asked.add_member(&name(given)?, &address).await;
+        let voter = added.map_err(|error| refused(&error, error.is_refusal()))?;
+        Ok(Response::new(shown::AddMemberResponse { voter }))
+    }
+
+    async fn remove_member(
+        &self,
+        request: Request<shown::RemoveMemberRequest>,
+    ) -> Result<Response<shown::RemoveMemberResponse>, Status> {
+        let asked = self.here.consensus.on_behalf_of(self.who(&request));
+        let removed = asked.remove_member(&name(request.into_inner().name)?).await;
+        removed.map_err(|error| refused(&error, error.is_refusal()))?;
+        Ok(Response::new(shown::RemoveMemberResponse {}))
+    }
+
+    async fn transfer_leader(
+        &self,
+        request: Request<shown::TransferLeaderRequest>,
+    ) -> Result<Response<shown::TransferLeaderResponse>, Status> {
+        let asked = self.here.consensus.on_behalf_of(self.who(&request));
+        let to = request.into_inner().name.map(name).transpose()?;
+        let transferred = asked.transfer_leadership(to.as_deref()).await;
+        let leader = transferred.map_err(|error| refused(&error, error.is_refusal()))?;
+        Ok(Response::new(shown::TransferLeaderResponse { leader }))
     }
 }

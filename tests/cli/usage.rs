@@ -20,3 +20,19 @@ fn help_and_version_are_results() {
     let version = allclear(&["--version"], &[]);
     assert_eq!(stdout(&version), format!("allclear {}\n", env!("CARGO_PKG_VERSION")));
 }
+
+#[test]
+fn members_and_leadership_are_asked_of_a_replica_and_wrong_usage_ends_with_2() {
+    for arguments in [&["member"][..], &["member", "add", "db-3"], &["member", "remove"], &["leader"]] {
+        let output = allclear(arguments, &[]);
+        assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""), "{arguments:?}");
+    }
+    let nobody = ["--endpoint", "/nowhere/operator.sock"];
+    let commands =
+        [&["member", "list"][..], &["member", "add", "a", "a:1"], &["member", "remove", "a"], &["leader", "transfer"]];
+    for arguments in commands {
+        let output = allclear(&[arguments, &nobody].concat(), &[]);
+        assert_eq!((output.status.code(), stdout(&output)), (Some(3), ""), "{arguments:?}");
+        assert!(stderr(&output).contains("/nowhere/operator.sock"), "{arguments:?}: {}", stderr(&output));
+    }
+}

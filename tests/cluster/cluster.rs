@@ -39,6 +39,7 @@ struct Replica {
 /// A cluster that is yet to be started.
 pub(crate) struct Plan {
     vms: Vec<&'static str>,
+    newcomer: Option<&'static str>,
     workloads: Vec<(&'static str, Vec<&'static str>, Vec<Hook>)>,
     overrides: Vec<(String, &'static str)>,
 }
@@ -46,7 +47,7 @@ pub(crate) struct Plan {
 impl Cluster {
     /// Replicas beside these VMs, without workloads.
     pub(crate) fn of(vms: &[&'static str]) -> Plan {
-        Plan { vms: vms.into(), workloads: Vec::new(), overrides: Vec::new() }
+        Plan { vms: vms.into(), newcomer: None, workloads: Vec::new(), overrides: Vec::new() }
     }
 
     /// Three replicas whose VMs carry one workload with these hooks.
@@ -74,17 +75,24 @@ impl Plan {
         self
     }
 
+    /// One more VM, whose replica is not started yet and is named by no configuration but its own.
+    pub(crate) fn newcomer(mut self, vm: &'static str) -> Self {
+        self.newcomer = Some(vm);
+        self
+    }
+
     /// Starts all of them, and waits until every one polls, is registered and follows a leader.
     pub(crate) async fn start(self) -> Cluster {
         let folder = TempDir::with_prefix("ac").unwrap();
-        let cloud = Cloud::of(&self.vms).await;
+        let vms: Vec<_> = self.vms.iter().copied().chain(self.newcomer).collect();
+        let cloud = Cloud::of(&vms).await;
         let hooks = Hooks::new(folder.path());
-        let (addresses, pages) = (free_addresses(self.vms.len()), free_addresses(self.vms.len()));
-        let list: Vec<_> =
-            self.vms.iter().zip(&addresses).map(|(vm, address)| format!("{vm:?} = \"{address}\"")).collect();
+        let (addresses, pages) = (free_addresses(vms.len()), free_addresses(vms.len()));
+        let list: Vec<_> = vms.iter().zip(&addresses).map(|(vm, address)| format!("{vm:?} = \"{address}\"")).collect();
         let tables: String = self.workloads.iter().map(|(name, after, each)| hooks.table(name, after, each)).collect();
         let mut replicas = Vec::new();
-        for (place, vm) in self.vms.iter().enumerate() {
+        for (place, vm) in vms.iter().enumerate() {
+            let known = if place < self.vms.len() { &list[..self.vms.len()] } else { &list };
             let path = |name: &str| folder.path().join(format!("{place}.{name}")).display().to_string();
             let toml = format!(
                 "[replica]\nname = {vm:?}\ndata_dir = {data:?}\n\
@@ -93,7 +101,7 @@ impl Plan {
                  [operator]\nsocket = {operator:?}\n{tables}",
                 data = path("data"),
                 listen = addresses[place],
-                list = list.join(", "),
+                list = known.join(", "),
                 endpoint = cloud.endpoint(vm),
                 page = pages[place],
                 operator = path("operator"),
@@ -103,7 +111,7 @@ impl Plan {
             replicas.push(Replica { name, socket: path("operator").into(), page, child: None });
         }
         let mut cluster = Cluster { cloud, hooks, replicas, overrides: self.overrides, folder };
-        for place in 0..cluster.replicas.len() {
+        for place in 0..self.vms.len() {
             cluster.start(place);
         }
         cluster.ready().await;
@@ -130,9 +138,9 @@ impl Cluster {
         assert!(earlier.is_none(), "replica {place} runs already");
     }
 
-    /// Every replica answers, follows a leader, and its endpoint works.
+    /// Every replica that runs answers, follows a leader, and its endpoint works.
     pub(crate) async fn ready(&self) {
-        for place in 0..self.replicas.len() {
+        for place in (0..self.replicas.len()).filter(|place| self.replicas[*place].child.is_some()) {
             self.until(place, "ready", |status| {
                 status.quorum
                     && status.replicas.iter().all(|replica| replica.reachable && replica.metadata == "healthy")
@@ -146,6 +154,17 @@ impl Cluster {
         let mut child = self.replicas[place].child.take().expect("it runs");
         child.kill().unwrap();
         child.wait().unwrap();
+    }
+
+    /// What a killed replica kept is gone; its name, its address and its configuration stay.
+    pub(crate) fn lose_disk(&self, place: usize) {
+        assert!(self.replicas[place].child.is_none(), "replica {place} still runs");
+        std::fs::remove_dir_all(self.folder.path().join(format!("{place}.data"))).unwrap();
+    }
+
+    /// The log of a replica, of all its runs.
+    pub(crate) fn log(&self, place: usize) -> String {
+        std::fs::read_to_string(self.folder.path().join(format!("{place}.log"))).unwrap()
     }
 
     /// SIGTERM, and how long it took to end.
@@ -298,7 +317,7 @@ impl Drop for Cluster {
         }
         if std::thread::panicking() {
             for place in 0..self.replicas.len() {
-                let log = std::fs::read_to_string(self.folder.path().join(format!("{place}.log"))).unwrap_or_default();
+                let log = self.log(place);
                 let lines: Vec<_> = log.lines().collect();
                 let tail = lines[lines.len().saturating_sub(60)..].join("\n");
                 println!("---- the end of the log of {}\n{tail}", self.replicas[place].name);

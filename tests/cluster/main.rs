@@ -10,6 +10,7 @@ mod events;
 mod failing_hooks;
 mod lives;
 mod losses;
+mod membership;
 mod posts;
 mod shown;
 mod workload;

@@ -76,7 +76,7 @@ async fn a_replica_that_lost_its_disk_stays_outside_and_disturbs_nobody() {
 
     cluster.timing.deadline = Duration::from_secs(1);
     cluster.start(&lost).await;
-    outside(cluster.at(&lost), &format!("run `allclear member remove {lost}`, then `allclear member add {lost}`"))
+    outside(cluster.at(&lost), &format!("run `allclear member remove {lost}`, then `allclear member add {lost} "))
         .await;
     assert_ne!(cluster.at(&lost).consensus.node_id(), old_node);
     assert_eq!(cluster.at(&lost).consensus.propose("as nobody").await, Err(ProposeError::NoLeader));
@@ -114,6 +114,6 @@ async fn a_replica_that_the_formed_cluster_does_not_know_stays_outside() {
     cluster.start_with(first).await.unwrap();
     cluster.at("db-0").until("it leads", |now| now.role == Role::Leader).await;
     cluster.start("db-1").await;
-    outside(cluster.at("db-1"), "the cluster is formed without db-1; run `allclear member add db-1`").await;
+    outside(cluster.at("db-1"), "the cluster is formed without db-1; run `allclear member add db-1 ").await;
     cluster.stop_all().await;
 }

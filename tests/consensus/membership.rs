@@ -1,6 +1,6 @@
 //! Members come and go; a lost disk comes back as somebody new.
 
-use allclear::consensus::{MembershipError, Role};
+use allclear::consensus::{ChangeError, MembershipError, Role};
 
 use crate::support::Cluster;
 
@@ -59,4 +59,171 @@ async fn a_cluster_of_one_grows_to_two_and_shrinks_again() {
     cluster.propose("db-0", "alone again").await;
     assert_eq!(cluster.at("db-0").lines(), ["alone by db-0", "together by db-1", "alone again by db-0"]);
     cluster.stop_all().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn any_replica_may_be_asked_and_the_leader_hands_over_before_it_is_removed() {
+    let mut cluster = Cluster::formed().await;
+    let (leader, asked) = (cluster.leader().await, cluster.follower().await);
+    cluster.propose(&asked, "before").await;
+    let wish = cluster.at(&asked).consensus.on_behalf_of("a test");
+    wish.remove_member(&leader).await.unwrap();
+    let next = cluster.at(&asked).until("another leads", |now| now.quorum && now.leader.is_some()).await;
+    assert_ne!(next.leader.as_ref(), Some(&leader));
+    let members = cluster.at(&asked).consensus.members();
+    assert_eq!(members.voters.len(), 2);
+    assert!(!members.voters.contains(&leader), "{members:?}");
+    let told = |role: &Role| matches!(role, Role::Outside(why) if why.contains("member add"));
+    cluster.at(&leader).until("it knows that it was removed", |now| told(&now.role)).await;
+
+    // It asks for itself, and finds the leader though it hears none.
+    let address = address_of(&cluster, &leader);
+    let wish = cluster.at(&leader).consensus.on_behalf_of("a test");
+    assert_eq!(wish.add_member(&leader, &address).await, Ok(true));
+    cluster.at(&leader).until("it takes part", |now| now.role == Role::Follower && now.quorum).await;
+    cluster.propose(&leader, "after").await;
+    assert_eq!(cluster.at(&asked).consensus.members().voters.len(), 3);
+    cluster.stop_all().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_would_lose_the_quorum_is_refused_and_a_dead_member_can_be_removed() {
+    let mut cluster = Cluster::formed().await;
+    let (leader, dead) = (cluster.leader().await, cluster.follower().await);
+    let alive = cluster.replicas.keys().find(|name| **name != leader && **name != dead).unwrap().clone();
+    cluster.stop(&dead).await;
+    let wish = cluster.at(&alive).consensus.on_behalf_of("a test");
+    for leaves in [&alive, &leader] {
+        let refused = wish.remove_member(leaves).await;
+        let names_it = |error: &ChangeError| error.is_refusal() && error.to_string().contains(&format!("({dead})"));
+        assert!(refused.as_ref().is_err_and(names_it), "{refused:?}");
+    }
+    assert_eq!(cluster.at(&leader).consensus.members().voters.len(), 3);
+    assert_eq!(cluster.leader().await, leader, "leadership moved for a change that was refused");
+    wish.remove_member(&dead).await.unwrap();
+    let nobody = wish.remove_member(&dead).await;
+    assert_eq!(nobody, Err(ChangeError::Refused(format!("{dead} is no member of this cluster"))));
+
+    // It was away, so its log says that it still votes; the others tell it better.
+    cluster.start(&dead).await;
+    let told = |role: &Role| matches!(role, Role::Outside(why) if why.contains("was removed"));
+    cluster.at(&dead).until("it is told", |now| told(&now.role)).await;
+    assert_eq!(wish.add_member(&dead, &address_of(&cluster, &dead)).await, Ok(true));
+    cluster.leader().await;
+    cluster.stop_all().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_quorum_nothing_is_changed() {
+    let mut cluster = Cluster::formed().await;
+    let leader = cluster.leader().await;
+    for (name, _) in cluster.addresses.clone() {
+        if name != leader {
+            cluster.stop(&name).await;
+        }
+    }
+    let other = cluster.addresses.iter().find(|(name, _)| *name != leader).unwrap().0.clone();
+    let wish = cluster.at(&leader).consensus.on_behalf_of("a test");
+    for refused in [wish.remove_member(&other).await, wish.transfer_leadership(None).await.map(drop)] {
+        assert!(refused.as_ref().is_err_and(ChangeError::is_refusal), "{refused:?}");
+    }
+    assert_eq!(cluster.at(&leader).consensus.members().voters.len(), 3);
+    let unreachable = cluster.at(&leader).consensus.roster().await;
+    assert_eq!(unreachable.iter().filter(|seat| seat.unreachable.is_some()).count(), 2);
+    cluster.stop_all().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leadership_goes_to_the_named_voter_or_to_any_that_is_up_to_date() {
+    let mut cluster = Cluster::formed().await;
+    let (leader, asked) = (cluster.leader().await, cluster.follower().await);
+    let wish = cluster.at(&asked).consensus.on_behalf_of("a test");
+    let next = wish.transfer_leadership(None).await.unwrap();
+    assert_ne!(next, leader);
+    assert_eq!(cluster.leader().await, next);
+    assert_eq!(wish.transfer_leadership(Some(&leader)).await, Ok(leader.clone()));
+    assert_eq!(wish.transfer_leadership(Some(&leader)).await, Ok(leader.clone()));
+    assert_eq!(cluster.leader().await, leader);
+    // A leader that is to be removed is a leader no more before anything is changed.
+    let handed_over = cluster.at(&leader).consensus.remove_member(&leader).await;
+    let next = cluster.leader().await;
+    assert_ne!(next, leader);
+    assert_eq!(handed_over, Err(MembershipError::NotLeader(Some(next))));
+    assert_eq!(cluster.at(&leader).consensus.members().voters.len(), 3);
+    assert_eq!(wish.transfer_leadership(Some(&leader)).await, Ok(leader.clone()));
+    let refused = wish.transfer_leadership(Some("db-9")).await;
+    assert_eq!(refused, Err(ChangeError::Refused("db-9 is no voter of this cluster".into())));
+    cluster.stop(&asked).await;
+    let wish = cluster.at(&leader).consensus.on_behalf_of("a test");
+    let refused = wish.transfer_leadership(Some(&asked)).await;
+    assert!(refused.as_ref().is_err_and(ChangeError::is_refusal), "{refused:?}");
+    let third = wish.transfer_leadership(None).await.unwrap();
+    assert!(third != asked && third != leader, "{third}");
+    cluster.stop_all().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_eighth_replica_follows_as_a_learner_and_votes_when_there_is_room() {
+    let names = ["db-0", "db-1", "db-2", "db-3", "db-4", "db-5", "db-6", "db-7"];
+    let mut cluster = Cluster::planned(&names).await;
+    for name in &names[..7] {
+        let mut options = cluster.options(name);
+        options.replicas.truncate(7);
+        cluster.start_with(options).await.unwrap();
+    }
+    cluster.leader().await;
+    // Nobody's configuration names it but its own, which names it and one other.
+    let mut options = cluster.options("db-7");
+    options.replicas.drain(1..7);
+    cluster.start_with(options).await.unwrap();
+    let told = |role: &Role| matches!(role, Role::Outside(why) if why.contains("member add db-7 127.0.0.1:"));
+    cluster.at("db-7").until("it is told what to do", |now| told(&now.role)).await;
+    let wish = cluster.at("db-3").consensus.on_behalf_of("a test");
+    let address = address_of(&cluster, "db-7");
+    assert_eq!(wish.add_member("db-7", &address).await, Ok(false));
+    cluster.at("db-7").until("it learns", |now| now.role == Role::Learner && now.quorum).await;
+    assert_eq!(cluster.at("db-3").consensus.members().learners, ["db-7"]);
+
+    let removed = cluster.follower().await;
+    let removed = if removed == "db-7" { "db-1".to_owned() } else { removed };
+    cluster.at("db-7").consensus.on_behalf_of("a test").remove_member(&removed).await.unwrap();
+    assert_eq!(wish.add_member("db-7", &address).await, Ok(true));
+    assert_eq!(cluster.at("db-7").consensus.members().voters.len(), 7);
+    cluster.stop_all().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_list_names_everybody_and_says_who_came_back_without_its_disk() {
+    let mut cluster = Cluster::formed().await;
+    let (leader, lost) = (cluster.leader().await, cluster.follower().await);
+    let seats = cluster.at(&lost).consensus.roster().await;
+    let names: Vec<_> = seats.iter().map(|seat| seat.replica.as_str()).collect();
+    assert_eq!(names, ["db-0", "db-1", "db-2"]);
+    assert!(seats.iter().all(|seat| seat.voter && seat.unreachable.is_none()), "{seats:?}");
+    assert!(seats.iter().all(|seat| seat.leads == (seat.replica == leader)), "{seats:?}");
+    cluster.stop(&lost).await;
+    std::fs::remove_dir_all(cluster.directory(&lost)).unwrap();
+    cluster.start(&lost).await;
+    cluster.at(&lost).until("it is outside", |now| matches!(&now.role, Role::Outside(why) if why != "starting")).await;
+    for asked in [leader.clone(), lost.clone()] {
+        let seats = cluster.at(&asked).consensus.roster().await;
+        let seat = seats.iter().find(|seat| seat.replica == lost).unwrap();
+        let why = seat.unreachable.as_deref().unwrap_or_default();
+        assert!(why.contains("its disk was lost"), "{asked} says {seats:?}");
+        assert!(seats.iter().any(|seat| seat.leads && seat.replica == leader), "{asked} says {seats:?}");
+    }
+
+    // Asked of the replica that waits, the two commands bring it back as well.
+    let wish = cluster.at(&lost).consensus.on_behalf_of("a test");
+    let address = address_of(&cluster, &lost);
+    let refused = wish.add_member(&lost, &address).await;
+    assert!(refused.as_ref().is_err_and(ChangeError::is_refusal), "{refused:?}");
+    wish.remove_member(&lost).await.unwrap();
+    assert_eq!(wish.add_member(&lost, "nowhere").await.map_err(|error| error.is_refusal()), Err(true));
+    assert_eq!(wish.add_member(&lost, &address).await, Ok(true));
+    cluster.stop_all().await;
+}
+
+fn address_of(cluster: &Cluster, name: &str) -> String {
+    cluster.addresses.iter().find(|(other, _)| other == name).unwrap().1.clone()
 }

@@ -1,0 +1,94 @@
+//! `allclear member list`, `add` and `remove`: who takes part in the cluster. Any replica may be asked.
+
+use clap::Subcommand;
+
+use super::ask::{Target, answer, print};
+use super::{Exit, told};
+use crate::rpc::client::Asking;
+
+/// Lists, adds and removes the cluster's members
+#[derive(clap::Args)]
+pub(super) struct Member {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    List(List),
+    Add(Add),
+    Remove(Remove),
+}
+
+/// Shows each member: its address, whether it votes, leads and answers, and its node id
+#[derive(clap::Args)]
+struct List {
+    #[command(flatten)]
+    target: Target,
+}
+
+/// Adds a running replica: it is brought up to date and votes while there are fewer than 7 voters
+#[derive(clap::Args)]
+struct Add {
+    /// The replica's name
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// Its cluster.listen as the others reach it, host:port
+    #[arg(value_name = "ADDRESS")]
+    address: String,
+    #[command(flatten)]
+    target: Target,
+}
+
+/// Removes a member, running or not; one whose disk was lost has to be removed before it is added again
+#[derive(clap::Args)]
+struct Remove {
+    /// The replica's name
+    #[arg(value_name = "NAME")]
+    name: String,
+    #[command(flatten)]
+    target: Target,
+}
+
+impl Member {
+    pub(super) fn run(self) -> Exit {
+        match self.action {
+            Action::List(list) => list.run(),
+            Action::Add(add) => add.run(),
+            Action::Remove(remove) => remove.run(),
+        }
+    }
+}
+
+impl List {
+    fn run(self) -> Exit {
+        answer(async {
+            let members = Asking::connect(&self.target.endpoint).await?.members().await?;
+            print(&self.target, &members, told::members)
+        })
+    }
+}
+
+impl Add {
+    fn run(self) -> Exit {
+        answer(async {
+            let added = Asking::connect(&self.target.endpoint).await?.add_member(&self.name, &self.address).await?;
+            print(&self.target, &added, |added| {
+                if added.voter {
+                    format!("{} is a voter\n", self.name)
+                } else {
+                    format!("{} is a learner: there are as many voters as there may be\n", self.name)
+                }
+            })
+        })
+    }
+}
+
+impl Remove {
+    fn run(self) -> Exit {
+        answer(async {
+            let removed = Asking::connect(&self.target.endpoint).await?.remove_member(&self.name).await?;
+            print(&self.target, &removed, |_| format!("{} is no member any more\n", self.name))
+        })
+    }
+}

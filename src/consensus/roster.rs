@@ -1,0 +1,106 @@
+//! Who takes part and who answers, asked of everybody by greeting them; and where the leader is, asked of the others
+//! when this replica hears none itself.
+
+use futures_util::future::join_all;
+use tonic::transport::Channel;
+
+use super::formation::Answer;
+use super::node::Node;
+use super::standing::Role;
+use super::types::{Member, Membership};
+
+/// One member.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seat {
+    pub replica: String,
+    pub address: String,
+    pub node: u64,
+    pub voter: bool,
+    pub leads: bool,
+    /// Why it does not count as reachable.
+    pub unreachable: Option<String>,
+}
+
+impl Node {
+    /// As this replica knows it, or, when it takes no part, as the others do.
+    pub(crate) async fn roster(&self) -> Vec<Seat> {
+        let known = match self.leader_heard() {
+            Some((leader, _)) => Some((self.membership(), leader)),
+            None => self.led_elsewhere().await,
+        };
+        let (membership, leader) = known.map_or((self.membership(), None), |(known, leader)| (known, Some(leader)));
+        let seats = membership.nodes().map(async |(node, member)| Seat {
+            replica: member.replica.clone(),
+            address: member.address.clone(),
+            node: *node,
+            voter: membership.voter_ids().any(|voter| voter == *node),
+            leads: leader == Some(*node),
+            unreachable: self.look_for(*node, member).await.err(),
+        });
+        let mut seats = join_all(seats).await;
+        seats.sort_by(|one, other| one.replica.cmp(&other.replica));
+        seats
+    }
+
+    /// The leader, as this replica hears it or as the others do.
+    pub(super) async fn leader_to_ask(&self) -> Option<(u64, Member)> {
+        if let Some(heard) = self.leader_heard() {
+            return Some(heard);
+        }
+        let (membership, leader) = self.led_elsewhere().await?;
+        Some((leader, membership.get_node(&leader)?.clone()))
+    }
+
+    /// The leader that was heard within its lease, or this replica while it may lead.
+    pub(super) fn leader_heard(&self) -> Option<(u64, Member)> {
+        let (leads, heard) = {
+            let standing = self.standing.borrow();
+            (standing.role == Role::Leader, standing.leader.is_some())
+        };
+        if leads || heard { self.leader() } else { None }
+    }
+
+    /// What a member says that hears a leader: the membership and who leads.
+    pub(super) async fn led_elsewhere(&self) -> Option<(Membership, u64)> {
+        let answers =
+            join_all(self.peers_to_ask().into_iter().map(async |(name, channel)| self.greet(&name, channel).await));
+        let led = |answer: Answer| {
+            let (membership, leader) = (answer.membership?, answer.leader?);
+            membership.get_node(&answer.greeting.node)?;
+            Some((membership, leader))
+        };
+        answers.await.into_iter().find_map(|answer| answer.ok().and_then(led))
+    }
+
+    /// Everybody whom the configuration or the log names.
+    fn peers_to_ask(&self) -> Vec<(String, Channel)> {
+        let configured = self.others().map(|(name, channel)| (name.to_owned(), channel));
+        let membership = self.membership();
+        let is_other =
+            |member: &&Member| member.replica != self.identity.replica && self.peers.channel(&member.replica).is_none();
+        let logged = membership.nodes().map(|(_, member)| member).filter(is_other);
+        let logged = logged.filter_map(|member| {
+            let channel = self.peers.channel_or_dial(&member.replica, &member.address).ok()?;
+            Some((member.replica.clone(), channel))
+        });
+        configured.chain(logged).collect()
+    }
+
+    /// Whether it answers as the node that the log knows.
+    async fn look_for(&self, node: u64, member: &Member) -> Result<(), String> {
+        if node == self.identity.node {
+            return Ok(());
+        }
+        let name = &member.replica;
+        if *name == self.identity.replica {
+            return Err(other_disk(name, self.identity.node));
+        }
+        let channel = self.peers.channel_or_dial(name, &member.address).map_err(|error| error.to_string())?;
+        let answer = self.greet(name, channel).await?;
+        if answer.greeting.node == node { Ok(()) } else { Err(other_disk(name, answer.greeting.node)) }
+    }
+}
+
+fn other_disk(name: &str, node: u64) -> String {
+    format!("{name} answers as node {node:x}: its disk was lost or replaced; remove it and add it again")
+}

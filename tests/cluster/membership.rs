@@ -1,0 +1,162 @@
+//! Members come and go by the operator's commands, asked of any replica.
+
+use allclear::wire::pb::allclear::operator::v1::Status;
+use serde_json::{Value, json};
+
+use super::cluster::Cluster;
+use super::workload::hook;
+
+/// The rows of `member list --json`, as one replica tells them.
+fn members(cluster: &Cluster, asked: usize) -> Vec<Value> {
+    let (code, out, err) = cluster.says(asked, &["member", "list", "--json"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    serde_json::from_str::<Value>(&out).unwrap()["members"].as_array().unwrap().clone()
+}
+
+fn row<'m>(members: &'m [Value], name: &str) -> &'m Value {
+    members.iter().find(|member| member["name"] == name).unwrap()
+}
+
+fn done(cluster: &Cluster, asked: usize, arguments: &[&str]) -> String {
+    let (code, out, err) = cluster.says(asked, arguments);
+    assert_eq!((code, err.as_str()), (0, ""), "{arguments:?}");
+    out
+}
+
+fn refused(cluster: &Cluster, asked: usize, arguments: &[&str]) -> String {
+    let (code, out, err) = cluster.says(asked, arguments);
+    assert_eq!((code, out.as_str()), (4, ""), "{arguments:?}: {err}");
+    err
+}
+
+fn is_waiting(status: &Status) -> bool {
+    status.outside_because.as_ref().is_some_and(|why| why.contains("allclear member remove"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_that_lost_its_disk_is_removed_and_added_and_then_votes_and_handles_an_event() {
+    let mut cluster = Cluster::with_hooks(vec![hook("drain"), hook("restore")]).await;
+    let leader = cluster.leader(0).await;
+    let (lost, third) = ((leader + 1) % 3, (leader + 2) % 3);
+    let name = format!("db-{lost}");
+    let before = row(&members(&cluster, third), &name).clone();
+    assert_eq!(
+        (&before["voter"], &before["reachable"], &before["leader"]),
+        (&json!(true), &json!(true), &json!(false))
+    );
+    let address = before["address"].as_str().unwrap().to_owned();
+    cluster.kill(lost);
+    cluster.lose_disk(lost);
+    cluster.start(lost);
+
+    let status = cluster.until(lost, "told what to do", is_waiting).await;
+    let advice = status.outside_because.unwrap();
+    assert!(advice.contains(&format!("`allclear member add {name} {address}`")), "{advice}");
+    let row_of_lost = row(&members(&cluster, third), &name).clone();
+    assert_eq!(row_of_lost["reachable"], false);
+    assert!(row_of_lost["unreachable_because"].as_str().unwrap().contains("its disk was lost"), "{row_of_lost}");
+    let why = refused(&cluster, third, &["member", "add", &name, &address]);
+    assert!(why.contains("remove it first"), "{why}");
+
+    // Asked of a follower, and of the one that waits.
+    done(&cluster, third, &["member", "remove", &name]);
+    let left = cluster.until(leader, "one less", |status| status.replicas.iter().any(|replica| !replica.member)).await;
+    let gone = left.replicas.iter().find(|replica| !replica.member).unwrap();
+    assert_eq!((gone.name.as_str(), gone.configured, gone.voter), (name.as_str(), true, false));
+    assert_eq!(done(&cluster, lost, &["member", "add", &name, &address]), format!("{name} is a voter\n"));
+    cluster.ready().await;
+    let after = row(&members(&cluster, lost), &name).clone();
+    assert_eq!((&after["voter"], &after["reachable"]), (&json!(true), &json!(true)));
+    assert_ne!(after["node"], before["node"], "it came back under its old vote");
+    assert!(cluster.log(leader).contains("uid "), "who asked is not in the log");
+
+    // Of three voters two are left, so nothing is decided without it: neither a leader nor the event.
+    cluster.kill(leader);
+    let led =
+        |status: &Status| status.quorum && status.leader.as_ref().is_some_and(|led| *led != format!("db-{leader}"));
+    cluster.until(lost, "led by another", led).await;
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": lost })).await;
+    let event = cluster.until_stage(lost, &id, "started").await;
+    assert_eq!(event.hooks.iter().map(|hook| hook.on.as_str()).collect::<Vec<_>>(), [name.as_str()]);
+    cluster.start(leader);
+    cluster.ready().await;
+    cluster.cloud.finish(&id).await;
+    cluster.closed_everywhere(&id).await;
+    assert_eq!(cluster.hooks.begun(), ["drain", "restore"]);
+    assert_eq!(cluster.cloud.posts().await.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leadership_goes_where_the_operator_wants_and_the_leader_can_be_removed() {
+    let cluster = Cluster::of(&["db-0", "db-1", "db-2"]).start().await;
+    let leader = cluster.leader(0).await;
+    let other = (leader + 1) % 3;
+    let told = done(&cluster, other, &["leader", "transfer", &format!("db-{other}")]);
+    assert_eq!(told, format!("db-{other} leads\n"));
+    cluster.until(leader, "led by it", |status| status.leader.as_ref() == Some(&format!("db-{other}"))).await;
+    let told: Value = serde_json::from_str(&done(&cluster, leader, &["leader", "transfer", "--json"])).unwrap();
+    let next = cluster.place_of(told["leader"].as_str().unwrap());
+    assert_ne!(next, other, "it stayed where it was");
+    let why = refused(&cluster, other, &["leader", "transfer", "db-7"]);
+    assert!(why.contains("db-7 is no voter"), "{why}");
+
+    let name = format!("db-{next}");
+    assert!(done(&cluster, next, &["member", "remove", &name]).contains(&name));
+    let listed = members(&cluster, other);
+    assert_eq!(listed.len(), 2);
+    assert_eq!(listed.iter().filter(|member| member["leader"] == true).count(), 1, "{listed:?}");
+    let told = |status: &Status| status.outside_because.as_ref().is_some_and(|why| why.contains("was removed"));
+    cluster.until(next, "told that it was removed", told).await;
+    let text = done(&cluster, other, &["status"]);
+    assert!(text.contains("(configured, but no member)"), "{text}");
+    let why = refused(&cluster, other, &["member", "remove", "db-7"]);
+    assert!(why.contains("db-7 is no member"), "{why}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_with_a_new_name_joins_and_a_dead_one_makes_room_for_it() {
+    let mut cluster = Cluster::of(&["db-0", "db-1", "db-2"]).newcomer("db-3").start().await;
+    cluster.start(3);
+    let waits =
+        |status: &Status| status.outside_because.as_ref().is_some_and(|why| why.contains("formed without db-3"));
+    let advice = cluster.until(3, "told what to do", waits).await.outside_because.unwrap();
+    let address = advice.split("add db-3 ").nth(1).unwrap().trim_end_matches('`').to_owned();
+    assert_eq!(done(&cluster, 3, &["member", "add", "db-3", &address]), "db-3 is a voter\n");
+    let joined = |status: &Status| status.replicas.get(3).is_some_and(|replica| replica.reachable);
+    let status = cluster.until(0, "aware of it", joined).await;
+    let shown = &status.replicas[3];
+    assert_eq!((shown.name.as_str(), shown.voter, shown.member, shown.configured), ("db-3", true, true, false));
+    assert!(done(&cluster, 0, &["status"]).contains("(a member, but not in cluster.replicas)"));
+
+    let dead = (cluster.leader(0).await + 1) % 3;
+    let asked = (dead + 1) % 3;
+    cluster.kill(dead);
+    done(&cluster, asked, &["member", "remove", &format!("db-{dead}")]);
+    assert_eq!(members(&cluster, 3).len(), 3);
+    // Back from the dead its log says that it votes, but nobody counts it any more.
+    cluster.start(dead);
+    let told = |status: &Status| status.outside_because.as_ref().is_some_and(|why| why.contains("was removed"));
+    cluster.until(dead, "told that it was removed", told).await;
+    assert_eq!(members(&cluster, asked).len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_is_not_removed_when_the_quorum_would_go_with_it() {
+    let mut cluster = Cluster::of(&["db-0", "db-1", "db-2"]).start().await;
+    let leader = cluster.leader(0).await;
+    let (dead, alive) = ((leader + 1) % 3, (leader + 2) % 3);
+    cluster.kill(dead);
+    let why = refused(&cluster, alive, &["member", "remove", &format!("db-{alive}")]);
+    assert!(why.contains("there would be no quorum") && why.contains(&format!("db-{dead}")), "{why}");
+    assert_eq!(members(&cluster, leader).len(), 3);
+    assert_eq!(row(&members(&cluster, leader), &format!("db-{dead}"))["reachable"], false);
+    done(&cluster, alive, &["member", "remove", &format!("db-{dead}")]);
+    assert_eq!(members(&cluster, leader).len(), 2);
+
+    // Alone, nothing can be decided any more, and nobody is asked for long.
+    cluster.kill(alive);
+    cluster.until(leader, "alone", |status| !status.quorum).await;
+    let why = refused(&cluster, leader, &["member", "remove", &format!("db-{alive}")]);
+    assert!(why.contains("quorum"), "{why}");
+    assert_eq!(cluster.says(alive, &["member", "list"]).0, 3);
+}
