@@ -94,7 +94,6 @@ async fn run_until(config: Config, stop: CancellationToken) -> anyhow::Result<()
     });
     let observer = Arc::new(Observer::new(endpoint, pace(&config, &here), config.metadata.stall_after));
     let hooks = Arc::new(Hooks::new(runner, calls));
-    let workloads: Vec<Workload> = config.workloads.iter().map(config::Workload::registered).collect();
     let view = View::new(here.clone());
     tracing::info!(
         replica = %name,
@@ -108,7 +107,7 @@ async fn run_until(config: Config, stop: CancellationToken) -> anyhow::Result<()
     // Not `stop`: a post that is under way still has to be confirmed and recorded.
     let serving = CancellationToken::new();
     let servers = serve(listeners, routes, &here, &observer, view, &serving);
-    let replica = Replica::start(&here, &observer, &hooks, workloads, groups(&config), reports);
+    let replica = Replica::start(&here, &observer, &hooks, workloads(&config), groups(&config), reports);
 
     let failure = tokio::select! {
         fatal = consensus.fatal() => Some(fatal),
@@ -234,6 +233,10 @@ fn agreement(config: &Config, name: &VmName, members: &[(String, String)]) -> co
         },
         compaction: consensus::Compaction::default(),
     }
+}
+
+fn workloads(config: &Config) -> Vec<Workload> {
+    config.workloads.iter().map(config::Workload::registered).collect()
 }
 
 fn groups(config: &Config) -> Vec<Group> {
