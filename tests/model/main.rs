@@ -264,19 +264,6 @@ fn a_leader_proposes_anything_at_all_for_two_events_of_a_group() {
 }
 
 #[test]
-#[ignore = "1.4 million states: minutes"]
-fn a_replica_is_lost_while_two_events_of_a_group_are_open() {
-    check(with(1, Trouble::Losses, two_events(cluster(2, Source::User, None))));
-}
-
-#[test]
-#[ignore = "1.3 million states: minutes"]
-fn two_events_of_a_group_are_prepared_and_proposals_arrive_late() {
-    check(two_events(cluster(2, Source::User, Some(one_step()))));
-    check(with(1, Trouble::Delays, two_events(cluster(2, Source::User, None))));
-}
-
-#[test]
 fn every_mutant_is_seen() {
     let calm = || cluster(2, Source::User, Some(one_step()));
     let lossy = |source, workload| with(1, Trouble::Losses, cluster(2, source, workload));

@@ -100,7 +100,7 @@ impl Stage {
              [status]\nlisten = \"{}\"\n\n\
              [operator]\nsocket = {}\n\n\
              [policy]\nmargin = \"1s\"\n\n\
-             [[group]]\nname = \"orders\"\n\n\
+             [[group]]\nname = \"orders\"\nmax_unavailable = 2\n\n\
              [[workload]]\nname = \"{WORKLOAD}\"\ngroup = \"orders\"\n",
             path(""),
             peers.join(", "),
