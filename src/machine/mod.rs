@@ -24,4 +24,5 @@ pub mod steps;
 pub mod succession;
 pub mod time;
 pub mod transition;
+mod words;
 pub mod workload;

@@ -3,12 +3,12 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt;
 use core::time::Duration;
 
 use super::document::{Announcement, Kind, NotBefore, Source, Status};
 use super::id::VmName;
 use super::time::Timestamp;
+use super::words::words;
 use super::workload::Phase;
 
 /// The policy of one replica's configuration.
@@ -49,24 +49,7 @@ pub enum Foreign {
     ApproveUser,
 }
 
-impl Foreign {
-    pub const WORDS: &'static [&'static str] = &["observe", "approve-user"];
-
-    pub fn from_word(word: &str) -> Option<Self> {
-        match word {
-            "observe" => Some(Self::Observe),
-            "approve-user" => Some(Self::ApproveUser),
-            _ => None,
-        }
-    }
-
-    pub const fn as_word(self) -> &'static str {
-        match self {
-            Self::Observe => "observe",
-            Self::ApproveUser => "approve-user",
-        }
-    }
-}
+words!(Foreign { Observe => "observe", ApproveUser => "approve-user" });
 
 /// One configured rule. An empty list and a missing range match everything.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -106,32 +89,7 @@ pub enum Action {
     Observe,
 }
 
-impl Action {
-    pub const WORDS: &'static [&'static str] = &["prepare", "approve", "observe"];
-
-    pub fn from_word(word: &str) -> Option<Self> {
-        match word {
-            "prepare" => Some(Self::Prepare),
-            "approve" => Some(Self::Approve),
-            "observe" => Some(Self::Observe),
-            _ => None,
-        }
-    }
-
-    pub const fn as_word(self) -> &'static str {
-        match self {
-            Self::Prepare => "prepare",
-            Self::Approve => "approve",
-            Self::Observe => "observe",
-        }
-    }
-}
-
-impl fmt::Display for Action {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_word())
-    }
-}
+words!(Action { Prepare => "prepare", Approve => "approve", Observe => "observe" });
 
 /// What policy chose for one event, as it is committed.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

@@ -6,6 +6,7 @@ use core::fmt;
 use core::time::Duration;
 
 use super::id::{GroupName, VmName, WorkloadName};
+use super::words::words;
 
 /// A workload as its VM's replica registered it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -116,34 +117,6 @@ pub enum Intent {
     /// Asks whether it is done; changes nothing.
     Confirm,
     Undo,
-}
-
-macro_rules! words {
-    ($type:ident { $($variant:ident => $word:literal),+ $(,)? }) => {
-        impl $type {
-            /// The word users write and read (`contract.md`); `None` for any other.
-            pub fn from_word(word: &str) -> Option<Self> {
-                match word {
-                    $($word => Some(Self::$variant),)+
-                    _ => None,
-                }
-            }
-
-            pub const WORDS: &'static [&'static str] = &[$($word),+];
-
-            pub const fn as_word(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $word,)+
-                }
-            }
-        }
-
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.as_word())
-            }
-        }
-    };
 }
 
 impl Phase {
