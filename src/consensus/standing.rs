@@ -60,6 +60,11 @@ impl Standing {
         self.role == Role::Leader && self.quorum
     }
 
+    /// A leader, perhaps this replica, is there within its lease.
+    pub fn hears_a_leader(&self) -> bool {
+        self.quorum && self.leader.is_some()
+    }
+
     /// Of a replica that takes no part.
     pub(crate) fn outside(reason: &str) -> Self {
         Self {
