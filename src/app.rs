@@ -147,7 +147,8 @@ fn serve(
     stop: &CancellationToken,
 ) -> TaskTracker {
     let servers = TaskTracker::new();
-    let between_replicas = rpc::with_health_and_reflection(routes.add_service(rpc::contact_service(here.clone())));
+    let contact = rpc::contact_service(here.clone(), observer.clone());
+    let between_replicas = rpc::with_health_and_reflection(routes.add_service(contact));
     servers.spawn(logged("cluster.listen", consensus::serve(listeners.cluster, between_replicas, stop.clone())));
     servers.spawn(logged("status.listen", ops::http::serve(listeners.status, view.clone(), stop.clone())));
     let for_operators = rpc::with_health_and_reflection(rpc::operator_routes(view, here.clone(), stop.clone()));

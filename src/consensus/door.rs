@@ -1,7 +1,8 @@
 //! The door of this room: everything a replica does with its consensus.
 
-use std::sync::{Arc, RwLock};
-use std::time::Duration;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, RwLock};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use openraft::Raft;
@@ -14,6 +15,7 @@ use tonic::transport::Channel;
 
 use super::change::OnBehalf;
 use super::cluster_service::ClusterService;
+use super::contact::Start;
 use super::disk::Disk;
 use super::failure::{ConfirmError, Fatal, MembershipError, OpenError, ProposeError, TransferError};
 use super::fold::Fold;
@@ -64,6 +66,7 @@ impl Consensus {
         let peers = Arc::new(Peers::new(&options.replicas)?);
         let identity = disk.identity.clone();
         let let_go = disk.let_go();
+        let (weak, start) = (Arc::downgrade(&disk), Start::now());
         let fold: SharedFold = Arc::new(RwLock::new(fold));
         let (publish, published) = watch::channel(None);
         let network = Network { cluster: identity.cluster.clone(), node: identity.node, peers: Arc::clone(&peers) };
@@ -80,6 +83,9 @@ impl Consensus {
             heard: watch::Sender::new(None),
             outside: watch::Sender::new(Some("starting".into())),
             standing: watch::Sender::new(Standing::outside("starting")),
+            turns: Mutex::default(),
+            start,
+            disk: weak,
             stop: CancellationToken::new(),
             let_go,
         });
@@ -102,6 +108,33 @@ impl Consensus {
 
     pub fn standing(&self) -> watch::Receiver<Standing> {
         self.node.standing.subscribe()
+    }
+
+    /// The standing as it is at this moment. The published one is a moment old, or as old as a freeze was long.
+    pub fn standing_now(&self) -> Standing {
+        if !self.node.stop.is_cancelled() {
+            self.node.update_standing();
+        }
+        self.node.standing.borrow().clone()
+    }
+
+    /// On the leader: when what each other voter acknowledged last was sent to it, by name. The voter heard this leader
+    /// then or later, never earlier. Who acknowledged nothing in this term is left out. On everybody else: nothing.
+    pub fn acknowledged(&self) -> BTreeMap<String, Instant> {
+        self.node.acknowledged()
+    }
+
+    /// When a leader was last heard here; on the leader, when what a quorum acknowledged last was sent, which is now
+    /// for the only voter. A leader that lost leadership keeps what it had. Nothing before the first.
+    pub fn last_contact(&self) -> Option<Instant> {
+        self.node.last_contact()
+    }
+
+    /// The entries, as the fold is given them, behind what is applied here: on this replica's disk, and perhaps
+    /// committed. To miss nothing take the tail before the state: what is applied in between is then in both, and what
+    /// is in neither was not in this replica's log.
+    pub async fn tail(&self) -> Result<Vec<Bytes>, Fatal> {
+        self.node.tail().await
     }
 
     pub fn members(&self) -> Members {

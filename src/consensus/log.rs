@@ -41,7 +41,7 @@ impl LogStore {
         Ok(Some(codec::log_id(pb::LogId::decode(bytes.as_slice()).map_err(undecodable)?)))
     }
 
-    async fn entries(&self, range: (Bound<u64>, Bound<u64>), most: usize) -> io::Result<Vec<Entry>> {
+    pub(super) async fn entries(&self, range: (Bound<u64>, Bound<u64>), most: usize) -> io::Result<Vec<Entry>> {
         let stored = self.0.run(move |disk| {
             let table = disk.database.begin_read()?.open_table(LOG)?;
             let mut found = Vec::new();

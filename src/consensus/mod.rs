@@ -10,6 +10,7 @@ mod change;
 mod cluster_service;
 mod codec;
 mod confirm;
+mod contact;
 mod disk;
 mod door;
 mod failure;
@@ -28,7 +29,9 @@ mod roster;
 mod serve;
 mod standing;
 mod state;
+mod tail;
 mod transfer;
+mod turns;
 mod types;
 
 #[cfg(test)]

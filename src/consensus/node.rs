@@ -1,7 +1,7 @@
 //! One replica's shared parts: openraft, the way to the others, and what is known about their standing.
 
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use openraft::Raft;
@@ -10,10 +10,13 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
+use super::contact::Start;
+use super::disk::Disk;
 use super::options::{Options, Timing};
 use super::peers::Peers;
 use super::standing::Standing;
 use super::state::State;
+use super::turns::Turns;
 use super::types::{Member, Membership, SharedFold, Types};
 use crate::wire::pb::allclear::raft::v1::{Destination, Identity};
 
@@ -34,6 +37,11 @@ pub(crate) struct Parts {
     /// Why this replica takes no part, while it does not.
     pub(crate) outside: watch::Sender<Option<String>>,
     pub(crate) standing: watch::Sender<Standing>,
+    pub(crate) turns: Mutex<Turns>,
+    /// Before openraft's.
+    pub(crate) start: Start,
+    /// To read the log from, as long as it is in use.
+    pub(crate) disk: Weak<Disk>,
     pub(crate) stop: CancellationToken,
     /// Closes when the data directory is free again.
     pub(crate) let_go: watch::Receiver<()>,
@@ -63,6 +71,10 @@ impl Node {
             ))),
             None => Err(Status::invalid_argument("the call does not say whom it is for")),
         }
+    }
+
+    pub(crate) fn turns(&self) -> MutexGuard<'_, Turns> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn heard_leader(&self) {

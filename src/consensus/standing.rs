@@ -1,12 +1,13 @@
 //! Where this replica stands, for everybody who asks: its role, its leader, and whether a quorum is behind it.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use openraft::rt::WatchReceiver as _;
-use openraft::{Instant as _, RaftMetrics, ServerState};
+use openraft::{RaftMetrics, ServerState};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::node::Node;
+use super::turns::Turns;
 use super::types::Types;
 
 /// What a replica is in its cluster.
@@ -40,6 +41,10 @@ pub struct Standing {
     /// Whom this replica follows; nobody when it was not heard within its lease.
     pub leader: Option<String>,
     pub term: u64,
+    /// How often, within this term, this leader has found its quorum; 0 of anybody else. Who sees it lead twice in one
+    /// term and turn knows that its quorum was there all the time in between: a moment in which that could not be told,
+    /// as after a freeze, begins a new turn.
+    pub turn: u64,
     /// A leader: a quorum acknowledged it within its lease. Anybody else: a leader was heard within its lease.
     /// A hint for people and plans: after a freeze it may look fresh, so what acts in the world confirms first.
     pub quorum: bool,
@@ -55,12 +60,18 @@ impl Standing {
         self.role == Role::Leader && self.quorum
     }
 
+    /// A leader, perhaps this replica, is there within its lease.
+    pub fn hears_a_leader(&self) -> bool {
+        self.quorum && self.leader.is_some()
+    }
+
     /// Of a replica that takes no part.
     pub(crate) fn outside(reason: &str) -> Self {
         Self {
             role: Role::Outside(reason.into()),
             leader: None,
             term: 0,
+            turn: 0,
             quorum: false,
             applied: 0,
             leader_since: Instant::now(),
@@ -97,8 +108,9 @@ impl Node {
         self.published.borrow().unwrap_or(0)
     }
 
-    fn update_standing(&self) {
-        self.stand(self.current_standing());
+    pub(crate) fn update_standing(&self) {
+        let mut turns = self.turns();
+        self.stand(self.current_standing(&mut turns));
     }
 
     fn stand(&self, now: Standing) {
@@ -119,23 +131,30 @@ impl Node {
         });
     }
 
-    fn current_standing(&self) -> Standing {
+    fn current_standing(&self, turns: &mut Turns) -> Standing {
         let metrics = self.raft.metrics();
         let metrics = metrics.borrow_watched();
         let lease = self.options.timing.lease();
-        let quorum = match metrics.state {
-            ServerState::Leader => leads(&metrics, lease),
+        let (turn, quorum) = match metrics.state {
+            ServerState::Leader => {
+                let acknowledged = self.quorum_acknowledged(&metrics);
+                turns.look(metrics.current_term, acknowledged, Instant::now(), lease)
+            }
             ServerState::Learner | ServerState::Follower | ServerState::Candidate | ServerState::Shutdown => {
-                metrics.current_leader.is_some() && self.heard.borrow().is_some_and(|heard| heard.elapsed() < lease)
+                turns.end();
+                let heard = self.heard.borrow().is_some_and(|heard| heard.elapsed() < lease);
+                (0, metrics.current_leader.is_some() && heard)
             }
         };
         let role = self.role(&metrics, quorum);
+        let turn = if role == Role::Leader { turn } else { 0 };
         let leader = metrics.current_leader.filter(|_| quorum || role == Role::Leader);
         let leader = leader.and_then(|node| metrics.membership_config.get_node(&node));
         Standing {
             role,
             leader: leader.map(|member| member.replica.clone()),
             term: metrics.current_term,
+            turn,
             quorum,
             applied: self.applied(),
             leader_since: Instant::now(),
@@ -156,9 +175,4 @@ impl Node {
             ServerState::Shutdown => Role::Outside("stopped".into()),
         }
     }
-}
-
-fn leads(metrics: &RaftMetrics<Types>, lease: Duration) -> bool {
-    let alone = metrics.membership_config.voter_ids().count() == 1;
-    alone || metrics.last_quorum_acked.is_some_and(|acked| acked.elapsed() < lease)
 }

@@ -1,5 +1,5 @@
 //! Who answers, and whose metadata channel works: kept by the leader from the beats it hears, told to everybody else
-//! in its replies. Nothing here is in the log; `apply` checks whatever follows from it.
+//! in its replies, and asked of each other where no leader is heard. Nothing here is in the log; `apply` checks whatever follows from it.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,6 +17,9 @@ pub const BEAT_EVERY: Duration = Duration::from_millis(500);
 /// From here on silence means that a replica is out of reach: six beats.
 const SILENT_AFTER: Duration = Duration::from_secs(3);
 
+/// How long an answer of a replica that was asked for its leader counts: four questions.
+const ANSWER_COUNTS_FOR: Duration = Duration::from_secs(2);
+
 /// The health of one metadata channel, as its replica tells it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Health {
@@ -27,6 +30,14 @@ pub struct Health {
 
 /// Whether each replica answers the leader, and how it is.
 pub type Told = BTreeMap<VmName, (bool, Health)>;
+
+/// What another replica answered when this one heard no leader.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Peer {
+    /// Whom it hears itself, perhaps itself.
+    pub leader: Option<String>,
+    pub channel: Channel,
+}
 
 /// What one replica knows of all of them.
 pub struct Contacts {
@@ -41,6 +52,8 @@ struct Table {
     heard: BTreeMap<VmName, Heard>,
     /// The leader's last reply and when it came, on the steady clock.
     told: Option<(Timestamp, Told)>,
+    /// What others answered last, and when, on the steady clock.
+    answered: BTreeMap<VmName, (Timestamp, Peer)>,
 }
 
 struct Heard {
@@ -52,7 +65,7 @@ struct Heard {
 
 impl Contacts {
     pub fn new(me: VmName) -> Self {
-        let table = Table { leading_since: None, heard: BTreeMap::new(), told: None };
+        let table = Table { leading_since: None, heard: BTreeMap::new(), told: None, answered: BTreeMap::new() };
         Self { me, table: Mutex::new(table), changes: watch::channel(()).0 }
     }
 
@@ -79,6 +92,19 @@ impl Contacts {
     /// The leader's reply.
     pub fn told(&self, contacts: Told) {
         self.lock().told = Some((clock::steady(), contacts));
+    }
+
+    /// Another replica was asked while this one heard no leader.
+    pub fn answered(&self, replica: &VmName, peer: Peer) {
+        self.lock().answered.insert(replica.clone(), (clock::steady(), peer));
+    }
+
+    /// The others that answered a moment ago. Nobody is asked while a leader is heard.
+    pub fn peers(&self) -> BTreeMap<VmName, Peer> {
+        let now = clock::steady();
+        let table = self.lock();
+        let fresh = table.answered.iter().filter(|(_, (at, _))| now.since(*at) < ANSWER_COUNTS_FOR);
+        fresh.map(|(name, (_, peer))| (name.clone(), peer.clone())).collect()
     }
 
     /// From now on this replica leads, or no longer does. Who was silent before it led is given time to speak.
@@ -163,6 +189,16 @@ mod tests {
         assert_eq!(contacts.of(&names(), |at| at).len(), 1);
         contacts.told(BTreeMap::from([(VmName::new("db-1"), (false, HEALTHY))]));
         assert!(!contacts.of(&names(), |at| at)[&VmName::new("db-1")].reachable);
+    }
+
+    #[test]
+    fn an_answer_is_kept_with_what_was_said_last() {
+        let contacts = Contacts::new(VmName::new("db-0"));
+        assert!(contacts.peers().is_empty());
+        let peer = |leader: Option<&str>| Peer { leader: leader.map(Into::into), channel: Channel::Healthy };
+        contacts.answered(&VmName::new("db-1"), peer(Some("db-2")));
+        contacts.answered(&VmName::new("db-1"), peer(None));
+        assert_eq!(contacts.peers(), BTreeMap::from([(VmName::new("db-1"), peer(None))]));
     }
 
     #[test]

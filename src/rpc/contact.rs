@@ -1,4 +1,5 @@
-//! The beats by which the leader knows who answers: hearing them, and sending this replica's own.
+//! The beats by which the leader knows who answers: hearing them, and sending this replica's own. Who hears no leader
+//! is told who else does.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,6 +7,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
+use super::asking::ask_around;
 use crate::machine::id::VmName;
 use crate::machine::situation::Channel;
 use crate::replica::contacts::{BEAT_EVERY, Contacts, Health, Told};
@@ -20,28 +22,44 @@ const REPLY_WITHIN: Duration = Duration::from_secs(1);
 
 struct Hearing {
     here: Arc<Here>,
+    observer: Arc<Observer>,
 }
 
-/// Hears the beats of the other replicas.
-pub fn contact_service(here: Arc<Here>) -> ContactServer<impl contact_server::Contact> {
-    ContactServer::new(Hearing { here })
+/// Hears the beats and answers the questions of the other replicas.
+pub fn contact_service(here: Arc<Here>, observer: Arc<Observer>) -> ContactServer<impl contact_server::Contact> {
+    ContactServer::new(Hearing { here, observer })
+}
+
+impl Hearing {
+    /// Who speaks; refuses whoever is not of this cluster.
+    fn admit(&self, cluster: &str, replica: &str) -> Result<VmName, Status> {
+        let name = VmName::new(replica);
+        if cluster != self.here.cluster || !everybody(&self.here).contains(&name) {
+            let message = format!("{replica} of cluster {cluster:?} is no member here");
+            return Err(Status::permission_denied(message));
+        }
+        Ok(name)
+    }
 }
 
 #[tonic::async_trait]
 impl contact_server::Contact for Hearing {
     async fn beat(&self, request: Request<wire::BeatRequest>) -> Result<Response<wire::BeatResponse>, Status> {
         let beat = request.into_inner();
-        let replica = VmName::new(&beat.replica);
-        let members = everybody(&self.here);
-        if beat.cluster != self.here.cluster || !members.contains(&replica) {
-            let message = format!("{} of cluster {:?} is no member here", beat.replica, beat.cluster);
-            return Err(Status::permission_denied(message));
-        }
+        let replica = self.admit(&beat.cluster, &beat.replica)?;
         if !self.here.leads() {
             return Err(Status::failed_precondition(format!("{} does not lead", self.here.name)));
         }
         self.here.contacts.heard(&replica, health(beat.channel.as_ref()));
-        Ok(Response::new(wire::BeatResponse { contacts: told(&self.here.contacts, &members) }))
+        Ok(Response::new(wire::BeatResponse { contacts: told(&self.here.contacts, &everybody(&self.here)) }))
+    }
+
+    async fn ask(&self, request: Request<wire::AskRequest>) -> Result<Response<wire::AskResponse>, Status> {
+        let asked = request.into_inner();
+        self.admit(&asked.cluster, &asked.replica)?;
+        let standing = self.here.consensus.standing_now();
+        let leader = if standing.hears_a_leader() { standing.leader } else { None };
+        Ok(Response::new(wire::AskResponse { leader, channel: Some(wire_health(self.observer.health())) }))
     }
 }
 
@@ -52,8 +70,12 @@ fn everybody(here: &Here) -> Vec<VmName> {
     here.members.iter().cloned().chain(others.filter(|name| !here.members.contains(name))).collect()
 }
 
-/// Tells the leader how this replica is, until it is stopped.
+/// Tells the leader how this replica is, and asks the others while it hears none, until it is stopped.
 pub async fn beat(here: Arc<Here>, observer: Arc<Observer>, stop: CancellationToken) {
+    tokio::join!(tell_the_leader(&here, &observer, &stop), ask_around(&here, &stop));
+}
+
+async fn tell_the_leader(here: &Here, observer: &Observer, stop: &CancellationToken) {
     let mut standing = here.consensus.standing();
     loop {
         let leader = standing.borrow_and_update().leader.clone();
@@ -61,7 +83,7 @@ pub async fn beat(here: Arc<Here>, observer: Arc<Observer>, stop: CancellationTo
         here.contacts.heard(&here.name, own);
         if let Some(leader) = leader.as_ref().filter(|leader| VmName::new(leader) != here.name) {
             tokio::select! {
-                () = speak(&here, leader, own) => {}
+                () = speak(here, leader, own) => {}
                 () = stop.cancelled() => return,
             }
         }
@@ -106,7 +128,7 @@ fn read(contacts: Vec<wire::ReplicaContact>) -> Told {
     known.map(|each| (VmName::new(&each.replica), (each.reachable, health(each.channel.as_ref())))).collect()
 }
 
-fn health(told: Option<&wire::ChannelHealth>) -> Health {
+pub(super) fn health(told: Option<&wire::ChannelHealth>) -> Health {
     // A word this program does not know is no proof of health.
     let channel = match told.map(|told| told.word.as_str()) {
         Some("healthy") => Channel::Healthy,

@@ -1,0 +1,68 @@
+//! When this replica was last in contact with the others: what a leader knows of each voter, and what anybody knows of
+//! the leader. All times are of the monotonic clock.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use openraft::alias::InstantOf;
+use openraft::rt::WatchReceiver as _;
+use openraft::{Instant as _, RaftMetrics, ServerState};
+
+use super::node::Node;
+use super::types::Types;
+
+impl Node {
+    /// openraft stamps an append when it is made, before it is sent, and there is one at a time under way to each
+    /// voter beside the heartbeat, so that what is acknowledged is what was stamped.
+    pub(crate) fn acknowledged(&self) -> BTreeMap<String, Instant> {
+        let metrics = self.raft.metrics();
+        let metrics = metrics.borrow_watched();
+        let Some(heartbeat) = metrics.heartbeat.as_ref().filter(|_| metrics.state == ServerState::Leader) else {
+            return BTreeMap::new();
+        };
+        let voters = metrics.membership_config.voter_ids().filter(|voter| *voter != self.identity.node);
+        let acknowledged = voters.filter_map(|voter| {
+            let sent = (*heartbeat.get(&voter)?)?.into_inner();
+            Some((metrics.membership_config.get_node(&voter)?.replica.clone(), self.start.of(sent)))
+        });
+        acknowledged.collect()
+    }
+
+    pub(crate) fn last_contact(&self) -> Option<Instant> {
+        let as_leader = {
+            let metrics = self.raft.metrics();
+            let metrics = metrics.borrow_watched();
+            (metrics.state == ServerState::Leader).then(|| self.quorum_acknowledged(&metrics)).flatten()
+        };
+        let led_before = self.turns().acknowledged();
+        (*self.heard.borrow()).max(as_leader).max(led_before)
+    }
+
+    /// When what a quorum acknowledged last was sent. The only voter needs nobody else.
+    pub(super) fn quorum_acknowledged(&self, metrics: &RaftMetrics<Types>) -> Option<Instant> {
+        if metrics.membership_config.voter_ids().count() == 1 {
+            return Some(Instant::now());
+        }
+        metrics.last_quorum_acked.map(|acked| self.start.of(acked.into_inner()))
+    }
+}
+
+/// One moment in openraft's instants, which cannot be taken apart, and in the standard library's.
+#[derive(Debug)]
+pub(crate) struct Start {
+    standard: Instant,
+    openraft: InstantOf<Types>,
+}
+
+impl Start {
+    /// The standard library's is read first, so that no moment becomes later than it was.
+    pub(crate) fn now() -> Self {
+        let standard = Instant::now();
+        Self { standard, openraft: InstantOf::<Types>::now() }
+    }
+
+    /// A moment after the start.
+    fn of(&self, moment: InstantOf<Types>) -> Instant {
+        self.standard + (moment - self.openraft)
+    }
+}
