@@ -14,6 +14,7 @@ use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
 use super::cloud::Cloud;
+use super::links::Links;
 use super::workload::{Hook, Hooks};
 
 /// Far beyond what anything takes on a loaded machine; only a failing test waits this long.
@@ -24,6 +25,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 pub(crate) struct Cluster {
     pub(crate) cloud: Cloud,
     pub(crate) hooks: Hooks,
+    /// Where the plan asks for them.
+    pub(crate) links: Option<Links>,
     replicas: Vec<Replica>,
     overrides: Vec<(String, &'static str)>,
     folder: TempDir,
@@ -42,12 +45,13 @@ pub(crate) struct Plan {
     newcomer: Option<&'static str>,
     workloads: Vec<(&'static str, Vec<&'static str>, Vec<Hook>)>,
     overrides: Vec<(String, &'static str)>,
+    has_links: bool,
 }
 
 impl Cluster {
     /// Replicas beside these VMs, without workloads.
     pub(crate) fn of(vms: &[&'static str]) -> Plan {
-        Plan { vms: vms.into(), newcomer: None, workloads: Vec::new(), overrides: Vec::new() }
+        Plan { vms: vms.into(), newcomer: None, workloads: Vec::new(), overrides: Vec::new(), has_links: false }
     }
 
     /// Three replicas whose VMs carry one workload with these hooks.
@@ -81,6 +85,12 @@ impl Plan {
         self
     }
 
+    /// The replicas talk to each other through links that can be cut.
+    pub(crate) fn with_links(mut self) -> Self {
+        self.has_links = true;
+        self
+    }
+
     /// Starts all of them, and waits until every one polls, is registered and follows a leader.
     pub(crate) async fn start(self) -> Cluster {
         let folder = TempDir::with_prefix("ac").unwrap();
@@ -88,11 +98,16 @@ impl Plan {
         let cloud = Cloud::of(&vms).await;
         let hooks = Hooks::new(folder.path());
         let (addresses, pages) = (free_addresses(vms.len()), free_addresses(vms.len()));
-        let list: Vec<_> = vms.iter().zip(&addresses).map(|(vm, address)| format!("{vm:?} = \"{address}\"")).collect();
+        let links = self.has_links.then(|| Links::between(&addresses));
         let tables: String = self.workloads.iter().map(|(name, after, each)| hooks.table(name, after, each)).collect();
         let mut replicas = Vec::new();
         for (place, vm) in vms.iter().enumerate() {
-            let known = if place < self.vms.len() { &list[..self.vms.len()] } else { &list };
+            let known = if place < self.vms.len() { self.vms.len() } else { vms.len() };
+            let address_of = |other: usize| match &links {
+                Some(links) if other != place => links.address(place, other),
+                Some(_) | None => &addresses[other],
+            };
+            let list: Vec<_> = (0..known).map(|other| format!("{:?} = {:?}", vms[other], address_of(other))).collect();
             let path = |name: &str| folder.path().join(format!("{place}.{name}")).display().to_string();
             let toml = format!(
                 "[replica]\nname = {vm:?}\ndata_dir = {data:?}\n\
@@ -101,7 +116,7 @@ impl Plan {
                  [operator]\nsocket = {operator:?}\n{tables}",
                 data = path("data"),
                 listen = addresses[place],
-                list = known.join(", "),
+                list = list.join(", "),
                 endpoint = cloud.endpoint(vm),
                 page = pages[place],
                 operator = path("operator"),
@@ -110,7 +125,7 @@ impl Plan {
             let (name, page) = ((*vm).to_owned(), format!("http://{}", pages[place]));
             replicas.push(Replica { name, socket: path("operator").into(), page, child: None });
         }
-        let mut cluster = Cluster { cloud, hooks, replicas, overrides: self.overrides, folder };
+        let mut cluster = Cluster { cloud, hooks, links, replicas, overrides: self.overrides, folder };
         for place in 0..self.vms.len() {
             cluster.start(place);
         }
@@ -334,8 +349,9 @@ pub(crate) fn signal_process(pid: i32, signal: Signal) {
     kill(Pid::from_raw(pid), signal).unwrap();
 }
 
-/// Ports that are free now. All are held until the last is found, so that no two are the same.
+/// Ports that are free now. All are held until the last is found, so that no two are the same. Connections go out from
+/// 127.0.0.1, so none of them takes such a port while its replica does not run.
 fn free_addresses(count: usize) -> Vec<String> {
-    let held: Vec<_> = (0..count).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+    let held: Vec<_> = (0..count).map(|_| TcpListener::bind("127.0.0.3:0").unwrap()).collect();
     held.iter().map(|listener| listener.local_addr().unwrap().to_string()).collect()
 }

@@ -6,8 +6,10 @@
 mod answers;
 mod cloud;
 mod cluster;
+mod cuts;
 mod events;
 mod failing_hooks;
+mod links;
 mod lives;
 mod losses;
 mod membership;
