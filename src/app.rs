@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -25,6 +26,7 @@ use crate::replica::contacts::Contacts;
 use crate::replica::folded::Folded;
 use crate::replica::here::Here;
 use crate::replica::hooks::{Calls, Configured, Hooks};
+use crate::replica::journal::Journal;
 use crate::replica::observer::Observer;
 use crate::replica::view::View;
 use crate::rpc::Routes;
@@ -90,6 +92,8 @@ async fn run_until(config: Config, stop: CancellationToken) -> anyhow::Result<()
         consensus: consensus.clone(),
         state,
         contacts: Arc::new(Contacts::new(name.clone())),
+        journal: Journal::open(&config.replica.data_dir)?,
+        alone: watch::Sender::new(None),
     });
     let observer = Arc::new(Observer::new(endpoint, pace(&config, &here), config.metadata.stall_after));
     let hooks = Arc::new(Hooks::new(runner, calls));
@@ -113,15 +117,7 @@ async fn run_until(config: Config, stop: CancellationToken) -> anyhow::Result<()
         fatal = consensus.fatal() => Some(fatal),
         () = stop.cancelled() => None,
     };
-    let ended = tokio::time::timeout(STOP_WITHIN, async {
-        replica.stop().await;
-        hand_over(&here).await;
-        serving.cancel();
-        consensus.shutdown().await;
-        // A client that does not close its connection is not waited for.
-        let _ = tokio::time::timeout(CLIENTS_LEAVE_WITHIN, servers.wait()).await;
-    });
-    if ended.await.is_err() {
+    if tokio::time::timeout(STOP_WITHIN, end(replica, &here, &serving, &servers)).await.is_err() {
         tracing::warn!("not everything ended in time; it is recovered at the next start");
     }
     let _ = std::fs::remove_file(&config.operator.socket);
@@ -156,6 +152,15 @@ fn serve(
     servers.spawn(rpc::beat(here.clone(), observer.clone(), stop.clone()));
     servers.close();
     servers
+}
+
+async fn end(replica: Replica, here: &Here, serving: &CancellationToken, servers: &TaskTracker) {
+    replica.stop().await;
+    hand_over(here).await;
+    serving.cancel();
+    here.consensus.shutdown().await;
+    // A client that does not close its connection is not waited for.
+    let _ = tokio::time::timeout(CLIENTS_LEAVE_WITHIN, servers.wait()).await;
 }
 
 /// A leader that stops on purpose spares the others an election.
@@ -233,6 +238,7 @@ fn timing(config: &Config) -> Timing {
         stale_after: config.metadata.stale_after,
         forget_after: config.metadata.forget_after,
         takeover_after: config.cluster.takeover_after,
+        takeover_grace: config.cluster.takeover_grace,
     }
 }
 

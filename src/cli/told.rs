@@ -27,7 +27,9 @@ pub(super) fn status(status: &shown::Status) -> String {
             (true, false) => "  (a member, but not in cluster.replicas)",
             (true, true) => "",
         };
-        let row = format!("  {:<16} {reachable:<12} metadata {:<8} {age}{standing}", replica.name, replica.metadata);
+        let doubt = if replica.suspect { "  (has yet to give account of what it did alone)" } else { "" };
+        let row =
+            format!("  {:<16} {reachable:<12} metadata {:<8} {age}{standing}{doubt}", replica.name, replica.metadata);
         line(&mut text, &row);
     }
     for workload in &status.workloads {

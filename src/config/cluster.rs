@@ -30,10 +30,11 @@ pub struct Cluster {
     pub listen: SocketAddr,
     /// In the order of the configuration, which is the order of candidates. Empty: a cluster of one.
     pub replicas: Vec<Peer>,
-    /// Hooks of a user-initiated event's VM that is out of reach for this long are not waited for.
+    /// Hooks of a user-initiated event's VM that is out of reach for this long are not waited for, and a replica that
+    /// hears no leader for this long may approve such an event alone.
     pub takeover_after: Duration,
-    /// Added to the user budget where a quorum may live elsewhere. As written; ignored by this version.
-    pub takeover_grace: Option<Duration>,
+    /// Added to the user budget by a replica that is alone where a quorum may live elsewhere.
+    pub takeover_grace: Duration,
     pub heartbeat: Duration,
     /// The shortest; the longest is twice it.
     pub election_timeout: Duration,
@@ -83,7 +84,7 @@ pub(super) fn read_cluster(table: &mut Table<'_>, own: &Own) -> Option<Cluster> 
     let span = |from: u64, to: Duration| scalar::duration(Duration::from_millis(from)..=to);
     let minute = Duration::from_mins(1);
     let takeover_after = table.or("takeover_after", span(1_000, HOUR), Duration::from_secs(10));
-    let takeover_grace = table.optional("takeover_grace", span(0, HOUR));
+    let takeover_grace = table.or("takeover_grace", span(0, HOUR), Duration::from_secs(30));
     let heartbeat = table.or("heartbeat", span(10, minute), Duration::from_millis(100));
     let election_timeout = table.or("election_timeout", span(30, minute), Duration::from_millis(300));
     let claim_lease = table.or("claim_lease", span(100, minute), Duration::from_secs(5));

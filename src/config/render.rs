@@ -79,7 +79,7 @@ fn cluster_lines(cluster: &Cluster) -> Lines {
         ("listen", text(listen)),
         ("replicas", inline_table(peers)),
         ("takeover_after", span(*takeover_after)),
-        ("takeover_grace", takeover_grace.and_then(span)),
+        ("takeover_grace", span(*takeover_grace)),
         ("heartbeat", span(*heartbeat)),
         ("election_timeout", span(*election_timeout)),
         ("claim_lease", span(*claim_lease)),

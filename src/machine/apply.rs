@@ -17,6 +17,7 @@ use super::policy::{Action, Treatment};
 use super::sight;
 use super::state::State;
 use super::steps;
+use super::suspicion;
 use super::time::Timestamp;
 use super::workload::{Group, HookId, Intent, Member, Phase, RunsOn, Workload};
 
@@ -47,10 +48,13 @@ fn dispatch(state: &mut State, by: &VmName, command: &Command) -> Applied {
         Command::Settle { event, attempt, outcome } => settle(state, by, event, *attempt, outcome),
         Command::Expire { event, attempt } => expire(state, event, *attempt),
         Command::Waive { event, member, hook, why } => waive(state, event, member, *hook, why),
-        Command::Claim { event, approver, reason, until } => claim(state, event, approver, *reason, *until),
+        Command::Claim { event, approver, reason, until } => claim(state, by, event, approver, *reason, *until),
         Command::Posted { event, attempt, outcome } => posted(state, by, event, *attempt, outcome),
         Command::GiveUp { event } => give_up(state, event),
         Command::Forget { event } => forget(state, event),
+        Command::Lead { term, turn, voters } => suspicion::lead(state, by, *term, *turn, voters),
+        Command::Suspect { replica, number } => suspicion::suspect(state, replica, *number),
+        Command::Account { number, journal } => suspicion::account(state, by, *number, journal),
     }
 }
 
@@ -218,8 +222,15 @@ fn waive(state: &mut State, id: &EventId, member: &Member, hook: HookId, why: &W
     Ok(())
 }
 
-fn claim(state: &mut State, id: &EventId, approver: &VmName, reason: Reason, until: Timestamp) -> Applied {
+fn claim(state: &mut State, by: &VmName, id: &EventId, approver: &VmName, reason: Reason, until: Timestamp) -> Applied {
     let now = state.now;
+    if state.leadership.as_ref().is_some_and(|leadership| leadership.by != *by) {
+        return Err(Ignored::NotYours);
+    }
+    // It may have approved something alone, and has yet to say so.
+    if state.is_suspect(by) {
+        return Err(Ignored::NotNow);
+    }
     let event = state.open.get(id).ok_or(Ignored::UnknownEvent)?;
     // Who is out of reach is the leader's to know; what the log tells is checked here.
     if clearance(state, event, now, &BTreeSet::new()) != Clearance::Clear(reason) {

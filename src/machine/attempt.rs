@@ -1,10 +1,15 @@
 //! One run of one hook, how it ended, and what stands in for a hook that nobody waits for.
 
 use alloc::string::String;
+use core::time::Duration;
 
 use super::id::{AttemptId, VmName};
 use super::time::Timestamp;
 use super::workload::{HookId, Intent, Member};
+
+/// A hook has ended this long after its deadline: it has 5 s between SIGTERM and SIGKILL, and its outcome a moment to
+/// get here.
+pub const ENDED_WITHIN: Duration = Duration::from_secs(6);
 
 /// One run of one hook.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

@@ -15,6 +15,7 @@ use super::policy::Action;
 use super::situation::Situation;
 use super::state::State;
 use super::steps::{self, Progress, Step};
+use super::takeover::{self, Outlook};
 use super::time::Timestamp;
 use super::workload::{HookId, Member, OnFailure};
 
@@ -59,7 +60,10 @@ pub enum Blocker {
         notice_ends: Timestamp,
     },
     NoHealthyChannel,
-    NoQuorum,
+    NoQuorum {
+        /// Whether and when this replica approves it alone; `None` where it has no say.
+        takeover: Option<Outlook>,
+    },
     Posting {
         approver: VmName,
         since: Timestamp,
@@ -88,7 +92,7 @@ impl Blocker {
             Self::HookFailed { .. } => "hook_failed",
             Self::Budget { .. } => "budget",
             Self::NoHealthyChannel => "no_healthy_channel",
-            Self::NoQuorum => "no_quorum",
+            Self::NoQuorum { .. } => "no_quorum",
             Self::Posting { .. } => "posting",
             Self::PostFailed { .. } => "post_failed",
             Self::WaitingForPlatform { .. } => "waiting_for_platform",
@@ -109,7 +113,7 @@ pub enum Clearance {
 pub fn clearance(state: &State, event: &Event, now: Timestamp, lost: &BTreeSet<VmName>) -> Clearance {
     let ready = readiness(state, event, now);
     // A claim is never taken back: its event has its share of the budget already.
-    if !matches!(ready, Clearance::Clear(_)) || !event.claims.is_empty() {
+    if !matches!(ready, Clearance::Clear(_)) || !event.claims.is_empty() || event.is_taken_over() {
         return ready;
     }
     let is_ready = |other: &Event| matches!(readiness(state, other, now), Clearance::Clear(_));
@@ -129,6 +133,9 @@ fn readiness(state: &State, event: &Event, now: Timestamp) -> Clearance {
     if let Some(claim) = event.claims.last() {
         return Clearance::Clear(claim.reason);
     }
+    if event.is_taken_over() {
+        return Clearance::Clear(Reason::Takeover);
+    }
     let Some(treatment) = &event.treatment else {
         return Clearance::Blocked(Blocker::Deciding);
     };
@@ -147,15 +154,15 @@ fn prepared(state: &State, event: &Event, now: Timestamp) -> Clearance {
     if now < event.preparation_starts() {
         return Clearance::Blocked(Blocker::TooEarly { starts_at: event.preparation_starts() });
     }
-    let progress: Vec<_> = steps.iter().map(|step| (step, steps::progress(event, step, now))).collect();
     // A hook that failed for good holds the event, also when its budget is spent.
-    if let Some(failed) = progress.iter().find_map(|(step, progress)| held_by(event, step, progress)) {
+    if let Some(failed) = failed_for_good(state, event, now) {
         return Clearance::Blocked(failed);
     }
     if event.budget_ends().is_some_and(|ends| now >= ends) {
         return Clearance::Clear(Reason::BudgetSpent);
     }
-    if let Some(unsettled) = progress.iter().find_map(|(step, progress)| unsettled(event, step, progress)) {
+    let unsettled = |step: &Step<'_>| unsettled(event, step, &steps::progress(event, step, now));
+    if let Some(unsettled) = steps.iter().find_map(unsettled) {
         return Clearance::Blocked(unsettled);
     }
     match steps.iter().find(|step| steps::is_stale(event, step, now)) {
@@ -166,11 +173,13 @@ fn prepared(state: &State, event: &Event, now: Timestamp) -> Clearance {
     }
 }
 
-fn held_by(event: &Event, step: &Step<'_>, progress: &Progress<'_>) -> Option<Blocker> {
-    match progress {
-        Progress::Failed(reason) if step.hook.on_failure == OnFailure::Hold => Some(hook_failed(event, step, reason)),
+/// The hook that failed as often as it may and holds the event.
+pub fn failed_for_good(state: &State, event: &Event, now: Timestamp) -> Option<Blocker> {
+    let held_by = |step: &Step<'_>| match steps::progress(event, step, now) {
+        Progress::Failed(reason) if step.hook.on_failure == OnFailure::Hold => Some(hook_failed(event, step, &reason)),
         _ => None,
-    }
+    };
+    steps::preparing(state, event).iter().find_map(held_by)
 }
 
 fn hook_failed(event: &Event, step: &Step<'_>, reason: &str) -> Blocker {
@@ -216,7 +225,7 @@ pub fn explain(state: &State, event: &Event, situation: &Situation) -> Option<Bl
         return None;
     }
     if !situation.quorum {
-        return Some(Blocker::NoQuorum);
+        return Some(Blocker::NoQuorum { takeover: takeover::outlook(state, situation, &event.announcement.id) });
     }
     if let Some(claim) = event.open_claim() {
         return Some(Blocker::Posting { approver: claim.approver.clone(), since: claim.at });

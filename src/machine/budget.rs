@@ -28,6 +28,8 @@ pub enum Taker {
     Event(EventId),
     /// It is out of reach.
     Replica(VmName),
+    /// It may be approving one of these events alone.
+    Suspect(VmName),
 }
 
 impl fmt::Display for Taker {
@@ -35,6 +37,7 @@ impl fmt::Display for Taker {
         match self {
             Self::Event(id) => write!(f, "{id}"),
             Self::Replica(name) => write!(f, "{name}"),
+            Self::Suspect(name) => write!(f, "{name} (may be approving alone)"),
         }
     }
 }
@@ -62,9 +65,14 @@ fn held_by_group(
     let own = |member: &&Member| takes(event, member);
     let mut unavailable: BTreeSet<&Member> = members.iter().filter(own).collect();
     let mut by = Vec::new();
+    let is_suspicious = state.suspects().next().is_some();
+    let mut is_doubtful = false;
     for other in state.open.values().filter(|other| other.announcement.id != event.announcement.id) {
         let mut theirs = members.iter().filter(|member| takes(other, member)).peekable();
-        if theirs.peek().is_some() && (is_taking(other) || (is_before(other, event) && is_ready(other))) {
+        let may_be_approved = is_suspicious && other.is_user_initiated() && !is_taking(other);
+        let counts = is_taking(other) || may_be_approved || (is_before(other, event) && is_ready(other));
+        if theirs.peek().is_some() && counts {
+            is_doubtful |= may_be_approved;
             by.push(Taker::Event(other.announcement.id.clone()));
             unavailable.extend(theirs);
         }
@@ -76,8 +84,24 @@ fn held_by_group(
         }
         unavailable.insert(member);
     }
+    if is_doubtful {
+        by.extend(state.suspects().cloned().map(Taker::Suspect));
+    }
     let exceeds = unavailable.len() > max_unavailable(state, group);
     (exceeds && !by.is_empty()).then(|| Held { group: group.clone(), by })
+}
+
+/// Whether events for these members of the cluster would take members of the same group. One that has not registered
+/// yet could hold any.
+pub fn share_a_group(state: &State, vms: &[VmName], others: &[VmName]) -> bool {
+    let is_unknown = |vm: &VmName| !state.replicas.contains_key(vm);
+    if vms.iter().chain(others).any(is_unknown) {
+        return true;
+    }
+    let groups_of = |vms: &[VmName]| -> BTreeSet<&GroupName> {
+        members(state).filter(|(_, member)| vms.contains(&member.vm)).map(|(group, _)| group).collect()
+    };
+    !groups_of(vms).is_disjoint(&groups_of(others))
 }
 
 fn members(state: &State) -> impl Iterator<Item = (&GroupName, Member)> {

@@ -31,6 +31,8 @@ pub enum Reason {
     NothingToPrepare,
     BudgetSpent,
     Policy,
+    /// A replica without a quorum decided it, and its post may not have arrived.
+    Takeover,
 }
 
 impl Reason {
@@ -40,6 +42,7 @@ impl Reason {
             Self::NothingToPrepare => "nothing_to_prepare",
             Self::BudgetSpent => "budget_spent",
             Self::Policy => "policy",
+            Self::Takeover => "takeover",
         }
     }
 }

@@ -9,6 +9,7 @@ use super::claim::{PostOutcome, Reason};
 use super::document::Document;
 use super::id::{AttemptId, EventId, VmName};
 use super::policy::Treatment;
+use super::takeover::Journaled;
 use super::time::Timestamp;
 use super::workload::{Group, HookId, Intent, Member, Workload};
 
@@ -56,6 +57,17 @@ pub enum Command {
     GiveUp { event: EventId },
     /// Nobody has listed the event for `forget_after`.
     Forget { event: EventId },
+    /// The asking replica leads; only it may claim from here on. Starts a new number of suspicion for every voter.
+    Lead {
+        term: u64,
+        /// How often it has found a quorum within the term.
+        turn: u64,
+        voters: Vec<VmName>,
+    },
+    /// The leader has not heard from this voter for so long that it may come to act alone.
+    Suspect { replica: VmName, number: u64 },
+    /// What the asking replica did alone, as it stands in its journal; clears it under the current number.
+    Account { number: u64, journal: Vec<Journaled> },
 }
 
 impl Command {
@@ -75,6 +87,9 @@ impl Command {
             Self::Posted { .. } => "posted",
             Self::GiveUp { .. } => "give_up",
             Self::Forget { .. } => "forget",
+            Self::Lead { .. } => "lead",
+            Self::Suspect { .. } => "suspect",
+            Self::Account { .. } => "account",
         }
     }
 }

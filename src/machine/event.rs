@@ -10,6 +10,7 @@ use super::document::{Announcement, NotBefore, Source, Status};
 use super::id::{AttemptId, VmName};
 use super::lifecycle::Stage;
 use super::policy::Treatment;
+use super::takeover::Takeover;
 use super::time::Timestamp;
 use super::workload::{HookId, Intent, Member, Phase};
 
@@ -29,6 +30,8 @@ pub struct Event {
     pub waivers: Vec<Waiver>,
     /// In the order in which they were committed; the last one is in force.
     pub claims: Vec<Claim>,
+    /// Approvals by replicas without a quorum, in the order in which they came to be known.
+    pub takeovers: Vec<Takeover>,
     pub ending: Option<Ending>,
 }
 
@@ -43,6 +46,7 @@ impl Event {
             attempts: Vec::new(),
             waivers: Vec::new(),
             claims: Vec::new(),
+            takeovers: Vec::new(),
             ending: None,
         }
     }
@@ -145,14 +149,21 @@ impl Event {
     }
 
     pub fn is_accepted(&self) -> bool {
-        self.claims.iter().any(|claim| claim.outcome_is(&PostOutcome::Accepted))
+        let accepted = PostOutcome::Accepted;
+        self.claims.iter().any(|claim| claim.outcome_is(&accepted))
+            || self.takeovers.iter().any(|takeover| takeover.outcome_is(&accepted))
+    }
+
+    /// A replica without a quorum decided that it is to start, and the platform may have been told.
+    pub fn is_taken_over(&self) -> bool {
+        self.takeovers.iter().any(Takeover::may_be_posted)
     }
 
     /// It was started, or a post of ours may have reached the platform.
     pub fn may_have_happened(&self) -> bool {
         let may_be_posted =
             |claim: &Claim| matches!(claim.outcome, None | Some((PostOutcome::Accepted | PostOutcome::Unknown(_), _)));
-        self.entered_at(Stage::Started).is_some() || self.claims.iter().any(may_be_posted)
+        self.entered_at(Stage::Started).is_some() || self.claims.iter().any(may_be_posted) || self.is_taken_over()
     }
 
     /// A closed event that is listed again is the same maintenance, still to come: it was cancelled for a while, or
@@ -222,7 +233,8 @@ impl Event {
         let posted = self
             .claims
             .iter()
-            .any(|claim| matches!(claim.outcome, Some((PostOutcome::Accepted | PostOutcome::Unknown(_), _))));
+            .any(|claim| matches!(claim.outcome, Some((PostOutcome::Accepted | PostOutcome::Unknown(_), _))))
+            || self.is_taken_over();
         let Some(started) = self.entered_at(Stage::Started) else {
             return (self.ending == Some(Ending::Completed) && posted).then_some(StartCause::Approved);
         };

@@ -24,6 +24,8 @@ pub enum Broken {
     BudgetExceeded,
     /// S7: two attempts of one hook at the same time.
     RunTwice,
+    /// A replica without a quorum approved what it must not.
+    TakenOverWrongly,
     /// S8: a restore for a workload that was not touched, or before the event was over.
     RestoredWrongly,
     /// The stages of an event are not in the order of the table.
@@ -41,6 +43,7 @@ impl fmt::Display for Broken {
             Self::ClaimedTwice => "S2: an event was claimed twice",
             Self::ApprovedUnclaimed => "S3: an event is approved without an accepted claim",
             Self::BudgetExceeded => "S4: an event was claimed beyond the disruption budget of a group",
+            Self::TakenOverWrongly => "S5: a replica without a quorum approved what it must not",
             Self::RunTwice => "S7: a hook ran twice at the same time",
             Self::RestoredWrongly => "S8: a workload was restored that should not be, or too early",
             Self::StageOutOfOrder => "an event went through its stages in an illegal order",
@@ -67,7 +70,7 @@ fn violated_by(event: &Event) -> Option<Broken> {
         Some(Broken::StageOutOfOrder)
     } else if !event.claims.windows(2).all(|pair| is_free(&pair[0], &pair[1])) {
         Some(Broken::ClaimedTwice)
-    } else if approved && !event.claims.iter().any(|claim| claim.outcome_is(&PostOutcome::Accepted)) {
+    } else if approved && !is_accepted(event) {
         Some(Broken::ApprovedUnclaimed)
     } else if overlaps(event) {
         Some(Broken::RunTwice)
@@ -85,6 +88,11 @@ fn is_free(earlier: &Claim, later: &Claim) -> bool {
         Some((_, at)) if *at <= later.at => true,
         Some(_) | None => earlier.until <= later.at,
     }
+}
+
+fn is_accepted(event: &Event) -> bool {
+    let claimed = event.claims.iter().any(|claim| claim.outcome_is(&PostOutcome::Accepted));
+    claimed || event.takeovers.iter().any(|takeover| takeover.outcome_is(&PostOutcome::Accepted))
 }
 
 fn overlaps(event: &Event) -> bool {

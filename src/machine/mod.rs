@@ -22,6 +22,8 @@ pub mod situation;
 pub mod state;
 pub mod steps;
 pub mod succession;
+pub mod suspicion;
+pub mod takeover;
 pub mod time;
 pub mod transition;
 mod words;

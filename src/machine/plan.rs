@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::attempt::{Outcome, WaiverReason};
+use super::attempt::{ENDED_WITHIN, Outcome, WaiverReason};
 use super::blocker::{Clearance, clearance};
 use super::claim::PostOutcome;
 use super::command::Command;
@@ -17,8 +17,6 @@ use super::state::State;
 use super::steps::{self, Next, Progress, Step};
 use super::workload::{Phase, RunsOn};
 
-/// After its deadline a hook has 5 s between SIGTERM and SIGKILL, and a moment for its outcome to get here.
-const EXPIRE_AFTER: Duration = Duration::from_secs(6);
 /// The pause before an event is claimed again is a second, doubled with each claim, up to this.
 const CLAIM_AGAIN_AFTER_AT_MOST: Duration = Duration::from_secs(5);
 /// So many claims in vain do not look like an accident: the next ones are further apart, so that a notice of days does
@@ -28,7 +26,10 @@ const CLAIM_AGAIN_AFTER_MANY: Duration = Duration::from_mins(1);
 
 /// The commands that are due, in the order in which they are best proposed.
 pub fn plan(state: &State, situation: &Situation) -> Vec<Command> {
-    let mut due = Vec::new();
+    if let Some(beginning) = leadership_to_begin(state, situation) {
+        return alloc::vec![beginning];
+    }
+    let mut due = voters_to_suspect(state, situation);
     due.extend(documents_to_discount(state, situation));
     for (id, event) in &state.open {
         if event.stage().is_over() {
@@ -51,6 +52,33 @@ pub fn plan(state: &State, situation: &Situation) -> Vec<Command> {
     due
 }
 
+/// Until it is committed nobody takes a claim from this leader.
+fn leadership_to_begin(state: &State, situation: &Situation) -> Option<Command> {
+    let lead = situation.lead.as_ref()?;
+    let known = state.leadership.as_ref();
+    let is_known =
+        known.is_some_and(|known| known.by == situation.me && (known.term, known.turn) == (lead.term, lead.turn));
+    (!is_known).then(|| Command::Lead { term: lead.term, turn: lead.turn, voters: lead.voters.clone() })
+}
+
+/// Once for every loss of contact, early enough that it is committed before the voter acts alone.
+fn voters_to_suspect(state: &State, situation: &Situation) -> Vec<Command> {
+    let Some(lead) = &situation.lead else {
+        return Vec::new();
+    };
+    let half = situation.timing.takeover_after / 2;
+    let number_to_start = |voter: &VmName| {
+        let heard = lead.acknowledged.get(voter).copied().unwrap_or(situation.leading_since);
+        let known = state.suspicions.get(voter);
+        let has_its_number = known.is_some_and(|known| known.since > heard);
+        let is_silent = situation.now.since(heard) >= half;
+        (is_silent && !has_its_number).then(|| known.map_or(0, |known| known.number) + 1)
+    };
+    let others = lead.voters.iter().filter(|voter| **voter != situation.me);
+    let suspect = |voter: &VmName| Some(Command::Suspect { number: number_to_start(voter)?, replica: voter.clone() });
+    others.filter_map(suspect).collect()
+}
+
 /// What the replicas that say nothing said last no longer counts after a while, as far as it matters to an event.
 fn documents_to_discount(state: &State, situation: &Situation) -> impl Iterator<Item = Command> {
     let too_long =
@@ -67,7 +95,7 @@ fn overrun(id: &EventId, event: &Event, situation: &Situation) -> impl Iterator<
     let late = event.attempts.iter().filter(|attempt| {
         // Replicas that were down together with the leader have yet to say what their hooks left behind.
         let could_speak = attempt.deadline.max(situation.leading_since);
-        attempt.outcome.is_none() && situation.now >= could_speak.plus(EXPIRE_AFTER)
+        attempt.outcome.is_none() && situation.now >= could_speak.plus(ENDED_WITHIN)
     });
     late.map(|attempt| Command::Expire { event: id.clone(), attempt: attempt.id })
 }
@@ -154,7 +182,10 @@ fn claim_to_make(state: &State, id: &EventId, event: &Event, situation: &Situati
     let Clearance::Clear(reason) = clearance(state, event, situation.now, &situation.lost()) else {
         return None;
     };
-    if event.is_accepted() || !may_claim_again(event, situation) {
+    if event.is_accepted() || !may_claim_again(event, situation) || state.is_suspect(&situation.me) {
+        return None;
+    }
+    if !event.is_user_initiated() && !is_up_to_date(situation) {
         return None;
     }
     let approver = situation.approvers(state, id).into_iter().next()?;
@@ -162,9 +193,18 @@ fn claim_to_make(state: &State, id: &EventId, event: &Event, situation: &Situati
     Some(Command::Claim { event: id.clone(), approver, reason, until })
 }
 
+/// What the log says of the cloud may be old when its leader was lost: somebody has looked since this one leads.
+fn is_up_to_date(situation: &Situation) -> bool {
+    situation.contacts.values().any(|contact| {
+        let looked = |age| contact.reachable && situation.now.minus(age) >= situation.leading_since;
+        contact.document_age.is_some_and(looked)
+    })
+}
+
 fn may_claim_again(event: &Event, situation: &Situation) -> bool {
     let Some(last) = event.claims.last() else {
-        return true;
+        let posted = event.takeovers.iter().filter_map(|takeover| takeover.recorded).max();
+        return posted.is_none_or(|at| situation.now >= at.plus(CLAIM_AGAIN_AFTER_AT_MOST));
     };
     match &last.outcome {
         None => situation.now >= last.until,

@@ -9,6 +9,7 @@ use super::document::Status;
 use super::id::{EventId, VmName};
 use super::policy::Policy;
 use super::state::State;
+use super::takeover::Alone;
 use super::time::Timestamp;
 
 /// An argument of every decision that is not in the log. It may be wrong: `apply` checks what follows from it.
@@ -24,8 +25,23 @@ pub struct Situation {
     pub quorum: bool,
     /// Since when `me` leads; nobody could tell it anything before.
     pub leading_since: Timestamp,
+    /// `None` unless `me` leads.
+    pub lead: Option<Lead>,
+    /// `None` while `me` hears a leader.
+    pub alone: Option<Alone>,
     pub policy: Policy,
     pub timing: Timing,
+}
+
+/// What consensus tells its leader.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Lead {
+    pub term: u64,
+    /// How often it has found a quorum within the term.
+    pub turn: u64,
+    pub voters: Vec<VmName>,
+    /// When what each other voter acknowledged last had been sent; those that never did are left out.
+    pub acknowledged: BTreeMap<VmName, Timestamp>,
 }
 
 /// How a replica is doing, as the leader sees it.
@@ -76,8 +92,11 @@ pub struct Timing {
     pub stale_after: Duration,
     /// Until an event that nobody can see any more is given up.
     pub forget_after: Duration,
-    /// Until hooks that only an unreachable replica could run are no longer waited for, if a user asked for the event.
+    /// Until hooks that only an unreachable replica could run are no longer waited for, if a user asked for the event,
+    /// and until a replica that hears no leader may act alone. Half of it makes a silent voter suspect.
     pub takeover_after: Duration,
+    /// What a lone replica waits beyond the budget, where a quorum may live elsewhere.
+    pub takeover_grace: Duration,
 }
 
 impl Default for Timing {
@@ -87,6 +106,7 @@ impl Default for Timing {
             stale_after: Duration::from_mins(1),
             forget_after: Duration::from_hours(2),
             takeover_after: Duration::from_secs(10),
+            takeover_grace: Duration::from_secs(30),
         }
     }
 }

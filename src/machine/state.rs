@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use super::document::{Document, Status};
 use super::event::Event;
 use super::id::{AttemptId, EventId, VmName};
+use super::suspicion::{Leadership, Suspicion};
 use super::time::Timestamp;
 use super::workload::{Group, Hook, HookId, Member, Workload};
 
@@ -24,6 +25,10 @@ pub struct State {
     pub history: VecDeque<Event>,
     /// How many attempts were ever made.
     pub attempts: u64,
+    /// The latest; `None` before the first.
+    pub leadership: Option<Leadership>,
+    /// One for every replica that ever was a voter under a leader, or fell silent.
+    pub suspicions: BTreeMap<VmName, Suspicion>,
 }
 
 /// One replica as far as the log knows it.

@@ -73,6 +73,8 @@ mod tests {
             members,
             quorum: true,
             leading_since: Timestamp(0),
+            lead: None,
+            alone: None,
             policy: Policy::default(),
             timing: Timing::default(),
         }

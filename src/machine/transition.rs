@@ -5,8 +5,8 @@
 use alloc::vec::Vec;
 
 use super::attempt::{Attempt, Outcome};
-use super::claim::{Claim, Reason};
-use super::document::{Kind, Status};
+use super::claim::{Claim, PostOutcome, Reason};
+use super::document::{Kind, Source, Status};
 use super::event::Event;
 use super::id::VmName;
 use super::invariants::Broken;
@@ -27,6 +27,8 @@ pub fn violated(before: &State, after: &State) -> Option<Broken> {
             Some(Broken::Rewritten)
         } else if begun.iter().any(|attempt| is_restored_wrongly(before, event, attempt)) {
             Some(Broken::RestoredWrongly)
+        } else if is_taken_over_wrongly(event, later) {
+            Some(Broken::TakenOverWrongly)
         } else {
             claimed.iter().find_map(|claim| violated_by_claim(before, event, claim))
         }
@@ -52,8 +54,21 @@ fn is_kept(event: &Event, later: &Event) -> bool {
             let same = was.attempt == is.attempt && was.approver == is.approver && was.until == is.until;
             same && (was.outcome.is_none() || was.outcome == is.outcome)
         })
+        && event.takeovers.len() <= later.takeovers.len()
         && event.revision <= later.revision
         && (event.treatment.is_none() || event.treatment == later.treatment)
+}
+
+/// S5: without a quorum only what a user asked for is approved, and never while a hook that the log knows may run.
+fn is_taken_over_wrongly(event: &Event, later: &Event) -> bool {
+    let taken_over = later.takeovers.get(event.takeovers.len()..).unwrap_or_default();
+    taken_over.iter().any(|takeover| {
+        let may_run = |attempt: &Attempt| {
+            let ended = attempt.outcome.as_ref().is_some_and(|(_, at)| *at <= takeover.at);
+            attempt.begun_at < takeover.alone_since && !ended && takeover.at < attempt.deadline
+        };
+        event.announcement.source != Source::User || event.attempts.iter().any(may_run)
+    })
 }
 
 /// S8: only on its own VM, and never while the event is still listed.
@@ -72,7 +87,8 @@ fn violated_by_claim(before: &State, event: &Event, claim: &Claim) -> Option<Bro
         let is_free = last.outcome.is_some() || last.until <= claim.at;
         return (event.is_accepted() || !is_free || last.reason != claim.reason).then_some(Broken::ClaimedTwice);
     }
-    if exceeds_budget(before, event) {
+    // The decision that is repeated was made without a quorum; the budget can only count it.
+    if claim.reason != Reason::Takeover && exceeds_budget(before, event) {
         return Some(Broken::BudgetExceeded);
     }
     (!is_justified(before, event, claim)).then_some(Broken::ClaimedUnprepared)
@@ -81,7 +97,12 @@ fn violated_by_claim(before: &State, event: &Event, claim: &Claim) -> Option<Bro
 /// S4. What starts by itself, or names more VMs after its claim, exceeds a budget without anybody's decision: so it is
 /// judged at the claim. An event that is too big by itself takes a group away alone.
 fn exceeds_budget(before: &State, event: &Event) -> bool {
-    let is_claimed = |other: &&Event| other.entered.iter().any(|(stage, _)| *stage >= Stage::Claimed);
+    // A voter that has yet to give its account may be approving any of them alone.
+    let is_doubtful = before.suspicions.values().any(|suspicion| !suspicion.is_cleared);
+    let is_claimed = |other: &&Event| {
+        let may_be = is_doubtful && other.announcement.source == Source::User;
+        may_be || other.entered.iter().any(|(stage, _)| *stage >= Stage::Claimed)
+    };
     let others: Vec<&Event> = before
         .open
         .values()
@@ -108,6 +129,9 @@ fn is_justified(before: &State, event: &Event, claim: &Claim) -> bool {
     let mut needed = needed(before, event, treatment);
     let prepares = treatment.action == Action::Prepare;
     match claim.reason {
+        Reason::Takeover => {
+            event.takeovers.iter().any(|takeover| matches!(takeover.outcome, None | Some((PostOutcome::Unknown(_), _))))
+        }
         Reason::Policy => treatment.action == Action::Approve,
         Reason::NothingToPrepare => prepares && needed.next().is_none(),
         Reason::BudgetSpent => {

@@ -44,6 +44,11 @@ pub fn steady() -> Timestamp {
     Timestamp(i64::try_from(since_start.as_millis()).unwrap_or(i64::MAX))
 }
 
+/// A moment of the operating system's monotonic clock on the steady clock.
+pub fn steadily(at: Instant) -> Timestamp {
+    steady().minus(at.elapsed())
+}
+
 /// RFC 3339 in UTC, with milliseconds.
 pub fn rfc3339(at: Timestamp) -> String {
     let shown = jiff::Timestamp::from_millisecond(at.0);

@@ -25,6 +25,8 @@ pub(super) async fn drive(here: Arc<Here>, stop: CancellationToken) {
     let mut state = here.state.clone();
     let mut contacts = here.contacts.changes();
     let mut tried_to_go = None;
+    // A silent voter is to be suspected in time.
+    let idle_tick = IDLE_TICK.min(here.timing.takeover_after / 8);
     loop {
         let leads = standing.borrow_and_update().leads();
         here.contacts.leading(leads);
@@ -40,7 +42,7 @@ pub(super) async fn drive(here: Arc<Here>, stop: CancellationToken) {
                 return;
             }
         }
-        let tick = if leads && !here.state().open.is_empty() { TICK } else { IDLE_TICK };
+        let tick = if leads && !here.state().open.is_empty() { TICK } else { idle_tick };
         tokio::select! {
             _ = standing.wait_for(|standing| standing.leads() != leads) => {}
             _ = state.changed() => {}

@@ -7,12 +7,14 @@ use tokio::sync::watch;
 
 use super::clock::{self, ClusterTime};
 use super::contacts::Contacts;
+use super::journal::Journal;
 use crate::consensus::{Consensus, ProposeError};
 use crate::machine::command::{Command, Verdict};
 use crate::machine::id::VmName;
 use crate::machine::policy::Policy;
-use crate::machine::situation::{Situation, Timing};
+use crate::machine::situation::{Lead, Situation, Timing};
 use crate::machine::state::State;
+use crate::machine::takeover::Alone;
 use crate::machine::time::Timestamp;
 use crate::wire::log;
 
@@ -30,6 +32,9 @@ pub struct Here {
     pub consensus: Consensus,
     pub state: watch::Receiver<Arc<State>>,
     pub contacts: Arc<Contacts>,
+    pub journal: Journal,
+    /// `None` while a leader is heard.
+    pub alone: watch::Sender<Option<Alone>>,
 }
 
 impl Here {
@@ -50,13 +55,27 @@ impl Here {
             contacts: self.contacts.of(&self.members, |steady| self.at(steady)),
             quorum: self.consensus.standing().borrow().quorum,
             leading_since: self.contacts.leading_since().map_or(Timestamp(i64::MIN), |at| self.at(at)),
+            lead: self.lead(),
+            alone: self.alone.borrow().clone(),
             policy: self.policy.clone(),
             timing: self.timing,
         }
     }
 
+    fn lead(&self) -> Option<Lead> {
+        let standing = self.consensus.standing().borrow().clone();
+        let acknowledged = self.consensus.acknowledged().into_iter();
+        let acknowledged = acknowledged.map(|(name, at)| (VmName::new(&name), self.at(clock::steadily(at))));
+        standing.leads().then(|| Lead {
+            term: standing.term,
+            turn: standing.turn,
+            voters: self.consensus.members().voters.iter().map(|name| VmName::new(name)).collect(),
+            acknowledged: acknowledged.collect(),
+        })
+    }
+
     /// A moment of the steady clock in the cluster's time, by which the machine counts.
-    fn at(&self, steady: Timestamp) -> Timestamp {
+    pub(super) fn at(&self, steady: Timestamp) -> Timestamp {
         self.time.now().minus(clock::steady().since(steady))
     }
 

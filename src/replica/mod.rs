@@ -2,6 +2,8 @@
 //!
 //! [`Replica::start`] begins polling, reporting, driving and running errands, and [`Replica::stop`] ends them.
 
+mod account;
+mod alone;
 pub mod clock;
 pub mod contacts;
 mod driver;
@@ -9,6 +11,7 @@ mod errands;
 pub mod folded;
 pub mod here;
 pub mod hooks;
+pub mod journal;
 pub mod observer;
 mod post;
 pub mod view;
@@ -44,7 +47,9 @@ impl Replica {
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         let hands = Arc::new(Hands { here: here.clone(), hooks: hooks.clone(), observer: observer.clone() });
         tasks.spawn(driver::drive(here.clone(), stop.clone()));
-        tasks.spawn(errands::run(hands, stop.clone()));
+        tasks.spawn(errands::run(hands.clone(), stop.clone()));
+        tasks.spawn(alone::watch(hands, stop.clone()));
+        tasks.spawn(account::give(here.clone(), stop.clone()));
         tasks.spawn(stop.clone().run_until_cancelled_owned(hooks.clone().listen(here.clone(), reports)));
         tasks.spawn({
             let (observer, here, stop) = (observer.clone(), here.clone(), stop.clone());

@@ -67,6 +67,13 @@ impl Observer {
         result
     }
 
+    /// What its endpoint says, as far as it is believed; `None` while the channel does not work.
+    pub fn believed(&self) -> Option<Document> {
+        let sight = self.sight();
+        let is_healthy = sight.channel.health(clock::steady()) == metadata::Health::Healthy;
+        sight.observation.document().filter(|_| is_healthy).cloned()
+    }
+
     /// Posts the approval of an event through the same channel.
     pub async fn approve(&self, event: &EventId) -> Approval {
         self.endpoint.approve(event).await

@@ -65,7 +65,7 @@ async fn act(hands: &Hands, claimed: &Claimed, stop: &CancellationToken) -> Opti
 }
 
 /// A poll that gave way to another approval is made once more.
-async fn look(hands: &Hands) -> Result<crate::machine::document::Document, NoInformation> {
+pub(super) async fn look(hands: &Hands) -> Result<crate::machine::document::Document, NoInformation> {
     match hands.observer.look().await {
         Err(NoInformation::GaveWay) => hands.observer.look().await,
         looked => looked,
@@ -80,7 +80,7 @@ fn is_ours(hands: &Hands, claimed: &Claimed) -> bool {
         && clock::steady().since(claimed.seen_at) < hands.here.timing.claim_lease
 }
 
-fn outcome(approval: Approval) -> PostOutcome {
+pub(super) fn outcome(approval: Approval) -> PostOutcome {
     match approval {
         Approval::Accepted => PostOutcome::Accepted,
         Approval::Refused(status) => PostOutcome::Refused(status),

@@ -6,7 +6,6 @@ const EVERYTHING: &str = r#"
 replica.data_dir = "/d"
 
 [cluster]
-takeover_grace = "30s"
 max_voters = 7
 replace_after = "10m"
 
@@ -40,8 +39,7 @@ command = ["/bin/stop"]
 optional_if_short = false
 "#;
 
-const TOLD: [&str; 8] = [
-    "`cluster.takeover_grace` is ignored by this version: without a quorum nothing is approved",
+const TOLD: [&str; 7] = [
     "`cluster.max_voters` is ignored by this version: every replica votes",
     "`cluster.replace_after` is ignored by this version: no replica takes the place of another",
     "`workloads.socket` is ignored by this version: nobody can register over it yet",
@@ -67,7 +65,7 @@ fn what_nobody_wrote_is_not_told() {
 #[test]
 fn what_the_environment_sets_is_told_too() {
     let config = read_with("replica.data_dir = \"/d\"", &[("ALLCLEAR__CLUSTER__MAX_VOTERS", "3")]).unwrap();
-    assert_eq!(config.beyond_this_version(), &TOLD[1..2]);
+    assert_eq!(config.beyond_this_version(), &TOLD[..1]);
 }
 
 #[test]

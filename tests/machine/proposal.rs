@@ -41,10 +41,16 @@ impl World {
             ("claim", [event, approver, reason]) => Command::Claim {
                 event: EventId::new(event),
                 approver: VmName::new(approver),
-                reason: [Reason::Prepared, Reason::NothingToPrepare, Reason::BudgetSpent, Reason::Policy]
-                    .into_iter()
-                    .find(|known| known.as_word() == *reason)
-                    .ok_or("no such reason")?,
+                reason: [
+                    Reason::Prepared,
+                    Reason::NothingToPrepare,
+                    Reason::BudgetSpent,
+                    Reason::Policy,
+                    Reason::Takeover,
+                ]
+                .into_iter()
+                .find(|known| known.as_word() == *reason)
+                .ok_or("no such reason")?,
                 until: self.situation.now.plus(self.situation.timing.claim_lease),
             },
             ("expire", [attempt]) => {
@@ -52,6 +58,10 @@ impl World {
                 let event = self.all().find(|event| event.attempt(attempt).is_some()).ok_or("no such attempt")?;
                 Command::Expire { event: event.announcement.id.clone(), attempt }
             }
+            ("suspect", [vm, number]) => Command::Suspect {
+                replica: VmName::new(vm),
+                number: number.parse().map_err(|_| "a suspicion has a number")?,
+            },
             ("discount", [vm]) => Command::Discount { replica: VmName::new(vm) },
             ("forget", [event]) => Command::Forget { event: EventId::new(event) },
             ("give_up", [event]) => Command::GiveUp { event: EventId::new(event) },

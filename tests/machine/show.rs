@@ -55,6 +55,9 @@ pub(crate) fn command(command: &Command) -> String {
         Command::Posted { event, attempt, outcome } => format!("posted {event}: {attempt}, {}", outcome.as_word()),
         Command::GiveUp { event } => format!("give up {event}"),
         Command::Forget { event } => format!("forget {event}"),
+        Command::Lead { term, turn, voters } => format!("lead in term {term}, turn {turn}, {} voters", voters.len()),
+        Command::Suspect { replica, number } => format!("suspect {replica}, number {number}"),
+        Command::Account { number, journal } => format!("account under {number}, {} entries", journal.len()),
     }
 }
 
@@ -81,7 +84,7 @@ pub(crate) fn blocker(blocker: &Blocker) -> String {
     let code = blocker.code();
     let of = |member: &Member, id: HookId| hook(member, id, Intent::Run);
     match blocker {
-        Blocker::Deciding | Blocker::Observing | Blocker::NoHealthyChannel | Blocker::NoQuorum => code.into(),
+        Blocker::Deciding | Blocker::Observing | Blocker::NoHealthyChannel | Blocker::NoQuorum { .. } => code.into(),
         Blocker::TooEarly { starts_at } => format!("{code}, starts at {}", time(*starts_at)),
         Blocker::HookWaiting { member, hook, from } => format!("{code}: {} from {}", of(member, *hook), time(*from)),
         Blocker::HookRunning { attempt, member, hook, on, since, deadline, .. } => {
@@ -138,6 +141,13 @@ pub(crate) fn event(event: &Event) -> String {
         let end = claim.outcome.as_ref().map_or("no outcome".into(), ended);
         let (reason, at) = (claim.reason.as_word(), time(claim.at));
         let _ = writeln!(text, "  {}: claim for {} at {at}, {reason}: {end}", claim.attempt, claim.approver);
+    }
+    for takeover in &event.takeovers {
+        let ended = |(end, at): &(PostOutcome, Timestamp)| format!("{} at {}", end.as_word(), time(*at));
+        let end = takeover.outcome.as_ref().map_or("no outcome".into(), ended);
+        let recorded = takeover.recorded.map_or("never".into(), time);
+        let (by, at) = (&takeover.approver, time(takeover.at));
+        let _ = writeln!(text, "  taken over by {by} at {at}: {end}, in the log at {recorded}");
     }
     if let Some(ending) = event.ending {
         let cause = event.start_cause().map_or("none", StartCause::as_word);

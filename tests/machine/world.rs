@@ -6,7 +6,7 @@
 //! policy user_budget=2m foreign=approve-user …     rule NAME action=A [type=T] [source=S] [phases=P,…] [budget=…]
 //! report VM|*: nothing | STATUS SOURCE TYPE EVENT VM,… [notbefore=[+]15m] [duration=9s]; …    repeat VM: as before
 //! now TIME      wait SPAN                   lead VM   quorum|no_quorum
-//! unreachable|reachable|stall|healthy VM…
+//! unreachable|reachable|stall|healthy VM…   seen|unseen VM…: its document is fresh, or from before the script
 //! plan: what the leader would propose       propose: what was last planned, now
 //! step: plan and propose                    run: step until nothing is due
 //! errands VM    explain EVENT    show EVENT    events
@@ -31,6 +31,7 @@ use allclear::machine::plan::plan;
 use allclear::machine::policy::{Action, Foreign, Policy, Rule};
 use allclear::machine::situation::{Channel, Contact, Situation, Timing};
 use allclear::machine::state::State;
+use allclear::machine::takeover::Journaled;
 use allclear::machine::time::Timestamp;
 use allclear::machine::transition;
 use allclear::machine::workload::{Group, Phase, Workload};
@@ -46,6 +47,7 @@ pub(crate) struct World {
     workloads: BTreeMap<VmName, Vec<Workload>>,
     groups: BTreeMap<VmName, Vec<Group>>,
     planned: Vec<Command>,
+    pub(crate) journals: BTreeMap<VmName, Vec<Journaled>>,
 }
 
 impl World {
@@ -57,6 +59,8 @@ impl World {
             contacts: BTreeMap::new(),
             quorum: true,
             leading_since: Timestamp(0),
+            lead: None,
+            alone: None,
             policy: Policy::default(),
             timing: Timing::default(),
         };
@@ -66,6 +70,7 @@ impl World {
             workloads: BTreeMap::new(),
             groups: BTreeMap::new(),
             planned: Vec::new(),
+            journals: BTreeMap::new(),
         }
     }
 
@@ -90,6 +95,10 @@ impl World {
                 let channel = if word == "healthy" { Channel::Healthy } else { Channel::Stalled };
                 (contact.channel, contact.channel_since) = (channel, now);
             })),
+            "seen" | "unseen" => Ok(self.contact(rest, |contact, now| {
+                let age = if word == "seen" { Duration::ZERO } else { now.since(Timestamp(-1_000)) };
+                contact.document_age = Some(age);
+            })),
             "plan" => Ok(self.plan()),
             "propose" => Ok(self.propose()),
             "step" => {
@@ -107,6 +116,13 @@ impl World {
             "events" => Ok(self.events()),
             "settle" => self.settle(rest),
             "posted" => self.posted(rest),
+            "term" => self.term(rest),
+            "heard" => self.heard(rest),
+            "alone" => self.alone(rest),
+            "journal" => self.journal(rest),
+            "ended" => self.ended(rest),
+            "account" => self.account(rest),
+            "suspects" => Ok(self.suspects()),
             _ => self.raw(word, rest),
         }
     }

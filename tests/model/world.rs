@@ -129,7 +129,7 @@ impl From<Broken> for Breach {
         match broken {
             Broken::ClaimedUnprepared => Self::Unprepared,
             Broken::ClaimedTwice => Self::PostedTwice,
-            Broken::ApprovedUnclaimed => Self::Uncommitted,
+            Broken::ApprovedUnclaimed | Broken::TakenOverWrongly => Self::Uncommitted,
             Broken::BudgetExceeded => Self::BudgetExceeded,
             Broken::RunTwice => Self::RunTwice,
             Broken::RestoredWrongly => Self::RestoredWrongly,
@@ -231,6 +231,8 @@ impl World {
             members,
             quorum: true,
             leading_since: Timestamp(0),
+            lead: None,
+            alone: None,
             policy: Policy { prepare_ahead: Duration::from_hours(1), ..Policy::default() },
             timing: Timing::default(),
         }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use crate::samples::{commands, samples};
 
-const KINDS: [&str; 4] = ["command", "entry", "state", "verdict"];
+const KINDS: [&str; 5] = ["command", "entry", "journal", "state", "verdict"];
 const ENTRY_PROTO: &str = include_str!("../../proto/allclear/log/v1/entry.proto");
 
 #[test]

@@ -2,6 +2,7 @@
 
 use allclear::machine::command::{Command, Entry, Verdict};
 use allclear::machine::state::State;
+use allclear::machine::takeover::Journaled;
 use allclear::wire::log::{self, Undecodable};
 
 #[derive(Clone, PartialEq, Debug)]
@@ -10,6 +11,7 @@ pub(crate) enum Record {
     Command(Command),
     Verdict(Verdict),
     State(State),
+    Journal(Vec<Journaled>),
 }
 
 impl Record {
@@ -19,6 +21,7 @@ impl Record {
             Self::Command(command) => log::encode_command(command),
             Self::Verdict(verdict) => log::encode_verdict(verdict),
             Self::State(state) => log::encode_state(state),
+            Self::Journal(entries) => log::encode_journal(entries),
         }
     }
 
@@ -29,6 +32,7 @@ impl Record {
             Self::Command(_) => log::decode_command(bytes).map(Self::Command),
             Self::Verdict(_) => log::decode_verdict(bytes).map(Self::Verdict),
             Self::State(_) => log::decode_state(bytes).map(Self::State),
+            Self::Journal(_) => log::decode_journal(bytes).map(Self::Journal),
         }
     }
 }

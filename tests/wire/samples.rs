@@ -10,7 +10,9 @@ use allclear::machine::time::Timestamp;
 use allclear::machine::workload::{HookId, Intent, Phase};
 
 use crate::record::Record;
-use crate::values::{NOW, cache, document, grouped_state, groups, member, postgres, rich_state, treatment};
+use crate::values::{
+    NOW, cache, document, grouped_state, groups, journal, led_state, member, postgres, rich_state, treatment,
+};
 
 /// Every sample under the name that its golden bytes carry.
 pub(crate) fn samples() -> Vec<(String, Record)> {
@@ -30,6 +32,9 @@ pub(crate) fn samples() -> Vec<(String, Record)> {
     samples.push(("state empty".into(), Record::State(State::default())));
     samples.push(("state rich".into(), Record::State(rich_state())));
     samples.push(("state groups".into(), Record::State(grouped_state())));
+    samples.push(("state led".into(), Record::State(led_state())));
+    samples.push(("journal empty".into(), Record::Journal(Vec::new())));
+    samples.push(("journal rich".into(), Record::Journal(journal())));
     samples
 }
 
@@ -66,6 +71,9 @@ pub(crate) fn commands() -> Vec<(String, Command)> {
         },
         Command::GiveUp { event: event.clone() },
         Command::Forget { event: event.clone() },
+        Command::Lead { term: 3, turn: 2, voters: vec![VmName::new("db-0"), VmName::new("db-1")] },
+        Command::Suspect { replica: VmName::new("db-1"), number: 9 },
+        Command::Account { number: 9, journal: journal() },
     ];
     commands.extend(outcomes().into_iter().map(|outcome| Command::Settle { event: event.clone(), attempt, outcome }));
     commands.extend(posts().into_iter().map(|outcome| Command::Posted { event: event.clone(), attempt, outcome }));
@@ -75,6 +83,14 @@ pub(crate) fn commands() -> Vec<(String, Command)> {
     let nothing_said = Command::Advance { event, attempt: AttemptId(u64::MAX), progress: Progress::default() };
     named.push(("advance nothing".into(), nothing_said));
     named.push(("register nothing".into(), Command::Register { workloads: Vec::new(), groups: Vec::new() }));
+    let taken_over = Command::Claim {
+        event: EventId::new("e"),
+        approver: VmName::new("db-2"),
+        reason: Reason::Takeover,
+        until: Timestamp(NOW),
+    };
+    named.push(("claim takeover".into(), taken_over));
+    named.push(("account nothing".into(), Command::Account { number: 1, journal: Vec::new() }));
     named.push(("register groups".into(), Command::Register { workloads: vec![postgres()], groups: groups() }));
     named
 }
@@ -94,7 +110,10 @@ fn name(command: &Command) -> String {
         | Command::Waive { .. }
         | Command::Claim { .. }
         | Command::GiveUp { .. }
-        | Command::Forget { .. } => word.into(),
+        | Command::Forget { .. }
+        | Command::Lead { .. }
+        | Command::Suspect { .. }
+        | Command::Account { .. } => word.into(),
     }
 }
 

@@ -11,6 +11,8 @@ use allclear::machine::id::{AttemptId, EventId, GroupName, VmName, WorkloadName}
 use allclear::machine::lifecycle::Stage;
 use allclear::machine::policy::{Action, Treatment};
 use allclear::machine::state::{Replica, State};
+use allclear::machine::suspicion::{Leadership, Suspicion};
+use allclear::machine::takeover::{Journaled, Takeover};
 use allclear::machine::time::Timestamp;
 use allclear::machine::workload::{Group, Hook, HookId, Intent, Member, OnFailure, Phase, RunsOn, Workload};
 
@@ -151,6 +153,7 @@ fn closed_event() -> Event {
             claim(6, Reason::BudgetSpent, None),
             claim(7, Reason::Prepared, Some(PostOutcome::Accepted)),
         ],
+        takeovers: Vec::new(),
         ending: Some(Ending::Completed),
     }
 }
@@ -179,6 +182,7 @@ pub(crate) fn rich_state() -> State {
             treated("d-4", Action::Prepare, Some(Ending::Forgotten)),
         ]),
         attempts: 7,
+        ..State::default()
     }
 }
 
@@ -191,4 +195,36 @@ pub(crate) fn groups() -> Vec<Group> {
 pub(crate) fn grouped_state() -> State {
     let replica = Replica { groups: groups(), ..Replica::default() };
     State { replicas: BTreeMap::from([(VmName::new("db-0"), replica)]), ..State::default() }
+}
+
+pub(crate) fn journal() -> Vec<Journaled> {
+    let takeover = |at, outcome: Option<PostOutcome>| Takeover {
+        approver: VmName::new("db-1"),
+        at: Timestamp(NOW + at),
+        alone_since: Timestamp(NOW),
+        out_of_reach: vec![VmName::new("db-0"), VmName::new("db-2")],
+        outcome: outcome.map(|outcome| (outcome, Timestamp(NOW + at + 1))),
+        recorded: None,
+    };
+    vec![
+        Journaled { announcement: announcement("A-1"), takeover: takeover(10_000, Some(PostOutcome::Refused(503))) },
+        Journaled { announcement: announcement("A-1"), takeover: takeover(15_000, None) },
+    ]
+}
+
+/// Leaders and what replicas did without one were stored later than groups.
+pub(crate) fn led_state() -> State {
+    let mut taken_over = Event::first_seen_as(announcement("A-1"), VmName::new("db-1"), Timestamp(NOW));
+    let recorded = |entry: Journaled| Takeover { recorded: Some(Timestamp(NOW + 20_000)), ..entry.takeover };
+    taken_over.takeovers = journal().into_iter().map(recorded).collect();
+    let suspicion = |number, is_cleared| Suspicion { number, since: Timestamp(NOW), is_cleared };
+    State {
+        history: VecDeque::from([taken_over]),
+        leadership: Some(Leadership { by: VmName::new("db-0"), term: 3, turn: 2 }),
+        suspicions: BTreeMap::from([
+            (VmName::new("_DB-0"), suspicion(1, true)),
+            (VmName::new("db-1"), suspicion(u64::MAX, false)),
+        ]),
+        ..State::default()
+    }
 }

@@ -2,6 +2,7 @@
 
 use crate::machine::blocker::Blocker;
 use crate::machine::event::Event;
+use crate::machine::takeover::Outlook;
 use crate::machine::time::Timestamp;
 use crate::replica::clock::rfc3339;
 use crate::wire::pb::allclear::operator::v1 as shown;
@@ -73,10 +74,7 @@ fn sentences(blocker: &Blocker, event: &Event) -> Sentences {
             let message = "no replica that sees the event has a working metadata endpoint".into();
             tell(message, notice_ends, "approved as soon as one works again", "whoever runs the machines")
         }
-        Blocker::NoQuorum => {
-            let message = "too few replicas can reach each other to decide anything".into();
-            tell(message, notice_ends, "goes on when a quorum is back", "whoever runs the machines")
-        }
+        Blocker::NoQuorum { takeover } => no_quorum(takeover.as_ref(), event),
         Blocker::Posting { approver, since } => {
             let message = format!("{approver} posts the approval since {}", rfc3339(*since));
             tell(message, None, "another replica is named if it does not answer", "nobody needs to")
@@ -89,5 +87,31 @@ fn sentences(blocker: &Blocker, event: &Event) -> Sentences {
             let message = format!("approved since {}; the platform has not started the event yet", rfc3339(*since));
             tell(message, notice_ends, "the platform starts the event; other tenants may hold the host", "the platform")
         }
+    }
+}
+
+/// Rung 4: what this replica does alone, if nobody comes back before.
+fn no_quorum(takeover: Option<&Outlook>, event: &Event) -> Sentences {
+    let resolved_by = "whoever runs the machines";
+    let message = "too few replicas can reach each other to decide anything";
+    match takeover {
+        Some(Outlook::From(at)) => Sentences {
+            message: message.into(),
+            until: Some(*at),
+            next: "this replica approves the event alone, unless a quorum is back before",
+            resolved_by,
+        },
+        Some(Outlook::Not(obstacle)) => Sentences {
+            message: format!("{message}, and this replica does not approve it alone: {obstacle}"),
+            until: Some(event.notice_ends()),
+            next: "goes on when a quorum is back; the platform starts the event when its notice ends",
+            resolved_by,
+        },
+        None => Sentences {
+            message: message.into(),
+            until: Some(event.notice_ends()),
+            next: "goes on when a quorum is back",
+            resolved_by,
+        },
     }
 }

@@ -3,7 +3,7 @@
 use super::blocker;
 use crate::machine::attempt::Attempt;
 use crate::machine::blocker::explain;
-use crate::machine::claim::{Claim, PostOutcome};
+use crate::machine::claim::{Claim, PostOutcome, Reason};
 use crate::machine::document::NotBefore;
 use crate::machine::event::{Ending, Event, StartCause};
 use crate::machine::lifecycle::Stage;
@@ -34,7 +34,7 @@ pub(super) fn shown(state: &State, event: &Event, situation: &Situation) -> show
         revision: event.revision,
         blocker: explain(state, event, situation).map(|found| blocker::shown(&found, event)),
         hooks: event.attempts.iter().map(|attempt| hook(event, attempt)).collect(),
-        approvals: event.claims.iter().map(|claim| approval(event, claim)).collect(),
+        approvals: event.claims.iter().map(|claim| approval(event, claim)).chain(takeovers(event)).collect(),
         outcome: event.ending.map(Ending::as_word).map(Into::into),
         start_cause: event.start_cause().map(StartCause::as_word).map(Into::into),
         timeline: timeline(event),
@@ -74,6 +74,19 @@ fn approval(event: &Event, claim: &Claim) -> shown::Approval {
     }
 }
 
+/// Approvals without a quorum, told apart by who gave them and when.
+fn takeovers(event: &Event) -> impl Iterator<Item = shown::Approval> {
+    event.takeovers.iter().map(|takeover| shown::Approval {
+        attempt: format!("{}/alone-{}-{}", event.announcement.id, takeover.approver, takeover.at.0),
+        approver: takeover.approver.to_string(),
+        reason: Reason::Takeover.as_word().into(),
+        outcome: takeover.outcome.as_ref().map(|(outcome, _)| outcome.as_word().into()),
+        detail: takeover.outcome.as_ref().and_then(|(outcome, _)| detail(outcome)),
+        claimed_at: rfc3339(takeover.at),
+        at: rfc3339(takeover.outcome.as_ref().map_or(takeover.at, |(_, at)| *at)),
+    })
+}
+
 fn detail(outcome: &PostOutcome) -> Option<String> {
     match outcome {
         PostOutcome::Refused(status) => Some(format!("HTTP status {status}")),
@@ -103,6 +116,20 @@ fn timeline(event: &Event) -> Vec<shown::Step> {
             let how = said(outcome.as_word(), detail(outcome).as_deref());
             steps.push((*at, format!("approval by {}: {how}", claim.approver)));
         }
+    }
+    for takeover in &event.takeovers {
+        let lost: Vec<_> = takeover.out_of_reach.iter().map(ToString::to_string).collect();
+        let (by, since, lost) = (&takeover.approver, rfc3339(takeover.alone_since), lost.join(", "));
+        let why = format!("{by} decides alone: no leader since {since}, out of reach: {lost}");
+        steps.push((takeover.at, why));
+        if let Some((outcome, at)) = &takeover.outcome {
+            steps.push((
+                *at,
+                format!("approval by {by} alone: {}", said(outcome.as_word(), detail(outcome).as_deref())),
+            ));
+        }
+        let told = takeover.recorded.map(|at| (at, format!("{by} gives account of its approval")));
+        steps.extend(told);
     }
     // Of what happened in the same millisecond, being closed comes last.
     steps.sort_by_key(|(at, what)| (*at, what == Stage::Closed.as_word()));

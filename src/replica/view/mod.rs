@@ -9,10 +9,12 @@ use tokio::sync::watch;
 
 use super::here::Here;
 use crate::consensus::{Role, Standing};
-use crate::machine::id::EventId;
-use crate::machine::id::VmName;
+use crate::machine::apply::apply;
+use crate::machine::command::{Command, Entry};
+use crate::machine::id::{EventId, VmName};
 use crate::machine::situation::{Channel, Contact, Situation};
 use crate::machine::state::State;
+use crate::machine::takeover::Journaled;
 use crate::machine::workload::Workload;
 use crate::wire::pb::allclear::operator::v1 as shown;
 
@@ -30,7 +32,7 @@ impl View {
     }
 
     pub fn status(&self) -> shown::Status {
-        let (state, situation) = (self.here.state(), self.here.situation());
+        let (state, situation) = (self.state(), self.here.situation());
         let standing = self.here.consensus.standing().borrow().clone();
         shown::Status {
             replica: self.here.name.to_string(),
@@ -42,7 +44,7 @@ impl View {
             quorum: standing.quorum,
             paused: None,
             outside_because: outside_because(&standing.role),
-            replicas: replicas(&self.here, &situation),
+            replicas: replicas(&self.here, &state, &situation),
             workloads: workloads(&state, &situation),
             events: state.open.values().map(|event| event::shown(&state, event, &situation)).collect(),
         }
@@ -50,7 +52,7 @@ impl View {
 
     /// The most recent closed events, oldest first, and then the open ones.
     pub fn events(&self) -> shown::EventList {
-        let (state, situation) = (self.here.state(), self.here.situation());
+        let (state, situation) = (self.state(), self.here.situation());
         let closed = state.history.iter().skip(state.history.len().saturating_sub(RECENT));
         let events = closed.chain(state.open.values()).map(|event| event::shown(&state, event, &situation)).collect();
         shown::EventList { events }
@@ -58,9 +60,29 @@ impl View {
 
     /// One event, open or closed.
     pub fn event(&self, id: &str) -> Option<shown::Event> {
-        let state = self.here.state();
+        let state = self.state();
         let event = state.event(&EventId::new(id))?;
         Some(event::shown(&state, event, &self.here.situation()))
+    }
+
+    /// What the log says, and what this replica saw and did alone that the log does not know yet.
+    fn state(&self) -> Arc<State> {
+        let (state, journal) = (self.here.state(), self.here.journal.entries());
+        let alone = self.here.alone.borrow().clone();
+        if journal.is_empty() && alone.is_none() {
+            return state;
+        }
+        let mut known = state.as_ref().clone();
+        let mut tell = |command| {
+            apply(&mut known, &Entry { at: self.here.time.now(), by: self.here.name.clone(), command });
+        };
+        if let Some(alone) = alone {
+            let after = state.replicas.get(&self.here.name).map_or(0, |replica| replica.reports);
+            tell(Command::Report { after, document: alone.document });
+        }
+        // Under a number that there never is: it clears nobody.
+        tell(Command::Account { number: 0, journal: journal.as_ref().clone() });
+        Arc::new(known)
     }
 
     /// A quorum is there, the endpoint answers and the workloads are registered: the replica can do its part.
@@ -80,13 +102,18 @@ impl View {
 
     /// What makes a status out of date.
     pub fn changes(&self) -> Changes {
-        Changes { state: self.here.state.clone(), standing: self.here.consensus.standing() }
+        Changes {
+            state: self.here.state.clone(),
+            standing: self.here.consensus.standing(),
+            journal: self.here.journal.changes(),
+        }
     }
 }
 
 pub struct Changes {
     state: watch::Receiver<Arc<State>>,
     standing: watch::Receiver<Standing>,
+    journal: watch::Receiver<Arc<Vec<Journaled>>>,
 }
 
 impl Changes {
@@ -96,6 +123,7 @@ impl Changes {
         let before = shown(&self.standing.borrow());
         tokio::select! {
             changed = self.state.changed() => changed.is_ok(),
+            changed = self.journal.changed() => changed.is_ok(),
             changed = self.standing.wait_for(|standing| shown(standing) != before) => changed.is_ok(),
         }
     }
@@ -109,7 +137,7 @@ fn outside_because(role: &Role) -> Option<String> {
 }
 
 /// Those of the configuration, in its order, and then the members that it does not name.
-fn replicas(here: &Here, situation: &Situation) -> Vec<shown::Replica> {
+fn replicas(here: &Here, state: &State, situation: &Situation) -> Vec<shown::Replica> {
     let members = here.consensus.members();
     let mut others: Vec<_> = members.voters.iter().chain(&members.learners).map(|name| VmName::new(name)).collect();
     others.retain(|name| !situation.members.contains(name));
@@ -125,6 +153,7 @@ fn replicas(here: &Here, situation: &Situation) -> Vec<shown::Replica> {
             configured: situation.members.contains(name),
             reachable: contact.is_some_and(|contact| contact.reachable),
             metadata: contact.map_or("unknown", |contact| contact.channel.as_word()).into(),
+            suspect: state.is_suspect(name),
             last_document_age_ms: contact
                 .and_then(|contact| contact.document_age)
                 .map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),

@@ -77,6 +77,13 @@ impl Stored for Command {
             },
             Variant::GiveUp(give_up) => Self::GiveUp { event: take!(variant give_up.event_id) },
             Variant::Forget(forget) => Self::Forget { event: take!(variant forget.event_id) },
+            Variant::Lead(lead) => Self::Lead { term: lead.term, turn: lead.turn, voters: take!(variant lead.voters) },
+            Variant::Suspect(suspect) => {
+                Self::Suspect { replica: take!(variant suspect.replica), number: suspect.number }
+            }
+            Variant::Account(account) => {
+                Self::Account { number: account.number, journal: take!(variant account.journal) }
+            }
         })
     }
 }
@@ -133,5 +140,14 @@ fn variant(command: &Command) -> Variant {
         }),
         Command::GiveUp { event } => Variant::GiveUp(command::GiveUp { event_id: event.store() }),
         Command::Forget { event } => Variant::Forget(command::Forget { event_id: event.store() }),
+        Command::Lead { term, turn, voters } => {
+            Variant::Lead(command::Lead { term: *term, turn: *turn, voters: voters.store() })
+        }
+        Command::Suspect { replica, number } => {
+            Variant::Suspect(command::Suspect { replica: replica.store(), number: *number })
+        }
+        Command::Account { number, journal } => {
+            Variant::Account(command::Account { number: *number, journal: journal.store() })
+        }
     }
 }

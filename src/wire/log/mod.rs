@@ -11,6 +11,7 @@ mod event;
 mod id;
 mod state;
 mod stored;
+mod takeover;
 mod treatment;
 mod undecodable;
 mod verdict;
@@ -23,6 +24,7 @@ pub use self::undecodable::{Fault, Undecodable};
 use super::pb::allclear::log::v1 as pb;
 use crate::machine::command::{Command, Entry, Verdict};
 use crate::machine::state::State;
+use crate::machine::takeover::Journaled;
 
 pub fn encode_entry(entry: &Entry) -> Vec<u8> {
     entry.store().encode_to_vec()
@@ -56,6 +58,19 @@ pub fn encode_state(state: &State) -> Vec<u8> {
 
 pub fn decode_state(bytes: &[u8]) -> Result<State, Undecodable> {
     decode("snapshot", bytes, |snapshot: pb::Snapshot| Ok(take!(required snapshot.state)))
+}
+
+/// The content of a replica's journal.
+pub fn encode_journal(entries: &[Journaled]) -> Vec<u8> {
+    let journal = pb::Journal { entries: entries.iter().map(Journaled::store).collect() };
+    pb::JournalFile { journal: Some(journal) }.encode_to_vec()
+}
+
+pub fn decode_journal(bytes: &[u8]) -> Result<Vec<Journaled>, Undecodable> {
+    decode("journal", bytes, |file: pb::JournalFile| {
+        let journal = file.journal.ok_or(Fault::Missing)?;
+        Ok(take!(journal.entries))
+    })
 }
 
 fn decode<M: Message + Default, T>(

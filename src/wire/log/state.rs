@@ -19,6 +19,8 @@ impl Stored for State {
             open: self.open.values().map(Event::store).collect(),
             history: self.history.iter().map(Event::store).collect(),
             attempts: self.attempts,
+            leadership: self.leadership.store(),
+            suspicions: self.suspicions.iter().map(|(name, known)| (name.clone(), *known).store()).collect(),
         }
     }
 
@@ -32,6 +34,8 @@ impl Stored for State {
             open: named(keyed(open), "open")?,
             history: history.into(),
             attempts: message.attempts,
+            leadership: take!(message.leadership),
+            suspicions: named(keyed(message.suspicions.into_iter().map(Stored::restore)), "suspicions")?,
         })
     }
 }

@@ -1,0 +1,154 @@
+//! The part of `apply` that makes room for a replica that may be approving alone (`behaviour.md` 7): who leads, whom
+//! the cluster is not sure of, and the accounts by which that ends.
+
+use alloc::vec::Vec;
+
+use super::apply::Applied;
+use super::claim::PostOutcome;
+use super::command::Ignored;
+use super::document::Document;
+use super::event::{Ending, Event};
+use super::id::VmName;
+use super::lifecycle::Stage;
+use super::sight::enter;
+use super::state::State;
+use super::takeover::{JOURNAL_LIMIT, Journaled, Takeover};
+use super::time::Timestamp;
+
+/// The beginning of a leadership: of a term, or of a leader's finding its quorum again within it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Leadership {
+    pub by: VmName,
+    pub term: u64,
+    /// How often the leader has found a quorum within the term.
+    pub turn: u64,
+}
+
+/// Whether a voter may be approving alone.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Suspicion {
+    /// Every loss of contact and every beginning of a leadership starts a new one.
+    pub number: u64,
+    /// When this number was started.
+    pub since: Timestamp,
+    /// The voter has given its account under this number.
+    pub is_cleared: bool,
+}
+
+impl State {
+    /// The voters that may be approving alone.
+    pub fn suspects(&self) -> impl Iterator<Item = &VmName> {
+        self.suspicions.iter().filter(|(_, suspicion)| !suspicion.is_cleared).map(|(name, _)| name)
+    }
+
+    pub fn is_suspect(&self, replica: &VmName) -> bool {
+        self.suspicions.get(replica).is_some_and(|suspicion| !suspicion.is_cleared)
+    }
+
+    fn start_number(&mut self, replica: &VmName) {
+        let number = self.suspicions.get(replica).map_or(0, |known| known.number) + 1;
+        let suspicion = Suspicion { number, since: self.now, is_cleared: false };
+        self.suspicions.insert(replica.clone(), suspicion);
+    }
+}
+
+/// A new leader cannot know who was alone before it led, itself included.
+pub(super) fn lead(state: &mut State, by: &VmName, term: u64, turn: u64, voters: &[VmName]) -> Applied {
+    if state.leadership.as_ref().is_some_and(|known| (known.term, known.turn) >= (term, turn)) {
+        return Err(Ignored::OutOfOrder);
+    }
+    state.leadership = Some(Leadership { by: by.clone(), term, turn });
+    for voter in voters {
+        state.start_number(voter);
+    }
+    Ok(())
+}
+
+/// Also of one that is suspect already: an account that it gave before it fell silent again says nothing of the time
+/// since.
+pub(super) fn suspect(state: &mut State, replica: &VmName, number: u64) -> Applied {
+    if number != state.suspicions.get(replica).map_or(0, |known| known.number) + 1 {
+        return Err(Ignored::OutOfOrder);
+    }
+    state.start_number(replica);
+    Ok(())
+}
+
+/// What a replica did alone is recorded whatever its number; only an account of the current one clears it.
+pub(super) fn account(state: &mut State, by: &VmName, number: u64, journal: &[Journaled]) -> Applied {
+    if journal.len() > JOURNAL_LIMIT || journal.iter().any(|entry| entry.takeover.approver != *by) {
+        return Err(Ignored::NotYours);
+    }
+    let mut is_news = false;
+    for entry in journal {
+        is_news |= record(state, entry);
+    }
+    if let Some(suspicion) = state.suspicions.get_mut(by)
+        && suspicion.number == number
+        && !suspicion.is_cleared
+    {
+        suspicion.is_cleared = true;
+        is_news = true;
+    }
+    if is_news { Ok(()) } else { Err(Ignored::Repeated) }
+}
+
+/// Takes one entry of a journal over; false when all of it is known.
+pub(super) fn record(state: &mut State, entry: &Journaled) -> bool {
+    let now = state.now;
+    let Journaled { announcement, takeover } = entry;
+    let id = &announcement.id;
+    // An event that seemed to be cancelled may have ended because of this approval.
+    let is_it = |event: &Event| {
+        let is_later = event.over_at().is_some_and(|over| takeover.at > over);
+        event.announcement.id == *id && !(event.may_come_back() && is_later)
+    };
+    if let Some(event) = state.open.get_mut(id) {
+        return merge(event, takeover, now);
+    }
+    if let Some(event) = state.history.iter_mut().rev().find(|event| is_it(event)) {
+        return merge(event, takeover, now);
+    }
+    let mut event = Event::first_seen_as(announcement.clone(), takeover.approver.clone(), now);
+    merge(&mut event, takeover, now);
+    state.open.insert(id.clone(), event);
+    // It has listed the event, so its next report says whether it still does.
+    if let Some(replica) = state.replicas.get_mut(&takeover.approver) {
+        let listed = replica.document.take().unwrap_or_default().events.into_iter();
+        replica.document = Some(Document::new(listed.chain([announcement.clone()]).collect()));
+    }
+    true
+}
+
+fn merge(event: &mut Event, takeover: &Takeover, now: Timestamp) -> bool {
+    let same = |known: &&mut Takeover| known.approver == takeover.approver && known.at == takeover.at;
+    match event.takeovers.iter_mut().find(same) {
+        Some(known) if known.outcome.is_some() || takeover.outcome.is_none() => return false,
+        Some(known) => known.outcome.clone_from(&takeover.outcome),
+        None => event.takeovers.push(Takeover { recorded: Some(now), ..takeover.clone() }),
+    }
+    event.revision += 1;
+    if takeover.may_be_posted() {
+        enter(event, Stage::Claimed, now);
+    }
+    if takeover.outcome_is(&PostOutcome::Accepted) {
+        enter(event, Stage::Approved, now);
+    }
+    if event.ending == Some(Ending::Cancelled) && event.may_have_happened() {
+        event.ending = Some(Ending::Completed);
+    }
+    true
+}
+
+/// The takeovers of one replica that the log does not know yet, or not as they ended.
+pub fn unrecorded(state: &State, journal: &[Journaled]) -> Vec<Journaled> {
+    let is_known = |entry: &&Journaled| {
+        let of_event = |event: &&Event| event.announcement.id == entry.announcement.id;
+        let known = state.open.values().chain(&state.history).filter(of_event).flat_map(|event| &event.takeovers);
+        known.into_iter().any(|known| {
+            let same = known.approver == entry.takeover.approver && known.at == entry.takeover.at;
+            same && known.outcome.is_some() >= entry.takeover.outcome.is_some()
+        })
+    };
+    journal.iter().filter(|entry| !is_known(entry)).cloned().collect()
+}

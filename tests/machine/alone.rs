@@ -1,0 +1,118 @@
+//! The commands of a script about leaders, and about replicas that hear none (`behaviour.md` 7).
+//!
+//! ```text
+//! term N [turn=N]           consensus tells the leader that it leads; everybody has acknowledged it now
+//! heard VM…                 these voters acknowledge the leader now
+//! alone VM since=TIME [seen=TIME] [reaches=VM,…] [led=VM]: DOCUMENT    what a replica that hears no leader would do
+//! journal VM: DOCUMENT      it writes down that it approves these events alone     ended VM OUTCOME…    and how it ended
+//! account VM [NUMBER]       its account, under the current number or another       suspect VM NUMBER
+//! ```
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::time::Duration;
+
+use allclear::machine::command::Command;
+use allclear::machine::id::VmName;
+use allclear::machine::situation::{Lead, Situation};
+use allclear::machine::takeover::{Alone, Journaled, Outlook, Peer, Takeover, out_of_reach, outlook, takeover};
+use allclear::machine::time::Timestamp;
+
+use crate::world::World;
+use crate::{parse, show};
+
+impl World {
+    pub(crate) fn term(&mut self, rest: &str) -> Result<String, String> {
+        let options = parse::options(rest.split_whitespace());
+        let number = |text: &str| text.parse::<u64>().map_err(|_| format!("'{text}' is not a number"));
+        let term = number(options.words.first().ok_or("term N")?)?;
+        let turn = options.values.get("turn").map_or(Ok(1), |turn| number(turn))?;
+        let (now, voters) = (self.situation.now, self.situation.members.clone());
+        let acknowledged = voters.iter().map(|voter| (voter.clone(), now)).collect();
+        self.situation.lead = Some(Lead { term, turn, voters, acknowledged });
+        self.situation.leading_since = now;
+        Ok(String::new())
+    }
+
+    pub(crate) fn heard(&mut self, names: &str) -> Result<String, String> {
+        let lead = self.situation.lead.as_mut().ok_or("nobody leads")?;
+        lead.acknowledged.extend(names.split_whitespace().map(|name| (VmName::new(name), self.situation.now)));
+        Ok(String::new())
+    }
+
+    pub(crate) fn alone(&mut self, rest: &str) -> Result<String, String> {
+        let (head, text) = rest.split_once(':').ok_or("alone VM since=TIME: …")?;
+        let options = parse::options(head.split_whitespace());
+        let me = VmName::new(options.words.first().ok_or("alone VM")?);
+        let moment = |key: &str| Ok::<_, String>(options.span(key)?.map(|span| Timestamp(0).plus(span)));
+        let since = moment("since")?.ok_or("since when?")?;
+        let seen = moment("seen")?.unwrap_or(since);
+        let document = parse::document(text, self.situation.now)?;
+        let peer = |name: &str| {
+            let leader = options.values.get("led").filter(|led| **led == name);
+            (VmName::new(name), Peer { leader: leader.map(|_| "somebody".into()), is_healthy: true })
+        };
+        let alone = Alone {
+            since,
+            voters: self.situation.members.clone(),
+            reached: options.list("reaches").map(peer).collect(),
+            seen_since: document.events.iter().map(|event| (event.id.clone(), seen)).collect::<BTreeMap<_, _>>(),
+            document,
+            journal: self.journals.get(&me).cloned().unwrap_or_default(),
+        };
+        let lost = out_of_reach(&Situation { me: me.clone(), ..self.situation.clone() }, &alone);
+        let situation =
+            Situation { me, lead: None, quorum: false, alone: Some(alone.clone()), ..self.situation.clone() };
+        let mut answer = String::new();
+        for event in &alone.document.events {
+            let outlook = match outlook(&self.state, &situation, &event.id).ok_or("it is not alone")? {
+                Outlook::From(at) => format!("from {}", show::time(at)),
+                Outlook::Not(obstacle) => format!("not: {obstacle}"),
+            };
+            let _ = writeln!(answer, "{}: {outlook}, out of reach: {}", event.id, lost.len());
+        }
+        if let Some(event) = takeover(&self.state, &situation) {
+            let _ = writeln!(answer, "approves {} alone", event.id);
+        }
+        Ok(answer)
+    }
+
+    pub(crate) fn journal(&mut self, rest: &str) -> Result<String, String> {
+        let (name, text) = rest.split_once(':').ok_or("journal VM: …")?;
+        let (approver, now) = (VmName::new(name), self.situation.now);
+        for announcement in parse::document(text, now)?.events {
+            let takeover = Takeover {
+                approver: approver.clone(),
+                at: now,
+                alone_since: now.minus(Duration::from_secs(10)),
+                out_of_reach: Vec::new(),
+                outcome: None,
+                recorded: None,
+            };
+            self.journals.entry(approver.clone()).or_default().push(Journaled { announcement, takeover });
+        }
+        Ok(String::new())
+    }
+
+    pub(crate) fn ended(&mut self, rest: &str) -> Result<String, String> {
+        let (name, text) = rest.split_once(' ').ok_or("ended VM OUTCOME")?;
+        let entries = self.journals.get_mut(&VmName::new(name)).ok_or("it has no journal")?;
+        let last = entries.last_mut().ok_or("its journal is empty")?;
+        last.takeover.outcome = Some((parse::post_outcome(text)?, self.situation.now));
+        Ok(String::new())
+    }
+
+    pub(crate) fn account(&mut self, rest: &str) -> Result<String, String> {
+        let mut words = rest.split_whitespace();
+        let by = VmName::new(words.next().ok_or("account VM")?);
+        let current = self.state.suspicions.get(&by).map_or(0, |known| known.number);
+        let number = words.next().map_or(Ok(current), |word| word.parse().map_err(|_| "a number"))?;
+        let journal = self.journals.get(&by).cloned().unwrap_or_default();
+        Ok(self.commit(&by, Command::Account { number, journal }))
+    }
+
+    pub(crate) fn suspects(&self) -> String {
+        let names: Vec<_> = self.state.suspects().map(ToString::to_string).collect();
+        if names.is_empty() { "nobody\n".into() } else { names.join(" ") + "\n" }
+    }
+}
