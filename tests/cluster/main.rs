@@ -13,6 +13,7 @@ mod links;
 mod lives;
 mod losses;
 mod membership;
+mod pair;
 mod posts;
 mod shown;
 mod workload;

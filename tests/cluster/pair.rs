@@ -1,0 +1,200 @@
+//! Replicas without a quorum: what the lone secondary approves, when, and what the others learn of it.
+
+use std::time::{Duration, Instant};
+
+use allclear::wire::pb::allclear::operator::v1::Event;
+use serde_json::json;
+
+use super::cluster::Cluster;
+use super::workload::hook;
+
+fn blocker_says(event: &Event, code: &str, part: &str) -> bool {
+    event.blocker.as_ref().is_some_and(|blocker| blocker.code == code && blocker.message.contains(part))
+}
+
+#[tokio::test]
+async fn of_a_pair_the_secondary_approves_what_a_user_asked_for_when_the_primary_is_gone_and_says_so_afterwards() {
+    let mut cluster = Cluster::of(&["db-0", "db-1"]).workload("database", vec![hook("drain")]).start().await;
+    let leader = cluster.leader(0).await;
+    let secondary = 1 - leader;
+    cluster.kill(leader);
+    let began = Instant::now();
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": leader })).await;
+    let waits = |event: &Event| event.blocker.as_ref().is_some_and(|blocker| blocker.code == "no_quorum");
+    let event = cluster.until_event(secondary, &id, "waiting for a quorum", waits).await;
+    assert!(event.blocker.unwrap().until.is_some(), "it does not tell when it takes over");
+    let event = cluster.until_stage(secondary, &id, "approved").await;
+    let waited = began.elapsed();
+    println!("approved alone after {waited:?}");
+    assert!(waited >= Duration::from_secs(10), "approved after {waited:?}");
+    assert_eq!(event.approvals[0].reason, "takeover");
+    assert_eq!(cluster.hooks.begun(), [""; 0]);
+    assert_eq!(cluster.cloud.posts().await.len(), 1);
+
+    // The primary comes back, and learns what happened.
+    cluster.start(leader);
+    cluster.ready().await;
+    cluster.until_stage(leader, &id, "started").await;
+    cluster.cloud.finish(&id).await;
+    let event = cluster.closed_everywhere(&id).await;
+    assert_eq!(event.approvals.len(), 1, "{event:#?}");
+    let approval = &event.approvals[0];
+    let told = (approval.approver.as_str(), approval.reason.as_str(), approval.outcome.as_deref());
+    assert_eq!(told, (format!("db-{secondary}").as_str(), "takeover", Some("accepted")));
+    assert_eq!(event.start_cause.as_deref(), Some("approved"));
+    assert!(event.timeline.iter().any(|step| step.what.contains("decides alone")), "{event:#?}");
+    assert_eq!(cluster.cloud.posts().await.len(), 1);
+}
+
+#[tokio::test]
+async fn of_a_pair_the_secondary_leaves_the_platforms_events_alone() {
+    let mut cluster = Cluster::of(&["db-0", "db-1"]).also("cluster.takeover_after", "2s").start().await;
+    let leader = cluster.leader(0).await;
+    let secondary = 1 - leader;
+    cluster.kill(leader);
+    let platforms = json!({ "type": "Reboot", "vm": leader, "source": "Platform" });
+    let id = cluster.cloud.announce(platforms).await;
+    let refuses = |event: &Event| blocker_says(event, "no_quorum", "only user-initiated");
+    cluster.until_event(secondary, &id, "left alone", refuses).await;
+    // One that it does approve comes later, and is approved: so the first one had its time.
+    cluster.cloud.cancel(&id).await;
+    let users = cluster.cloud.announce(json!({ "type": "Reboot", "vm": leader })).await;
+    cluster.until_stage(secondary, &users, "approved").await;
+    let posts = cluster.cloud.posts().await;
+    assert_eq!(posts.len(), 1, "{posts:?}");
+    assert!(posts[0].to_string().contains(&users), "{posts:?}");
+}
+
+#[tokio::test]
+async fn a_pair_that_is_cut_in_two_approves_once_and_agrees_about_it_afterwards() {
+    let cluster = Cluster::of(&["db-0", "db-1"])
+        .workload("database", vec![hook("drain")])
+        .also("cluster.takeover_after", "3s")
+        .with_links()
+        .start()
+        .await;
+    let leader = cluster.leader(0).await;
+    let secondary = 1 - leader;
+    cluster.cut_off(leader);
+    let id = cluster.cloud.announce(json!({ "type": "Redeploy", "vm": leader })).await;
+    // The one that is to go waits for the one that stays.
+    for place in [leader, secondary] {
+        let started = |event: &Event| event.status.as_deref() == Some("Started");
+        cluster.until_event(place, &id, "started", started).await;
+    }
+    assert_eq!(cluster.cloud.posts().await.len(), 1);
+    cluster.heal();
+    for place in [leader, secondary] {
+        let recorded = |event: &Event| event.stage == "started" && event.approvals.len() == 1;
+        cluster.until_event(place, &id, "recorded", recorded).await;
+        cluster.until(place, "sure of everybody", |status| status.replicas.iter().all(|each| !each.suspect)).await;
+    }
+    cluster.cloud.finish(&id).await;
+    let event = cluster.closed_everywhere(&id).await;
+    assert_eq!(event.approvals[0].approver, format!("db-{secondary}"));
+    assert_eq!(event.approvals[0].reason, "takeover");
+    assert_eq!(cluster.cloud.posts().await.len(), 1);
+}
+
+#[tokio::test]
+async fn an_approval_given_alone_keeps_other_events_of_the_group_waiting_when_the_quorum_is_back() {
+    let mut cluster = Cluster::of(&["db-0", "db-1"])
+        .workload("database", vec![hook("drain")])
+        .also("cluster.takeover_after", "2s")
+        .start()
+        .await;
+    let leader = cluster.leader(0).await;
+    let secondary = 1 - leader;
+    cluster.kill(leader);
+    let first = cluster.cloud.announce(json!({ "type": "Reboot", "vm": leader, "start_delay": 3_600_000 })).await;
+    cluster.until_stage(secondary, &first, "approved").await;
+    let second = cluster.cloud.announce(json!({ "type": "Reboot", "vm": secondary })).await;
+    cluster.start(leader);
+    cluster.ready().await;
+    let waits = |event: &Event| blocker_says(event, "budget", &first);
+    cluster.until_event(leader, &second, "waiting for the first", waits).await;
+    cluster.cloud.start(&first).await;
+    cluster.cloud.finish(&first).await;
+    cluster.until_stage(leader, &second, "started").await;
+    assert_eq!(cluster.cloud.posts().await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_lone_secondary_that_is_killed_while_it_posts_posts_at_most_once_more() {
+    let mut cluster = Cluster::of(&["db-0", "db-1"]).also("cluster.takeover_after", "2s").start().await;
+    let leader = cluster.leader(0).await;
+    let secondary = 1 - leader;
+    cluster.cloud.fault(json!({ "fault": { "kind": "hang" }, "on": "post", "times": 1 })).await;
+    cluster.kill(leader);
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": leader })).await;
+    cluster.until_true("its post", async || cluster.cloud.posts().await.len() == 1).await;
+    cluster.kill(secondary);
+    cluster.start(secondary);
+    let event = cluster.until_stage(secondary, &id, "approved").await;
+    let outcomes: Vec<_> = event.approvals.iter().map(|each| each.outcome.as_deref()).collect();
+    assert_eq!(outcomes, [Some("unknown"), Some("accepted")], "{event:#?}");
+    cluster.start(leader);
+    cluster.ready().await;
+    cluster.until_stage(leader, &id, "started").await;
+    cluster.cloud.finish(&id).await;
+    let event = cluster.closed_everywhere(&id).await;
+    assert_eq!(event.approvals.len(), 2, "{event:#?}");
+    assert_eq!(cluster.cloud.posts().await.len(), 2);
+}
+
+#[tokio::test]
+async fn one_of_three_that_is_cut_off_approves_nothing_before_budget_and_grace_are_over() {
+    let cluster = Cluster::of(&["db-0", "db-1", "db-2"])
+        .also("cluster.takeover_after", "2s")
+        .also("cluster.takeover_grace", "3s")
+        .also("policy.user_budget", "4s")
+        .also("metadata.stall_after", "2s")
+        .with_links()
+        .start()
+        .await;
+    let leader = cluster.leader(0).await;
+    let (lone, affected) = ((leader + 1) % 3, (leader + 2) % 3);
+    cluster.cut_off(lone);
+    // The others could decide, and cannot post.
+    for other in [leader, affected] {
+        let vm = format!("db-{other}");
+        cluster.cloud.fault(json!({ "vm": vm, "fault": { "kind": "status", "status": 503 }, "on": "post" })).await;
+    }
+    let began = Instant::now();
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": affected })).await;
+    let alone = |event: &Event| event.approvals.iter().any(|each| each.reason == "takeover");
+    let event = cluster.until_event(lone, &id, "approved alone", alone).await;
+    let waited = began.elapsed();
+    assert!(waited >= Duration::from_secs(7), "approved after {waited:?}");
+    assert_eq!(event.approvals.last().unwrap().approver, format!("db-{lone}"));
+    cluster.heal();
+    cluster.cloud.clear_faults().await;
+    cluster.until_event(leader, &id, "known to all", alone).await;
+    cluster.cloud.finish(&id).await;
+    cluster.closed_everywhere(&id).await;
+    let took_effect = |post: &&serde_json::Value| post["approval"]["took_effect"] == true;
+    assert_eq!(cluster.cloud.posts().await.iter().filter(took_effect).count(), 1);
+}
+
+#[tokio::test]
+async fn one_of_three_that_is_cut_off_leaves_an_event_alone_that_the_others_approve() {
+    let cluster = Cluster::of(&["db-0", "db-1", "db-2"])
+        .also("cluster.takeover_after", "2s")
+        .also("cluster.takeover_grace", "1s")
+        .also("policy.user_budget", "1s")
+        .with_links()
+        .start()
+        .await;
+    let leader = cluster.leader(0).await;
+    let (lone, affected) = ((leader + 1) % 3, (leader + 2) % 3);
+    cluster.cut_off(lone);
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": affected })).await;
+    cluster.until_stage(leader, &id, "started").await;
+    let not_scheduled = |event: &Event| event.status.as_deref() == Some("Started");
+    cluster.until_event(lone, &id, "started", not_scheduled).await;
+    cluster.heal();
+    cluster.cloud.finish(&id).await;
+    let event = cluster.closed_everywhere(&id).await;
+    assert_eq!(event.approvals.len(), 1);
+    assert_eq!(cluster.cloud.posts().await.len(), 1);
+}
