@@ -10,9 +10,9 @@ use super::document::Document;
 use super::event::{Ending, Event};
 use super::id::VmName;
 use super::lifecycle::Stage;
-use super::sight::enter;
+use super::sight::{self, enter};
 use super::state::State;
-use super::takeover::{JOURNAL_LIMIT, Journaled, Takeover};
+use super::takeover::{Alone, JOURNAL_LIMIT, Journaled, Takeover};
 use super::time::Timestamp;
 
 /// The beginning of a leadership: of a term, or of a leader's finding its quorum again within it.
@@ -138,6 +138,27 @@ fn merge(event: &mut Event, takeover: &Takeover, now: Timestamp) -> bool {
         event.ending = Some(Ending::Completed);
     }
     true
+}
+
+/// What the log would say if it knew what a replica saw and did while it was alone. For people; nothing is decided by it.
+pub fn as_if_told(state: &State, me: &VmName, alone: Option<&Alone>, journal: &[Journaled]) -> State {
+    let mut told = state.clone();
+    if let Some(alone) = alone {
+        told.now = alone.seen_since.values().copied().min().map_or(told.now, |seen| seen.max(told.now));
+        let after = state.replicas.get(me).map_or(0, |replica| replica.reports);
+        // A replica that is not registered has nothing to report yet.
+        let _ = sight::report(&mut told, me, after, &alone.document);
+    }
+    for entry in unrecorded(state, journal) {
+        told.now = told.now.max(entry.takeover.at);
+        record(&mut told, &entry);
+    }
+    for takeover in told.open.values_mut().chain(&mut told.history).flat_map(|event| &mut event.takeovers) {
+        if journal.iter().any(|entry| entry.takeover.approver == takeover.approver && entry.takeover.at == takeover.at) {
+            takeover.recorded = None;
+        }
+    }
+    told
 }
 
 /// The takeovers of one replica that the log does not know yet, or not as they ended.

@@ -9,11 +9,10 @@ use tokio::sync::watch;
 
 use super::here::Here;
 use crate::consensus::{Role, Standing};
-use crate::machine::apply::apply;
-use crate::machine::command::{Command, Entry};
 use crate::machine::id::{EventId, VmName};
 use crate::machine::situation::{Channel, Contact, Situation};
 use crate::machine::state::State;
+use crate::machine::suspicion::as_if_told;
 use crate::machine::takeover::Journaled;
 use crate::machine::workload::Workload;
 use crate::wire::pb::allclear::operator::v1 as shown;
@@ -72,17 +71,7 @@ impl View {
         if journal.is_empty() && alone.is_none() {
             return state;
         }
-        let mut known = state.as_ref().clone();
-        let mut tell = |command| {
-            apply(&mut known, &Entry { at: self.here.time.now(), by: self.here.name.clone(), command });
-        };
-        if let Some(alone) = alone {
-            let after = state.replicas.get(&self.here.name).map_or(0, |replica| replica.reports);
-            tell(Command::Report { after, document: alone.document });
-        }
-        // Under a number that there never is: it clears nobody.
-        tell(Command::Account { number: 0, journal: journal.as_ref().clone() });
-        Arc::new(known)
+        Arc::new(as_if_told(&state, &self.here.name, alone.as_ref(), &journal))
     }
 
     /// A quorum is there, the endpoint answers and the workloads are registered: the replica can do its part.
