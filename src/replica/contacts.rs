@@ -34,7 +34,7 @@ pub type Told = BTreeMap<VmName, (bool, Health)>;
 /// What another replica answered when this one heard no leader.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Peer {
-    /// Whom it hears itself, perhaps itself.
+    /// Whom it hears, perhaps itself; not the replica that asked, which has no quorum then.
     pub leader: Option<String>,
     pub channel: Channel,
 }
