@@ -4,6 +4,7 @@
 
 pub mod clock;
 pub mod contacts;
+pub mod differences;
 mod driver;
 mod errands;
 pub mod folded;
