@@ -90,7 +90,7 @@ async fn tell_the_leader(here: &Here, observer: &Observer, stop: &CancellationTo
         let leader = standing.borrow_and_update().leader.clone();
         let own = observer.health();
         here.contacts.heard(&here.name, own);
-        if leader != before {
+        if leader.is_some() && leader != before {
             here.contacts.differences.forget();
             before.clone_from(&leader);
         }
