@@ -24,16 +24,13 @@ pub(super) async fn ask_around(here: &Here, stop: &CancellationToken) {
     let mut standing = here.consensus.standing();
     let mut asking = async || {
         standing.wait_for(|standing| !standing.hears_a_leader()).await.ok()?;
-        tokio::select! {
-            () = ask_the_voters(here) => {}
-            heard = standing.wait_for(|standing| standing.hears_a_leader()) => drop(heard.ok()?),
-        }
+        ask_the_voters(here).await;
         Some(())
     };
     while stop.run_until_cancelled(asking()).await.flatten().is_some() {}
 }
 
-/// Side by side, so that one that is silent holds up nobody's answer.
+/// Side by side, so that one that is silent holds up nobody's answer. Ends when a leader is heard.
 async fn ask_the_voters(here: &Here) {
     let mut turns = interval(ASK_EVERY);
     turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -41,6 +38,9 @@ async fn ask_the_voters(here: &Here) {
     loop {
         tokio::select! {
             _ = turns.tick() => {
+                if here.consensus.standing().borrow().hears_a_leader() {
+                    return;
+                }
                 let voters = here.consensus.members().voters.into_iter();
                 asked.extend(voters.filter(|voter| VmName::new(voter) != here.name).map(|voter| ask(here, voter)));
             }

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use allclear::consensus::Standing;
+
 use crate::support::{Cluster, LIMIT};
 use crate::wire::Wire;
 
@@ -35,7 +37,7 @@ async fn until(what: &str, holds: impl AsyncFn() -> bool) {
 async fn a_quorum_that_was_lost_and_found_within_a_term_begins_another_turn() {
     let (mut cluster, there, _back) = pair().await;
     let leader = cluster.at("db-0");
-    let before = leader.until("it leads", |now| now.leads()).await;
+    let before = leader.until("it leads", Standing::leads).await;
     assert!(before.turn >= 1, "{before:?}");
     assert_eq!(cluster.at("db-1").now().turn, 0, "of a follower");
 
@@ -44,7 +46,7 @@ async fn a_quorum_that_was_lost_and_found_within_a_term_begins_another_turn() {
     let lost = leader.until("the quorum is lost", |now| !now.quorum).await;
     assert_eq!((lost.term, lost.turn), (before.term, before.turn));
     there.mend();
-    let found = leader.until("the quorum is back", |now| now.leads()).await;
+    let found = leader.until("the quorum is back", Standing::leads).await;
     assert!((found.term, found.turn) > (before.term, before.turn), "{found:?} after {before:?}");
     let now = leader.consensus.standing_now();
     assert!((now.term, now.turn) >= (found.term, found.turn), "{now:?}");
@@ -57,7 +59,7 @@ async fn a_new_term_begins_with_its_first_turn() {
     let (leader, follower) = (cluster.leader().await, cluster.follower().await);
     let term = cluster.at(&leader).now().term;
     cluster.at(&leader).consensus.transfer_leadership(&follower).await.unwrap();
-    let next = cluster.at(&follower).until("it leads", |now| now.leads()).await;
+    let next = cluster.at(&follower).until("it leads", Standing::leads).await;
     assert!(next.term > term);
     assert_eq!(next.turn, 1);
     assert_eq!(cluster.at(&leader).until("it follows", |now| !now.leads()).await.turn, 0);
