@@ -1,7 +1,9 @@
 //! What a replica says, as text for people.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
+use crate::replica::differences::WARN_ABOVE;
 use crate::wire::pb::allclear::operator::v1 as shown;
 
 pub(super) fn status(status: &shown::Status) -> String {
@@ -27,9 +29,10 @@ pub(super) fn status(status: &shown::Status) -> String {
             (true, false) => "  (a member, but not in cluster.replicas)",
             (true, true) => "",
         };
+        let clock = replica.clock_difference_ms.map(clock).unwrap_or_default();
         let doubt = if replica.suspect { "  (has yet to give account of what it did alone)" } else { "" };
-        let row =
-            format!("  {:<16} {reachable:<12} metadata {:<8} {age}{standing}{doubt}", replica.name, replica.metadata);
+        let (name, metadata) = (&replica.name, &replica.metadata);
+        let row = format!("  {name:<16} {reachable:<12} metadata {metadata:<8} {age}{clock}{standing}{doubt}");
         line(&mut text, &row);
     }
     for workload in &status.workloads {
@@ -49,6 +52,17 @@ pub(super) fn status(status: &shown::Status) -> String {
         }
     }
     text
+}
+
+/// Told when it is worth a warning.
+fn clock(ahead_ms: i64) -> String {
+    let apart = Duration::from_millis(ahead_ms.unsigned_abs());
+    let which = if ahead_ms > 0 { "ahead of" } else { "behind" };
+    if apart > WARN_ABOVE {
+        format!(", CLOCK {:.1} s {which} the leader's", apart.as_secs_f64())
+    } else {
+        String::new()
+    }
 }
 
 pub(super) fn members(list: &shown::MemberList) -> String {

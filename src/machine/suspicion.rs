@@ -154,7 +154,8 @@ pub fn as_if_told(state: &State, me: &VmName, alone: Option<&Alone>, journal: &[
         record(&mut told, &entry);
     }
     for takeover in told.open.values_mut().chain(&mut told.history).flat_map(|event| &mut event.takeovers) {
-        if journal.iter().any(|entry| entry.takeover.approver == takeover.approver && entry.takeover.at == takeover.at) {
+        if journal.iter().any(|entry| entry.takeover.approver == takeover.approver && entry.takeover.at == takeover.at)
+        {
             takeover.recorded = None;
         }
     }

@@ -1,6 +1,6 @@
 //! The only place of the replica that reads clocks.
 
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::machine::time::Timestamp;
@@ -11,29 +11,95 @@ pub fn now() -> Timestamp {
     Timestamp(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// The cluster's time: the wall clock, but never behind the log, whose last entry may have been stamped by a leader
-/// with a faster clock. From there on it goes on, so that nothing waits for ever.
+/// The cluster's time: the leader's wall clock, but never behind the log, whose last entry may have been stamped by a
+/// leader with a faster clock. From there on it goes on, so that nothing waits for ever. While something is open it
+/// goes on by the steady clock alone, whoever leads and whatever becomes of the wall clocks: deadlines hang on it.
 #[derive(Default)]
 pub struct ClusterTime {
-    /// The time of the last applied entry, and when that was on the steady clock.
-    logged: Mutex<Option<(Timestamp, Timestamp)>>,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    /// The last applied entry.
+    logged: Option<Mark>,
+    /// What the cluster's time was when it was last known otherwise.
+    carried: Option<Mark>,
+    /// Another replica leads, and told what it carries.
+    follows: bool,
+    is_busy: bool,
+}
+
+/// What time it was, and when that was on the steady clock.
+#[derive(Clone, Copy)]
+struct Mark {
+    time: Timestamp,
+    at: Timestamp,
+}
+
+impl Mark {
+    fn now(self) -> Timestamp {
+        self.time.plus(steady().since(self.at))
+    }
+}
+
+impl Known {
+    fn now(&self) -> Timestamp {
+        let carried = self.carried.filter(|_| self.follows || self.is_busy);
+        let time = carried.map_or_else(now, Mark::now);
+        self.logged.map_or(time, |logged| logged.now().max(time))
+    }
 }
 
 impl ClusterTime {
-    /// An entry of this time was applied.
-    pub fn applied(&self, entry: Timestamp) {
-        *self.logged.lock().unwrap_or_else(PoisonError::into_inner) = Some((entry, steady()));
+    /// An entry of this time was applied; now something is open, or nothing is.
+    pub fn applied(&self, entry: Timestamp, is_busy: bool) {
+        let mut known = self.known();
+        let at = steady();
+        if is_busy && !known.is_busy && !known.follows {
+            known.carried = Some(Mark { time: known.now().max(entry), at });
+        }
+        known.is_busy = is_busy;
+        known.logged = Some(Mark { time: entry, at });
+    }
+
+    /// The leader, another replica, told what time it was at a moment of the steady clock.
+    pub fn follow(&self, time: Timestamp, at: Timestamp) {
+        let mut known = self.known();
+        known.carried = Some(Mark { time, at });
+        known.follows = true;
+    }
+
+    /// This replica leads: its own wall clock counts as soon as nothing is open.
+    pub fn lead(&self) {
+        self.known().follows = false;
+    }
+
+    /// Another replica leads and has told the time. Before that it is a guess, unless this one leads.
+    pub fn follows(&self) -> bool {
+        self.known().follows
     }
 
     pub fn now(&self) -> Timestamp {
-        let logged = *self.logged.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_the_log = logged.map(|(entry, at)| entry.plus(steady().since(at)));
-        of_the_log.map_or_else(now, |of_the_log| of_the_log.max(now()))
+        self.known().now()
     }
 
     /// A moment of the cluster's time on this machine's wall clock.
     pub fn on_the_wall(&self, moment: Timestamp) -> Timestamp {
-        moment.minus(self.now().since(now()))
+        Timestamp(moment.0.saturating_add(self.wall_is_ahead_by()))
+    }
+
+    /// A moment of this machine's wall clock in the cluster's time.
+    pub fn of_the_wall(&self, moment: Timestamp) -> Timestamp {
+        Timestamp(moment.0.saturating_sub(self.wall_is_ahead_by()))
+    }
+
+    fn wall_is_ahead_by(&self) -> i64 {
+        now().0.saturating_sub(self.now().0)
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -62,15 +128,59 @@ mod tests {
 
     use super::*;
 
+    const FAR: Duration = Duration::from_mins(10);
+
+    /// As tests can tell: they take no ten seconds.
+    fn same(one: Timestamp, other: Timestamp) -> bool {
+        one.0.abs_diff(other.0) < 10_000
+    }
+
     #[test]
     fn the_clusters_time_is_never_behind_the_log_and_goes_on() {
         let time = ClusterTime::default();
-        assert!(time.now() >= now().minus(Duration::from_secs(1)));
-        let far = now().plus(Duration::from_hours(100));
-        time.applied(far);
+        assert!(same(time.now(), now()));
+        let far = now().plus(FAR);
+        time.applied(far, false);
         assert!(time.now() >= far);
         let shown = time.on_the_wall(far.plus(Duration::from_mins(1)));
-        assert!(shown.since(now()) <= Duration::from_mins(1) && shown > now(), "{shown:?}");
+        assert!(same(shown, now().plus(Duration::from_mins(1))), "{shown:?}");
+        time.applied(now(), false);
+        assert!(same(time.now(), now()), "the wall clock, when the log allows it");
+    }
+
+    #[test]
+    fn a_follower_goes_by_the_leaders_clock_and_turns_times_back_into_its_own() {
+        for leaders in [now().plus(FAR), now().minus(FAR)] {
+            let time = ClusterTime::default();
+            assert!(!time.follows());
+            time.follow(leaders, steady());
+            assert!(time.follows() && same(time.now(), leaders));
+            let deadline = leaders.plus(Duration::from_mins(1));
+            assert!(same(time.on_the_wall(deadline), now().plus(Duration::from_mins(1))));
+            assert!(same(time.of_the_wall(now().plus(Duration::from_mins(1))), deadline));
+        }
+    }
+
+    #[test]
+    fn a_new_leader_goes_on_with_the_time_of_the_old_one_until_nothing_is_open() {
+        let time = ClusterTime::default();
+        let before = now().minus(FAR);
+        time.follow(before, steady());
+        time.applied(before, true);
+        time.lead();
+        assert!(same(time.now(), before), "a deadline would pass early by the difference");
+        time.applied(before, false);
+        assert!(same(time.now(), now()));
+    }
+
+    #[test]
+    fn a_leader_that_opens_an_event_goes_on_from_there() {
+        let time = ClusterTime::default();
+        time.lead();
+        let opened = now().plus(FAR);
+        time.applied(opened, true);
+        time.applied(now(), true);
+        assert!(same(time.now(), opened));
     }
 
     #[test]

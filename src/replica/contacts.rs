@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::clock;
+use super::differences::Differences;
 use crate::machine::id::VmName;
 use crate::machine::situation::{Channel, Contact};
 use crate::machine::time::Timestamp;
@@ -34,13 +35,14 @@ pub type Told = BTreeMap<VmName, (bool, Health)>;
 /// What another replica answered when this one heard no leader.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Peer {
-    /// Whom it hears itself, perhaps itself.
+    /// Whom it hears, perhaps itself; not the replica that asked, which has no quorum then.
     pub leader: Option<String>,
     pub channel: Channel,
 }
 
 /// What one replica knows of all of them.
 pub struct Contacts {
+    pub differences: Differences,
     me: VmName,
     table: Mutex<Table>,
     changes: watch::Sender<()>,
@@ -66,7 +68,7 @@ struct Heard {
 impl Contacts {
     pub fn new(me: VmName) -> Self {
         let table = Table { leading_since: None, heard: BTreeMap::new(), told: None, answered: BTreeMap::new() };
-        Self { me, table: Mutex::new(table), changes: watch::channel(()).0 }
+        Self { differences: Differences::default(), me, table: Mutex::new(table), changes: watch::channel(()).0 }
     }
 
     pub fn changes(&self) -> watch::Receiver<()> {

@@ -33,6 +33,7 @@ pub(super) async fn drive(here: Arc<Here>, stop: CancellationToken) {
         state.mark_unchanged();
         contacts.mark_unchanged();
         if leads {
+            here.time.lead();
             let turn = async {
                 if !hand_over_if_due(&here, &mut tried_to_go).await {
                     propose_what_is_due(&here).await;

@@ -30,13 +30,15 @@ impl Folded {
 impl Fold for Folded {
     fn stamp(&self, proposal: &[u8], by: &str) -> Result<Vec<u8>, Undecodable> {
         let command = log::decode_command(proposal).map_err(|error| undecodable(&error))?;
+        // Only the leader stamps.
+        self.time.lead();
         Ok(log::encode_entry(&Entry { at: self.time.now(), by: VmName::new(by), command }))
     }
 
     fn apply(&mut self, index: u64, entry: &[u8]) -> Result<Vec<u8>, Undecodable> {
         let entry = log::decode_entry(entry).map_err(|error| undecodable(&error))?;
         let verdict = apply(&mut self.state, &entry);
-        self.time.applied(self.state.now);
+        self.time.applied(self.state.now, !self.state.open.is_empty());
         match &verdict {
             Verdict::Applied => {
                 self.is_news = true;
@@ -62,7 +64,7 @@ impl Fold for Folded {
 
     fn restore(&mut self, snapshot: &[u8]) -> Result<(), Undecodable> {
         self.state = log::decode_state(snapshot).map_err(|error| undecodable(&error))?;
-        self.time.applied(self.state.now);
+        self.time.applied(self.state.now, !self.state.open.is_empty());
         self.is_news = true;
         self.published();
         Ok(())

@@ -47,6 +47,11 @@ impl Here {
         self.consensus.standing().borrow().leads()
     }
 
+    /// The cluster's time is no guess: deadlines may be turned into this machine's own time.
+    pub fn knows_the_time(&self) -> bool {
+        self.time.follows() || self.leads()
+    }
+
     pub fn situation(&self) -> Situation {
         Situation {
             now: self.time.now(),

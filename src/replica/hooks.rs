@@ -44,6 +44,7 @@ impl Hooks {
         let key = key(&event.announcement.id, attempt.id);
         match self.runner.known(&key) {
             Some(Standing::Running) => {}
+            Some(Standing::Ended(Ended::Unknown(_))) if again_if_lost && !here.knows_the_time() => {}
             Some(Standing::Ended(Ended::Unknown(why))) if again_if_lost && here.time.now() < attempt.deadline => {
                 tracing::warn!(attempt = key, why, "a hook was lost and is run again under the same id");
                 self.runner.forget(&key);
@@ -90,6 +91,7 @@ impl Hooks {
             match news {
                 News::Ended(ended) => self.ended(&here, attempt, ended),
                 News::Progress { text, expected_end } => {
+                    let expected_end = expected_end.map(|at| here.time.of_the_wall(at));
                     let progress = Progress { text: bounded(text.as_deref().unwrap_or_default()), expected_end };
                     advance(&here, &attempt, progress);
                 }
@@ -116,7 +118,7 @@ impl Hooks {
             return self.settle(here, key, Outcome::Failed(reason));
         };
         // An earlier attempt of the same hook that nobody waits for any more may still be on its way out.
-        if self.is_beside_itself(&here.state(), attempt) || !self.begin(&key) {
+        if self.is_beside_itself(&here.state(), attempt) || !here.knows_the_time() || !self.begin(&key) {
             return;
         }
         let (hooks, here) = (self.clone(), here.clone());

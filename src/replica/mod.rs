@@ -6,6 +6,7 @@ mod account;
 mod alone;
 pub mod clock;
 pub mod contacts;
+pub mod differences;
 mod driver;
 mod errands;
 pub mod folded;

@@ -24,16 +24,13 @@ pub(super) async fn ask_around(here: &Here, stop: &CancellationToken) {
     let mut standing = here.consensus.standing();
     let mut asking = async || {
         standing.wait_for(|standing| !standing.hears_a_leader()).await.ok()?;
-        tokio::select! {
-            () = ask_the_voters(here) => {}
-            heard = standing.wait_for(|standing| standing.hears_a_leader()) => drop(heard.ok()?),
-        }
+        ask_the_voters(here).await;
         Some(())
     };
     while stop.run_until_cancelled(asking()).await.flatten().is_some() {}
 }
 
-/// Side by side, so that one that is silent holds up nobody's answer.
+/// Side by side, so that one that is silent holds up nobody's answer. Ends when a leader is heard.
 async fn ask_the_voters(here: &Here) {
     let mut turns = interval(ASK_EVERY);
     turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -41,6 +38,9 @@ async fn ask_the_voters(here: &Here) {
     loop {
         tokio::select! {
             _ = turns.tick() => {
+                if here.consensus.standing().borrow().hears_a_leader() {
+                    return;
+                }
                 let voters = here.consensus.members().voters.into_iter();
                 asked.extend(voters.filter(|voter| VmName::new(voter) != here.name).map(|voter| ask(here, voter)));
             }
@@ -58,7 +58,8 @@ async fn ask(here: &Here, voter: String) {
     match timeout(ANSWER_WITHIN, ContactClient::new(channel).ask(request)).await {
         Ok(Ok(answer)) => {
             let wire::AskResponse { leader, channel } = answer.into_inner();
-            let leader = leader.map(|leader| bounded(&leader));
+            // A leader that lost its quorum is still heard by those it reaches, and leads nobody.
+            let leader = leader.map(|leader| bounded(&leader)).filter(|leader| VmName::new(leader) != here.name);
             here.contacts.answered(&VmName::new(&voter), Peer { leader, channel: health(channel.as_ref()).channel });
         }
         Ok(Err(status)) => tracing::debug!(voter, %status, "asked whom it hears, and was refused"),

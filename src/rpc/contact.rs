@@ -10,7 +10,10 @@ use tonic::{Request, Response, Status};
 use super::asking::ask_around;
 use crate::machine::id::VmName;
 use crate::machine::situation::Channel;
+use crate::machine::time::Timestamp;
+use crate::replica::clock;
 use crate::replica::contacts::{BEAT_EVERY, Contacts, Health, Told};
+use crate::replica::differences::{Ahead, Sample, Samples};
 use crate::replica::here::Here;
 use crate::replica::observer::Observer;
 use crate::wire::pb::allclear::cluster::v1 as wire;
@@ -50,8 +53,12 @@ impl contact_server::Contact for Hearing {
         if !self.here.leads() {
             return Err(Status::failed_precondition(format!("{} does not lead", self.here.name)));
         }
+        self.here.time.lead();
+        let (wall, time) = (clock::now(), self.here.time.now());
         self.here.contacts.heard(&replica, health(beat.channel.as_ref()));
-        Ok(Response::new(wire::BeatResponse { contacts: told(&self.here.contacts, &everybody(&self.here)) }))
+        self.here.contacts.differences.heard(&replica, beat.clock_difference_ms);
+        let contacts = told(&self.here.contacts, &everybody(&self.here));
+        Ok(Response::new(wire::BeatResponse { contacts, wall_ms: Some(wall.0), time_ms: Some(time.0) }))
     }
 
     async fn ask(&self, request: Request<wire::AskRequest>) -> Result<Response<wire::AskResponse>, Status> {
@@ -77,15 +84,25 @@ pub async fn beat(here: Arc<Here>, observer: Arc<Observer>, stop: CancellationTo
 
 async fn tell_the_leader(here: &Here, observer: &Observer, stop: &CancellationToken) {
     let mut standing = here.consensus.standing();
+    let mut samples = Samples::default();
+    let mut before = None;
     loop {
         let leader = standing.borrow_and_update().leader.clone();
         let own = observer.health();
         here.contacts.heard(&here.name, own);
-        if let Some(leader) = leader.as_ref().filter(|leader| VmName::new(leader) != here.name) {
-            tokio::select! {
-                () = speak(here, leader, own) => {}
-                () = stop.cancelled() => return,
+        if leader.is_some() && leader != before {
+            here.contacts.differences.forget();
+            before.clone_from(&leader);
+        }
+        match leader.as_deref() {
+            Some(leader) if VmName::new(leader) == here.name => {
+                here.contacts.differences.heard(&here.name, Some(0));
             }
+            Some(leader) => tokio::select! {
+                () = speak(here, leader, own, &mut samples) => {}
+                () = stop.cancelled() => return,
+            },
+            None => {}
         }
         tokio::select! {
             () = tokio::time::sleep(BEAT_EVERY) => {}
@@ -96,7 +113,7 @@ async fn tell_the_leader(here: &Here, observer: &Observer, stop: &CancellationTo
     }
 }
 
-async fn speak(here: &Here, leader: &str, own: Health) {
+async fn speak(here: &Here, leader: &str, own: Health, samples: &mut Samples) {
     let Some(channel) = here.consensus.channel(leader) else {
         return;
     };
@@ -104,18 +121,42 @@ async fn speak(here: &Here, leader: &str, own: Health) {
         cluster: here.cluster.clone(),
         replica: here.name.to_string(),
         channel: Some(wire_health(own)),
+        clock_difference_ms: samples.ahead_ms(leader),
     };
     let mut client = ContactClient::new(channel);
+    let sent = clock::steady();
     match tokio::time::timeout(REPLY_WITHIN, client.beat(request)).await {
-        Ok(Ok(reply)) => here.contacts.told(read(reply.into_inner().contacts)),
+        Ok(Ok(reply)) => {
+            let reply = reply.into_inner();
+            if let Some(best) = sample(sent, &reply).and_then(|sample| samples.add(leader, sample)) {
+                here.time.follow(best.time, best.at);
+            }
+            here.contacts.differences.told(ahead(&reply.contacts));
+            here.contacts.told(read(reply.contacts));
+        }
         Ok(Err(status)) => tracing::debug!(leader, %status, "the leader did not take the beat"),
         Err(_) => tracing::debug!(leader, "the leader did not answer the beat"),
     }
 }
 
+/// Taken right when the reply has come. A leader that tells no times is of an older version.
+fn sample(sent: Timestamp, reply: &wire::BeatResponse) -> Option<Sample> {
+    let (wall, time) = (reply.wall_ms?, Timestamp(reply.time_ms?));
+    let round_trip = clock::steady().since(sent);
+    let own_wall = clock::now().minus(round_trip / 2);
+    Some(Sample { at: sent.plus(round_trip / 2), round_trip, ahead_ms: own_wall.0.saturating_sub(wall), time })
+}
+
+fn ahead(contacts: &[wire::ReplicaContact]) -> Ahead {
+    let known = contacts.iter().filter_map(|each| Some((VmName::new(&each.replica), each.clock_difference_ms?)));
+    known.collect()
+}
+
 fn told(contacts: &Contacts, members: &[VmName]) -> Vec<wire::ReplicaContact> {
+    let ahead = contacts.differences.known();
     let known = contacts.of(members, |at| at).into_iter();
     let told = known.map(|(name, contact)| wire::ReplicaContact {
+        clock_difference_ms: ahead.get(&name).copied(),
         replica: name.to_string(),
         reachable: contact.reachable,
         channel: Some(wire_health(Health { channel: contact.channel, document_age: contact.document_age })),

@@ -29,6 +29,8 @@ pub(crate) struct Cluster {
     pub(crate) links: Option<Links>,
     replicas: Vec<Replica>,
     overrides: Vec<(String, &'static str)>,
+    /// What makes a replica's wall clock differ, by place.
+    clocks: Vec<Vec<(&'static str, String)>>,
     folder: TempDir,
 }
 
@@ -40,18 +42,20 @@ struct Replica {
 }
 
 /// A cluster that is yet to be started.
+#[derive(Default)]
 pub(crate) struct Plan {
     vms: Vec<&'static str>,
     newcomer: Option<&'static str>,
     workloads: Vec<(&'static str, Vec<&'static str>, Vec<Hook>)>,
     overrides: Vec<(String, &'static str)>,
     has_links: bool,
+    clocks: Vec<Vec<(&'static str, String)>>,
 }
 
 impl Cluster {
     /// Replicas beside these VMs, without workloads.
     pub(crate) fn of(vms: &[&'static str]) -> Plan {
-        Plan { vms: vms.into(), newcomer: None, workloads: Vec::new(), overrides: Vec::new(), has_links: false }
+        Plan { vms: vms.into(), ..Plan::default() }
     }
 
     /// Three replicas whose VMs carry one workload with these hooks.
@@ -76,6 +80,12 @@ impl Plan {
     /// Another value of the configuration: `also("policy.margin", "1s")`.
     pub(crate) fn also(mut self, key: &str, value: &'static str) -> Self {
         self.overrides.push((format!("ALLCLEAR__{}", key.to_uppercase().replace('.', "__")), value));
+        self
+    }
+
+    /// The environment in which each replica's wall clock is another.
+    pub(crate) fn clocks(mut self, environments: Vec<Vec<(&'static str, String)>>) -> Self {
+        self.clocks = environments;
         self
     }
 
@@ -125,7 +135,8 @@ impl Plan {
             let (name, page) = ((*vm).to_owned(), format!("http://{}", pages[place]));
             replicas.push(Replica { name, socket: path("operator").into(), page, child: None });
         }
-        let mut cluster = Cluster { cloud, hooks, links, replicas, overrides: self.overrides, folder };
+        let (overrides, clocks) = (self.overrides, self.clocks);
+        let mut cluster = Cluster { cloud, hooks, links, replicas, overrides, clocks, folder };
         for place in 0..self.vms.len() {
             cluster.start(place);
         }
@@ -143,6 +154,7 @@ impl Cluster {
             .args(["run", "--config"])
             .arg(folder.join(format!("{place}.toml")))
             .envs(self.overrides.iter().map(|(name, value)| (name, value)))
+            .envs(self.clocks.get(place).into_iter().flatten().map(|(name, value)| (name, value)))
             .env("ALLCLEAR_LOG", "info,allclear=debug,openraft=warn")
             .stdin(Stdio::null())
             .stdout(Stdio::null())

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 /// Writes a line when it begins and one when it ends; waits for a file, says what it is told to, and exits as told.
 const SCRIPT: &str = r#"#!/bin/sh
 log="$FOLDER/hooks.log"
-echo "$ALLCLEAR_VM $ALLCLEAR_WORKLOAD $ALLCLEAR_PHASE begin $ALLCLEAR_INTENT $ALLCLEAR_ATTEMPT" >> "$log"
+echo "$ALLCLEAR_VM $ALLCLEAR_WORKLOAD $ALLCLEAR_PHASE begin $ALLCLEAR_INTENT $ALLCLEAR_ATTEMPT" \
+    "$ALLCLEAR_TIME_LEFT_MS $ALLCLEAR_DEADLINE" >> "$log"
+[ -z "$EXPECTS" ] || echo "expect: $EXPECTS"
 [ -z "$WAIT_FOR" ] || while [ ! -e "$FOLDER/$WAIT_FOR" ]; do sleep 0.02; done
 [ -z "$SAYS" ] || echo "$SAYS" >&2
 echo "$ALLCLEAR_VM $ALLCLEAR_WORKLOAD $ALLCLEAR_PHASE end $ALLCLEAR_INTENT $ALLCLEAR_ATTEMPT" >> "$log"
@@ -38,6 +40,12 @@ impl Hook {
     /// Does not end before `Hooks::open` is called with the same name.
     pub(crate) fn waits_for(mut self, gate: &str) -> Self {
         self.env.push(("WAIT_FOR", gate.into()));
+        self
+    }
+
+    /// Says when it begins that it will take this many seconds.
+    pub(crate) fn expects(mut self, seconds: u64) -> Self {
+        self.env.push(("EXPECTS", seconds.to_string()));
         self
     }
 
@@ -96,9 +104,19 @@ impl Hooks {
         self.log("end")
     }
 
+    /// What the hooks that began were told: the VM, the milliseconds that are left, and the deadline.
+    pub(crate) fn times(&self) -> Vec<(String, u64, jiff::Timestamp)> {
+        let lines = self.lines("begin").into_iter();
+        lines.map(|words| (words[0].clone(), words[6].parse().unwrap(), words[7].parse().unwrap())).collect()
+    }
+
     fn log(&self, what: &str) -> Vec<String> {
+        self.lines(what).into_iter().map(|words| words[2].clone()).collect()
+    }
+
+    fn lines(&self, what: &str) -> Vec<Vec<String>> {
         let text = std::fs::read_to_string(self.folder.join("hooks.log")).unwrap();
-        let words = text.lines().map(|line| line.split(' ').collect::<Vec<_>>());
-        words.filter(|words| words.get(3) == Some(&what)).map(|words| words[2].to_owned()).collect()
+        let words = text.lines().map(|line| line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        words.filter(|words| words.get(3).is_some_and(|word| word == what)).collect()
     }
 }

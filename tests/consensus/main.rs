@@ -1,6 +1,8 @@
 //! Replicas in one process, with real sockets and a real disk: what they agree on survives what happens to them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod asking;
+mod contact;
 mod crash;
 mod directory;
 mod failures;

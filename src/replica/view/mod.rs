@@ -131,6 +131,7 @@ fn replicas(here: &Here, state: &State, situation: &Situation) -> Vec<shown::Rep
     let mut others: Vec<_> = members.voters.iter().chain(&members.learners).map(|name| VmName::new(name)).collect();
     others.retain(|name| !situation.members.contains(name));
     let contacts = here.contacts.of(&others, |at| at);
+    let ahead = here.contacts.differences.known();
     let is_among = |names: &[String], name: &VmName| names.iter().any(|member| VmName::new(member) == *name);
     let shown = |name: &VmName| {
         let contact: Option<&Contact> = situation.contacts.get(name).or_else(|| contacts.get(name));
@@ -146,6 +147,7 @@ fn replicas(here: &Here, state: &State, situation: &Situation) -> Vec<shown::Rep
             last_document_age_ms: contact
                 .and_then(|contact| contact.document_age)
                 .map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
+            clock_difference_ms: ahead.get(name).copied(),
         }
     };
     situation.members.iter().chain(&others).map(shown).collect()

@@ -109,13 +109,14 @@ fn begin(supervisor: &Path, folder: &Folder, request: &Request, cancel: &Cancell
     started
 }
 
+/// In the replica's own environment, of which hooks see nothing: whatever the replica takes for the time, its
+/// supervisors shall as well.
 fn spawn(program: &Path, folder: &Folder, lock: File) -> Result<Child, Ended> {
     let complaints = folder.complaints().map_or_else(|_| Stdio::null(), Stdio::from);
     Command::new(program)
         .arg0("allclear")
         .arg("supervise")
         .arg(folder.path())
-        .env_clear()
         .stdin(lock)
         .stdout(Stdio::null())
         .stderr(complaints)

@@ -1,0 +1,220 @@
+//! Replicas that hear no leader ask each other whether anybody does.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use allclear::consensus::{self, Consensus, Options};
+use allclear::fake_cloud;
+use allclear::machine::id::VmName;
+use allclear::machine::policy::Policy;
+use allclear::machine::situation::{Channel, Timing};
+use allclear::metadata::pace::Pace;
+use allclear::metadata::{self, ApiVersion, Endpoint};
+use allclear::replica::clock::{self, ClusterTime};
+use allclear::replica::contacts::{Contacts, Peer};
+use allclear::replica::folded::Folded;
+use allclear::replica::here::Here;
+use allclear::replica::journal::Journal;
+use allclear::replica::observer::Observer;
+use allclear::rpc;
+use allclear::wire::pb::allclear::cluster::v1 as wire;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tonic::Code;
+use wire::contact_client::ContactClient;
+
+use crate::support::{Cluster, LIMIT};
+use crate::wire::Wire;
+
+/// A replica that agrees, beats and asks, and does nothing else. Its metadata endpoint has answered once.
+struct Asking {
+    here: Arc<Here>,
+    stop: CancellationToken,
+    tasks: JoinSet<()>,
+}
+
+impl Asking {
+    async fn start(options: Options, address: &str) -> Self {
+        let name = VmName::new(&options.replica);
+        let members = options.replicas.iter().map(|(name, _)| VmName::new(name)).collect();
+        let time = Arc::new(ClusterTime::default());
+        let journal = Journal::open(&options.data_dir).unwrap();
+        let (folded, state) = Folded::new(time.clone());
+        let cluster = options.cluster.clone();
+        let (consensus, routes) = Consensus::open(options, folded).await.unwrap();
+        let here = Arc::new(Here {
+            name: name.clone(),
+            cluster,
+            members,
+            policy: Policy::default(),
+            timing: Timing::default(),
+            time,
+            consensus,
+            state,
+            contacts: Arc::new(Contacts::new(name.clone())),
+            journal,
+            alone: watch::Sender::new(None),
+        });
+        let observer = Arc::new(observer(name.as_str()).await);
+        let stop = CancellationToken::new();
+        let routes = routes.add_service(rpc::contact_service(here.clone(), observer.clone()));
+        let listener = TcpListener::bind(address).await.unwrap();
+        let mut tasks = JoinSet::new();
+        let serving = consensus::serve(listener, routes, stop.clone());
+        tasks.spawn(async move { serving.await.unwrap() });
+        tasks.spawn(rpc::beat(here.clone(), observer, stop.clone()));
+        Self { here, stop, tasks }
+    }
+
+    async fn stop(self) {
+        self.stop.cancel();
+        self.tasks.join_all().await;
+        assert!(self.here.consensus.shutdown().await, "the data directory was not let go");
+    }
+
+    async fn until_peers(&self, what: &str, holds: impl Fn(&BTreeMap<VmName, Peer>) -> bool) {
+        let began = Instant::now();
+        while !holds(&self.here.contacts.peers()) {
+            let peers = self.here.contacts.peers();
+            assert!(began.elapsed() < LIMIT, "{}: {what}; peers {peers:?}", self.here.name);
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    fn leader(&self) -> Option<String> {
+        let standing = self.here.consensus.standing_now();
+        standing.leader.filter(|_| standing.quorum)
+    }
+}
+
+async fn observer(vm: &str) -> Observer {
+    let cloud = fake_cloud::serve(fake_cloud::Options::new([vm])).await.unwrap();
+    let endpoint = Endpoint::new(metadata::Options {
+        endpoint: cloud.endpoint(vm).unwrap(),
+        version: ApiVersion::newest(),
+        timeouts: metadata::Timeouts::default(),
+        clock: clock::now,
+    });
+    let observer = Observer::new(Arc::new(endpoint.unwrap()), Pace::new(Duration::from_secs(1), 0, 1), LIMIT * 4);
+    observer.look().await.unwrap();
+    observer
+}
+
+/// The leader that all of them hear.
+async fn leader(replicas: &BTreeMap<String, Asking>) -> String {
+    let began = Instant::now();
+    loop {
+        let mut leaders: Vec<_> = replicas.values().map(Asking::leader).collect();
+        leaders.dedup();
+        if let [Some(leader)] = leaders.as_slice() {
+            return leader.clone();
+        }
+        assert!(began.elapsed() < LIMIT, "no leader: {leaders:?}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+async fn start(cluster: &Cluster, names: &[&str]) -> BTreeMap<String, Asking> {
+    let mut replicas = BTreeMap::new();
+    for name in names {
+        let address = &cluster.addresses.iter().find(|(other, _)| other == name).unwrap().1;
+        replicas.insert((*name).to_owned(), Asking::start(cluster.options(name), address).await);
+    }
+    replicas
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn replicas_without_a_leader_know_each_other_until_there_is_one() {
+    let names = ["db-0", "db-1", "db-2", "db-3"];
+    let cluster = Cluster::planned(&names).await;
+    let mut replicas = start(&cluster, &names).await;
+    let led_by = leader(&replicas).await;
+    for replica in replicas.values() {
+        assert!(replica.here.contacts.peers().is_empty(), "asked although a leader was heard");
+    }
+    // Both at once, so that nobody is elected in between.
+    let gone = names.into_iter().find(|name| *name != led_by).unwrap();
+    let (leader_gone, other_gone) = (replicas.remove(&led_by).unwrap(), replicas.remove(gone).unwrap());
+    tokio::join!(leader_gone.stop(), other_gone.stop());
+    let alone = Peer { leader: None, channel: Channel::Healthy };
+    for name in replicas.keys() {
+        let other = replicas.keys().find(|other| *other != name).unwrap();
+        let expected = BTreeMap::from([(VmName::new(other), alone.clone())]);
+        replicas[name].until_peers("only the other answers", |peers| *peers == expected).await;
+    }
+    replicas.extend(start(&cluster, &[gone]).await);
+    leader(&replicas).await;
+    for replica in replicas.values() {
+        replica.until_peers("nobody is asked any more", BTreeMap::is_empty).await;
+    }
+    for replica in replicas.into_values() {
+        replica.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_that_lost_its_quorum_is_nobodys_leader_to_itself() {
+    let names = ["db-0", "db-1", "db-2", "db-3"];
+    let cluster = Cluster::planned(&names).await;
+    let mut replicas = start(&cluster, &names).await;
+    let led_by = leader(&replicas).await;
+    let kept = names.into_iter().find(|name| *name != led_by).unwrap();
+    let gone = names.into_iter().filter(|name| ![led_by.as_str(), kept].contains(name));
+    for name in gone {
+        replicas.remove(name).unwrap().stop().await;
+    }
+    let expected = BTreeMap::from([(VmName::new(kept), Peer { leader: None, channel: Channel::Healthy })]);
+    replicas[&led_by].until_peers("the one that is left hears only this one", |peers| *peers == expected).await;
+    for replica in replicas.into_values() {
+        replica.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_that_is_cut_off_from_the_leader_learns_of_it_from_another() {
+    let cluster = Cluster::planned(&["db-0", "db-1", "db-2"]).await;
+    let addresses: Vec<_> = cluster.addresses.iter().map(|(_, address)| address.clone()).collect();
+    let (mut wires, mut replicas) = (BTreeMap::new(), BTreeMap::new());
+    for from in 0..3 {
+        let name = format!("db-{from}");
+        let mut options = cluster.options(&name);
+        for to in (0..3).filter(|to| *to != from) {
+            let wire = Wire::to(addresses[to].clone()).await;
+            options.replicas[to].1.clone_from(&wire.address);
+            wires.insert((name.clone(), format!("db-{to}")), wire);
+        }
+        replicas.insert(name, Asking::start(options, &addresses[from]).await);
+    }
+    let led_by = leader(&replicas).await;
+    let cut = replicas.keys().find(|name| **name != led_by).unwrap();
+    let between = replicas.keys().find(|name| **name != led_by && *name != cut).unwrap();
+    wires[&(led_by.clone(), cut.clone())].block();
+    wires[&(cut.clone(), led_by.clone())].block();
+    let expected =
+        BTreeMap::from([(VmName::new(between), Peer { leader: Some(led_by.clone()), channel: Channel::Healthy })]);
+    replicas[cut].until_peers("the one between hears the leader", |peers| *peers == expected).await;
+    for replica in replicas.into_values() {
+        replica.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_members_of_the_cluster_are_answered() {
+    let cluster = Cluster::planned(&["db-0"]).await;
+    let mut replicas = start(&cluster, &["db-0"]).await;
+    let led_by = leader(&replicas).await;
+    let mut client = ContactClient::new(replicas["db-0"].here.consensus.channel("db-0").unwrap());
+    let question = |cluster: &str, replica: &str| wire::AskRequest { cluster: cluster.into(), replica: replica.into() };
+    let answer = client.ask(question("orders", "DB-0")).await.unwrap().into_inner();
+    assert_eq!(answer.leader, Some(led_by));
+    assert_eq!(answer.channel.unwrap().word, "healthy");
+    for (cluster, replica) in [("payments", "db-0"), ("orders", "db-9"), ("", "")] {
+        let refused = client.ask(question(cluster, replica)).await.unwrap_err();
+        assert_eq!(refused.code(), Code::PermissionDenied, "{cluster} {replica}");
+    }
+    replicas.remove("db-0").unwrap().stop().await;
+}
