@@ -216,6 +216,8 @@ fn agreement(config: &Config, name: &VmName, members: &[(String, String)]) -> co
         cluster: config.cluster.name.clone(),
         replica: spelled.cloned().unwrap_or_else(|| name.to_string()),
         replicas: members.to_vec(),
+        max_voters: config.cluster.max_voters,
+        replace_after: config.cluster.replace_after,
         data_dir: config.replica.data_dir.clone(),
         timing: consensus::Timing {
             heartbeat: config.cluster.heartbeat,

@@ -24,8 +24,6 @@ impl Config {
         };
         let cluster = &self.cluster;
         tell(cluster.takeover_grace.is_some(), "`cluster.takeover_grace`", "without a quorum nothing is approved");
-        tell(cluster.max_voters.is_some(), "`cluster.max_voters`", "every replica votes");
-        tell(cluster.replace_after.is_some(), "`cluster.replace_after`", "no replica takes the place of another");
         let registration = &self.registration;
         tell(registration.socket.is_some(), "`workloads.socket`", "nobody can register over it yet");
         tell(registration.allow_uids.is_some(), "`workloads.allow_uids`", "nobody can register yet");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use openraft::Raft;
 use openraft::rt::WatchReceiver as _;
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
@@ -80,11 +80,13 @@ impl Consensus {
             heard: watch::Sender::new(None),
             outside: watch::Sender::new(Some("starting".into())),
             standing: watch::Sender::new(Standing::outside("starting")),
+            changing: Mutex::new(()),
             stop: CancellationToken::new(),
             let_go,
         });
         tokio::spawn(node.stop.clone().run_until_cancelled_owned(node.clone().form()));
         tokio::spawn(node.stop.clone().run_until_cancelled_owned(node.clone().watch_for_removal()));
+        tokio::spawn(node.stop.clone().run_until_cancelled_owned(node.clone().keep_up()));
         tokio::spawn(node.clone().watch_standing());
         Ok((Self { node: node.clone() }, routes(&node)))
     }

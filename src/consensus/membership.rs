@@ -10,12 +10,11 @@ use tokio::time::{Instant, timeout};
 
 use super::failure::MembershipError;
 use super::node::Node;
-use super::options::MAX_VOTERS;
 use super::types::{Member, Membership, Types};
 
 /// Long enough for a snapshot; a replica that takes longer stays a learner and goes on catching up.
 const CATCH_UP_WITHIN: Duration = Duration::from_secs(30);
-const CHANGE_WITHIN: Duration = Duration::from_secs(10);
+pub(super) const CHANGE_WITHIN: Duration = Duration::from_secs(10);
 /// A new leader has not heard everybody yet.
 const HEARD_WITHIN: Duration = Duration::from_secs(2);
 
@@ -25,8 +24,9 @@ impl Node {
     /// Asks the replica who it is, brings it up to date as a learner, and makes it a voter while there is room.
     /// Whether it votes comes back.
     pub(crate) async fn add_member(&self, name: &str, address: &str) -> Result<bool, MembershipError> {
-        self.lead()?;
         check(address)?;
+        let _one_at_a_time = self.changing.lock().await;
+        self.lead()?;
         let silent = |why: String| MembershipError::Silent { name: name.into(), why };
         let membership = self.membership();
         let known = named(&membership, name);
@@ -52,7 +52,7 @@ impl Node {
             return Err(MembershipError::CatchingUp(name.into()));
         }
         let voters: BTreeSet<u64> = self.membership().voter_ids().chain([node]).collect();
-        if voters.len() > MAX_VOTERS {
+        if voters.len() > self.options.max_voters {
             return Ok(false);
         }
         let promote = ChangeMembers::AddVoterIds([node].into());
@@ -62,6 +62,7 @@ impl Node {
 
     /// The leader does not remove itself: it hands over, and the next one is to be asked.
     pub(crate) async fn remove_member(&self, name: &str) -> Result<(), MembershipError> {
+        let _one_at_a_time = self.changing.lock().await;
         self.lead()?;
         let membership = self.membership();
         let (node, _) = named(&membership, name).ok_or_else(|| MembershipError::NoMember(name.into()))?;
@@ -93,7 +94,7 @@ impl Node {
     }
 
     /// A change that is appended without a quorum would hang between committed and not, and block every other.
-    async fn has_quorum(&self, membership: &Membership) -> Result<(), MembershipError> {
+    pub(super) async fn has_quorum(&self, membership: &Membership) -> Result<(), MembershipError> {
         for voters in membership.get_joint_config() {
             if !self.silent(voters).await?.is_empty() {
                 return Err(MembershipError::NoQuorum);
@@ -159,7 +160,10 @@ fn check(address: &str) -> Result<(), MembershipError> {
     }
 }
 
-async fn changed<R>(within: Duration, change: impl Future<Output = Changed<R>>) -> Result<(), MembershipError> {
+pub(super) async fn changed<R>(
+    within: Duration,
+    change: impl Future<Output = Changed<R>>,
+) -> Result<(), MembershipError> {
     match timeout(within, change).await {
         Ok(Ok(_)) => Ok(()),
         // Perhaps between the two steps; repeated, the next leader does the second.

@@ -12,6 +12,7 @@ mod codec;
 mod confirm;
 mod disk;
 mod door;
+mod due;
 mod failure;
 mod fold;
 mod formation;
@@ -30,6 +31,7 @@ mod standing;
 mod state;
 mod transfer;
 mod types;
+mod upkeep;
 
 #[cfg(test)]
 mod store_tests;
@@ -38,7 +40,7 @@ pub use change::OnBehalf;
 pub use door::{Consensus, Members};
 pub use failure::{ChangeError, ConfirmError, Fatal, MembershipError, OpenError, ProposeError, TransferError};
 pub use fold::{Fold, Undecodable};
-pub use options::{Compaction, MAX_PROPOSAL_BYTES, MAX_VOTERS, Options, Timing};
+pub use options::{Compaction, MAX_PROPOSAL_BYTES, MAX_REPLICAS, MAX_VOTERS, Options, Timing};
 pub use roster::Seat;
 pub use serve::serve;
 pub use standing::{Role, Standing};

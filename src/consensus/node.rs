@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use openraft::Raft;
 use openraft::rt::WatchReceiver as _;
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
@@ -34,6 +34,8 @@ pub(crate) struct Parts {
     /// Why this replica takes no part, while it does not.
     pub(crate) outside: watch::Sender<Option<String>>,
     pub(crate) standing: watch::Sender<Standing>,
+    /// Held by whoever changes the membership: one change at a time.
+    pub(crate) changing: Mutex<()>,
     pub(crate) stop: CancellationToken,
     /// Closes when the data directory is free again.
     pub(crate) let_go: watch::Receiver<()>,

@@ -33,8 +33,6 @@ fn what_the_example_says_is_not_there_is_refused_or_ignored() {
     let ignored: Vec<_> = read(&rest).unwrap().beyond_this_version().iter().map(keys).collect();
     let marked = [
         "cluster.takeover_grace",
-        "cluster.max_voters",
-        "cluster.replace_after",
         "workloads.socket",
         "workloads.allow_uids",
         "workload.role",

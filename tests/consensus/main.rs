@@ -6,6 +6,7 @@ mod directory;
 mod failures;
 mod formation;
 mod leadership;
+mod learners;
 mod membership;
 mod proposals;
 mod recovery;

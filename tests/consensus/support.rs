@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use allclear::consensus::{self, Compaction, Consensus, Fold, OpenError, Options, Role, Standing, Timing, Undecodable};
+use allclear::consensus::{
+    self, Compaction, Consensus, Fold, MAX_VOTERS, OpenError, Options, Role, Standing, Timing, Undecodable,
+};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -109,6 +111,8 @@ pub(crate) struct Cluster {
     pub(crate) addresses: Vec<(String, String)>,
     pub(crate) compaction: Compaction,
     pub(crate) timing: Timing,
+    pub(crate) max_voters: usize,
+    pub(crate) replace_after: Duration,
     pub(crate) replicas: BTreeMap<String, Replica>,
 }
 
@@ -125,6 +129,8 @@ impl Cluster {
             addresses,
             compaction: Compaction::default(),
             timing: patient(),
+            max_voters: MAX_VOTERS,
+            replace_after: Duration::from_mins(10),
             replicas: BTreeMap::new(),
         }
     }
@@ -146,6 +152,8 @@ impl Cluster {
             cluster: "orders".into(),
             replica: name.into(),
             replicas: self.addresses.clone(),
+            max_voters: self.max_voters,
+            replace_after: self.replace_after,
             data_dir: self.directory(name),
             timing: self.timing.clone(),
             compaction: self.compaction.clone(),
