@@ -27,7 +27,7 @@ struct List {
     target: Target,
 }
 
-/// Adds a running replica: it is brought up to date and votes while there are fewer than 7 voters
+/// Adds a running replica: it is brought up to date and votes while there is room
 #[derive(clap::Args)]
 struct Add {
     /// The replica's name

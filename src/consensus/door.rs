@@ -143,9 +143,14 @@ impl Consensus {
         self.node.transfer_leadership(to).await
     }
 
-    /// The connection to a configured replica, shared by everybody and made when it is first used.
+    /// The connection to a configured replica or a member, shared by everybody and made when it is first used.
     pub fn channel(&self, replica: &str) -> Option<Channel> {
-        self.node.peers.channel(replica)
+        let logged = || {
+            let membership = self.node.membership();
+            let (_, member) = membership.nodes().find(|(_, member)| member.replica == replica)?;
+            self.node.peers.channel_or_dial(replica, &member.address).ok()
+        };
+        self.node.peers.channel(replica).or_else(logged)
     }
 
     /// This data directory's node id; another one after its disk was lost.

@@ -32,7 +32,7 @@ impl contact_server::Contact for Hearing {
     async fn beat(&self, request: Request<wire::BeatRequest>) -> Result<Response<wire::BeatResponse>, Status> {
         let beat = request.into_inner();
         let replica = VmName::new(&beat.replica);
-        let members = everybody(&self.here);
+        let members = self.here.everybody();
         if beat.cluster != self.here.cluster || !members.contains(&replica) {
             let message = format!("{} of cluster {:?} is no member here", beat.replica, beat.cluster);
             return Err(Status::permission_denied(message));
@@ -43,13 +43,6 @@ impl contact_server::Contact for Hearing {
         self.here.contacts.heard(&replica, health(beat.channel.as_ref()));
         Ok(Response::new(wire::BeatResponse { contacts: told(&self.here.contacts, &members) }))
     }
-}
-
-/// Everybody who is configured, and the members who are not.
-fn everybody(here: &Here) -> Vec<VmName> {
-    let members = here.consensus.members();
-    let others = members.voters.iter().chain(&members.learners).map(|name| VmName::new(name));
-    here.members.iter().cloned().chain(others.filter(|name| !here.members.contains(name))).collect()
 }
 
 /// Tells the leader how this replica is, until it is stopped.

@@ -8,6 +8,7 @@ mod cloud;
 mod cluster;
 mod events;
 mod failing_hooks;
+mod learners;
 mod lives;
 mod losses;
 mod membership;

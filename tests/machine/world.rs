@@ -15,7 +15,7 @@
 //! begin EVENT VM W PHASE on=VM              the last line are raw proposals, as a wrong planner would make them
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -54,6 +54,7 @@ impl World {
             now: Timestamp(0),
             me: VmName::new("nobody"),
             members: Vec::new(),
+            learners: BTreeSet::new(),
             contacts: BTreeMap::new(),
             quorum: true,
             leading_since: Timestamp(0),
