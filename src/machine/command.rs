@@ -56,6 +56,8 @@ pub enum Command {
     GiveUp { event: EventId },
     /// Nobody has listed the event for `forget_after`.
     Forget { event: EventId },
+    /// This replica's VM is deleted by an event, and it is no member any more.
+    Dismiss { replica: VmName },
 }
 
 impl Command {
@@ -75,6 +77,7 @@ impl Command {
             Self::Posted { .. } => "posted",
             Self::GiveUp { .. } => "give_up",
             Self::Forget { .. } => "forget",
+            Self::Dismiss { .. } => "dismiss",
         }
     }
 }

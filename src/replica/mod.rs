@@ -4,6 +4,7 @@
 
 pub mod clock;
 pub mod contacts;
+mod departures;
 mod driver;
 mod errands;
 pub mod folded;
@@ -44,6 +45,7 @@ impl Replica {
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         let hands = Arc::new(Hands { here: here.clone(), hooks: hooks.clone(), observer: observer.clone() });
         tasks.spawn(driver::drive(here.clone(), stop.clone()));
+        tasks.spawn(departures::run(here.clone(), stop.clone()));
         tasks.spawn(errands::run(hands, stop.clone()));
         tasks.spawn(stop.clone().run_until_cancelled_owned(hooks.clone().listen(here.clone(), reports)));
         tasks.spawn({

@@ -6,6 +6,7 @@
 mod answers;
 mod cloud;
 mod cluster;
+mod departures;
 mod events;
 mod failing_hooks;
 mod learners;

@@ -53,6 +53,7 @@ impl World {
                 Command::Expire { event: event.announcement.id.clone(), attempt }
             }
             ("discount", [vm]) => Command::Discount { replica: VmName::new(vm) },
+            ("dismiss", [vm]) => Command::Dismiss { replica: VmName::new(vm) },
             ("forget", [event]) => Command::Forget { event: EventId::new(event) },
             ("give_up", [event]) => Command::GiveUp { event: EventId::new(event) },
             ("waive", [event, vm, name, phase]) => Command::Waive {

@@ -55,6 +55,7 @@ pub(crate) fn command(command: &Command) -> String {
         Command::Posted { event, attempt, outcome } => format!("posted {event}: {attempt}, {}", outcome.as_word()),
         Command::GiveUp { event } => format!("give up {event}"),
         Command::Forget { event } => format!("forget {event}"),
+        Command::Dismiss { replica } => format!("dismiss {replica}"),
     }
 }
 

@@ -10,7 +10,9 @@ use allclear::machine::time::Timestamp;
 use allclear::machine::workload::{HookId, Intent, Phase};
 
 use crate::record::Record;
-use crate::values::{NOW, cache, document, grouped_state, groups, member, postgres, rich_state, treatment};
+use crate::values::{
+    NOW, cache, departed_state, document, grouped_state, groups, member, postgres, rich_state, treatment,
+};
 
 /// Every sample under the name that its golden bytes carry.
 pub(crate) fn samples() -> Vec<(String, Record)> {
@@ -30,6 +32,7 @@ pub(crate) fn samples() -> Vec<(String, Record)> {
     samples.push(("state empty".into(), Record::State(State::default())));
     samples.push(("state rich".into(), Record::State(rich_state())));
     samples.push(("state groups".into(), Record::State(grouped_state())));
+    samples.push(("state departed".into(), Record::State(departed_state())));
     samples
 }
 
@@ -66,6 +69,7 @@ pub(crate) fn commands() -> Vec<(String, Command)> {
         },
         Command::GiveUp { event: event.clone() },
         Command::Forget { event: event.clone() },
+        Command::Dismiss { replica: VmName::new("_DB-2") },
     ];
     commands.extend(outcomes().into_iter().map(|outcome| Command::Settle { event: event.clone(), attempt, outcome }));
     commands.extend(posts().into_iter().map(|outcome| Command::Posted { event: event.clone(), attempt, outcome }));
@@ -94,7 +98,8 @@ fn name(command: &Command) -> String {
         | Command::Waive { .. }
         | Command::Claim { .. }
         | Command::GiveUp { .. }
-        | Command::Forget { .. } => word.into(),
+        | Command::Forget { .. }
+        | Command::Dismiss { .. } => word.into(),
     }
 }
 

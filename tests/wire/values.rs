@@ -152,6 +152,7 @@ fn closed_event() -> Event {
             claim(7, Reason::Prepared, Some(PostOutcome::Accepted)),
         ],
         ending: Some(Ending::Completed),
+        departed: BTreeSet::new(),
     }
 }
 
@@ -191,4 +192,13 @@ pub(crate) fn groups() -> Vec<Group> {
 pub(crate) fn grouped_state() -> State {
     let replica = Replica { groups: groups(), ..Replica::default() };
     State { replicas: BTreeMap::from([(VmName::new("db-0"), replica)]), ..State::default() }
+}
+
+/// What was deleted was stored later than everything in the rich state.
+pub(crate) fn departed_state() -> State {
+    let deleted = Event {
+        departed: BTreeSet::from([VmName::new("db-0"), VmName::new("_DB-2")]),
+        ..Event::first_seen_as(announcement("A-1"), VmName::new("db-1"), Timestamp(NOW))
+    };
+    State { history: VecDeque::from([deleted]), ..State::default() }
 }

@@ -77,6 +77,7 @@ impl Stored for Command {
             },
             Variant::GiveUp(give_up) => Self::GiveUp { event: take!(variant give_up.event_id) },
             Variant::Forget(forget) => Self::Forget { event: take!(variant forget.event_id) },
+            Variant::Dismiss(dismiss) => Self::Dismiss { replica: take!(variant dismiss.replica) },
         })
     }
 }
@@ -133,5 +134,6 @@ fn variant(command: &Command) -> Variant {
         }),
         Command::GiveUp { event } => Variant::GiveUp(command::GiveUp { event_id: event.store() }),
         Command::Forget { event } => Variant::Forget(command::Forget { event_id: event.store() }),
+        Command::Dismiss { replica } => Variant::Dismiss(command::Dismiss { replica: replica.store() }),
     }
 }

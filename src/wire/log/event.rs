@@ -21,6 +21,7 @@ impl Stored for Event {
             waivers: self.waivers.store(),
             claims: self.claims.store(),
             ending: self.ending.store(),
+            departed: self.departed.store(),
         }
     }
 
@@ -35,6 +36,7 @@ impl Stored for Event {
             waivers: take!(message.waivers),
             claims: take!(message.claims),
             ending: take!(message.ending),
+            departed: take!(message.departed),
         })
     }
 }
