@@ -90,7 +90,7 @@ pub enum MembershipError {
     Address(String),
     #[error("{0} is a member with another data_dir; remove it first, its old vote must not return")]
     OldNode(String),
-    #[error("{name} is a member at {known}; to give it another address remove it first")]
+    #[error("the leader's configuration has {name} at {known}; change cluster.replicas on every replica instead")]
     OtherAddress { name: String, known: String },
     #[error("{0} is no member of this cluster")]
     NoMember(String),

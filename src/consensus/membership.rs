@@ -10,6 +10,7 @@ use tokio::time::{Instant, timeout};
 
 use super::failure::MembershipError;
 use super::node::Node;
+use super::peers::dial;
 use super::types::{Member, Membership, Types};
 
 /// Long enough for a snapshot; a replica that takes longer stays a learner and goes on catching up.
@@ -22,29 +23,31 @@ type Changed<R> = Result<R, RaftError<Types, ClientWriteError<Types>>>;
 
 impl Node {
     /// Asks the replica who it is, brings it up to date as a learner, and makes it a voter while there is room.
-    /// Whether it votes comes back.
+    /// Whether it votes comes back. A member that answers at another address is found there from now on.
     pub(crate) async fn add_member(&self, name: &str, address: &str) -> Result<bool, MembershipError> {
         check(address)?;
         let _one_at_a_time = self.changing.lock().await;
         self.lead()?;
-        let silent = |why: String| MembershipError::Silent { name: name.into(), why };
         let membership = self.membership();
         let known = named(&membership, name);
-        if let Some((_, member)) = &known
-            && member.address != address
-        {
-            return Err(MembershipError::OtherAddress { name: name.into(), known: member.address.clone() });
+        if known.is_some() {
+            self.not_configured_elsewhere(name, address)?;
         }
-        let channel = self.peers.channel_or_dial(name, address).map_err(|error| silent(error.to_string()))?;
-        let node = self.greet(name, channel).await.map_err(|why| silent(self.or_elsewhere(&why, name, address)))?;
-        let node = node.greeting.node;
+        let node = self.who_is_at(name, address).await?;
+        let member = Member { replica: name.into(), address: address.into() };
         match known {
             Some((known, _)) if known != node => return Err(MembershipError::OldNode(name.into())),
-            Some(_) if votes(&membership, node) => return Ok(true),
+            Some((_, known)) if known.address != address => {
+                self.has_quorum(&membership).await?;
+                let moved = ChangeMembers::SetNodes([(node, member.clone())].into());
+                changed(CHANGE_WITHIN, self.raft.change_membership(moved, true)).await?;
+            }
             Some(_) | None => {}
         }
+        if votes(&self.membership(), node) {
+            return Ok(true);
+        }
         self.has_quorum(&membership).await?;
-        let member = Member { replica: name.into(), address: address.into() };
         changed(CHANGE_WITHIN, self.raft.add_learner(node, member, false)).await?;
         let begun = Instant::now();
         let caught_up = self.metrics_show(begun + CATCH_UP_WITHIN, |metrics| self.ready(metrics, node, begun));
@@ -58,6 +61,25 @@ impl Node {
         let promote = ChangeMembers::AddVoterIds([node].into());
         changed(CHANGE_WITHIN, self.raft.change_membership(promote, true)).await?;
         Ok(true)
+    }
+
+    /// A member is looked for where the configuration says, so it is not moved anywhere else.
+    fn not_configured_elsewhere(&self, name: &str, address: &str) -> Result<(), MembershipError> {
+        let configured = self.options.replicas.iter().find(|(configured, _)| configured == name);
+        match configured.filter(|(_, configured)| configured != address) {
+            Some((_, known)) => Err(MembershipError::OtherAddress { name: name.into(), known: known.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// The node of the replica that answers there.
+    async fn who_is_at(&self, name: &str, address: &str) -> Result<u64, MembershipError> {
+        let silent = |why: String| MembershipError::Silent { name: name.into(), why };
+        // A connection of its own: the shared one leads to where it was.
+        let channel = self.peers.channel(name).map_or_else(|| dial(address), Ok);
+        let channel = channel.map_err(|error| silent(error.to_string()))?;
+        let answer = self.greet(name, channel).await;
+        Ok(answer.map_err(|why| silent(self.or_elsewhere(&why, name, address)))?.greeting.node)
     }
 
     /// The leader does not remove itself: it hands over, and the next one is to be asked.

@@ -52,6 +52,10 @@ impl Node {
         let mut silences = Silences::default();
         loop {
             sleep(LOOK_EVERY).await;
+            for (_, member) in self.membership().nodes() {
+                // A wrong address is told by whoever calls there.
+                let _ = self.peers.channel_or_dial(&member.replica, &member.address);
+            }
             if !self.standing.borrow().leads() {
                 silences = Silences::default();
                 continue;

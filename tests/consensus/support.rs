@@ -121,8 +121,7 @@ impl Cluster {
     pub(crate) async fn planned(names: &[&str]) -> Self {
         let mut addresses = Vec::new();
         for name in names {
-            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-            addresses.push(((*name).to_owned(), listener.local_addr().unwrap().to_string()));
+            addresses.push(((*name).to_owned(), free_address().await));
         }
         Self {
             root: TempDir::new().unwrap(),
@@ -219,10 +218,25 @@ impl Cluster {
         self.replicas.keys().find(|name| **name != leader).unwrap().clone()
     }
 
+    /// Waits for something that nobody announces.
+    pub(crate) async fn until_true(&self, what: &str, holds: impl AsyncFn(&Self) -> bool) {
+        let began = Instant::now();
+        while !holds(self).await {
+            assert!(began.elapsed() < LIMIT, "waited for: {what}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     pub(crate) async fn propose(&self, at: &str, line: &str) -> String {
         let verdict = self.at(at).consensus.propose(line.to_owned()).await.unwrap();
         String::from_utf8(verdict.to_vec()).unwrap()
     }
+}
+
+/// Nobody listens there now.
+pub(crate) async fn free_address() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    listener.local_addr().unwrap().to_string()
 }
 
 /// A loaded machine must not cost a leader its followers in the middle of a test.
