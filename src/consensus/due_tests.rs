@@ -5,7 +5,7 @@ use super::*;
 const REPLACE_AFTER: Duration = Duration::from_mins(10);
 
 fn member(node: u64) -> Member {
-    Member { replica: format!("db-{node}"), address: format!("10.0.0.{node}:7420") }
+    Member { replica: format!("db-{node}"), address: format!("10.0.0.{node}:7420"), lineage: 0 }
 }
 
 fn known(node: u64, voter: bool) -> Known {

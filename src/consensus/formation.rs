@@ -12,7 +12,7 @@ use tonic::transport::Channel;
 use super::codec;
 use super::node::Node;
 use super::options::MAX_MESSAGE_BYTES;
-use super::types::{Member, Membership};
+use super::types::{Member, Membership, lineage};
 use crate::wire::pb::allclear::cluster::v1 as pb;
 use pb::consensus_client::ConsensusClient;
 
@@ -27,6 +27,13 @@ pub(super) struct Answer {
     pub(super) membership: Option<Membership>,
     /// The node that it follows.
     pub(super) leader: Option<u64>,
+}
+
+impl Answer {
+    /// Its log is not ours: the cluster was restored from one disk meanwhile.
+    pub(super) fn is_of_another_lineage(&self, ours: u64) -> bool {
+        self.membership.as_ref().is_some_and(|membership| lineage(membership) != ours)
+    }
 }
 
 /// What to do with the answers.
@@ -123,7 +130,7 @@ impl Node {
         let addresses: BTreeMap<_, _> = self.options.replicas.iter().cloned().collect();
         let member = |(node, replica): (u64, String)| {
             let address = addresses.get(&replica).cloned().unwrap_or_default();
-            (node, Member { replica, address })
+            (node, Member { replica, address, lineage: 0 })
         };
         let members: BTreeMap<u64, Member> = nodes.into_iter().map(member).collect();
         tracing::info!(members = members.len(), "forming the cluster");

@@ -17,7 +17,7 @@ fn new(replica: &str, node: u64) -> Answer {
 
 fn formed(members: &[(u64, &str)]) -> Answer {
     let voters: BTreeSet<u64> = members.iter().map(|(node, _)| *node).collect();
-    let member = |(node, name): &(u64, &str)| (*node, Member { replica: (*name).into(), address: String::new() });
+    let member = |(node, name): &(u64, &str)| (*node, Member { replica: (*name).into(), ..Member::default() });
     let members: BTreeMap<u64, Member> = members.iter().map(member).collect();
     Answer {
         greeting: greeting("b", 2),

@@ -9,9 +9,10 @@ use openraft::{ChangeMembers, RaftMetrics};
 use tokio::time::{Instant, timeout};
 
 use super::failure::MembershipError;
+use super::formation::Answer;
 use super::node::Node;
 use super::peers::dial;
-use super::types::{Member, Membership, Types};
+use super::types::{Member, Membership, Types, lineage};
 
 /// Long enough for a snapshot; a replica that takes longer stays a learner and goes on catching up.
 const CATCH_UP_WITHIN: Duration = Duration::from_secs(30);
@@ -33,8 +34,13 @@ impl Node {
         if known.is_some() {
             self.not_configured_elsewhere(name, address)?;
         }
-        let node = self.who_is_at(name, address).await?;
-        let member = Member { replica: name.into(), address: address.into() };
+        let answer = self.who_is_at(name, address).await?;
+        let node = answer.greeting.node;
+        let lineage = lineage(&membership);
+        if answer.is_of_another_lineage(lineage) {
+            return Err(MembershipError::OtherLineage(name.into()));
+        }
+        let member = Member { replica: name.into(), address: address.into(), lineage };
         match known {
             Some((known, _)) if known != node => return Err(MembershipError::OldNode(name.into())),
             Some((_, known)) if known.address != address => {
@@ -72,14 +78,13 @@ impl Node {
         }
     }
 
-    /// The node of the replica that answers there.
-    async fn who_is_at(&self, name: &str, address: &str) -> Result<u64, MembershipError> {
+    async fn who_is_at(&self, name: &str, address: &str) -> Result<Answer, MembershipError> {
         let silent = |why: String| MembershipError::Silent { name: name.into(), why };
         // A connection of its own: the shared one leads to where it was.
         let channel = self.peers.channel(name).map_or_else(|| dial(address), Ok);
         let channel = channel.map_err(|error| silent(error.to_string()))?;
         let answer = self.greet(name, channel).await;
-        Ok(answer.map_err(|why| silent(self.or_elsewhere(&why, name, address)))?.greeting.node)
+        answer.map_err(|why| silent(self.or_elsewhere(&why, name, address)))
     }
 
     /// The leader does not remove itself: it hands over, and the next one is to be asked.

@@ -12,7 +12,7 @@ use super::due::{Caller, Due, Known, SILENT_AFTER, View, due};
 use super::failure::MembershipError;
 use super::membership::{CHANGE_WITHIN, changed};
 use super::node::Node;
-use super::types::{Member, Membership, Types};
+use super::types::{Member, Membership, Types, lineage};
 
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Of the time between two looks no more counts as silence: in the rest this leader was not awake to hear anybody.
@@ -94,6 +94,7 @@ impl Node {
             let known = members.iter().find(|known| known.member.replica == name);
             known.is_some_and(|known| known.member.address == address && known.silent_for < SILENT_AFTER)
         };
+        let lineage = lineage(&self.membership());
         let asked = self.options.replicas.iter().filter(|(name, address)| !is_settled(name, address));
         let calls = asked.filter_map(|(name, address)| Some((name, address, self.peers.channel(name)?))).map(
             async |(name, address, channel)| {
@@ -103,7 +104,7 @@ impl Node {
                     let answer = self.greet(name, channel).await.ok()?;
                     (answer.greeting.node, answer.membership.is_none())
                 };
-                let member = Member { replica: name.clone(), address: address.clone() };
+                let member = Member { replica: name.clone(), address: address.clone(), lineage };
                 Some(Caller { node: node.0, member, new: node.1 })
             },
         );

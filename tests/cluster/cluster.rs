@@ -203,6 +203,18 @@ impl Cluster {
         (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
     }
 
+    /// What `member restore` says of a replica's data directory.
+    pub(crate) fn restore(&self, place: usize, flags: &[&str]) -> (i32, String) {
+        let output = Command::new(env!("CARGO_BIN_EXE_allclear"))
+            .args(["member", "restore", "--config"])
+            .arg(self.folder.path().join(format!("{place}.toml")))
+            .args(flags)
+            .envs(self.overrides.iter().map(|(name, value)| (name, value)))
+            .output()
+            .unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    }
+
     pub(crate) fn place_of(&self, name: &str) -> usize {
         self.replicas.iter().position(|replica| replica.name == name).unwrap()
     }

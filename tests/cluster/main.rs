@@ -14,5 +14,6 @@ mod lives;
 mod losses;
 mod membership;
 mod posts;
+mod restoring;
 mod shown;
 mod workload;
