@@ -25,6 +25,8 @@ pub(crate) struct Cluster {
     pub(crate) cloud: Cloud,
     pub(crate) hooks: Hooks,
     replicas: Vec<Replica>,
+    /// So many of them are named by every configuration.
+    founders: usize,
     overrides: Vec<(String, &'static str)>,
     folder: TempDir,
 }
@@ -83,6 +85,14 @@ impl Plan {
 
     /// Starts all of them, and waits until every one polls, is registered and follows a leader.
     pub(crate) async fn start(self) -> Cluster {
+        let mut cluster = self.cold().await;
+        cluster.start_all();
+        cluster.ready().await;
+        cluster
+    }
+
+    /// Everything is there, and no replica was ever started.
+    pub(crate) async fn cold(self) -> Cluster {
         let folder = TempDir::with_prefix("ac").unwrap();
         let vms: Vec<_> = self.vms.iter().copied().chain(self.newcomer).collect();
         let cloud = Cloud::of(&vms).await;
@@ -110,12 +120,7 @@ impl Plan {
             let (name, page) = ((*vm).to_owned(), format!("http://{}", pages[place]));
             replicas.push(Replica { name, socket: path("operator").into(), page, child: None });
         }
-        let mut cluster = Cluster { cloud, hooks, replicas, overrides: self.overrides, folder };
-        for place in 0..self.vms.len() {
-            cluster.start(place);
-        }
-        cluster.ready().await;
-        cluster
+        Cluster { cloud, hooks, replicas, founders: self.vms.len(), overrides: self.overrides, folder }
     }
 }
 
@@ -136,6 +141,13 @@ impl Cluster {
             .unwrap();
         let earlier = self.replicas[place].child.replace(child);
         assert!(earlier.is_none(), "replica {place} runs already");
+    }
+
+    /// Starts everybody but a newcomer.
+    pub(crate) fn start_all(&mut self) {
+        for place in 0..self.founders {
+            self.start(place);
+        }
     }
 
     /// Every replica that runs answers, follows a leader, and its endpoint works.

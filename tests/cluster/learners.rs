@@ -1,5 +1,6 @@
 //! Five replicas of which three vote: the others do everything else as well.
 
+use allclear::wire::pb::allclear::operator::v1::{Replica, Status};
 use serde_json::json;
 
 use super::cluster::{Cluster, Plan};
@@ -48,8 +49,34 @@ async fn leadership_never_goes_to_a_learner_before_a_blow() {
     cluster.closed_everywhere(&id).await;
     let (_, status) = cluster.stop(leader);
     assert!(status.success());
-    let led = |status: &allclear::wire::pb::allclear::operator::v1::Status| {
+    let led = |status: &Status| {
         status.quorum && status.leader.as_ref().is_some_and(|led| others.iter().any(|o| *led == format!("db-{o}")))
     };
     cluster.until(4, "led by another voter", led).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn voters_that_are_lost_one_after_the_other_are_made_good_by_learners() {
+    let mut cluster =
+        three_vote().also("cluster.replace_after", "3s").workload("database", vec![hook("drain")]).start().await;
+    let leader = cluster.leader(4).await;
+    let lost: Vec<usize> = (0..3).filter(|place| *place != leader).collect();
+    for (count, place) in lost.iter().enumerate() {
+        cluster.kill(*place);
+        let name = format!("db-{place}");
+        let replaced = |status: &Status| {
+            let votes = |replica: &&Replica| replica.voter && (replica.name == "db-3" || replica.name == "db-4");
+            status.replicas.iter().filter(votes).count() == count + 1
+                && status.replicas.iter().any(|replica| replica.name == name && replica.member && !replica.voter)
+        };
+        cluster.until(leader, "without its vote", replaced).await;
+    }
+    // Two of the first three are gone, and everything goes on.
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": lost[0] })).await;
+    cluster.until_stage(leader, &id, "started").await;
+    assert_eq!(cluster.cloud.posts().await.len(), 1);
+    for place in lost {
+        cluster.start(place);
+        cluster.until(place, "a learner", |status| status.role == "learner" && status.quorum).await;
+    }
 }

@@ -6,6 +6,7 @@
 mod answers;
 mod cloud;
 mod cluster;
+mod cold_starts;
 mod departures;
 mod events;
 mod failing_hooks;
