@@ -85,7 +85,7 @@ async fn run_until(config: Config, stop: CancellationToken) -> anyhow::Result<()
     let here = Arc::new(Here {
         name: name.clone(),
         cluster: config.cluster.name.clone(),
-        members: members.iter().map(|(name, _)| VmName::new(name)).collect(),
+        configured: members.iter().map(|(name, _)| VmName::new(name)).collect(),
         policy: config.policy.clone(),
         timing: timing(&config),
         time,
@@ -168,8 +168,9 @@ async fn hand_over(here: &Here) {
     if !here.leads() {
         return;
     }
-    let reachable = |name: &&VmName| **name != here.name && here.situation().reaches(name);
-    if let Some(heir) = here.members.iter().find(reachable)
+    let situation = here.situation();
+    let fit = |name: &&VmName| **name != here.name && situation.reaches(name) && !situation.learners.contains(name);
+    if let Some(heir) = situation.members.iter().find(fit)
         && let Err(error) = here.consensus.transfer_leadership(heir.as_str()).await
     {
         tracing::info!(%error, "leadership was not handed over");
@@ -222,6 +223,8 @@ fn agreement(config: &Config, name: &VmName, members: &[(String, String)]) -> co
         cluster: config.cluster.name.clone(),
         replica: spelled.cloned().unwrap_or_else(|| name.to_string()),
         replicas: members.to_vec(),
+        max_voters: config.cluster.max_voters,
+        replace_after: config.cluster.replace_after,
         data_dir: config.replica.data_dir.clone(),
         timing: consensus::Timing {
             heartbeat: config.cluster.heartbeat,
@@ -243,8 +246,8 @@ fn timing(config: &Config) -> Timing {
 }
 
 fn pace(config: &Config, here: &Here) -> Pace {
-    let count = u32::try_from(here.members.len()).unwrap_or(u32::MAX);
-    let place = here.members.iter().position(|member| *member == here.name).unwrap_or(0);
+    let count = u32::try_from(here.configured.len()).unwrap_or(u32::MAX);
+    let place = here.configured.iter().position(|member| *member == here.name).unwrap_or(0);
     Pace::new(config.metadata.poll_interval, u32::try_from(place).unwrap_or(0), count)
 }
 

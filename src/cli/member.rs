@@ -1,12 +1,14 @@
-//! `allclear member list`, `add` and `remove`: who takes part in the cluster. Any replica may be asked.
+//! `allclear member list`, `add` and `remove`: who takes part in the cluster. Any replica may be asked; `restore` is
+//! for when nobody is left to ask.
 
 use clap::Subcommand;
 
 use super::ask::{Target, answer, print};
+use super::restore::Restore;
 use super::{Exit, told};
 use crate::rpc::client::Asking;
 
-/// Lists, adds and removes the cluster's members
+/// Lists, adds and removes the cluster's members, and restores a cluster from its last disk
 #[derive(clap::Args)]
 pub(super) struct Member {
     #[command(subcommand)]
@@ -18,6 +20,7 @@ enum Action {
     List(List),
     Add(Add),
     Remove(Remove),
+    Restore(Restore),
 }
 
 /// Shows each member: its address, whether it votes, leads and answers, and its node id
@@ -27,7 +30,7 @@ struct List {
     target: Target,
 }
 
-/// Adds a running replica: it is brought up to date and votes while there are fewer than 7 voters
+/// Adds a running replica: it is brought up to date and votes while there is room
 #[derive(clap::Args)]
 struct Add {
     /// The replica's name
@@ -56,6 +59,7 @@ impl Member {
             Action::List(list) => list.run(),
             Action::Add(add) => add.run(),
             Action::Remove(remove) => remove.run(),
+            Action::Restore(restore) => restore.run(),
         }
     }
 }

@@ -11,6 +11,7 @@ mod exit;
 mod fake_cloud;
 mod leader;
 mod member;
+mod restore;
 mod run;
 mod signals;
 mod stage;

@@ -22,9 +22,6 @@ impl Config {
                 ignored.push(format!("{key} is ignored by this version: {instead}"));
             }
         };
-        let cluster = &self.cluster;
-        tell(cluster.max_voters.is_some(), "`cluster.max_voters`", "every replica votes");
-        tell(cluster.replace_after.is_some(), "`cluster.replace_after`", "no replica takes the place of another");
         let registration = &self.registration;
         tell(registration.socket.is_some(), "`workloads.socket`", "nobody can register over it yet");
         tell(registration.allow_uids.is_some(), "`workloads.allow_uids`", "nobody can register yet");

@@ -10,8 +10,10 @@ use super::reader::{Found, Table};
 use super::scalar;
 use crate::machine::id::VmName;
 
-/// More voters only make every decision slower (`behaviour.md` 10).
-const MAX_VOTERS: usize = 7;
+/// As many machines as a placement group holds (`behaviour.md` 10).
+const MAX_REPLICAS: usize = 100;
+/// More voters only make every decision slower.
+const MAX_VOTERS: u32 = 7;
 const HOUR: Duration = Duration::from_hours(1);
 
 /// Who this replica is.
@@ -40,10 +42,10 @@ pub struct Cluster {
     pub election_timeout: Duration,
     /// An approver that does not record its outcome within this loses the claim to the next.
     pub claim_lease: Duration,
-    /// From 1 to 7; further replicas follow as learners. As written; ignored by this version.
-    pub max_voters: Option<u32>,
-    /// A voter that is gone for this long is replaced by a learner. As written; ignored by this version.
-    pub replace_after: Option<Duration>,
+    /// From 1 to 7; further replicas follow as learners.
+    pub max_voters: usize,
+    /// A voter that is gone for this long is replaced by a learner.
+    pub replace_after: Duration,
     /// Plain text between machines is wanted.
     pub insecure: bool,
 }
@@ -88,8 +90,8 @@ pub(super) fn read_cluster(table: &mut Table<'_>, own: &Own) -> Option<Cluster> 
     let heartbeat = table.or("heartbeat", span(10, minute), Duration::from_millis(100));
     let election_timeout = table.or("election_timeout", span(30, minute), Duration::from_millis(300));
     let claim_lease = table.or("claim_lease", span(100, minute), Duration::from_secs(5));
-    let max_voters = table.optional("max_voters", scalar::number(1..=7));
-    let replace_after = table.optional("replace_after", span(1_000, 168 * HOUR));
+    let max_voters = table.or("max_voters", scalar::number(1..=MAX_VOTERS), MAX_VOTERS);
+    let replace_after = table.or("replace_after", span(1_000, 168 * HOUR), 10 * minute);
     let insecure = table.or("insecure", scalar::boolean, false);
 
     check_patience(table, heartbeat, election_timeout, takeover_after);
@@ -104,7 +106,7 @@ pub(super) fn read_cluster(table: &mut Table<'_>, own: &Own) -> Option<Cluster> 
         heartbeat,
         election_timeout,
         claim_lease,
-        max_voters,
+        max_voters: usize::try_from(max_voters).unwrap_or(usize::MAX),
         replace_after,
         insecure,
     })
@@ -149,9 +151,9 @@ fn read_peers(table: &mut Table<'_>, own: &Own) -> Option<Vec<Found<Peer>>> {
         let message = "`cluster.replicas` is empty: leave it out for a cluster of one";
         table.mistake(&table.place_of("replicas"), message);
     }
-    if entries.len() > MAX_VOTERS {
+    if entries.len() > MAX_REPLICAS {
         let message = format!(
-            "`cluster.replicas` names {}: more than {MAX_VOTERS} cannot vote, and this version has no others",
+            "`cluster.replicas` names {}: a cluster has at most {MAX_REPLICAS}; make several clusters of them",
             entries.len()
         );
         table.mistake(&table.place_of("replicas"), message);

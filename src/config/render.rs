@@ -83,8 +83,8 @@ fn cluster_lines(cluster: &Cluster) -> Lines {
         ("heartbeat", span(*heartbeat)),
         ("election_timeout", span(*election_timeout)),
         ("claim_lease", span(*claim_lease)),
-        ("max_voters", max_voters.and_then(plain)),
-        ("replace_after", replace_after.and_then(span)),
+        ("max_voters", plain(max_voters)),
+        ("replace_after", span(*replace_after)),
         ("insecure", plain(insecure)),
     ]
 }

@@ -158,6 +158,7 @@ impl From<MembershipError> for Failed<ChangeError> {
             | MembershipError::Address(_)
             | MembershipError::OldNode(_)
             | MembershipError::OtherAddress { .. }
+            | MembershipError::OtherLineage(_)
             | MembershipError::NoMember(_)
             | MembershipError::LastVoter(_)
             | MembershipError::NoQuorum

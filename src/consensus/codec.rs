@@ -38,7 +38,9 @@ pub(crate) fn membership(membership: pb::Membership) -> Result<Membership, Malfo
     let members = membership
         .members
         .into_iter()
-        .map(|member| (member.node, Member { replica: member.replica, address: member.address }))
+        .map(|member| {
+            (member.node, Member { replica: member.replica, address: member.address, lineage: member.lineage })
+        })
         .collect::<BTreeMap<_, _>>();
     Membership::new(voters.collect(), members).map_err(|_| Malformed("the membership contradicts itself"))
 }
@@ -49,6 +51,7 @@ pub(crate) fn pb_membership(membership: &Membership) -> pb::Membership {
         node: *node,
         replica: member.replica.clone(),
         address: member.address.clone(),
+        lineage: member.lineage,
     });
     pb::Membership {
         voters: voters.map(|set| pb::Voters { nodes: set.iter().copied().collect() }).collect(),

@@ -9,7 +9,7 @@ fn id(term: u64, index: u64) -> LogId {
 }
 
 fn members() -> Membership {
-    let member = |name: &str| Member { replica: name.into(), address: format!("{name}:7420") };
+    let member = |name: &str| Member { replica: name.into(), address: format!("{name}:7420"), lineage: 0 };
     Membership::new(
         vec![[1, 2].into(), [1, 3].into()],
         BTreeMap::from([(1, member("db-0")), (2, member("db-1")), (3, member("db-2")), (4, member("db-3"))]),
@@ -57,6 +57,17 @@ fn entries_keep_their_bytes() {
     for entry in [blank, proposed, membership] {
         assert_eq!(super::entry(pb_entry(&entry)).unwrap(), entry);
     }
+}
+
+#[test]
+fn a_lineage_keeps_its_bytes() {
+    let member = Member { replica: "db-0".into(), address: "db-0:7420".into(), lineage: 0x0102_0304 };
+    let restored = Membership::new(vec![[1].into()], BTreeMap::from([(1, member)])).unwrap();
+    golden(
+        &pb_membership(&restored),
+        "0a0a0a0801000000000000001224090100000000000000120464622d301a0964622d303a37343230c1020403020100000000",
+    );
+    assert_eq!(membership(pb_membership(&restored)).unwrap(), restored);
 }
 
 #[test]

@@ -22,7 +22,7 @@ const CACHE_BYTES: usize = 16 << 20;
 
 pub(super) const LOG: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("log");
 pub(super) const META: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("meta");
-const IDENTITY: &str = "identity";
+pub(super) const IDENTITY: &str = "identity";
 
 /// Dropped when nothing uses the directory any more; its fields are let go in this order.
 #[derive(Debug)]
@@ -45,6 +45,18 @@ impl Disk {
         }
         let database = builder().open(&path).map_err(|error| unreadable(&path, error))?;
         Self::with(database, Some(lock), &path, cluster, replica)
+    }
+
+    /// Opens a directory that a replica of this cluster left behind, whichever it is. Blocks.
+    pub(crate) fn open_existing(directory: &Path, cluster: &str) -> Result<Arc<Self>, OpenError> {
+        let path = directory.join(FILE);
+        if !path.try_exists().map_err(|source| OpenError::Io { path: directory.into(), source })? {
+            return Err(OpenError::NothingStored { path: directory.into() });
+        }
+        let lock = lock(directory)?;
+        let database = builder().open(&path).map_err(|error| unreadable(&path, error))?;
+        let replica = identity(&database, &path)?.replica;
+        Self::with(database, Some(lock), &path, cluster, &replica)
     }
 
     /// A database on a backend of the caller's: to see what a failing disk does.
@@ -177,7 +189,7 @@ fn identity(database: &Database, path: &Path) -> Result<Identity, OpenError> {
 }
 
 /// `RandomState` is seeded by the operating system's randomness; zero stays free for "nobody".
-fn random_node(cluster: &str, replica: &str) -> u64 {
+pub(super) fn random_node(cluster: &str, replica: &str) -> u64 {
     RandomState::new().hash_one((cluster, replica, std::process::id())).max(1)
 }
 

@@ -86,11 +86,13 @@ impl Consensus {
             turns: Mutex::default(),
             start,
             disk: weak,
+            changing: tokio::sync::Mutex::new(()),
             stop: CancellationToken::new(),
             let_go,
         });
         tokio::spawn(node.stop.clone().run_until_cancelled_owned(node.clone().form()));
         tokio::spawn(node.stop.clone().run_until_cancelled_owned(node.clone().watch_for_removal()));
+        tokio::spawn(node.stop.clone().run_until_cancelled_owned(node.clone().keep_up()));
         tokio::spawn(node.clone().watch_standing());
         Ok((Self { node: node.clone() }, routes(&node)))
     }
@@ -174,9 +176,14 @@ impl Consensus {
         self.node.transfer_leadership(to).await
     }
 
-    /// The connection to a configured replica, shared by everybody and made when it is first used.
+    /// The connection to a configured replica or a member, shared by everybody and made when it is first used.
     pub fn channel(&self, replica: &str) -> Option<Channel> {
-        self.node.peers.channel(replica)
+        let logged = || {
+            let membership = self.node.membership();
+            let (_, member) = membership.nodes().find(|(_, member)| member.replica == replica)?;
+            self.node.peers.channel_or_dial(replica, &member.address).ok()
+        };
+        self.node.peers.channel(replica).or_else(logged)
     }
 
     /// This data directory's node id; another one after its disk was lost.

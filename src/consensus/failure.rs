@@ -28,6 +28,8 @@ pub enum OpenError {
     ForeignCluster { path: PathBuf, found: String, expected: String },
     #[error("{} belongs to replica {found:?}, not {expected:?}; check replica.name and data_dir", path.display())]
     OtherReplica { path: PathBuf, found: String, expected: String },
+    #[error("{} holds nothing of a cluster: there is nothing to restore", path.display())]
+    NothingStored { path: PathBuf },
     #[error("cannot start from what is stored: {0}")]
     Start(String),
 }
@@ -90,8 +92,13 @@ pub enum MembershipError {
     Address(String),
     #[error("{0} is a member with another data_dir; remove it first, its old vote must not return")]
     OldNode(String),
-    #[error("{name} is a member at {known}; to give it another address remove it first")]
+    #[error("the leader's configuration has {name} at {known}; change cluster.replicas on every replica instead")]
     OtherAddress { name: String, known: String },
+    #[error(
+        "the data directory of {0} is of the time before this cluster was restored from one disk; stop {0}, empty its \
+         data_dir and start it again, then it is brought in"
+    )]
+    OtherLineage(String),
     #[error("{0} is no member of this cluster")]
     NoMember(String),
     #[error("{0} is the only voter; nobody could decide anything without it")]

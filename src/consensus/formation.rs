@@ -1,22 +1,25 @@
 //! The first start: replicas greet each other, and only when every configured one says that it is not formed does the
-//! first of them in configuration order form the cluster. From then on what is stored decides.
+//! first of them in configuration order form the cluster, of those that are to vote. From then on what is stored
+//! decides, and the leader brings in the others.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tonic::transport::Channel;
 
 use super::codec;
 use super::node::Node;
 use super::options::MAX_MESSAGE_BYTES;
-use super::types::{Member, Membership};
+use super::types::{Member, Membership, lineage};
 use crate::wire::pb::allclear::cluster::v1 as pb;
 use pb::consensus_client::ConsensusClient;
 
 const GREET_EVERY: Duration = Duration::from_millis(200);
 const GREET_WITHIN: Duration = Duration::from_millis(800);
+/// A replica that is to be a learner is waited for only for a while: one that cannot start must not hold up all others.
+const LEARNERS_WITHIN: Duration = Duration::from_secs(10);
 
 /// What one configured replica answered.
 pub(super) struct Answer {
@@ -26,10 +29,17 @@ pub(super) struct Answer {
     pub(super) leader: Option<u64>,
 }
 
+impl Answer {
+    /// Its log is not ours: the cluster was restored from one disk meanwhile.
+    pub(super) fn is_of_another_lineage(&self, ours: u64) -> bool {
+        self.membership.as_ref().is_some_and(|membership| lineage(membership) != ours)
+    }
+}
+
 /// What to do with the answers.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Every configured replica is new and this one is the first.
+    /// Every configured replica is new, as far as it was waited for, and this one is the first.
     Form(Vec<(u64, String)>),
     /// Not yet, or not this replica's to do.
     Wait(String),
@@ -56,14 +66,22 @@ impl Node {
 
     /// Runs until this replica is formed, or stopped.
     pub(crate) async fn form(self) {
+        let patience = Instant::now() + LEARNERS_WITHIN;
         loop {
             match self.stored_membership().await {
                 Err(_) => return,
                 Ok(Some(_)) => break,
                 Ok(None) => {}
             }
-            let answers = join_all(self.others().map(|(name, channel)| self.greet(name, channel))).await;
-            match next(&self.greeting(), &self.own_address(), answers) {
+            let asked = self.others().map(async |(name, channel)| (name.to_owned(), self.greet(name, channel).await));
+            let answers = join_all(asked).await;
+            let needed: Vec<&str> = if Instant::now() < patience {
+                self.options.replicas.iter().map(|(name, _)| name.as_str()).collect()
+            } else {
+                self.options.founders().collect()
+            };
+            let plan = Plan { address: self.own_address(), founders: self.options.founders().collect(), needed };
+            match next(&self.greeting(), &plan, answers) {
                 Next::Form(nodes) => self.initialize(nodes).await,
                 Next::Wait(reason) => self.stay_outside(&reason),
             }
@@ -87,6 +105,7 @@ impl Node {
         self.outside.send_replace(Some(reason.to_owned()));
     }
 
+    /// Asks who is there; without an answer, says why not.
     pub(super) async fn greet(&self, name: &str, channel: Channel) -> Result<Answer, String> {
         let mut client = ConsensusClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES);
         let request = pb::GreetRequest { greeting: Some(self.greeting()) };
@@ -111,7 +130,7 @@ impl Node {
         let addresses: BTreeMap<_, _> = self.options.replicas.iter().cloned().collect();
         let member = |(node, replica): (u64, String)| {
             let address = addresses.get(&replica).cloned().unwrap_or_default();
-            (node, Member { replica, address })
+            (node, Member { replica, address, lineage: 0 })
         };
         let members: BTreeMap<u64, Member> = nodes.into_iter().map(member).collect();
         tracing::info!(members = members.len(), "forming the cluster");
@@ -121,51 +140,76 @@ impl Node {
     }
 }
 
-/// Decides from the answers of all other configured replicas.
-pub(super) fn next(own: &pb::Greeting, address: &str, answers: Vec<Result<Answer, String>>) -> Next {
-    let (answers, silent): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
-    let answers: Vec<Answer> = answers.into_iter().filter_map(Result::ok).collect();
-    let memberships: Vec<&Membership> = answers.iter().filter_map(|answer| answer.membership.as_ref()).collect();
-    if !memberships.is_empty() {
-        return Next::Wait(met_formed(own, address, &memberships));
+/// What a replica knows beside its greeting when it decides.
+pub(super) struct Plan<'a> {
+    /// Where the others find it.
+    pub(super) address: String,
+    /// Those who are to vote, in the order of the configuration.
+    pub(super) founders: Vec<&'a str>,
+    /// Those whose answer is waited for.
+    pub(super) needed: Vec<&'a str>,
+}
+
+/// Decides from the answers of the other configured replicas; who did not answer is named with the reason.
+pub(super) fn next(own: &pb::Greeting, plan: &Plan<'_>, answers: Vec<(String, Result<Answer, String>)>) -> Next {
+    let mut heard = Vec::new();
+    let mut silent = None;
+    for (name, answer) in answers {
+        match answer {
+            Ok(answer) => heard.push(answer),
+            Err(why) if plan.needed.contains(&name.as_str()) => silent = silent.or(Some(why)),
+            Err(_) => {}
+        }
     }
-    if let Some(other) = answers.iter().map(|answer| &answer.greeting).find(|other| other.replicas != own.replicas) {
+    if heard.iter().any(|answer| answer.membership.is_some()) {
+        return Next::Wait(met_formed(own, &plan.address, &heard));
+    }
+    if let Some(other) = heard.iter().map(|answer| &answer.greeting).find(|other| other.replicas != own.replicas) {
         let (theirs, ours) = (other.replicas.join(", "), own.replicas.join(", "));
         return Next::Wait(format!(
             "{} lists the replicas {theirs}, this one lists {ours}; make cluster.replicas the same, in the same order",
             other.replica
         ));
     }
-    if let Some(silent) = silent.into_iter().find_map(Result::err) {
+    if let Some(silent) = silent {
         return Next::Wait(format!("waiting to form the cluster: {silent}"));
     }
     if let Some(first) = own.replicas.first().filter(|first| **first != own.replica) {
         return Next::Wait(format!("waiting for {first} to form the cluster"));
     }
-    let all = answers.iter().map(|answer| &answer.greeting).chain([own]);
-    let nodes: BTreeMap<u64, String> = all.map(|greeting| (greeting.node, greeting.replica.clone())).collect();
-    if nodes.len() != own.replicas.len() {
+    let all: Vec<&pb::Greeting> = heard.iter().map(|answer| &answer.greeting).chain([own]).collect();
+    let nodes: BTreeSet<u64> = all.iter().map(|greeting| greeting.node).collect();
+    if nodes.len() != all.len() {
         return Next::Wait("two replicas have the same node id; remove the data_dir that was copied".into());
     }
+    let founders = all.into_iter().filter(|greeting| plan.founders.contains(&greeting.replica.as_str()));
+    let nodes: BTreeMap<u64, String> = founders.map(|greeting| (greeting.node, greeting.replica.clone())).collect();
     Next::Form(nodes.into_iter().collect())
 }
 
 /// Others are formed already: then they decide, and this replica never takes an old vote's place.
-fn met_formed(own: &pb::Greeting, address: &str, memberships: &[&Membership]) -> String {
+fn met_formed(own: &pb::Greeting, address: &str, heard: &[Answer]) -> String {
+    let memberships: Vec<&Membership> = heard.iter().filter_map(|answer| answer.membership.as_ref()).collect();
     if memberships.iter().any(|membership| membership.get_node(&own.node).is_some()) {
         return "waiting for the leader of the formed cluster".into();
     }
-    let mut members = memberships.iter().flat_map(|membership| membership.nodes());
     let replica = &own.replica;
-    match members.find(|(_, member)| member.replica == *replica) {
-        Some((node, _)) => format!(
+    let old_voter = memberships.iter().find_map(|membership| {
+        let (node, _) = membership.nodes().find(|(_, member)| member.replica == *replica)?;
+        membership.voter_ids().any(|voter| voter == *node).then_some(node)
+    });
+    if let Some(node) = old_voter {
+        return format!(
             "the cluster knows {replica} as node {node:x}, but this data_dir is node {:x}: the disk was lost or \
              replaced, and the old vote must not return; run `allclear member remove {replica}`, then \
              `allclear member add {replica} {address}`",
             own.node
-        ),
-        None => format!("the cluster is formed without {replica}; run `allclear member add {replica} {address}`"),
+        );
     }
+    if heard.iter().any(|answer| answer.membership.is_some() && answer.greeting.replicas.contains(replica)) {
+        return "waiting for the leader of the formed cluster to bring this replica in".into();
+    }
+    format!("the cluster is formed without {replica}; run `allclear member add {replica} {address}`")
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
 //! Rules of formation.
 
-use std::collections::BTreeSet;
-
 use super::*;
 
 fn greeting(replica: &str, node: u64) -> pb::Greeting {
@@ -19,13 +17,30 @@ fn new(replica: &str, node: u64) -> Answer {
 
 fn formed(members: &[(u64, &str)]) -> Answer {
     let voters: BTreeSet<u64> = members.iter().map(|(node, _)| *node).collect();
-    let member = |(node, name): &(u64, &str)| (*node, Member { replica: (*name).into(), address: String::new() });
+    let member = |(node, name): &(u64, &str)| (*node, Member { replica: (*name).into(), ..Member::default() });
     let members: BTreeMap<u64, Member> = members.iter().map(member).collect();
     Answer {
         greeting: greeting("b", 2),
         membership: Some(Membership::new(vec![voters], members).unwrap()),
         leader: None,
     }
+}
+
+/// Asks all others, who are to vote as this one is.
+fn next(own: &pb::Greeting, address: &str, answers: Vec<Result<Answer, String>>) -> Next {
+    next_of(own, address, &["a", "b", "c"], &["a", "b", "c"], answers)
+}
+
+fn next_of(
+    own: &pb::Greeting,
+    address: &str,
+    founders: &[&str],
+    needed: &[&str],
+    answers: Vec<Result<Answer, String>>,
+) -> Next {
+    let others = ["a", "b", "c"].into_iter().filter(|name| *name != own.replica).map(String::from);
+    let plan = Plan { address: address.into(), founders: founders.into(), needed: needed.into() };
+    super::next(own, &plan, others.zip(answers).collect())
 }
 
 fn waits(next: &Next, because: &str) {
@@ -66,6 +81,22 @@ fn one_formed_replica_is_enough_to_never_form_again() {
     waits(&next(&greeting("a", 1), "here:1", vec![Ok(known), Ok(new("c", 3))]), "waiting for the leader");
     let lost = formed(&[(9, "a"), (2, "b"), (3, "c")]);
     waits(&next(&greeting("a", 1), "here:1", vec![Ok(lost), Err("c is away".into())]), "the old vote must not return");
-    let foreign = formed(&[(2, "b"), (3, "c")]);
+    let mut foreign = formed(&[(2, "b"), (3, "c")]);
+    foreign.greeting.replicas = vec!["b".into(), "c".into()];
     waits(&next(&greeting("a", 1), "here:1", vec![Ok(foreign), Ok(new("c", 3))]), "run `allclear member add a here:1`");
+    let awaited = formed(&[(2, "b"), (3, "c")]);
+    waits(&next(&greeting("a", 1), "here:1", vec![Ok(awaited), Ok(new("c", 3))]), "bring this replica in");
+}
+
+#[test]
+fn those_who_are_to_vote_form_and_a_learner_is_waited_for_only_for_a_while() {
+    let away = || vec![Ok(new("b", 2)), Err("c is away".into())];
+    let form = Next::Form(vec![(1, "a".into()), (2, "b".into())]);
+    let (own, founders, all) = (greeting("a", 1), ["a", "b"], ["a", "b", "c"]);
+    assert_eq!(next_of(&own, "here:1", &founders, &all, vec![Ok(new("b", 2)), Ok(new("c", 3))]), form);
+    waits(&next_of(&own, "here:1", &founders, &all, away()), "c is away");
+    assert_eq!(next_of(&own, "here:1", &founders, &founders, away()), form);
+    // What a learner remembers counts all the same.
+    let known = formed(&[(1, "a"), (2, "b"), (3, "c")]);
+    waits(&next_of(&own, "here:1", &founders, &founders, vec![Err("b is away".into()), Ok(known)]), "the leader");
 }

@@ -18,9 +18,9 @@ use crate::wire::pb::allclear::raft::v1 as pb;
 /// Entries that are sent together hold at most this many bytes, unless one alone holds more.
 const MAX_BATCH_BYTES: usize = 1 << 20;
 
-const VOTE: &str = "vote";
-const COMMITTED: &str = "committed";
-const PURGED: &str = "purged";
+pub(super) const VOTE: &str = "vote";
+pub(super) const COMMITTED: &str = "committed";
+pub(super) const PURGED: &str = "purged";
 
 /// The log of one replica; its clones read the same log.
 #[derive(Clone, Debug)]

@@ -9,13 +9,14 @@ use openraft::{ChangeMembers, RaftMetrics};
 use tokio::time::{Instant, timeout};
 
 use super::failure::MembershipError;
+use super::formation::Answer;
 use super::node::Node;
-use super::options::MAX_VOTERS;
-use super::types::{Member, Membership, Types};
+use super::peers::dial;
+use super::types::{Member, Membership, Types, lineage};
 
 /// Long enough for a snapshot; a replica that takes longer stays a learner and goes on catching up.
 const CATCH_UP_WITHIN: Duration = Duration::from_secs(30);
-const CHANGE_WITHIN: Duration = Duration::from_secs(10);
+pub(super) const CHANGE_WITHIN: Duration = Duration::from_secs(10);
 /// A new leader has not heard everybody yet.
 const HEARD_WITHIN: Duration = Duration::from_secs(2);
 
@@ -23,28 +24,36 @@ type Changed<R> = Result<R, RaftError<Types, ClientWriteError<Types>>>;
 
 impl Node {
     /// Asks the replica who it is, brings it up to date as a learner, and makes it a voter while there is room.
-    /// Whether it votes comes back.
+    /// Whether it votes comes back. A member that answers at another address is found there from now on.
     pub(crate) async fn add_member(&self, name: &str, address: &str) -> Result<bool, MembershipError> {
-        self.lead()?;
         check(address)?;
-        let silent = |why: String| MembershipError::Silent { name: name.into(), why };
+        let _one_at_a_time = self.changing.lock().await;
+        self.lead()?;
         let membership = self.membership();
         let known = named(&membership, name);
-        if let Some((_, member)) = &known
-            && member.address != address
-        {
-            return Err(MembershipError::OtherAddress { name: name.into(), known: member.address.clone() });
+        if known.is_some() {
+            self.not_configured_elsewhere(name, address)?;
         }
-        let channel = self.peers.channel_or_dial(name, address).map_err(|error| silent(error.to_string()))?;
-        let node = self.greet(name, channel).await.map_err(|why| silent(self.or_elsewhere(&why, name, address)))?;
-        let node = node.greeting.node;
+        let answer = self.who_is_at(name, address).await?;
+        let node = answer.greeting.node;
+        let lineage = lineage(&membership);
+        if answer.is_of_another_lineage(lineage) {
+            return Err(MembershipError::OtherLineage(name.into()));
+        }
+        let member = Member { replica: name.into(), address: address.into(), lineage };
         match known {
             Some((known, _)) if known != node => return Err(MembershipError::OldNode(name.into())),
-            Some(_) if votes(&membership, node) => return Ok(true),
+            Some((_, known)) if known.address != address => {
+                self.has_quorum(&membership).await?;
+                let moved = ChangeMembers::SetNodes([(node, member.clone())].into());
+                changed(CHANGE_WITHIN, self.raft.change_membership(moved, true)).await?;
+            }
             Some(_) | None => {}
         }
+        if votes(&self.membership(), node) {
+            return Ok(true);
+        }
         self.has_quorum(&membership).await?;
-        let member = Member { replica: name.into(), address: address.into() };
         changed(CHANGE_WITHIN, self.raft.add_learner(node, member, false)).await?;
         let begun = Instant::now();
         let caught_up = self.metrics_show(begun + CATCH_UP_WITHIN, |metrics| self.ready(metrics, node, begun));
@@ -52,7 +61,7 @@ impl Node {
             return Err(MembershipError::CatchingUp(name.into()));
         }
         let voters: BTreeSet<u64> = self.membership().voter_ids().chain([node]).collect();
-        if voters.len() > MAX_VOTERS {
+        if voters.len() > self.options.max_voters {
             return Ok(false);
         }
         let promote = ChangeMembers::AddVoterIds([node].into());
@@ -60,8 +69,27 @@ impl Node {
         Ok(true)
     }
 
+    /// A member is looked for where the configuration says, so it is not moved anywhere else.
+    fn not_configured_elsewhere(&self, name: &str, address: &str) -> Result<(), MembershipError> {
+        let configured = self.options.replicas.iter().find(|(configured, _)| configured == name);
+        match configured.filter(|(_, configured)| configured != address) {
+            Some((_, known)) => Err(MembershipError::OtherAddress { name: name.into(), known: known.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    async fn who_is_at(&self, name: &str, address: &str) -> Result<Answer, MembershipError> {
+        let silent = |why: String| MembershipError::Silent { name: name.into(), why };
+        // A connection of its own: the shared one leads to where it was.
+        let channel = self.peers.channel(name).map_or_else(|| dial(address), Ok);
+        let channel = channel.map_err(|error| silent(error.to_string()))?;
+        let answer = self.greet(name, channel).await;
+        answer.map_err(|why| silent(self.or_elsewhere(&why, name, address)))
+    }
+
     /// The leader does not remove itself: it hands over, and the next one is to be asked.
     pub(crate) async fn remove_member(&self, name: &str) -> Result<(), MembershipError> {
+        let _one_at_a_time = self.changing.lock().await;
         self.lead()?;
         let membership = self.membership();
         let (node, _) = named(&membership, name).ok_or_else(|| MembershipError::NoMember(name.into()))?;
@@ -93,7 +121,7 @@ impl Node {
     }
 
     /// A change that is appended without a quorum would hang between committed and not, and block every other.
-    async fn has_quorum(&self, membership: &Membership) -> Result<(), MembershipError> {
+    pub(super) async fn has_quorum(&self, membership: &Membership) -> Result<(), MembershipError> {
         for voters in membership.get_joint_config() {
             if !self.silent(voters).await?.is_empty() {
                 return Err(MembershipError::NoQuorum);
@@ -159,7 +187,10 @@ fn check(address: &str) -> Result<(), MembershipError> {
     }
 }
 
-async fn changed<R>(within: Duration, change: impl Future<Output = Changed<R>>) -> Result<(), MembershipError> {
+pub(super) async fn changed<R>(
+    within: Duration,
+    change: impl Future<Output = Changed<R>>,
+) -> Result<(), MembershipError> {
     match timeout(within, change).await {
         Ok(Ok(_)) => Ok(()),
         // Perhaps between the two steps; repeated, the next leader does the second.

@@ -42,13 +42,11 @@ impl RaftNetworkFactory<Types> for Network {
     type Network = Link;
 
     async fn new_client(&mut self, target: u64, member: &Member) -> Link {
-        let client = self.peers.channel_or_dial(&member.replica, &member.address).map(client);
         Link {
             to: pb::Destination { cluster: self.cluster.clone(), node: target },
             node: self.node,
-            replica: member.replica.clone(),
+            member: member.clone(),
             peers: Arc::clone(&self.peers),
-            client: client.map_err(|error| error.to_string()),
         }
     }
 }
@@ -61,9 +59,8 @@ fn client(channel: Channel) -> RaftClient<Channel> {
 pub(crate) struct Link {
     to: pb::Destination,
     node: u64,
-    replica: String,
+    member: Member,
     peers: Arc<Peers>,
-    client: Result<RaftClient<Channel>, String>,
 }
 
 impl Link {
@@ -73,13 +70,15 @@ impl Link {
         within: Duration,
         call: impl AsyncFnOnce(RaftClient<Channel>) -> Result<tonic::Response<R>, Status>,
     ) -> Result<R, RpcError> {
-        let client = self.client.clone().map_err(Unreachable::from_string)?;
+        // A member may move while its log is sent.
+        let channel = self.peers.latest(&self.member.replica, &self.member.address);
+        let client = client(channel.map_err(|error| Unreachable::from_string(error.to_string()))?);
         let result = match tokio::time::timeout(within, call(client)).await {
             Ok(Ok(response)) => Ok(response.into_inner()),
             Ok(Err(status)) => Err(failed(&status)),
             Err(_) => Err(Timeout { action, id: self.node, target: self.to.node, timeout: within }.into()),
         };
-        self.peers.note(&self.replica, result.as_ref().err().map(ToString::to_string).as_deref());
+        self.peers.note(&self.member.replica, result.as_ref().err().map(ToString::to_string).as_deref());
         result
     }
 

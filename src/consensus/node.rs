@@ -42,6 +42,8 @@ pub(crate) struct Parts {
     pub(crate) start: Start,
     /// To read the log from, as long as it is in use.
     pub(crate) disk: Weak<Disk>,
+    /// Held by whoever changes the membership: one change at a time.
+    pub(crate) changing: tokio::sync::Mutex<()>,
     pub(crate) stop: CancellationToken,
     /// Closes when the data directory is free again.
     pub(crate) let_go: watch::Receiver<()>,

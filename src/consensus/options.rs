@@ -17,8 +17,10 @@ pub(super) const MAX_ENTRY_BYTES: usize = MAX_PROPOSAL_BYTES + (64 << 10);
 pub(super) const MAX_MESSAGE_BYTES: usize = 4 << 20;
 /// The largest snapshot that is sent or taken in.
 pub(super) const MAX_SNAPSHOT_BYTES: usize = 256 << 20;
-/// More voters only make every decision slower; further replicas are to be learners.
+/// More voters only make every decision slower; further replicas are learners.
 pub const MAX_VOTERS: usize = 7;
+/// As many machines as a placement group holds.
+pub const MAX_REPLICAS: usize = 100;
 
 /// How fast a lost leader is noticed, and how long callers wait.
 #[derive(Debug, Clone)]
@@ -61,6 +63,10 @@ pub struct Options {
     pub replica: String,
     /// Name and address of every replica, this one too, in the order of the configuration.
     pub replicas: Vec<(String, String)>,
+    /// The first so many of the list form the cluster, and no more vote in it; from 1 to `MAX_VOTERS`.
+    pub max_voters: usize,
+    /// A voter that is gone for this long is replaced by a learner that is up to date.
+    pub replace_after: Duration,
     pub data_dir: PathBuf,
     pub timing: Timing,
     pub compaction: Compaction,
@@ -73,12 +79,19 @@ impl Options {
             format!("replica {:?} is not in the list of replicas; add it with its address", self.replica)
         } else if names.len() != self.replicas.len() {
             "a replica is listed twice; every name once".into()
-        } else if names.len() > MAX_VOTERS {
-            format!("{} replicas are listed; a cluster forms with at most {MAX_VOTERS}", names.len())
+        } else if names.len() > MAX_REPLICAS {
+            format!("{} replicas are listed; a cluster has at most {MAX_REPLICAS}", names.len())
+        } else if !(1..=MAX_VOTERS).contains(&self.max_voters) {
+            format!("{} replicas are to vote; from 1 to {MAX_VOTERS} can", self.max_voters)
         } else {
             return Ok(());
         };
         Err(OpenError::Options(mistake))
+    }
+
+    /// Those who form the cluster, by name.
+    pub(super) fn founders(&self) -> impl Iterator<Item = &str> {
+        self.replicas.iter().take(self.max_voters).map(|(name, _)| name.as_str())
     }
 
     pub(super) fn raft(&self) -> Result<Arc<Config>, OpenError> {
@@ -112,6 +125,8 @@ mod tests {
             cluster: "orders".into(),
             replica: "a".into(),
             replicas: names.iter().map(|name| ((*name).into(), "127.0.0.1:1".into())).collect(),
+            max_voters: MAX_VOTERS,
+            replace_after: Duration::from_mins(10),
             data_dir: PathBuf::new(),
             timing: Timing::default(),
             compaction: Compaction::default(),
@@ -123,7 +138,19 @@ mod tests {
         assert!(options(&["a", "b"]).check().is_ok());
         assert!(options(&["b", "c"]).check().is_err());
         assert!(options(&["a", "b", "b"]).check().is_err());
-        assert!(options(&["a", "1", "2", "3", "4", "5", "6", "7"]).check().is_err());
+    }
+
+    #[test]
+    fn more_replicas_than_a_cluster_has_and_more_voters_than_can_be_are_refused() {
+        let names: Vec<String> = (0..101).map(|number| format!("r{number}")).collect();
+        let mut all: Vec<&str> = ["a"].into_iter().chain(names.iter().map(String::as_str)).collect();
+        all.truncate(100);
+        assert!(options(&all).check().is_ok());
+        all.push("one-more");
+        assert!(options(&all).check().is_err());
+        for voters in [0, 8] {
+            assert!(Options { max_voters: voters, ..options(&["a"]) }.check().is_err());
+        }
     }
 
     #[test]

@@ -19,8 +19,8 @@ const LOST_AFTER: u32 = 3;
 #[derive(Debug)]
 pub(crate) struct Peers {
     configured: BTreeMap<String, Channel>,
-    /// Members that this replica's configuration does not name, reached where the log says.
-    others: Mutex<BTreeMap<(String, String), Channel>>,
+    /// Members that this replica's configuration does not name, reached where the log says: one address per name.
+    others: Mutex<BTreeMap<String, (String, Channel)>>,
     /// Failed calls in a row, by replica.
     unanswered: Mutex<BTreeMap<String, u32>>,
 }
@@ -47,15 +47,19 @@ impl Peers {
             return Ok(channel);
         }
         let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (name.to_owned(), address.to_owned());
-        if let Some(channel) = others.get(&key) {
+        if let Some((_, channel)) = others.get(name).filter(|(known, _)| known == address) {
             return Ok(channel.clone());
         }
         let channel = dial(address)?;
-        // One address per name: what a member left behind is let go.
-        others.retain(|(other, _), _| other != name);
-        others.insert(key, channel.clone());
+        others.insert(name.to_owned(), (address.to_owned(), channel.clone()));
         Ok(channel)
+    }
+
+    /// Where a replica was last said to be; this address is only for one that nobody has heard of yet.
+    pub(crate) fn latest(&self, name: &str, address: &str) -> Result<Channel, tonic::transport::Error> {
+        let known =
+            self.others.lock().unwrap_or_else(PoisonError::into_inner).get(name).map(|(known, _)| known.clone());
+        self.channel_or_dial(name, known.as_deref().unwrap_or(address))
     }
 
     /// One line when a replica is lost and one when it is back, instead of one per failed call.
@@ -71,7 +75,8 @@ impl Peers {
     }
 }
 
-fn dial(address: &str) -> Result<Channel, tonic::transport::Error> {
+/// A connection that nobody shares yet; made when it is first used.
+pub(crate) fn dial(address: &str) -> Result<Channel, tonic::transport::Error> {
     let endpoint = Endpoint::from_shared(format!("http://{address}"))?
         .connect_timeout(CONNECT_WITHIN)
         .tcp_nodelay(true)

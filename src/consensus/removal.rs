@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use super::node::Node;
+use super::types::lineage;
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
@@ -25,6 +26,13 @@ impl Node {
                 && membership.get_node(&self.identity.node).is_none()
             {
                 let (replica, address) = (&self.identity.replica, self.own_address());
+                if lineage(&membership) != lineage(&self.membership()) {
+                    self.stay_outside(&format!(
+                        "the cluster was restored from one disk without this one, whose entries must not mix with \
+                         it; stop {replica}, empty its data_dir and start it again"
+                    ));
+                    continue;
+                }
                 self.stay_outside(&format!(
                     "the cluster goes on without {replica}, which was removed; stop it, or bring it back with \
                      `allclear member add {replica} {address}`"

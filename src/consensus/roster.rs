@@ -97,7 +97,16 @@ impl Node {
         }
         let channel = self.peers.channel_or_dial(name, &member.address).map_err(|error| error.to_string())?;
         let answer = self.greet(name, channel).await?;
-        if answer.greeting.node == node { Ok(()) } else { Err(other_disk(name, answer.greeting.node)) }
+        if answer.greeting.node == node {
+            Ok(())
+        } else if answer.is_of_another_lineage(member.lineage) {
+            Err(format!(
+                "{name} runs on a data directory of before the cluster was restored from one disk: stop it and empty \
+                 its data_dir"
+            ))
+        } else {
+            Err(other_disk(name, answer.greeting.node))
+        }
     }
 }
 

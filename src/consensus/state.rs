@@ -18,7 +18,7 @@ use super::options::MAX_SNAPSHOT_BYTES;
 use super::types::{LogId, Proposed, SharedFold, Snapshot, SnapshotMeta, StoredMembership, Types};
 use crate::wire::pb::allclear::raft::v1 as pb;
 
-const SNAPSHOT: &str = "snapshot";
+pub(super) const SNAPSHOT: &str = "snapshot";
 
 /// The folded state in memory, rebuilt from the snapshot and the log at every start.
 pub(crate) struct State {

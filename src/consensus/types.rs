@@ -51,4 +51,11 @@ pub(crate) struct Member {
     pub(crate) replica: String,
     /// Where it listens, unless the configuration of the asking replica says otherwise.
     pub(crate) address: String,
+    /// Zero, or a number of its own for a cluster that was restored from one disk. All members have the same; a log of
+    /// another lineage is never mixed with this one.
+    pub(crate) lineage: u64,
+}
+
+pub(crate) fn lineage(membership: &Membership) -> u64 {
+    membership.nodes().map(|(_, member)| member.lineage).max().unwrap_or_default()
 }

@@ -9,6 +9,7 @@ use super::attempt::{Attempt, Outcome, Progress, Waiver, WaiverReason};
 use super::blocker::{Clearance, clearance};
 use super::claim::{Claim, PostOutcome, Reason};
 use super::command::{Command, Entry, Ignored, Verdict};
+use super::departure;
 use super::document::Status;
 use super::event::{Ending, Event};
 use super::id::{AttemptId, EventId, VmName};
@@ -55,12 +56,16 @@ fn dispatch(state: &mut State, by: &VmName, command: &Command) -> Applied {
         Command::Lead { term, turn, voters } => suspicion::lead(state, by, *term, *turn, voters),
         Command::Suspect { replica, number } => suspicion::suspect(state, replica, *number),
         Command::Account { number, journal } => suspicion::account(state, by, *number, journal),
+        Command::Dismiss { replica } => departure::dismiss(state, replica),
     }
 }
 
 fn register(state: &mut State, by: &VmName, workloads: &[Workload], groups: &[Group]) -> Applied {
     if state.replicas.get(by).is_some_and(|replica| replica.workloads == workloads && replica.groups == groups) {
         return Err(Ignored::Repeated);
+    }
+    if !state.replicas.contains_key(by) {
+        departure::part(state, by);
     }
     let replica = state.replicas.entry(by.clone()).or_default();
     (replica.workloads, replica.groups) = (workloads.into(), groups.into());

@@ -68,6 +68,8 @@ pub enum Command {
     Suspect { replica: VmName, number: u64 },
     /// What the asking replica did alone, as it stands in its journal; clears it under the current number.
     Account { number: u64, journal: Vec<Journaled> },
+    /// This replica's VM is deleted by an event, and it is no member any more.
+    Dismiss { replica: VmName },
 }
 
 impl Command {
@@ -90,6 +92,7 @@ impl Command {
             Self::Lead { .. } => "lead",
             Self::Suspect { .. } => "suspect",
             Self::Account { .. } => "account",
+            Self::Dismiss { .. } => "dismiss",
         }
     }
 }

@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use super::attempt::{Attempt, Waiver};
 use super::claim::{Claim, PostOutcome};
-use super::document::{Announcement, NotBefore, Source, Status};
+use super::document::{Announcement, Kind, NotBefore, Source, Status};
 use super::id::{AttemptId, VmName};
 use super::lifecycle::Stage;
 use super::policy::Treatment;
@@ -33,6 +33,8 @@ pub struct Event {
     /// Approvals by replicas without a quorum, in the order in which they came to be known.
     pub takeovers: Vec<Takeover>,
     pub ending: Option<Ending>,
+    /// VMs that it deleted and that are dismissed: whoever bears such a name now is none of its resources.
+    pub departed: BTreeSet<VmName>,
 }
 
 impl Event {
@@ -48,6 +50,7 @@ impl Event {
             claims: Vec::new(),
             takeovers: Vec::new(),
             ending: None,
+            departed: BTreeSet::new(),
         }
     }
 
@@ -78,7 +81,13 @@ impl Event {
     }
 
     pub fn affects(&self, vm: &VmName) -> bool {
-        self.announcement.resources.contains(vm)
+        self.announcement.resources.contains(vm) && !self.departed.contains(vm)
+    }
+
+    /// Nobody comes back from it: it deletes the VMs it names, and has begun to. A post without a reply is no proof.
+    pub fn deletes_vms(&self) -> bool {
+        let is_done = self.ending == Some(Ending::Completed) && self.is_accepted();
+        self.announcement.kind == Kind::Terminate && (self.entered_at(Stage::Started).is_some() || is_done)
     }
 
     /// When the platform goes ahead by itself.
@@ -141,11 +150,13 @@ impl Event {
         self.attempts.iter().filter(move |attempt| attempt.member == *member && attempt.hook == hook)
     }
 
-    /// A hook that prepares was started for this workload, so it is owed a restore.
+    /// A hook that prepares was started for this workload, so it is owed a restore; on a VM that is deleted nothing is.
     pub fn touched(&self, member: &Member) -> bool {
-        self.attempts.iter().any(|attempt| {
+        let is_deleted = self.departed.contains(&member.vm) || (self.deletes_vms() && self.affects(&member.vm));
+        let prepared = |attempt: &Attempt| {
             attempt.member == *member && attempt.hook.phase < Phase::Restore && attempt.intent == Intent::Run
-        })
+        };
+        !is_deleted && self.attempts.iter().any(prepared)
     }
 
     pub fn is_accepted(&self) -> bool {

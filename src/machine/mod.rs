@@ -8,6 +8,7 @@ pub mod blocker;
 pub mod budget;
 pub mod claim;
 pub mod command;
+pub mod departure;
 pub mod document;
 pub mod errands;
 pub mod event;

@@ -8,6 +8,7 @@ use super::attempt::{ENDED_WITHIN, Outcome, WaiverReason};
 use super::blocker::{Clearance, clearance};
 use super::claim::PostOutcome;
 use super::command::Command;
+use super::departure;
 use super::event::Event;
 use super::id::{EventId, VmName};
 use super::lifecycle::Stage;
@@ -31,6 +32,7 @@ pub fn plan(state: &State, situation: &Situation) -> Vec<Command> {
     }
     let mut due = voters_to_suspect(state, situation);
     due.extend(documents_to_discount(state, situation));
+    due.extend(departure::to_dismiss(state, situation));
     for (id, event) in &state.open {
         if event.stage().is_over() {
             due.extend(overrun(id, event, situation));

@@ -74,7 +74,7 @@ pub(super) fn discount(state: &mut State, replica: &VmName) -> Applied {
 }
 
 /// Moves every event on as far as the current documents say.
-fn look_again(state: &mut State) {
+pub(super) fn look_again(state: &mut State) {
     let now = state.now;
     let mut over = Vec::new();
     for (id, event) in &state.open {

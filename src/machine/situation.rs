@@ -18,8 +18,10 @@ pub struct Situation {
     pub now: Timestamp,
     /// The replica that decides.
     pub me: VmName,
-    /// In the order of the configuration.
+    /// Those of the configuration in its order, then the others by name; without those who were removed.
     pub members: Vec<VmName>,
+    /// The members that cannot lead.
+    pub learners: BTreeSet<VmName>,
     /// One for each replica that has ever been in contact.
     pub contacts: BTreeMap<VmName, Contact>,
     pub quorum: bool,

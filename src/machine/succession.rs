@@ -18,6 +18,7 @@ pub fn heir(state: &State, situation: &Situation) -> Option<VmName> {
     let reason_to_go = is_threatened(state, &situation.me, situation.now) || is_blind(situation);
     let fit = |name: &&VmName| {
         **name != situation.me
+            && !situation.learners.contains(name)
             && situation
                 .contacts
                 .get(name)
@@ -44,6 +45,7 @@ fn is_blind(situation: &Situation) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use alloc::collections::BTreeSet;
     use alloc::string::String;
     use alloc::vec::Vec;
 
@@ -71,6 +73,7 @@ mod tests {
             me: VmName::new("a"),
             contacts: members.iter().cloned().zip(channels.map(contact)).collect(),
             members,
+            learners: BTreeSet::new(),
             quorum: true,
             leading_since: Timestamp(0),
             lead: None,
@@ -119,6 +122,13 @@ mod tests {
         assert_eq!(heir(&with_event(&["a"], NOW), &situation(HEALTHY)), Some(VmName::new("b")));
         assert_eq!(heir(&with_event(&["a", "b"], NOW), &situation(HEALTHY)), Some(VmName::new("c")));
         assert_eq!(heir(&with_event(&["a", "b", "c"], NOW), &situation(HEALTHY)), None);
+    }
+
+    #[test]
+    fn a_learner_is_no_heir() {
+        let mut with_learner = situation(HEALTHY);
+        with_learner.learners = BTreeSet::from([VmName::new("b")]);
+        assert_eq!(heir(&with_event(&["a"], NOW), &with_learner), Some(VmName::new("c")));
     }
 
     #[test]

@@ -91,8 +91,8 @@ impl Watch {
 /// In the order of the configuration; those that it does not name come last.
 fn voters(here: &Here) -> Vec<VmName> {
     let voters: Vec<VmName> = here.consensus.members().voters.iter().map(|name| VmName::new(name)).collect();
-    let configured = here.members.iter().filter(|name| voters.contains(name));
-    let others = voters.iter().filter(|name| !here.members.contains(name));
+    let configured = here.configured.iter().filter(|name| voters.contains(name));
+    let others = voters.iter().filter(|name| !here.configured.contains(name));
     configured.chain(others).cloned().collect()
 }
 

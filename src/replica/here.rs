@@ -1,5 +1,6 @@
 //! What the tasks of one replica share: who it is, what the cluster agreed on, and a way to propose.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use tokio::sync::watch;
 use super::clock::{self, ClusterTime};
 use super::contacts::Contacts;
 use super::journal::Journal;
-use crate::consensus::{Consensus, ProposeError};
+use crate::consensus::{Consensus, Members, ProposeError};
 use crate::machine::command::{Command, Verdict};
 use crate::machine::id::VmName;
 use crate::machine::policy::Policy;
@@ -25,7 +26,7 @@ pub struct Here {
     pub name: VmName,
     pub cluster: String,
     /// In the order of the configuration.
-    pub members: Vec<VmName>,
+    pub configured: Vec<VmName>,
     pub policy: Policy,
     pub timing: Timing,
     pub time: Arc<ClusterTime>,
@@ -52,12 +53,27 @@ impl Here {
         self.time.follows() || self.leads()
     }
 
+    /// Who belongs to the cluster: in the order of the configuration, then the others by name.
+    pub fn members(&self) -> Vec<VmName> {
+        let current = names(&self.consensus.members());
+        let state = self.state();
+        members(&self.configured, &current, |name| state.replicas.contains_key(name))
+    }
+
+    /// The members, and those of the configuration who are none.
+    pub fn everybody(&self) -> Vec<VmName> {
+        let others = names(&self.consensus.members()).into_iter().filter(|name| !self.configured.contains(name));
+        self.configured.iter().cloned().chain(others).collect()
+    }
+
     pub fn situation(&self) -> Situation {
+        let members = self.members();
         Situation {
             now: self.time.now(),
             me: self.name.clone(),
-            members: self.members.clone(),
-            contacts: self.contacts.of(&self.members, |steady| self.at(steady)),
+            learners: self.consensus.members().learners.iter().map(|name| VmName::new(name)).collect(),
+            contacts: self.contacts.of(&members, |steady| self.at(steady)),
+            members,
             quorum: self.consensus.standing().borrow().quorum,
             leading_since: self.contacts.leading_since().map_or(Timestamp(i64::MIN), |at| self.at(at)),
             lead: self.lead(),
@@ -98,5 +114,48 @@ impl Here {
             }
             tokio::time::sleep(PROPOSE_AGAIN_AFTER).await;
         }
+    }
+}
+
+fn names(members: &Members) -> BTreeSet<VmName> {
+    members.voters.iter().chain(&members.learners).map(|name| VmName::new(name)).collect()
+}
+
+/// A configured replica that has yet to take part counts already: its VM is one of the cluster's. One that took part,
+/// as `registered` knows, and is no member any more was removed.
+fn members(configured: &[VmName], current: &BTreeSet<VmName>, registered: impl Fn(&VmName) -> bool) -> Vec<VmName> {
+    let counts = |name: &&VmName| current.is_empty() || current.contains(name) || !registered(name);
+    let others = current.iter().filter(|name| !configured.contains(name));
+    configured.iter().filter(counts).chain(others).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(text: &str) -> Vec<VmName> {
+        text.split_whitespace().map(VmName::new).collect()
+    }
+
+    fn shown(configured: &str, current: &str, registered: &str) -> Vec<VmName> {
+        let registered = named(registered);
+        members(&named(configured), &named(current).into_iter().collect(), |name| registered.contains(name))
+    }
+
+    #[test]
+    fn those_of_the_configuration_stand_in_its_order_and_the_others_behind_them() {
+        assert_eq!(shown("c a b", "a b c", "a b c"), named("c a b"));
+        assert_eq!(shown("c b", "a b c d", "a b c d"), named("c b a d"));
+    }
+
+    #[test]
+    fn who_was_removed_is_no_member_and_who_has_yet_to_come_is() {
+        assert_eq!(shown("a b c", "a b", "a b c"), named("a b"));
+        assert_eq!(shown("a b c", "a b", "a b"), named("a b c"));
+    }
+
+    #[test]
+    fn before_the_cluster_is_known_everybody_configured_is_a_member() {
+        assert_eq!(shown("a b", "", "a b"), named("a b"));
     }
 }

@@ -6,6 +6,7 @@ mod account;
 mod alone;
 pub mod clock;
 pub mod contacts;
+mod departures;
 pub mod differences;
 mod driver;
 mod errands;
@@ -48,6 +49,7 @@ impl Replica {
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         let hands = Arc::new(Hands { here: here.clone(), hooks: hooks.clone(), observer: observer.clone() });
         tasks.spawn(driver::drive(here.clone(), stop.clone()));
+        tasks.spawn(departures::run(here.clone(), stop.clone()));
         tasks.spawn(errands::run(hands.clone(), stop.clone()));
         tasks.spawn(alone::watch(hands, stop.clone()));
         tasks.spawn(account::give(here.clone(), stop.clone()));

@@ -37,7 +37,7 @@ impl Hearing {
     /// Who speaks; refuses whoever is not of this cluster.
     fn admit(&self, cluster: &str, replica: &str) -> Result<VmName, Status> {
         let name = VmName::new(replica);
-        if cluster != self.here.cluster || !everybody(&self.here).contains(&name) {
+        if cluster != self.here.cluster || !self.here.everybody().contains(&name) {
             let message = format!("{replica} of cluster {cluster:?} is no member here");
             return Err(Status::permission_denied(message));
         }
@@ -57,7 +57,7 @@ impl contact_server::Contact for Hearing {
         let (wall, time) = (clock::now(), self.here.time.now());
         self.here.contacts.heard(&replica, health(beat.channel.as_ref()));
         self.here.contacts.differences.heard(&replica, beat.clock_difference_ms);
-        let contacts = told(&self.here.contacts, &everybody(&self.here));
+        let contacts = told(&self.here.contacts, &self.here.everybody());
         Ok(Response::new(wire::BeatResponse { contacts, wall_ms: Some(wall.0), time_ms: Some(time.0) }))
     }
 
@@ -68,13 +68,6 @@ impl contact_server::Contact for Hearing {
         let leader = if standing.hears_a_leader() { standing.leader } else { None };
         Ok(Response::new(wire::AskResponse { leader, channel: Some(wire_health(self.observer.health())) }))
     }
-}
-
-/// Everybody who is configured, and the members who are not.
-fn everybody(here: &Here) -> Vec<VmName> {
-    let members = here.consensus.members();
-    let others = members.voters.iter().chain(&members.learners).map(|name| VmName::new(name));
-    here.members.iter().cloned().chain(others.filter(|name| !here.members.contains(name))).collect()
 }
 
 /// Tells the leader how this replica is, and asks the others while it hears none, until it is stopped.

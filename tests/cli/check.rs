@@ -49,12 +49,12 @@ fn what_is_refused_is_a_mistake_like_every_other() {
 #[test]
 fn what_is_ignored_is_warned_about_and_the_rest_is_printed() {
     let folder = tempfile::tempdir().unwrap();
-    let path = written(folder.path(), "replica.data_dir = \"/d\"\n[cluster]\nmax_voters = 3\n");
-    let output = allclear(&["check", "--config", &path], &[("ALLCLEAR__CLUSTER__REPLACE_AFTER", "5m")]);
-    let expected = "warning: `cluster.max_voters` is ignored by this version: every replica votes\n\
-                    warning: `cluster.replace_after` is ignored by this version: no replica takes the place of another\n";
+    let path = written(folder.path(), "replica.data_dir = \"/d\"\n[workloads]\nsocket = \"/s.sock\"\n");
+    let output = allclear(&["check", "--config", &path], &[("ALLCLEAR__WORKLOADS__ALLOW_UIDS", "[5]")]);
+    let expected = "warning: `workloads.socket` is ignored by this version: nobody can register over it yet\n\
+                    warning: `workloads.allow_uids` is ignored by this version: nobody can register yet\n";
     assert_eq!((output.status.code(), stderr(&output)), (Some(0), expected));
-    assert!(stdout(&output).contains("\nmax_voters = 3\n"), "{}", stdout(&output));
+    assert!(stdout(&output).contains("\nsocket = \"/s.sock\"\n"), "{}", stdout(&output));
 }
 
 #[test]

@@ -73,8 +73,8 @@ fn what_is_ignored_is_in_the_log_before_anything_else() {
 status.listen = "127.0.0.1:0"
 operator.socket = {socket:?}
 metadata.endpoint = "http://127.0.0.1:1"
-workloads.allow_uids = [1000]
-cluster = {{ listen = "{address}", max_voters = 3 }}
+workloads = {{ socket = "/s.sock", allow_uids = [1000] }}
+cluster.listen = "{address}"
 "#,
         data = folder.path().join("data"),
         socket = folder.path().join("operator.sock"),
@@ -86,7 +86,7 @@ cluster = {{ listen = "{address}", max_voters = 3 }}
     let told: Vec<_> = lines.map(|line| (line["level"].clone(), line["message"].clone())).collect();
     let warned = |message: &str| ("WARN".into(), message.into());
     let expected = [
-        warned("`cluster.max_voters` is ignored by this version: every replica votes"),
+        warned("`workloads.socket` is ignored by this version: nobody can register over it yet"),
         warned("`workloads.allow_uids` is ignored by this version: nobody can register yet"),
     ];
     assert_eq!(told, expected, "{}", stderr(&output));

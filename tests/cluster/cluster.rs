@@ -28,6 +28,8 @@ pub(crate) struct Cluster {
     /// Where the plan asks for them.
     pub(crate) links: Option<Links>,
     replicas: Vec<Replica>,
+    /// So many of them are named by every configuration.
+    founders: usize,
     overrides: Vec<(String, &'static str)>,
     /// What makes a replica's wall clock differ, by place.
     clocks: Vec<Vec<(&'static str, String)>>,
@@ -103,6 +105,14 @@ impl Plan {
 
     /// Starts all of them, and waits until every one polls, is registered and follows a leader.
     pub(crate) async fn start(self) -> Cluster {
+        let mut cluster = self.cold().await;
+        cluster.start_all();
+        cluster.ready().await;
+        cluster
+    }
+
+    /// Everything is there, and no replica was ever started.
+    pub(crate) async fn cold(self) -> Cluster {
         let folder = TempDir::with_prefix("ac").unwrap();
         let vms: Vec<_> = self.vms.iter().copied().chain(self.newcomer).collect();
         let cloud = Cloud::of(&vms).await;
@@ -135,13 +145,8 @@ impl Plan {
             let (name, page) = ((*vm).to_owned(), format!("http://{}", pages[place]));
             replicas.push(Replica { name, socket: path("operator").into(), page, child: None });
         }
-        let (overrides, clocks) = (self.overrides, self.clocks);
-        let mut cluster = Cluster { cloud, hooks, links, replicas, overrides, clocks, folder };
-        for place in 0..self.vms.len() {
-            cluster.start(place);
-        }
-        cluster.ready().await;
-        cluster
+        let (founders, overrides, clocks) = (self.vms.len(), self.overrides, self.clocks);
+        Cluster { cloud, hooks, links, replicas, founders, overrides, clocks, folder }
     }
 }
 
@@ -163,6 +168,13 @@ impl Cluster {
             .unwrap();
         let earlier = self.replicas[place].child.replace(child);
         assert!(earlier.is_none(), "replica {place} runs already");
+    }
+
+    /// Starts everybody but a newcomer.
+    pub(crate) fn start_all(&mut self) {
+        for place in 0..self.founders {
+            self.start(place);
+        }
     }
 
     /// Every replica that runs answers, follows a leader, and its endpoint works.
@@ -228,6 +240,18 @@ impl Cluster {
             .unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+    }
+
+    /// What `member restore` says of a replica's data directory.
+    pub(crate) fn restore(&self, place: usize, flags: &[&str]) -> (i32, String) {
+        let output = Command::new(env!("CARGO_BIN_EXE_allclear"))
+            .args(["member", "restore", "--config"])
+            .arg(self.folder.path().join(format!("{place}.toml")))
+            .args(flags)
+            .envs(self.overrides.iter().map(|(name, value)| (name, value)))
+            .output()
+            .unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
     }
 
     pub(crate) fn place_of(&self, name: &str) -> usize {

@@ -1,6 +1,6 @@
 //! Members come and go by the operator's commands, asked of any replica.
 
-use allclear::wire::pb::allclear::operator::v1::Status;
+use allclear::wire::pb::allclear::operator::v1::{Event, Status};
 use serde_json::{Value, json};
 
 use super::cluster::Cluster;
@@ -159,4 +159,46 @@ async fn a_member_is_not_removed_when_the_quorum_would_go_with_it() {
     let why = refused(&cluster, leader, &["member", "remove", &format!("db-{alive}")]);
     assert!(why.contains("quorum"), "{why}");
     assert_eq!(cluster.says(alive, &["member", "list"]).0, 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_added_member_is_prepared_and_approves_though_no_other_configuration_names_it() {
+    let mut cluster = Cluster::of(&["db-0", "db-1", "db-2"])
+        .newcomer("db-3")
+        .workload("database", vec![hook("drain"), hook("restore")])
+        .start()
+        .await;
+    cluster.start(3);
+    let waits =
+        |status: &Status| status.outside_because.as_ref().is_some_and(|why| why.contains("formed without db-3"));
+    let advice = cluster.until(3, "told what to do", waits).await.outside_because.unwrap();
+    let address = advice.split("add db-3 ").nth(1).unwrap().trim_end_matches('`').to_owned();
+    done(&cluster, 0, &["member", "add", "db-3", &address]);
+    let registered = |status: &Status| status.workloads.iter().any(|each| each.vm == "db-3" && each.connected);
+    cluster.until(0, "aware of its workload", registered).await;
+    cluster.ready().await;
+    // Only it sees the event, which is for its own VM.
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 3, "seen_by": [3] })).await;
+    let event = cluster.until_stage(0, &id, "started").await;
+    assert_eq!(event.hooks.iter().map(|hook| hook.on.as_str()).collect::<Vec<_>>(), ["db-3"]);
+    assert_eq!(event.approvals.iter().map(|each| each.approver.as_str()).collect::<Vec<_>>(), ["db-3"]);
+    cluster.cloud.finish(&id).await;
+    cluster.until_stage(0, &id, "closed").await;
+    assert_eq!(cluster.hooks.begun(), ["drain", "restore"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_removed_replica_does_not_count_as_lost_in_the_budget() {
+    let mut cluster = Cluster::with_hooks(vec![hook("drain"), hook("restore")]).await;
+    let leader = cluster.leader(0).await;
+    let (dead, affected) = ((leader + 1) % 3, (leader + 2) % 3);
+    cluster.kill(dead);
+    let silent = |status: &Status| status.replicas.iter().any(|replica| !replica.reachable);
+    cluster.until(leader, "aware of the silence", silent).await;
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": affected })).await;
+    let waits = |event: &Event| event.blocker.as_ref().is_some_and(|blocker| blocker.code == "budget");
+    cluster.until_event(leader, &id, "held by the budget", waits).await;
+    done(&cluster, affected, &["member", "remove", &format!("db-{dead}")]);
+    cluster.until_stage(leader, &id, "started").await;
+    assert_eq!(cluster.cloud.posts().await.len(), 1);
 }

@@ -6,8 +6,6 @@ const EVERYTHING: &str = r#"
 replica.data_dir = "/d"
 
 [cluster]
-max_voters = 7
-replace_after = "10m"
 
 [workloads]
 socket = "/run/allclear/workloads.sock"
@@ -39,9 +37,7 @@ command = ["/bin/stop"]
 optional_if_short = false
 "#;
 
-const TOLD: [&str; 7] = [
-    "`cluster.max_voters` is ignored by this version: every replica votes",
-    "`cluster.replace_after` is ignored by this version: no replica takes the place of another",
+const TOLD: [&str; 5] = [
     "`workloads.socket` is ignored by this version: nobody can register over it yet",
     "`workloads.allow_uids` is ignored by this version: nobody can register yet",
     "`workload.role` of postgres is ignored by this version: every workload counts as primary",
@@ -64,7 +60,7 @@ fn what_nobody_wrote_is_not_told() {
 
 #[test]
 fn what_the_environment_sets_is_told_too() {
-    let config = read_with("replica.data_dir = \"/d\"", &[("ALLCLEAR__CLUSTER__MAX_VOTERS", "3")]).unwrap();
+    let config = read_with("replica.data_dir = \"/d\"", &[("ALLCLEAR__WORKLOADS__SOCKET", "/s.sock")]).unwrap();
     assert_eq!(config.beyond_this_version(), &TOLD[..1]);
 }
 

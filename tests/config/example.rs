@@ -32,8 +32,6 @@ fn what_the_example_says_is_not_there_is_refused_or_ignored() {
     let keys = |line: &String| line.split('`').nth(1).unwrap().to_owned();
     let ignored: Vec<_> = read(&rest).unwrap().beyond_this_version().iter().map(keys).collect();
     let marked = [
-        "cluster.max_voters",
-        "cluster.replace_after",
         "workloads.socket",
         "workloads.allow_uids",
         "workload.role",

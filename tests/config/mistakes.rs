@@ -53,6 +53,21 @@ fn every_mistake_is_told_in_these_words() {
 }
 
 #[test]
+fn more_replicas_than_a_cluster_has_are_a_mistake() {
+    let named = |count: usize| {
+        let replicas: Vec<_> = (0..count).map(|each| format!("r{each} = \"127.0.0.1:{}\"", each + 1)).collect();
+        let replicas = replicas.join(", ");
+        said(&format!(
+            "replica = {{ data_dir = \"/d\", name = \"r0\" }}\n[cluster]\nname = \"c\"\nreplicas = {{ {replicas} }}\n"
+        ))
+    };
+    assert_eq!(named(100), "valid");
+    let expected = "allclear.toml:4:1: `cluster.replicas` names 101: a cluster has at most 100; make several clusters \
+                    of them";
+    assert_eq!(named(101), expected);
+}
+
+#[test]
 fn a_file_that_cannot_be_read_is_a_mistake() {
     let folder = tempfile::tempdir().unwrap();
     let said = |path: &Path| allclear::config::load(path, []).unwrap_err().to_string();

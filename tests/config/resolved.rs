@@ -24,6 +24,8 @@ takeover_grace = "30s"
 heartbeat = "100ms"
 election_timeout = "300ms"
 claim_lease = "5s"
+max_voters = 7
+replace_after = "10m"
 insecure = false
 
 [metadata]

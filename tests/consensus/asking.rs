@@ -49,7 +49,7 @@ impl Asking {
         let here = Arc::new(Here {
             name: name.clone(),
             cluster,
-            members,
+            configured: members,
             policy: Policy::default(),
             timing: Timing::default(),
             time,

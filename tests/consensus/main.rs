@@ -1,6 +1,7 @@
 //! Replicas in one process, with real sockets and a real disk: what they agree on survives what happens to them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod addresses;
 mod asking;
 mod contact;
 mod crash;
@@ -8,6 +9,7 @@ mod directory;
 mod failures;
 mod formation;
 mod leadership;
+mod learners;
 mod membership;
 mod proposals;
 mod recovery;

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use allclear::consensus::{self, Compaction, Consensus, Fold, OpenError, Options, Role, Standing, Timing, Undecodable};
+use allclear::consensus::{
+    self, Compaction, Consensus, Fold, MAX_VOTERS, OpenError, Options, Role, Standing, Timing, Undecodable,
+};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -109,6 +111,8 @@ pub(crate) struct Cluster {
     pub(crate) addresses: Vec<(String, String)>,
     pub(crate) compaction: Compaction,
     pub(crate) timing: Timing,
+    pub(crate) max_voters: usize,
+    pub(crate) replace_after: Duration,
     pub(crate) replicas: BTreeMap<String, Replica>,
 }
 
@@ -117,14 +121,15 @@ impl Cluster {
     pub(crate) async fn planned(names: &[&str]) -> Self {
         let mut addresses = Vec::new();
         for name in names {
-            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-            addresses.push(((*name).to_owned(), listener.local_addr().unwrap().to_string()));
+            addresses.push(((*name).to_owned(), free_address().await));
         }
         Self {
             root: TempDir::new().unwrap(),
             addresses,
             compaction: Compaction::default(),
             timing: patient(),
+            max_voters: MAX_VOTERS,
+            replace_after: Duration::from_mins(10),
             replicas: BTreeMap::new(),
         }
     }
@@ -146,6 +151,8 @@ impl Cluster {
             cluster: "orders".into(),
             replica: name.into(),
             replicas: self.addresses.clone(),
+            max_voters: self.max_voters,
+            replace_after: self.replace_after,
             data_dir: self.directory(name),
             timing: self.timing.clone(),
             compaction: self.compaction.clone(),
@@ -211,10 +218,25 @@ impl Cluster {
         self.replicas.keys().find(|name| **name != leader).unwrap().clone()
     }
 
+    /// Waits for something that nobody announces.
+    pub(crate) async fn until_true(&self, what: &str, holds: impl AsyncFn(&Self) -> bool) {
+        let began = Instant::now();
+        while !holds(self).await {
+            assert!(began.elapsed() < LIMIT, "waited for: {what}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     pub(crate) async fn propose(&self, at: &str, line: &str) -> String {
         let verdict = self.at(at).consensus.propose(line.to_owned()).await.unwrap();
         String::from_utf8(verdict.to_vec()).unwrap()
     }
+}
+
+/// Nobody listens there now.
+pub(crate) async fn free_address() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    listener.local_addr().unwrap().to_string()
 }
 
 /// A loaded machine must not cost a leader its followers in the middle of a test.

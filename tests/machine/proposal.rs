@@ -63,6 +63,7 @@ impl World {
                 number: number.parse().map_err(|_| "a suspicion has a number")?,
             },
             ("discount", [vm]) => Command::Discount { replica: VmName::new(vm) },
+            ("dismiss", [vm]) => Command::Dismiss { replica: VmName::new(vm) },
             ("forget", [event]) => Command::Forget { event: EventId::new(event) },
             ("give_up", [event]) => Command::GiveUp { event: EventId::new(event) },
             ("waive", [event, vm, name, phase]) => Command::Waive {

@@ -6,16 +6,17 @@
 //! policy user_budget=2m foreign=approve-user …     rule NAME action=A [type=T] [source=S] [phases=P,…] [budget=…]
 //! report VM|*: nothing | STATUS SOURCE TYPE EVENT VM,… [notbefore=[+]15m] [duration=9s]; …    repeat VM: as before
 //! now TIME      wait SPAN                   lead VM   quorum|no_quorum
-//! unreachable|reachable|stall|healthy VM…   seen|unseen VM…: its document is fresh, or from before the script
+//! unreachable|reachable|stall|healthy VM…   leave VM…: they are no members any more
+//! seen|unseen VM…: its document is fresh, or from before the script
 //! plan: what the leader would propose       propose: what was last planned, now
 //! step: plan and propose                    run: step until nothing is due
 //! errands VM    explain EVENT    show EVENT    events
 //! settle ATTEMPT OUTCOME… [by=VM]           posted ATTEMPT OUTCOME… [by=VM]
 //! claim EVENT VM REASON    expire ATTEMPT    discount VM    forget EVENT    give_up EVENT    waive EVENT VM W PHASE
-//! begin EVENT VM W PHASE on=VM              the last line are raw proposals, as a wrong planner would make them
+//! begin EVENT VM W PHASE on=VM    dismiss VM    the last line are raw proposals, as a wrong planner would make them
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -56,6 +57,7 @@ impl World {
             now: Timestamp(0),
             me: VmName::new("nobody"),
             members: Vec::new(),
+            learners: BTreeSet::new(),
             contacts: BTreeMap::new(),
             quorum: true,
             leading_since: Timestamp(0),
@@ -87,6 +89,7 @@ impl World {
             "now" => self.move_to(Timestamp(0).plus(parse::span(rest)?)),
             "wait" => self.move_to(self.situation.now.plus(parse::span(rest)?)),
             "lead" => Ok(self.lead(rest)),
+            "leave" => Ok(self.leave(rest)),
             "quorum" | "no_quorum" => Ok(self.set_quorum(word == "quorum")),
             "unreachable" | "reachable" => Ok(self.contact(rest, |contact, now| {
                 (contact.reachable, contact.since) = (word == "reachable", now);
@@ -245,6 +248,13 @@ impl World {
 
     fn lead(&mut self, vm: &str) -> String {
         self.situation.me = VmName::new(vm);
+        String::new()
+    }
+
+    /// These are no members any more.
+    fn leave(&mut self, names: &str) -> String {
+        let left: Vec<VmName> = names.split_whitespace().map(VmName::new).collect();
+        self.situation.members.retain(|name| !left.contains(name));
         String::new()
     }
 

@@ -229,6 +229,7 @@ impl World {
             me: name(self.leader),
             contacts: (0..self.replicas.len()).map(|replica| (name(replica), contact(replica))).collect(),
             members,
+            learners: BTreeSet::new(),
             quorum: true,
             leading_since: Timestamp(0),
             lead: None,

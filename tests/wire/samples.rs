@@ -11,7 +11,8 @@ use allclear::machine::workload::{HookId, Intent, Phase};
 
 use crate::record::Record;
 use crate::values::{
-    NOW, cache, document, grouped_state, groups, journal, led_state, member, postgres, rich_state, treatment,
+    NOW, cache, departed_state, document, grouped_state, groups, journal, led_state, member, postgres, rich_state,
+    treatment,
 };
 
 /// Every sample under the name that its golden bytes carry.
@@ -35,6 +36,7 @@ pub(crate) fn samples() -> Vec<(String, Record)> {
     samples.push(("state led".into(), Record::State(led_state())));
     samples.push(("journal empty".into(), Record::Journal(Vec::new())));
     samples.push(("journal rich".into(), Record::Journal(journal())));
+    samples.push(("state departed".into(), Record::State(departed_state())));
     samples
 }
 
@@ -74,6 +76,7 @@ pub(crate) fn commands() -> Vec<(String, Command)> {
         Command::Lead { term: 3, turn: 2, voters: vec![VmName::new("db-0"), VmName::new("db-1")] },
         Command::Suspect { replica: VmName::new("db-1"), number: 9 },
         Command::Account { number: 9, journal: journal() },
+        Command::Dismiss { replica: VmName::new("_DB-2") },
     ];
     commands.extend(outcomes().into_iter().map(|outcome| Command::Settle { event: event.clone(), attempt, outcome }));
     commands.extend(posts().into_iter().map(|outcome| Command::Posted { event: event.clone(), attempt, outcome }));
@@ -113,7 +116,8 @@ fn name(command: &Command) -> String {
         | Command::Forget { .. }
         | Command::Lead { .. }
         | Command::Suspect { .. }
-        | Command::Account { .. } => word.into(),
+        | Command::Account { .. }
+        | Command::Dismiss { .. } => word.into(),
     }
 }
 

@@ -155,6 +155,7 @@ fn closed_event() -> Event {
         ],
         takeovers: Vec::new(),
         ending: Some(Ending::Completed),
+        departed: BTreeSet::new(),
     }
 }
 
@@ -227,4 +228,13 @@ pub(crate) fn led_state() -> State {
         ]),
         ..State::default()
     }
+}
+
+/// What was deleted was stored later than everything in the rich state.
+pub(crate) fn departed_state() -> State {
+    let deleted = Event {
+        departed: BTreeSet::from([VmName::new("db-0"), VmName::new("_DB-2")]),
+        ..Event::first_seen_as(announcement("A-1"), VmName::new("db-1"), Timestamp(NOW))
+    };
+    State { history: VecDeque::from([deleted]), ..State::default() }
 }

@@ -43,7 +43,7 @@ impl View {
             quorum: standing.quorum,
             paused: None,
             outside_because: outside_because(&standing.role),
-            replicas: replicas(&self.here, &state, &situation),
+            replicas: replicas(&self.here, &state),
             workloads: workloads(&state, &situation),
             events: state.open.values().map(|event| event::shown(&state, event, &situation)).collect(),
         }
@@ -126,21 +126,20 @@ fn outside_because(role: &Role) -> Option<String> {
 }
 
 /// Those of the configuration, in its order, and then the members that it does not name.
-fn replicas(here: &Here, state: &State, situation: &Situation) -> Vec<shown::Replica> {
+fn replicas(here: &Here, state: &State) -> Vec<shown::Replica> {
     let members = here.consensus.members();
-    let mut others: Vec<_> = members.voters.iter().chain(&members.learners).map(|name| VmName::new(name)).collect();
-    others.retain(|name| !situation.members.contains(name));
-    let contacts = here.contacts.of(&others, |at| at);
+    let all = here.everybody();
+    let contacts = here.contacts.of(&all, |at| at);
     let ahead = here.contacts.differences.known();
     let is_among = |names: &[String], name: &VmName| names.iter().any(|member| VmName::new(member) == *name);
     let shown = |name: &VmName| {
-        let contact: Option<&Contact> = situation.contacts.get(name).or_else(|| contacts.get(name));
+        let contact: Option<&Contact> = contacts.get(name);
         let voter = is_among(&members.voters, name);
         shown::Replica {
             name: name.to_string(),
             voter,
             member: voter || is_among(&members.learners, name),
-            configured: situation.members.contains(name),
+            configured: here.configured.contains(name),
             reachable: contact.is_some_and(|contact| contact.reachable),
             metadata: contact.map_or("unknown", |contact| contact.channel.as_word()).into(),
             suspect: state.is_suspect(name),
@@ -150,7 +149,7 @@ fn replicas(here: &Here, state: &State, situation: &Situation) -> Vec<shown::Rep
             clock_difference_ms: ahead.get(name).copied(),
         }
     };
-    situation.members.iter().chain(&others).map(shown).collect()
+    all.iter().map(shown).collect()
 }
 
 fn workloads(state: &State, situation: &Situation) -> Vec<shown::Workload> {

@@ -84,6 +84,7 @@ impl Stored for Command {
             Variant::Account(account) => {
                 Self::Account { number: account.number, journal: take!(variant account.journal) }
             }
+            Variant::Dismiss(dismiss) => Self::Dismiss { replica: take!(variant dismiss.replica) },
         })
     }
 }
@@ -149,5 +150,6 @@ fn variant(command: &Command) -> Variant {
         Command::Account { number, journal } => {
             Variant::Account(command::Account { number: *number, journal: journal.store() })
         }
+        Command::Dismiss { replica } => Variant::Dismiss(command::Dismiss { replica: replica.store() }),
     }
 }

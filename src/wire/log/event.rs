@@ -22,6 +22,7 @@ impl Stored for Event {
             claims: self.claims.store(),
             ending: self.ending.store(),
             takeovers: self.takeovers.store(),
+            departed: self.departed.store(),
         }
     }
 
@@ -37,6 +38,7 @@ impl Stored for Event {
             claims: take!(message.claims),
             ending: take!(message.ending),
             takeovers: take!(message.takeovers),
+            departed: take!(message.departed),
         })
     }
 }

@@ -1,0 +1,91 @@
+//! `allclear member restore`: a cluster of one out of the disk of a stopped replica, when all others are lost.
+
+use std::path::PathBuf;
+
+use super::{Exit, say};
+use crate::config::{self, Config};
+use crate::consensus::{Holding, OpenError, Survivor};
+use crate::machine::id::VmName;
+
+/// Makes a cluster of one out of this stopped replica's disk, when the other disks are lost for good
+///
+/// Without the flag nothing is changed: it shows what the disk holds, what would be lost, and what is to be done.
+#[derive(clap::Args)]
+pub(super) struct Restore {
+    /// The configuration file of the stopped replica
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    /// Do it: what only the other disks held is lost, and those must never be started again
+    #[arg(long)]
+    from_this_disk_alone_and_accept_lost_entries: bool,
+}
+
+impl Restore {
+    pub(super) fn run(self) -> Exit {
+        let config = match config::load(&self.config, config::environment()) {
+            Ok(config) => config,
+            Err(mistakes) => {
+                say(mistakes);
+                return Exit::Usage;
+            }
+        };
+        match self.restore(&config) {
+            Ok(exit) => exit,
+            Err(error) => {
+                say(&error);
+                match error {
+                    OpenError::InUse { .. }
+                    | OpenError::NothingStored { .. }
+                    | OpenError::ForeignCluster { .. }
+                    | OpenError::OtherReplica { .. } => Exit::Refused,
+                    OpenError::Options(_)
+                    | OpenError::Io { .. }
+                    | OpenError::Damaged { .. }
+                    | OpenError::NewerFormat { .. }
+                    | OpenError::Start(_) => Exit::Failed,
+                }
+            }
+        }
+    }
+
+    fn restore(&self, config: &Config) -> Result<Exit, OpenError> {
+        let directory = &config.replica.data_dir;
+        let survivor = Survivor::open(directory, &config.cluster.name)?;
+        let holding = survivor.holding();
+        if let Some(name) = config.replica.name.as_ref().filter(|name| **name != VmName::new(&holding.replica)) {
+            let (found, expected) = (holding.replica, name.to_string());
+            return Err(OpenError::OtherReplica { path: directory.clone(), found, expected });
+        }
+        say(shown(config, &holding));
+        if !self.from_this_disk_alone_and_accept_lost_entries {
+            say("Nothing was changed. If the other disks are lost for good, run this again with \
+                 --from-this-disk-alone-and-accept-lost-entries. If they are not, start their replicas instead.");
+            return Ok(Exit::Refused);
+        }
+        survivor.restore()?;
+        say(format_args!("Done: {} alone is the cluster now. Start it, and then the others.", holding.replica));
+        Ok(Exit::Done)
+    }
+}
+
+fn shown(config: &Config, holding: &Holding) -> String {
+    let Holding { replica, last, term, committed, voters, learners } = holding;
+    let others: Vec<&str> =
+        voters.iter().chain(learners).map(String::as_str).filter(|name| *name != replica.as_str()).collect();
+    let others = if others.is_empty() { "nobody".into() } else { others.join(", ") };
+    let learners = if learners.is_empty() { "none".into() } else { learners.join(", ") };
+    format!(
+        "{directory} holds what {replica} of cluster {cluster} knows: entries up to {last} (term {term}), of which those \
+         up to {committed} are known to be decided. Voters: {voters}. Learners: {learners}.\n\
+         - {replica} alone becomes the cluster. What it holds counts as decided, also what was not; what the others \
+         decided without it is lost: answers to events, approvals, ends of hooks.\n\
+         - An approval that is lost may be posted once more.\n\
+         - The others ({others}) come back as new ones: stop them, EMPTY their data_dir, and start them after this one. \
+         Nobody has to add them.\n\
+         - Never start them on their old data directories: they are not let in, but enough of them elect a leader \
+         among themselves, and then two clusters answer for the same machines.",
+        directory = config.replica.data_dir.display(),
+        cluster = config.cluster.name,
+        voters = voters.join(", "),
+    )
+}

@@ -1,0 +1,166 @@
+//! The leader's care for the membership: it brings in who is configured and answers, lets learners vote where there is
+//! room, and replaces a voter that is gone for long. What is due is decided in `due`; here it is looked and done.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use openraft::{ChangeMembers, Instant as _, RaftMetrics};
+use tokio::time::{Instant, sleep};
+
+use super::due::{Caller, Due, Known, SILENT_AFTER, View, due};
+use super::failure::MembershipError;
+use super::membership::{CHANGE_WITHIN, changed};
+use super::node::Node;
+use super::types::{Member, Membership, Types, lineage};
+
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Of the time between two looks no more counts as silence: in the rest this leader was not awake to hear anybody.
+const AWAKE_AT_MOST: Duration = Duration::from_secs(2);
+/// A learner that counts as up to date may lag by a moment.
+const READY_WITHIN: Duration = Duration::from_secs(2);
+
+/// For how long each member has acknowledged nothing, as one leader counts it in one term.
+#[derive(Default)]
+struct Silences {
+    term: u64,
+    looked: Option<Instant>,
+    since: BTreeMap<u64, Duration>,
+}
+
+impl Silences {
+    fn look(&mut self, metrics: &RaftMetrics<Types>) {
+        if metrics.current_term != self.term {
+            *self = Self { term: metrics.current_term, ..Self::default() };
+        }
+        let now = Instant::now();
+        let passed = self.looked.replace(now).map_or(Duration::ZERO, |looked| now - looked);
+        let acked = |node: &u64| metrics.heartbeat.as_ref().and_then(|all| all.get(node).copied().flatten());
+        let silence = |node: &u64| {
+            let heard = *node == metrics.id || acked(node).is_some_and(|acked| acked.elapsed() <= passed);
+            let before = self.since.get(node).copied().unwrap_or_default();
+            if heard { Duration::ZERO } else { before + passed.min(AWAKE_AT_MOST) }
+        };
+        let nodes = metrics.membership_config.nodes();
+        self.since = nodes.map(|(node, _)| (*node, silence(node))).collect();
+    }
+}
+
+impl Node {
+    /// Runs until this replica stops; does something only while it leads.
+    pub(crate) async fn keep_up(self) {
+        let mut silences = Silences::default();
+        loop {
+            sleep(LOOK_EVERY).await;
+            for (_, member) in self.membership().nodes() {
+                // A wrong address is told by whoever calls there.
+                let _ = self.peers.channel_or_dial(&member.replica, &member.address);
+            }
+            if !self.standing.borrow().leads() {
+                silences = Silences::default();
+                continue;
+            }
+            self.with_metrics(|metrics| silences.look(metrics));
+            let Ok(_one_at_a_time) = self.changing.try_lock() else { continue };
+            let Some(due) = due(&self.view(&silences).await) else { continue };
+            match self.carry_out(&due).await {
+                Ok(()) => tracing::info!(?due, "the membership was changed"),
+                Err(error) => tracing::warn!(?due, %error, "the membership was not changed"),
+            }
+        }
+    }
+
+    async fn view(&self, silences: &Silences) -> View {
+        let membership = self.membership();
+        let mut members: Vec<Known> = self.with_metrics(|metrics| {
+            membership.nodes().map(|(node, member)| known(*node, member, metrics, &membership, silences)).collect()
+        });
+        let place = |name: &str| self.options.replicas.iter().position(|(configured, _)| configured == name);
+        members.sort_by_cached_key(|known| {
+            (place(&known.member.replica).unwrap_or(usize::MAX), known.member.replica.clone())
+        });
+        View {
+            callers: self.callers(&members).await,
+            members,
+            half_changed: membership.get_joint_config().len() > 1,
+            max_voters: self.options.max_voters,
+            replace_after: self.options.replace_after,
+        }
+    }
+
+    /// Asks the configured replicas that are no members, or no longer as the log has them.
+    async fn callers(&self, members: &[Known]) -> Vec<Caller> {
+        let is_settled = |name: &str, address: &str| {
+            let known = members.iter().find(|known| known.member.replica == name);
+            known.is_some_and(|known| known.member.address == address && known.silent_for < SILENT_AFTER)
+        };
+        let lineage = lineage(&self.membership());
+        let asked = self.options.replicas.iter().filter(|(name, address)| !is_settled(name, address));
+        let calls = asked.filter_map(|(name, address)| Some((name, address, self.peers.channel(name)?))).map(
+            async |(name, address, channel)| {
+                let node = if *name == self.identity.replica {
+                    (self.identity.node, false)
+                } else {
+                    let answer = self.greet(name, channel).await.ok()?;
+                    (answer.greeting.node, answer.membership.is_none())
+                };
+                let member = Member { replica: name.clone(), address: address.clone(), lineage };
+                Some(Caller { node: node.0, member, new: node.1 })
+            },
+        );
+        let is_as_known =
+            |caller: &Caller| members.iter().any(|known| known.node == caller.node && known.member == caller.member);
+        join_all(calls).await.into_iter().flatten().filter(|caller| !is_as_known(caller)).collect()
+    }
+
+    async fn carry_out(&self, due: &Due) -> Result<(), MembershipError> {
+        self.has_quorum(&self.membership()).await?;
+        let change = match due {
+            Due::Finish => ChangeMembers::AddVoterIds([].into()),
+            Due::Move(members) => ChangeMembers::SetNodes(members.clone()),
+            Due::Add { learners, instead_of } => ChangeMembers::Batch(vec![
+                ChangeMembers::RemoveNodes(instead_of.iter().copied().collect()),
+                ChangeMembers::AddNodes(learners.clone()),
+            ]),
+            Due::Promote { learner } => {
+                self.is_ready(*learner).await?;
+                ChangeMembers::AddVoterIds([*learner].into())
+            }
+            Due::Replace { gone, learner } => {
+                self.is_ready(*learner).await?;
+                let stay = self.membership().voter_ids().filter(|voter| voter != gone).chain([*learner]).collect();
+                ChangeMembers::ReplaceAllVoters(stay)
+            }
+        };
+        // Whoever no longer votes goes on as a learner, and may vote again when there is room.
+        changed(CHANGE_WITHIN, self.raft.change_membership(change, true)).await
+    }
+
+    async fn is_ready(&self, learner: u64) -> Result<(), MembershipError> {
+        let begun = Instant::now();
+        let ready = self.metrics_show(begun + READY_WITHIN, |metrics| self.ready(metrics, learner, begun)).await;
+        if ready.map_err(|error| MembershipError::Fatal(error.to_string()))? {
+            return Ok(());
+        }
+        let name = self.membership().get_node(&learner).map(|member| member.replica.clone());
+        Err(MembershipError::CatchingUp(name.unwrap_or_default()))
+    }
+}
+
+fn known(
+    node: u64,
+    member: &Member,
+    metrics: &RaftMetrics<Types>,
+    membership: &Membership,
+    silences: &Silences,
+) -> Known {
+    let matched = metrics.replication.as_ref().and_then(|all| all.get(&node).copied().flatten());
+    let committed = metrics.cluster_committed.map_or(0, |id| id.index());
+    Known {
+        node,
+        member: member.clone(),
+        voter: membership.voter_ids().any(|voter| voter == node),
+        silent_for: silences.since.get(&node).copied().unwrap_or_default(),
+        lag: matched.map(|matched| committed.saturating_sub(matched.index())),
+    }
+}
