@@ -158,9 +158,9 @@ fn reports(cluster: &Cluster, world: &World, found: &mut Vec<Action>) {
         }
         return;
     }
-    let heard = world.nodes[leader].silence < Silence::Half && !world.nodes[leader].is_fresh;
-    let hears = heard || !cluster.keeps(Rule::LeadersClaimInContact);
-    let may_append = world.nodes[leader].is_up && world.appended.is_none() && hears;
+    let is_heard = world.nodes[leader].silence < Silence::Half && !world.nodes[leader].is_fresh;
+    let may_claim = is_heard || !cluster.keeps(Rule::LeadersClaimInContact);
+    let may_append = world.nodes[leader].is_up && world.appended.is_none() && may_claim;
     if may_append && world.faults.appends < cluster.bounds.appends {
         let listed = world.document(leader).iter();
         found.extend(listed.filter(|event| world.cloud[*event].shown == Shown::Scheduled).map(Action::Append));

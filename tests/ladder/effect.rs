@@ -268,14 +268,15 @@ fn settle_contact(cluster: &Cluster, before: &World, next: &mut World) {
 fn come_back(cluster: &Cluster, next: &mut World) {
     commit_appended(cluster, next);
     let leader = next.nodes[next.leader];
-    for silent in next.log.voters.iter().filter(|it| *it != next.leader).collect::<Set>().iter() {
+    for silent in next.log.voters.iter().filter(|it| *it != next.leader && !leader.is_fresh).collect::<Set>().iter() {
         let node = next.nodes[silent];
         let is_silent = node.silence >= Silence::Half && node.is_watched && !node.is_noticed;
         if is_silent && cluster.keeps(Rule::SilenceIsSuspect) && may_be_suspected(cluster, next, silent) {
             suspect(next, silent);
         }
     }
-    if (leader.silence >= Silence::Half || leader.is_fresh) && cluster.keeps(Rule::LeadersComeBackAnew) {
+    let was_long = leader.silence >= Silence::Half && cluster.keeps(Rule::LeadersComeBackAnew);
+    if was_long || (leader.is_fresh && cluster.keeps(Rule::LeadersStartAnew)) {
         lead(cluster, next);
     }
 }

@@ -27,8 +27,10 @@ pub(crate) enum Rule {
     NewLeadersSuspect,
     /// `Lead` names the leader itself, too.
     LeadersSuspectThemselves,
-    /// `Lead` once more, in the same term, after half of `takeover_after` without a quorum, and after a restart.
+    /// `Lead` once more, in the same term, after half of `takeover_after` without a quorum.
     LeadersComeBackAnew,
+    /// And when a leader is restarted and leads on: it does not know who was silent, or what it appended.
+    LeadersStartAnew,
     /// A leader appends no claim when it has heard of no quorum for half of `takeover_after`, or since its start: the
     /// claim would stand in the log before the next `Lead`, where nobody is suspect.
     LeadersClaimInContact,
@@ -116,6 +118,7 @@ pub(crate) fn all_needed() -> Vec<Needed> {
         needed(Rule::NewLeadersSuspect, S4, 3, BOTH, elections),
         needed(Rule::LeadersSuspectThemselves, S4, 2, BOTH, cuts(1)),
         needed(Rule::LeadersComeBackAnew, S4, 2, BOTH, cuts(1)),
+        needed(Rule::LeadersStartAnew, S4, 2, BOTH, Bounds { crashes: 1, ..NONE }),
         needed(Rule::LeadersClaimInContact, S4, 2, BOTH, Bounds { appends: 1, ..cuts(1) }),
         needed(Rule::SuspicionTakesUserEvents, S4, 2, BOTH, cuts(1)),
         needed(Rule::AloneOnlyAfterTheWait, S4, 2, BOTH, cuts(1)),

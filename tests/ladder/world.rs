@@ -28,6 +28,7 @@ pub(crate) struct Log {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[allow(clippy::struct_excessive_bools, reason = "facts that do not exclude each other")]
 pub(crate) struct Known {
     pub(crate) taken_up: bool,
     pub(crate) hook: Hook,
@@ -57,6 +58,7 @@ pub(crate) struct Appended {
 
 /// What a replica has of its own. A crash takes all but the log and the journal.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "facts that do not exclude each other")]
 pub(crate) struct Node {
     pub(crate) is_up: bool,
     pub(crate) is_cut: bool,
