@@ -1,122 +1,134 @@
 //! The state of the abstract cluster: one log, the replicas with their journals, the cloud, and what is on its way.
 
-use std::collections::BTreeSet;
+use crate::cluster::{Bounds, Cluster, NONE};
+use crate::set::Set;
 
-use crate::rule::Rule;
-
-/// One bounded cluster. All events affect one group, each another member of it, and the group may lose one at once.
-#[derive(Clone, Debug)]
-pub(crate) struct Cluster {
-    pub(crate) replicas: usize,
-    pub(crate) events: Vec<Source>,
-    pub(crate) faults: Faults,
-    /// The rule that nobody keeps.
-    pub(crate) without: Option<Rule>,
-}
-
-/// How many there are at most, or have been.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub(crate) struct Faults {
-    pub(crate) cuts: u8,
-    pub(crate) crashes: u8,
-    /// Of a new leader while the old one is well.
-    pub(crate) elections: u8,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Source {
-    User,
-    Platform,
-    /// A user asked for it, and a hook of it was begun and may still run.
-    UserWithHook,
-}
-
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct World {
     pub(crate) log: Log,
     pub(crate) leader: usize,
     pub(crate) nodes: Vec<Node>,
-    pub(crate) cloud: Vec<Shown>,
-    /// Posts that have left their replica and arrive at any later time, or never.
-    pub(crate) wire: BTreeSet<(usize, usize)>,
-    pub(crate) faults: Faults,
+    pub(crate) cloud: Vec<Sight>,
+    /// Events of which a post has left its replica. It arrives at any later time, or never.
+    pub(crate) wire: Set,
+    pub(crate) appended: Option<Appended>,
+    pub(crate) faults: Bounds,
     pub(crate) breach: Option<Breach>,
 }
 
+/// No more events than this.
+pub(crate) const MOST: usize = 3;
+
 /// What is committed.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct Log {
-    pub(crate) events: Vec<Known>,
-    /// One for each voter.
-    pub(crate) suspicions: Vec<Suspicion>,
+    pub(crate) events: [Known; MOST],
+    pub(crate) voters: Set,
+    pub(crate) suspects: Set,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[allow(clippy::struct_excessive_bools, reason = "facts that do not exclude each other")]
 pub(crate) struct Known {
     pub(crate) taken_up: bool,
-    pub(crate) approver: Option<usize>,
+    pub(crate) hook: Hook,
+    pub(crate) approver: Option<u8>,
     /// A journal that was committed says that somebody approved it alone.
     pub(crate) is_journaled: bool,
+    pub(crate) is_held: bool,
     pub(crate) is_closed: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub(crate) struct Suspicion {
-    pub(crate) number: u8,
-    pub(crate) stands: bool,
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub(crate) enum Hook {
+    #[default]
+    None,
+    /// Begun, and without an outcome. It may run until its deadline.
+    Open,
+    Settled,
 }
 
-/// What a replica has of its own. A crash takes all but the journal.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+/// In the log of a leader that nobody hears, and nowhere else: a report of its document, and a claim.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct Appended {
+    pub(crate) report: Set,
+    pub(crate) claim: usize,
+    pub(crate) by: usize,
+}
+
+/// What a replica has of its own. A crash takes all but the log and the journal.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "facts that do not exclude each other")]
 pub(crate) struct Node {
     pub(crate) is_up: bool,
     pub(crate) is_cut: bool,
-    /// What it had applied when it lost contact; `None` while it has contact.
+    /// It had no contact since it was started.
+    pub(crate) is_fresh: bool,
+    /// What it had of the log when it lost contact; `None` while it has contact.
     pub(crate) stale: Option<Log>,
     pub(crate) silence: Silence,
-    /// The number of its suspicion when it lost contact.
-    pub(crate) lost_at: u8,
+    /// Since it lost contact it has been put under a new suspicion.
+    pub(crate) is_noticed: bool,
+    /// The leader has been leader since it lost contact, and counts its silence.
+    pub(crate) is_watched: bool,
+    /// Events that were in some documents only when half of its time was over.
+    pub(crate) spreading: Set,
     /// On disk: the events that it approved, or is about to approve, alone.
-    pub(crate) journal: BTreeSet<usize>,
-    /// It may claim nothing before its own report is committed.
-    pub(crate) owes_report: bool,
+    pub(crate) journal: Set,
     /// Chosen, and not yet in the journal.
-    pub(crate) chosen: Option<usize>,
+    pub(crate) chosen: Option<u8>,
     /// In the journal, and not yet sent.
-    pub(crate) intent: Option<usize>,
+    pub(crate) intent: Option<u8>,
     /// On its way to the log; arrives at any later time.
-    pub(crate) report: Option<Report>,
+    pub(crate) account: Option<Account>,
     /// What it ever sent alone.
-    pub(crate) sent: BTreeSet<usize>,
+    pub(crate) sent: Set,
 }
 
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Report {
-    pub(crate) number: u8,
-    pub(crate) journal: BTreeSet<usize>,
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct Account {
+    /// No new suspicion of it has begun since the account was made.
+    pub(crate) is_current: bool,
+    pub(crate) journal: Set,
 }
 
 /// How long a replica has been without contact.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum Silence {
     Short,
-    /// Half of `takeover_after` is over: it is suspect by now, wherever there is a leader.
+    /// Half of `takeover_after` is over.
     Half,
     /// It may act alone.
     Whole,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+/// An event as the documents show it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct Sight {
+    pub(crate) shown: Shown,
+    /// Whose document lists it.
+    pub(crate) seen_by: Set,
+    /// All have seen it for so long that a secondary may act on it.
+    pub(crate) is_ripe: bool,
+    /// Events that were in some documents only when this one was in all of them.
+    pub(crate) spreading: Set,
+    /// The time for its preparation is over, and with it the deadline of each of its hooks.
+    pub(crate) is_due: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum Shown {
     NotYet,
     Scheduled,
     /// By a post of ours.
     Approved,
     Gone,
+    /// Gone after a post of ours.
+    Done,
 }
 
 /// The property that is broken, by the name it has in `behaviour.md` 13.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum Breach {
     S2,
     S4,
@@ -128,37 +140,48 @@ impl World {
         let node = Node {
             is_up: true,
             is_cut: false,
+            is_fresh: false,
             stale: None,
             silence: Silence::Short,
-            lost_at: 0,
-            journal: BTreeSet::new(),
-            owes_report: false,
+            is_noticed: false,
+            is_watched: false,
+            spreading: Set::default(),
+            journal: Set::default(),
             chosen: None,
             intent: None,
-            report: None,
-            sent: BTreeSet::new(),
+            account: None,
+            sent: Set::default(),
+        };
+        let unseen = Sight {
+            shown: Shown::NotYet,
+            seen_by: Set::default(),
+            is_ripe: false,
+            spreading: Set::default(),
+            is_due: false,
         };
         Self {
             log: Log {
-                events: vec![Known::default(); cluster.events.len()],
-                suspicions: vec![Suspicion::default(); cluster.replicas],
+                events: [Known::default(); MOST],
+                voters: Set::first(cluster.replicas),
+                suspects: Set::default(),
             },
             leader: 0,
             nodes: vec![node; cluster.replicas],
-            cloud: vec![Shown::NotYet; cluster.events.len()],
-            wire: BTreeSet::new(),
-            faults: Faults::default(),
+            cloud: vec![unseen; cluster.events.len()],
+            wire: Set::default(),
+            appended: None,
+            faults: NONE,
             breach: None,
         }
     }
 
     pub(crate) fn is_connected(&self, replica: usize) -> bool {
-        self.nodes[replica].is_up && !self.nodes[replica].is_cut
+        self.nodes[replica].is_up && !self.nodes[replica].is_cut && self.log.voters.contains(replica)
     }
 
-    /// Enough replicas reach each other to elect and to commit.
+    /// Enough voters reach each other to elect and to commit.
     pub(crate) fn has_quorum(&self) -> bool {
-        (0..self.nodes.len()).filter(|replica| self.is_connected(*replica)).count() * 2 > self.nodes.len()
+        (0..self.nodes.len()).filter(|replica| self.is_connected(*replica)).count() * 2 > self.log.voters.len()
     }
 
     pub(crate) fn is_led(&self) -> bool {
@@ -175,9 +198,35 @@ impl World {
         self.nodes[replica].stale.as_ref().unwrap_or(&self.log)
     }
 
-    /// The document lists it.
-    pub(crate) fn is_listed(&self, event: usize) -> bool {
-        matches!(self.cloud[event], Shown::Scheduled | Shown::Approved)
+    /// Its document lists it.
+    pub(crate) fn sees(&self, replica: usize, event: usize) -> bool {
+        self.cloud[event].seen_by.contains(replica)
+    }
+
+    /// Events that are in some documents only.
+    pub(crate) fn spreading(&self) -> Set {
+        let is_partly = |seen_by: Set| !seen_by.is_empty() && seen_by.len() < self.nodes.len();
+        (0..self.cloud.len()).filter(|event| is_partly(self.cloud[*event].seen_by)).collect()
+    }
+
+    /// What a report of its document names.
+    pub(crate) fn document(&self, replica: usize) -> Set {
+        (0..self.cloud.len()).filter(|event| self.sees(replica, *event)).collect()
+    }
+
+    /// A hook of the event may run.
+    pub(crate) fn may_run(&self, log: &Log, event: usize) -> bool {
+        log.events[event].hook == Hook::Open && !self.cloud[event].is_due
+    }
+
+    /// Approved by us, and its member is not back.
+    pub(crate) fn takes_its_member(&self, event: usize) -> bool {
+        let known = &self.log.events[event];
+        match self.cloud[event].shown {
+            Shown::Approved => true,
+            Shown::Done => known.hook != Hook::None && !known.is_closed,
+            Shown::NotYet | Shown::Scheduled | Shown::Gone => false,
+        }
     }
 
     pub(crate) fn broke(&mut self, breach: Breach) {
@@ -185,12 +234,9 @@ impl World {
     }
 }
 
-impl Cluster {
-    pub(crate) fn keeps(&self, rule: Rule) -> bool {
-        self.without != Some(rule)
-    }
-
-    pub(crate) fn is_users(&self, event: usize) -> bool {
-        self.events[event] != Source::Platform
+impl Log {
+    /// Taken up, and not over.
+    pub(crate) fn is_open(&self, event: usize) -> bool {
+        self.events[event].taken_up && !self.events[event].is_closed
     }
 }
