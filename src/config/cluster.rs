@@ -8,6 +8,7 @@ use super::beyond;
 use super::mistake::Place;
 use super::reader::{Found, Table};
 use super::scalar;
+use crate::machine::attempt::ENDED_WITHIN;
 use crate::machine::id::VmName;
 
 /// As many machines as a placement group holds (`behaviour.md` 10).
@@ -95,6 +96,7 @@ pub(super) fn read_cluster(table: &mut Table<'_>, own: &Own) -> Option<Cluster> 
     let insecure = table.or("insecure", scalar::boolean, false);
 
     check_patience(table, heartbeat, election_timeout, takeover_after);
+    check_grace(table, takeover_after, takeover_grace);
     table.knows("tls");
     check_secrecy(table, insecure, listen.as_ref(), peers.as_deref().unwrap_or_default());
     Some(Cluster {
@@ -201,6 +203,22 @@ fn check_patience(table: &Table<'_>, heartbeat: Duration, election_timeout: Dura
             shown(election_timeout)
         );
         table.mistake(&table.place_of("takeover_after"), message);
+    }
+}
+
+/// A quorum that a lone replica does not hear has seen the event up to half of `takeover_after` later, polls once a
+/// second, and its hooks have ended this long after their deadline.
+fn check_grace(table: &Table<'_>, takeover_after: Duration, takeover_grace: Duration) {
+    let least = takeover_after / 2 + ENDED_WITHIN + Duration::from_secs(1);
+    if takeover_grace < least {
+        let shown = humantime::format_duration;
+        let message = format!(
+            "`cluster.takeover_grace` is {}, less than {}: half of `cluster.takeover_after` and 7s, until the last hook \
+             of a quorum elsewhere has surely ended",
+            shown(takeover_grace),
+            shown(least)
+        );
+        table.mistake(&table.place_of("takeover_grace"), message);
     }
 }
 

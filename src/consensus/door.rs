@@ -150,6 +150,17 @@ impl Consensus {
         Members { voters: names(membership.voter_ids().collect()), learners: names(membership.learner_ids().collect()) }
     }
 
+    /// False while it is no member, as far as it knows, or has yet to find out.
+    pub fn takes_part(&self) -> bool {
+        self.node.outside.borrow().is_none()
+    }
+
+    /// Before this replica acts without a leader: a leader of before cannot count on it any more once this returned
+    /// true. On disk by then.
+    pub async fn fence(&self) -> Result<bool, Fatal> {
+        self.node.fence().await
+    }
+
     /// On the leader: adds a running replica, as a voter while there is room. The address is where it is found unless
     /// the configuration says otherwise. Adding a member again changes nothing.
     pub async fn add_member(&self, replica: &str, address: &str) -> Result<(), MembershipError> {

@@ -15,6 +15,7 @@ mod disk;
 mod door;
 mod due;
 mod failure;
+mod fence;
 mod fold;
 mod formation;
 mod log;

@@ -118,7 +118,7 @@ fn takes(event: &Event, member: &Member) -> bool {
 }
 
 fn is_taking(event: &Event) -> bool {
-    (Stage::Claimed..Stage::Closed).contains(&event.stage())
+    (Stage::Claimed..Stage::Closed).contains(&event.stage()) || event.is_taken_over()
 }
 
 fn is_before(event: &Event, other: &Event) -> bool {

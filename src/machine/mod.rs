@@ -2,6 +2,7 @@
 //!
 //! Compiles as `no_std` with `alloc`; time, identity and the situation are arguments.
 
+pub mod alone;
 pub mod apply;
 pub mod attempt;
 pub mod blocker;

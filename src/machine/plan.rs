@@ -78,7 +78,13 @@ fn voters_to_suspect(state: &State, situation: &Situation) -> Vec<Command> {
     };
     let others = lead.voters.iter().filter(|voter| **voter != situation.me);
     let suspect = |voter: &VmName| Some(Command::Suspect { number: number_to_start(voter)?, replica: voter.clone() });
-    others.filter_map(suspect).collect()
+    // Nobody counts the silence of one that was removed, and it may not know.
+    let removed = state
+        .suspicions
+        .iter()
+        .filter(|(name, known)| known.is_cleared && !lead.voters.contains(name) && !situation.learners.contains(name));
+    let removed = removed.map(|(name, known)| Command::Suspect { number: known.number + 1, replica: name.clone() });
+    others.filter_map(suspect).chain(removed).collect()
 }
 
 /// What the replicas that say nothing said last no longer counts after a while, as far as it matters to an event.

@@ -5,11 +5,11 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
+use super::alone::Alone;
 use super::document::Status;
 use super::id::{EventId, VmName};
 use super::policy::Policy;
 use super::state::State;
-use super::takeover::Alone;
 use super::time::Timestamp;
 
 /// An argument of every decision that is not in the log. It may be wrong: `apply` checks what follows from it.

@@ -214,7 +214,7 @@ pub struct Next<'a> {
 /// The attempts that may be begun at a time; `plan` begins them and `apply` refuses any other.
 pub fn next<'a>(state: &'a State, event: &Event, now: Timestamp) -> Vec<Next<'a>> {
     match event.stage() {
-        Stage::Announced | Stage::Preparing if now < event.preparation_starts() => Vec::new(),
+        Stage::Announced | Stage::Preparing if now < event.preparation_starts() || event.is_taken_over() => Vec::new(),
         Stage::Announced | Stage::Preparing => next_preparing(state, event, now),
         Stage::Started if event.entered_at(Stage::Started) == Some(event.first_seen()) => {
             next_preparing(state, event, now)

@@ -3,6 +3,7 @@
 
 use alloc::vec::Vec;
 
+use super::alone::Alone;
 use super::apply::Applied;
 use super::claim::PostOutcome;
 use super::command::Ignored;
@@ -12,7 +13,7 @@ use super::id::VmName;
 use super::lifecycle::Stage;
 use super::sight::{self, enter};
 use super::state::State;
-use super::takeover::{Alone, JOURNAL_LIMIT, Journaled, Takeover};
+use super::takeover::{JOURNAL_LIMIT, Journaled, Takeover};
 use super::time::Timestamp;
 
 /// The beginning of a leadership: of a term, or of a leader's finding its quorum again within it.
@@ -128,7 +129,8 @@ fn merge(event: &mut Event, takeover: &Takeover, now: Timestamp) -> bool {
         None => event.takeovers.push(Takeover { recorded: Some(now), ..takeover.clone() }),
     }
     event.revision += 1;
-    if takeover.may_be_posted() {
+    // One whose end is not known yet counts by itself, and may turn out not to have been sent.
+    if takeover.outcome.is_some() && takeover.may_be_posted() {
         enter(event, Stage::Claimed, now);
     }
     if takeover.outcome_is(&PostOutcome::Accepted) {
@@ -143,11 +145,11 @@ fn merge(event: &mut Event, takeover: &Takeover, now: Timestamp) -> bool {
 /// What the log would say if it knew what a replica saw and did while it was alone. For people; nothing is decided by it.
 pub fn as_if_told(state: &State, me: &VmName, alone: Option<&Alone>, journal: &[Journaled]) -> State {
     let mut told = state.clone();
-    if let Some(alone) = alone {
+    if let Some((alone, document)) = alone.and_then(|alone| Some((alone, alone.document.as_ref()?))) {
         told.now = alone.seen_since.values().copied().min().map_or(told.now, |seen| seen.max(told.now));
         let after = state.replicas.get(me).map_or(0, |replica| replica.reports);
         // A replica that is not registered has nothing to report yet.
-        let _ = sight::report(&mut told, me, after, &alone.document);
+        let _ = sight::report(&mut told, me, after, document);
     }
     for entry in unrecorded(state, journal) {
         told.now = told.now.max(entry.takeover.at);

@@ -1,17 +1,16 @@
 //! The lone secondary (`behaviour.md` 7, rung 4): whether a replica that hears no leader approves an event alone, and
 //! when. Only what a user asked for, only what stands alone, and never while a committed hook may still run.
 
-use alloc::collections::BTreeMap;
-use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
+use super::alone::Alone;
 use super::attempt::ENDED_WITHIN;
 use super::blocker;
 use super::budget;
 use super::claim::PostOutcome;
-use super::document::{Announcement, Document, Source, Status};
+use super::document::{Announcement, Source, Status};
 use super::event::Event;
 use super::id::{EventId, VmName};
 use super::policy::{self, Action};
@@ -21,8 +20,9 @@ use super::time::Timestamp;
 
 /// Each further candidate waits this much longer than the one before it.
 const NEXT_CANDIDATE_AFTER: Duration = Duration::from_secs(5);
-/// Before a post that was not accepted is made again.
+/// Before a post that was not accepted is made again, doubled with each further one, up to the other.
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
+const AGAIN_AFTER_AT_MOST: Duration = Duration::from_mins(5);
 /// A journal never holds more: so many approvals in one loss of contact are no accident any more.
 pub const JOURNAL_LIMIT: usize = 100;
 
@@ -60,32 +60,6 @@ pub struct Journaled {
     pub takeover: Takeover,
 }
 
-/// What a voter that hears no leader knows beside its log.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Alone {
-    /// Since when it hears none.
-    pub since: Timestamp,
-    /// In the order of the configuration, this replica among them.
-    pub voters: Vec<VmName>,
-    /// The voters that answer it.
-    pub reached: BTreeMap<VmName, Peer>,
-    /// What its endpoint said last.
-    pub document: Document,
-    /// Since when its documents have listed an event without a break.
-    pub seen_since: BTreeMap<EventId, Timestamp>,
-    /// What it did alone and the log may not know.
-    pub journal: Vec<Journaled>,
-}
-
-/// A voter that answers a replica which hears no leader.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Peer {
-    /// The leader it hears.
-    pub leader: Option<String>,
-    /// It could approve as well.
-    pub is_healthy: bool,
-}
-
 /// Whether and when a replica approves an event alone.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outlook {
@@ -107,13 +81,14 @@ pub enum Obstacle {
     HookFailed,
     /// It would not be the only event of its group.
     OtherEvent(EventId),
-    /// This replica has approved it already.
     Approved,
     /// This replica approved another event, which is not over.
     OtherApproval(EventId),
     JournalFull,
     /// Another voter hears a leader.
     LedElsewhere(VmName),
+    /// It was restarted while it was alone: an event that has yet to be put back may have left its documents before.
+    Forgetful,
     NoVoter,
 }
 
@@ -126,20 +101,20 @@ impl fmt::Display for Obstacle {
             Self::WithoutBudget => f.write_str("its preparation has no budget that could be over"),
             Self::HookFailed => f.write_str("a hook failed and holds it"),
             Self::OtherEvent(id) => write!(f, "event {id} is open in the same group"),
-            Self::Approved => f.write_str("this replica has approved it already"),
+            Self::Approved => f.write_str("it is approved already"),
             Self::OtherApproval(id) => write!(f, "this replica approved event {id}, which is not over"),
             Self::JournalFull => f.write_str("the journal of this replica is full"),
             Self::LedElsewhere(name) => write!(f, "{name} hears a leader, which is to decide"),
+            Self::Forgetful => f.write_str("this replica was restarted and has not heard a leader since"),
             Self::NoVoter => f.write_str("this replica is no voter"),
         }
     }
 }
 
 /// Whether and when `situation.me` approves the event alone; `None` while it hears a leader.
-///
-/// `state` is to hold what may be committed as well: the entries of this replica's log that it has not applied yet.
 pub fn outlook(state: &State, situation: &Situation, id: &EventId) -> Option<Outlook> {
     let alone = situation.alone.as_ref()?;
+    let state = &alone.furthest(state);
     Some(match obstacle(state, situation, alone, id) {
         Some(obstacle) => Outlook::Not(obstacle),
         None => earliest(state, situation, alone, id),
@@ -148,16 +123,15 @@ pub fn outlook(state: &State, situation: &Situation, id: &EventId) -> Option<Out
 
 /// The event that `situation.me` approves alone now.
 pub fn takeover<'a>(state: &State, situation: &'a Situation) -> Option<&'a Announcement> {
-    let alone = situation.alone.as_ref()?;
-    alone.document.events.iter().find(
-        |announced| matches!(outlook(state, situation, &announced.id), Some(Outlook::From(at)) if at <= situation.now),
-    )
+    let listed = situation.alone.as_ref()?.document.iter().flat_map(|document| &document.events);
+    let is_due = |announced: &&Announcement| matches!(outlook(state, situation, &announced.id), Some(Outlook::From(at)) if at <= situation.now);
+    listed.filter(|announced| announced.source == Source::User).find(is_due)
 }
 
 /// What stands between an event and its approval here, apart from time.
 fn obstacle(state: &State, situation: &Situation, alone: &Alone, id: &EventId) -> Option<Obstacle> {
     let me = &situation.me;
-    let Some(announced) = alone.document.get(id).filter(|announced| announced.status == Status::Scheduled) else {
+    let Some(announced) = alone.listed(id).filter(|announced| announced.status == Status::Scheduled) else {
         return Some(Obstacle::NotScheduled);
     };
     if !alone.voters.contains(me) {
@@ -167,25 +141,27 @@ fn obstacle(state: &State, situation: &Situation, alone: &Alone, id: &EventId) -
         return Some(Obstacle::NotUserInitiated);
     }
     let known = state.open.get(id);
-    if known.is_some_and(|event| event.is_accepted()) || own(state, alone, me).any(|(of, it)| of == id && accepted(it))
-    {
+    let mut tried = own(state, alone, me).filter(|(of, _)| *of == id);
+    if known.is_some_and(Event::is_accepted) || tried.any(|(_, it)| it.outcome_is(&PostOutcome::Accepted)) {
         return Some(Obstacle::Approved);
     }
-    match known.and_then(|event| event.treatment.clone()).unwrap_or_else(|| chosen(situation, announced)) {
-        treatment if treatment.action == Action::Observe => return Some(Obstacle::Observed),
-        treatment if treatment.action == Action::Prepare && treatment.budget.is_none() => {
-            return Some(Obstacle::WithoutBudget);
-        }
-        _ => {}
+    let treatment = known.and_then(|event| event.treatment.clone()).unwrap_or_else(|| chosen(situation, announced));
+    match treatment.action {
+        Action::Observe => return Some(Obstacle::Observed),
+        Action::Prepare if treatment.budget.is_none() => return Some(Obstacle::WithoutBudget),
+        Action::Prepare | Action::Approve => {}
     }
     if known.is_some_and(|event| blocker::failed_for_good(state, event, situation.now).is_some()) {
         return Some(Obstacle::HookFailed);
     }
+    if alone.is_one_of_many() && !alone.remembers {
+        return Some(Obstacle::Forgetful);
+    }
     if let Some(other) = other_event(state, situation, alone, announced) {
         return Some(Obstacle::OtherEvent(other));
     }
-    let other = own(state, alone, me).find(|(of, it)| *of != id && it.may_be_posted() && is_listed(alone, of));
-    if let Some((other, _)) = other {
+    let mut others = own(state, alone, me).filter(|(of, it)| *of != id && it.may_be_posted());
+    if let Some((other, _)) = others.find(|(of, _)| alone.listed(of).is_some()) {
         return Some(Obstacle::OtherApproval(other.clone()));
     }
     if alone.journal.len() >= JOURNAL_LIMIT {
@@ -206,26 +182,28 @@ fn own<'a>(state: &'a State, alone: &'a Alone, me: &'a VmName) -> impl Iterator<
     logged.filter(move |(_, takeover)| takeover.approver == *me).chain(journaled)
 }
 
-fn accepted(takeover: &Takeover) -> bool {
-    takeover.outcome_is(&PostOutcome::Accepted)
-}
-
-fn is_listed(alone: &Alone, id: &EventId) -> bool {
-    alone.document.get(id).is_some()
-}
-
-/// Another event, of the document or not yet put back, that takes members of the same group.
+/// Another event that takes members of the same group: one that is listed, one that has yet to be put back as far as
+/// the log tells, or one that a quorum elsewhere may have yet to put back. Of those that are no longer listed only
+/// what takes another VM counts: a machine that is gone is not taken away once more.
 fn other_event(state: &State, situation: &Situation, alone: &Alone, announced: &Announcement) -> Option<EventId> {
-    let members =
-        |vms: &[VmName]| -> Vec<VmName> { vms.iter().filter(|vm| situation.members.contains(vm)).cloned().collect() };
-    let own = members(&announced.resources);
-    let others = |id: &EventId| *id != announced.id;
-    let listed = alone.document.events.iter().filter(|other| others(&other.id));
-    let mut known = state.open.values().filter(|event| others(&event.announcement.id));
-    let listed = listed.map(|other| (&other.id, &other.resources));
-    let is_near = |resources: &[VmName]| budget::share_a_group(state, &own, &members(resources));
-    let found = listed.filter(|(_, resources)| is_near(resources)).map(|(id, _)| id.clone()).next();
-    found.or_else(|| known.find(|event| is_near(&taken_by(event))).map(|event| event.announcement.id.clone()))
+    let known = |vm: &&VmName| situation.members.contains(vm) || state.replicas.contains_key(vm);
+    let ours = |vms: &[VmName]| -> Vec<VmName> { vms.iter().filter(known).cloned().collect() };
+    let own = ours(&announced.resources);
+    let is_near = |vms: &[VmName]| budget::share_a_group(state, &own, &ours(vms));
+    let takes_more = |vms: &[VmName]| vms.iter().any(|vm| !announced.resources.contains(vm));
+    let mut listed = alone.document.iter().flat_map(|document| &document.events);
+    let listed = listed.find(|other| other.id != announced.id && is_near(&other.resources));
+    let open = || {
+        let unlisted = state.open.values().filter(|event| event.announcement.id != announced.id);
+        let vms = |event: &Event| taken_by(event);
+        unlisted.map(|event| (&event.announcement.id, vms(event))).find(|(_, vms)| is_near(vms) && takes_more(vms))
+    };
+    let gone = || {
+        let elsewhere = alone.gone.iter().filter(|_| alone.is_one_of_many());
+        elsewhere.map(|gone| (gone, &gone.resources)).find(|(_, vms)| is_near(vms) && takes_more(vms))
+    };
+    let listed = listed.map(|other| other.id.clone());
+    listed.or_else(|| open().map(|(id, _)| id.clone())).or_else(|| gone().map(|(gone, _)| gone.id.clone()))
 }
 
 /// The VMs that an event names, or touched.
@@ -241,29 +219,25 @@ fn earliest(state: &State, situation: &Situation, alone: &Alone, id: &EventId) -
     let seen = alone.seen_since.get(id).copied().unwrap_or(situation.now);
     let mut at = alone.since.max(seen).plus(timing.takeover_after);
     let event = state.open.get(id);
-    if may_be_decided_elsewhere(situation, alone) {
+    if alone.is_one_of_many() {
         let treatment = event.and_then(|event| event.treatment.clone());
-        let treatment = treatment.or_else(|| Some(chosen(situation, alone.document.get(id)?)));
+        let treatment = treatment.or_else(|| Some(chosen(situation, alone.listed(id)?)));
         let budget = treatment.and_then(|treatment| treatment.budget).unwrap_or_default();
         let committed = event.and_then(Event::budget_ends).unwrap_or(seen);
         at = at.max(seen.plus(budget).max(committed).plus(timing.takeover_grace));
     }
     let running = event.into_iter().flat_map(|event| &event.attempts).filter(|attempt| attempt.outcome.is_none());
     let running_until = running.map(|attempt| attempt.deadline.plus(ENDED_WITHIN));
-    let tried = own(state, alone, &situation.me).filter(|(of, _)| *of == id);
-    let again = tried.map(|(_, it)| it.outcome.as_ref().map_or(it.at, |(_, at)| *at).plus(AGAIN_AFTER));
-    let at = running_until.chain(again).fold(at.plus(wait_in_line(situation, alone, id)), Timestamp::max);
-    Outlook::From(at)
+    let tried: Vec<&Takeover> =
+        own(state, alone, &situation.me).filter(|(of, _)| *of == id).map(|(_, it)| it).collect();
+    let last = tried.iter().map(|it| it.outcome.as_ref().map_or(it.at, |(_, at)| *at)).max();
+    let again = last.map(|last| last.plus(pause_after(tried.len())));
+    Outlook::From(running_until.chain(again).fold(at.plus(wait_in_line(situation, alone, id)), Timestamp::max))
 }
 
-/// The voters out of reach could form a quorum without this replica.
-fn may_be_decided_elsewhere(situation: &Situation, alone: &Alone) -> bool {
-    out_of_reach(situation, alone).len() > alone.voters.len() / 2
-}
-
-pub fn out_of_reach(situation: &Situation, alone: &Alone) -> Vec<VmName> {
-    let gone = |name: &&VmName| **name != situation.me && !alone.reached.contains_key(name);
-    alone.voters.iter().filter(gone).cloned().collect()
+fn pause_after(tries: usize) -> Duration {
+    let doublings = u32::try_from(tries.saturating_sub(1)).unwrap_or(u32::MAX).min(6);
+    (AGAIN_AFTER * (1 << doublings)).min(AGAIN_AFTER_AT_MOST)
 }
 
 /// Those before it in the order of the configuration that could do it as well; and whoever is to go waits for
@@ -271,6 +245,6 @@ pub fn out_of_reach(situation: &Situation, alone: &Alone) -> Vec<VmName> {
 fn wait_in_line(situation: &Situation, alone: &Alone, id: &EventId) -> Duration {
     let before = alone.voters.iter().take_while(|name| **name != situation.me);
     let able = before.filter(|name| alone.reached.get(name).is_some_and(|peer| peer.is_healthy)).count();
-    let is_affected = alone.document.get(id).is_some_and(|announced| announced.resources.contains(&situation.me));
+    let is_affected = alone.listed(id).is_some_and(|announced| announced.resources.contains(&situation.me));
     NEXT_CANDIDATE_AFTER * u32::try_from(able + usize::from(is_affected)).unwrap_or(u32::MAX)
 }

@@ -10,6 +10,10 @@ use super::here::Here;
 use crate::machine::command::Command;
 use crate::machine::suspicion::unrecorded;
 
+/// Entries of the journal in one account: like a report, one large announcement fits into a proposal.
+const ENTRIES_AT_ONCE: usize = 1;
+/// Under a number that there never is, an account clears nobody.
+const MORE_FOLLOWS: u64 = 0;
 /// The pause before an account that did not reach the log is given again.
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
 
@@ -50,8 +54,10 @@ async fn account(here: &Here) -> Option<Command> {
     let _turn = here.journal.turn().await;
     let (state, entries) = (here.state(), here.journal.entries());
     let suspicion = state.suspicions.get(&here.name);
-    let journal = unrecorded(&state, &entries);
+    let mut journal = unrecorded(&state, &entries);
     let is_owed = suspicion.is_some_and(|suspicion| !suspicion.is_cleared) || !journal.is_empty();
-    let number = suspicion.map_or(0, |suspicion| suspicion.number);
+    let is_all = journal.len() <= ENTRIES_AT_ONCE;
+    journal.truncate(ENTRIES_AT_ONCE);
+    let number = suspicion.filter(|_| is_all).map_or(MORE_FOLLOWS, |suspicion| suspicion.number);
     is_owed.then_some(Command::Account { number, journal })
 }

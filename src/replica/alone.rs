@@ -11,14 +11,13 @@ use super::errands::Hands;
 use super::here::Here;
 use super::post;
 use super::{clock, contacts};
-use crate::consensus::Standing;
-use crate::machine::apply::apply;
+use crate::machine::alone::{Alone, Peer};
 use crate::machine::claim::PostOutcome;
+use crate::machine::command::Entry;
 use crate::machine::document::{Announcement, Document, Status};
 use crate::machine::id::{EventId, VmName};
 use crate::machine::situation::{Channel, Situation};
-use crate::machine::state::State;
-use crate::machine::takeover::{Alone, Journaled, Peer, Takeover, out_of_reach, takeover};
+use crate::machine::takeover::{Journaled, Takeover, takeover};
 use crate::machine::time::Timestamp;
 use crate::wire::log;
 
@@ -27,84 +26,161 @@ const TICK: Duration = Duration::from_millis(250);
 const PAUSED_AFTER: Duration = Duration::from_secs(2);
 /// A document is fresh for this long.
 const FRESH_FOR: Duration = Duration::from_secs(2);
+/// Before what came to nothing is tried again: the metadata service is asked only so often.
+const AGAIN_AFTER: Duration = Duration::from_secs(5);
+/// More events than this in one loss of contact are not told apart from each other any more.
+const GONE_LIMIT: usize = 1_000;
 
 /// How long this replica has been alone, and what it has seen meanwhile; all on the steady clock.
 struct Watch {
     /// Time before this does not count: it began, or woke, at this moment.
     awake_since: Timestamp,
     last_tick: Timestamp,
+    /// When somebody whom it reaches last told of a leader.
+    told_of_leader: Option<Timestamp>,
+    in_contact_since: Option<Timestamp>,
+    document: Option<Document>,
     seen_since: BTreeMap<EventId, Timestamp>,
+    gone: Vec<Announcement>,
 }
 
 pub(super) async fn watch(hands: Arc<Hands>, stop: CancellationToken) {
-    let now = clock::steady();
-    let mut watch = Watch { awake_since: now, last_tick: now, seen_since: BTreeMap::new() };
+    let mut watch = Watch::new();
+    let mut not_before = watch.last_tick;
     loop {
         tokio::select! {
             () = tokio::time::sleep(TICK) => {}
             () = stop.cancelled() => return,
         }
-        let alone = watch.look(&hands);
+        let here = &hands.here;
+        let alone = watch.look(&hands).await;
         let is_alone = alone.is_some();
-        hands.here.alone.send_replace(alone);
-        let situation = is_alone.then(|| hands.here.situation());
-        if let Some(situation) = situation.filter(|situation| takeover(&hands.here.state(), situation).is_some()) {
+        here.alone.send_replace(alone);
+        let situation = is_alone.then(|| here.situation());
+        let due = situation.filter(|situation| takeover(&here.state(), situation).is_some());
+        if let Some(situation) = due.filter(|_| clock::steady() >= not_before) {
             // To its end, also when the replica stops: what was posted is to be written down.
             act(&hands, situation).await;
+            not_before = clock::steady().plus(AGAIN_AFTER);
+            watch.last_tick = clock::steady();
         }
     }
 }
 
 impl Watch {
+    fn new() -> Self {
+        let now = clock::steady();
+        Self {
+            awake_since: now,
+            last_tick: now,
+            told_of_leader: None,
+            in_contact_since: None,
+            document: None,
+            seen_since: BTreeMap::new(),
+            gone: Vec::new(),
+        }
+    }
+
     /// `None` while a leader is heard.
-    fn look(&mut self, hands: &Hands) -> Option<Alone> {
+    async fn look(&mut self, hands: &Hands) -> Option<Alone> {
         let here = &hands.here;
         let now = clock::steady();
         if now.since(self.last_tick) > PAUSED_AFTER {
-            *self = Self { awake_since: now, last_tick: now, seen_since: BTreeMap::new() };
+            self.awake_since = now;
+            self.seen_since.clear();
         }
         self.last_tick = now;
-        let document = hands.observer.believed().unwrap_or_default();
-        self.seen_since.retain(|id, _| document.get(id).is_some());
-        for event in &document.events {
-            self.seen_since.entry(event.id.clone()).or_insert(now);
-        }
-        if here.consensus.standing().borrow().quorum {
+        self.see(hands.observer.believed(), now);
+        if here.consensus.standing_now().quorum {
+            self.meet(now, here.timing.takeover_after);
             return None;
         }
+        self.in_contact_since = None;
         let heard = here.consensus.last_contact().map(clock::steadily);
         let voters = voters(here);
         let answers = here.contacts.peers().into_iter().filter(|(name, _)| voters.contains(name));
         let peer = |told: contacts::Peer| Peer { leader: told.leader, is_healthy: told.channel == Channel::Healthy };
-        let reached = answers.map(|(name, told)| (name, peer(told))).collect();
+        let reached: BTreeMap<VmName, Peer> = answers.map(|(name, told)| (name, peer(told))).collect();
+        if reached.values().any(|peer| peer.leader.is_some()) {
+            self.told_of_leader = Some(now);
+        }
+        let since = [heard, self.told_of_leader].into_iter().flatten().fold(self.awake_since, Timestamp::max);
+        // Before the state is read: what is applied meanwhile is in both, and in neither the other way round.
+        let tail = tail(here).await?;
         Some(Alone {
-            since: here.at(heard.map_or(self.awake_since, |heard| heard.max(self.awake_since))),
+            since: here.at(since),
             voters,
             reached,
-            document,
+            document: hands.observer.believed(),
             seen_since: self.seen_since.iter().map(|(id, at)| (id.clone(), here.at(*at))).collect(),
+            gone: self.gone.clone(),
+            remembers: heard.is_some(),
+            tail,
             journal: here.journal.entries().as_ref().clone(),
         })
     }
+
+    fn see(&mut self, document: Option<Document>, now: Timestamp) {
+        let Some(document) = document else {
+            self.seen_since.clear();
+            return;
+        };
+        let before = self.document.iter().flat_map(|before| &before.events);
+        self.gone.extend(before.filter(|event| document.get(&event.id).is_none()).cloned());
+        self.gone.retain(|event| document.get(&event.id).is_none());
+        self.gone.truncate(GONE_LIMIT);
+        self.seen_since.retain(|id, _| document.get(id).is_some());
+        for event in &document.events {
+            self.seen_since.entry(event.id.clone()).or_insert(now);
+        }
+        self.document = Some(document);
+    }
+
+    /// The log has told by now what became of the events it saw go.
+    fn meet(&mut self, now: Timestamp, long_enough: Duration) {
+        let since = *self.in_contact_since.get_or_insert(now);
+        if now.since(since) >= long_enough {
+            self.gone.clear();
+        }
+    }
 }
 
-/// In the order of the configuration; those that it does not name come last.
+/// In the order of the configuration; those that it does not name come last. Nobody, once this replica was removed.
 fn voters(here: &Here) -> Vec<VmName> {
+    if !here.consensus.takes_part() {
+        return Vec::new();
+    }
     let voters: Vec<VmName> = here.consensus.members().voters.iter().map(|name| VmName::new(name)).collect();
     let configured = here.configured.iter().filter(|name| voters.contains(name));
     let others = voters.iter().filter(|name| !here.configured.contains(name));
     configured.chain(others).cloned().collect()
 }
 
+/// `None`, and nothing is approved, when the end of the log cannot be read or understood.
+async fn tail(here: &Here) -> Option<Vec<Entry>> {
+    let tail = match here.consensus.tail().await {
+        Ok(tail) => tail,
+        Err(error) => {
+            tracing::warn!(%error, "this replica cannot tell whether it may approve alone");
+            return None;
+        }
+    };
+    let decoded: Result<Vec<Entry>, _> = tail.iter().map(|entry| log::decode_entry(entry)).collect();
+    decoded.inspect_err(|error| tracing::warn!(%error, "the end of the log cannot be understood")).ok()
+}
+
 async fn act(hands: &Hands, mut situation: Situation) {
     let here = &hands.here;
     let Ok(document) = post::look(hands).await else { return };
     let looked_at = clock::steady();
-    let Some(state) = with_tail(here).await else { return };
-    let Some(alone) = &mut situation.alone else { return };
-    alone.document = hands.observer.believed().unwrap_or_default();
+    if let Some(alone) = &mut situation.alone {
+        alone.document = hands.observer.believed();
+    }
     situation.now = here.time.now();
-    let Some(announced) = takeover(&state, &situation).and_then(|found| scheduled(&document, &found.id)) else {
+    let due = takeover(&here.state(), &situation);
+    let Some(announced) = due.and_then(|found| scheduled(&document, &found.id)) else { return };
+    let Ok(true) = here.consensus.fence().await else {
+        tracing::warn!(event = %announced.id, "not approved alone: this replica's vote cannot be written");
         return;
     };
     let begun = begun(&situation);
@@ -141,7 +217,7 @@ fn begun(situation: &Situation) -> Takeover {
         approver: situation.me.clone(),
         at: last.map_or(situation.now, |last| situation.now.max(last.plus(Duration::from_millis(1)))),
         alone_since: alone.since,
-        out_of_reach: out_of_reach(situation, &alone),
+        out_of_reach: alone.out_of_reach(&situation.me),
         outcome: None,
         recorded: None,
     }
@@ -149,29 +225,6 @@ fn begun(situation: &Situation) -> Takeover {
 
 /// No leader was heard for as long as it takes, as consensus tells it at this moment.
 fn is_silent(here: &Here) -> bool {
-    let hears = |standing: &Standing| standing.quorum;
     let long_ago = |heard: Instant| heard.elapsed() >= here.timing.takeover_after;
-    !hears(&here.consensus.standing().borrow()) && here.consensus.last_contact().is_none_or(long_ago)
-}
-
-/// The state as it would be if everything in this replica's log were committed; the others may know that it is.
-async fn with_tail(here: &Here) -> Option<State> {
-    let mut state = here.state().as_ref().clone();
-    let tail = match here.consensus.tail().await {
-        Ok(tail) => tail,
-        Err(error) => {
-            tracing::warn!(%error, "not approved alone: the end of the log cannot be read");
-            return None;
-        }
-    };
-    for entry in tail {
-        match log::decode_entry(&entry) {
-            Ok(entry) => drop(apply(&mut state, &entry)),
-            Err(error) => {
-                tracing::warn!(%error, "not approved alone: the end of the log cannot be understood");
-                return None;
-            }
-        }
-    }
-    Some(state)
+    !here.consensus.standing_now().quorum && here.consensus.last_contact().is_none_or(long_ago)
 }

@@ -10,12 +10,12 @@ use super::clock::{self, ClusterTime};
 use super::contacts::Contacts;
 use super::journal::Journal;
 use crate::consensus::{Consensus, Members, ProposeError};
+use crate::machine::alone::Alone;
 use crate::machine::command::{Command, Verdict};
 use crate::machine::id::VmName;
 use crate::machine::policy::Policy;
 use crate::machine::situation::{Lead, Situation, Timing};
 use crate::machine::state::State;
-use crate::machine::takeover::Alone;
 use crate::machine::time::Timestamp;
 use crate::wire::log;
 

@@ -3,7 +3,9 @@
 //! ```text
 //! term N [turn=N]           consensus tells the leader that it leads; everybody has acknowledged it now
 //! heard VM…                 these voters acknowledge the leader now
-//! alone VM since=TIME [seen=TIME] [reaches=VM,…] [led=VM]: DOCUMENT    what a replica that hears no leader would do
+//! alone VM since=TIME [seen=TIME] [reaches=VM,…] [led=VM] [restarted]: DOCUMENT   what a replica alone would do
+//! lead_without VM          it does not vote any more, and is no learner
+//! gone VM: DOCUMENT         its documents listed these while it was alone, and list them no longer
 //! journal VM: DOCUMENT      it writes down that it approves these events alone     ended VM OUTCOME…    and how it ended
 //! account VM [NUMBER]       its account, under the current number or another       suspect VM NUMBER
 //! ```
@@ -12,10 +14,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 
+use allclear::machine::alone::{Alone, Peer};
 use allclear::machine::command::Command;
 use allclear::machine::id::VmName;
 use allclear::machine::situation::{Lead, Situation};
-use allclear::machine::takeover::{Alone, Journaled, Outlook, Peer, Takeover, out_of_reach, outlook, takeover};
+use allclear::machine::takeover::{Journaled, Outlook, Takeover, outlook, takeover};
 use allclear::machine::time::Timestamp;
 
 use crate::world::World;
@@ -56,15 +59,18 @@ impl World {
             since,
             voters: self.situation.members.clone(),
             reached: options.list("reaches").map(peer).collect(),
+            gone: self.gone.get(&me).cloned().unwrap_or_default(),
+            remembers: !options.words.contains(&"restarted"),
+            tail: Vec::new(),
             seen_since: document.events.iter().map(|event| (event.id.clone(), seen)).collect::<BTreeMap<_, _>>(),
-            document,
+            document: Some(document.clone()),
             journal: self.journals.get(&me).cloned().unwrap_or_default(),
         };
-        let lost = out_of_reach(&Situation { me: me.clone(), ..self.situation.clone() }, &alone);
+        let lost = alone.out_of_reach(&me);
         let situation =
             Situation { me, lead: None, quorum: false, alone: Some(alone.clone()), ..self.situation.clone() };
         let mut answer = String::new();
-        for event in &alone.document.events {
+        for event in &document.events {
             let outlook = match outlook(&self.state, &situation, &event.id).ok_or("it is not alone")? {
                 Outlook::From(at) => format!("from {}", show::time(at)),
                 Outlook::Not(obstacle) => format!("not: {obstacle}"),
@@ -109,6 +115,19 @@ impl World {
         let number = words.next().map_or(Ok(current), |word| word.parse().map_err(|_| "a number"))?;
         let journal = self.journals.get(&by).cloned().unwrap_or_default();
         Ok(self.commit(&by, Command::Account { number, journal }))
+    }
+
+    pub(crate) fn lead_without(&mut self, name: &str) -> Result<String, String> {
+        let lead = self.situation.lead.as_mut().ok_or("nobody leads")?;
+        lead.voters.retain(|voter| *voter != VmName::new(name));
+        Ok(String::new())
+    }
+
+    pub(crate) fn gone(&mut self, rest: &str) -> Result<String, String> {
+        let (name, text) = rest.split_once(':').ok_or("gone VM: …")?;
+        let events = parse::document(text, self.situation.now)?.events;
+        self.gone.entry(VmName::new(name)).or_default().extend(events);
+        Ok(String::new())
     }
 
     pub(crate) fn suspects(&self) -> String {

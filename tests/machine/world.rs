@@ -23,7 +23,7 @@ use std::time::Duration;
 use allclear::machine::apply::apply;
 use allclear::machine::blocker::explain;
 use allclear::machine::command::{Command, Entry, Verdict};
-use allclear::machine::document::{Kind, Source};
+use allclear::machine::document::{Announcement, Kind, Source};
 use allclear::machine::errands::errands;
 use allclear::machine::event::Event;
 use allclear::machine::id::{EventId, GroupName, VmName};
@@ -49,6 +49,7 @@ pub(crate) struct World {
     groups: BTreeMap<VmName, Vec<Group>>,
     planned: Vec<Command>,
     pub(crate) journals: BTreeMap<VmName, Vec<Journaled>>,
+    pub(crate) gone: BTreeMap<VmName, Vec<Announcement>>,
 }
 
 impl World {
@@ -73,6 +74,7 @@ impl World {
             groups: BTreeMap::new(),
             planned: Vec::new(),
             journals: BTreeMap::new(),
+            gone: BTreeMap::new(),
         }
     }
 
@@ -125,6 +127,8 @@ impl World {
             "journal" => self.journal(rest),
             "ended" => self.ended(rest),
             "account" => self.account(rest),
+            "gone" => self.gone(rest),
+            "lead_without" => self.lead_without(rest),
             "suspects" => Ok(self.suspects()),
             _ => self.raw(word, rest),
         }
