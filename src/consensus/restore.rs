@@ -63,8 +63,8 @@ impl Survivor {
 
     pub fn holding(&self) -> Holding {
         let names = |nodes: BTreeSet<u64>| {
-            let named = nodes.iter().filter_map(|node| self.membership.get_node(node));
-            let mut names: Vec<String> = named.map(|member| member.replica.clone()).collect();
+            let members = nodes.iter().filter_map(|node| self.membership.get_node(node));
+            let mut names: Vec<String> = members.map(|member| member.replica.clone()).collect();
             names.sort();
             names
         };

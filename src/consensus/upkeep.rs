@@ -39,17 +39,22 @@ impl Silences {
         let silence = |node: &u64| {
             let heard = *node == metrics.id || acked(node).is_some_and(|acked| acked.elapsed() <= passed);
             let before = self.since.get(node).copied().unwrap_or_default();
-            if heard { Duration::ZERO } else { before + passed.min(AWAKE_AT_MOST) }
+            silence_after(before, passed, heard)
         };
         let nodes = metrics.membership_config.nodes();
         self.since = nodes.map(|(node, _)| (*node, silence(node))).collect();
     }
 }
 
+fn silence_after(before: Duration, passed: Duration, heard: bool) -> Duration {
+    if heard { Duration::ZERO } else { before.saturating_add(passed.min(AWAKE_AT_MOST)) }
+}
+
 impl Node {
     /// Runs until this replica stops; does something only while it leads.
     pub(crate) async fn keep_up(self) {
         let mut silences = Silences::default();
+        let mut said = None;
         loop {
             sleep(LOOK_EVERY).await;
             for (_, member) in self.membership().nodes() {
@@ -65,7 +70,12 @@ impl Node {
             let Some(due) = due(&self.view(&silences).await) else { continue };
             match self.carry_out(&due).await {
                 Ok(()) => tracing::info!(?due, "the membership was changed"),
-                Err(error) => tracing::warn!(?due, %error, "the membership was not changed"),
+                // It is tried again at once, and told once.
+                Err(error) if said.as_ref() != Some(&error) => {
+                    tracing::warn!(?due, %error, "the membership was not changed");
+                    said = Some(error);
+                }
+                Err(_) => {}
             }
         }
     }
@@ -98,14 +108,12 @@ impl Node {
         let asked = self.options.replicas.iter().filter(|(name, address)| !is_settled(name, address));
         let calls = asked.filter_map(|(name, address)| Some((name, address, self.peers.channel(name)?))).map(
             async |(name, address, channel)| {
-                let node = if *name == self.identity.replica {
-                    (self.identity.node, false)
-                } else {
-                    let answer = self.greet(name, channel).await.ok()?;
-                    (answer.greeting.node, answer.membership.is_none())
-                };
                 let member = Member { replica: name.clone(), address: address.clone(), lineage };
-                Some(Caller { node: node.0, member, new: node.1 })
+                if *name == self.identity.replica {
+                    return Some(Caller { node: self.identity.node, member, new: false });
+                }
+                let answer = self.greet(name, channel).await.ok()?;
+                Some(Caller { node: answer.greeting.node, member, new: answer.membership.is_none() })
             },
         );
         let is_as_known =
@@ -162,5 +170,24 @@ fn known(
         voter: membership.voter_ids().any(|voter| voter == node),
         silent_for: silences.since.get(&node).copied().unwrap_or_default(),
         lag: matched.map(|matched| committed.saturating_sub(matched.index())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEN_MINUTES: Duration = Duration::from_mins(10);
+
+    #[test]
+    fn silence_adds_up_until_something_is_heard() {
+        let once = silence_after(Duration::ZERO, LOOK_EVERY, false);
+        assert_eq!(silence_after(once, LOOK_EVERY, false), LOOK_EVERY * 2);
+        assert_eq!(silence_after(TEN_MINUTES, LOOK_EVERY, true), Duration::ZERO);
+    }
+
+    #[test]
+    fn what_a_leader_slept_through_is_nobodys_silence() {
+        assert_eq!(silence_after(Duration::ZERO, TEN_MINUTES, false), AWAKE_AT_MOST);
     }
 }

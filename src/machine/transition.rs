@@ -113,9 +113,9 @@ fn exceeds_budget(before: &State, event: &Event) -> bool {
     let own = registered().filter(|(vm, _)| event.announcement.resources.contains(vm));
     own.filter_map(|(_, workload)| workload.group.as_ref()).any(|group| {
         let of_group = || registered().filter(|(_, workload)| workload.group.as_ref() == Some(group));
-        let takes =
+        let is_for =
             |other: &Event, vm: &VmName| other.announcement.resources.contains(vm) && !other.departed.contains(vm);
-        let is_taken = |vm: &VmName| others.iter().any(|other| takes(other, vm));
+        let is_taken = |vm: &VmName| others.iter().any(|other| is_for(other, vm));
         let taken = of_group().filter(|(vm, _)| is_taken(vm)).count();
         let together = of_group().filter(|(vm, _)| is_taken(vm) || event.announcement.resources.contains(vm)).count();
         let limits = before.replicas.values().flat_map(|replica| &replica.groups).filter(|known| known.name == *group);

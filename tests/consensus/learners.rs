@@ -102,7 +102,10 @@ async fn a_voter_that_is_gone_is_replaced_by_a_learner_and_comes_back_as_a_learn
     assert_eq!(members.voters.len(), 3);
     assert!(members.learners.contains(&lost), "{members:?}");
 
-    // Without the leader the new voter is one of the two that elect the next.
+    // Without the leader the new voter is one of the two that elect the next, once both know of it.
+    for knows in cluster.replicas.keys().filter(|name| **name != leader) {
+        until_members(&cluster, knows, "its end as a voter", |members| !votes(members, &lost)).await;
+    }
     cluster.stop(&leader).await;
     let next = cluster.leader().await;
     cluster.propose(&next, "elected").await;
