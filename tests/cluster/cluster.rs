@@ -315,9 +315,12 @@ impl Cluster {
 
     /// Lets every replica poll a few times more, so that whatever would still be posted is posted.
     pub(crate) async fn a_few_polls_later(&self) {
+        let mut before = Vec::new();
         for replica in self.replicas.iter().filter(|replica| replica.child.is_some()) {
-            let before = self.cloud.polls(&replica.name).await;
-            self.until_true("three more polls", async || self.cloud.polls(&replica.name).await >= before + 3).await;
+            before.push((&replica.name, self.cloud.polls(&replica.name).await));
+        }
+        for (name, before) in before {
+            self.until_true("three more polls", async || self.cloud.polls(name).await >= before + 3).await;
         }
     }
 }

@@ -4,11 +4,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod answers;
+mod approvers;
 mod cloud;
 mod cluster;
 mod cuts;
 mod events;
 mod failing_hooks;
+mod freezes;
 mod links;
 mod lives;
 mod losses;
