@@ -5,6 +5,7 @@ mod crash;
 mod directory;
 mod failures;
 mod formation;
+mod handover;
 mod leadership;
 mod membership;
 mod proposals;
