@@ -15,6 +15,7 @@ use tokio::time::{Instant, sleep};
 
 use super::cloud::Cloud;
 use super::links::Links;
+use super::namespaces::Namespaces;
 use super::workload::{Hook, Hooks};
 
 /// Far beyond what anything takes on a loaded machine; only a failing test waits this long.
@@ -27,6 +28,7 @@ pub(crate) struct Cluster {
     pub(crate) hooks: Hooks,
     /// Where the plan asks for them.
     pub(crate) links: Option<Links>,
+    pub(crate) namespaces: Option<Namespaces>,
     replicas: Vec<Replica>,
     overrides: Vec<(String, &'static str)>,
     folder: TempDir,
@@ -46,12 +48,20 @@ pub(crate) struct Plan {
     workloads: Vec<(&'static str, Vec<&'static str>, Vec<Hook>)>,
     overrides: Vec<(String, &'static str)>,
     has_links: bool,
+    namespaces: Option<Namespaces>,
 }
 
 impl Cluster {
     /// Replicas beside these VMs, without workloads.
     pub(crate) fn of(vms: &[&'static str]) -> Plan {
-        Plan { vms: vms.into(), newcomer: None, workloads: Vec::new(), overrides: Vec::new(), has_links: false }
+        Plan {
+            vms: vms.into(),
+            newcomer: None,
+            workloads: Vec::new(),
+            overrides: Vec::new(),
+            has_links: false,
+            namespaces: None,
+        }
     }
 
     /// Three replicas whose VMs carry one workload with these hooks.
@@ -91,13 +101,25 @@ impl Plan {
         self
     }
 
+    /// Each replica runs in a network namespace of its own.
+    pub(crate) fn within(mut self, namespaces: Namespaces) -> Self {
+        self.namespaces = Some(namespaces);
+        self.also("cluster.insecure", "true")
+    }
+
     /// Starts all of them, and waits until every one polls, is registered and follows a leader.
     pub(crate) async fn start(self) -> Cluster {
         let folder = TempDir::with_prefix("ac").unwrap();
         let vms: Vec<_> = self.vms.iter().copied().chain(self.newcomer).collect();
         let cloud = Cloud::of(&vms).await;
         let hooks = Hooks::new(folder.path());
-        let (addresses, pages) = (free_addresses(vms.len()), free_addresses(vms.len()));
+        let (mut addresses, pages) = (free_addresses(vms.len()), free_addresses(vms.len()));
+        if let Some(namespaces) = &self.namespaces {
+            addresses = (0..vms.len()).map(|place| namespaces.address(place)).collect();
+            for (place, vm) in vms.iter().enumerate() {
+                namespaces.lead_out(place, cloud.endpoint(vm).trim_start_matches("http://"));
+            }
+        }
         let links = self.has_links.then(|| Links::between(&addresses));
         let tables: String = self.workloads.iter().map(|(name, after, each)| hooks.table(name, after, each)).collect();
         let mut replicas = Vec::new();
@@ -125,7 +147,8 @@ impl Plan {
             let (name, page) = ((*vm).to_owned(), format!("http://{}", pages[place]));
             replicas.push(Replica { name, socket: path("operator").into(), page, child: None });
         }
-        let mut cluster = Cluster { cloud, hooks, links, replicas, overrides: self.overrides, folder };
+        let mut cluster =
+            Cluster { cloud, hooks, links, namespaces: self.namespaces, replicas, overrides: self.overrides, folder };
         for place in 0..self.vms.len() {
             cluster.start(place);
         }
@@ -139,7 +162,14 @@ impl Cluster {
     pub(crate) fn start(&mut self, place: usize) {
         let folder = self.folder.path();
         let log = File::options().create(true).append(true).open(folder.join(format!("{place}.log"))).unwrap();
-        let child = Command::new(env!("CARGO_BIN_EXE_allclear"))
+        let program = env!("CARGO_BIN_EXE_allclear");
+        let mut command = Command::new(program);
+        if let Some(namespaces) = &self.namespaces {
+            // It gives way to the program, so the process is the replica's own.
+            command = Command::new("ip");
+            command.args(["netns", "exec", &namespaces.of(place), program]);
+        }
+        let child = command
             .args(["run", "--config"])
             .arg(folder.join(format!("{place}.toml")))
             .envs(self.overrides.iter().map(|(name, value)| (name, value)))

@@ -15,6 +15,7 @@ mod links;
 mod lives;
 mod losses;
 mod membership;
+mod namespaces;
 mod posts;
 mod shown;
 mod workload;
