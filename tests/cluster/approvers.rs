@@ -46,12 +46,23 @@ impl Moment {
         }
     }
 
-    async fn has_come(self, cluster: &Cluster, asked: usize, id: &str) {
-        let named = |event: &Event| !event.approvals.is_empty();
-        cluster.until_event(asked, id, "claimed", named).await;
-        let posts = usize::from(self != Self::BeforePost);
-        cluster.until_true("its post", async || cluster.cloud.posts().await.len() == posts).await;
+    async fn has_come(self, cluster: &Cluster, asked: usize, id: &str, approver: &str) {
+        match self {
+            Self::BeforePost => takes_its_document(cluster, asked, id, approver).await,
+            Self::DuringPost | Self::AfterPost => {
+                cluster.until_true("its post", async || cluster.cloud.posts().await.len() == 1).await;
+            }
+        }
     }
+}
+
+/// Waits until the first approver of an event asks for the document after which it will confirm and post. Its endpoint
+/// is to be slow.
+pub(crate) async fn takes_its_document(cluster: &Cluster, asked: usize, id: &str, approver: &str) {
+    let claimed = |event: &Event| event.approvals.first().is_some_and(|claim| claim.approver == approver);
+    let event = cluster.until_event(asked, id, "claimed by the one that is meant", claimed).await;
+    let since = &event.approvals[0].claimed_at;
+    cluster.until_true("its fresh document", async || cluster.cloud.is_polled(approver, since).await).await;
 }
 
 /// Strikes the approver of an event, and looks on until the event is over and the approver is back.
@@ -71,7 +82,7 @@ async fn strike(blow: Blow, moment: Moment, approver: Approver) {
     let name = format!("db-{struck}");
     cluster.cloud.fault(moment.fault(&name)).await;
     cluster.hooks.open("gate");
-    moment.has_come(&cluster, affected, &id).await;
+    moment.has_come(&cluster, affected, &id, &name).await;
     match blow {
         Blow::Kill => cluster.kill(struck),
         Blow::Freeze => cluster.freeze(struck),

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use allclear::wire::pb::allclear::operator::v1::Event;
 use serde_json::json;
 use tokio::time::sleep;
 
+use super::approvers::takes_its_document;
 use super::cluster::Cluster;
 use super::workload::hook;
 
@@ -46,8 +46,7 @@ async fn freeze_the_leader(moment: Moment, span: Duration) {
         Moment::BeforePost => {
             cluster.cloud.fault(json!({ "vm": vm, "on": "get", "fault": slow })).await;
             cluster.hooks.open("gate");
-            let claimed = |event: &Event| event.approvals.first().is_some_and(|claim| claim.approver == vm);
-            cluster.until_event(other, id.as_ref().unwrap(), "claimed by the leader", claimed).await;
+            takes_its_document(&cluster, other, id.as_ref().unwrap(), &vm).await;
         }
         Moment::AfterPost => {
             cluster.cloud.fault(json!({ "vm": vm, "on": "post", "fault": slow })).await;
@@ -109,13 +108,12 @@ freezes! {
 
 #[tokio::test]
 async fn a_follower_that_was_frozen_disturbs_nobody_when_it_wakes() {
-    // So patient that a loaded machine costs no leader its followers.
-    let cluster = Cluster::of(&["db-0", "db-1", "db-2"]).also("cluster.election_timeout", "1s").start().await;
+    // So patient that a loaded machine costs no leader its followers, and yet over before its silence is noticed.
+    let cluster = Cluster::of(&["db-0", "db-1", "db-2"]).also("cluster.election_timeout", "500ms").start().await;
     let leader = cluster.leader(0).await;
     let follower = (leader + 1) % 3;
     let term = cluster.status(leader).await.unwrap().term;
     cluster.freeze(follower);
-    // Longer than any election waits.
     cluster.until(leader, "aware of the silence", |status| !status.replicas[follower].reachable).await;
     cluster.thaw(follower);
     cluster.ready().await;
