@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use allclear::wire::pb::allclear::operator::v1::Event;
+use allclear::wire::pb::allclear::operator::v1::{Event, Status};
 use serde_json::json;
 
 use super::cluster::Cluster;
@@ -18,14 +18,15 @@ enum Blow {
     Freeze,
 }
 
+/// As its post sees it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Moment {
     /// It takes its fresh document.
-    BeforePost,
+    Before,
     /// The platform has it, and nothing comes of it.
-    DuringPost,
+    During,
     /// The platform took it, and nobody knows.
-    AfterPost,
+    After,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -33,6 +34,8 @@ enum Approver {
     Leader,
     /// Because the leader's documents lack the event.
     Follower,
+    /// Because the leader's channel is stalled.
+    FollowerOfABlindLeader,
 }
 
 impl Moment {
@@ -40,16 +43,16 @@ impl Moment {
     fn fault(self, vm: &str) -> serde_json::Value {
         let slow = json!({ "kind": "slow", "ms": 4000 });
         match self {
-            Self::BeforePost => json!({ "vm": vm, "on": "get", "fault": slow }),
-            Self::DuringPost => json!({ "vm": vm, "on": "post", "times": 1, "fault": { "kind": "hang" } }),
-            Self::AfterPost => json!({ "vm": vm, "on": "post", "times": 1, "fault": slow }),
+            Self::Before => json!({ "vm": vm, "on": "get", "fault": slow }),
+            Self::During => json!({ "vm": vm, "on": "post", "times": 1, "fault": { "kind": "hang" } }),
+            Self::After => json!({ "vm": vm, "on": "post", "times": 1, "fault": slow }),
         }
     }
 
     async fn has_come(self, cluster: &Cluster, asked: usize, id: &str, approver: &str) {
         match self {
-            Self::BeforePost => takes_its_document(cluster, asked, id, approver).await,
-            Self::DuringPost | Self::AfterPost => {
+            Self::Before => takes_its_document(cluster, asked, id, approver).await,
+            Self::During | Self::After => {
                 cluster.until_true("its post", async || cluster.cloud.posts().await.len() == 1).await;
             }
         }
@@ -67,13 +70,22 @@ pub(crate) async fn takes_its_document(cluster: &Cluster, asked: usize, id: &str
 
 /// Strikes the approver of an event, and looks on until the event is over and the approver is back.
 async fn strike(blow: Blow, moment: Moment, approver: Approver) {
-    let mut cluster = Cluster::with_hooks(vec![hook("drain").waits_for("gate"), hook("restore")]).await;
+    let plan = Cluster::of(&["db-0", "db-1", "db-2"])
+        .workload("database", vec![hook("drain").waits_for("gate"), hook("restore")])
+        .also("metadata.stall_after", if approver == Approver::FollowerOfABlindLeader { "6s" } else { "15s" });
+    let mut cluster = plan.start().await;
     let leader = cluster.leader(0).await;
     let (affected, other) = ((leader + 1) % 3, (leader + 2) % 3);
     let (struck, seen_by) = match approver {
         Approver::Leader => (leader, vec![0, 1, 2]),
-        Approver::Follower => (other, vec![affected, other]),
+        Approver::Follower | Approver::FollowerOfABlindLeader => (other, vec![affected, other]),
     };
+    if approver == Approver::FollowerOfABlindLeader {
+        let empty = json!({ "vm": format!("db-{leader}"), "on": "get", "fault": { "kind": "empty" } });
+        cluster.cloud.fault(empty).await;
+        let is_blind = |status: &Status| status.replicas[leader].metadata == "stalled";
+        cluster.until(affected, "told that the leader is blind", is_blind).await;
+    }
     // It stays Scheduled, so that a further post would find nothing wrong.
     let order = json!({ "type": "Reboot", "vm": affected, "seen_by": seen_by, "start_delay": 600_000 });
     let id = cluster.cloud.announce(order).await;
@@ -94,7 +106,7 @@ async fn strike(blow: Blow, moment: Moment, approver: Approver) {
     assert!(took <= REPLACED_WITHIN, "approved by another only after {took:?}");
     assert_eq!(event.approvals[0].approver, name);
     assert_ne!(event.approvals.last().unwrap().approver, name);
-    let posts = if moment == Moment::BeforePost { 1 } else { 2 };
+    let posts = if moment == Moment::Before { 1 } else { 2 };
     assert_eq!(cluster.cloud.posts().await.len(), posts);
 
     cluster.cloud.clear_faults().await;
@@ -123,16 +135,18 @@ macro_rules! strikes {
 }
 
 strikes! {
-    a_leader_that_is_killed_before_its_post_is_replaced: Kill, BeforePost, Leader;
-    a_leader_that_is_killed_during_its_post_is_replaced: Kill, DuringPost, Leader;
-    a_leader_that_is_killed_after_its_post_is_replaced: Kill, AfterPost, Leader;
-    a_leader_that_is_frozen_before_its_post_is_replaced: Freeze, BeforePost, Leader;
-    a_leader_that_is_frozen_during_its_post_is_replaced: Freeze, DuringPost, Leader;
-    a_leader_that_is_frozen_after_its_post_is_replaced: Freeze, AfterPost, Leader;
-    an_approver_that_does_not_lead_and_is_killed_before_its_post_is_replaced: Kill, BeforePost, Follower;
-    an_approver_that_does_not_lead_and_is_killed_during_its_post_is_replaced: Kill, DuringPost, Follower;
-    an_approver_that_does_not_lead_and_is_killed_after_its_post_is_replaced: Kill, AfterPost, Follower;
-    an_approver_that_does_not_lead_and_is_frozen_before_its_post_is_replaced: Freeze, BeforePost, Follower;
-    an_approver_that_does_not_lead_and_is_frozen_during_its_post_is_replaced: Freeze, DuringPost, Follower;
-    an_approver_that_does_not_lead_and_is_frozen_after_its_post_is_replaced: Freeze, AfterPost, Follower;
+    a_leader_that_is_killed_before_its_post_is_replaced: Kill, Before, Leader;
+    a_leader_that_is_killed_during_its_post_is_replaced: Kill, During, Leader;
+    a_leader_that_is_killed_after_its_post_is_replaced: Kill, After, Leader;
+    a_leader_that_is_frozen_before_its_post_is_replaced: Freeze, Before, Leader;
+    a_leader_that_is_frozen_during_its_post_is_replaced: Freeze, During, Leader;
+    a_leader_that_is_frozen_after_its_post_is_replaced: Freeze, After, Leader;
+    an_approver_that_does_not_lead_and_is_killed_before_its_post_is_replaced: Kill, Before, Follower;
+    an_approver_that_does_not_lead_and_is_killed_during_its_post_is_replaced: Kill, During, Follower;
+    an_approver_that_does_not_lead_and_is_killed_after_its_post_is_replaced: Kill, After, Follower;
+    an_approver_that_does_not_lead_and_is_frozen_before_its_post_is_replaced: Freeze, Before, Follower;
+    an_approver_that_does_not_lead_and_is_frozen_during_its_post_is_replaced: Freeze, During, Follower;
+    an_approver_that_does_not_lead_and_is_frozen_after_its_post_is_replaced: Freeze, After, Follower;
+    an_approver_that_is_killed_is_replaced_though_the_leader_is_blind: Kill, Before, FollowerOfABlindLeader;
+    an_approver_that_is_frozen_is_replaced_though_the_leader_is_blind: Freeze, During, FollowerOfABlindLeader;
 }

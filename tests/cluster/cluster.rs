@@ -115,7 +115,7 @@ impl Plan {
         let hooks = Hooks::new(folder.path());
         let (mut addresses, pages) = (free_addresses(vms.len()), free_addresses(vms.len()));
         if let Some(namespaces) = &self.namespaces {
-            addresses = (0..vms.len()).map(|place| namespaces.address(place)).collect();
+            addresses = (0..vms.len()).map(Namespaces::address).collect();
             for (place, vm) in vms.iter().enumerate() {
                 namespaces.lead_out(place, cloud.endpoint(vm).trim_start_matches("http://"));
             }

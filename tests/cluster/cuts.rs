@@ -53,18 +53,35 @@ async fn a_follower_that_is_cut_off_has_no_leader_and_disturbs_nobody_when_it_is
     }
 }
 
-#[tokio::test]
-async fn a_follower_that_only_the_leader_cannot_reach_does_not_unseat_it() {
+/// Only between the leader and one follower.
+async fn cut_a_follower_from_the_leader(cut: impl Fn(&Cluster, usize, usize)) {
     let cluster = patient().start().await;
     let leader = cluster.leader(0).await;
     let follower = (leader + 1) % 3;
     let term = cluster.status(leader).await.unwrap().term;
-    cluster.cut(leader, follower);
+    cut(&cluster, leader, follower);
     cluster.until(follower, "without a leader", lost_its_leader).await;
     cluster.until(leader, "aware of the silence", |status| !status.replicas[follower].reachable).await;
+    // Where it was heard, or heard, until its connections were given up, it has campaigned only now.
+    cluster.a_few_polls_later().await;
     cluster.heal();
     cluster.ready().await;
     still_led(&cluster, leader, term).await;
+}
+
+#[tokio::test]
+async fn a_follower_that_only_the_leader_cannot_reach_does_not_unseat_it() {
+    cut_a_follower_from_the_leader(Cluster::cut).await;
+}
+
+#[tokio::test]
+async fn a_follower_that_only_does_not_hear_the_leader_does_not_unseat_it() {
+    cut_a_follower_from_the_leader(Cluster::cut_one_way).await;
+}
+
+#[tokio::test]
+async fn a_follower_that_only_the_leader_does_not_hear_does_not_unseat_it() {
+    cut_a_follower_from_the_leader(|cluster, leader, follower| cluster.cut_one_way(follower, leader)).await;
 }
 
 /// A leader in the middle of an event that only others can end.

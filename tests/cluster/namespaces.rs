@@ -56,7 +56,7 @@ impl Namespaces {
     }
 
     /// Where its replica listens.
-    pub(crate) fn address(&self, place: usize) -> String {
+    pub(crate) fn address(place: usize) -> String {
         format!("10.99.0.{}:7420", place + 1)
     }
 
