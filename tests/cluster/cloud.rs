@@ -65,11 +65,26 @@ impl Cloud {
         answer["requests"].as_array().unwrap().clone()
     }
 
+    /// The VMs from which they came.
+    pub(crate) async fn posted_by(&self) -> Vec<String> {
+        self.posts().await.iter().map(|post| post["vm"].as_str().unwrap().to_owned()).collect()
+    }
+
     /// How many GETs of events have arrived.
     pub(crate) async fn polls(&self, vm: &str) -> usize {
+        self.gets(vm).await.len()
+    }
+
+    /// Whether a GET that arrived since then still waits for its answer.
+    pub(crate) async fn is_polled(&self, vm: &str, since: &str) -> bool {
+        let gets = self.gets(vm).await;
+        gets.iter().any(|get| get["status"].is_null() && get["at"].as_str().unwrap() >= since)
+    }
+
+    async fn gets(&self, vm: &str) -> Vec<Value> {
         let address = format!("{}/requests?method=GET&vm={vm}", self.running.control());
         let answer = read(self.http.get(address).send().await.unwrap()).await;
-        answer["requests"].as_array().unwrap().len()
+        answer["requests"].as_array().unwrap().clone()
     }
 
     async fn post(&self, path: &str, body: &Value) -> Value {

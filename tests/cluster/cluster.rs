@@ -15,6 +15,7 @@ use tokio::time::{Instant, sleep};
 
 use super::cloud::Cloud;
 use super::links::Links;
+use super::namespaces::Namespaces;
 use super::workload::{Hook, Hooks};
 
 /// Far beyond what anything takes on a loaded machine; only a failing test waits this long.
@@ -27,6 +28,7 @@ pub(crate) struct Cluster {
     pub(crate) hooks: Hooks,
     /// Where the plan asks for them.
     pub(crate) links: Option<Links>,
+    pub(crate) namespaces: Option<Namespaces>,
     replicas: Vec<Replica>,
     /// So many of them are named by every configuration.
     founders: usize,
@@ -52,6 +54,7 @@ pub(crate) struct Plan {
     overrides: Vec<(String, &'static str)>,
     has_links: bool,
     clocks: Vec<Vec<(&'static str, String)>>,
+    namespaces: Option<Namespaces>,
 }
 
 impl Cluster {
@@ -103,6 +106,12 @@ impl Plan {
         self
     }
 
+    /// Each replica runs in a network namespace of its own.
+    pub(crate) fn within(mut self, namespaces: Namespaces) -> Self {
+        self.namespaces = Some(namespaces);
+        self.also("cluster.insecure", "true")
+    }
+
     /// Starts all of them, and waits until every one polls, is registered and follows a leader.
     pub(crate) async fn start(self) -> Cluster {
         let mut cluster = self.cold().await;
@@ -117,7 +126,13 @@ impl Plan {
         let vms: Vec<_> = self.vms.iter().copied().chain(self.newcomer).collect();
         let cloud = Cloud::of(&vms).await;
         let hooks = Hooks::new(folder.path());
-        let (addresses, pages) = (free_addresses(vms.len()), free_addresses(vms.len()));
+        let (mut addresses, pages) = (free_addresses(vms.len()), free_addresses(vms.len()));
+        if let Some(namespaces) = &self.namespaces {
+            addresses = (0..vms.len()).map(Namespaces::address).collect();
+            for (place, vm) in vms.iter().enumerate() {
+                namespaces.lead_out(place, cloud.endpoint(vm).trim_start_matches("http://"));
+            }
+        }
         let links = self.has_links.then(|| Links::between(&addresses));
         let tables: String = self.workloads.iter().map(|(name, after, each)| hooks.table(name, after, each)).collect();
         let mut replicas = Vec::new();
@@ -146,7 +161,8 @@ impl Plan {
             replicas.push(Replica { name, socket: path("operator").into(), page, child: None });
         }
         let (founders, overrides, clocks) = (self.vms.len(), self.overrides, self.clocks);
-        Cluster { cloud, hooks, links, replicas, founders, overrides, clocks, folder }
+        let namespaces = self.namespaces;
+        Cluster { cloud, hooks, links, namespaces, replicas, founders, overrides, clocks, folder }
     }
 }
 
@@ -155,7 +171,14 @@ impl Cluster {
     pub(crate) fn start(&mut self, place: usize) {
         let folder = self.folder.path();
         let log = File::options().create(true).append(true).open(folder.join(format!("{place}.log"))).unwrap();
-        let child = Command::new(env!("CARGO_BIN_EXE_allclear"))
+        let program = env!("CARGO_BIN_EXE_allclear");
+        let mut command = Command::new(program);
+        if let Some(namespaces) = &self.namespaces {
+            // It gives way to the program, so the process is the replica's own.
+            command = Command::new("ip");
+            command.args(["netns", "exec", &namespaces.of(place), program]);
+        }
+        let child = command
             .args(["run", "--config"])
             .arg(folder.join(format!("{place}.toml")))
             .envs(self.overrides.iter().map(|(name, value)| (name, value)))
@@ -351,9 +374,12 @@ impl Cluster {
 
     /// Lets every replica poll a few times more, so that whatever would still be posted is posted.
     pub(crate) async fn a_few_polls_later(&self) {
+        let mut before = Vec::new();
         for replica in self.replicas.iter().filter(|replica| replica.child.is_some()) {
-            let before = self.cloud.polls(&replica.name).await;
-            self.until_true("three more polls", async || self.cloud.polls(&replica.name).await >= before + 3).await;
+            before.push((&replica.name, self.cloud.polls(&replica.name).await));
+        }
+        for (name, before) in before {
+            self.until_true("three more polls", async || self.cloud.polls(name).await >= before + 3).await;
         }
     }
 }

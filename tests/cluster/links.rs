@@ -28,14 +28,49 @@ pub(crate) struct Links {
     flows: BTreeMap<Direction, watch::Sender<Flow>>,
     /// Where the first reaches the second.
     addresses: BTreeMap<Direction, String>,
-    /// Of their own, so that a test that waits for a process does not cut anybody off.
+    /// Keeps them.
+    _forwarder: Forwarder,
+}
+
+/// Carries connections on threads of its own, so that a test that waits for a process does not cut anybody off.
+pub(crate) struct Forwarder {
     runtime: Option<Runtime>,
+}
+
+impl Forwarder {
+    pub(crate) fn new() -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        Self { runtime: Some(runtime.unwrap()) }
+    }
+
+    /// Whoever comes here is led to the target.
+    pub(crate) fn forward(&self, listener: TcpListener, target: String) {
+        self.carry(
+            listener,
+            target,
+            watch::Sender::new(Flow::Passing).subscribe(),
+            watch::Sender::new(Flow::Passing).subscribe(),
+        );
+    }
+
+    fn carry(&self, listener: TcpListener, target: String, there: watch::Receiver<Flow>, back: watch::Receiver<Flow>) {
+        listener.set_nonblocking(true).unwrap();
+        self.runtime.as_ref().unwrap().spawn(serve(listener, target, there, back));
+    }
+}
+
+impl Drop for Forwarder {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
 }
 
 impl Links {
     /// Between replicas that listen at these addresses.
     pub(crate) fn between(listeners: &[String]) -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let forwarder = Forwarder::new();
         let places = 0..listeners.len();
         let directions = places.clone().flat_map(|from| places.clone().map(move |to| (from, to)));
         let directions: Vec<Direction> = directions.filter(|(from, to)| from != to).collect();
@@ -45,11 +80,10 @@ impl Links {
         for (from, to) in directions {
             let listener = TcpListener::bind("127.0.0.2:0").unwrap();
             addresses.insert((from, to), listener.local_addr().unwrap().to_string());
-            listener.set_nonblocking(true).unwrap();
             let (there, back) = (flows[&(from, to)].subscribe(), flows[&(to, from)].subscribe());
-            runtime.spawn(serve(listener, listeners[to].clone(), there, back));
+            forwarder.carry(listener, listeners[to].clone(), there, back);
         }
-        Self { flows, addresses, runtime: Some(runtime) }
+        Self { flows, addresses, _forwarder: forwarder }
     }
 
     /// What the configuration of `from` says about `to`.
@@ -60,14 +94,6 @@ impl Links {
     fn set(&self, flow: Flow, which: impl Fn(Direction) -> bool) {
         for (_, sender) in self.flows.iter().filter(|(direction, _)| which(**direction)) {
             sender.send_replace(flow);
-        }
-    }
-}
-
-impl Drop for Links {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
         }
     }
 }

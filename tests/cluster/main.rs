@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod answers;
+mod approvers;
 mod clocks;
 mod cloud;
 mod cluster;
@@ -12,11 +13,13 @@ mod cuts;
 mod departures;
 mod events;
 mod failing_hooks;
+mod freezes;
 mod learners;
 mod links;
 mod lives;
 mod losses;
 mod membership;
+mod namespaces;
 mod pair;
 mod posts;
 mod restoring;

@@ -8,6 +8,7 @@ mod crash;
 mod directory;
 mod failures;
 mod formation;
+mod handover;
 mod leadership;
 mod learners;
 mod membership;

@@ -133,7 +133,7 @@ fn quoted(path: &Path) -> String {
 }
 
 /// All held until all are found, so that each is another one.
-fn free_addresses(count: usize) -> std::io::Result<Vec<SocketAddr>> {
+pub(in crate::cli) fn free_addresses(count: usize) -> std::io::Result<Vec<SocketAddr>> {
     let held: Vec<TcpListener> =
         (0..count).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).collect::<Result<_, _>>()?;
     held.iter().map(TcpListener::local_addr).collect()

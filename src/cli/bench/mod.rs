@@ -2,6 +2,8 @@
 //!
 //! Three replicas as processes, a fake cloud, one event after another, announced at different moments of the polls.
 
+mod leaders;
+
 use std::io::Write as _;
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -15,6 +17,7 @@ use super::demo_hook;
 use super::signals::asked_to_stop;
 use super::stage::{Hooks, Stage, VMS, folder, moment};
 use super::{Exit, runtime, say};
+use crate::consensus::Timing;
 use crate::fake_cloud::Scenario;
 use crate::machine::id::EventId;
 use crate::machine::time::Timestamp;
@@ -79,16 +82,16 @@ impl Bench {
 
     async fn measure(&self, folder: &Path) -> anyhow::Result<Vec<Figure>> {
         let stop = asked_to_stop()?;
-        let stage = Stage::set_up(folder.into(), NonZeroU32::MIN, Hooks::Instant).await?;
+        let mut stage = Stage::set_up(folder.into(), NonZeroU32::MIN, Hooks::Instant).await?;
         let measured = tokio::select! {
-            figures = self.figures(&stage) => figures,
+            figures = self.figures(&mut stage) => figures,
             () = stop => Err(anyhow::anyhow!("it was stopped before its end")),
         };
         stage.strike().await;
         measured
     }
 
-    async fn figures(&self, stage: &Stage) -> anyhow::Result<Vec<Figure>> {
+    async fn figures(&self, stage: &mut Stage) -> anyhow::Result<Vec<Figure>> {
         until_ready(stage).await?;
         let (mut unprepared, mut first_polls, mut prepared) = (Vec::new(), Vec::new(), Vec::new());
         for number in 0..self.events {
@@ -102,6 +105,14 @@ impl Bench {
             prepared.push(span(last_hook(stage, &id)?, posted(stage, &id)?));
             say(format_args!("{} of {} events", number + 1, self.events));
         }
+        let bare = self.bare(stage).await?;
+        say(format_args!("leadership is handed over {} times", self.events));
+        let (handed_over, untouched) = leaders::handed_over(&stage.folder, self.events).await?;
+        say(format_args!("the leader is killed {} times", self.events));
+        let killed = leaders::killed(stage, self.events).await?;
+        // The followers wait until its lease is over, and then for their own patience.
+        let Timing { heartbeat, election_timeout: (shortest, lease), .. } = Timing::default();
+        let patience = (lease + shortest).saturating_sub(heartbeat);
         Ok(vec![
             Figure::of(
                 "announcement to POST, nothing to prepare",
@@ -109,11 +120,18 @@ impl Bench {
                 first_polls,
                 "the first poll after the announcement",
             ),
+            Figure::of("last hook to POST", prepared, bare, "one poll, one POST and two synced writes by one process"),
             Figure::of(
-                "last hook to POST",
-                prepared,
-                self.bare(stage).await?,
-                "one poll, one POST and two synced writes by one process",
+                "leadership handed over, as a writer sees it",
+                handed_over,
+                untouched,
+                "the longest of its pauses in a second without it",
+            ),
+            Figure::of(
+                "leader killed to the next leader",
+                killed,
+                vec![i64::try_from(patience.as_millis())?],
+                "its lease and the shortest election timeout, less a heartbeat",
             ),
         ])
     }
@@ -149,7 +167,7 @@ impl Bench {
         } else {
             let line = |figure: &Figure| {
                 format!(
-                    "{:<42} median {:>4} ms, worst {:>4} ms, floor {:>4} ms ({})\n",
+                    "{:<43} median {:>4} ms, worst {:>4} ms, floor {:>4} ms ({})\n",
                     figure.name, figure.median_ms, figure.worst_ms, figure.floor_ms, figure.floor
                 )
             };

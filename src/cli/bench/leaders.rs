@@ -1,0 +1,165 @@
+//! What a change of leaders costs: the time without one after a kill, and what a client that writes all the time
+//! notices of a hand-over.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::{READY_WITHIN, span, until_ready};
+use crate::cli::stage::{Stage, VMS, free_addresses};
+use crate::consensus::{self, Compaction, Consensus, Fold, MAX_VOTERS, Options, Role, Timing, Undecodable};
+use crate::machine::time::Timestamp;
+use crate::replica::clock;
+use crate::rpc::client::Asking;
+use crate::wire::pb::allclear::operator::v1::Status;
+
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// How long the client is watched, with a hand-over and without.
+const WATCHED_FOR: Duration = Duration::from_secs(1);
+/// About one entry of the log.
+const WRITTEN: &[u8] = &[0; 200];
+
+/// From each kill of the leader's process until another one says that it leads.
+pub(super) async fn killed(stage: &mut Stage, times: u32) -> anyhow::Result<Vec<i64>> {
+    let mut spans = Vec::new();
+    for _ in 0..times {
+        until_ready(stage).await?;
+        let leader = led(stage, |_| true).await?;
+        let replica = stage.replicas.iter_mut().find(|replica| replica.name == leader);
+        replica.context("an unknown replica leads")?.kill().await?;
+        let killed = clock::steady();
+        led(stage, |status| status.role == "leader").await?;
+        spans.push(span(killed, clock::steady()));
+        stage.start(&leader)?;
+    }
+    until_ready(stage).await?;
+    Ok(spans)
+}
+
+/// Who leads as soon as a replica that runs tells so in a status of this kind.
+async fn led(stage: &Stage, counts: impl Fn(&Status) -> bool) -> anyhow::Result<String> {
+    let limit = clock::steady().plus(READY_WITHIN);
+    while clock::steady() < limit {
+        for replica in stage.replicas.iter().filter(|replica| replica.runs()) {
+            if let Ok(mut asking) = Asking::connect(&replica.socket).await
+                && let Ok(status) = asking.status().await
+                && status.quorum
+                && counts(&status)
+                && let Some(leader) = status.leader
+            {
+                return Ok(leader);
+            }
+        }
+        sleep(LOOK_EVERY).await;
+    }
+    bail!("nobody leads after {} s", READY_WITHIN.as_secs())
+}
+
+/// Writes mean nothing here.
+struct Nothing;
+
+impl Fold for Nothing {
+    fn stamp(&self, proposal: &[u8], _: &str) -> Result<Vec<u8>, Undecodable> {
+        Ok(proposal.into())
+    }
+
+    fn apply(&mut self, _: u64, _: &[u8]) -> Result<Vec<u8>, Undecodable> {
+        Ok(Vec::new())
+    }
+
+    fn published(&mut self) {}
+
+    fn snapshot(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn restore(&mut self, _: &[u8]) -> Result<(), Undecodable> {
+        Ok(())
+    }
+}
+
+/// The longest pauses between two acknowledged writes while leadership is handed over, and while it is not. The client
+/// writes through a replica that neither gives it away nor gets it.
+pub(super) async fn handed_over(folder: &Path, times: u32) -> anyhow::Result<(Vec<i64>, Vec<i64>)> {
+    let (replicas, mut serving) = replicas(folder).await?;
+    let longest = async {
+        let written = Arc::new(Mutex::new(Vec::new()));
+        let (mut moved, mut still) = (Vec::new(), Vec::new());
+        for _ in 0..times {
+            let leader = leader(&replicas).await?;
+            let mut others = (0..replicas.len()).filter(|place| *place != leader);
+            let (heir, client) = others.next().zip(others.next()).context("too few replicas")?;
+            for (pauses, to) in [(&mut still, None), (&mut moved, Some(VMS[heir]))] {
+                let writing = tokio::spawn(write(replicas[client].clone(), written.clone()));
+                sleep(WATCHED_FOR / 4).await;
+                if let Some(heir) = to {
+                    replicas[leader].transfer_leadership(heir).await?;
+                }
+                sleep(WATCHED_FOR).await;
+                writing.abort();
+                let written = std::mem::take(&mut *written.lock().unwrap_or_else(PoisonError::into_inner));
+                pauses.push(written.windows(2).map(|pair| span(pair[0], pair[1])).max().context("nothing written")?);
+            }
+        }
+        Ok((moved, still))
+    };
+    let longest = longest.await;
+    for replica in &replicas {
+        replica.shutdown().await;
+    }
+    serving.shutdown().await;
+    longest
+}
+
+/// Writes again as soon as the last write is acknowledged.
+async fn write(client: Consensus, written: Arc<Mutex<Vec<Timestamp>>>) {
+    while client.propose(WRITTEN).await.is_ok() {
+        written.lock().unwrap_or_else(PoisonError::into_inner).push(clock::steady());
+    }
+}
+
+/// Three replicas of nothing but a log.
+async fn replicas(folder: &Path) -> anyhow::Result<(Vec<Consensus>, JoinSet<std::io::Result<()>>)> {
+    let addresses: Vec<SocketAddr> = free_addresses(VMS.len()).context("no free port on loopback")?;
+    let members: Vec<_> = VMS.iter().zip(&addresses).map(|(vm, at)| ((*vm).to_owned(), at.to_string())).collect();
+    let (mut replicas, mut serving) = (Vec::new(), JoinSet::new());
+    for (vm, address) in VMS.iter().zip(addresses) {
+        let options = Options {
+            cluster: "bench".into(),
+            replica: (*vm).into(),
+            replicas: members.clone(),
+            data_dir: folder.join(format!("{vm}.log-only")),
+            timing: Timing::default(),
+            max_voters: MAX_VOTERS,
+            replace_after: Duration::from_mins(10),
+            compaction: Compaction::default(),
+        };
+        let (consensus, routes) = Consensus::open(options, Nothing).await?;
+        serving.spawn(consensus::serve(TcpListener::bind(address).await?, routes, CancellationToken::new()));
+        replicas.push(consensus);
+    }
+    Ok((replicas, serving))
+}
+
+/// The place of the replica that leads and that all follow.
+async fn leader(replicas: &[Consensus]) -> anyhow::Result<usize> {
+    let limit = clock::steady().plus(READY_WITHIN);
+    while clock::steady() < limit {
+        let standings: Vec<_> = replicas.iter().map(|replica| replica.standing().borrow().clone()).collect();
+        let leads = standings.iter().position(|standing| standing.role == Role::Leader && standing.quorum);
+        if let Some(place) = leads
+            && standings.iter().all(|standing| standing.leader.as_deref() == Some(VMS[place]))
+        {
+            return Ok(place);
+        }
+        sleep(LOOK_EVERY).await;
+    }
+    bail!("nobody leads after {} s", READY_WITHIN.as_secs())
+}

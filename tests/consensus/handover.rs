@@ -1,0 +1,50 @@
+//! What a client notices of leadership that is handed over while it writes all the time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use allclear::consensus::{Consensus, Timing};
+
+use crate::support::Cluster;
+
+/// Writes one line after the other until it is told to stop, and tells when each was acknowledged.
+async fn write(client: Consensus, stop: Arc<AtomicBool>) -> Vec<Instant> {
+    let mut acknowledged = vec![Instant::now()];
+    while !stop.load(Ordering::Relaxed) {
+        client.propose(format!("line-{}", acknowledged.len())).await.expect("no write fails");
+        acknowledged.push(Instant::now());
+    }
+    acknowledged
+}
+
+fn longest(acknowledged: &[Instant]) -> Duration {
+    acknowledged.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or_default()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_writes_all_the_time_loses_nothing_while_leadership_is_handed_over() {
+    let mut cluster = Cluster::planned(&["db-0", "db-1", "db-2"]).await;
+    cluster.timing = Timing { deadline: cluster.timing.deadline, ..Timing::default() };
+    cluster.start_all().await;
+    let client = cluster.follower().await;
+    let stop = Arc::new(AtomicBool::new(false));
+    let writing = tokio::spawn(write(cluster.at(&client).consensus.clone(), stop.clone()));
+    let mut handed = 0;
+    for _ in 0..20 {
+        let leader = cluster.leader().await;
+        let heir = cluster.replicas.keys().find(|name| **name != leader && **name != client).cloned();
+        // The client's own replica may have been elected in between; then it hands over to any other.
+        let heir = heir.unwrap_or_else(|| "db-0".into());
+        // It may lag for a moment; then nothing moves in this turn.
+        handed += usize::from(cluster.at(&leader).consensus.transfer_leadership(&heir).await.is_ok());
+    }
+    stop.store(true, Ordering::Relaxed);
+    let acknowledged = writing.await.unwrap();
+    println!("{handed} times handed over; the longest pause between two writes: {:?}", longest(&acknowledged));
+    assert!(handed > 0, "leadership never moved");
+    cluster.at(&client).consensus.confirm().await.unwrap();
+    let written: Vec<_> = (1..acknowledged.len()).map(|count| format!("line-{count} by {client}")).collect();
+    assert_eq!(cluster.at(&client).lines(), written);
+    cluster.stop_all().await;
+}
