@@ -28,6 +28,8 @@ pub struct Alone {
     pub gone: Vec<Announcement>,
     /// It has had contact in this life, so `gone` tells all.
     pub remembers: bool,
+    /// The log's time carried on by a steady clock, never ahead of the cluster's: what the log dates is over by it.
+    pub log_time: Timestamp,
     /// The entries of its log that it has not applied: the others may know that they are committed.
     pub tail: Vec<Entry>,
     /// What it did alone and the log may not know.

@@ -219,15 +219,16 @@ fn earliest(state: &State, situation: &Situation, alone: &Alone, id: &EventId) -
     let seen = alone.seen_since.get(id).copied().unwrap_or(situation.now);
     let mut at = alone.since.max(seen).plus(timing.takeover_after);
     let event = state.open.get(id);
+    let in_log_time = |moment: Timestamp| situation.now.plus(moment.since(alone.log_time));
     if alone.is_one_of_many() {
         let treatment = event.and_then(|event| event.treatment.clone());
         let treatment = treatment.or_else(|| Some(chosen(situation, alone.listed(id)?)));
         let budget = treatment.and_then(|treatment| treatment.budget).unwrap_or_default();
-        let committed = event.and_then(Event::budget_ends).unwrap_or(seen);
+        let committed = event.and_then(Event::budget_ends).map_or(seen, in_log_time);
         at = at.max(seen.plus(budget).max(committed).plus(timing.takeover_grace));
     }
     let running = event.into_iter().flat_map(|event| &event.attempts).filter(|attempt| attempt.outcome.is_none());
-    let running_until = running.map(|attempt| attempt.deadline.plus(ENDED_WITHIN));
+    let running_until = running.map(|attempt| in_log_time(attempt.deadline.plus(ENDED_WITHIN)));
     let tried: Vec<&Takeover> =
         own(state, alone, &situation.me).filter(|(of, _)| *of == id).map(|(_, it)| it).collect();
     let last = tried.iter().map(|it| it.outcome.as_ref().map_or(it.at, |(_, at)| *at)).max();

@@ -115,6 +115,7 @@ impl Watch {
             seen_since: self.seen_since.iter().map(|(id, at)| (id.clone(), here.at(*at))).collect(),
             gone: self.gone.clone(),
             remembers: heard.is_some(),
+            log_time: here.time.of_the_log(),
             tail,
             journal: here.journal.entries().as_ref().clone(),
         })

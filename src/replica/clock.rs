@@ -84,6 +84,13 @@ impl ClusterTime {
         self.known().now()
     }
 
+    /// The time of the last applied entry, carried on by the steady clock alone: never ahead of the cluster's, whatever
+    /// this machine's wall clock says.
+    pub fn of_the_log(&self) -> Timestamp {
+        let known = self.known();
+        known.logged.map_or_else(|| known.now(), Mark::now)
+    }
+
     /// A moment of the cluster's time on this machine's wall clock.
     pub fn on_the_wall(&self, moment: Timestamp) -> Timestamp {
         Timestamp(moment.0.saturating_add(self.wall_is_ahead_by()))

@@ -3,7 +3,8 @@
 //! ```text
 //! term N [turn=N]           consensus tells the leader that it leads; everybody has acknowledged it now
 //! heard VM…                 these voters acknowledge the leader now
-//! alone VM since=TIME [seen=TIME] [reaches=VM,…] [led=VM] [restarted]: DOCUMENT   what a replica alone would do
+//! alone VM since=TIME [seen=TIME] [reaches=VM,…] [led=VM] [log=TIME] [restarted]: DOCUMENT   what a replica
+//!                           alone would do, where the time of the log is another than that of its wall clock
 //! lead_without VM          it does not vote any more, and is no learner
 //! gone VM: DOCUMENT         its documents listed these while it was alone, and list them no longer
 //! journal VM: DOCUMENT      it writes down that it approves these events alone     ended VM OUTCOME…    and how it ended
@@ -61,6 +62,7 @@ impl World {
             reached: options.list("reaches").map(peer).collect(),
             gone: self.gone.get(&me).cloned().unwrap_or_default(),
             remembers: !options.words.contains(&"restarted"),
+            log_time: moment("log")?.unwrap_or(self.situation.now),
             tail: Vec::new(),
             seen_since: document.events.iter().map(|event| (event.id.clone(), seen)).collect::<BTreeMap<_, _>>(),
             document: Some(document.clone()),
