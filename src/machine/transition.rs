@@ -17,6 +17,9 @@ use super::workload::{Hook, HookId, Member, OnFailure, Phase};
 
 /// The first property that the step from one state to the next breaks.
 pub fn violated(before: &State, after: &State) -> Option<Broken> {
+    if before.replicas.keys().any(|name| !after.replicas.contains_key(name) && !is_deleted(before, name)) {
+        return Some(Broken::Forgotten);
+    }
     before.open.values().find_map(|event| {
         let Some(later) = successor(event, after) else {
             return Some(Broken::Rewritten);
@@ -32,6 +35,15 @@ pub fn violated(before: &State, after: &State) -> Option<Broken> {
         } else {
             claimed.iter().find_map(|claim| violated_by_claim(before, event, claim))
         }
+    })
+}
+
+/// A deletion that names it has started, or was approved and is over.
+fn is_deleted(before: &State, name: &VmName) -> bool {
+    before.open.values().chain(&before.history).any(|event| {
+        let has_begun =
+            event.entered_at(Stage::Started).is_some() || (event.is_accepted() && event.over_at().is_some());
+        event.announcement.kind == Kind::Terminate && event.announcement.resources.contains(name) && has_begun
     })
 }
 

@@ -57,8 +57,7 @@ async fn leadership_never_goes_to_a_learner_before_a_blow() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn voters_that_are_lost_one_after_the_other_are_made_good_by_learners() {
-    let mut cluster =
-        three_vote().also("cluster.replace_after", "3s").workload("database", vec![hook("drain")]).start().await;
+    let mut cluster = three_vote().also("cluster.replace_after", "3s").start().await;
     let leader = cluster.leader(4).await;
     let lost: Vec<usize> = (0..3).filter(|place| *place != leader).collect();
     for (count, place) in lost.iter().enumerate() {

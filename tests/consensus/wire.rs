@@ -57,10 +57,14 @@ impl Wire {
 async fn connect(near: TcpStream, far: TcpStream, mut state: watch::Receiver<State>) {
     let after_cut = *state.borrow() == State::Cut;
     let ((near_in, near_out), (far_in, far_out)) = (near.into_split(), far.into_split());
+    let (requests, replies) =
+        (pump(near_in, far_out, state.clone(), false), pump(far_in, near_out, state.clone(), true));
     tokio::select! {
-        () = pump(near_in, far_out, state.clone(), false) => {}
-        () = pump(far_in, near_out, state.clone(), true) => {}
+        // First, so that a reply which arrives together with the cut is not let through.
+        biased;
         _ = state.wait_for(|now| *now == State::Cut), if !after_cut => {}
+        () = requests => {}
+        () = replies => {}
     }
 }
 

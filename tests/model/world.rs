@@ -133,7 +133,7 @@ impl From<Broken> for Breach {
             Broken::BudgetExceeded => Self::BudgetExceeded,
             Broken::RunTwice => Self::RunTwice,
             Broken::RestoredWrongly => Self::RestoredWrongly,
-            Broken::StageOutOfOrder | Broken::Misplaced | Broken::Rewritten => Self::Lifecycle,
+            Broken::StageOutOfOrder | Broken::Misplaced | Broken::Rewritten | Broken::Forgotten => Self::Lifecycle,
         }
     }
 }
