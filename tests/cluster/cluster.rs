@@ -283,13 +283,18 @@ impl Cluster {
 
     /// The processes that supervise hooks of this cluster now.
     pub(crate) fn supervisors(&self) -> Vec<i32> {
+        self.processes(|arguments| arguments.contains("supervise"))
+    }
+
+    /// The processes of this cluster whose arguments are such; each names its folder.
+    fn processes(&self, such: impl Fn(&str) -> bool) -> Vec<i32> {
         let folder = self.folder.path().display().to_string();
         let is_one = |pid: &i32| {
             let arguments = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            arguments.contains("supervise") && arguments.contains(&folder)
+            arguments.contains(&folder) && such(&arguments)
         };
-        let entries = std::fs::read_dir("/proc").unwrap();
-        let pids = entries.filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
+        let entries = std::fs::read_dir("/proc").into_iter().flatten();
+        let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
         pids.filter(is_one).collect()
     }
 
@@ -391,6 +396,10 @@ impl Drop for Cluster {
                 let _ = child.kill();
                 let _ = child.wait();
             }
+        }
+        // Hooks outlive their replicas on purpose; those of a test that failed wait for something that never comes.
+        for pid in self.supervisors().into_iter().chain(self.processes(|_| true)) {
+            let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
         }
         if std::thread::panicking() {
             for place in 0..self.replicas.len() {
