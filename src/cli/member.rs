@@ -49,6 +49,9 @@ struct Remove {
     /// The replica's name
     #[arg(value_name = "NAME")]
     name: String,
+    /// You vouch that its machine is gone for good: nobody waits for its account of what it did alone any more
+    #[arg(long)]
+    gone: bool,
     #[command(flatten)]
     target: Target,
 }
@@ -91,7 +94,7 @@ impl Add {
 impl Remove {
     fn run(self) -> Exit {
         answer(async {
-            let removed = Asking::connect(&self.target.endpoint).await?.remove_member(&self.name).await?;
+            let removed = Asking::connect(&self.target.endpoint).await?.remove_member(&self.name, self.gone).await?;
             print(&self.target, &removed, |_| format!("{} is no member any more\n", self.name))
         })
     }

@@ -55,6 +55,7 @@ fn dispatch(state: &mut State, by: &VmName, command: &Command) -> Applied {
         Command::Forget { event } => forget(state, event),
         Command::Lead { term, turn, voters } => suspicion::lead(state, by, *term, *turn, voters),
         Command::Suspect { replica, number } => suspicion::suspect(state, replica, *number),
+        Command::Absolve { replica } => suspicion::absolve(state, replica),
         Command::Account { number, journal } => suspicion::account(state, by, *number, journal),
         Command::Dismiss { replica } => departure::dismiss(state, replica),
     }

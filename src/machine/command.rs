@@ -66,6 +66,8 @@ pub enum Command {
     },
     /// The leader has not heard from this voter for so long that it may come to act alone.
     Suspect { replica: VmName, number: u64 },
+    /// Somebody vouches that this replica, which is no member any more, does not run.
+    Absolve { replica: VmName },
     /// What the asking replica did alone, as it stands in its journal; clears it under the current number.
     Account { number: u64, journal: Vec<Journaled> },
     /// This replica's VM is deleted by an event, and it is no member any more.
@@ -92,6 +94,7 @@ impl Command {
             Self::Lead { .. } => "lead",
             Self::Suspect { .. } => "suspect",
             Self::Account { .. } => "account",
+            Self::Absolve { .. } => "absolve",
             Self::Dismiss { .. } => "dismiss",
         }
     }

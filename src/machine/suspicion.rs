@@ -75,6 +75,11 @@ pub(super) fn suspect(state: &mut State, replica: &VmName, number: u64) -> Appli
     Ok(())
 }
 
+/// Whoever still votes is suspected again by the next leader.
+pub(super) fn absolve(state: &mut State, replica: &VmName) -> Applied {
+    state.suspicions.remove(replica).map(drop).ok_or(Ignored::UnknownReplica)
+}
+
 /// What a replica did alone is recorded whatever its number; only an account of the current one clears it.
 pub(super) fn account(state: &mut State, by: &VmName, number: u64, journal: &[Journaled]) -> Applied {
     if journal.len() > JOURNAL_LIMIT || journal.iter().any(|entry| entry.takeover.approver != *by) {

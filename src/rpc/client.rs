@@ -72,8 +72,8 @@ impl Asking {
         self.read(answer)
     }
 
-    pub async fn remove_member(&mut self, name: &str) -> Result<shown::RemoveMemberResponse, AskError> {
-        let request = shown::RemoveMemberRequest { name: name.into() };
+    pub async fn remove_member(&mut self, name: &str, gone: bool) -> Result<shown::RemoveMemberResponse, AskError> {
+        let request = shown::RemoveMemberRequest { name: name.into(), gone };
         let answer = tokio::time::timeout(CHANGE_WITHIN, self.client.remove_member(request)).await;
         self.read(answer)
     }

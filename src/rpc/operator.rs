@@ -11,6 +11,8 @@ use tonic::service::Routes;
 use tonic::transport::server::UdsConnectInfo;
 use tonic::{Request, Response, Status};
 
+use crate::machine::command::Command;
+use crate::machine::id::VmName;
 use crate::replica::here::Here;
 use crate::replica::view::View;
 use crate::wire::pb::allclear::operator::v1 as shown;
@@ -115,8 +117,16 @@ impl operator_server::Operator for Answers {
         request: Request<shown::RemoveMemberRequest>,
     ) -> Result<Response<shown::RemoveMemberResponse>, Status> {
         let asked = self.here.consensus.on_behalf_of(self.who(&request));
-        let removed = asked.remove_member(&name(request.into_inner().name)?).await;
-        removed.map_err(|error| refused(&error, error.is_refusal()))?;
+        let shown::RemoveMemberRequest { name: given, gone } = request.into_inner();
+        let (replica, members) = (name(given)?, self.here.consensus.members());
+        if members.voters.contains(&replica) || members.learners.contains(&replica) || !gone {
+            let removed = asked.remove_member(&replica).await;
+            removed.map_err(|error| refused(&error, error.is_refusal()))?;
+        }
+        if gone {
+            let absolved = self.here.propose(&Command::Absolve { replica: VmName::new(&replica) }).await;
+            absolved.map_err(|error| Status::unavailable(format!("removed, but still suspect: {error}; try again")))?;
+        }
         Ok(Response::new(shown::RemoveMemberResponse {}))
     }
 

@@ -62,6 +62,7 @@ impl World {
                 replica: VmName::new(vm),
                 number: number.parse().map_err(|_| "a suspicion has a number")?,
             },
+            ("absolve", [vm]) => Command::Absolve { replica: VmName::new(vm) },
             ("discount", [vm]) => Command::Discount { replica: VmName::new(vm) },
             ("dismiss", [vm]) => Command::Dismiss { replica: VmName::new(vm) },
             ("forget", [event]) => Command::Forget { event: EventId::new(event) },

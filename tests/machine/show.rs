@@ -57,6 +57,7 @@ pub(crate) fn command(command: &Command) -> String {
         Command::Forget { event } => format!("forget {event}"),
         Command::Lead { term, turn, voters } => format!("lead in term {term}, turn {turn}, {} voters", voters.len()),
         Command::Suspect { replica, number } => format!("suspect {replica}, number {number}"),
+        Command::Absolve { replica } => format!("absolve {replica}"),
         Command::Account { number, journal } => format!("account under {number}, {} entries", journal.len()),
         Command::Dismiss { replica } => format!("dismiss {replica}"),
     }

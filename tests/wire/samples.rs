@@ -76,6 +76,7 @@ pub(crate) fn commands() -> Vec<(String, Command)> {
         Command::Lead { term: 3, turn: 2, voters: vec![VmName::new("db-0"), VmName::new("db-1")] },
         Command::Suspect { replica: VmName::new("db-1"), number: 9 },
         Command::Account { number: 9, journal: journal() },
+        Command::Absolve { replica: VmName::new("db-1") },
         Command::Dismiss { replica: VmName::new("_DB-2") },
     ];
     commands.extend(outcomes().into_iter().map(|outcome| Command::Settle { event: event.clone(), attempt, outcome }));
@@ -117,6 +118,7 @@ fn name(command: &Command) -> String {
         | Command::Lead { .. }
         | Command::Suspect { .. }
         | Command::Account { .. }
+        | Command::Absolve { .. }
         | Command::Dismiss { .. } => word.into(),
     }
 }

@@ -81,6 +81,7 @@ impl Stored for Command {
             Variant::Suspect(suspect) => {
                 Self::Suspect { replica: take!(variant suspect.replica), number: suspect.number }
             }
+            Variant::Absolve(absolve) => Self::Absolve { replica: take!(variant absolve.replica) },
             Variant::Account(account) => {
                 Self::Account { number: account.number, journal: take!(variant account.journal) }
             }
@@ -147,6 +148,7 @@ fn variant(command: &Command) -> Variant {
         Command::Suspect { replica, number } => {
             Variant::Suspect(command::Suspect { replica: replica.store(), number: *number })
         }
+        Command::Absolve { replica } => Variant::Absolve(command::Absolve { replica: replica.store() }),
         Command::Account { number, journal } => {
             Variant::Account(command::Account { number: *number, journal: journal.store() })
         }
