@@ -6,9 +6,11 @@ use serde_json::json;
 use super::cluster::{Cluster, Plan};
 use super::workload::{hook, usual_hooks};
 
-/// `db-3` and `db-4` are learners.
+/// `db-3` and `db-4` are learners. Five replicas on a loaded machine need patience with their leader.
 fn three_vote() -> Plan {
-    Cluster::of(&["db-0", "db-1", "db-2", "db-3", "db-4"]).also("cluster.max_voters", "3")
+    Cluster::of(&["db-0", "db-1", "db-2", "db-3", "db-4"])
+        .also("cluster.max_voters", "3")
+        .also("cluster.election_timeout", "2s")
 }
 
 #[tokio::test(flavor = "multi_thread")]
