@@ -1,0 +1,291 @@
+//! Everything that may happen next.
+
+use allclear::machine::attempt::Outcome;
+use allclear::machine::command::Command;
+use allclear::machine::errands::{Errand, errands};
+use allclear::machine::id::{AttemptId, EventId};
+use allclear::machine::observe::Observation;
+use allclear::machine::suspicion::unrecorded;
+
+use crate::mutant::Mutant;
+use crate::world::{Alone, Cluster, Post, Sent, Shown, World, event_id, name};
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Action {
+    Announce(usize),
+    /// It leaves the documents: started and done, or cancelled.
+    Leave(usize),
+    /// A replica reads its endpoint.
+    Look(usize),
+    Commit(usize, Command),
+    /// The leader's plan is committed.
+    Decide(Command),
+    /// The claim is confirmed by a linearizable read, a fresh document shows the event as Scheduled, and it is posted.
+    Post(usize, EventId, AttemptId),
+    /// An account is built and committed.
+    Account(usize),
+    /// The takeover is written into the journal, and posted.
+    TakeOver(usize),
+    /// What was delayed goes on.
+    Arrive(Sent),
+    Send(usize),
+    ArriveAccount(usize),
+    /// Only where a mutant lets time pass before it begins.
+    Choose(usize),
+    Begin(usize),
+    /// To the next moment.
+    Wait,
+    Heal(usize),
+    Restart(usize),
+    /// Where there is no leader.
+    Elect(usize),
+    Fault(Fault),
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Fault {
+    Cut(usize),
+    /// The link of a pair is cut while the leader appends an entry, which the other never gets.
+    CutBefore(usize, Command),
+    /// The same, and both have it, but nobody knows that it is committed.
+    CutBehind(usize, Command),
+    Crash(usize),
+    Elect(usize),
+    DelayPost(usize, EventId, AttemptId),
+    /// Between the journal and the post.
+    DelaySend(usize),
+    /// On the wire.
+    DelayTakeover(usize),
+    DelayAccount(usize),
+    LoseReply(usize),
+    LoseReplyAlone(usize),
+    /// It was paused, or the endpoint did not take the connection.
+    NotSent(usize),
+    /// The event leaves the documents though nobody approved it.
+    Cancel(usize),
+}
+
+pub(crate) fn possible(cluster: &Cluster, world: &World) -> Vec<Action> {
+    let chores = chores(cluster, world);
+    let mut found: Vec<Action> = chores.clone();
+    found.extend(world.wire.iter().cloned().map(Action::Arrive));
+    found.extend(recoveries(cluster, world));
+    found.extend(in_flight(world));
+    for replica in (0..cluster.replicas).filter(|replica| world.replicas[*replica].up) {
+        found.extend(steps_alone(cluster, world, replica));
+    }
+    // Nothing can go wrong any more when all is over.
+    if world.is_gone() && world.wire.is_empty() {
+        return found;
+    }
+    let is_last = world.moment + 1 == cluster.moments;
+    if chores.is_empty() && !is_last && !world.is_gone() {
+        found.push(Action::Wait);
+    }
+    // What is announced while the log is written could have been announced before.
+    let is_idle = world.led_by().is_none() || chores.is_empty();
+    let announced = world.clouds.iter().enumerate().filter(|_| is_idle);
+    found.extend(announced.filter_map(|(event, cloud)| match cloud.shows {
+        Shown::NotYet => Some(Action::Announce(event)),
+        Shown::Scheduled => cloud.approved.then_some(Action::Leave(event)),
+        Shown::Gone => None,
+    }));
+    found.extend(finishes(world));
+    found.extend(faults(cluster, world, &chores).into_iter().map(Action::Fault));
+    found
+}
+
+/// What the replicas do by themselves before time goes on: all read their endpoints; where there is a leader, they
+/// report, act on claims, and give their accounts, and its plan is committed.
+fn chores(cluster: &Cluster, world: &World) -> Vec<Action> {
+    let is_news = |replica: &usize| {
+        let local = &world.replicas[*replica];
+        local.up && !world.has_contact(*replica) && local.sees.iter().zip(&world.clouds).any(|(seen, cloud)| *seen != cloud.shows)
+    };
+    let mut found: Vec<Action> = (0..cluster.replicas).filter(is_news).map(Action::Look).collect();
+    let Some(leader) = world.led_by() else {
+        return found;
+    };
+    let connected = || (0..cluster.replicas).filter(|replica| world.connected(*replica));
+    let situation = world.situation_of_leader(cluster, leader);
+    let next = connected().find_map(|replica| report(cluster, world, replica));
+    let next = next.or_else(|| connected().find_map(|replica| errand(world, replica)));
+    let due = || cluster.mutant.plan(&world.log, &situation).into_iter().next();
+    found.extend(next.or_else(|| due().map(Action::Decide)));
+    found.extend(connected().filter(|replica| account(world, *replica).is_some()).map(Action::Account));
+    found
+}
+
+fn report(cluster: &Cluster, world: &World, replica: usize) -> Option<Action> {
+    let me = name(replica);
+    let mut observation = Observation::resume(&world.log, &me);
+    for _ in 0..2 {
+        observation.saw(&world.document(cluster, replica), |_| true);
+    }
+    observation.report(&world.log, &me).map(|report| Action::Commit(replica, report))
+}
+
+/// The next thing that a replica with contact has to do for the log.
+fn errand(world: &World, replica: usize) -> Option<Action> {
+    let local = &world.replicas[replica];
+    if let Some((claim, Post::Answered(outcome))) = &local.post {
+        let event = world.event_of(*claim)?;
+        return Some(Action::Commit(replica, Command::Posted { event, attempt: *claim, outcome: outcome.clone() }));
+    }
+    errands(&world.log, &name(replica)).into_iter().find_map(|errand| match errand {
+        Errand::Run { event, attempt, .. } => (attempt.deadline <= world.now())
+            .then(|| Action::Commit(replica, settled(event, attempt.id, Outcome::TimedOut("it".into())))),
+        Errand::Cancel { event, attempt } => {
+            Some(Action::Commit(replica, settled(event, attempt.id, Outcome::Cancelled)))
+        }
+        Errand::Post { event, claim } => {
+            local.post.is_none().then(|| Action::Post(replica, event.announcement.id.clone(), claim.attempt))
+        }
+    })
+}
+
+fn settled(event: &allclear::machine::event::Event, attempt: AttemptId, outcome: Outcome) -> Command {
+    Command::Settle { event: event.announcement.id.clone(), attempt, outcome }
+}
+
+/// A hook ends before its deadline.
+fn finishes(world: &World) -> Vec<Action> {
+    let attempts = world.log.open.values().flat_map(|event| event.attempts.iter().map(move |each| (event, each)));
+    let running = attempts.filter(|(_, attempt)| attempt.outcome.is_none() && world.now() < attempt.deadline);
+    let of = |host: &allclear::machine::id::VmName| (0..world.replicas.len()).find(|replica| name(*replica) == *host);
+    let ended = running.filter_map(|(event, attempt)| {
+        let host = of(&attempt.on).filter(|host| world.has_contact(*host))?;
+        Some(Action::Commit(host, settled(event, attempt.id, Outcome::Done)))
+    });
+    ended.collect()
+}
+
+/// What `src/replica/account.rs` would build now.
+pub(crate) fn account(world: &World, replica: usize) -> Option<Command> {
+    let suspicion = world.log.suspicions.get(&name(replica));
+    let journal = unrecorded(&world.log, &world.replicas[replica].journal);
+    let is_owed = suspicion.is_some_and(|suspicion| !suspicion.is_cleared) || !journal.is_empty();
+    is_owed.then(|| Command::Account { number: suspicion.map_or(0, |suspicion| suspicion.number), journal })
+}
+
+/// Accounts of replicas that have no contact any more arrive as well.
+fn in_flight(world: &World) -> Vec<Action> {
+    let sent = |replica: &usize| world.replicas[*replica].account.is_some();
+    let replicas = (0..world.replicas.len()).filter(|_| world.led_by().is_some());
+    replicas.filter(sent).map(Action::ArriveAccount).collect()
+}
+
+fn steps_alone(cluster: &Cluster, world: &World, replica: usize) -> Option<Action> {
+    let local = &world.replicas[replica];
+    if let Some((_, Alone::Begun)) = local.alone {
+        return Some(Action::Send(replica));
+    }
+    if cluster.mutant == Mutant::BegunInContact {
+        if local.chosen.is_some() {
+            return Some(Action::Begin(replica));
+        }
+        return world.takeover(cluster, replica).map(|_| Action::Choose(replica));
+    }
+    world.takeover(cluster, replica).map(|_| Action::TakeOver(replica))
+}
+
+fn recoveries(cluster: &Cluster, world: &World) -> Vec<Action> {
+    let mut found = Vec::new();
+    for (replica, local) in world.replicas.iter().enumerate() {
+        if !local.up {
+            found.push(Action::Restart(replica));
+        } else if local.cut {
+            found.push(Action::Heal(replica));
+        }
+    }
+    if world.led_by().is_none() && world.has_quorum() {
+        found.extend((0..cluster.replicas).filter(|replica| may_lead(world, *replica)).map(Action::Elect));
+    }
+    found
+}
+
+/// It has all that is decided.
+fn may_lead(world: &World, replica: usize) -> bool {
+    world.connected(replica) && world.has_quorum() && *world.known(replica) == world.log
+}
+
+fn faults(cluster: &Cluster, world: &World, chores: &[Action]) -> Vec<Fault> {
+    let (had, most) = (world.faults, cluster.faults);
+    let mut found = Vec::new();
+    for (replica, local) in world.replicas.iter().enumerate() {
+        // One end of the link of a pair is enough.
+        if had.cuts < most.cuts && !local.cut && (cluster.replicas > 2 || replica == 0) {
+            found.push(Fault::Cut(replica));
+        }
+        if had.crashes < most.crashes && local.up {
+            found.push(Fault::Crash(replica));
+        }
+        if had.elections < most.elections
+            && world.led_by().is_some_and(|leader| leader != replica)
+            && may_lead(world, replica)
+        {
+            found.push(Fault::Elect(replica));
+        }
+        if had.losses < most.losses {
+            found.extend(matches!(local.post, Some((_, Post::Sent))).then_some(Fault::LoseReply(replica)));
+            match local.alone {
+                Some((_, Alone::Begun)) => found.push(Fault::NotSent(replica)),
+                Some((_, Alone::Sent)) => found.push(Fault::LoseReplyAlone(replica)),
+                None => {}
+            }
+        }
+        if had.delays < most.delays && local.up && world.takeover(cluster, replica).is_some() {
+            found.extend([Fault::DelaySend(replica), Fault::DelayTakeover(replica)]);
+        }
+    }
+    if had.delays < most.delays {
+        found.extend(chores.iter().filter_map(|chore| match chore {
+            Action::Post(replica, event, claim) => Some(Fault::DelayPost(*replica, event.clone(), *claim)),
+            Action::Account(replica) if world.replicas[*replica].account.is_none() => {
+                Some(Fault::DelayAccount(*replica))
+            }
+            _ => None,
+        }));
+    }
+    if had.cancels < most.cancels {
+        let unapproved = |event: &usize| {
+            let cloud = &world.clouds[*event];
+            cloud.shows == Shown::Scheduled && !cloud.approved
+        };
+        found.extend((0..cluster.events.len()).filter(unapproved).map(Fault::Cancel));
+    }
+    if had.cuts < most.cuts && cluster.replicas == 2 && world.led_by().is_some() {
+        for chore in chores {
+            let (by, command) = match chore {
+                Action::Commit(by, command) => (*by, command.clone()),
+                Action::Decide(command) => (world.leader.unwrap_or_default(), command.clone()),
+                _ => continue,
+            };
+            let is_mutant = cluster.mutant == Mutant::TailIgnored;
+            found.push(if is_mutant { Fault::CutBehind(by, command) } else { Fault::CutBefore(by, command) });
+        }
+    }
+    found
+}
+
+/// Nothing is left that would happen by itself.
+pub(crate) fn is_quiet(cluster: &Cluster, world: &World) -> bool {
+    let is_idle = |replica: usize| world.has_contact(replica) && world.replicas[replica].alone.is_none();
+    world.is_gone()
+        && world.wire.is_empty()
+        && (0..cluster.replicas).all(is_idle)
+        && chores(cluster, world).is_empty()
+}
+
+impl World {
+    /// Which event a claim belongs to.
+    pub(crate) fn event_of(&self, claim: AttemptId) -> Option<EventId> {
+        let mut events = self.log.open.values().chain(&self.log.history);
+        let found = events.find(|event| event.claims.iter().any(|each| each.attempt == claim));
+        found.map(|event| event.announcement.id.clone())
+    }
+}
+
+pub(crate) fn number_of(event: &EventId) -> usize {
+    (0..3).find(|number| event_id(*number) == *event).unwrap_or_default()
+}

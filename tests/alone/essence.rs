@@ -1,0 +1,81 @@
+//! What tells two states of the model apart: all that can still make a difference. Left out are counts and times that
+//! no decision looks at, so that states that differ in nothing else are visited once.
+
+use std::hash::{Hash, Hasher};
+
+use allclear::machine::claim::PostOutcome;
+use allclear::machine::event::Event;
+use allclear::machine::state::State;
+use allclear::machine::takeover::Takeover;
+use allclear::machine::time::Timestamp;
+
+use crate::world::{Behind, Local, Shown, World, name};
+
+impl Hash for World {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        let Self { log, moment, clouds, leader, term, turn, leading_since: _, replicas, wire, faults, breach } = self;
+        // An announcement is waited with no longer than the loss of contact, unless it came after that.
+        let alone = replicas.iter().filter(|local| local.behind.is_some()).map(|local| local.alone_since).min();
+        for cloud in clouds {
+            let since = alone.filter(|_| cloud.shows == Shown::Scheduled).map(|alone| alone.max(cloud.since));
+            (since, cloud.shows, cloud.approved).hash(hasher);
+        }
+        hash(log, hasher);
+        (moment, leader, term, turn, replicas, wire, faults, breach).hash(hasher);
+        for (replica, local) in replicas.iter().enumerate() {
+            let (acknowledged, known) = (local.acknowledged.as_ref(), log.suspicions.get(&name(replica)));
+            let is_older = acknowledged.zip(known).is_some_and(|((_, at), known)| known.since > *at);
+            is_older.hash(hasher);
+        }
+    }
+}
+
+impl Hash for Local {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        let Self { up, cut, behind, alone_since, acknowledged, sees, journal, alone, post, account, chosen } = self;
+        (up, cut, behind, alone_since, acknowledged, sees).hash(hasher);
+        (journal, alone, post, account, chosen).hash(hasher);
+    }
+}
+
+impl Hash for Behind {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        let Self { state, applied } = self;
+        hash(state, hasher);
+        applied.iter().for_each(|applied| hash(applied, hasher));
+    }
+}
+
+fn hash<H: Hasher>(state: &State, hasher: &mut H) {
+    for replica in state.replicas.values() {
+        (&replica.document, replica.discounted).hash(hasher);
+    }
+    for suspicion in state.suspicions.values() {
+        (suspicion.number, suspicion.is_cleared).hash(hasher);
+    }
+    (&state.leadership, state.open.len(), state.history.len()).hash(hasher);
+    let has_budget = state.replicas.len() > 2
+        || state.replicas.values().any(|replica| replica.workloads.iter().any(|workload| !workload.hooks.is_empty()));
+    for event in state.open.values().chain(&state.history) {
+        has_budget.then(|| event.first_seen()).hash(hasher);
+        hash_event(event, hasher);
+    }
+}
+
+/// Times count as long as something is still waited for.
+fn hash_event<H: Hasher>(event: &Event, hasher: &mut H) {
+    let is_waiting = !event.stage().is_over() && !event.is_accepted();
+    let of = |outcome: &Option<(PostOutcome, Timestamp)>| {
+        let (outcome, at) = outcome.clone().unzip();
+        (outcome, at.filter(|_| is_waiting))
+    };
+    let Event { announcement, seen_by, treatment, attempts, waivers, claims, takeovers, ending, .. } = event;
+    (&announcement.id, seen_by, event.stage(), event.over_at(), ending).hash(hasher);
+    (treatment.is_some(), attempts, waivers, claims.len(), takeovers.len()).hash(hasher);
+    for claim in claims {
+        (&claim.approver, claim.attempt, is_waiting.then_some(claim.until), of(&claim.outcome)).hash(hasher);
+    }
+    for Takeover { approver, at, outcome, recorded, .. } in takeovers {
+        (approver, at, of(outcome), recorded.filter(|_| is_waiting)).hash(hasher);
+    }
+}

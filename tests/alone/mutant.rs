@@ -1,0 +1,124 @@
+//! Deliberate mistakes: each is to be seen by the property that it breaks.
+
+use allclear::machine::apply;
+use allclear::machine::blocker::{Clearance, clearance};
+use allclear::machine::command::{Command, Entry, Verdict};
+use allclear::machine::id::{EventId, VmName};
+use allclear::machine::situation::Situation;
+use allclear::machine::state::State;
+use allclear::machine::time::Timestamp;
+use allclear::machine::{plan, takeover};
+use std::collections::BTreeSet;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Mutant {
+    None,
+    /// `apply` lets an account of whichever number clear.
+    OldAccountsClear,
+    /// `apply` does not take up what only a journal tells of.
+    AccountsSkipUnknown,
+    /// `apply` lets a leader begin without suspecting itself.
+    LeadSparesLeader,
+    /// `apply` and `plan` do not count what suspects may be approving.
+    SuspectsTakeNothing,
+    /// `apply` and `plan` let a suspect leader claim.
+    SuspectClaims,
+    /// `plan` never suspects a silent voter.
+    SilenceIsTrusted,
+    /// A voter is cleared by being reachable again.
+    ReachabilityClears,
+    /// `takeover` does not mind other events.
+    OthersIgnored,
+    /// `takeover` does not wait from first sight of the event.
+    SightIsNotWaitedFor,
+    /// `takeover` approves what the platform asks for.
+    AnySource,
+    /// `takeover` sees only what its replica has applied.
+    TailIgnored,
+    /// The journal does not survive a crash.
+    JournalLost,
+    /// The journal is begun though a leader is heard again.
+    BegunInContact,
+}
+
+impl Mutant {
+    pub(crate) fn apply(self, state: &mut State, entry: &Entry) -> Verdict {
+        match (self, &entry.command) {
+            (Self::OldAccountsClear, Command::Account { .. }) => {
+                apply::apply(state, entry);
+                if let Some(suspicion) = state.suspicions.get_mut(&entry.by) {
+                    suspicion.is_cleared = true;
+                }
+                Verdict::Applied
+            }
+            (Self::AccountsSkipUnknown, Command::Account { number, journal }) => {
+                let known = |id: &EventId| state.event(id).is_some();
+                let journal = journal.iter().filter(|entry| known(&entry.announcement.id)).cloned().collect();
+                apply::apply(state, &Entry { command: Command::Account { number: *number, journal }, ..entry.clone() })
+            }
+            (Self::LeadSparesLeader, Command::Lead { term, turn, voters }) => {
+                let voters = voters.iter().filter(|voter| **voter != entry.by).cloned().collect();
+                let command = Command::Lead { term: *term, turn: *turn, voters };
+                apply::apply(state, &Entry { command, ..entry.clone() })
+            }
+            (Self::SuspectsTakeNothing, Command::Claim { .. }) => {
+                self.trusting(state, &entry.by, |state| apply::apply(state, entry))
+            }
+            (Self::SuspectClaims, Command::Claim { event, .. }) if is_clear(state, event, entry.at) => {
+                self.trusting(state, &entry.by, |state| apply::apply(state, entry))
+            }
+            _ => apply::apply(state, entry),
+        }
+    }
+
+    pub(crate) fn plan(self, state: &State, situation: &Situation) -> Vec<Command> {
+        let due = self.trusting(&mut state.clone(), &situation.me, |state| plan::plan(state, situation));
+        let is_kept = |due: &Command| match due {
+            Command::Suspect { .. } => self != Self::SilenceIsTrusted,
+            Command::Claim { event, .. } => self != Self::SuspectClaims || is_clear(state, event, situation.now),
+            _ => true,
+        };
+        due.into_iter().filter(is_kept).collect()
+    }
+
+    /// Judges as if these were cleared.
+    fn trusting<T>(self, state: &mut State, me: &VmName, judge: impl FnOnce(&mut State) -> T) -> T {
+        let real = state.suspicions.clone();
+        for (name, suspicion) in &mut state.suspicions {
+            suspicion.is_cleared |= match self {
+                Self::SuspectsTakeNothing => name != me,
+                Self::SuspectClaims => name == me,
+                _ => false,
+            };
+        }
+        let judged = judge(state);
+        state.suspicions = real;
+        judged
+    }
+
+    /// The event that the replica approves alone.
+    pub(crate) fn takeover(self, state: &State, situation: &Situation) -> Option<EventId> {
+        let (mut state, mut situation) = (state.clone(), situation.clone());
+        let alone = situation.alone.as_mut()?;
+        match self {
+            Self::OthersIgnored => {
+                let only = alone.document.events.first()?.id.clone();
+                alone.document.events.truncate(1);
+                state.open.retain(|id, _| *id == only);
+            }
+            Self::SightIsNotWaitedFor => alone.seen_since.values_mut().for_each(|seen| *seen = Timestamp(0)),
+            Self::AnySource => {
+                for event in &mut alone.document.events {
+                    event.source = allclear::machine::document::Source::User;
+                }
+            }
+            _ => {}
+        }
+        takeover::takeover(&state, &situation).map(|announced| announced.id.clone())
+    }
+}
+
+fn is_clear(state: &State, event: &EventId, now: Timestamp) -> bool {
+    let event = state.open.get(event);
+    event.is_some_and(|event| matches!(clearance(state, event, now, &BTreeSet::new()), Clearance::Clear(_)))
+}

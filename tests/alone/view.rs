@@ -1,0 +1,108 @@
+//! What the leader, and a replica that hears none, know beside the log.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use allclear::machine::id::VmName;
+use allclear::machine::policy::Policy;
+use allclear::machine::situation::{Channel, Contact, Lead, Situation, Timing};
+use allclear::machine::takeover::{Alone, Journaled, Peer, Takeover, out_of_reach};
+use allclear::machine::time::Timestamp;
+
+use crate::mutant::Mutant;
+use crate::world::{Cluster, World, name};
+
+impl World {
+    fn situation(&self, cluster: &Cluster, me: usize) -> Situation {
+        let mut timing = Timing { takeover_grace: Duration::ZERO, ..Timing::default() };
+        timing.stale_after = Duration::from_hours(1);
+        Situation {
+            now: self.now(),
+            me: name(me),
+            members: cluster.members(),
+            contacts: BTreeMap::new(),
+            quorum: false,
+            leading_since: Timestamp(i64::MIN),
+            lead: None,
+            alone: None,
+            policy: Policy { user_budget: cluster.budget, ..Policy::default() },
+            timing,
+        }
+    }
+
+    pub(crate) fn situation_of_leader(&self, cluster: &Cluster, leader: usize) -> Situation {
+        let contact = |replica: usize| Contact {
+            reachable: self.connected(replica),
+            since: self.replicas[replica].alone_since,
+            channel: Channel::Healthy,
+            channel_since: Timestamp(0),
+            document_age: Some(Duration::ZERO),
+        };
+        let contacts = (0..cluster.replicas).map(|replica| (name(replica), contact(replica))).collect();
+        let others = (0..cluster.replicas).filter(|replica| *replica != leader);
+        let acknowledged = others.filter_map(|replica| Some((name(replica), self.acknowledged(replica)?)));
+        let lead = Lead {
+            term: self.term,
+            turn: self.turn,
+            voters: cluster.members(),
+            acknowledged: acknowledged.collect(),
+        };
+        let leading_since = self.leading_since;
+        Situation { contacts, quorum: true, leading_since, lead: Some(lead), ..self.situation(cluster, leader) }
+    }
+
+    fn acknowledged(&self, replica: usize) -> Option<Timestamp> {
+        match self.replicas[replica].acknowledged {
+            None => Some(self.now()),
+            Some((term, at)) => (term == self.term).then_some(at),
+        }
+    }
+
+    /// What `src/replica/alone.rs` knows; `None` while it hears a leader.
+    pub(crate) fn situation_alone(&self, cluster: &Cluster, me: usize) -> Option<Situation> {
+        let local = &self.replicas[me];
+        if !local.up || self.has_contact(me) {
+            return None;
+        }
+        let answer = Peer { leader: None, is_healthy: true };
+        let others = (0..cluster.replicas).filter(|other| *other != me && self.connected(*other) && !local.cut);
+        let alone = Alone {
+            since: local.alone_since,
+            voters: cluster.members(),
+            reached: others.map(|other| (name(other), answer.clone())).collect(),
+            document: self.document(cluster, me),
+            seen_since: self.seen_since(me),
+            journal: local.journal.clone(),
+        };
+        Some(Situation { alone: Some(alone), ..self.situation(cluster, me) })
+    }
+
+    /// What it would write into its journal now.
+    pub(crate) fn takeover(&self, cluster: &Cluster, me: usize) -> Option<Journaled> {
+        let local = &self.replicas[me];
+        let situation = self.situation_alone(cluster, me)?;
+        let is_silent = self.now().since(local.alone_since) >= situation.timing.takeover_after;
+        if !is_silent || local.alone.is_some() {
+            return None;
+        }
+        let applied = local.behind.as_ref().and_then(|behind| behind.applied.as_ref());
+        let state = applied.filter(|_| cluster.mutant == Mutant::TailIgnored).unwrap_or_else(|| self.known(me));
+        let id = cluster.mutant.takeover(state, &situation)?;
+        let alone = situation.alone.as_ref()?;
+        let last = alone.journal.iter().map(|entry| entry.takeover.at).max();
+        let takeover = Takeover {
+            approver: situation.me.clone(),
+            at: last.map_or(situation.now, |last| situation.now.max(last.plus(Duration::from_millis(1)))),
+            alone_since: alone.since,
+            out_of_reach: out_of_reach(&situation, alone),
+            outcome: None,
+            recorded: None,
+        };
+        Some(Journaled { announcement: alone.document.get(&id)?.clone(), takeover })
+    }
+
+    /// Every voter has given its account.
+    pub(crate) fn suspects(&self) -> Vec<&VmName> {
+        self.log.suspects().collect()
+    }
+}
