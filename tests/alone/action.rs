@@ -13,6 +13,8 @@ use crate::world::{Alone, Cluster, Post, Sent, Shown, World, event_id, name};
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Action {
     Announce(usize),
+    /// Those in contact see it too.
+    Show(usize),
     /// It leaves the documents: started and done, or cancelled.
     Leave(usize),
     /// A replica reads its endpoint.
@@ -30,6 +32,7 @@ pub(crate) enum Action {
     Arrive(Sent),
     Send(usize),
     ArriveAccount(usize),
+    ArriveLate,
     /// Only where a mutant lets time pass before it begins.
     Choose(usize),
     Begin(usize),
@@ -57,6 +60,9 @@ pub(crate) enum Fault {
     /// On the wire.
     DelayTakeover(usize),
     DelayAccount(usize),
+    DelayClaim(Command),
+    /// It is shown to those in contact only later in the moment.
+    AnnounceLate(usize),
     LoseReply(usize),
     LoseReplyAlone(usize),
     /// It was paused, or the endpoint did not take the connection.
@@ -79,7 +85,8 @@ pub(crate) fn possible(cluster: &Cluster, world: &World) -> Vec<Action> {
         return found;
     }
     let is_last = world.moment + 1 == cluster.moments;
-    if chores.is_empty() && !is_last && !world.is_gone() {
+    let is_late = world.clouds.iter().any(|cloud| cloud.is_late);
+    if chores.is_empty() && !is_last && !is_late && !world.is_gone() {
         found.push(Action::Wait);
     }
     // What is announced while the log is written could have been announced before.
@@ -90,6 +97,8 @@ pub(crate) fn possible(cluster: &Cluster, world: &World) -> Vec<Action> {
         Shown::Scheduled => cloud.approved.then_some(Action::Leave(event)),
         Shown::Gone => None,
     }));
+    let late = (0..cluster.events.len()).filter(|event| world.clouds[*event].is_late);
+    found.extend(late.map(Action::Show));
     found.extend(finishes(world));
     found.extend(faults(cluster, world, &chores).into_iter().map(Action::Fault));
     found
@@ -110,8 +119,11 @@ fn chores(cluster: &Cluster, world: &World) -> Vec<Action> {
     let situation = world.situation_of_leader(cluster, leader);
     let next = connected().find_map(|replica| report(cluster, world, replica));
     let next = next.or_else(|| connected().find_map(|replica| errand(world, replica)));
-    let due = || cluster.mutant.plan(&world.log, &situation).into_iter().next();
-    found.extend(next.or_else(|| due().map(Action::Decide)));
+    let due = cluster.mutant.plan(&world.log, &situation).into_iter().next();
+    // A leadership begins before or after what else is on its way; what is decided follows from what is known.
+    let is_first = next.is_none() || matches!(due, Some(Command::Lead { .. }));
+    found.extend(due.filter(|_| is_first).map(Action::Decide));
+    found.extend(next);
     found.extend(connected().filter(|replica| account(world, *replica).is_some()).map(Action::Account));
     found
 }
@@ -168,11 +180,12 @@ pub(crate) fn account(world: &World, replica: usize) -> Option<Command> {
     is_owed.then(|| Command::Account { number: suspicion.map_or(0, |suspicion| suspicion.number), journal })
 }
 
-/// Accounts of replicas that have no contact any more arrive as well.
+/// What was sent arrives also when who sent it has no contact any more.
 fn in_flight(world: &World) -> Vec<Action> {
     let sent = |replica: &usize| world.replicas[*replica].account.is_some();
     let replicas = (0..world.replicas.len()).filter(|_| world.led_by().is_some());
-    replicas.filter(sent).map(Action::ArriveAccount).collect()
+    let late = world.late.iter().filter(|_| world.led_by().is_some()).map(|_| Action::ArriveLate);
+    replicas.filter(sent).map(Action::ArriveAccount).chain(late).collect()
 }
 
 fn steps_alone(cluster: &Cluster, world: &World, replica: usize) -> Option<Action> {
@@ -244,8 +257,15 @@ fn faults(cluster: &Cluster, world: &World, chores: &[Action]) -> Vec<Fault> {
             Action::Account(replica) if world.replicas[*replica].account.is_none() => {
                 Some(Fault::DelayAccount(*replica))
             }
+            Action::Decide(claim @ Command::Claim { .. }) if world.late.is_none() => {
+                Some(Fault::DelayClaim(claim.clone()))
+            }
             _ => None,
         }));
+    }
+    if had.delays < most.delays && world.led_by().is_some() && (0..cluster.replicas).any(|it| !world.connected(it)) {
+        let unknown = |event: &usize| world.clouds[*event].shows == Shown::NotYet;
+        found.extend((0..cluster.events.len()).filter(unknown).map(Fault::AnnounceLate));
     }
     if had.cancels < most.cancels {
         let unapproved = |event: &usize| {

@@ -21,10 +21,8 @@ use crate::world::{Alone, Behind, Breach, Cloud, Cluster, Post, Sent, Shown, Why
 pub(crate) fn take(cluster: &Cluster, world: &World, action: Action) -> World {
     let mut next = world.clone();
     match action {
-        Action::Announce(event) => {
-            next.clouds[event].since = next.now();
-            next.clouds[event].shows = Shown::Scheduled;
-        }
+        Action::Announce(event) => announce(&mut next, event),
+        Action::Show(event) => next.clouds[event].is_late = false,
         Action::Leave(event) => leave(&mut next, event),
         Action::Look(replica) => next.replicas[replica].sees = next.clouds.iter().map(|cloud| cloud.shows).collect(),
         Action::Commit(by, command) => commit(cluster, &mut next, by, command),
@@ -39,11 +37,9 @@ pub(crate) fn take(cluster: &Cluster, world: &World, action: Action) -> World {
             arrive(&mut next, sent);
         }
         Action::Account(replica) => {
-            prune(&mut next, replica);
             if let Some(account) = account(&next, replica) {
                 next.commit(cluster, replica, account);
             }
-            prune(&mut next, replica);
         }
         Action::TakeOver(replica) => {
             begin(cluster, &mut next, replica);
@@ -58,6 +54,11 @@ pub(crate) fn take(cluster: &Cluster, world: &World, action: Action) -> World {
         Action::ArriveAccount(replica) => {
             if let Some(account) = next.replicas[replica].account.take() {
                 next.commit(cluster, replica, account);
+            }
+        }
+        Action::ArriveLate => {
+            if let Some((by, claim)) = next.late.take() {
+                next.commit(cluster, by, claim);
             }
         }
         Action::Choose(replica) => next.replicas[replica].chosen = next.takeover(cluster, replica),
@@ -97,8 +98,13 @@ fn post(next: &mut World, replica: usize, id: &EventId, claim: AttemptId) -> Opt
     Some(Sent { by: replica, event, why: Why::Claim(claim) })
 }
 
+fn announce(next: &mut World, event: usize) {
+    next.clouds[event].since = next.now();
+    next.clouds[event].shows = Shown::Scheduled;
+}
+
 fn leave(next: &mut World, event: usize) {
-    next.clouds[event] = Cloud { shows: Shown::Gone, since: Timestamp(0), approved: false };
+    next.clouds[event] = Cloud { shows: Shown::Gone, since: Timestamp(0), approved: false, is_late: false };
 }
 
 /// S4, at the moment when a post takes effect.
@@ -253,6 +259,15 @@ fn fail(cluster: &Cluster, next: &mut World, fault: Fault) {
             next.faults.delays += 1;
             next.replicas[replica].account = account(next, replica);
         }
+        Fault::DelayClaim(claim) => {
+            next.faults.delays += 1;
+            next.late = next.leader.map(|leader| (leader, claim));
+        }
+        Fault::AnnounceLate(event) => {
+            next.faults.delays += 1;
+            announce(next, event);
+            next.clouds[event].is_late = true;
+        }
         Fault::Cancel(event) => {
             next.faults.cancels += 1;
             leave(next, event);
@@ -298,8 +313,12 @@ fn settle_contact(cluster: &Cluster, before: &World, next: &mut World) {
     let now = next.now();
     for replica in 0..cluster.replicas {
         let has = next.has_contact(replica);
+        if has {
+            prune(next, replica);
+        }
         let known = before.log.suspicions.get(&name(replica));
-        let shown = next.clouds.iter().map(|cloud| cloud.shows).collect();
+        let shows = |cloud: &Cloud| if cloud.is_late { Shown::NotYet } else { cloud.shows };
+        let shown = next.clouds.iter().map(shows).collect();
         let local = &mut next.replicas[replica];
         if has {
             // Those in contact read their endpoints at once; who is not has until the end of the moment.

@@ -13,15 +13,16 @@ use crate::world::{Behind, Local, Shown, World, name};
 
 impl Hash for World {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
-        let Self { log, moment, clouds, leader, term, turn, leading_since: _, replicas, wire, faults, breach } = self;
+        let Self { log, moment, clouds, leader, term, turn, leading_since: _, replicas, wire, late, faults, breach } =
+            self;
         // An announcement is waited with no longer than the loss of contact, unless it came after that.
         let alone = replicas.iter().filter(|local| local.behind.is_some()).map(|local| local.alone_since).min();
         for cloud in clouds {
             let since = alone.filter(|_| cloud.shows == Shown::Scheduled).map(|alone| alone.max(cloud.since));
-            (since, cloud.shows, cloud.approved).hash(hasher);
+            (since, cloud.shows, cloud.approved, cloud.is_late).hash(hasher);
         }
         hash(log, hasher);
-        (moment, leader, term, turn, replicas, wire, faults, breach).hash(hasher);
+        (moment, leader, term, turn, replicas, wire, late, faults, breach).hash(hasher);
         for (replica, local) in replicas.iter().enumerate() {
             let (acknowledged, known) = (local.acknowledged.as_ref(), log.suspicions.get(&name(replica)));
             let is_older = acknowledged.zip(known).is_some_and(|((_, at), known)| known.since > *at);

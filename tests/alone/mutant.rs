@@ -3,6 +3,7 @@
 use allclear::machine::apply;
 use allclear::machine::blocker::{Clearance, clearance};
 use allclear::machine::command::{Command, Entry, Verdict};
+use allclear::machine::document::{Announcement, Source};
 use allclear::machine::id::{EventId, VmName};
 use allclear::machine::situation::Situation;
 use allclear::machine::state::State;
@@ -102,14 +103,15 @@ impl Mutant {
         let alone = situation.alone.as_mut()?;
         match self {
             Self::OthersIgnored => {
-                let only = alone.document.events.first()?.id.clone();
-                alone.document.events.truncate(1);
+                let is_users = |event: &&Announcement| event.source == Source::User;
+                let only = alone.document.events.iter().find(is_users)?.id.clone();
+                alone.document.events.retain(|event| event.id == only);
                 state.open.retain(|id, _| *id == only);
             }
             Self::SightIsNotWaitedFor => alone.seen_since.values_mut().for_each(|seen| *seen = Timestamp(0)),
             Self::AnySource => {
                 for event in &mut alone.document.events {
-                    event.source = allclear::machine::document::Source::User;
+                    event.source = Source::User;
                 }
             }
             _ => {}

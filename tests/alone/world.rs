@@ -25,7 +25,7 @@ pub(crate) const MOMENT: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub(crate) struct Cluster {
     pub(crate) replicas: usize,
-    /// Who asked for each event; the first is for the first replica, and so on.
+    /// Who asked for each event, in the order in which they are claimed; the last is for the first replica, and so on.
     pub(crate) events: Vec<Source>,
     /// The workloads have a hook that runs on their own VM.
     pub(crate) has_hook: bool,
@@ -65,6 +65,8 @@ pub(crate) struct World {
     pub(crate) replicas: Vec<Local>,
     /// Posts that have left their replica and arrive at any later time.
     pub(crate) wire: BTreeSet<Sent>,
+    /// A claim that its leader has planned, and proposes at any later time.
+    pub(crate) late: Option<(usize, Command)>,
     pub(crate) faults: Faults,
     pub(crate) breach: Option<Breach>,
 }
@@ -77,6 +79,8 @@ pub(crate) struct Cloud {
     pub(crate) since: Timestamp,
     /// A post took effect.
     pub(crate) approved: bool,
+    /// The endpoints of those in contact do not show it yet.
+    pub(crate) is_late: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -193,7 +197,7 @@ impl Cluster {
             kind: Kind::Reboot,
             source: self.events[event].clone(),
             resource_type: String::new(),
-            resources: vec![name(event)],
+            resources: vec![name(self.events.len() - 1 - event)],
             not_before: NotBefore::At(Timestamp(0).plus(Duration::from_hours(1))),
             description: String::new(),
             duration: None,
@@ -235,7 +239,7 @@ impl World {
             chosen: None,
         };
         let leader = cluster.replicas - 1;
-        let unannounced = Cloud { shows: Shown::NotYet, since: Timestamp(0), approved: false };
+        let unannounced = Cloud { shows: Shown::NotYet, since: Timestamp(0), approved: false, is_late: false };
         let mut world = Self {
             log: Arc::default(),
             moment: 0,
@@ -246,6 +250,7 @@ impl World {
             leading_since: Timestamp(-1),
             replicas: vec![local; cluster.replicas],
             wire: BTreeSet::new(),
+            late: None,
             faults: Faults::default(),
             breach: None,
         };
