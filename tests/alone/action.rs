@@ -263,7 +263,7 @@ fn faults(cluster: &Cluster, world: &World, chores: &[Action]) -> Vec<Fault> {
             _ => None,
         }));
     }
-    if had.delays < most.delays && world.led_by().is_some() && (0..cluster.replicas).any(|it| !world.connected(it)) {
+    if had.lates < most.lates && world.led_by().is_some() && (0..cluster.replicas).any(|it| !world.connected(it)) {
         let unknown = |event: &usize| world.clouds[*event].shows == Shown::NotYet;
         found.extend((0..cluster.events.len()).filter(unknown).map(Fault::AnnounceLate));
     }

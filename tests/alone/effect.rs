@@ -264,7 +264,7 @@ fn fail(cluster: &Cluster, next: &mut World, fault: Fault) {
             next.late = next.leader.map(|leader| (leader, claim));
         }
         Fault::AnnounceLate(event) => {
-            next.faults.delays += 1;
+            next.faults.lates += 1;
             announce(next, event);
             next.clouds[event].is_late = true;
         }
@@ -317,8 +317,8 @@ fn settle_contact(cluster: &Cluster, before: &World, next: &mut World) {
             prune(next, replica);
         }
         let known = before.log.suspicions.get(&name(replica));
-        let shows = |cloud: &Cloud| if cloud.is_late { Shown::NotYet } else { cloud.shows };
-        let shown = next.clouds.iter().map(shows).collect();
+        let shows = |(cloud, seen): (&Cloud, &Shown)| if cloud.is_late { *seen } else { cloud.shows };
+        let shown = next.clouds.iter().zip(&next.replicas[replica].sees).map(shows).collect();
         let local = &mut next.replicas[replica];
         if has {
             // Those in contact read their endpoints at once; who is not has until the end of the moment.

@@ -48,6 +48,8 @@ pub(crate) struct Faults {
     pub(crate) losses: u8,
     /// Posts and accounts that take longer than no time.
     pub(crate) delays: u8,
+    /// Events that those in contact see only after the others.
+    pub(crate) lates: u8,
     /// Events that leave the documents though nobody approved them.
     pub(crate) cancels: u8,
 }
