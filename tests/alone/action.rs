@@ -109,7 +109,9 @@ pub(crate) fn possible(cluster: &Cluster, world: &World) -> Vec<Action> {
 fn chores(cluster: &Cluster, world: &World) -> Vec<Action> {
     let is_news = |replica: &usize| {
         let local = &world.replicas[*replica];
-        local.up && !world.has_contact(*replica) && local.sees.iter().zip(&world.clouds).any(|(seen, cloud)| *seen != cloud.shows)
+        local.up
+            && !world.has_contact(*replica)
+            && local.sees.iter().zip(&world.clouds).any(|(seen, cloud)| *seen != cloud.shows)
     };
     let mut found: Vec<Action> = (0..cluster.replicas).filter(is_news).map(Action::Look).collect();
     let Some(leader) = world.led_by() else {
@@ -294,6 +296,7 @@ pub(crate) fn is_quiet(cluster: &Cluster, world: &World) -> bool {
     world.is_gone()
         && world.wire.is_empty()
         && (0..cluster.replicas).all(is_idle)
+        && finishes(world).is_empty()
         && chores(cluster, world).is_empty()
 }
 

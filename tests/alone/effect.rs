@@ -159,9 +159,7 @@ fn send_alone(next: &mut World, replica: usize) -> Option<Sent> {
         return None;
     };
     let id = entry.announcement.id.clone();
-    let accepted = |entry: &Journaled| {
-        entry.announcement.id == id && entry.takeover.outcome_is(&PostOutcome::Accepted)
-    };
+    let accepted = |entry: &Journaled| entry.announcement.id == id && entry.takeover.outcome_is(&PostOutcome::Accepted);
     if entry.takeover.outcome.is_some() || local.journal.iter().any(accepted) {
         next.broke(Breach::S2);
     }

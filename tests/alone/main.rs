@@ -1,5 +1,18 @@
 //! The lone secondary and the quorum that makes room for it (`behaviour.md` 7), by the code that decides: the model
-//! calls the production `apply`, `plan`, `errands`, `takeover` and `Observation`.
+//! calls the production `apply`, `plan`, `errands`, `takeover`, `unrecorded` and `Observation`, and acts around them as
+//! `src/replica/{alone,account,journal,post}.rs` do. `tests/ladder` has the same rules on an abstract core.
+//!
+//! What is bounded: one or two events, each for another member of a group that may lose one; two or three replicas;
+//! moments of half `takeover_after`; faults of each kind. What is assumed: consensus (one log; only a leader with a
+//! quorum appends; who is cut off is cut off from everybody); that a leader's plan runs in every moment, so that a
+//! silent voter is suspect before it acts; that documents agree by the end of a moment; that all clocks run alike.
+//!
+//! Those in contact act at once, in one order: reports, errands, the plan; the beginning of a leadership and accounts
+//! come anywhere between. Posts, accounts and claims that take longer are faults (`delays`), and so is an entry that is
+//! appended while the link of a pair is cut. Left out: restoring, entries of a leader of three that are lost, channels
+//! that stall, membership that changes, and peers that reach each other without hearing a leader for other reasons
+//! than an election that is due.
+
 mod action;
 mod effect;
 mod essence;
@@ -16,7 +29,7 @@ use stateright::{Checker, Expectation, HasDiscoveries, Model, Property};
 
 use action::Action;
 use mutant::Mutant;
-use world::{Breach, Cluster, Faults, Shown, World};
+use world::{Breach, Cluster, Faults, World};
 
 const S2: &str = "S2 a quorum posts the claim in force, a lone secondary what its journal says, each once";
 const S4: &str = "S4 never two events of the group approved at once, nor claimed";
@@ -66,7 +79,9 @@ impl Model for Cluster {
                 cluster.events.len() == 1 || (is_merged(world) && events(world).any(claimed))
             }),
             Property::sometimes("a quorum repeats what was decided alone", |cluster: &Cluster, world: &World| {
-                cluster.faults.delays == 0 || events(world).flat_map(|event| &event.claims).any(|claim| claim.reason == Reason::Takeover)
+                // It waits for a moment before it does.
+                cluster.faults.delays == 0
+                    || events(world).flat_map(|event| &event.claims).any(|claim| claim.reason == Reason::Takeover)
             }),
             Property::sometimes("a second takeover", |cluster: &Cluster, world: &World| {
                 cluster.faults.losses == 0 || world.replicas.iter().any(|local| local.journal.len() > 1)
@@ -90,7 +105,6 @@ fn is_settled(world: &World) -> bool {
 }
 
 const PLATFORM_AND_USER: [Source; 2] = [Source::Platform, Source::User];
-const USERS: [Source; 2] = [Source::User, Source::User];
 
 fn pair(events: &[Source], moments: u8, faults: Faults) -> Cluster {
     Cluster {
@@ -107,7 +121,7 @@ fn pair(events: &[Source], moments: u8, faults: Faults) -> Cluster {
 const CUT: Faults = Faults { cuts: 1, crashes: 0, elections: 0, losses: 0, delays: 0, lates: 0, cancels: 0 };
 
 /// Far beyond what any of these takes.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(5);
 
 fn check(cluster: Cluster) {
     check_within(LIMIT, cluster);
@@ -132,20 +146,10 @@ fn check_within(limit: Duration, cluster: Cluster) {
 fn expect(mutant: Mutant, property: &'static str, cluster: Cluster) {
     let begun = std::time::Instant::now();
     let checker = Cluster { mutant, ..cluster }.checker().threads(2).finish_when(HasDiscoveries::AnyFailures);
-    let checker = checker.timeout(LIMIT);
-    let (found, states) = if std::env::var("ALLCLEAR_BFS").is_ok() {
-        let checker = checker.spawn_bfs().join();
-        (checker.discoveries(), checker.unique_state_count())
-    } else {
-        let checker = checker.spawn_dfs().join();
-        (checker.discoveries(), checker.unique_state_count())
-    };
+    let checker = checker.timeout(LIMIT).spawn_dfs().join();
+    let (found, states) = (checker.discoveries(), checker.unique_state_count());
     println!("{mutant:?}: {states} states, {:?}", begun.elapsed());
-    let Some(path) = found.get(property) else {
-        println!("{mutant:?} did not break '{property}' but {:?}", found.keys());
-        return;
-    };
-    path.clone().into_actions().iter().for_each(|action| println!("  {action:?}"));
+    assert!(found.contains_key(property), "{mutant:?} did not break '{property}' but {:?}", found.keys());
 }
 
 #[test]
@@ -168,11 +172,8 @@ fn every_mutant_is_seen() {
         (Mutant::SilenceIsTrusted, S4, three(CUT)),
         (Mutant::SightIsNotWaitedFor, S4, three(Faults { lates: 1, ..CUT })),
     ];
-    let only = std::env::var("ALLCLEAR_MUTANT").unwrap_or_default();
     for (mutant, property, cluster) in table {
-        if format!("{mutant:?}").contains(&only) {
-            expect(mutant, property, cluster);
-        }
+        expect(mutant, property, cluster);
     }
 }
 
@@ -197,15 +198,44 @@ fn whatever_is_asked_for() {
     let users = (0..number("users", 1)).map(|_| Source::User);
     let platforms = (0..number("platforms", 1)).map(|_| Source::Platform);
     let events: Vec<Source> = platforms.chain(users).collect();
-    check_within(Duration::from_mins(number("minutes", 10).into()), Cluster {
-        replicas: number("replicas", 2).into(),
-        has_hook: number("hooks", 0) > 0,
-        budget: Duration::from_secs(number("budget", 0).into()),
-        ..pair(&events, number("moments", 4), faults)
-    });
+    check_within(
+        Duration::from_mins(number("minutes", 10).into()),
+        Cluster {
+            replicas: number("replicas", 2).into(),
+            has_hook: number("hooks", 0) > 0,
+            budget: Duration::from_secs(number("budget", 0).into()),
+            ..pair(&events, number("moments", 4), faults)
+        },
+    );
 }
 
 #[test]
-fn a_pair_keeps_its_promises() {
-    check(pair(&PLATFORM_AND_USER, 4, Faults { delays: 1, ..CUT }));
+fn a_pair_whose_link_is_cut_keeps_its_promises() {
+    check(pair(&PLATFORM_AND_USER, 3, Faults { delays: 1, ..CUT }));
+}
+
+#[test]
+fn a_pair_whose_leader_changes_keeps_its_promises() {
+    check(pair(&PLATFORM_AND_USER, 3, Faults { elections: 1, ..CUT }));
+}
+
+#[test]
+fn a_pair_of_which_one_crashes_keeps_its_promises() {
+    check(pair(&PLATFORM_AND_USER, 3, Faults { cuts: 0, crashes: 1, ..CUT }));
+}
+
+#[test]
+fn a_post_alone_that_fails_is_made_again() {
+    check(pair(&[Source::User], 4, Faults { delays: 1, losses: 1, ..CUT }));
+}
+
+#[test]
+fn a_lone_secondary_waits_for_hooks_that_may_run() {
+    let budget = Duration::from_secs(15);
+    check(Cluster { has_hook: true, budget, ..pair(&[Source::User], 6, CUT) });
+}
+
+#[test]
+fn a_quorum_of_three_makes_room_for_the_third() {
+    check(Cluster { replicas: 3, ..pair(&PLATFORM_AND_USER, 3, CUT) });
 }

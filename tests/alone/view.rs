@@ -25,7 +25,7 @@ impl World {
             leading_since: Timestamp(i64::MIN),
             lead: None,
             alone: None,
-            policy: Policy { user_budget: cluster.budget, ..Policy::default() },
+            policy: Policy { user_budget: cluster.budget, prepare_ahead: Duration::from_hours(1), ..Policy::default() },
             timing,
         }
     }
@@ -41,12 +41,8 @@ impl World {
         let contacts = (0..cluster.replicas).map(|replica| (name(replica), contact(replica))).collect();
         let others = (0..cluster.replicas).filter(|replica| *replica != leader);
         let acknowledged = others.filter_map(|replica| Some((name(replica), self.acknowledged(replica)?)));
-        let lead = Lead {
-            term: self.term,
-            turn: self.turn,
-            voters: cluster.members(),
-            acknowledged: acknowledged.collect(),
-        };
+        let lead =
+            Lead { term: self.term, turn: self.turn, voters: cluster.members(), acknowledged: acknowledged.collect() };
         let leading_since = self.leading_since;
         Situation { contacts, quorum: true, leading_since, lead: Some(lead), ..self.situation(cluster, leader) }
     }

@@ -319,9 +319,7 @@ impl World {
         if let Some(broken) = transition::violated(&before, &self.log).or_else(|| invariants::violated(&self.log)) {
             self.broke(broken.into());
         }
-        if matches!(entry.command, Command::Claim { .. })
-            && verdict == Verdict::Applied
-            && before.is_suspect(&entry.by)
+        if matches!(entry.command, Command::Claim { .. }) && verdict == Verdict::Applied && before.is_suspect(&entry.by)
         {
             self.broke(Breach::Unaccounted);
         }
