@@ -238,34 +238,6 @@ fn fail(cluster: &Cluster, next: &mut World, fault: Fault) {
             next.faults.elections += 1;
             elect(next, replica);
         }
-        Fault::DelayPost(replica, event, claim) => {
-            next.faults.delays += 1;
-            let sent = post(next, replica, &event, claim);
-            next.wire.extend(sent);
-        }
-        Fault::DelaySend(replica) => {
-            next.faults.delays += 1;
-            begin(cluster, next, replica);
-        }
-        Fault::DelayTakeover(replica) => {
-            next.faults.delays += 1;
-            begin(cluster, next, replica);
-            let sent = send_alone(next, replica);
-            next.wire.extend(sent);
-        }
-        Fault::DelayAccount(replica) => {
-            next.faults.delays += 1;
-            next.replicas[replica].account = account(next, replica);
-        }
-        Fault::DelayClaim(claim) => {
-            next.faults.delays += 1;
-            next.late = next.leader.map(|leader| (leader, claim));
-        }
-        Fault::AnnounceLate(event) => {
-            next.faults.lates += 1;
-            announce(next, event);
-            next.clouds[event].is_late = true;
-        }
         Fault::Cancel(event) => {
             next.faults.cancels += 1;
             leave(next, event);
@@ -283,6 +255,38 @@ fn fail(cluster: &Cluster, next: &mut World, fault: Fault) {
             next.faults.losses += 1;
             end_alone(next, replica, PostOutcome::NotSent("paused".into()));
         }
+        other => delay(cluster, next, other),
+    }
+}
+
+/// What takes longer than no time.
+fn delay(cluster: &Cluster, next: &mut World, fault: Fault) {
+    next.faults.delays += u8::from(!matches!(fault, Fault::AnnounceLate(_)));
+    match fault {
+        Fault::DelayPost(replica, event, claim) => {
+            let sent = post(next, replica, &event, claim);
+            next.wire.extend(sent);
+        }
+        Fault::DelaySend(replica) => {
+            begin(cluster, next, replica);
+        }
+        Fault::DelayTakeover(replica) => {
+            begin(cluster, next, replica);
+            let sent = send_alone(next, replica);
+            next.wire.extend(sent);
+        }
+        Fault::DelayAccount(replica) => {
+            next.replicas[replica].account = account(next, replica);
+        }
+        Fault::DelayClaim(claim) => {
+            next.late = next.leader.map(|leader| (leader, claim));
+        }
+        Fault::AnnounceLate(event) => {
+            next.faults.lates += 1;
+            announce(next, event);
+            next.clouds[event].is_late = true;
+        }
+        _ => {}
     }
 }
 
