@@ -9,6 +9,7 @@ use super::ask::{CallFailed, Failed, left_ms};
 use super::failure::ProposeError;
 use super::node::Node;
 use super::options::{MAX_ENTRY_BYTES, MAX_PROPOSAL_BYTES};
+use super::standing::Standing;
 use super::types::{Member, Proposed};
 use crate::wire::pb::allclear::cluster::v1 as pb;
 
@@ -65,7 +66,14 @@ impl Node {
             proposal: proposal.clone(),
             within_ms: left_ms(deadline),
         };
-        let answer = self.call_leader(leader, deadline, async |mut client| client.propose(request).await).await;
+        let asked = self.call_leader(leader, deadline, async |mut client| client.propose(request).await);
+        let answer = tokio::select! {
+            answer = asked => answer,
+            // One that hangs would keep the caller until the connection is given up.
+            () = self.another_leads(&leader.replica) => {
+                return Err(unknown(format!("{} did not answer before another replica led", leader.replica)));
+            }
+        };
         match answer {
             Ok(pb::ProposeResponse { outcome: Some(pb::propose_response::Outcome::Verdict(verdict)) }) => Ok(verdict),
             Ok(pb::ProposeResponse { outcome: Some(pb::propose_response::Outcome::Refused(refused)) }) => {
@@ -74,6 +82,15 @@ impl Node {
             Ok(pb::ProposeResponse { outcome: None }) => Err(unknown(format!("{} said nothing", leader.replica))),
             Err(CallFailed::NotSent) => Err(Failed::NotTaken),
             Err(CallFailed::Lost(why)) => Err(unknown(why)),
+        }
+    }
+
+    async fn another_leads(&self, than: &str) {
+        let mut standing = self.standing.subscribe();
+        let is_other = |standing: &Standing| standing.leader.as_ref().is_some_and(|leader| leader != than);
+        let has_stopped = standing.wait_for(is_other).await.is_err();
+        if has_stopped {
+            std::future::pending::<()>().await;
         }
     }
 
