@@ -125,7 +125,7 @@ fn arrive(next: &mut World, sent: Option<Sent>) {
         Why::Claim(claim) if local.post == Some((*claim, Post::Sent)) => {
             local.post = Some((*claim, Post::Answered(outcome)));
         }
-        Why::Takeover(at) if local.alone == Some((*at, Alone::Sent)) => end_alone(next, sent.by, outcome),
+        Why::Takeover(at) if local.alone == Some((*at, Alone::Sent)) => end_alone(next, sent.by, &outcome),
         Why::Claim(_) | Why::Takeover(_) => {}
     }
 }
@@ -166,7 +166,7 @@ fn send_alone(next: &mut World, replica: usize) -> Option<Sent> {
     Some(Sent { by: replica, event: number_of(&id), why: Why::Takeover(at) })
 }
 
-fn end_alone(next: &mut World, replica: usize, outcome: PostOutcome) {
+fn end_alone(next: &mut World, replica: usize, outcome: &PostOutcome) {
     let now = next.now();
     let local = &mut next.replicas[replica];
     let Some((at, _)) = local.alone.take() else { return };
@@ -249,11 +249,11 @@ fn fail(cluster: &Cluster, next: &mut World, fault: Fault) {
         }
         Fault::LoseReplyAlone(replica) => {
             next.faults.losses += 1;
-            end_alone(next, replica, unknown());
+            end_alone(next, replica, &unknown());
         }
         Fault::NotSent(replica) => {
             next.faults.losses += 1;
-            end_alone(next, replica, PostOutcome::NotSent("paused".into()));
+            end_alone(next, replica, &PostOutcome::NotSent("paused".into()));
         }
         other => delay(cluster, next, other),
     }
@@ -320,11 +320,11 @@ fn settle_contact(cluster: &Cluster, before: &World, next: &mut World) {
         }
         let known = before.log.suspicions.get(&name(replica));
         let shows = |(cloud, seen): (&Cloud, &Shown)| if cloud.is_late { *seen } else { cloud.shows };
-        let shown = next.clouds.iter().zip(&next.replicas[replica].sees).map(shows).collect();
+        let sees = next.clouds.iter().zip(&next.replicas[replica].sees).map(shows).collect();
         let local = &mut next.replicas[replica];
         if has {
             // Those in contact read their endpoints at once; who is not has until the end of the moment.
-            local.sees = shown;
+            local.sees = sees;
             (local.behind, local.acknowledged, local.alone_since) = (None, None, Timestamp(0));
         } else if before.has_contact(replica) {
             local.alone_since = now;
@@ -333,10 +333,12 @@ fn settle_contact(cluster: &Cluster, before: &World, next: &mut World) {
             local.acknowledged = Some((before.term, if is_older { now } else { Timestamp(now.0 - 1) }));
             local.behind.get_or_insert_with(|| Behind { state: before.log.clone(), applied: None });
         }
-        if has && cluster.mutant == Mutant::ReachabilityClears && Some(replica) != next.leader {
-            if let Some(suspicion) = Arc::make_mut(&mut next.log).suspicions.get_mut(&name(replica)) {
-                suspicion.is_cleared = true;
-            }
+        if has
+            && cluster.mutant == Mutant::ReachabilityClears
+            && Some(replica) != next.leader
+            && let Some(suspicion) = Arc::make_mut(&mut next.log).suspicions.get_mut(&name(replica))
+        {
+            suspicion.is_cleared = true;
         }
     }
 }

@@ -43,7 +43,9 @@ impl Hash for Behind {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         let Self { state, applied } = self;
         hash(state, hasher);
-        applied.iter().for_each(|applied| hash(applied, hasher));
+        if let Some(applied) = applied {
+            hash(applied, hasher);
+        }
     }
 }
 

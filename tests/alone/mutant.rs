@@ -101,16 +101,17 @@ impl Mutant {
     pub(crate) fn takeover(self, state: &State, situation: &Situation) -> Option<EventId> {
         let (mut state, mut situation) = (state.clone(), situation.clone());
         let alone = situation.alone.as_mut()?;
+        let document = alone.document.as_mut()?;
         match self {
             Self::OthersIgnored => {
                 let is_users = |event: &&Announcement| event.source == Source::User;
-                let only = alone.document.events.iter().find(is_users)?.id.clone();
-                alone.document.events.retain(|event| event.id == only);
+                let only = document.events.iter().find(is_users)?.id.clone();
+                document.events.retain(|event| event.id == only);
                 state.open.retain(|id, _| *id == only);
             }
             Self::SightIsNotWaitedFor => alone.seen_since.values_mut().for_each(|seen| *seen = Timestamp(0)),
             Self::AnySource => {
-                for event in &mut alone.document.events {
+                for event in &mut document.events {
                     event.source = Source::User;
                 }
             }

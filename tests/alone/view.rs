@@ -1,12 +1,13 @@
 //! What the leader, and a replica that hears none, know beside the log.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use allclear::machine::alone::{Alone, Peer};
 use allclear::machine::id::VmName;
 use allclear::machine::policy::Policy;
 use allclear::machine::situation::{Channel, Contact, Lead, Situation, Timing};
-use allclear::machine::takeover::{Alone, Journaled, Peer, Takeover, out_of_reach};
+use allclear::machine::takeover::{Journaled, Takeover};
 use allclear::machine::time::Timestamp;
 
 use crate::mutant::Mutant;
@@ -20,6 +21,7 @@ impl World {
             now: self.now(),
             me: name(me),
             members: cluster.members(),
+            learners: BTreeSet::new(),
             contacts: BTreeMap::new(),
             quorum: false,
             leading_since: Timestamp(i64::MIN),
@@ -66,8 +68,12 @@ impl World {
             since: local.alone_since,
             voters: cluster.members(),
             reached: others.map(|other| (name(other), answer.clone())).collect(),
-            document: self.document(cluster, me),
+            document: Some(self.document(cluster, me)),
             seen_since: self.seen_since(me),
+            gone: Vec::new(),
+            remembers: true,
+            log_time: self.now(),
+            tail: Vec::new(),
             journal: local.journal.clone(),
         };
         Some(Situation { alone: Some(alone), ..self.situation(cluster, me) })
@@ -90,11 +96,11 @@ impl World {
             approver: situation.me.clone(),
             at: last.map_or(situation.now, |last| situation.now.max(last.plus(Duration::from_millis(1)))),
             alone_since: alone.since,
-            out_of_reach: out_of_reach(&situation, alone),
+            out_of_reach: alone.out_of_reach(&situation.me),
             outcome: None,
             recorded: None,
         };
-        Some(Journaled { announcement: alone.document.get(&id)?.clone(), takeover })
+        Some(Journaled { announcement: alone.listed(&id)?.clone(), takeover })
     }
 
     /// Every voter has given its account.

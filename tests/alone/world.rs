@@ -174,6 +174,7 @@ impl From<Broken> for Breach {
             | Broken::RestoredWrongly
             | Broken::StageOutOfOrder
             | Broken::Misplaced
+            | Broken::Forgotten
             | Broken::Rewritten => Self::Lifecycle,
         }
     }
