@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use super::clock::{self, ClusterTime};
 use super::contacts::Contacts;
 use super::journal::Journal;
-use crate::consensus::{Consensus, Members, ProposeError};
+use crate::consensus::{Consensus, Members, ProposeError, Standing};
 use crate::machine::alone::Alone;
 use crate::machine::command::{Command, Verdict};
 use crate::machine::id::VmName;
@@ -68,23 +68,25 @@ impl Here {
 
     pub fn situation(&self) -> Situation {
         let members = self.members();
+        // One look for all: to look again while the first is held would wait for ever beside a change of standing.
+        let standing = self.consensus.standing().borrow().clone();
+        let alone = self.alone.borrow().clone();
         Situation {
             now: self.time.now(),
             me: self.name.clone(),
             learners: self.consensus.members().learners.iter().map(|name| VmName::new(name)).collect(),
             contacts: self.contacts.of(&members, |steady| self.at(steady)),
             members,
-            quorum: self.consensus.standing().borrow().quorum,
+            quorum: standing.quorum,
             leading_since: self.contacts.leading_since().map_or(Timestamp(i64::MIN), |at| self.at(at)),
-            lead: self.lead(),
-            alone: self.alone.borrow().clone(),
+            lead: self.lead(&standing),
+            alone,
             policy: self.policy.clone(),
             timing: self.timing,
         }
     }
 
-    fn lead(&self) -> Option<Lead> {
-        let standing = self.consensus.standing().borrow().clone();
+    fn lead(&self, standing: &Standing) -> Option<Lead> {
         let acknowledged = self.consensus.acknowledged().into_iter();
         let acknowledged = acknowledged.map(|(name, at)| (VmName::new(&name), self.at(clock::steadily(at))));
         standing.leads().then(|| Lead {
