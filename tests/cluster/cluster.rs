@@ -126,7 +126,8 @@ impl Plan {
         let vms: Vec<_> = self.vms.iter().copied().chain(self.newcomer).collect();
         let cloud = Cloud::of(&vms).await;
         let hooks = Hooks::new(folder.path());
-        let (mut addresses, pages) = (free_addresses(vms.len()), free_addresses(vms.len()));
+        let mut addresses = free_addresses(2 * vms.len());
+        let pages = addresses.split_off(vms.len());
         if let Some(namespaces) = &self.namespaces {
             addresses = (0..vms.len()).map(Namespaces::address).collect();
             for (place, vm) in vms.iter().enumerate() {
