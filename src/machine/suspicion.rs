@@ -152,8 +152,8 @@ pub fn as_if_told(state: &State, me: &VmName, alone: Option<&Alone>, journal: &[
     let mut told = state.clone();
     if let Some((alone, document)) = alone.and_then(|alone| Some((alone, alone.document.as_ref()?))) {
         told.now = alone.seen_since.values().copied().min().map_or(told.now, |seen| seen.max(told.now));
-        let after = state.replicas.get(me).map_or(0, |replica| replica.reports);
-        // A replica that is not registered has nothing to report yet.
+        let after = told.replicas.entry(me.clone()).or_default().reports;
+        // It fits: nothing was reported in between.
         let _ = sight::report(&mut told, me, after, document);
     }
     for entry in unrecorded(state, journal) {

@@ -1,9 +1,11 @@
 //! Replicas as processes of the real program, and ways to ask, kill, freeze and start them again.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use allclear::rpc::client::Asking;
@@ -209,6 +211,11 @@ impl Cluster {
                     && status.replicas.iter().all(|replica| replica.reachable && replica.metadata == "healthy")
             })
             .await;
+            // Its page is in its network; without it, that it is registered is not looked at.
+            if self.namespaces.is_none() {
+                let is_registered = async || self.page(place, "/readyz").await.0 == 200;
+                self.until_true("a registered replica", is_registered).await;
+            }
         }
     }
 
@@ -421,9 +428,11 @@ pub(crate) fn signal_process(pid: i32, signal: Signal) {
     kill(Pid::from_raw(pid), signal).unwrap();
 }
 
-/// Ports that are free now. All are held until the last is found, so that no two are the same. Connections go out from
-/// 127.0.0.1, so none of them takes such a port while its replica does not run.
+/// Ports that are free now and that no other test was given. Connections go out from 127.0.0.1, so none of them takes
+/// such a port while its replica does not run.
 fn free_addresses(count: usize) -> Vec<String> {
-    let held: Vec<_> = (0..count).map(|_| TcpListener::bind("127.0.0.3:0").unwrap()).collect();
-    held.iter().map(|listener| listener.local_addr().unwrap().to_string()).collect()
+    static GIVEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let any = || TcpListener::bind("127.0.0.3:0").unwrap().local_addr().unwrap().to_string();
+    std::iter::repeat_with(any).filter(|address| given.insert(address.clone())).take(count).collect()
 }

@@ -1,8 +1,8 @@
 //! A cluster to test with, and a fold that remembers every line it was given.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use allclear::consensus::{
@@ -233,10 +233,16 @@ impl Cluster {
     }
 }
 
-/// Nobody listens there now.
+/// Nobody listens there now, no other test was given it, and connections go out from another address.
 pub(crate) async fn free_address() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    listener.local_addr().unwrap().to_string()
+    static GIVEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    loop {
+        let listener = TcpListener::bind("127.0.0.3:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        if GIVEN.lock().unwrap_or_else(PoisonError::into_inner).insert(address.clone()) {
+            return address;
+        }
+    }
 }
 
 /// A loaded machine must not cost a leader its followers in the middle of a test.
