@@ -159,6 +159,7 @@ impl From<MembershipError> for Failed<ChangeError> {
             | MembershipError::OldNode(_)
             | MembershipError::OtherAddress { .. }
             | MembershipError::OtherLineage(_)
+            | MembershipError::OtherCluster(_)
             | MembershipError::NoMember(_)
             | MembershipError::LastVoter(_)
             | MembershipError::NoQuorum

@@ -114,12 +114,12 @@ fn next_voter(view: &View) -> Option<Due> {
     let is_up_to_date =
         |known: &&Known| !known.voter && answers(known) && known.lag.is_some_and(|lag| lag <= LAG_AT_MOST);
     let learner = view.members.iter().find(is_up_to_date)?.node;
-    if voters(view).count() < view.max_voters {
-        return Some(Due::Promote { learner });
-    }
+    // Also where there is room: one more voter beside one that is gone only makes a quorum larger.
     let gone = voters(view).filter(|known| known.silent_for >= view.replace_after.max(SILENT_AFTER));
-    let longest_gone = gone.max_by_key(|known| known.silent_for)?;
-    Some(Due::Replace { gone: longest_gone.node, learner })
+    if let Some(longest_gone) = gone.max_by_key(|known| known.silent_for) {
+        return Some(Due::Replace { gone: longest_gone.node, learner });
+    }
+    (voters(view).count() < view.max_voters).then_some(Due::Promote { learner })
 }
 
 #[cfg(test)]

@@ -99,6 +99,11 @@ pub enum MembershipError {
          data_dir and start it again, then it is brought in"
     )]
     OtherLineage(String),
+    #[error(
+        "{0} holds the log of another cluster, which must not mix with this one's; stop it, empty its data_dir, start it \
+         again and repeat this"
+    )]
+    OtherCluster(String),
     #[error("{0} is no member of this cluster")]
     NoMember(String),
     #[error("{0} is the only voter; nobody could decide anything without it")]

@@ -30,6 +30,11 @@ pub(super) struct Answer {
 }
 
 impl Answer {
+    /// It belongs, or belonged, to a cluster that has nothing to do with this one.
+    pub(super) fn shares_no_node_with(&self, ours: &Membership) -> bool {
+        self.membership.as_ref().is_some_and(|theirs| theirs.nodes().all(|(node, _)| ours.get_node(node).is_none()))
+    }
+
     /// Its log is not ours: the cluster was restored from one disk meanwhile.
     pub(super) fn is_of_another_lineage(&self, ours: u64) -> bool {
         self.membership.as_ref().is_some_and(|membership| lineage(membership) != ours)

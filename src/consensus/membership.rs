@@ -40,6 +40,9 @@ impl Node {
         if answer.is_of_another_lineage(lineage) {
             return Err(MembershipError::OtherLineage(name.into()));
         }
+        if answer.shares_no_node_with(&membership) {
+            return Err(MembershipError::OtherCluster(name.into()));
+        }
         let member = Member { replica: name.into(), address: address.into(), lineage };
         match known {
             Some((known, _)) if known != node => return Err(MembershipError::OldNode(name.into())),

@@ -89,8 +89,11 @@ fn voters_to_suspect(state: &State, situation: &Situation) -> Vec<Command> {
 
 /// What the replicas that say nothing said last no longer counts after a while, as far as it matters to an event.
 fn documents_to_discount(state: &State, situation: &Situation) -> impl Iterator<Item = Command> {
-    let too_long =
-        |name: &VmName| situation.uninformed(name).is_some_and(|silence| silence >= situation.timing.stale_after);
+    // One that was removed tells nobody anything any more.
+    let too_long = |name: &VmName| {
+        let silent = situation.uninformed(name).is_some_and(|silence| silence >= situation.timing.stale_after);
+        silent || !situation.members.contains(name)
+    };
     let matters = |name: &VmName| state.open.values().any(|event| event.seen_by.contains(name));
     let silent = state.replicas.iter().filter(move |(name, replica)| {
         replica.document.is_some() && replica.discounted.is_none() && too_long(name) && matters(name)
@@ -113,8 +116,10 @@ fn hooks_to_waive(state: &State, id: &EventId, event: &Event, situation: &Situat
     if !event.is_user_initiated() || event.stage() > Stage::Preparing {
         return Vec::new();
     }
-    let lost =
-        |name: &VmName| situation.out_of_reach(name).is_some_and(|silence| silence >= situation.timing.takeover_after);
+    let lost = |name: &VmName| {
+        let silent = situation.out_of_reach(name).is_some_and(|silence| silence >= situation.timing.takeover_after);
+        silent || !situation.members.contains(name)
+    };
     let waits = |step: &Step<'_>| match steps::progress(event, step, situation.now) {
         // Elsewhere it can be run once more when this attempt has expired.
         Progress::Running(attempt) => step.hook.runs_on == RunsOn::Affected && lost(&attempt.on),
@@ -244,8 +249,9 @@ fn restoring_to_give_up(state: &State, id: &EventId, event: &Event, situation: &
 /// Every replica that saw the event has been silent for so long that nobody will ever say that it is over.
 fn event_to_forget(state: &State, id: &EventId, event: &Event, situation: &Situation) -> Option<Command> {
     let forgotten = event.seen_by.iter().all(|name| {
-        let silent_since = state.replicas.get(name).and_then(|replica| replica.discounted);
-        silent_since.is_some_and(|since| situation.now.since(since) >= situation.timing.forget_after)
+        // One whose VM was deleted is not known any more, and says nothing.
+        let Some(replica) = state.replicas.get(name) else { return true };
+        replica.discounted.is_some_and(|since| situation.now.since(since) >= situation.timing.forget_after)
     });
     forgotten.then(|| Command::Forget { event: id.clone() })
 }

@@ -22,6 +22,8 @@ use crate::machine::time::Timestamp;
 use crate::wire::log;
 
 const TICK: Duration = Duration::from_millis(250);
+/// One look for what is committed; shorter than a pause.
+const CATCH_UP_WITHIN: Duration = Duration::from_millis(500);
 /// A tick that comes later than this was held up: the machine was paused, and what it waited for may have changed.
 const PAUSED_AFTER: Duration = Duration::from_secs(2);
 /// A document is fresh for this long.
@@ -38,7 +40,10 @@ struct Watch {
     last_tick: Timestamp,
     /// When somebody whom it reaches last told of a leader.
     told_of_leader: Option<Timestamp>,
-    in_contact_since: Option<Timestamp>,
+    /// It has read all that is committed since it was last in contact.
+    has_caught_up: bool,
+    /// `gone` tells all that its documents have shown since it last read all that is committed.
+    remembers: bool,
     document: Option<Document>,
     seen_since: BTreeMap<EventId, Timestamp>,
     gone: Vec<Announcement>,
@@ -74,7 +79,8 @@ impl Watch {
             awake_since: now,
             last_tick: now,
             told_of_leader: None,
-            in_contact_since: None,
+            has_caught_up: false,
+            remembers: false,
             document: None,
             seen_since: BTreeMap::new(),
             gone: Vec::new(),
@@ -88,14 +94,15 @@ impl Watch {
         if now.since(self.last_tick) > PAUSED_AFTER {
             self.awake_since = now;
             self.seen_since.clear();
+            (self.has_caught_up, self.remembers) = (false, false);
         }
         self.last_tick = now;
         self.see(hands.observer.believed(), now);
         if here.consensus.standing_now().quorum {
-            self.meet(now, here.timing.takeover_after);
+            self.meet(here).await;
             return None;
         }
-        self.in_contact_since = None;
+        self.has_caught_up = false;
         let heard = here.consensus.last_contact().map(clock::steadily);
         let voters = voters(here);
         let answers = here.contacts.peers().into_iter().filter(|(name, _)| voters.contains(name));
@@ -114,7 +121,7 @@ impl Watch {
             document: hands.observer.believed(),
             seen_since: self.seen_since.iter().map(|(id, at)| (id.clone(), here.at(*at))).collect(),
             gone: self.gone.clone(),
-            remembers: heard.is_some(),
+            remembers: self.remembers,
             log_time: here.time.of_the_log(),
             tail,
             journal: here.journal.entries().as_ref().clone(),
@@ -124,6 +131,7 @@ impl Watch {
     fn see(&mut self, document: Option<Document>, now: Timestamp) {
         let Some(document) = document else {
             self.seen_since.clear();
+            self.remembers = false;
             return;
         };
         let before = self.document.iter().flat_map(|before| &before.events);
@@ -137,11 +145,15 @@ impl Watch {
         self.document = Some(document);
     }
 
-    /// The log has told by now what became of the events it saw go.
-    fn meet(&mut self, now: Timestamp, long_enough: Duration) {
-        let since = *self.in_contact_since.get_or_insert(now);
-        if now.since(since) >= long_enough {
+    /// What has been committed so far tells what became of the events it saw go.
+    async fn meet(&mut self, here: &Here) {
+        if !self.has_caught_up {
+            let read = tokio::time::timeout(CATCH_UP_WITHIN, here.consensus.confirm()).await;
+            self.has_caught_up = matches!(read, Ok(Ok(_)));
+        }
+        if self.has_caught_up {
             self.gone.clear();
+            self.remembers = true;
         }
     }
 }
@@ -202,7 +214,7 @@ async fn act(hands: &Hands, mut situation: Situation) {
         PostOutcome::NotSent("this replica was paused before it could post".into())
     };
     tracing::warn!(event = %announced.id, outcome = outcome.as_word(), "what became of the approval given alone");
-    if let Err(error) = here.journal.end(&begun, outcome).await {
+    if let Err(error) = here.journal.end(&begun, outcome, here.time.now()).await {
         tracing::error!(%error, event = %announced.id, "how the approval ended cannot be written to the journal");
     }
 }

@@ -141,7 +141,8 @@ impl Contacts {
                 since: at(last),
                 channel: heard.map_or(Channel::Unknown, |heard| heard.health.channel),
                 channel_since: at(heard.map_or(leading_since, |heard| heard.channel_since.max(leading_since))),
-                document_age: heard.and_then(|heard| heard.health.document_age),
+                // It was so old when it was told, and it has aged since.
+                document_age: heard.and_then(|heard| Some(heard.health.document_age? + now.since(heard.at))),
             });
         }
         let own = || table.heard.get(name).filter(|_| *name == self.me).map(|heard| (true, heard.health));

@@ -13,6 +13,7 @@ use crate::machine::claim::PostOutcome;
 use crate::machine::state::State;
 use crate::machine::suspicion::unrecorded;
 use crate::machine::takeover::{Journaled, Takeover};
+use crate::machine::time::Timestamp;
 use crate::wire::log;
 
 const FILE: &str = "journal";
@@ -79,9 +80,9 @@ impl Journal {
     }
 
     /// Writes down what became of the post.
-    pub async fn end(&self, begun: &Takeover, outcome: PostOutcome) -> io::Result<()> {
+    pub async fn end(&self, begun: &Takeover, outcome: PostOutcome, at: Timestamp) -> io::Result<()> {
         let _turn = self.turn.lock().await;
-        let end = Some((outcome, clock::now()));
+        let end = Some((outcome, at));
         self.write(|entries| {
             for entry in entries.iter_mut().filter(|entry| entry.takeover == *begun) {
                 entry.takeover.outcome.clone_from(&end);
@@ -127,7 +128,6 @@ mod tests {
     use crate::machine::document::{Announcement, Kind, NotBefore, Source, Status};
     use crate::machine::id::{EventId, VmName};
     use crate::machine::suspicion::Suspicion;
-    use crate::machine::time::Timestamp;
 
     fn entry(id: &str) -> Journaled {
         let announcement = Announcement {
@@ -158,7 +158,7 @@ mod tests {
         let journal = Journal::open(folder.path()).unwrap();
         assert!(journal.entries().is_empty());
         assert!(journal.begin(entry("e1"), || true).await.unwrap());
-        journal.end(&entry("e1").takeover, PostOutcome::Accepted).await.unwrap();
+        journal.end(&entry("e1").takeover, PostOutcome::Accepted, Timestamp(9)).await.unwrap();
         let mut second = entry("e2");
         second.takeover.at = Timestamp(2);
         assert!(journal.begin(second, || true).await.unwrap());
@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(give_account(&mut state, &journal), Verdict::Applied);
         journal.prune(&state).await.unwrap();
         assert_eq!(journal.entries().len(), 1, "its end is not known");
-        journal.end(&entry("e1").takeover, PostOutcome::Accepted).await.unwrap();
+        journal.end(&entry("e1").takeover, PostOutcome::Accepted, Timestamp(9)).await.unwrap();
         journal.prune(&state).await.unwrap();
         assert_eq!(journal.entries().len(), 1, "its end is not in the log");
         assert_eq!(give_account(&mut state, &journal), Verdict::Applied);

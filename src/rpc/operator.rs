@@ -11,7 +11,7 @@ use tonic::service::Routes;
 use tonic::transport::server::UdsConnectInfo;
 use tonic::{Request, Response, Status};
 
-use crate::machine::command::Command;
+use crate::machine::command::{Command, Verdict};
 use crate::machine::id::VmName;
 use crate::replica::here::Here;
 use crate::replica::view::View;
@@ -125,7 +125,12 @@ impl operator_server::Operator for Answers {
         }
         if gone {
             let absolved = self.here.propose(&Command::Absolve { replica: VmName::new(&replica) }).await;
-            absolved.map_err(|error| Status::unavailable(format!("removed, but still suspect: {error}; try again")))?;
+            let unknown = format!("{replica} is no member, and nobody waits for its account");
+            match absolved {
+                Ok(Verdict::Applied) => {}
+                Ok(Verdict::Ignored(_)) => return Err(Status::failed_precondition(unknown)),
+                Err(error) => return Err(Status::aborted(format!("it may still be suspect: {error}; try again"))),
+            }
         }
         Ok(Response::new(shown::RemoveMemberResponse {}))
     }
