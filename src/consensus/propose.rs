@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use openraft::errors::{ClientWriteError, RaftError};
 use openraft::rt::WatchReceiver as _;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::ask::{CallFailed, Failed, left_ms};
 use super::failure::ProposeError;
@@ -85,6 +85,7 @@ impl Node {
         }
     }
 
+    /// Returns when another replica has led for long enough that the one that was asked would have answered.
     async fn another_leads(&self, than: &str) {
         let mut standing = self.standing.subscribe();
         let is_other = |standing: &Standing| standing.leader.as_ref().is_some_and(|leader| leader != than);
@@ -92,6 +93,8 @@ impl Node {
         if has_stopped {
             std::future::pending::<()>().await;
         }
+        // One that has handed over still answers what it had taken.
+        sleep(self.options.timing.lease()).await;
     }
 
     /// Whether somebody of this name may propose.

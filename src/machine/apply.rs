@@ -51,8 +51,8 @@ fn dispatch(state: &mut State, by: &VmName, command: &Command) -> Applied {
         Command::Waive { event, member, hook, why } => waive(state, event, member, *hook, why),
         Command::Claim { event, approver, reason, until } => claim(state, by, event, approver, *reason, *until),
         Command::Posted { event, attempt, outcome } => posted(state, by, event, *attempt, outcome),
-        Command::GiveUp { event } => give_up(state, event),
-        Command::Forget { event } => forget(state, event),
+        Command::GiveUp { event } => sight::give_up(state, event),
+        Command::Forget { event } => sight::forget(state, event),
         Command::Lead { term, turn, voters } => suspicion::lead(state, by, *term, *turn, voters),
         Command::Suspect { replica, number } => suspicion::suspect(state, replica, *number),
         Command::Absolve { replica } => suspicion::absolve(state, replica),
@@ -282,28 +282,5 @@ fn posted(state: &mut State, by: &VmName, id: &EventId, attempt: AttemptId, outc
         event.ending = Some(Ending::Cancelled);
         sight::take_up(state);
     }
-    Ok(())
-}
-
-fn give_up(state: &mut State, id: &EventId) -> Applied {
-    let now = state.now;
-    let event = open(state, id)?;
-    if event.restoring_ends().is_none_or(|ends| now < ends) {
-        return Err(Ignored::NotNow);
-    }
-    sight::enter(event, Stage::Closed, now);
-    sight::close_if_restored(state, id);
-    Ok(())
-}
-
-fn forget(state: &mut State, id: &EventId) -> Applied {
-    let event = open(state, id)?;
-    if event.stage().is_over() {
-        return Err(Ignored::Repeated);
-    }
-    if state.is_listed(id) {
-        return Err(Ignored::NotNow);
-    }
-    sight::end(state, id, Some(Ending::Forgotten));
     Ok(())
 }

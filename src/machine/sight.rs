@@ -125,6 +125,29 @@ pub(super) fn close_if_restored(state: &mut State, id: &EventId) {
     take_up(state);
 }
 
+pub(super) fn give_up(state: &mut State, id: &EventId) -> Applied {
+    let now = state.now;
+    let event = state.open.get_mut(id).ok_or(Ignored::UnknownEvent)?;
+    if event.restoring_ends().is_none_or(|ends| now < ends) {
+        return Err(Ignored::NotNow);
+    }
+    enter(event, Stage::Closed, now);
+    close_if_restored(state, id);
+    Ok(())
+}
+
+pub(super) fn forget(state: &mut State, id: &EventId) -> Applied {
+    let event = state.open.get_mut(id).ok_or(Ignored::UnknownEvent)?;
+    if event.stage().is_over() {
+        return Err(Ignored::Repeated);
+    }
+    if state.is_listed(id) {
+        return Err(Ignored::NotNow);
+    }
+    end(state, id, Some(Ending::Forgotten));
+    Ok(())
+}
+
 /// Takes up what is listed but not open: an event listed again while it was put back, or one for which there was no
 /// room. No report will say so once more.
 pub(super) fn take_up(state: &mut State) {

@@ -176,7 +176,7 @@ async fn an_eighth_replica_follows_as_a_learner_and_votes_when_there_is_room() {
     let mut options = cluster.options("db-7");
     options.replicas.drain(1..7);
     cluster.start_with(options).await.unwrap();
-    let told = |role: &Role| matches!(role, Role::Outside(why) if why.contains("member add db-7 127.0.0.1:"));
+    let told = |role: &Role| matches!(role, Role::Outside(why) if why.contains("member add db-7 127.0.0.3:"));
     cluster.at("db-7").until("it is told what to do", |now| told(&now.role)).await;
     let wish = cluster.at("db-3").consensus.on_behalf_of("a test");
     let address = address_of(&cluster, "db-7");
