@@ -87,7 +87,8 @@ pub enum Obstacle {
     JournalFull,
     /// Another voter hears a leader.
     LedElsewhere(VmName),
-    /// It was restarted while it was alone: an event that has yet to be put back may have left its documents before.
+    /// It was restarted, was paused or saw no documents while it was alone: an event that has yet to be put back may
+    /// have gone by unseen.
     Forgetful,
     NoVoter,
 }
@@ -105,7 +106,7 @@ impl fmt::Display for Obstacle {
             Self::OtherApproval(id) => write!(f, "this replica approved event {id}, which is not over"),
             Self::JournalFull => f.write_str("the journal of this replica is full"),
             Self::LedElsewhere(name) => write!(f, "{name} hears a leader, which is to decide"),
-            Self::Forgetful => f.write_str("this replica was restarted and has not heard a leader since"),
+            Self::Forgetful => f.write_str("this replica may have missed an event since it last heard a leader"),
             Self::NoVoter => f.write_str("this replica is no voter"),
         }
     }
@@ -124,7 +125,10 @@ pub fn outlook(state: &State, situation: &Situation, id: &EventId) -> Option<Out
 /// The event that `situation.me` approves alone now.
 pub fn takeover<'a>(state: &State, situation: &'a Situation) -> Option<&'a Announcement> {
     let listed = situation.alone.as_ref()?.document.iter().flat_map(|document| &document.events);
-    let is_due = |announced: &&Announcement| matches!(outlook(state, situation, &announced.id), Some(Outlook::From(at)) if at <= situation.now);
+    let is_due = |announced: &&Announcement| match outlook(state, situation, &announced.id) {
+        Some(Outlook::From(at)) => at <= situation.now,
+        Some(Outlook::Not(_)) | None => false,
+    };
     listed.filter(|announced| announced.source == Source::User).find(is_due)
 }
 
@@ -195,8 +199,7 @@ fn other_event(state: &State, situation: &Situation, alone: &Alone, announced: &
     let listed = listed.find(|other| other.id != announced.id && is_near(&other.resources));
     let open = || {
         let unlisted = state.open.values().filter(|event| event.announcement.id != announced.id);
-        let vms = |event: &Event| taken_by(event);
-        unlisted.map(|event| (&event.announcement.id, vms(event))).find(|(_, vms)| is_near(vms) && takes_more(vms))
+        unlisted.map(|event| (&event.announcement.id, taken_by(event))).find(|(_, vms)| is_near(vms) && takes_more(vms))
     };
     let gone = || {
         let elsewhere = alone.gone.iter().filter(|_| alone.is_one_of_many());

@@ -30,7 +30,7 @@ const PAUSED_AFTER: Duration = Duration::from_secs(2);
 const FRESH_FOR: Duration = Duration::from_secs(2);
 /// Before what came to nothing is tried again: the metadata service is asked only so often.
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
-/// More events than this in one loss of contact are not told apart from each other any more.
+/// What has left the documents beyond this is not remembered, and then nothing is approved alone by one of many.
 const GONE_LIMIT: usize = 1_000;
 
 /// How long this replica has been alone, and what it has seen meanwhile; all on the steady clock.
@@ -137,7 +137,10 @@ impl Watch {
         let before = self.document.iter().flat_map(|before| &before.events);
         self.gone.extend(before.filter(|event| document.get(&event.id).is_none()).cloned());
         self.gone.retain(|event| document.get(&event.id).is_none());
-        self.gone.truncate(GONE_LIMIT);
+        if self.gone.len() > GONE_LIMIT {
+            self.gone.truncate(GONE_LIMIT);
+            self.remembers = false;
+        }
         self.seen_since.retain(|id, _| document.get(id).is_some());
         for event in &document.events {
             self.seen_since.entry(event.id.clone()).or_insert(now);
