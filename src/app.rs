@@ -13,11 +13,11 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::config::{self, Config};
+use crate::config::{self, Config, Way};
 use crate::consensus::{self, Consensus};
 use crate::machine::id::VmName;
 use crate::machine::situation::Timing;
-use crate::machine::workload::{HookId, Workload};
+use crate::machine::workload::Workload;
 use crate::metadata::pace::Pace;
 use crate::metadata::{self, Endpoint};
 use crate::replica::Replica;
@@ -30,7 +30,7 @@ use crate::replica::journal::Journal;
 use crate::replica::observer::Observer;
 use crate::replica::view::View;
 use crate::rpc::Routes;
-use crate::workloads::{Command, Runner, Surroundings};
+use crate::workloads::{Adapter, Command, Runner, Surroundings};
 use crate::{ops, rpc};
 
 /// Everything ends within this after SIGTERM; what has not ended then is recovered at the next start.
@@ -257,12 +257,11 @@ fn calls(config: &Config) -> Configured {
     for workload in &config.workloads {
         let registered = workload.registered();
         for phase in crate::machine::workload::Phase::ALL {
-            let ids: Vec<HookId> = registered.hooks_of(phase).map(|(id, _)| id).collect();
             let hooks = workload.hooks.iter().filter(|hook| hook.phase == phase);
-            for (id, hook) in ids.into_iter().zip(hooks) {
-                let of = |argv: &Vec<String>| command(argv, hook);
+            for ((id, _), hook) in registered.hooks_of(phase).zip(hooks) {
+                let of = |way: &Way| command(way, hook);
                 let calls = Calls {
-                    run: of(&hook.command),
+                    run: of(&hook.run),
                     confirm: hook.confirm.as_ref().map(of),
                     undo: hook.undo.as_ref().map(of),
                 };
@@ -273,8 +272,13 @@ fn calls(config: &Config) -> Configured {
     configured
 }
 
-fn command(argv: &[String], hook: &config::Hook) -> Command {
-    Command { argv: argv.to_vec(), env: hook.env.iter().cloned().collect(), user: hook.user.clone() }
+fn command(way: &Way, hook: &config::Hook) -> Command {
+    let argv = match way {
+        Way::Command(argv) => argv.clone(),
+        Way::Http(url) => Adapter::None.command(url),
+        Way::Patroni(url) => Adapter::Patroni.command(url),
+    };
+    Command { argv, env: hook.env.iter().cloned().collect(), user: hook.user.clone() }
 }
 
 /// What hooks see of this replica's own environment.

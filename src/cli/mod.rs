@@ -9,6 +9,7 @@ mod demo;
 mod demo_hook;
 mod exit;
 mod fake_cloud;
+mod http_hook;
 mod leader;
 mod member;
 mod restore;
@@ -51,6 +52,8 @@ enum Command {
     #[command(hide = true)]
     DemoHook(demo_hook::DemoHook),
     #[command(hide = true)]
+    HttpHook(http_hook::HttpHook),
+    #[command(hide = true)]
     Supervise(supervise::Supervise),
 }
 
@@ -69,6 +72,7 @@ impl Command {
             Self::Leader(leader) => leader.run().into(),
             Self::FakeCloud(cloud) => cloud.run().into(),
             Self::DemoHook(hook) => hook.run(),
+            Self::HttpHook(hook) => hook.run(),
             Self::Supervise(supervise) => supervise.run(),
         }
     }

@@ -10,8 +10,8 @@ use super::Config;
 pub(super) const TLS: &str = "`cluster.tls` is refused: this version cannot encrypt; remove it and set \
                               `cluster.insecure = true` on a network that nobody else can reach";
 
-/// Refused: `http` of a hook and of a role, an address as `confirm` or `undo`.
-pub(super) const HTTP: &str = "hooks over HTTP cannot be run by this version";
+/// Refused: `http` of a role.
+pub(super) const ROLE_OVER_HTTP: &str = "roles cannot be asked for over HTTP by this version, use `command`";
 
 impl Config {
     /// What is written and ignored, one line for each key with what is done without it.

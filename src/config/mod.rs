@@ -25,7 +25,7 @@ use std::path::Path;
 
 pub use cluster::{Cluster, Peer, Replica};
 pub use environment::{colours_refused, environment, log_filter};
-pub use hook::Hook;
+pub use hook::{Hook, Way};
 pub use listeners::{Operator, Registration, Status};
 pub use metadata::Metadata;
 pub use mistake::{Mistake, Mistakes, Place};

@@ -7,7 +7,7 @@ use core::fmt;
 use core::time::Duration;
 use std::path::Path;
 
-use super::{Cluster, Config, Hook, Metadata, Operator, Registration, Replica, Status, Workload};
+use super::{Cluster, Config, Hook, Metadata, Operator, Registration, Replica, Status, Way, Workload};
 use crate::machine::policy::{Policy, Range, Rule};
 use crate::machine::workload::Group;
 
@@ -154,7 +154,7 @@ fn workload_lines(workload: &Workload) -> Lines {
 fn hook_lines(hook: &Hook) -> Lines {
     let Hook {
         phase,
-        command,
+        run,
         timeout,
         attempts,
         on_failure,
@@ -167,22 +167,37 @@ fn hook_lines(hook: &Hook) -> Lines {
         user,
         env,
     } = hook;
+    let (reached, address, adapter) = match run {
+        Way::Command(parts) => ("command", argv(parts), None),
+        Way::Http(url) => ("http", quoted(url), None),
+        Way::Patroni(url) => ("http", quoted(url), Some("patroni")),
+    };
     let variables = env.iter().map(|(name, value)| format!("{} = {}", quoted(name), quoted(value)));
     vec![
         ("phase", text(phase)),
-        ("command", Some(argv(command))),
+        (reached, Some(address)),
+        ("adapter", adapter.map(quoted)),
         ("timeout", span(*timeout)),
         ("attempts", plain(attempts)),
         ("on_failure", text(on_failure)),
         ("runs_on", text(runs_on)),
-        ("confirm", confirm.as_deref().map(argv)),
-        ("undo", undo.as_deref().map(argv)),
+        ("confirm", confirm.as_ref().and_then(way)),
+        ("undo", undo.as_ref().and_then(way)),
         ("min_freeze", min_freeze.and_then(span)),
         ("fresh_for", fresh_for.and_then(span)),
         ("optional_if_short", plain(optional_if_short)),
         ("user", user.as_ref().and_then(text)),
         ("env", inline_table(variables)),
     ]
+}
+
+/// What an adapter adds is not written.
+fn way(way: &Way) -> Option<String> {
+    match way {
+        Way::Command(parts) => Some(argv(parts)),
+        Way::Http(url) => Some(format!("{{ http = {} }}", quoted(url))),
+        Way::Patroni(_) => None,
+    }
 }
 
 fn argv(parts: &[String]) -> String {

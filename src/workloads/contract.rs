@@ -49,6 +49,16 @@ impl fmt::Display for Fence {
     }
 }
 
+/// The exit statuses of a command hook that mean something; any other is `FAILED`.
+pub(super) mod exit {
+    pub(in crate::workloads) const DONE: u8 = 0;
+    pub(in crate::workloads) const FAILED: u8 = 1;
+    pub(in crate::workloads) const NOT_APPLICABLE: u8 = 11;
+    pub(in crate::workloads) const NOT_DONE: u8 = 12;
+    pub(in crate::workloads) const UNKNOWN: u8 = 13;
+    pub(in crate::workloads) const BLOCKED: u8 = 75;
+}
+
 /// How an attempt ended.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "outcome", content = "reason", rename_all = "snake_case")]

@@ -6,6 +6,8 @@
 
 pub mod command;
 mod contract;
+mod http;
 
 pub use command::{Command, OpenError, Runner, Surroundings, supervise};
 pub use contract::{Ended, Fence, News, Report, Standing, Task};
+pub use http::{Adapter, http_hook};
