@@ -30,8 +30,6 @@ impl Config {
             tell(workload.role.is_some(), &key, "every workload counts as primary");
             for hook in &workload.hooks {
                 let of = format!("of the {} hook of {}", hook.phase, workload.name);
-                let instead = "when the event is cancelled, only `restore` follows";
-                tell(hook.undo.is_some(), &format!("`workload.hook.undo` {of}"), instead);
                 let instead = "the hook is run however short the notice is";
                 tell(hook.optional_if_short, &format!("`workload.hook.optional_if_short` {of}"), instead);
             }

@@ -34,7 +34,7 @@ pub struct Hook {
     pub runs_on: RunsOn,
     /// Asks whether it is done.
     pub confirm: Option<Way>,
-    /// Ignored by this version.
+    /// Takes back what was begun and not finished.
     pub undo: Option<Way>,
     /// Not run for freezes known to be shorter.
     pub min_freeze: Option<Duration>,

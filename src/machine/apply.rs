@@ -122,7 +122,7 @@ fn begin(
     let attempt = state.next_attempt();
     let event = open(state, id)?;
     // A workload may have registered after the treatment was chosen.
-    if hook.phase < Phase::Restore {
+    if hook.phase < Phase::Restore && intent != Intent::Undo {
         sight::enter(event, Stage::Preparing, now);
     }
     event.attempts.push(Attempt {

@@ -197,7 +197,8 @@ fn unsettled(event: &Event, step: &Step<'_>, progress: &Progress<'_>) -> Option<
         }
         Progress::Due { blocked: None, from, .. } => Some(Blocker::HookWaiting { member, hook, from: *from }),
         Progress::OutOfTime => {
-            let last = event.attempts_of(&step.member, step.id).next_back().and_then(|last| last.outcome.as_ref());
+            let last =
+                event.forward_attempts_of(&step.member, step.id).next_back().and_then(|last| last.outcome.as_ref());
             let reason = last.and_then(|(outcome, _)| outcome.reason());
             Some(hook_failed(event, step, reason.unwrap_or("it was not settled when the time for preparation was up")))
         }

@@ -131,10 +131,11 @@ impl Event {
         Some(self.over_at()?.plus(treatment.restore_timeout))
     }
 
-    /// The last moment for a hook of this phase. A restore waits for its VM for as long as it takes; the time for
-    /// `ready` begins when the workload's restore has ended.
+    /// The last moment for a hook of this phase. A restore waits for its VM for as long as it takes, and so does what
+    /// is taken back when the event is over; the time for `ready` begins when the workload's restore has ended.
     pub fn time_ends(&self, member: &Member, phase: Phase) -> Option<Timestamp> {
         match phase {
+            Phase::Checkpoint | Phase::Failover | Phase::Drain | Phase::Shutdown if self.stage().is_over() => None,
             Phase::Checkpoint | Phase::Failover | Phase::Drain | Phase::Shutdown => Some(self.preparation_ends()),
             Phase::Restore => None,
             Phase::Ready => {
@@ -157,6 +158,15 @@ impl Event {
         hook: HookId,
     ) -> impl DoubleEndedIterator<Item = &'a Attempt> + use<'a, 'm> {
         self.attempts.iter().filter(move |attempt| attempt.member == *member && attempt.hook == hook)
+    }
+
+    /// Those that were to get it done: the others take it back.
+    pub fn forward_attempts_of<'a, 'm>(
+        &'a self,
+        member: &'m Member,
+        hook: HookId,
+    ) -> impl DoubleEndedIterator<Item = &'a Attempt> + use<'a, 'm> {
+        self.attempts_of(member, hook).filter(|attempt| attempt.intent != Intent::Undo)
     }
 
     /// A hook that prepares was started for this workload, so it is owed a restore; on a VM that is deleted nothing is.

@@ -28,6 +28,8 @@ pub enum Broken {
     TakenOverWrongly,
     /// S8: a restore for a workload that was not touched, or before the event was over.
     RestoredWrongly,
+    /// A hook was taken back that had not failed, or whose event still needs it.
+    UndoneWrongly,
     /// A replica was forgotten though no event has begun to delete its VM.
     Forgotten,
     /// The stages of an event are not in the order of the table.
@@ -48,6 +50,7 @@ impl fmt::Display for Broken {
             Self::TakenOverWrongly => "S5: a replica without a quorum approved what it must not",
             Self::RunTwice => "S7: a hook ran twice at the same time",
             Self::RestoredWrongly => "S8: a workload was restored that should not be, or too early",
+            Self::UndoneWrongly => "S8: a hook was taken back that had not failed, or too early",
             Self::Forgotten => "a replica was forgotten whose VM is not deleted",
             Self::StageOutOfOrder => "an event went through its stages in an illegal order",
             Self::Misplaced => "an event is in the wrong place of the state",

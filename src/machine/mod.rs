@@ -19,6 +19,7 @@ pub mod lifecycle;
 pub mod observe;
 pub mod plan;
 pub mod policy;
+mod restoring;
 mod sight;
 pub mod situation;
 pub mod state;

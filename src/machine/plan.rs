@@ -120,13 +120,13 @@ fn hooks_to_waive(state: &State, id: &EventId, event: &Event, situation: &Situat
         let silent = situation.out_of_reach(name).is_some_and(|silence| silence >= situation.timing.takeover_after);
         silent || !situation.members.contains(name)
     };
-    let waits = |step: &Step<'_>| match steps::progress(event, step, situation.now) {
+    let waits = |step: &Step<'_>| match steps::forward(event, step, situation.now) {
         // Elsewhere it can be run once more when this attempt has expired.
         Progress::Running(attempt) => step.hook.runs_on == RunsOn::Affected && lost(&attempt.on),
         Progress::Due { .. } => host(state, event, step, situation).is_none() && lost(&step.member.vm),
         // It vanished with its VM and its deadline has passed meanwhile.
         Progress::Failed(_) => {
-            let mut latest = event.attempts_of(&step.member, step.id).rev();
+            let mut latest = event.forward_attempts_of(&step.member, step.id).rev();
             let vanished = latest.next().is_some_and(|it| matches!(it.outcome, Some((Outcome::Unknown(_), _))));
             step.hook.runs_on == RunsOn::Affected && vanished && lost(&step.member.vm)
         }
@@ -162,15 +162,15 @@ fn attempts_to_begin(state: &State, id: &EventId, event: &Event, situation: &Sit
 /// Where a step can be run now.
 fn host(state: &State, event: &Event, step: &Step<'_>, situation: &Situation) -> Option<VmName> {
     let own = &step.member.vm;
-    let reachable = situation.reaches(own);
+    // Only a replica that is back and has reported knows that the event is over.
+    let is_back = state.replicas.get(own).is_some_and(|replica| replica.discounted.is_none());
+    let is_home = situation.reaches(own) && (is_back || !event.stage().is_over());
     if step.id.phase >= Phase::Restore {
-        // Only a replica that is back and has reported knows that the event is over.
-        let back = state.replicas.get(own).is_some_and(|replica| replica.discounted.is_none());
-        return (reachable && back).then(|| own.clone());
+        return is_home.then(|| own.clone());
     }
     match step.hook.runs_on {
-        RunsOn::Affected => reachable.then(|| own.clone()),
-        RunsOn::Any if reachable && event.stage() < Stage::Started => Some(own.clone()),
+        RunsOn::Affected => is_home.then(|| own.clone()),
+        RunsOn::Any if is_home && event.stage() != Stage::Started => Some(own.clone()),
         RunsOn::Any | RunsOn::Peer => peer(state, event, step, situation),
     }
 }

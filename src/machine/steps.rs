@@ -10,6 +10,7 @@ use super::event::Event;
 use super::id::WorkloadName;
 use super::lifecycle::Stage;
 use super::policy::{Action, Treatment};
+use super::restoring;
 use super::state::State;
 use super::time::Timestamp;
 use super::workload::{Hook, HookId, Intent, Member, OnFailure, Phase, RunsOn, Workload};
@@ -20,7 +21,7 @@ const LONG_FREEZE: Duration = Duration::from_secs(10);
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 const RETRY_AFTER_AT_MOST: Duration = Duration::from_secs(30);
 /// The pause before a blocked hook is tried again.
-const BLOCKED_RETRY_AFTER: Duration = Duration::from_secs(5);
+pub(super) const BLOCKED_RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// One hook of one affected workload.
 #[derive(Clone, Debug)]
@@ -70,24 +71,11 @@ pub fn preparing<'a>(state: &'a State, event: &Event) -> Vec<Step<'a>> {
         .collect()
 }
 
-/// The hooks that put back what was touched, also on a VM that the event no longer names.
-pub fn restoring<'a>(state: &'a State, event: &Event) -> Vec<Step<'a>> {
-    members(state)
-        .filter(|(member, _)| event.touched(member))
-        .flat_map(|(member, workload)| {
-            [Phase::Restore, Phase::Ready]
-                .into_iter()
-                .flat_map(|phase| workload.hooks_of(phase))
-                .map(move |(id, hook)| Step { member: member.clone(), id, hook })
-        })
-        .collect()
-}
-
 fn affected<'a>(state: &'a State, event: &Event) -> impl Iterator<Item = (Member, &'a Workload)> {
     members(state).filter(|(member, _)| event.affects(&member.vm))
 }
 
-fn members(state: &State) -> impl Iterator<Item = (Member, &Workload)> {
+pub(super) fn members(state: &State) -> impl Iterator<Item = (Member, &Workload)> {
     state.replicas.iter().flat_map(|(vm, replica)| {
         replica.workloads.iter().map(|workload| (Member { vm: vm.clone(), workload: workload.name.clone() }, workload))
     })
@@ -111,19 +99,30 @@ fn applies(event: &Event, treatment: &Treatment, hook: &Hook) -> bool {
 
 /// How far a step is at a time.
 pub fn progress<'a>(event: &'a Event, step: &Step<'_>, now: Timestamp) -> Progress<'a> {
+    if event.stage().is_over() && step.id.phase < Phase::Restore {
+        return restoring::taking_back(event, step, now);
+    }
+    match forward(event, step, now) {
+        Progress::Failed(why) => restoring::of_failover(event, step, now).unwrap_or(Progress::Failed(why)),
+        other => other,
+    }
+}
+
+/// The same, whatever is taken back meanwhile.
+pub(super) fn forward<'a>(event: &'a Event, step: &Step<'_>, now: Timestamp) -> Progress<'a> {
     if event.waivers.iter().any(|waiver| waiver.member == step.member && waiver.hook == step.id) {
         return Progress::Favourable;
     }
     let ends = event.time_ends(&step.member, step.id.phase);
     let out_of_time = ends.is_some_and(|ends| now >= ends);
-    let Some(last) = event.attempts_of(&step.member, step.id).next_back() else {
+    let Some(last) = event.forward_attempts_of(&step.member, step.id).next_back() else {
         let from = if step.id.phase < Phase::Restore { event.first_seen() } else { event.over_at().unwrap_or(now) };
         return due(Intent::Run, from, None, out_of_time);
     };
     let Some((outcome, at)) = &last.outcome else {
         return Progress::Running(last);
     };
-    let runs = event.attempts_of(&step.member, step.id).filter(|attempt| is_spent(attempt)).count();
+    let runs = event.forward_attempts_of(&step.member, step.id).filter(|attempt| is_spent(attempt)).count();
     let failed = || {
         // What the end of the time for preparation cut short has not failed; what vanished before it has.
         let is_cut_short = ends.is_some_and(|ends| match outcome {
@@ -171,7 +170,11 @@ fn is_spent(attempt: &Attempt) -> bool {
 
 /// How often in a row it was asked for lately.
 fn asked(event: &Event, step: &Step<'_>) -> usize {
-    event.attempts_of(&step.member, step.id).rev().take_while(|attempt| attempt.intent == Intent::Confirm).count()
+    event
+        .forward_attempts_of(&step.member, step.id)
+        .rev()
+        .take_while(|attempt| attempt.intent == Intent::Confirm)
+        .count()
 }
 
 /// `Ready` is asked until it holds.
@@ -179,7 +182,7 @@ fn may_repeat(step: &Step<'_>, runs: usize) -> bool {
     step.id.phase == Phase::Ready || runs < usize::try_from(step.hook.attempts).unwrap_or(usize::MAX)
 }
 
-fn backoff(runs: usize) -> Duration {
+pub(super) fn backoff(runs: usize) -> Duration {
     let doublings = u32::try_from(runs.saturating_sub(1)).unwrap_or(u32::MAX).min(5);
     (RETRY_AFTER * (1 << doublings)).min(RETRY_AFTER_AT_MOST)
 }
@@ -190,7 +193,7 @@ pub fn is_stale(event: &Event, step: &Step<'_>, now: Timestamp) -> bool {
         return false;
     };
     event
-        .attempts_of(&step.member, step.id)
+        .forward_attempts_of(&step.member, step.id)
         .next_back()
         .is_some_and(|last| matches!(&last.outcome, Some((Outcome::Done, at)) if now.since(*at) > fresh_for))
 }
@@ -199,7 +202,10 @@ pub fn is_stale(event: &Event, step: &Step<'_>, now: Timestamp) -> bool {
 pub fn lets_pass(event: &Event, step: &Step<'_>, now: Timestamp) -> bool {
     match progress(event, step, now) {
         Progress::Favourable => true,
-        Progress::Failed(_) => step.hook.on_failure == OnFailure::Continue,
+        // What cannot be taken back does not keep the rest from being put back.
+        Progress::Failed(_) => {
+            step.hook.on_failure == OnFailure::Continue || (event.stage().is_over() && step.id.phase < Phase::Restore)
+        }
         Progress::Due { .. } | Progress::Running(_) | Progress::OutOfTime => false,
     }
 }
@@ -221,7 +227,7 @@ pub fn next<'a>(state: &'a State, event: &Event, now: Timestamp) -> Vec<Next<'a>
         }
         // A document that lists it again is waited out: nothing is put back on a VM that may be about to go.
         Stage::Restoring if state.is_listed(&event.announcement.id) => Vec::new(),
-        Stage::Restoring => next_of(event, &restoring(state, event), now, |step| {
+        Stage::Restoring => next_of(event, &restoring::steps(state, event), now, |step| {
             // What still runs for the same workload is stopped first.
             !event.attempts.iter().any(|attempt| {
                 attempt.member == step.member && attempt.hook.phase < Phase::Restore && attempt.outcome.is_none()
@@ -262,30 +268,12 @@ fn next_of<'a>(event: &Event, steps: &[Step<'a>], now: Timestamp, gate: impl Fn(
     found
 }
 
-/// Nothing more can be done to put the workloads back.
-pub fn is_restored(state: &State, event: &Event, now: Timestamp) -> bool {
-    let steps = restoring(state, event);
-    let given_up = |place: usize, step: &Step<'_>| {
-        steps[..place].iter().any(|before| {
-            before.member == step.member
-                && matches!(progress(event, before, now), Progress::Failed(_) | Progress::OutOfTime)
-                && !lets_pass(event, before, now)
-        })
-    };
-    event.attempts.iter().all(|attempt| attempt.outcome.is_some())
-        && steps.iter().enumerate().all(|(place, step)| match progress(event, step, now) {
-            Progress::Favourable | Progress::Failed(_) | Progress::OutOfTime => true,
-            Progress::Due { .. } => given_up(place, step),
-            Progress::Running(_) => false,
-        })
-}
-
 /// An open attempt is still to be run; otherwise it is cancelled.
 pub fn is_wanted(event: &Event, attempt: &Attempt) -> bool {
     match event.stage() {
         Stage::Announced | Stage::Preparing | Stage::Claimed | Stage::Approved => true,
         // A failover that is under way may finish: stopped half way it would leave the group without a primary.
         Stage::Started => attempt.hook.phase == Phase::Failover,
-        Stage::Restoring | Stage::Closed => attempt.hook.phase >= Phase::Restore,
+        Stage::Restoring | Stage::Closed => attempt.hook.phase >= Phase::Restore || attempt.intent == Intent::Undo,
     }
 }

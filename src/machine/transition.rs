@@ -13,7 +13,7 @@ use super::invariants::Broken;
 use super::lifecycle::Stage;
 use super::policy::{Action, Treatment};
 use super::state::State;
-use super::workload::{Hook, HookId, Member, OnFailure, Phase};
+use super::workload::{Hook, HookId, Intent, Member, OnFailure, Phase};
 
 /// The first property that the step from one state to the next breaks.
 pub fn violated(before: &State, after: &State) -> Option<Broken> {
@@ -30,6 +30,8 @@ pub fn violated(before: &State, after: &State) -> Option<Broken> {
             Some(Broken::Rewritten)
         } else if begun.iter().any(|attempt| is_restored_wrongly(before, event, attempt)) {
             Some(Broken::RestoredWrongly)
+        } else if begun.iter().any(|attempt| is_undone_wrongly(before, event, attempt)) {
+            Some(Broken::UndoneWrongly)
         } else if is_taken_over_wrongly(event, later) {
             Some(Broken::TakenOverWrongly)
         } else {
@@ -87,6 +89,16 @@ fn is_taken_over_wrongly(event: &Event, later: &Event) -> bool {
 fn is_restored_wrongly(before: &State, event: &Event, attempt: &Attempt) -> bool {
     attempt.hook.phase >= Phase::Restore
         && (attempt.on != attempt.member.vm || before.is_listed(&event.announcement.id))
+}
+
+/// S8: only what was run and is not done is taken back, when the event is over, or a failover before it is claimed.
+fn is_undone_wrongly(before: &State, event: &Event, attempt: &Attempt) -> bool {
+    let (member, id) = (&attempt.member, attempt.hook);
+    let has_run = event.attempts_of(member, id).any(|earlier| earlier.intent == Intent::Run);
+    let is_done = matches!(last_outcome(event, member, id), None | Some(Outcome::Done | Outcome::NotApplicable));
+    let is_over = event.over_at().is_some() && !before.is_listed(&event.announcement.id);
+    let is_awaited = id.phase == Phase::Failover && event.entered.iter().all(|(stage, _)| *stage < Stage::Claimed);
+    attempt.intent == Intent::Undo && (!has_run || is_done || !(is_over || is_awaited))
 }
 
 /// S1, S2 and S4.
@@ -187,7 +199,7 @@ fn is_waived(event: &Event, member: &Member, id: HookId) -> bool {
 }
 
 fn last_outcome<'a>(event: &'a Event, member: &Member, id: HookId) -> Option<&'a Outcome> {
-    let last = event.attempts_of(member, id).next_back()?;
+    let last = event.attempts_of(member, id).rfind(|attempt| attempt.intent != Intent::Undo)?;
     last.outcome.as_ref().map(|(outcome, _)| outcome)
 }
 
@@ -205,7 +217,7 @@ fn is_settled(event: &Event, member: &Member, id: HookId, hook: &Hook) -> bool {
 /// It has failed as often as it may, and says that the event is not to be approved then.
 fn holds(event: &Event, member: &Member, id: HookId, hook: &Hook) -> bool {
     let is_run = |attempt: &&Attempt| {
-        attempt.intent == super::workload::Intent::Run && !matches!(attempt.outcome, Some((Outcome::Blocked(_), _)))
+        attempt.intent == Intent::Run && !matches!(attempt.outcome, Some((Outcome::Blocked(_), _)))
     };
     let runs = event.attempts_of(member, id).filter(is_run).count();
     hook.on_failure == OnFailure::Hold

@@ -172,6 +172,7 @@ impl From<Broken> for Breach {
             Broken::ClaimedUnprepared
             | Broken::RunTwice
             | Broken::RestoredWrongly
+            | Broken::UndoneWrongly
             | Broken::StageOutOfOrder
             | Broken::Misplaced
             | Broken::Forgotten

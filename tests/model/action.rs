@@ -233,9 +233,13 @@ fn rogues_of(cluster: &Cluster, world: &World, number: usize) -> Vec<Command> {
         let Some(workload) = &cluster.workload else { continue };
         let member = Member { vm: name(number), workload: workload.name.clone() };
         for phase in [Phase::Failover, Phase::Drain, Phase::Restore] {
-            for (hook, _) in workload.hooks_of(phase) {
+            for (hook, declared) in workload.hooks_of(phase) {
                 let (of, whose, on) = (event.clone(), member.clone(), replica.clone());
                 let deadline = Timestamp(world.now().0 + 60_000);
+                if declared.can_undo {
+                    let (event, member, on) = (of.clone(), whose.clone(), on.clone());
+                    found.push(Command::Begin { event, member, hook, intent: Intent::Undo, on, deadline });
+                }
                 found.push(Command::Begin { event: of, member: whose, hook, intent: Intent::Run, on, deadline });
                 let (event, member, why) = (event.clone(), member.clone(), WaiverReason::Unreachable);
                 found.push(Command::Waive { event, member, hook, why });

@@ -17,11 +17,12 @@ mod world;
 
 use std::time::Duration;
 
+use allclear::machine::attempt::{Attempt, Outcome};
 use allclear::machine::document::Source;
 use allclear::machine::event::{Ending, Event, StartCause};
 use allclear::machine::id::{GroupName, WorkloadName};
 use allclear::machine::lifecycle::Stage;
-use allclear::machine::workload::{Hook, OnFailure, Phase, RunsOn, Workload};
+use allclear::machine::workload::{Hook, Intent, OnFailure, Phase, RunsOn, Workload};
 use stateright::{Checker, HasDiscoveries, Model, Property};
 
 use action::Action;
@@ -87,6 +88,11 @@ impl Model for Cluster {
                     |event: &Event| event.attempts.iter().any(|attempt| attempt.hook.phase == Phase::Restore);
                 !is_restorable(cluster) || world.log.history.iter().any(restored)
             }),
+            Property::sometimes("taken back", |cluster: &Cluster, world: &World| {
+                let can = |workload: &Workload| workload.hooks.iter().any(|hook| hook.can_undo);
+                let undone = |event: &Event| event.attempts.iter().any(|attempt| attempt.intent == Intent::Undo);
+                !cluster.workload.as_ref().is_some_and(can) || world.log.history.iter().any(undone)
+            }),
             Property::sometimes("held by another event", |cluster: &Cluster, world: &World| {
                 let stages: Vec<Stage> = world.log.open.values().map(Event::stage).collect();
                 cluster.events == 1 || (stages.contains(&Stage::Approved) && action::is_held(world))
@@ -112,13 +118,25 @@ fn is_restorable(cluster: &Cluster) -> bool {
     cluster.workload.as_ref().is_some_and(|workload| workload.hooks_of(Phase::Restore).next().is_some())
 }
 
-/// A closed event leaves no workload behind that it touched, unless its time was up.
+/// A closed event leaves no workload behind that it touched, nor anything that failed and could be taken back, unless
+/// its time was up.
 fn is_put_back(cluster: &Cluster, event: &Event) -> bool {
     let touched = event.attempts.iter().any(|attempt| attempt.hook.phase < Phase::Restore);
     let restored = event.attempts.iter().any(|attempt| attempt.hook.phase == Phase::Restore);
     let took = event.entered_at(Stage::Closed).zip(event.over_at()).map(|(closed, over)| closed.since(over));
     let given_up = took.is_some_and(|took| took >= Duration::from_mins(10));
-    !is_restorable(cluster) || touched == restored || (touched && given_up)
+    let is_left = |attempt: &Attempt| {
+        let failed =
+            matches!(attempt.outcome, Some((Outcome::Failed(_) | Outcome::TimedOut(_) | Outcome::Cancelled, _)));
+        let mut others = event.attempts.iter().filter(|other| other.hook == attempt.hook);
+        failed && attempt.intent == Intent::Run && !others.any(|other| other.intent == Intent::Undo)
+    };
+    let can_undo = |attempt: &&Attempt| {
+        let hook = cluster.workload.as_ref().and_then(|workload| workload.hook(attempt.hook));
+        hook.is_some_and(|hook| hook.can_undo)
+    };
+    let is_left = event.attempts.iter().filter(can_undo).any(is_left);
+    !is_restorable(cluster) || (touched == restored && !is_left) || (touched && given_up)
 }
 
 fn hook(phase: Phase, on_failure: OnFailure) -> Hook {
@@ -159,6 +177,12 @@ fn failover() -> Workload {
 /// One step that must succeed.
 fn one_step() -> Workload {
     workload(vec![hook(Phase::Drain, OnFailure::Hold), hook(Phase::Restore, OnFailure::Hold)])
+}
+
+/// A failover and a drain that can be taken back.
+fn reversible() -> Workload {
+    let reversible = |phase| Hook { can_undo: true, ..hook(phase, OnFailure::Hold) };
+    workload(vec![reversible(Phase::Failover), reversible(Phase::Drain), hook(Phase::Restore, OnFailure::Hold)])
 }
 
 fn cluster(replicas: usize, source: Source, workload: Option<Workload>) -> Cluster {
@@ -254,6 +278,16 @@ fn a_proposal_for_a_failover_arrives_once_more_and_late() {
 }
 
 #[test]
+fn what_failed_is_taken_back_though_a_replica_is_lost() {
+    check(with(1, Trouble::Losses, cluster(2, Source::Platform, Some(reversible()))));
+}
+
+#[test]
+fn a_leader_proposes_to_take_back_anything_at_all() {
+    check(with(1, Trouble::Rogues, cluster(2, Source::User, Some(reversible()))));
+}
+
+#[test]
 fn two_events_of_a_group_come_one_after_the_other() {
     check(two_events(cluster(3, Source::Platform, None)));
 }
@@ -276,6 +310,7 @@ fn every_mutant_is_seen() {
     expect(Mutant::ClaimBeyondBudget, S4, with(1, Trouble::Rogues, two_events(cluster(2, Source::User, None))));
     expect(Mutant::RunAgain, S7, lossy(Source::User, Some(one_step())));
     expect(Mutant::RestoreEarly, S8, rogue());
+    expect(Mutant::UndoDone, S8, with(1, Trouble::Rogues, cluster(2, Source::User, Some(reversible()))));
     expect(Mutant::ForgetRestoring, S8, calm());
     expect(Mutant::GoBack, LIFE, calm());
     expect(Mutant::NeverDiscount, L1, lossy(Source::User, Some(one_step())));

@@ -1,13 +1,13 @@
 //! Deliberate mistakes, to see that the model sees them.
 
-use allclear::machine::attempt::Attempt;
+use allclear::machine::attempt::{Attempt, Outcome};
 use allclear::machine::claim::{Claim, Reason};
 use allclear::machine::command::{Command, Entry, Verdict};
 use allclear::machine::event::Event;
 use allclear::machine::id::AttemptId;
 use allclear::machine::lifecycle::Stage;
 use allclear::machine::state::State;
-use allclear::machine::workload::Phase;
+use allclear::machine::workload::{Intent, Phase};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mutant {
@@ -20,6 +20,8 @@ pub(crate) enum Mutant {
     ClaimBeyondBudget,
     /// `apply` puts back what was touched as soon as the event has started.
     RestoreEarly,
+    /// `apply` takes back what is done.
+    UndoDone,
     /// `apply` closes an event that is over without putting anything back.
     ForgetRestoring,
     /// `apply` lets an event go back to the beginning when it is listed again.
@@ -56,24 +58,17 @@ impl Mutant {
                 event.entered.push((Stage::Claimed, entry.at));
                 push_claim(state, entry)
             }
-            (Self::RestoreEarly, Command::Begin { event, member, hook, intent, on, deadline }) => {
+            (Self::RestoreEarly, Command::Begin { event, member, hook, .. }) => {
                 let event = state.open.get_mut(event).filter(|event| event.stage() == Stage::Started)?;
                 (hook.phase == Phase::Restore && event.touched(member)).then_some(())?;
                 event.entered.push((Stage::Restoring, entry.at));
-                state.attempts += 1;
-                event.attempts.push(Attempt {
-                    id: AttemptId(state.attempts),
-                    member: member.clone(),
-                    hook: *hook,
-                    intent: *intent,
-                    on: on.clone(),
-                    begun_at: entry.at,
-                    deadline: *deadline,
-                    progress: None,
-                    outcome: None,
-                    late: None,
-                });
-                Some(Verdict::Applied)
+                push_attempt(state, entry)
+            }
+            (Self::UndoDone, Command::Begin { event, member, hook, intent: Intent::Undo, .. }) => {
+                let event = state.open.get(event)?;
+                let last = event.attempts_of(member, *hook).next_back()?;
+                matches!(last.outcome, Some((Outcome::Done, _))).then_some(())?;
+                push_attempt(state, entry)
             }
             (Self::ForgetRestoring, Command::Begin { event, .. }) => {
                 let mut event = state.open.get(event).filter(|event| event.stage() == Stage::Restoring)?.clone();
@@ -118,5 +113,24 @@ fn push_claim(state: &mut State, entry: &Entry) -> Option<Verdict> {
     let event: &mut Event = state.open.get_mut(event)?;
     let (approver, reason, until) = (approver.clone(), *reason, *until);
     event.claims.push(Claim { attempt, approver, reason, at: entry.at, until, outcome: None });
+    Some(Verdict::Applied)
+}
+
+fn push_attempt(state: &mut State, entry: &Entry) -> Option<Verdict> {
+    let Command::Begin { event, member, hook, intent, on, deadline } = &entry.command else { return None };
+    state.attempts += 1;
+    let event: &mut Event = state.open.get_mut(event)?;
+    event.attempts.push(Attempt {
+        id: AttemptId(state.attempts),
+        member: member.clone(),
+        hook: *hook,
+        intent: *intent,
+        on: on.clone(),
+        begun_at: entry.at,
+        deadline: *deadline,
+        progress: None,
+        outcome: None,
+        late: None,
+    });
     Some(Verdict::Applied)
 }

@@ -132,7 +132,7 @@ impl From<Broken> for Breach {
             Broken::ApprovedUnclaimed | Broken::TakenOverWrongly => Self::Uncommitted,
             Broken::BudgetExceeded => Self::BudgetExceeded,
             Broken::RunTwice => Self::RunTwice,
-            Broken::RestoredWrongly => Self::RestoredWrongly,
+            Broken::RestoredWrongly | Broken::UndoneWrongly => Self::RestoredWrongly,
             Broken::StageOutOfOrder | Broken::Misplaced | Broken::Rewritten | Broken::Forgotten => Self::Lifecycle,
         }
     }
