@@ -20,8 +20,11 @@ mod lives;
 mod losses;
 mod membership;
 mod namespaces;
+mod over_http;
 mod pair;
 mod posts;
 mod restoring;
+#[path = "../workloads/server.rs"]
+mod server;
 mod shown;
 mod workload;
