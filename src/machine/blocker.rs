@@ -173,9 +173,9 @@ fn prepared(state: &State, event: &Event, now: Timestamp) -> Clearance {
     }
 }
 
-/// The hook that failed as often as it may and holds the event.
+/// The hook that failed as often as it may and holds the event, also while it is taken back.
 pub fn failed_for_good(state: &State, event: &Event, now: Timestamp) -> Option<Blocker> {
-    let held_by = |step: &Step<'_>| match steps::progress(event, step, now) {
+    let held_by = |step: &Step<'_>| match steps::forward(event, step, now) {
         Progress::Failed(reason) if step.hook.on_failure == OnFailure::Hold => Some(hook_failed(event, step, &reason)),
         _ => None,
     };

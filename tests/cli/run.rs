@@ -43,14 +43,12 @@ confirm = "http://127.0.0.1:1/"
     );
     let path = written(folder.path(), &text);
     let output = allclear(&["run", "--config", &path], &[]);
-    let over_http = "hooks over HTTP cannot be run by this version";
     let expected = format!(
         "{path}:5:8: `policy.margn` is not a known key: did you mean `margin`?
 {path}:10:10: `cluster.tls` is refused: this version cannot encrypt; remove it and set `cluster.insecure = true` on a \
          network that nobody else can reach
-{path}:15:10: `workload.role.http` is refused: {over_http}, use `command`
-{path}:19:1: `workload.hook.http` is refused: {over_http}, use `command`
-{path}:24:11: `workload.hook.confirm` is \"http://127.0.0.1:1/\": {over_http}, write a program as a list
+{path}:15:10: `workload.role.http` is refused: roles cannot be asked for over HTTP by this version, use `command`
+{path}:24:11: `workload.hook.confirm` is \"http://127.0.0.1:1/\": write {{ http = \"http://127.0.0.1:1/\" }}
 "
     );
     assert_eq!((stderr(&output), stdout(&output), output.status.code()), (expected.as_str(), "", Some(2)));
