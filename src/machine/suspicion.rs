@@ -118,8 +118,10 @@ pub(super) fn record(state: &mut State, entry: &Journaled) -> bool {
     let mut event = Event::first_seen_as(announcement.clone(), takeover.approver.clone(), now);
     merge(&mut event, takeover, now);
     state.open.insert(id.clone(), event);
-    // It has listed the event, so its next report says whether it still does.
+    // It has listed the event, so its next report says whether it still does. One that is on its way may be from before
+    // the announcement, and must not end it.
     if let Some(replica) = state.replicas.get_mut(&takeover.approver) {
+        replica.reports += 1;
         let listed = replica.document.take().unwrap_or_default().events.into_iter();
         replica.document = Some(Document::new(listed.chain([announcement.clone()]).collect()));
     }
