@@ -158,13 +158,13 @@ pub fn as_if_told(state: &State, me: &VmName, alone: Option<&Alone>, journal: &[
         // It fits: nothing was reported in between.
         let _ = sight::report(&mut told, me, after, document);
     }
-    for entry in unrecorded(state, journal) {
+    let untold = unrecorded(state, journal);
+    for entry in &untold {
         told.now = told.now.max(entry.takeover.at);
-        record(&mut told, &entry);
+        record(&mut told, entry);
     }
     for takeover in told.open.values_mut().chain(&mut told.history).flat_map(|event| &mut event.takeovers) {
-        if journal.iter().any(|entry| entry.takeover.approver == takeover.approver && entry.takeover.at == takeover.at)
-        {
+        if untold.iter().any(|entry| entry.takeover.approver == takeover.approver && entry.takeover.at == takeover.at) {
             takeover.recorded = None;
         }
     }
