@@ -5,6 +5,7 @@
 //! group VM|* NAME max=N
 //! policy user_budget=2m foreign=approve-user …     rule NAME action=A [type=T] [source=S] [phases=P,…] [budget=…]
 //! report VM|*: nothing | STATUS SOURCE TYPE EVENT VM,… [notbefore=[+]15m] [duration=9s]; …    repeat VM: as before
+//! overtaken VM: as report, but another one came before it
 //! now TIME      wait SPAN                   lead VM   quorum|no_quorum
 //! unreachable|reachable|stall|healthy VM…   leave VM…: they are no members any more
 //! seen|unseen VM…: its document is fresh, or from before the script
@@ -86,7 +87,8 @@ impl World {
             "group" => self.group(rest),
             "policy" => self.policy(rest),
             "rule" => self.rule(rest),
-            "report" => self.report(rest),
+            "report" => self.report(rest, 0),
+            "overtaken" => self.report(rest, 1),
             "repeat" => self.repeat(rest),
             "now" => self.move_to(Timestamp(0).plus(parse::span(rest)?)),
             "wait" => self.move_to(self.situation.now.plus(parse::span(rest)?)),
@@ -222,12 +224,13 @@ impl World {
         Ok(String::new())
     }
 
-    fn report(&mut self, rest: &str) -> Result<String, String> {
+    /// Made so many reports ago.
+    fn report(&mut self, rest: &str, ago: u64) -> Result<String, String> {
         let (vm, text) = rest.split_once(':').ok_or("report VM: …")?;
         let document = parse::document(text, self.situation.now)?;
         let mut answer = String::new();
         for vm in self.named(vm) {
-            let after = self.state.replicas.get(&vm).map_or(0, |replica| replica.reports);
+            let after = self.state.replicas.get(&vm).map_or(0, |replica| replica.reports).saturating_sub(ago);
             answer += &self.commit(&vm, Command::Report { after, document: document.clone() });
         }
         Ok(answer)
