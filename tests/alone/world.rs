@@ -170,6 +170,8 @@ impl From<Broken> for Breach {
             Broken::BudgetExceeded => Self::S4,
             Broken::TakenOverWrongly => Self::S5,
             Broken::ClaimedUnprepared
+            | Broken::ClaimedAgainstWish
+            | Broken::ApprovedUnseen
             | Broken::RunTwice
             | Broken::RestoredWrongly
             | Broken::StageOutOfOrder

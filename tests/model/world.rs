@@ -122,6 +122,7 @@ pub(crate) enum Breach {
     RunTwice,
     RestoredWrongly,
     Lifecycle,
+    AgainstWish,
 }
 
 impl From<Broken> for Breach {
@@ -131,6 +132,7 @@ impl From<Broken> for Breach {
             Broken::ClaimedTwice => Self::PostedTwice,
             Broken::ApprovedUnclaimed | Broken::TakenOverWrongly => Self::Uncommitted,
             Broken::BudgetExceeded => Self::BudgetExceeded,
+            Broken::ClaimedAgainstWish | Broken::ApprovedUnseen => Self::AgainstWish,
             Broken::RunTwice => Self::RunTwice,
             Broken::RestoredWrongly => Self::RestoredWrongly,
             Broken::StageOutOfOrder | Broken::Misplaced | Broken::Rewritten | Broken::Forgotten => Self::Lifecycle,
@@ -222,6 +224,7 @@ impl World {
             channel: Channel::Healthy,
             channel_since: Timestamp(0),
             document_age: Some(Duration::ZERO),
+            wishes: 0,
         };
         let members: Vec<VmName> = (0..self.replicas.len()).map(name).collect();
         Situation {
