@@ -7,7 +7,7 @@ use tonic::Status;
 
 use super::operator::refused;
 use super::refusal::refusal;
-use crate::machine::command::{Command, Verdict};
+use crate::machine::command::{Command, Ignored, Verdict};
 use crate::machine::event::Event;
 use crate::machine::id::EventId;
 use crate::machine::lifecycle::Stage;
@@ -29,6 +29,8 @@ const MAX_ID_BYTES: usize = 256;
 const QUORUM_WITHIN: Duration = Duration::from_secs(3);
 /// For every voter to say that it knows: several beats.
 const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(3);
+/// How often a wish is proposed before its asker is told that it is unclear.
+const TRIES: usize = 3;
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// What is carried out elsewhere does not wait for its note.
 const NOTED_WITHIN: Duration = Duration::from_secs(2);
@@ -115,12 +117,27 @@ impl Asking<'_> {
         self.wait_for_quorum().await?;
         tracing::info!(who = self.who, what = what.as_word(), reason, "an operator asks");
         let command = Command::Ask { what: what.clone(), who: self.who.clone(), reason };
-        let proposed = self.here.propose(&command).await;
-        let verdict = proposed.map_err(|error| refused(&error, error.is_refusal()))?;
+        let (verdict, tries) = self.propose(&command).await?;
         let caught_up = self.catch_up().await;
         match verdict {
+            // What was repeated had been taken over already, though nobody could say so.
+            Verdict::Ignored(Ignored::Repeated) if tries > 1 => Ok(()),
             Verdict::Applied => caught_up.map_err(|_| Status::aborted("it is done, but this replica is cut off now")),
             Verdict::Ignored(why) => Err(refusal(&self.here.state(), &what, why)),
+        }
+    }
+
+    /// Repeated when a leader was lost that may have taken it: no wish does harm twice.
+    async fn propose(&self, command: &Command) -> Result<(Verdict, usize), Status> {
+        let mut tries = 1;
+        loop {
+            match self.here.propose(command).await {
+                Ok(verdict) => return Ok((verdict, tries)),
+                Err(error) if error.is_refusal() || tries == TRIES => {
+                    return Err(refused(&error, error.is_refusal() && tries == 1));
+                }
+                Err(_) => tries += 1,
+            }
         }
     }
 
