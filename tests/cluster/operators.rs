@@ -281,7 +281,7 @@ async fn who_moved_leadership_and_why_is_in_the_timeline() {
     let id = cluster.cloud.announce(json!({ "type": "Redeploy", "source": "Platform", "vm": 2 })).await;
     cluster.until_true("the drain", async || cluster.hooks.begun() == ["drain"]).await;
     let leader = cluster.leader(2).await;
-    let heir = format!("db-{}", if leader == 0 { 1 } else { 0 });
+    let heir = format!("db-{}", i32::from(leader == 0));
     done(&cluster, 2, &["leader", "transfer", &heir, "--reason", "its disk is slow"]);
     let event = cluster.event(2, &id).await.unwrap();
     let moved = format!("{} asks: leadership to go to {heir}", who(2));

@@ -6,6 +6,7 @@ use allclear::machine::command::{Command, Entry, Verdict};
 use allclear::machine::event::Event;
 use allclear::machine::id::AttemptId;
 use allclear::machine::lifecycle::Stage;
+use allclear::machine::operator::{Asked, What, Wish};
 use allclear::machine::state::State;
 use allclear::machine::workload::Phase;
 
@@ -32,6 +33,10 @@ pub(crate) enum Mutant {
     PostUnconfirmed,
     /// A replica runs once more what it ran before it crashed.
     RunAgain,
+    /// `apply` takes a claim while an operator holds the event, or everything.
+    ClaimAgainstWish,
+    /// `apply` takes an operator's approval of whatever the event has become.
+    ApproveUnseen,
     /// The leader never finds that a silent replica's document is too old.
     NeverDiscount,
 }
@@ -55,6 +60,21 @@ impl Mutant {
                 event.treatment.as_ref()?;
                 event.entered.push((Stage::Claimed, entry.at));
                 push_claim(state, entry)
+            }
+            (Self::ClaimAgainstWish, Command::Claim { event, .. }) => {
+                let pause = state.pause(entry.at);
+                let event = state.open.get_mut(event).filter(|event| event.claims.is_empty())?;
+                pause.or_else(|| event.hold(entry.at))?;
+                event.entered.push((Stage::Claimed, entry.at));
+                push_claim(state, entry)
+            }
+            (Self::ApproveUnseen, Command::Ask { what: Asked::Approve { event, revision }, who, reason }) => {
+                let event = state.open.get_mut(event).filter(|event| event.stage() <= Stage::Preparing)?;
+                state.wished += 1;
+                let what = What::Approve { revision: *revision };
+                let (number, at, who, reason) = (state.wished, entry.at, who.clone(), reason.clone());
+                event.wishes.push(Wish { number, at, who, reason, what });
+                Some(Verdict::Applied)
             }
             (Self::RestoreEarly, Command::Begin { event, member, hook, intent, on, deadline }) => {
                 let event = state.open.get_mut(event).filter(|event| event.stage() == Stage::Started)?;
