@@ -31,6 +31,8 @@ pub(crate) struct Cluster {
     pub(crate) has_hook: bool,
     /// How long a user-initiated event is prepared at the most.
     pub(crate) budget: Duration,
+    /// How often an operator holds an event.
+    pub(crate) holds: u8,
     /// How many moments there are.
     pub(crate) moments: u8,
     pub(crate) faults: Faults,
