@@ -115,6 +115,9 @@ pub(super) fn event(event: &shown::Event) -> String {
         line(&mut text, &format!("waits: {}{until}", blocker.message));
         line(&mut text, &format!("next: {}; can be resolved by: {}", blocker.next, blocker.resolved_by));
     }
+    if let Some(hold) = &event.hold {
+        line(&mut text, &format!("held by {} until {}: {}", hold.by, hold.until, hold.reason));
+    }
     for step in &event.timeline {
         line(&mut text, &format!("  {}  {}", step.at, step.what));
     }

@@ -61,21 +61,6 @@ impl Mutant {
                 event.entered.push((Stage::Claimed, entry.at));
                 push_claim(state, entry)
             }
-            (Self::ClaimAgainstWish, Command::Claim { event, .. }) => {
-                let pause = state.pause(entry.at);
-                let event = state.open.get_mut(event).filter(|event| event.claims.is_empty())?;
-                pause.or_else(|| event.hold(entry.at))?;
-                event.entered.push((Stage::Claimed, entry.at));
-                push_claim(state, entry)
-            }
-            (Self::ApproveUnseen, Command::Ask { what: Asked::Approve { event, revision }, who, reason }) => {
-                let event = state.open.get_mut(event).filter(|event| event.stage() <= Stage::Preparing)?;
-                state.wished += 1;
-                let what = What::Approve { revision: *revision };
-                let (number, at, who, reason) = (state.wished, entry.at, who.clone(), reason.clone());
-                event.wishes.push(Wish { number, at, who, reason, what });
-                Some(Verdict::Applied)
-            }
             (Self::RestoreEarly, Command::Begin { event, member, hook, intent, on, deadline }) => {
                 let event = state.open.get_mut(event).filter(|event| event.stage() == Stage::Started)?;
                 (hook.phase == Phase::Restore && event.touched(member)).then_some(())?;
@@ -120,6 +105,27 @@ impl Mutant {
                 let event = state.open.get_mut(event)?;
                 let attempt = event.attempts.iter_mut().find(|found| found.id == *attempt)?;
                 attempt.outcome.is_some().then(|| attempt.outcome = Some((outcome.clone(), entry.at)))?;
+                Some(Verdict::Applied)
+            }
+            _ => self.overrules_operators(state, entry),
+        }
+    }
+
+    fn overrules_operators(self, state: &mut State, entry: &Entry) -> Option<Verdict> {
+        match (self, &entry.command) {
+            (Self::ClaimAgainstWish, Command::Claim { event, .. }) => {
+                let pause = state.pause(entry.at);
+                let event = state.open.get_mut(event).filter(|event| event.claims.is_empty())?;
+                pause.or_else(|| event.hold(entry.at))?;
+                event.entered.push((Stage::Claimed, entry.at));
+                push_claim(state, entry)
+            }
+            (Self::ApproveUnseen, Command::Ask { what: Asked::Approve { event, revision }, who, reason }) => {
+                let event = state.open.get_mut(event).filter(|event| event.stage() <= Stage::Preparing)?;
+                state.wished += 1;
+                let what = What::Approve { revision: *revision };
+                let (number, at, who, reason) = (state.wished, entry.at, who.clone(), reason.clone());
+                event.wishes.push(Wish { number, at, who, reason, what });
                 Some(Verdict::Applied)
             }
             _ => None,
