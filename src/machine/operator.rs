@@ -163,7 +163,9 @@ impl State {
 /// Whoever may not know of a wish yet and could come to act alone: cut off, it would approve against it.
 pub fn unaware(state: &State, situation: &Situation, number: u64) -> Vec<VmName> {
     let is_aware = |name: &VmName| situation.contacts.get(name).is_some_and(|contact| contact.wishes >= number);
-    let voters = situation.members.iter().filter(|name| !situation.learners.contains(name));
+    // One that is configured and never took part cannot act alone.
+    let has_come = |name: &VmName| state.replicas.contains_key(name) || state.suspicions.contains_key(name);
+    let voters = situation.members.iter().filter(|name| !situation.learners.contains(name) && has_come(name));
     let removed = state.suspects().filter(|name| !situation.members.contains(name));
     voters.chain(removed).filter(|name| !is_aware(name)).cloned().collect()
 }
@@ -198,9 +200,7 @@ fn hold(state: &mut State, id: &EventId, until: Timestamp, asker: Asker<'_>) -> 
 
 fn release(state: &mut State, id: &EventId, asker: Asker<'_>) -> Applied {
     let event = state.open.get(id).ok_or(Ignored::UnknownEvent)?;
-    if event.hold(state.now).is_none() {
-        return Err(Ignored::Repeated);
-    }
+    event.hold(state.now).ok_or(Ignored::Repeated)?;
     about(state, id, asker, What::Release)
 }
 
@@ -211,9 +211,7 @@ fn pause(state: &mut State, until: Timestamp, asker: Asker<'_>) -> Applied {
 }
 
 fn resume(state: &mut State, asker: Asker<'_>) -> Applied {
-    if state.pause(state.now).is_none() {
-        return Err(Ignored::Repeated);
-    }
+    state.pause(state.now).ok_or(Ignored::Repeated)?;
     note(state, asker, What::Resume);
     Ok(())
 }

@@ -7,7 +7,7 @@ use tonic::Status;
 
 use super::operator::refused;
 use super::refusal::refusal;
-use crate::machine::command::{Command, Ignored, Verdict};
+use crate::machine::command::{Command, Verdict};
 use crate::machine::event::Event;
 use crate::machine::id::EventId;
 use crate::machine::lifecycle::Stage;
@@ -121,7 +121,7 @@ impl Asking<'_> {
         let caught_up = self.catch_up().await;
         match verdict {
             // What was repeated had been taken over already, though nobody could say so.
-            Verdict::Ignored(Ignored::Repeated) if tries > 1 => Ok(()),
+            Verdict::Ignored(_) if tries > 1 && is_fulfilled(&self.here.state(), &what) => Ok(()),
             Verdict::Applied => caught_up.map_err(|_| Status::aborted("it is done, but this replica is cut off now")),
             Verdict::Ignored(why) => Err(refusal(&self.here.state(), &what, why)),
         }
@@ -181,6 +181,16 @@ impl Asking<'_> {
                 from_rfc3339(&text).ok_or_else(|| Status::failed_precondition(format!("{text:?} is no time")))
             }
         }
+    }
+}
+
+fn is_fulfilled(state: &State, what: &Asked) -> bool {
+    match what {
+        Asked::Approve { event, .. } => state.event(event).is_some_and(Event::is_approved_by_operator),
+        Asked::Skip { event, member, hook } => state.event(event).is_some_and(|event| event.is_skipped(member, *hook)),
+        Asked::Release { event } => state.event(event).is_some_and(|event| event.hold(state.now).is_none()),
+        Asked::Resume => state.pause(state.now).is_none(),
+        Asked::Hold { .. } | Asked::Pause { .. } | Asked::Wish { .. } => false,
     }
 }
 
