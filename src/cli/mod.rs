@@ -18,6 +18,7 @@ mod signals;
 mod stage;
 mod supervise;
 mod told;
+mod wish;
 
 use core::fmt;
 use std::io::Write as _;
@@ -48,6 +49,12 @@ enum Command {
     Watch(ask::Watch),
     Member(member::Member),
     Leader(leader::Leader),
+    Hold(wish::Hold),
+    Release(wish::Release),
+    Pause(wish::Pause),
+    Resume(wish::Resume),
+    Approve(wish::Approve),
+    Skip(wish::Skip),
     FakeCloud(fake_cloud::FakeCloud),
     #[command(hide = true)]
     DemoHook(demo_hook::DemoHook),
@@ -70,6 +77,12 @@ impl Command {
             Self::Watch(watch) => watch.run().into(),
             Self::Member(member) => member.run().into(),
             Self::Leader(leader) => leader.run().into(),
+            Self::Hold(hold) => hold.run().into(),
+            Self::Release(release) => release.run().into(),
+            Self::Pause(pause) => pause.run().into(),
+            Self::Resume(resume) => resume.run().into(),
+            Self::Approve(approve) => approve.run().into(),
+            Self::Skip(skip) => skip.run().into(),
             Self::FakeCloud(cloud) => cloud.run().into(),
             Self::DemoHook(hook) => hook.run(),
             Self::HttpHook(hook) => hook.run(),

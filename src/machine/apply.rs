@@ -14,6 +14,7 @@ use super::document::Status;
 use super::event::{Ending, Event};
 use super::id::{AttemptId, EventId, VmName};
 use super::lifecycle::Stage;
+use super::operator::{self, Asker};
 use super::policy::{Action, Treatment};
 use super::sight;
 use super::state::State;
@@ -58,6 +59,7 @@ fn dispatch(state: &mut State, by: &VmName, command: &Command) -> Applied {
         Command::Absolve { replica } => suspicion::absolve(state, replica),
         Command::Account { number, journal } => suspicion::account(state, by, *number, journal),
         Command::Dismiss { replica } => departure::dismiss(state, replica),
+        Command::Ask { what, who, reason } => operator::ask(state, what, Asker { who, reason }),
     }
 }
 
@@ -219,6 +221,8 @@ fn waive(state: &mut State, id: &EventId, member: &Member, hook: HookId, why: &W
     match why {
         WaiverReason::Unreachable if !event.is_user_initiated() => return Err(Ignored::NotDue),
         WaiverReason::Unreachable => {}
+        // That takes an operator.
+        WaiverReason::Skipped { .. } => return Err(Ignored::NotYours),
     }
     if event.waivers.iter().any(|waiver| waiver.member == *member && waiver.hook == hook) {
         return Err(Ignored::Repeated);

@@ -11,6 +11,7 @@ use super::document::Status;
 use super::event::Event;
 use super::id::{AttemptId, GroupName, VmName};
 use super::lifecycle::Stage;
+use super::operator::Halt;
 use super::policy::Action;
 use super::situation::Situation;
 use super::state::State;
@@ -59,6 +60,10 @@ pub enum Blocker {
         /// What the end of the notice starts cannot be held.
         notice_ends: Timestamp,
     },
+    /// An operator does not want it to be approved yet.
+    Hold(Halt),
+    /// An operator wants nothing to be approved yet.
+    Paused(Halt),
     NoHealthyChannel,
     NoQuorum {
         /// Whether and when this replica approves it alone; `None` where it has no say.
@@ -91,6 +96,8 @@ impl Blocker {
             Self::HookBlocked { .. } => "hook_blocked",
             Self::HookFailed { .. } => "hook_failed",
             Self::Budget { .. } => "budget",
+            Self::Hold(_) => "hold",
+            Self::Paused(_) => "paused",
             Self::NoHealthyChannel => "no_healthy_channel",
             Self::NoQuorum { .. } => "no_quorum",
             Self::Posting { .. } => "posting",
@@ -139,7 +146,18 @@ fn readiness(state: &State, event: &Event, now: Timestamp) -> Clearance {
     let Some(treatment) = &event.treatment else {
         return Clearance::Blocked(Blocker::Deciding);
     };
+    if let Some(hold) = event.hold(now) {
+        return Clearance::Blocked(Blocker::Hold(hold));
+    }
+    let is_overruled = event.is_approved_by_operator();
+    if treatment.action == Action::Observe && !is_overruled {
+        return Clearance::Blocked(Blocker::Observing);
+    }
+    if let Some(pause) = state.pause(now) {
+        return Clearance::Blocked(Blocker::Paused(pause));
+    }
     match treatment.action {
+        _ if is_overruled => Clearance::Clear(Reason::Operator),
         Action::Observe => Clearance::Blocked(Blocker::Observing),
         Action::Approve => Clearance::Clear(Reason::Policy),
         Action::Prepare => prepared(state, event, now),

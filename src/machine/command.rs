@@ -8,6 +8,7 @@ use super::attempt::{Outcome, Progress, WaiverReason};
 use super::claim::{PostOutcome, Reason};
 use super::document::Document;
 use super::id::{AttemptId, EventId, VmName};
+use super::operator::Asked;
 use super::policy::Treatment;
 use super::takeover::Journaled;
 use super::time::Timestamp;
@@ -72,6 +73,8 @@ pub enum Command {
     Account { number: u64, journal: Vec<Journaled> },
     /// This replica's VM is deleted by an event, and it is no member any more.
     Dismiss { replica: VmName },
+    /// Of an operator.
+    Ask { what: Asked, who: String, reason: String },
 }
 
 impl Command {
@@ -96,6 +99,7 @@ impl Command {
             Self::Account { .. } => "account",
             Self::Absolve { .. } => "absolve",
             Self::Dismiss { .. } => "dismiss",
+            Self::Ask { what, .. } => what.as_word(),
         }
     }
 }
@@ -119,6 +123,14 @@ pub enum Ignored {
     NotDue,
     NotNow,
     NotYours,
+    /// The event is not what the operator has seen any more.
+    Changed,
+    /// An operator's hold is in force.
+    Held,
+    /// An operator's pause is in force.
+    Paused,
+    /// It would not end, has ended, or would last too long.
+    Unbounded,
 }
 
 impl Ignored {
@@ -134,6 +146,10 @@ impl Ignored {
             Self::NotDue => "not_due",
             Self::NotNow => "not_now",
             Self::NotYours => "not_yours",
+            Self::Changed => "changed",
+            Self::Held => "held",
+            Self::Paused => "paused",
+            Self::Unbounded => "unbounded",
         }
     }
 
@@ -149,6 +165,10 @@ impl Ignored {
             Self::NotDue,
             Self::NotNow,
             Self::NotYours,
+            Self::Changed,
+            Self::Held,
+            Self::Paused,
+            Self::Unbounded,
         ]
         .into_iter()
         .find(|ignored| ignored.as_word() == word)

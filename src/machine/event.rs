@@ -10,6 +10,7 @@ use super::claim::{Claim, PostOutcome};
 use super::document::{Announcement, Kind, NotBefore, Source, Status};
 use super::id::{AttemptId, VmName};
 use super::lifecycle::Stage;
+use super::operator::Wish;
 use super::policy::Treatment;
 use super::takeover::Takeover;
 use super::time::Timestamp;
@@ -36,6 +37,8 @@ pub struct Event {
     pub ending: Option<Ending>,
     /// VMs that it deleted and that are dismissed: whoever bears such a name now is none of its resources.
     pub departed: BTreeSet<VmName>,
+    /// What operators asked for about it, oldest first; skipped hooks are waivers.
+    pub wishes: Vec<Wish>,
 }
 
 impl Event {
@@ -52,6 +55,7 @@ impl Event {
             takeovers: Vec::new(),
             ending: None,
             departed: BTreeSet::new(),
+            wishes: Vec::new(),
         }
     }
 

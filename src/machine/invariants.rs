@@ -22,6 +22,10 @@ pub enum Broken {
     ApprovedUnclaimed,
     /// S4: claimed though other events together with it take more members of a group away than it may lose.
     BudgetExceeded,
+    /// Claimed while an operator's hold or pause was in force.
+    ClaimedAgainstWish,
+    /// An operator's approval was taken over for something other than what they had seen.
+    ApprovedUnseen,
     /// S7: two attempts of one hook at the same time.
     RunTwice,
     /// A replica without a quorum approved what it must not.
@@ -47,6 +51,8 @@ impl fmt::Display for Broken {
             Self::ClaimedTwice => "S2: an event was claimed twice",
             Self::ApprovedUnclaimed => "S3: an event is approved without an accepted claim",
             Self::BudgetExceeded => "S4: an event was claimed beyond the disruption budget of a group",
+            Self::ClaimedAgainstWish => "an event was claimed while an operator held it",
+            Self::ApprovedUnseen => "an operator's approval counts for what they have not seen",
             Self::TakenOverWrongly => "S5: a replica without a quorum approved what it must not",
             Self::RunTwice => "S7: a hook ran twice at the same time",
             Self::RestoredWrongly => "S8: a workload was restored that should not be, or too early",

@@ -17,6 +17,7 @@ pub mod id;
 pub mod invariants;
 pub mod lifecycle;
 pub mod observe;
+pub mod operator;
 pub mod plan;
 pub mod policy;
 mod restoring;

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use super::document::{Document, Status};
 use super::event::Event;
 use super::id::{AttemptId, EventId, VmName};
+use super::operator::Wish;
 use super::suspicion::{Leadership, Suspicion};
 use super::time::Timestamp;
 use super::workload::{Group, Hook, HookId, Member, Workload};
@@ -29,6 +30,10 @@ pub struct State {
     pub leadership: Option<Leadership>,
     /// One for every replica that ever was a voter under a leader, or fell silent.
     pub suspicions: BTreeMap<VmName, Suspicion>,
+    /// How many wishes of operators were ever taken over.
+    pub wished: u64,
+    /// Those about no single event, oldest first.
+    pub wishes: Vec<Wish>,
 }
 
 /// One replica as far as the log knows it.

@@ -220,6 +220,7 @@ pub struct Next<'a> {
 /// The attempts that may be begun at a time; `plan` begins them and `apply` refuses any other.
 pub fn next<'a>(state: &'a State, event: &Event, now: Timestamp) -> Vec<Next<'a>> {
     match event.stage() {
+        Stage::Announced | Stage::Preparing if event.is_approved_by_operator() => Vec::new(),
         Stage::Announced | Stage::Preparing if now < event.preparation_starts() || event.is_taken_over() => Vec::new(),
         Stage::Announced | Stage::Preparing => next_preparing(state, event, now),
         Stage::Started if event.entered_at(Stage::Started) == Some(event.first_seen()) => {
@@ -270,6 +271,10 @@ fn next_of<'a>(event: &Event, steps: &[Step<'a>], now: Timestamp, gate: impl Fn(
 
 /// An open attempt is still to be run; otherwise it is cancelled.
 pub fn is_wanted(event: &Event, attempt: &Attempt) -> bool {
+    let is_dropped = event.is_approved_by_operator() || event.is_skipped(&attempt.member, attempt.hook);
+    if is_dropped && attempt.hook.phase < Phase::Restore {
+        return false;
+    }
     match event.stage() {
         Stage::Announced | Stage::Preparing | Stage::Claimed | Stage::Approved => true,
         // A failover that is under way may finish: stopped half way it would leave the group without a primary.

@@ -11,6 +11,7 @@ use super::event::Event;
 use super::id::VmName;
 use super::invariants::Broken;
 use super::lifecycle::Stage;
+use super::operator::{What, Wish};
 use super::policy::{Action, Treatment};
 use super::state::State;
 use super::workload::{Hook, HookId, Intent, Member, OnFailure, Phase};
@@ -34,6 +35,8 @@ pub fn violated(before: &State, after: &State) -> Option<Broken> {
             Some(Broken::UndoneWrongly)
         } else if is_taken_over_wrongly(event, later) {
             Some(Broken::TakenOverWrongly)
+        } else if is_approved_unseen(before, event, later) {
+            Some(Broken::ApprovedUnseen)
         } else {
             claimed.iter().find_map(|claim| violated_by_claim(before, event, claim))
         }
@@ -111,11 +114,30 @@ fn violated_by_claim(before: &State, event: &Event, claim: &Claim) -> Option<Bro
         let is_free = last.outcome.is_some() || last.until <= claim.at;
         return (event.is_accepted() || !is_free || last.reason != claim.reason).then_some(Broken::ClaimedTwice);
     }
+    if claim.reason != Reason::Takeover && is_halted(before, event, claim) {
+        return Some(Broken::ClaimedAgainstWish);
+    }
     // The decision that is repeated was made without a quorum; the budget can only count it.
     if claim.reason != Reason::Takeover && exceeds_budget(before, event) {
         return Some(Broken::BudgetExceeded);
     }
     (!is_justified(before, event, claim)).then_some(Broken::ClaimedUnprepared)
+}
+
+/// The last hold that nobody released, or the last pause that nobody ended, is not over.
+fn is_halted(before: &State, event: &Event, claim: &Claim) -> bool {
+    let of_event = event.wishes.iter().rfind(|wish| matches!(wish.what, What::Hold { .. } | What::Release));
+    let of_all = before.wishes.iter().rfind(|wish| matches!(wish.what, What::Pause { .. } | What::Resume));
+    [of_event, of_all].into_iter().flatten().any(|wish| match wish.what {
+        What::Hold { until } | What::Pause { until } => claim.at < until,
+        What::Release | What::Approve { .. } | What::Resume | What::Other(_) => false,
+    })
+}
+
+fn is_approved_unseen(before: &State, event: &Event, later: &Event) -> bool {
+    let is_new = |wish: &&Wish| wish.number > before.wished;
+    let mut added = later.wishes.iter().filter(is_new);
+    added.any(|wish| matches!(wish.what, What::Approve { revision } if revision != event.revision))
 }
 
 /// S4. What starts by itself, or names more VMs after its claim, exceeds a budget without anybody's decision: so it is
@@ -159,6 +181,10 @@ fn is_justified(before: &State, event: &Event, claim: &Claim) -> bool {
             event.takeovers.iter().any(|takeover| matches!(takeover.outcome, None | Some((PostOutcome::Unknown(_), _))))
         }
         Reason::Policy => treatment.action == Action::Approve,
+        Reason::Operator => {
+            let decides = |wish: &&Wish| matches!(wish.what, What::Hold { .. } | What::Approve { .. });
+            event.wishes.iter().rfind(decides).is_some_and(|wish| matches!(wish.what, What::Approve { .. }))
+        }
         Reason::NothingToPrepare => prepares && needed.next().is_none(),
         Reason::BudgetSpent => {
             let is_spent = event.budget_ends().is_some_and(|ends| ends <= claim.at);

@@ -5,7 +5,9 @@ pub mod client;
 mod contact;
 mod expected;
 mod operator;
+mod refusal;
 mod socket;
+mod wishes;
 
 pub use contact::{beat, contact_service};
 pub use expected::with_health_and_reflection;

@@ -31,6 +31,8 @@ pub(crate) struct Cluster {
     pub(crate) has_hook: bool,
     /// How long a user-initiated event is prepared at the most.
     pub(crate) budget: Duration,
+    /// How often an operator holds an event.
+    pub(crate) holds: u8,
     /// How many moments there are.
     pub(crate) moments: u8,
     pub(crate) faults: Faults,
@@ -170,6 +172,8 @@ impl From<Broken> for Breach {
             Broken::BudgetExceeded => Self::S4,
             Broken::TakenOverWrongly => Self::S5,
             Broken::ClaimedUnprepared
+            | Broken::ClaimedAgainstWish
+            | Broken::ApprovedUnseen
             | Broken::RunTwice
             | Broken::RestoredWrongly
             | Broken::UndoneWrongly

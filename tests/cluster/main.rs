@@ -20,6 +20,7 @@ mod lives;
 mod losses;
 mod membership;
 mod namespaces;
+mod operators;
 mod over_http;
 mod pair;
 mod posts;

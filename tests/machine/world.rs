@@ -131,6 +131,10 @@ impl World {
             "account" => self.account(rest),
             "gone" => self.gone(rest),
             "lead_without" => self.lead_without(rest),
+            "hold" | "release" | "pause" | "resume" | "approve" | "skip" | "wish" => self.ask(word, rest),
+            "knows" => self.knows(rest),
+            "unaware" => self.unaware(rest),
+            "wishes" => Ok(self.wishes()),
             "suspects" => Ok(self.suspects()),
             _ => self.raw(word, rest),
         }
@@ -147,6 +151,7 @@ impl World {
                 channel: Channel::Healthy,
                 channel_since: now,
                 document_age: Some(Duration::ZERO),
+                wishes: 0,
             };
             self.situation.contacts.insert(name.clone(), contact);
             self.register(&name);

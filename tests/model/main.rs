@@ -18,6 +18,7 @@ mod world;
 use std::time::Duration;
 
 use allclear::machine::attempt::{Attempt, Outcome};
+use allclear::machine::claim::Reason;
 use allclear::machine::document::Source;
 use allclear::machine::event::{Ending, Event, StartCause};
 use allclear::machine::id::{GroupName, WorkloadName};
@@ -35,6 +36,7 @@ const S3: &str = "S3 nothing is posted or approved that is not the claim in forc
 const S4: &str = "S4 no group loses more than its disruption budget allows";
 const S7: &str = "S7 no attempt is run twice";
 const S8: &str = "S8 what was touched is put back, and nothing else, when the event is over";
+const WISH: &str = "nothing is claimed against an operator's wish, nor approved by one who has not seen it";
 const LIFE: &str = "nothing goes back, nothing recorded changes";
 const L1: &str = "L1 when nothing is left to happen, the event is closed";
 
@@ -70,6 +72,7 @@ impl Model for Cluster {
                 let put_back = |event: &Event| is_put_back(cluster, event);
                 keeps(world, Breach::RestoredWrongly) && world.log.history.iter().all(put_back)
             }),
+            Property::always(WISH, |_, world| keeps(world, Breach::AgainstWish)),
             Property::always(LIFE, |_, world| keeps(world, Breach::Lifecycle)),
             Property::always(L1, |cluster: &Cluster, world: &World| {
                 world.log.open.is_empty() || world.breach.is_some() || !action::is_quiet(cluster, world)
@@ -101,6 +104,14 @@ impl Model for Cluster {
                 let approved = |event: &&Event| event.is_accepted();
                 let events = world.log.open.values().chain(&world.log.history);
                 events.filter(approved).count() == cluster.events
+            }),
+            Property::sometimes("held and then claimed", |cluster: &Cluster, world: &World| {
+                let held = |event: &Event| !event.wishes.is_empty() && event.claims.len() == 1;
+                cluster.wishes == 0 || world.log.open.values().any(held)
+            }),
+            Property::sometimes("approved by an operator", |cluster: &Cluster, world: &World| {
+                let overruled = |event: &Event| event.claims.iter().any(|claim| claim.reason == Reason::Operator);
+                cluster.wishes == 0 || world.log.open.values().any(overruled)
             }),
             Property::sometimes("claimed again", |cluster: &Cluster, world: &World| {
                 let claims = |event: &Event| event.claims.len() > 1;
@@ -186,7 +197,8 @@ fn reversible() -> Workload {
 }
 
 fn cluster(replicas: usize, source: Source, workload: Option<Workload>) -> Cluster {
-    Cluster { replicas, events: 1, source, workload, faults: 0, trouble: Trouble::Losses, mutant: Mutant::None }
+    let (trouble, mutant) = (Trouble::Losses, Mutant::None);
+    Cluster { replicas, events: 1, source, workload, wishes: 0, faults: 0, trouble, mutant }
 }
 
 /// A second event, for another member of the same group.
@@ -297,6 +309,25 @@ fn a_leader_proposes_anything_at_all_for_two_events_of_a_group() {
     check(with(1, Trouble::Rogues, two_events(cluster(2, Source::User, None))));
 }
 
+/// Operators ask for something this often, at any moment.
+fn asked(wishes: u8, cluster: Cluster) -> Cluster {
+    Cluster { wishes, ..cluster }
+}
+
+#[test]
+fn operators_ask_for_anything_at_all() {
+    check(asked(2, cluster(2, Source::User, Some(one_step()))));
+    check(asked(1, two_events(cluster(2, Source::Platform, None))));
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn operators_ask_for_anything_at_all_beside_two_hooks_two_events_or_a_leader_gone_mad() {
+    check(asked(2, cluster(2, Source::User, Some(two_steps()))));
+    check(asked(2, two_events(cluster(2, Source::Platform, None))));
+    check(asked(1, with(1, Trouble::Rogues, cluster(2, Source::User, Some(one_step())))));
+}
+
 #[test]
 fn every_mutant_is_seen() {
     let calm = || cluster(2, Source::User, Some(one_step()));
@@ -311,6 +342,8 @@ fn every_mutant_is_seen() {
     expect(Mutant::RunAgain, S7, lossy(Source::User, Some(one_step())));
     expect(Mutant::RestoreEarly, S8, rogue());
     expect(Mutant::UndoDone, S8, with(1, Trouble::Rogues, cluster(2, Source::User, Some(reversible()))));
+    expect(Mutant::ClaimAgainstWish, WISH, asked(1, rogue()));
+    expect(Mutant::ApproveUnseen, WISH, asked(1, calm()));
     expect(Mutant::ForgetRestoring, S8, calm());
     expect(Mutant::GoBack, LIFE, calm());
     expect(Mutant::NeverDiscount, L1, lossy(Source::User, Some(one_step())));

@@ -6,6 +6,7 @@ use allclear::machine::command::{Command, Entry, Verdict};
 use allclear::machine::event::Event;
 use allclear::machine::id::AttemptId;
 use allclear::machine::lifecycle::Stage;
+use allclear::machine::operator::{Asked, What, Wish};
 use allclear::machine::state::State;
 use allclear::machine::workload::{Intent, Phase};
 
@@ -34,6 +35,10 @@ pub(crate) enum Mutant {
     PostUnconfirmed,
     /// A replica runs once more what it ran before it crashed.
     RunAgain,
+    /// `apply` takes a claim while an operator holds the event, or everything.
+    ClaimAgainstWish,
+    /// `apply` takes an operator's approval of whatever the event has become.
+    ApproveUnseen,
     /// The leader never finds that a silent replica's document is too old.
     NeverDiscount,
 }
@@ -95,6 +100,27 @@ impl Mutant {
                 let event = state.open.get_mut(event)?;
                 let attempt = event.attempts.iter_mut().find(|found| found.id == *attempt)?;
                 attempt.outcome.is_some().then(|| attempt.outcome = Some((outcome.clone(), entry.at)))?;
+                Some(Verdict::Applied)
+            }
+            _ => self.overrules_operators(state, entry),
+        }
+    }
+
+    fn overrules_operators(self, state: &mut State, entry: &Entry) -> Option<Verdict> {
+        match (self, &entry.command) {
+            (Self::ClaimAgainstWish, Command::Claim { event, .. }) => {
+                let pause = state.pause(entry.at);
+                let event = state.open.get_mut(event).filter(|event| event.claims.is_empty())?;
+                pause.or_else(|| event.hold(entry.at))?;
+                event.entered.push((Stage::Claimed, entry.at));
+                push_claim(state, entry)
+            }
+            (Self::ApproveUnseen, Command::Ask { what: Asked::Approve { event, revision }, who, reason }) => {
+                let event = state.open.get_mut(event).filter(|event| event.stage() <= Stage::Preparing)?;
+                state.wished += 1;
+                let what = What::Approve { revision: *revision };
+                let (number, at, who, reason) = (state.wished, entry.at, who.clone(), reason.clone());
+                event.wishes.push(Wish { number, at, who, reason, what });
                 Some(Verdict::Applied)
             }
             _ => None,

@@ -5,6 +5,7 @@ use allclear::machine::claim::{PostOutcome, Reason};
 use allclear::machine::command::{Command, Entry, Ignored, Verdict};
 use allclear::machine::document::Document;
 use allclear::machine::id::{AttemptId, EventId, VmName};
+use allclear::machine::operator::Asked;
 use allclear::machine::state::State;
 use allclear::machine::time::Timestamp;
 use allclear::machine::workload::{HookId, Intent, Phase};
@@ -12,7 +13,7 @@ use allclear::machine::workload::{HookId, Intent, Phase};
 use crate::record::Record;
 use crate::values::{
     NOW, cache, departed_state, document, grouped_state, groups, journal, led_state, member, postgres, rich_state,
-    treatment,
+    treatment, wished_state,
 };
 
 /// Every sample under the name that its golden bytes carry.
@@ -37,6 +38,7 @@ pub(crate) fn samples() -> Vec<(String, Record)> {
     samples.push(("journal empty".into(), Record::Journal(Vec::new())));
     samples.push(("journal rich".into(), Record::Journal(journal())));
     samples.push(("state departed".into(), Record::State(departed_state())));
+    samples.push(("state wished".into(), Record::State(wished_state())));
     samples
 }
 
@@ -95,8 +97,32 @@ pub(crate) fn commands() -> Vec<(String, Command)> {
     };
     named.push(("claim takeover".into(), taken_over));
     named.push(("account nothing".into(), Command::Account { number: 1, journal: Vec::new() }));
+    named.extend(wishes().into_iter().map(|command| (name(&command), command)));
+    let overruled = Command::Claim {
+        event: EventId::new("e"),
+        approver: VmName::new("db-2"),
+        reason: Reason::Operator,
+        until: Timestamp(NOW),
+    };
+    named.push(("claim operator".into(), overruled));
     named.push(("register groups".into(), Command::Register { workloads: vec![postgres()], groups: groups() }));
     named
+}
+
+fn wishes() -> Vec<Command> {
+    let event = EventId::new("C7061BAC-AFDC-4513-B24B-AA5F13A16123");
+    let hook = HookId { phase: Phase::Drain, ordinal: 1 };
+    let all = [
+        Asked::Hold { event: event.clone(), until: Timestamp(NOW + 60_000) },
+        Asked::Release { event: event.clone() },
+        Asked::Pause { until: Timestamp(NOW + 60_000) },
+        Asked::Resume,
+        Asked::Approve { event: event.clone(), revision: 23 },
+        Asked::Skip { event, member: member("postgres"), hook },
+        Asked::Wish { what: "leadership to go to db-1".into() },
+    ];
+    let ask = |what| Command::Ask { what, who: "uid 0 on db-0".into(), reason: "backup runs".into() };
+    all.map(ask).into()
 }
 
 fn name(command: &Command) -> String {
@@ -119,7 +145,8 @@ fn name(command: &Command) -> String {
         | Command::Suspect { .. }
         | Command::Account { .. }
         | Command::Absolve { .. }
-        | Command::Dismiss { .. } => word.into(),
+        | Command::Dismiss { .. }
+        | Command::Ask { .. } => word.into(),
     }
 }
 
@@ -158,6 +185,10 @@ fn verdicts() -> Vec<Verdict> {
         Ignored::NotDue,
         Ignored::NotNow,
         Ignored::NotYours,
+        Ignored::Changed,
+        Ignored::Held,
+        Ignored::Paused,
+        Ignored::Unbounded,
     ];
     [Verdict::Applied].into_iter().chain(ignored.map(Verdict::Ignored)).collect()
 }

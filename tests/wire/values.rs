@@ -9,6 +9,7 @@ use allclear::machine::document::{Announcement, Document, Kind, NotBefore, Sourc
 use allclear::machine::event::{Ending, Event};
 use allclear::machine::id::{AttemptId, EventId, GroupName, VmName, WorkloadName};
 use allclear::machine::lifecycle::Stage;
+use allclear::machine::operator::{What, Wish};
 use allclear::machine::policy::{Action, Treatment};
 use allclear::machine::state::{Replica, State};
 use allclear::machine::suspicion::{Leadership, Suspicion};
@@ -156,6 +157,7 @@ fn closed_event() -> Event {
         takeovers: Vec::new(),
         ending: Some(Ending::Completed),
         departed: BTreeSet::new(),
+        wishes: Vec::new(),
     }
 }
 
@@ -237,4 +239,38 @@ pub(crate) fn departed_state() -> State {
         ..Event::first_seen_as(announcement("A-1"), VmName::new("db-1"), Timestamp(NOW))
     };
     State { history: VecDeque::from([deleted]), ..State::default() }
+}
+
+/// What operators ask for was stored later than what was deleted.
+pub(crate) fn wished_state() -> State {
+    let all = [
+        What::Hold { until: Timestamp(NOW + 60_000) },
+        What::Release,
+        What::Approve { revision: 7 },
+        What::Pause { until: Timestamp(NOW + 1) },
+        What::Resume,
+        What::Other("leadership to go to db-1".into()),
+    ];
+    let wish = |(number, what)| Wish {
+        number,
+        at: Timestamp(NOW),
+        who: "uid 0 on db-0".into(),
+        reason: if number == 6 { String::new() } else { "backup – until noon".into() },
+        what,
+    };
+    let mut wishes: Vec<Wish> = (1..).zip(all).map(wish).collect();
+    let of_all = wishes.split_off(3);
+    let skipped = Waiver {
+        member: member("postgres"),
+        hook: HookId { phase: Phase::Failover, ordinal: 0 },
+        why: WaiverReason::Skipped { who: "uid 0 on db-0".into(), reason: "done by hand".into() },
+        at: Timestamp(NOW),
+    };
+    let event = Event {
+        wishes,
+        waivers: vec![skipped],
+        claims: vec![claim(9, Reason::Operator, None)],
+        ..Event::first_seen_as(announcement("A-1"), VmName::new("db-1"), Timestamp(NOW))
+    };
+    State { history: VecDeque::from([event]), wished: 7, wishes: of_all, ..State::default() }
 }

@@ -2,6 +2,8 @@
 
 mod blocker;
 mod event;
+mod timeline;
+mod wish;
 
 use std::sync::Arc;
 
@@ -41,7 +43,7 @@ impl View {
             leader: standing.leader.clone(),
             term: standing.term,
             quorum: standing.quorum,
-            paused: None,
+            paused: state.pause(situation.now).map(|pause| wish::shown(&pause, &state, &situation)),
             outside_because: outside_because(&standing.role),
             replicas: replicas(&self.here, &state),
             workloads: workloads(&state, &situation),

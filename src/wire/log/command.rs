@@ -4,6 +4,7 @@ use super::pb;
 use super::pb::command::{self, Variant};
 use super::stored::{Stored, named, required, take};
 use super::undecodable::{Fault, Undecodable};
+use super::wish;
 use crate::machine::command::{Command, Entry};
 
 impl Stored for Entry {
@@ -86,6 +87,13 @@ impl Stored for Command {
                 Self::Account { number: account.number, journal: take!(variant account.journal) }
             }
             Variant::Dismiss(dismiss) => Self::Dismiss { replica: take!(variant dismiss.replica) },
+            Variant::Hold(hold) => wish::hold(hold)?,
+            Variant::Release(release) => wish::release(release)?,
+            Variant::Pause(pause) => wish::pause(pause)?,
+            Variant::Resume(resume) => wish::resume(resume),
+            Variant::Approve(approve) => wish::approve(approve)?,
+            Variant::Skip(skip) => wish::skip(skip)?,
+            Variant::Wish(wished) => wish::wish(wished),
         })
     }
 }
@@ -153,5 +161,6 @@ fn variant(command: &Command) -> Variant {
             Variant::Account(command::Account { number: *number, journal: journal.store() })
         }
         Command::Dismiss { replica } => Variant::Dismiss(command::Dismiss { replica: replica.store() }),
+        Command::Ask { what, who, reason } => wish::variant(what, who, reason),
     }
 }

@@ -23,6 +23,7 @@ impl Stored for Event {
             ending: self.ending.store(),
             takeovers: self.takeovers.store(),
             departed: self.departed.store(),
+            wishes: self.wishes.store(),
         }
     }
 
@@ -39,6 +40,7 @@ impl Stored for Event {
             ending: take!(message.ending),
             takeovers: take!(message.takeovers),
             departed: take!(message.departed),
+            wishes: take!(message.wishes),
         })
     }
 }

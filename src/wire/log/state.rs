@@ -21,6 +21,8 @@ impl Stored for State {
             attempts: self.attempts,
             leadership: self.leadership.store(),
             suspicions: self.suspicions.iter().map(|(name, known)| (name.clone(), *known).store()).collect(),
+            wished: self.wished,
+            wishes: self.wishes.store(),
         }
     }
 
@@ -36,6 +38,8 @@ impl Stored for State {
             attempts: message.attempts,
             leadership: take!(message.leadership),
             suspicions: named(keyed(message.suspicions.into_iter().map(Stored::restore)), "suspicions")?,
+            wished: message.wished,
+            wishes: take!(message.wishes),
         })
     }
 }

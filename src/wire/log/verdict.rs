@@ -36,4 +36,8 @@ numbered!(Ignored as Ignored {
     NotDue,
     NotNow,
     NotYours,
+    Changed,
+    Held,
+    Paused,
+    Unbounded,
 });
