@@ -108,7 +108,8 @@ fn begin(
         return Err(Ignored::NotDue);
     }
     let runs_on = state.hook(member, hook).map_or(RunsOn::Affected, |hook| hook.runs_on);
-    if !may_run_on(event, member, hook, runs_on, on) {
+    let there = Member { vm: on.clone(), workload: member.workload.clone() };
+    if !may_run_on(event, member, hook, runs_on, on) || state.is_absent(&there) {
         return Err(Ignored::NotDue);
     }
     // The planner may not have known yet that less time is left.

@@ -17,7 +17,7 @@ use super::state::State;
 use super::steps::{self, Progress, Step};
 use super::takeover::{self, Outlook};
 use super::time::Timestamp;
-use super::workload::{HookId, Member, OnFailure};
+use super::workload::{HookId, Member, OnFailure, RunsOn};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Blocker {
@@ -45,6 +45,13 @@ pub enum Blocker {
         hook: HookId,
         reason: String,
         retry_at: Timestamp,
+    },
+    /// Its workload dials in and is away.
+    WorkloadAway {
+        member: Member,
+        hook: HookId,
+        since: Timestamp,
+        notice_ends: Timestamp,
     },
     HookFailed {
         member: Member,
@@ -88,7 +95,7 @@ impl Blocker {
             Self::TooEarly { .. } => "too_early",
             Self::HookWaiting { .. } => "hook_waiting",
             Self::HookRunning { .. } => "hook_running",
-            Self::HookBlocked { .. } => "hook_blocked",
+            Self::HookBlocked { .. } | Self::WorkloadAway { .. } => "hook_blocked",
             Self::HookFailed { .. } => "hook_failed",
             Self::Budget { .. } => "budget",
             Self::NoHealthyChannel => "no_healthy_channel",
@@ -161,7 +168,7 @@ fn prepared(state: &State, event: &Event, now: Timestamp) -> Clearance {
     if event.budget_ends().is_some_and(|ends| now >= ends) {
         return Clearance::Clear(Reason::BudgetSpent);
     }
-    let unsettled = |step: &Step<'_>| unsettled(event, step, &steps::progress(event, step, now));
+    let unsettled = |step: &Step<'_>| unsettled(state, event, step, &steps::progress(event, step, now));
     if let Some(unsettled) = steps.iter().find_map(unsettled) {
         return Clearance::Blocked(unsettled);
     }
@@ -187,11 +194,15 @@ fn hook_failed(event: &Event, step: &Step<'_>, reason: &str) -> Blocker {
     Blocker::HookFailed { member, hook, reason: reason.into(), notice_ends: event.notice_ends() }
 }
 
-fn unsettled(event: &Event, step: &Step<'_>, progress: &Progress<'_>) -> Option<Blocker> {
+fn unsettled(state: &State, event: &Event, step: &Step<'_>, progress: &Progress<'_>) -> Option<Blocker> {
     let (member, hook) = (step.member.clone(), step.id);
     match progress {
         Progress::Favourable | Progress::Failed(_) => None,
-        Progress::Running(attempt) => Some(running(attempt)),
+        Progress::Running(attempt) => Some(running(event, attempt)),
+        Progress::Due { .. } if step.away.is_some() && step.hook.runs_on != RunsOn::Peer => {
+            let since = state.away_since(&member).unwrap_or(event.first_seen());
+            Some(Blocker::WorkloadAway { member, hook, since, notice_ends: event.notice_ends() })
+        }
         Progress::Due { blocked: Some(reason), from, .. } => {
             Some(Blocker::HookBlocked { member, hook, reason: reason.clone(), retry_at: *from })
         }
@@ -204,14 +215,14 @@ fn unsettled(event: &Event, step: &Step<'_>, progress: &Progress<'_>) -> Option<
     }
 }
 
-fn running(attempt: &Attempt) -> Blocker {
+fn running(event: &Event, attempt: &Attempt) -> Blocker {
     Blocker::HookRunning {
         attempt: attempt.id,
         member: attempt.member.clone(),
         hook: attempt.hook,
         on: attempt.on.clone(),
         since: attempt.begun_at,
-        deadline: attempt.deadline,
+        deadline: event.deadline_of(attempt),
         expected_end: attempt.progress.as_ref().and_then(|progress| progress.expected_end),
     }
 }

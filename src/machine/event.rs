@@ -142,6 +142,12 @@ impl Event {
         }
     }
 
+    /// The last moment for a running attempt: its own, or less when the time for its phase has become shorter.
+    pub fn deadline_of(&self, attempt: &Attempt) -> Timestamp {
+        let ends = self.time_ends(&attempt.member, attempt.hook.phase);
+        ends.map_or(attempt.deadline, |ends| ends.min(attempt.deadline))
+    }
+
     pub fn attempt(&self, id: AttemptId) -> Option<&Attempt> {
         self.attempts.iter().find(|attempt| attempt.id == id)
     }

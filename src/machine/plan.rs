@@ -105,7 +105,7 @@ fn documents_to_discount(state: &State, situation: &Situation) -> impl Iterator<
 fn overrun(id: &EventId, event: &Event, situation: &Situation) -> impl Iterator<Item = Command> {
     let late = event.attempts.iter().filter(|attempt| {
         // Replicas that were down together with the leader have yet to say what their hooks left behind.
-        let could_speak = attempt.deadline.max(situation.leading_since);
+        let could_speak = event.deadline_of(attempt).max(situation.leading_since);
         attempt.outcome.is_none() && situation.now >= could_speak.plus(ENDED_WITHIN)
     });
     late.map(|attempt| Command::Expire { event: id.clone(), attempt: attempt.id })
@@ -162,7 +162,7 @@ fn attempts_to_begin(state: &State, id: &EventId, event: &Event, situation: &Sit
 /// Where a step can be run now.
 fn host(state: &State, event: &Event, step: &Step<'_>, situation: &Situation) -> Option<VmName> {
     let own = &step.member.vm;
-    let reachable = situation.reaches(own);
+    let reachable = situation.reaches(own) && step.away.is_none();
     if step.id.phase >= Phase::Restore {
         // Only a replica that is back and has reported knows that the event is over.
         let back = state.replicas.get(own).is_some_and(|replica| replica.discounted.is_none());
@@ -241,7 +241,9 @@ fn pause_after(claims: usize) -> Duration {
 /// An event that is announced again meanwhile is to be prepared for, not waited out.
 fn restoring_to_give_up(state: &State, id: &EventId, event: &Event, situation: &Situation) -> Option<Command> {
     let waited = event.over_at().map(|over| situation.now.since(over));
-    let in_vain = waited.is_some_and(|waited| waited >= situation.timing.forget_after) || state.is_listed(id);
+    let in_vain = waited.is_some_and(|waited| waited >= situation.timing.forget_after)
+        || state.is_listed(id)
+        || steps::is_restored(state, event, situation.now);
     let overdue = in_vain && event.restoring_ends().is_some_and(|ends| situation.now >= ends);
     overdue.then(|| Command::GiveUp { event: id.clone() })
 }

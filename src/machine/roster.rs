@@ -1,12 +1,13 @@
 //! Who is registered on a VM: the workloads of its replica's configuration, those that dial in at it, and how they do.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::BTreeSet;
 
 use super::apply::Applied;
 use super::command::Ignored;
 use super::departure;
 use super::id::{VmName, WorkloadName};
 use super::state::{DIALLED_LIMIT, Replica, State};
+use super::time::Timestamp;
 use super::workload::{Condition, Group, Origin, Workload};
 
 pub(super) fn register(state: &mut State, by: &VmName, workloads: &[Workload], groups: &[Group]) -> Applied {
@@ -24,6 +25,7 @@ pub(super) fn register(state: &mut State, by: &VmName, workloads: &[Workload], g
 
 /// Who dials in is connected.
 pub(super) fn enlist(state: &mut State, by: &VmName, workload: &Workload) -> Applied {
+    let now = state.now;
     let replica = state.replicas.get_mut(by).ok_or(Ignored::UnknownReplica)?;
     let workload = Workload { origin: Origin::Dialled, ..workload.clone() };
     let known = replica.dialled.iter().position(|known| known.name == workload.name);
@@ -36,7 +38,7 @@ pub(super) fn enlist(state: &mut State, by: &VmName, workload: &Workload) -> App
         None if replica.dialled.len() >= DIALLED_LIMIT => return Err(Ignored::TooManyWorkloads),
         None => replica.dialled.push(workload.clone()),
     }
-    keep(&mut replica.conditions, &workload.name, condition);
+    keep(replica, &workload.name, condition, now);
     Ok(())
 }
 
@@ -49,31 +51,39 @@ pub(super) fn delist(state: &mut State, by: &VmName, name: &WorkloadName) -> App
     }
     // What it said of itself says nothing of the configured one that it stood for.
     replica.conditions.remove(name);
+    replica.away.remove(name);
     Ok(())
 }
 
 pub(super) fn note(state: &mut State, by: &VmName, conditions: &[(WorkloadName, Condition)]) -> Applied {
+    let now = state.now;
     let replica = state.replicas.get_mut(by).ok_or(Ignored::UnknownReplica)?;
     let before = replica.conditions.clone();
     for (name, condition) in conditions {
         if replica.knows(name) {
-            keep(&mut replica.conditions, name, *condition);
+            keep(replica, name, *condition, now);
         }
     }
     if replica.conditions == before { Err(Ignored::Repeated) } else { Ok(()) }
 }
 
 /// What is as without a word is not kept.
-fn keep(conditions: &mut BTreeMap<WorkloadName, Condition>, name: &WorkloadName, condition: Condition) {
+fn keep(replica: &mut Replica, name: &WorkloadName, condition: Condition, now: Timestamp) {
     if condition == Condition::default() {
-        conditions.remove(name);
+        replica.conditions.remove(name);
     } else {
-        conditions.insert(name.clone(), condition);
+        replica.conditions.insert(name.clone(), condition);
+    }
+    if condition.connected {
+        replica.away.remove(name);
+    } else {
+        replica.away.entry(name.clone()).or_insert(now);
     }
 }
 
 fn forget_the_unknown(replica: &mut Replica) {
-    let mut conditions = core::mem::take(&mut replica.conditions);
-    conditions.retain(|name, _| replica.knows(name));
-    replica.conditions = conditions;
+    let known: BTreeSet<WorkloadName> =
+        replica.workloads.iter().chain(&replica.dialled).map(|workload| workload.name.clone()).collect();
+    replica.conditions.retain(|name, _| known.contains(name));
+    replica.away.retain(|name, _| known.contains(name));
 }

@@ -73,11 +73,12 @@ pub(super) fn settle(state: &mut State, by: &VmName, id: &EventId, attempt: Atte
 pub(super) fn expire(state: &mut State, id: &EventId, attempt: AttemptId) -> Applied {
     let now = state.now;
     let event = open(state, id)?;
+    let deadline = event.deadline_of(event.attempt(attempt).ok_or(Ignored::UnknownAttempt)?);
     let attempt = event.attempts.iter_mut().find(|found| found.id == attempt).ok_or(Ignored::UnknownAttempt)?;
     if attempt.outcome.is_some() {
         return Err(Ignored::Repeated);
     }
-    if now < attempt.deadline {
+    if now < deadline {
         return Err(Ignored::NotNow);
     }
     let reason = alloc::format!("{} did not say by the deadline how it ended", attempt.on);

@@ -5,10 +5,10 @@ use alloc::vec::Vec;
 
 use super::document::{Document, Status};
 use super::event::Event;
-use super::id::{AttemptId, EventId, VmName, WorkloadName};
+use super::id::{AttemptId, EventId, GroupName, VmName, WorkloadName};
 use super::suspicion::{Leadership, Suspicion};
 use super::time::Timestamp;
-use super::workload::{Condition, Group, Hook, HookId, Member, OnAbsent, Origin, Workload};
+use super::workload::{Condition, Group, Hook, HookId, Member, OnAbsent, Origin, Role, Workload};
 
 /// Closed events that are kept.
 pub const HISTORY_LIMIT: usize = 1_000;
@@ -42,6 +42,8 @@ pub struct Replica {
     pub dialled: Vec<Workload>,
     /// What was noted of its workloads.
     pub conditions: BTreeMap<WorkloadName, Condition>,
+    /// Since when those are away that are.
+    pub away: BTreeMap<WorkloadName, Timestamp>,
     /// The groups of its configuration.
     pub groups: Vec<Group>,
     /// How many of its documents were taken over.
@@ -77,6 +79,16 @@ impl Replica {
     /// It dialled in and is away; one that is configured never is.
     pub fn is_absent(&self, workload: &Workload) -> bool {
         workload.origin == Origin::Dialled && !self.condition(&workload.name).connected
+    }
+
+    /// It has a workload of the group.
+    pub fn has(&self, group: &GroupName) -> bool {
+        self.effective().any(|workload| workload.group.as_ref() == Some(group))
+    }
+
+    /// One of its workloads of the group is not away.
+    pub fn has_at_hand(&self, group: &GroupName) -> bool {
+        self.effective().any(|workload| workload.group.as_ref() == Some(group) && !self.is_absent(workload))
     }
 
     /// Somebody registered a workload of this name.
@@ -119,6 +131,20 @@ impl State {
     pub fn condition(&self, member: &Member) -> Option<Condition> {
         let replica = self.replicas.get(&member.vm)?;
         replica.workload(&member.workload).map(|workload| replica.condition(&workload.name))
+    }
+
+    pub fn role(&self, member: &Member) -> Role {
+        self.replicas.get(&member.vm).map_or(Role::Unknown, |replica| replica.condition(&member.workload).role)
+    }
+
+    pub fn away_since(&self, member: &Member) -> Option<Timestamp> {
+        self.replicas.get(&member.vm)?.away.get(&member.workload).copied()
+    }
+
+    /// What it dials in with is not there; its hooks cannot be run on its VM.
+    pub fn is_absent(&self, member: &Member) -> bool {
+        let replica = self.replicas.get(&member.vm);
+        replica.is_some_and(|replica| replica.workload(&member.workload).is_some_and(|it| replica.is_absent(it)))
     }
 
     pub fn hook(&self, member: &Member, hook: HookId) -> Option<&Hook> {

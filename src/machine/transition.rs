@@ -13,7 +13,7 @@ use super::invariants::Broken;
 use super::lifecycle::Stage;
 use super::policy::{Action, Treatment};
 use super::state::{Replica, State};
-use super::workload::{Hook, HookId, Member, OnAbsent, OnFailure, Phase, Workload};
+use super::workload::{Hook, HookId, Member, OnAbsent, OnFailure, Origin, Phase, Role, Workload};
 
 /// The first property that the step from one state to the next breaks.
 pub fn violated(before: &State, after: &State) -> Option<Broken> {
@@ -176,14 +176,52 @@ fn needed<'a>(
 ) -> impl Iterator<Item = (Member, HookId, &'a Hook)> {
     let affected = before.replicas.iter().filter(|(vm, _)| event.announcement.resources.contains(vm));
     let workloads = affected.flat_map(|(vm, replica)| effective(replica).map(move |workload| (vm, workload)));
+    let workloads = workloads.filter(|(vm, workload)| !is_passed_over(before, vm, workload));
     workloads.flat_map(move |(vm, workload)| {
         let member = Member { vm: vm.clone(), workload: workload.name.clone() };
         let phases = treatment.phases.iter().filter(|phase| **phase < Phase::Restore);
         phases
             .flat_map(|phase| workload.hooks_of(*phase))
+            .filter(|(_, hook)| hook.kinds.is_empty() || hook.kinds.contains(&event.announcement.kind))
             .filter(|(_, hook)| event.announcement.kind != Kind::Freeze || is_worth_it(event, treatment, hook))
-            .map(move |(id, hook)| (member.clone(), id, hook))
+            .filter(|(id, hook)| has_time(event, treatment, hook) || event.attempts_of(&member, *id).count() > 0)
+            .filter(|(id, _)| id.phase != Phase::Failover || is_primary(before, event, vm, workload))
+            .map(|(id, hook)| (member.clone(), id, hook))
+            .collect::<Vec<_>>()
     })
+}
+
+/// It dialled in, is away, and said that nothing is to be asked of it then.
+fn is_passed_over(before: &State, vm: &VmName, workload: &Workload) -> bool {
+    let is_away = before.replicas.get(vm).and_then(|replica| replica.conditions.get(&workload.name));
+    workload.origin == Origin::Dialled
+        && workload.on_absent == OnAbsent::Skip
+        && is_away.is_some_and(|known| !known.connected)
+}
+
+fn has_time(event: &Event, treatment: &Treatment, hook: &Hook) -> bool {
+    let notice = event.notice_ends().0.saturating_sub(event.preparation_starts().0);
+    let needed = hook.worst.unwrap_or(hook.timeout) + treatment.margin;
+    !hook.optional_if_short || i128::from(notice) >= i128::try_from(needed.as_millis()).unwrap_or(i128::MAX)
+}
+
+/// A replica is not, unless its failover was begun; one that nobody knows is, where no other affected one is known.
+fn is_primary(before: &State, event: &Event, vm: &VmName, workload: &Workload) -> bool {
+    let role = |vm: &VmName, name: &WorkloadName| {
+        before.replicas.get(vm).and_then(|replica| replica.conditions.get(name)).map_or(Role::Unknown, |it| it.role)
+    };
+    let is_begun = event.attempts.iter().any(|attempt| {
+        attempt.hook.phase == Phase::Failover && attempt.member.vm == *vm && attempt.member.workload == workload.name
+    });
+    let affected = before.replicas.iter().filter(|(vm, _)| event.announcement.resources.contains(vm));
+    let mut others = affected.flat_map(|(vm, replica)| effective(replica).map(move |other| (vm, other)));
+    let is_led = workload.group.is_some()
+        && others.any(|(vm, other)| other.group == workload.group && role(vm, &other.name) == Role::Primary);
+    match role(vm, &workload.name) {
+        Role::Primary => true,
+        Role::Unknown => !is_led || is_begun,
+        Role::Replica => is_begun,
+    }
 }
 
 fn is_worth_it(event: &Event, treatment: &Treatment, hook: &Hook) -> bool {

@@ -3,7 +3,8 @@
 //! ```text
 //! enlist VM NAME [group=G] [after=W,…] [on_absent=A]: PHASE …; …     delist VM NAME
 //! note VM NAME [unknown|primary|replica] [away]                      roster VM: the workloads that count
-//! extend ATTEMPT SPAN: until this long from now                      avoid    prefer
+//! extend ATTEMPT SPAN: until this long from now                      avoid|prefer VM NAME
+//! circles: of workloads that wait for each other                      overrun EVENT: attempts to be stopped
 //! ```
 
 use std::fmt::Write;
@@ -11,7 +12,9 @@ use std::fmt::Write;
 use allclear::machine::command::Command;
 use allclear::machine::errands;
 use allclear::machine::id::{AttemptId, VmName, WorkloadName};
-use allclear::machine::workload::{Condition, Role};
+use allclear::machine::order;
+use allclear::machine::steps;
+use allclear::machine::workload::{Condition, Member, Role};
 
 use crate::parse;
 use crate::world::World;
@@ -63,13 +66,30 @@ impl World {
         Ok(if shown.is_empty() { "nobody\n".into() } else { shown })
     }
 
-    pub(crate) fn avoid(&self) -> String {
-        names(&errands::avoid(&self.state, &self.situation))
+    pub(crate) fn circles(&self) -> String {
+        let names: Vec<_> = order::circles(&self.state).iter().map(ToString::to_string).collect();
+        if names.is_empty() { "nobody\n".into() } else { names.join(" ") + "\n" }
     }
 
-    pub(crate) fn prefer(&self) -> String {
-        names(&errands::prefer(&self.state, &self.situation))
+    pub(crate) fn overrun(&self, id: &str) -> Result<String, String> {
+        let event = self.event(id)?;
+        let overrun = event.attempts.iter().filter(|each| steps::is_overrun(event, each, self.situation.now));
+        let ids: Vec<_> = overrun.map(|attempt| attempt.id.to_string()).collect();
+        Ok(if ids.is_empty() { "none\n".into() } else { ids.join(" ") + "\n" })
     }
+
+    pub(crate) fn avoid(&self, rest: &str) -> Result<String, String> {
+        Ok(names(&errands::avoid(&self.state, &self.situation, &member(rest)?)))
+    }
+
+    pub(crate) fn prefer(&self, rest: &str) -> Result<String, String> {
+        Ok(names(&errands::prefer(&self.state, &self.situation, &member(rest)?)))
+    }
+}
+
+fn member(rest: &str) -> Result<Member, String> {
+    let (vm, name) = rest.split_once(' ').ok_or("VM NAME")?;
+    Ok(Member { vm: VmName::new(vm), workload: WorkloadName(name.into()) })
 }
 
 fn names(names: &[VmName]) -> String {

@@ -100,6 +100,9 @@ pub(crate) fn blocker(blocker: &Blocker) -> String {
         Blocker::HookBlocked { member, hook, reason, retry_at } => {
             format!("{code}: {}, {reason}, again at {}", of(member, *hook), time(*retry_at))
         }
+        Blocker::WorkloadAway { member, hook, since, .. } => {
+            format!("{code}: {}, the workload is not connected since {}", of(member, *hook), time(*since))
+        }
         Blocker::HookFailed { member, hook, reason, notice_ends } => {
             format!("{code}: {}, {reason}, notice ends at {}", of(member, *hook), time(*notice_ends))
         }

@@ -134,9 +134,11 @@ impl World {
             "delist" => self.delist(rest),
             "note" => self.note(rest),
             "extend" => self.extend(rest),
+            "circles" => Ok(self.circles()),
+            "overrun" => self.overrun(rest),
             "roster" => self.roster(rest),
-            "avoid" => Ok(self.avoid()),
-            "prefer" => Ok(self.prefer()),
+            "avoid" => self.avoid(rest),
+            "prefer" => self.prefer(rest),
             _ => self.raw(word, rest),
         }
     }
@@ -316,7 +318,7 @@ impl World {
         if errands.is_empty() { "no errands\n".into() } else { errands.join("\n") + "\n" }
     }
 
-    fn event(&self, id: &str) -> Result<&Event, String> {
+    pub(crate) fn event(&self, id: &str) -> Result<&Event, String> {
         self.state.event(&EventId::new(id)).ok_or(format!("no event {id}"))
     }
 

@@ -82,6 +82,7 @@ pub(crate) fn dialled_state() -> State {
         workloads: vec![cache()],
         dialled: vec![dialled(), stood_for],
         conditions: conditions().into_iter().collect(),
+        away: BTreeMap::from([(WorkloadName("postgres".into()), Timestamp(NOW))]),
         ..Replica::default()
     };
     State { replicas: BTreeMap::from([(VmName::new("db-0"), replica)]), ..State::default() }

@@ -50,6 +50,7 @@ fn store_replica(name: &VmName, replica: &Replica) -> pb::Replica {
         groups: replica.groups.store(),
         dialled: replica.dialled.store(),
         conditions: replica.conditions.iter().map(|(name, known)| (name.clone(), *known).store()).collect(),
+        away: replica.away.iter().map(|(name, since)| (name.clone(), *since).store()).collect(),
     }
 }
 
@@ -62,6 +63,7 @@ fn restore_replica(message: pb::Replica) -> Result<(VmName, Replica), Undecodabl
         groups: take!(message.groups),
         dialled: take!(message.dialled),
         conditions: named(keyed(message.conditions.into_iter().map(Stored::restore)), "conditions")?,
+        away: named(keyed(message.away.into_iter().map(Stored::restore)), "away")?,
     };
     Ok((take!(message.name), replica))
 }

@@ -5,6 +5,7 @@ use super::stored::{Stored, named, numbered, take};
 use super::undecodable::{Fault, Undecodable};
 use crate::machine::document::Kind;
 use crate::machine::id::WorkloadName;
+use crate::machine::time::Timestamp;
 use crate::machine::workload::{
     Condition, Group, Hook, HookId, Intent, Member, OnAbsent, OnFailure, Origin, Phase, Role, RunsOn, Workload,
 };
@@ -47,6 +48,19 @@ impl Stored for (WorkloadName, Condition) {
     fn restore(message: pb::Condition) -> Result<Self, Undecodable> {
         let condition = Condition { role: take!(message.role), connected: message.connected };
         Ok((take!(message.workload), condition))
+    }
+}
+
+impl Stored for (WorkloadName, Timestamp) {
+    type Message = pb::Away;
+
+    fn store(&self) -> pb::Away {
+        let (workload, since) = self;
+        pb::Away { workload: workload.store(), since_unix_ms: since.store() }
+    }
+
+    fn restore(message: pb::Away) -> Result<Self, Undecodable> {
+        Ok((take!(message.workload), take!(message.since_unix_ms)))
     }
 }
 
