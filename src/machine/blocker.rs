@@ -11,6 +11,7 @@ use super::document::Status;
 use super::event::Event;
 use super::id::{AttemptId, GroupName, VmName};
 use super::lifecycle::Stage;
+use super::order;
 use super::policy::Action;
 use super::situation::Situation;
 use super::state::State;
@@ -124,9 +125,11 @@ pub fn clearance(state: &State, event: &Event, now: Timestamp, lost: &BTreeSet<V
         return ready;
     }
     let is_ready = |other: &Event| matches!(readiness(state, other, now), Clearance::Clear(_));
-    budget::held(state, event, lost, is_ready).map_or(ready, |Held { group, by }| {
-        Clearance::Blocked(Blocker::Budget { group, by, notice_ends: event.notice_ends() })
-    })
+    budget::held(state, event, lost, is_ready).map_or(ready, |held| Clearance::Blocked(on_budget(event, held)))
+}
+
+fn on_budget(event: &Event, Held { group, by }: Held) -> Blocker {
+    Blocker::Budget { group, by, notice_ends: event.notice_ends() }
 }
 
 /// What stands between an event and its claim, apart from other events.
@@ -168,7 +171,7 @@ fn prepared(state: &State, event: &Event, now: Timestamp) -> Clearance {
     if event.budget_ends().is_some_and(|ends| now >= ends) {
         return Clearance::Clear(Reason::BudgetSpent);
     }
-    let unsettled = |step: &Step<'_>| unsettled(state, event, step, &steps::progress(event, step, now));
+    let unsettled = |step: &Step<'_>| unsettled(state, event, step, now);
     if let Some(unsettled) = steps.iter().find_map(unsettled) {
         return Clearance::Blocked(unsettled);
     }
@@ -194,19 +197,22 @@ fn hook_failed(event: &Event, step: &Step<'_>, reason: &str) -> Blocker {
     Blocker::HookFailed { member, hook, reason: reason.into(), notice_ends: event.notice_ends() }
 }
 
-fn unsettled(state: &State, event: &Event, step: &Step<'_>, progress: &Progress<'_>) -> Option<Blocker> {
+fn unsettled(state: &State, event: &Event, step: &Step<'_>, now: Timestamp) -> Option<Blocker> {
     let (member, hook) = (step.member.clone(), step.id);
-    match progress {
+    match steps::progress(event, step, now) {
         Progress::Favourable | Progress::Failed(_) => None,
         Progress::Running(attempt) => Some(running(event, attempt)),
         Progress::Due { .. } if step.away.is_some() && step.hook.runs_on != RunsOn::Peer => {
             let since = state.away_since(&member).unwrap_or(event.first_seen());
             Some(Blocker::WorkloadAway { member, hook, since, notice_ends: event.notice_ends() })
         }
-        Progress::Due { blocked: Some(reason), from, .. } => {
-            Some(Blocker::HookBlocked { member, hook, reason: reason.clone(), retry_at: *from })
+        Progress::Due { blocked, from, .. } => {
+            let held = order::held_back(state, event, step, now).map(|held| on_budget(event, held));
+            held.or(Some(match blocked {
+                Some(reason) => Blocker::HookBlocked { member, hook, reason, retry_at: from },
+                None => Blocker::HookWaiting { member, hook, from },
+            }))
         }
-        Progress::Due { blocked: None, from, .. } => Some(Blocker::HookWaiting { member, hook, from: *from }),
         Progress::OutOfTime => {
             let last = event.attempts_of(&step.member, step.id).next_back().and_then(|last| last.outcome.as_ref());
             let reason = last.and_then(|(outcome, _)| outcome.reason());

@@ -54,6 +54,11 @@ pub fn held(state: &State, event: &Event, lost: &BTreeSet<VmName>, is_ready: imp
     groups.into_iter().find_map(|group| held_by_group(state, event, group, lost, &is_ready))
 }
 
+/// Other events alone, which are under way, stand between the event and the members of a group.
+pub(super) fn held_by_events(state: &State, event: &Event, group: &GroupName) -> Option<Held> {
+    held_by_group(state, event, group, &BTreeSet::new(), |_| false)
+}
+
 fn held_by_group(
     state: &State,
     event: &Event,

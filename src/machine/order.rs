@@ -1,12 +1,16 @@
-//! What is not to run at the same time: workloads that come after others, exclusive hooks, failovers of one group.
+//! What is not to run yet, or not at the same time: workloads that come after others, exclusive hooks, failovers of
+//! one group.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
+use super::budget::{self, Held};
 use super::event::Event;
 use super::id::WorkloadName;
+use super::lifecycle::Stage;
 use super::state::State;
-use super::steps::Next;
+use super::steps::{Next, Step};
+use super::time::Timestamp;
 use super::workload::{Intent, Member, Phase};
 
 /// The workloads that wait for each other in a circle, as they are registered on whichever VMs. What they say of each
@@ -42,6 +46,22 @@ pub(super) fn after<'a>(
     let is_in_one = circles.contains(&member.workload);
     let named = state.workload(member).into_iter().flat_map(|workload| &workload.after);
     named.filter(move |name| !(is_in_one && circles.contains(name)))
+}
+
+/// A primary that moves while another event still holds members of its group moves to where maintenance may come next.
+/// So its failover waits for room in the group's budget, as long as half of the time and its `worst` are left.
+pub(super) fn held_back(state: &State, event: &Event, step: &Step<'_>, now: Timestamp) -> Option<Held> {
+    if step.id.phase != Phase::Failover || event.stage() > Stage::Preparing {
+        return None;
+    }
+    let ends = event.preparation_ends();
+    let half = ends.since(event.preparation_starts()) / 2;
+    let worst = step.hook.worst.unwrap_or(step.hook.timeout);
+    if now >= ends.minus(half.max(worst)) {
+        return None;
+    }
+    let group = state.workload(&step.member)?.group.as_ref()?;
+    budget::held_by_events(state, event, group)
 }
 
 /// Leaves out what is not to run beside something that runs, or beside what stands before it here.

@@ -174,6 +174,9 @@ fn next_preparing<'a>(state: &'a State, event: &Event, now: Timestamp) -> Vec<Ne
     let steps = preparing(state, event);
     let circles = order::circles(state);
     let mut found = next_of(event, &steps, now, |step| {
+        if order::held_back(state, event, step, now).is_some() {
+            return false;
+        }
         let after: Vec<&WorkloadName> = order::after(state, &step.member, &circles).collect();
         steps.iter().filter(|other| after.contains(&&other.member.workload)).all(|other| lets_pass(event, other, now))
     });

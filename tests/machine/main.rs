@@ -10,6 +10,7 @@ mod parse;
 mod proposal;
 mod roster;
 mod show;
+mod waves;
 mod world;
 
 use std::fmt::Write;
