@@ -10,7 +10,7 @@ use super::Config;
 pub(super) const TLS: &str = "`cluster.tls` is refused: this version cannot encrypt; remove it and set \
                               `cluster.insecure = true` on a network that nobody else can reach";
 
-/// Refused: `http` of a hook and of a role, an address as `confirm` or `undo`.
+/// Refused: `http` of a hook, an address as `confirm` or `undo`.
 pub(super) const HTTP: &str = "hooks over HTTP cannot be run by this version";
 
 impl Config {
@@ -26,14 +26,10 @@ impl Config {
         tell(registration.socket.is_some(), "`workloads.socket`", "nobody can register over it yet");
         tell(registration.allow_uids.is_some(), "`workloads.allow_uids`", "nobody can register yet");
         for workload in &self.workloads {
-            let key = format!("`workload.role` of {}", workload.name);
-            tell(workload.role.is_some(), &key, "every workload counts as primary");
             for hook in &workload.hooks {
                 let of = format!("of the {} hook of {}", hook.phase, workload.name);
                 let instead = "when the event is cancelled, only `restore` follows";
                 tell(hook.undo.is_some(), &format!("`workload.hook.undo` {of}"), instead);
-                let instead = "the hook is run however short the notice is";
-                tell(hook.optional_if_short, &format!("`workload.hook.optional_if_short` {of}"), instead);
             }
         }
         ignored

@@ -2,9 +2,10 @@
 
 use core::time::Duration;
 
-use super::beyond;
 use super::reader::Table;
 use super::scalar;
+use super::{beyond, policy};
+use crate::machine::document::Kind;
 use crate::machine::workload as registered;
 use crate::machine::workload::{OnFailure, Phase, RunsOn};
 
@@ -30,8 +31,14 @@ pub struct Hook {
     pub min_freeze: Option<Duration>,
     /// Confirmed again before the all-clear when older; only with `confirm`.
     pub fresh_for: Option<Duration>,
-    /// Ignored by this version.
+    /// Left out when the notice does not hold `worst`.
     pub optional_if_short: bool,
+    /// The longest it is known to take; `None`: its timeout.
+    pub worst: Option<Duration>,
+    /// At most one runs at a time in the cluster.
+    pub exclusive: bool,
+    /// The types of events it is for; empty: all.
+    pub kinds: Vec<Kind>,
     /// Whose rights its commands have when the replica runs as root.
     pub user: Option<String>,
     /// Added to its commands' environment, in the order of the file.
@@ -52,9 +59,9 @@ impl Hook {
             min_freeze: self.min_freeze,
             fresh_for: self.fresh_for,
             optional_if_short: self.optional_if_short,
-            worst: None,
-            exclusive: false,
-            kinds: Vec::new(),
+            worst: self.worst,
+            exclusive: self.exclusive,
+            kinds: self.kinds.clone(),
         }
     }
 }
@@ -76,6 +83,9 @@ pub(super) fn read(table: &mut Table<'_>) -> Option<Hook> {
         min_freeze: table.optional("min_freeze", up_to_a_day()),
         fresh_for: table.optional("fresh_for", up_to_a_day()),
         optional_if_short: table.or("optional_if_short", scalar::boolean, false),
+        worst: table.optional("worst", scalar::duration(Duration::from_millis(1)..=DAY)),
+        exclusive: table.or("exclusive", scalar::boolean, false),
+        kinds: table.list("type", policy::kind).unwrap_or_default().into_iter().map(|kind| kind.value).collect(),
         user: table.optional("user", scalar::name),
         env: read_env(table),
         command: command?,
@@ -87,8 +97,7 @@ pub(super) fn read(table: &mut Table<'_>) -> Option<Hook> {
     Some(hook)
 }
 
-/// What is run, for a hook and for a role.
-pub(super) fn read_command(table: &mut Table<'_>) -> Option<Vec<String>> {
+fn read_command(table: &mut Table<'_>) -> Option<Vec<String>> {
     table.knows("http");
     if table.has("http") {
         table.mistake(

@@ -6,6 +6,8 @@
 
 pub mod command;
 mod contract;
+mod role;
 
 pub use command::{Command, OpenError, Runner, Surroundings, supervise};
 pub use contract::{Ended, News, Report, Standing, Task};
+pub use role::{RoleAsker, RoleSource};

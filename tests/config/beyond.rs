@@ -37,14 +37,11 @@ command = ["/bin/stop"]
 optional_if_short = false
 "#;
 
-const TOLD: [&str; 5] = [
+const TOLD: [&str; 3] = [
     "`workloads.socket` is ignored by this version: nobody can register over it yet",
     "`workloads.allow_uids` is ignored by this version: nobody can register yet",
-    "`workload.role` of postgres is ignored by this version: every workload counts as primary",
     "`workload.hook.undo` of the failover hook of postgres is ignored by this version: when the event is \
      cancelled, only `restore` follows",
-    "`workload.hook.optional_if_short` of the drain hook of postgres is ignored by this version: the hook is run \
-     however short the notice is",
 ];
 
 #[test]
