@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::clock;
 use super::here::Here;
 use crate::machine::command::Command;
 use crate::machine::id::{EventId, GroupName, WorkloadName};
@@ -43,12 +43,12 @@ async fn ask_on(here: Arc<Here>, asker: RoleAsker, told: Told) {
     let facts = facts(&here, &told);
     let mut state = here.state.clone();
     let mut latest: Option<Role> = None;
-    let mut answered = Instant::now();
+    let mut answered = clock::steady();
     loop {
         let occasion = Occasion::of(&state.borrow_and_update(), &told.workload);
         match asker.ask(&told.source, &facts).await {
-            Ok(role) => (latest, answered) = (Some(role), Instant::now()),
-            Err(why) if answered.elapsed() >= told.every * KEEP_FOR => {
+            Ok(role) => (latest, answered) = (Some(role), clock::steady()),
+            Err(why) if clock::steady().since(answered) >= told.every * KEEP_FOR => {
                 if latest != Some(Role::Unknown) {
                     tracing::warn!(workload = %told.workload, why, "nobody tells its role; it may be the primary");
                 }
@@ -56,20 +56,21 @@ async fn ask_on(here: Arc<Here>, asker: RoleAsker, told: Told) {
             }
             Err(why) => tracing::debug!(workload = %told.workload, why, "its role was not told"),
         }
-        let again = Instant::now() + told.every;
+        let again = clock::steady().plus(told.every);
         loop {
             let due = latest.and_then(|role| due(&here, &told.workload, role));
             let is_noted = match &due {
                 None => true,
                 Some(note) => here.propose(note).await.is_ok(),
             };
-            let pause = if is_noted { again } else { again.min(Instant::now() + NOTE_AGAIN_AFTER) };
+            let left = again.since(clock::steady());
+            let pause = if is_noted { left } else { left.min(NOTE_AGAIN_AFTER) };
             tokio::select! {
                 _ = state.changed() => {}
-                () = tokio::time::sleep_until(pause) => {}
+                () = tokio::time::sleep(pause) => {}
             }
             let is_news = Occasion::of(&state.borrow_and_update(), &told.workload) != occasion;
-            if is_news || Instant::now() >= again {
+            if is_news || clock::steady() >= again {
                 break;
             }
         }

@@ -62,9 +62,8 @@ fn sentences(blocker: &Blocker, event: &Event) -> Sentences {
         Blocker::WorkloadAway { member, hook, since, notice_ends } => {
             let since = rfc3339(*since);
             let message =
-                format!("the {} hook of {member} waits: the workload is not connected, since {since}", hook.phase);
-            let next = "the hook is run when the workload dials in again";
-            tell(message, Some(*notice_ends), next, "the owner of the workload")
+                format!("the {} hook of {member} waits: the workload is not connected since {since}", hook.phase);
+            tell(message, Some(*notice_ends), "it is run when the workload dials in again", "the owner of the workload")
         }
         Blocker::HookFailed { member, hook, reason, notice_ends } => {
             let message = format!("the {} hook of {member} failed: {reason}", hook.phase);
