@@ -1,5 +1,7 @@
 //! Wires the rooms into one running replica. The one place that knows all of them.
 
+mod roles;
+
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -30,7 +32,7 @@ use crate::replica::journal::Journal;
 use crate::replica::observer::Observer;
 use crate::replica::view::View;
 use crate::rpc::Routes;
-use crate::workloads::{Adapter, Command, Runner, Surroundings};
+use crate::workloads::{Adapter, Command, RoleAsker, Runner, Surroundings};
 use crate::{ops, rpc};
 
 /// Everything ends within this after SIGTERM; what has not ended then is recovered at the next start.
@@ -98,6 +100,7 @@ async fn run_until(config: Config, stop: CancellationToken) -> anyhow::Result<()
     let observer = Arc::new(Observer::new(endpoint, pace(&config, &here), config.metadata.stall_after));
     let hooks = Arc::new(Hooks::new(runner, calls));
     let workloads: Vec<Workload> = config.workloads.iter().map(config::Workload::registered).collect();
+    let roles = (RoleAsker::new(surroundings()).map_err(anyhow::Error::msg)?, roles::of(&config));
     let view = View::new(here.clone());
     tracing::info!(
         replica = %name,
@@ -111,7 +114,7 @@ async fn run_until(config: Config, stop: CancellationToken) -> anyhow::Result<()
     // Not `stop`: a post that is under way still has to be confirmed and recorded.
     let serving = CancellationToken::new();
     let servers = serve(listeners, routes, &here, &observer, view, &serving);
-    let replica = Replica::start(&here, &observer, &hooks, workloads, config.groups.clone(), reports);
+    let replica = Replica::start(&here, &observer, &hooks, workloads, config.groups.clone(), roles, reports);
 
     let failure = tokio::select! {
         fatal = consensus.fatal() => Some(fatal),

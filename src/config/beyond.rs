@@ -10,9 +10,6 @@ use super::Config;
 pub(super) const TLS: &str = "`cluster.tls` is refused: this version cannot encrypt; remove it and set \
                               `cluster.insecure = true` on a network that nobody else can reach";
 
-/// Refused: `http` of a role.
-pub(super) const ROLE_OVER_HTTP: &str = "roles cannot be asked for over HTTP by this version, use `command`";
-
 impl Config {
     /// What is written and ignored, one line for each key with what is done without it.
     pub fn beyond_this_version(&self) -> Vec<String> {
@@ -25,15 +22,6 @@ impl Config {
         let registration = &self.registration;
         tell(registration.socket.is_some(), "`workloads.socket`", "nobody can register over it yet");
         tell(registration.allow_uids.is_some(), "`workloads.allow_uids`", "nobody can register yet");
-        for workload in &self.workloads {
-            let key = format!("`workload.role` of {}", workload.name);
-            tell(workload.role.is_some(), &key, "every workload counts as primary");
-            for hook in &workload.hooks {
-                let of = format!("of the {} hook of {}", hook.phase, workload.name);
-                let instead = "the hook is run however short the notice is";
-                tell(hook.optional_if_short, &format!("`workload.hook.optional_if_short` {of}"), instead);
-            }
-        }
         ignored
     }
 }

@@ -2,9 +2,10 @@
 
 use core::time::Duration;
 
-use super::beyond;
+use super::policy;
 use super::reader::Table;
 use super::scalar;
+use crate::machine::document::Kind;
 use crate::machine::workload as registered;
 use crate::machine::workload::{OnFailure, Phase, RunsOn};
 
@@ -40,8 +41,14 @@ pub struct Hook {
     pub min_freeze: Option<Duration>,
     /// Confirmed again before the all-clear when older; only with `confirm`.
     pub fresh_for: Option<Duration>,
-    /// Ignored by this version.
+    /// Left out when the notice does not hold `worst`.
     pub optional_if_short: bool,
+    /// The longest it is known to take; `None`: its timeout.
+    pub worst: Option<Duration>,
+    /// At most one runs at a time in the cluster.
+    pub exclusive: bool,
+    /// The types of events it is for; empty: all.
+    pub kinds: Vec<Kind>,
     /// Whose rights its commands have when the replica runs as root.
     pub user: Option<String>,
     /// Added to its commands' environment, in the order of the file.
@@ -62,6 +69,9 @@ impl Hook {
             min_freeze: self.min_freeze,
             fresh_for: self.fresh_for,
             optional_if_short: self.optional_if_short,
+            worst: self.worst,
+            exclusive: self.exclusive,
+            kinds: self.kinds.clone(),
         }
     }
 }
@@ -85,6 +95,9 @@ pub(super) fn read(table: &mut Table<'_>) -> Option<Hook> {
         min_freeze: table.optional("min_freeze", up_to_a_day()),
         fresh_for: table.optional("fresh_for", up_to_a_day()),
         optional_if_short: table.or("optional_if_short", scalar::boolean, false),
+        worst: table.optional("worst", scalar::duration(Duration::from_millis(1)..=DAY)),
+        exclusive: table.or("exclusive", scalar::boolean, false),
+        kinds: table.list("type", policy::kind).unwrap_or_default().into_iter().map(|kind| kind.value).collect(),
         user: table.optional("user", scalar::name),
         env: read_env(table),
         run: adapted.map_or(run, |adapted| Some(adapted.run))?,
@@ -94,20 +107,6 @@ pub(super) fn read(table: &mut Table<'_>) -> Option<Hook> {
         table.mistake(&table.place_of("fresh_for"), message);
     }
     Some(hook)
-}
-
-/// What is run for a role.
-pub(super) fn read_command(table: &mut Table<'_>) -> Option<Vec<String>> {
-    table.knows("http");
-    if table.has("http") {
-        table.mistake(
-            &table.place_of("http"),
-            format!("`{}.http` is refused: {}", table.path(), beyond::ROLE_OVER_HTTP),
-        );
-    } else if !table.has("command") {
-        table.mistake_here("names nothing to run: add `command = [\"/path/to/program\"]`");
-    }
-    table.optional("command", scalar::command)
 }
 
 /// One of the two.

@@ -7,7 +7,7 @@ use core::fmt;
 use core::time::Duration;
 use std::path::Path;
 
-use super::{Cluster, Config, Hook, Metadata, Operator, Registration, Replica, Status, Way, Workload};
+use super::{Cluster, Config, Hook, Metadata, Operator, Registration, Replica, RoleSource, Status, Way, Workload};
 use crate::machine::policy::{Policy, Range, Rule};
 use crate::machine::workload::Group;
 
@@ -142,12 +142,16 @@ fn rule_lines(rule: &Rule) -> Lines {
 
 fn workload_lines(workload: &Workload) -> Lines {
     let Workload { name, group, after, role, hooks: _ } = workload;
-    let role = role.as_ref().map(|role| format!("{{ command = {} }}", argv(role)));
+    let source = role.as_ref().map(|role| match &role.source {
+        RoleSource::Command(command) => format!("{{ command = {} }}", argv(command)),
+        RoleSource::Http(address) => format!("{{ http = {} }}", quoted(address)),
+    });
     vec![
         ("name", text(name)),
         ("group", group.as_ref().and_then(text)),
         ("after", list(after.iter().map(quoted))),
-        ("role", role),
+        ("role", source),
+        ("role_every", role.as_ref().and_then(|role| span(role.every))),
     ]
 }
 
@@ -164,6 +168,9 @@ fn hook_lines(hook: &Hook) -> Lines {
         min_freeze,
         fresh_for,
         optional_if_short,
+        worst,
+        exclusive,
+        kinds,
         user,
         env,
     } = hook;
@@ -186,6 +193,9 @@ fn hook_lines(hook: &Hook) -> Lines {
         ("min_freeze", min_freeze.and_then(span)),
         ("fresh_for", fresh_for.and_then(span)),
         ("optional_if_short", plain(optional_if_short)),
+        ("worst", worst.and_then(span)),
+        ("exclusive", plain(exclusive)),
+        ("type", list(kinds.iter().map(quoted))),
         ("user", user.as_ref().and_then(text)),
         ("env", inline_table(variables)),
     ]

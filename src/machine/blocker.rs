@@ -12,13 +12,14 @@ use super::event::Event;
 use super::id::{AttemptId, GroupName, VmName};
 use super::lifecycle::Stage;
 use super::operator::Halt;
+use super::order;
 use super::policy::Action;
 use super::situation::Situation;
 use super::state::State;
 use super::steps::{self, Progress, Step};
 use super::takeover::{self, Outlook};
 use super::time::Timestamp;
-use super::workload::{HookId, Member, OnFailure};
+use super::workload::{HookId, Member, OnFailure, RunsOn};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Blocker {
@@ -46,6 +47,13 @@ pub enum Blocker {
         hook: HookId,
         reason: String,
         retry_at: Timestamp,
+    },
+    /// Its workload dials in and is away.
+    WorkloadAway {
+        member: Member,
+        hook: HookId,
+        since: Timestamp,
+        notice_ends: Timestamp,
     },
     HookFailed {
         member: Member,
@@ -93,7 +101,7 @@ impl Blocker {
             Self::TooEarly { .. } => "too_early",
             Self::HookWaiting { .. } => "hook_waiting",
             Self::HookRunning { .. } => "hook_running",
-            Self::HookBlocked { .. } => "hook_blocked",
+            Self::HookBlocked { .. } | Self::WorkloadAway { .. } => "hook_blocked",
             Self::HookFailed { .. } => "hook_failed",
             Self::Budget { .. } => "budget",
             Self::Hold(_) => "hold",
@@ -124,9 +132,11 @@ pub fn clearance(state: &State, event: &Event, now: Timestamp, lost: &BTreeSet<V
         return ready;
     }
     let is_ready = |other: &Event| matches!(readiness(state, other, now), Clearance::Clear(_));
-    budget::held(state, event, lost, is_ready).map_or(ready, |Held { group, by }| {
-        Clearance::Blocked(Blocker::Budget { group, by, notice_ends: event.notice_ends() })
-    })
+    budget::held(state, event, lost, is_ready).map_or(ready, |held| Clearance::Blocked(on_budget(event, held)))
+}
+
+fn on_budget(event: &Event, Held { group, by }: Held) -> Blocker {
+    Blocker::Budget { group, by, notice_ends: event.notice_ends() }
 }
 
 /// What stands between an event and its claim, apart from other events.
@@ -179,7 +189,7 @@ fn prepared(state: &State, event: &Event, now: Timestamp) -> Clearance {
     if event.budget_ends().is_some_and(|ends| now >= ends) {
         return Clearance::Clear(Reason::BudgetSpent);
     }
-    let unsettled = |step: &Step<'_>| unsettled(event, step, &steps::progress(event, step, now));
+    let unsettled = |step: &Step<'_>| unsettled(state, event, step, now);
     if let Some(unsettled) = steps.iter().find_map(unsettled) {
         return Clearance::Blocked(unsettled);
     }
@@ -205,15 +215,22 @@ fn hook_failed(event: &Event, step: &Step<'_>, reason: &str) -> Blocker {
     Blocker::HookFailed { member, hook, reason: reason.into(), notice_ends: event.notice_ends() }
 }
 
-fn unsettled(event: &Event, step: &Step<'_>, progress: &Progress<'_>) -> Option<Blocker> {
+fn unsettled(state: &State, event: &Event, step: &Step<'_>, now: Timestamp) -> Option<Blocker> {
     let (member, hook) = (step.member.clone(), step.id);
-    match progress {
+    match steps::progress(event, step, now) {
         Progress::Favourable | Progress::Failed(_) => None,
-        Progress::Running(attempt) => Some(running(attempt)),
-        Progress::Due { blocked: Some(reason), from, .. } => {
-            Some(Blocker::HookBlocked { member, hook, reason: reason.clone(), retry_at: *from })
+        Progress::Running(attempt) => Some(running(event, attempt)),
+        Progress::Due { .. } if step.away.is_some() && step.hook.runs_on != RunsOn::Peer => {
+            let since = state.away_since(&member).unwrap_or(event.first_seen());
+            Some(Blocker::WorkloadAway { member, hook, since, notice_ends: event.notice_ends() })
         }
-        Progress::Due { blocked: None, from, .. } => Some(Blocker::HookWaiting { member, hook, from: *from }),
+        Progress::Due { blocked, from, .. } => {
+            let held = order::held_back(state, event, step, now).map(|held| on_budget(event, held));
+            held.or(Some(match blocked {
+                Some(reason) => Blocker::HookBlocked { member, hook, reason, retry_at: from },
+                None => Blocker::HookWaiting { member, hook, from },
+            }))
+        }
         Progress::OutOfTime => {
             let last =
                 event.forward_attempts_of(&step.member, step.id).next_back().and_then(|last| last.outcome.as_ref());
@@ -223,14 +240,14 @@ fn unsettled(event: &Event, step: &Step<'_>, progress: &Progress<'_>) -> Option<
     }
 }
 
-fn running(attempt: &Attempt) -> Blocker {
+fn running(event: &Event, attempt: &Attempt) -> Blocker {
     Blocker::HookRunning {
         attempt: attempt.id,
         member: attempt.member.clone(),
         hook: attempt.hook,
         on: attempt.on.clone(),
         since: attempt.begun_at,
-        deadline: attempt.deadline,
+        deadline: event.deadline_of(attempt),
         expected_end: attempt.progress.as_ref().and_then(|progress| progress.expected_end),
     }
 }

@@ -7,12 +7,12 @@ use core::fmt;
 use super::attempt::{Outcome, Progress, WaiverReason};
 use super::claim::{PostOutcome, Reason};
 use super::document::Document;
-use super::id::{AttemptId, EventId, VmName};
+use super::id::{AttemptId, EventId, VmName, WorkloadName};
 use super::operator::Asked;
 use super::policy::Treatment;
 use super::takeover::Journaled;
 use super::time::Timestamp;
-use super::workload::{Group, HookId, Intent, Member, Workload};
+use super::workload::{Condition, Group, HookId, Intent, Member, Workload};
 
 /// One entry of the log, stamped by the leader that appended it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -26,8 +26,7 @@ pub struct Entry {
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Command {
-    /// The workloads on the asking replica's VM and the groups of its configuration; replaces what it registered
-    /// before.
+    /// The workloads and groups of the asking replica's configuration; replaces what it registered before.
     Register { workloads: Vec<Workload>, groups: Vec<Group> },
     /// What the asking replica's endpoint says now.
     Report {
@@ -75,6 +74,14 @@ pub enum Command {
     Dismiss { replica: VmName },
     /// Of an operator.
     Ask { what: Asked, who: String, reason: String },
+    /// A workload has dialled in at the asking replica; replaces what the one of its name said before.
+    Enlist { workload: Workload },
+    /// A workload that dialled in at the asking replica takes its leave.
+    Delist { workload: WorkloadName },
+    /// What changed about the workloads on the asking replica's VM.
+    Note { conditions: Vec<(WorkloadName, Condition)> },
+    /// A running hook asks for more time.
+    Extend { event: EventId, attempt: AttemptId, deadline: Timestamp },
 }
 
 impl Command {
@@ -100,6 +107,10 @@ impl Command {
             Self::Absolve { .. } => "absolve",
             Self::Dismiss { .. } => "dismiss",
             Self::Ask { what, .. } => what.as_word(),
+            Self::Enlist { .. } => "enlist",
+            Self::Delist { .. } => "delist",
+            Self::Note { .. } => "note",
+            Self::Extend { .. } => "extend",
         }
     }
 }
@@ -131,6 +142,7 @@ pub enum Ignored {
     Paused,
     /// It would not end, has ended, or would last too long.
     Unbounded,
+    TooManyWorkloads,
 }
 
 impl Ignored {
@@ -150,6 +162,7 @@ impl Ignored {
             Self::Held => "held",
             Self::Paused => "paused",
             Self::Unbounded => "unbounded",
+            Self::TooManyWorkloads => "too_many_workloads",
         }
     }
 
@@ -169,6 +182,7 @@ impl Ignored {
             Self::Held,
             Self::Paused,
             Self::Unbounded,
+            Self::TooManyWorkloads,
         ]
         .into_iter()
         .find(|ignored| ignored.as_word() == word)

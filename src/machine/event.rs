@@ -135,6 +135,11 @@ impl Event {
         Some(self.over_at()?.plus(treatment.restore_timeout))
     }
 
+    /// How long the workload's VM has for getting ready, once it is put back.
+    pub fn restore_timeout(&self) -> Duration {
+        self.treatment.as_ref().map_or(Duration::ZERO, |treatment| treatment.restore_timeout)
+    }
+
     /// The last moment for a hook of this phase. A restore waits for its VM for as long as it takes, and so does what
     /// is taken back when the event is over; the time for `ready` begins when the workload's restore has ended.
     pub fn time_ends(&self, member: &Member, phase: Phase) -> Option<Timestamp> {
@@ -149,6 +154,12 @@ impl Event {
                 Some(last.or(self.over_at())?.plus(self.treatment.as_ref()?.restore_timeout))
             }
         }
+    }
+
+    /// The last moment for a running attempt: its own, or less when the time for its phase has become shorter.
+    pub fn deadline_of(&self, attempt: &Attempt) -> Timestamp {
+        let ends = self.time_ends(&attempt.member, attempt.hook.phase);
+        ends.map_or(attempt.deadline, |ends| ends.min(attempt.deadline))
     }
 
     pub fn attempt(&self, id: AttemptId) -> Option<&Attempt> {

@@ -13,6 +13,7 @@ use super::event::Event;
 use super::id::{EventId, VmName};
 use super::lifecycle::Stage;
 use super::policy;
+use super::restoring;
 use super::situation::Situation;
 use super::state::State;
 use super::steps::{self, Next, Progress, Step};
@@ -105,7 +106,7 @@ fn documents_to_discount(state: &State, situation: &Situation) -> impl Iterator<
 fn overrun(id: &EventId, event: &Event, situation: &Situation) -> impl Iterator<Item = Command> {
     let late = event.attempts.iter().filter(|attempt| {
         // Replicas that were down together with the leader have yet to say what their hooks left behind.
-        let could_speak = attempt.deadline.max(situation.leading_since);
+        let could_speak = event.deadline_of(attempt).max(situation.leading_since);
         attempt.outcome.is_none() && situation.now >= could_speak.plus(ENDED_WITHIN)
     });
     late.map(|attempt| Command::Expire { event: id.clone(), attempt: attempt.id })
@@ -164,7 +165,7 @@ fn host(state: &State, event: &Event, step: &Step<'_>, situation: &Situation) ->
     let own = &step.member.vm;
     // Only a replica that is back and has reported knows that the event is over.
     let is_back = state.replicas.get(own).is_some_and(|replica| replica.discounted.is_none());
-    let is_home = situation.reaches(own) && (is_back || !event.stage().is_over());
+    let is_home = situation.reaches(own) && step.away.is_none() && (is_back || !event.stage().is_over());
     if step.id.phase >= Phase::Restore {
         return is_home.then(|| own.clone());
     }
@@ -180,10 +181,10 @@ fn peer(state: &State, event: &Event, step: &Step<'_>, situation: &Situation) ->
     let group = state.workload(&step.member)?.group.as_ref()?;
     let fits = |name: &VmName| {
         let runs_it = state.replicas.get(name).is_some_and(|replica| {
-            replica.workloads.iter().any(|workload| {
-                workload.name == step.member.workload
-                    && workload.group.as_ref() == Some(group)
+            replica.workload(&step.member.workload).is_some_and(|workload| {
+                workload.group.as_ref() == Some(group)
                     && workload.hook(step.id).is_some()
+                    && !replica.is_absent(workload)
             })
         });
         runs_it && !event.affects(name) && situation.reaches(name)
@@ -241,7 +242,9 @@ fn pause_after(claims: usize) -> Duration {
 /// An event that is announced again meanwhile is to be prepared for, not waited out.
 fn restoring_to_give_up(state: &State, id: &EventId, event: &Event, situation: &Situation) -> Option<Command> {
     let waited = event.over_at().map(|over| situation.now.since(over));
-    let in_vain = waited.is_some_and(|waited| waited >= situation.timing.forget_after) || state.is_listed(id);
+    let in_vain = waited.is_some_and(|waited| waited >= situation.timing.forget_after)
+        || state.is_listed(id)
+        || restoring::is_restored(state, event, situation.now);
     let overdue = in_vain && event.restoring_ends().is_some_and(|ends| situation.now >= ends);
     overdue.then(|| Command::GiveUp { event: id.clone() })
 }

@@ -6,19 +6,24 @@ use alloc::vec::Vec;
 use super::attempt::{Attempt, Outcome};
 use super::event::Event;
 use super::lifecycle::Stage;
+use super::needs;
 use super::state::State;
 use super::steps::{self, Progress, Step};
 use super::time::Timestamp;
-use super::workload::{Intent, Member, Phase, Workload};
+use super::workload::{Hook, HookId, Intent, Phase, Workload};
 
 /// For every workload that was touched, also on a VM that the event no longer names, in the order in which they run.
 pub(super) fn steps<'a>(state: &'a State, event: &Event) -> Vec<Step<'a>> {
-    let touched = steps::members(state).filter(|(member, _)| event.touched(member));
+    let touched = state.workloads().filter(|(member, _)| event.touched(member));
     touched
         .flat_map(|(member, workload)| {
-            let mut steps = owed(event, &member, workload);
+            let away = needs::away(state, &member, workload);
+            let step = |(id, hook)| Step { member: member.clone(), id, hook, away };
+            let mut steps: Vec<Step<'a>> = begun(workload).map(step).filter(|step| is_owed(event, step)).collect();
+            // The last first.
+            steps.reverse();
             let hooks = [Phase::Restore, Phase::Ready].into_iter().flat_map(|phase| workload.hooks_of(phase));
-            steps.extend(hooks.map(|(id, hook)| Step { member: member.clone(), id, hook }));
+            steps.extend(hooks.filter(|(_, hook)| needs::wants(event, hook)).map(step));
             steps
         })
         .collect()
@@ -42,14 +47,10 @@ pub(super) fn is_restored(state: &State, event: &Event, now: Timestamp) -> bool 
         })
 }
 
-/// What is to be taken back of a workload when the event is over, the last first; also what has been already.
-fn owed<'a>(event: &Event, member: &Member, workload: &'a Workload) -> Vec<Step<'a>> {
+/// What may have to be taken back of a workload.
+fn begun(workload: &Workload) -> impl Iterator<Item = (HookId, &Hook)> {
     let phases = Phase::ALL.into_iter().filter(|phase| *phase < Phase::Restore);
-    let hooks = phases.flat_map(|phase| workload.hooks_of(phase));
-    let steps = hooks.map(|(id, hook)| Step { member: member.clone(), id, hook });
-    let mut owed: Vec<Step<'a>> = steps.filter(|step| is_owed(event, step)).collect();
-    owed.reverse();
-    owed
+    phases.flat_map(|phase| workload.hooks_of(phase))
 }
 
 /// It was begun, and nothing says that it is done or was not needed.

@@ -1,35 +1,25 @@
-//! Which hooks an event needs, in which order, and how far each is. Everything is derived from the attempts.
+//! How far the hooks that an event needs are, and which may be begun. Everything is derived from the attempts.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::attempt::{Attempt, Outcome};
-use super::document::Kind;
 use super::event::Event;
 use super::id::WorkloadName;
 use super::lifecycle::Stage;
-use super::policy::{Action, Treatment};
+pub use super::needs::{Step, preparing};
+use super::order;
 use super::restoring;
 use super::state::State;
 use super::time::Timestamp;
-use super::workload::{Hook, HookId, Intent, Member, OnFailure, Phase, RunsOn, Workload};
+use super::workload::{Intent, OnAbsent, OnFailure, Phase};
 
-/// A freeze from this long on, or of unknown length, is worth every hook.
-const LONG_FREEZE: Duration = Duration::from_secs(10);
 /// The pause before the second attempt; doubled for each further one.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 const RETRY_AFTER_AT_MOST: Duration = Duration::from_secs(30);
 /// The pause before a blocked hook is tried again.
 pub(super) const BLOCKED_RETRY_AFTER: Duration = Duration::from_secs(5);
-
-/// One hook of one affected workload.
-#[derive(Clone, Debug)]
-pub struct Step<'a> {
-    pub member: Member,
-    pub id: HookId,
-    pub hook: &'a Hook,
-}
 
 /// How far a step is.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -48,55 +38,6 @@ pub enum Progress<'a> {
     OutOfTime,
 }
 
-/// The hooks that prepare the affected workloads; those of one workload stand in the order in which they run.
-pub fn preparing<'a>(state: &'a State, event: &Event) -> Vec<Step<'a>> {
-    let Some(treatment) = event.treatment.as_ref().filter(|treatment| treatment.action == Action::Prepare) else {
-        return Vec::new();
-    };
-    let mut phases: Vec<Phase> = treatment.phases.iter().copied().filter(|phase| *phase < Phase::Restore).collect();
-    phases.sort_unstable();
-    phases.dedup();
-    affected(state, event)
-        .flat_map(|(member, workload)| {
-            let mut steps = Vec::new();
-            for phase in &phases {
-                for (id, hook) in workload.hooks_of(*phase) {
-                    if applies(event, treatment, hook) {
-                        steps.push(Step { member: member.clone(), id, hook });
-                    }
-                }
-            }
-            steps
-        })
-        .collect()
-}
-
-fn affected<'a>(state: &'a State, event: &Event) -> impl Iterator<Item = (Member, &'a Workload)> {
-    members(state).filter(|(member, _)| event.affects(&member.vm))
-}
-
-pub(super) fn members(state: &State) -> impl Iterator<Item = (Member, &Workload)> {
-    state.replicas.iter().flat_map(|(vm, replica)| {
-        replica.workloads.iter().map(|workload| (Member { vm: vm.clone(), workload: workload.name.clone() }, workload))
-    })
-}
-
-fn applies(event: &Event, treatment: &Treatment, hook: &Hook) -> bool {
-    // An impact that has begun has taken the affected VM already.
-    if event.entered_at(Stage::Started) == Some(event.first_seen()) && hook.runs_on == RunsOn::Affected {
-        return false;
-    }
-    if event.announcement.kind != Kind::Freeze {
-        return true;
-    }
-    let known_short = event.announcement.duration.filter(|duration| *duration < LONG_FREEZE);
-    match (hook.min_freeze, known_short) {
-        (Some(least), Some(duration)) => least <= duration,
-        (None, _) => !treatment.only_named_freezes,
-        (Some(_), None) => true,
-    }
-}
-
 /// How far a step is at a time.
 pub fn progress<'a>(event: &'a Event, step: &Step<'_>, now: Timestamp) -> Progress<'a> {
     if event.stage().is_over() && step.id.phase < Phase::Restore {
@@ -113,9 +54,17 @@ pub(super) fn forward<'a>(event: &'a Event, step: &Step<'_>, now: Timestamp) -> 
     if event.waivers.iter().any(|waiver| waiver.member == step.member && waiver.hook == step.id) {
         return Progress::Favourable;
     }
-    let ends = event.time_ends(&step.member, step.id.phase);
+    let ends = time_ends(event, step);
     let out_of_time = ends.is_some_and(|ends| now >= ends);
-    let Some(last) = event.forward_attempts_of(&step.member, step.id).next_back() else {
+    let last = event.forward_attempts_of(&step.member, step.id).next_back();
+    // What was done to it is put back when it comes again.
+    if step.away == Some(OnAbsent::Skip)
+        && step.id.phase < Phase::Restore
+        && last.is_none_or(|last| last.outcome.is_some())
+    {
+        return Progress::Favourable;
+    }
+    let Some(last) = last else {
         let from = if step.id.phase < Phase::Restore { event.first_seen() } else { event.over_at().unwrap_or(now) };
         return due(Intent::Run, from, None, out_of_time);
     };
@@ -127,18 +76,15 @@ pub(super) fn forward<'a>(event: &'a Event, step: &Step<'_>, now: Timestamp) -> 
         // What the end of the time for preparation cut short has not failed; what vanished before it has.
         let is_cut_short = ends.is_some_and(|ends| match outcome {
             Outcome::TimedOut(_) => last.deadline >= ends,
-            Outcome::Unknown(_) => *at >= ends,
-            Outcome::Done
-            | Outcome::NotApplicable
-            | Outcome::NotDone
-            | Outcome::Failed(_)
-            | Outcome::Blocked(_)
-            | Outcome::Cancelled => false,
+            Outcome::Unknown(_) | Outcome::Cancelled => *at >= ends,
+            Outcome::Done | Outcome::NotApplicable | Outcome::NotDone | Outcome::Failed(_) | Outcome::Blocked(_) => {
+                false
+            }
         });
         if is_cut_short {
             return Progress::OutOfTime;
         }
-        Progress::Failed(outcome.reason().unwrap_or("it says that it is not done").into())
+        Progress::Failed(outcome.reason().unwrap_or_else(|| outcome.as_word()).into())
     };
     let again = || {
         if may_repeat(step, runs) { due(Intent::Run, at.plus(backoff(runs)), None, out_of_time) } else { failed() }
@@ -155,8 +101,14 @@ pub(super) fn forward<'a>(event: &'a Event, step: &Step<'_>, now: Timestamp) -> 
         // A failover nobody can be asked about is never run again by itself.
         Outcome::Unknown(_) if step.id.phase == Phase::Failover => failed(),
         Outcome::NotDone | Outcome::Failed(_) | Outcome::TimedOut(_) | Outcome::Unknown(_) => again(),
-        Outcome::Cancelled => Progress::Failed("cancelled".into()),
+        Outcome::Cancelled => failed(),
     }
+}
+
+/// The last moment for a step. What is away and may be passed over is not waited for longer than what gets ready.
+fn time_ends(event: &Event, step: &Step<'_>) -> Option<Timestamp> {
+    let ends = event.time_ends(&step.member, step.id.phase);
+    if step.away == Some(OnAbsent::Skip) { ends.or(event.restoring_ends()) } else { ends }
 }
 
 fn due<'a>(intent: Intent, from: Timestamp, blocked: Option<String>, out_of_time: bool) -> Progress<'a> {
@@ -240,13 +192,15 @@ pub fn next<'a>(state: &'a State, event: &Event, now: Timestamp) -> Vec<Next<'a>
 
 fn next_preparing<'a>(state: &'a State, event: &Event, now: Timestamp) -> Vec<Next<'a>> {
     let steps = preparing(state, event);
-    let waits_for = |step: &Step<'_>| -> Vec<WorkloadName> {
-        state.workload(&step.member).map(|workload| workload.after.clone()).unwrap_or_default()
-    };
+    let circles = order::circles(state);
     let mut found = next_of(event, &steps, now, |step| {
-        let after = waits_for(step);
-        steps.iter().filter(|other| after.contains(&other.member.workload)).all(|other| lets_pass(event, other, now))
+        if order::held_back(state, event, step, now).is_some() {
+            return false;
+        }
+        let after: Vec<&WorkloadName> = order::after(state, &step.member, &circles).collect();
+        steps.iter().filter(|other| after.contains(&&other.member.workload)).all(|other| lets_pass(event, other, now))
     });
+    order::keep_apart(state, event, &mut found);
     if now < event.preparation_ends() && steps.iter().all(|step| lets_pass(event, step, now)) {
         let doubtful = steps.into_iter().filter(|step| is_stale(event, step, now));
         found.extend(doubtful.map(|step| Next { step, intent: Intent::Confirm }));
@@ -281,4 +235,10 @@ pub fn is_wanted(event: &Event, attempt: &Attempt) -> bool {
         Stage::Started => attempt.hook.phase == Phase::Failover,
         Stage::Restoring | Stage::Closed => attempt.hook.phase >= Phase::Restore || attempt.intent == Intent::Undo,
     }
+}
+
+/// It runs on though less time is left for it than when it was begun.
+pub fn is_overrun(event: &Event, attempt: &Attempt, now: Timestamp) -> bool {
+    let ends = event.deadline_of(attempt);
+    event.stage() < Stage::Started && ends < attempt.deadline && now >= ends
 }

@@ -8,13 +8,13 @@ use super::attempt::{Attempt, Outcome};
 use super::claim::{Claim, PostOutcome, Reason};
 use super::document::{Kind, Source, Status};
 use super::event::Event;
-use super::id::VmName;
+use super::id::{VmName, WorkloadName};
 use super::invariants::Broken;
 use super::lifecycle::Stage;
 use super::operator::{What, Wish};
 use super::policy::{Action, Treatment};
-use super::state::State;
-use super::workload::{Hook, HookId, Intent, Member, OnFailure, Phase};
+use super::state::{Replica, State};
+use super::workload::{Hook, HookId, Intent, Member, OnAbsent, OnFailure, Origin, Phase, Role, Workload};
 
 /// The first property that the step from one state to the next breaks.
 pub fn violated(before: &State, after: &State) -> Option<Broken> {
@@ -63,7 +63,7 @@ fn successor<'a>(event: &Event, after: &'a State) -> Option<&'a Event> {
 fn is_kept(event: &Event, later: &Event) -> bool {
     event.attempts.len() <= later.attempts.len()
         && event.attempts.iter().zip(&later.attempts).all(|(was, is)| {
-            let same = was.id == is.id && was.on == is.on && was.deadline == is.deadline && was.begun_at == is.begun_at;
+            let same = was.id == is.id && was.on == is.on && was.deadline <= is.deadline && was.begun_at == is.begun_at;
             same && (was.outcome.is_none() || was.outcome == is.outcome)
         })
         && event.claims.len() <= later.claims.len()
@@ -155,7 +155,7 @@ fn exceeds_budget(before: &State, event: &Event) -> bool {
         .filter(is_claimed)
         .filter(|other| other.announcement.id != event.announcement.id)
         .collect();
-    let registered = || before.replicas.iter().flat_map(|(vm, replica)| replica.workloads.iter().map(move |w| (vm, w)));
+    let registered = || before.replicas.iter().flat_map(|(vm, replica)| effective(replica).map(move |w| (vm, w)));
     let own = registered().filter(|(vm, _)| event.announcement.resources.contains(vm));
     own.filter_map(|(_, workload)| workload.group.as_ref()).any(|group| {
         let of_group = || registered().filter(|(_, workload)| workload.group.as_ref() == Some(group));
@@ -194,6 +194,18 @@ fn is_justified(before: &State, event: &Event, claim: &Claim) -> bool {
     }
 }
 
+/// The configured workloads that nothing stands for, and those that dialled in.
+fn effective(replica: &Replica) -> impl Iterator<Item = &Workload> {
+    let is_away = |dialled: &Workload| replica.conditions.get(&dialled.name).is_some_and(|known| !known.connected);
+    let stands_back = move |dialled: &Workload| {
+        let has_another = replica.workloads.iter().any(|configured| configured.name == dialled.name);
+        dialled.on_absent == OnAbsent::Command && is_away(dialled) && has_another
+    };
+    let stands = move |name: &WorkloadName| replica.dialled.iter().any(|each| each.name == *name && !stands_back(each));
+    let configured = replica.workloads.iter().filter(move |configured| !stands(&configured.name));
+    configured.chain(replica.dialled.iter().filter(move |dialled| !stands_back(dialled)))
+}
+
 /// Every hook that the event asks for.
 fn needed<'a>(
     before: &'a State,
@@ -201,15 +213,53 @@ fn needed<'a>(
     treatment: &'a Treatment,
 ) -> impl Iterator<Item = (Member, HookId, &'a Hook)> {
     let affected = before.replicas.iter().filter(|(vm, _)| event.announcement.resources.contains(vm));
-    let workloads = affected.flat_map(|(vm, replica)| replica.workloads.iter().map(move |workload| (vm, workload)));
+    let workloads = affected.flat_map(|(vm, replica)| effective(replica).map(move |workload| (vm, workload)));
+    let workloads = workloads.filter(|(vm, workload)| !is_passed_over(before, vm, workload));
     workloads.flat_map(move |(vm, workload)| {
         let member = Member { vm: vm.clone(), workload: workload.name.clone() };
         let phases = treatment.phases.iter().filter(|phase| **phase < Phase::Restore);
         phases
             .flat_map(|phase| workload.hooks_of(*phase))
+            .filter(|(_, hook)| hook.kinds.is_empty() || hook.kinds.contains(&event.announcement.kind))
             .filter(|(_, hook)| event.announcement.kind != Kind::Freeze || is_worth_it(event, treatment, hook))
-            .map(move |(id, hook)| (member.clone(), id, hook))
+            .filter(|(id, hook)| has_time(event, treatment, hook) || event.attempts_of(&member, *id).count() > 0)
+            .filter(|(id, _)| id.phase != Phase::Failover || is_primary(before, event, vm, workload))
+            .map(|(id, hook)| (member.clone(), id, hook))
+            .collect::<Vec<_>>()
     })
+}
+
+/// It dialled in, is away, and said that nothing is to be asked of it then.
+fn is_passed_over(before: &State, vm: &VmName, workload: &Workload) -> bool {
+    let is_away = before.replicas.get(vm).and_then(|replica| replica.conditions.get(&workload.name));
+    workload.origin == Origin::Dialled
+        && workload.on_absent == OnAbsent::Skip
+        && is_away.is_some_and(|known| !known.connected)
+}
+
+fn has_time(event: &Event, treatment: &Treatment, hook: &Hook) -> bool {
+    let notice = event.notice_ends().0.saturating_sub(event.preparation_starts().0);
+    let needed = hook.worst.unwrap_or(hook.timeout) + treatment.margin;
+    !hook.optional_if_short || i128::from(notice) >= i128::try_from(needed.as_millis()).unwrap_or(i128::MAX)
+}
+
+/// A replica is not, unless its failover was begun; one that nobody knows is, where no other affected one is known.
+fn is_primary(before: &State, event: &Event, vm: &VmName, workload: &Workload) -> bool {
+    let role = |vm: &VmName, name: &WorkloadName| {
+        before.replicas.get(vm).and_then(|replica| replica.conditions.get(name)).map_or(Role::Unknown, |it| it.role)
+    };
+    let is_begun = event.attempts.iter().any(|attempt| {
+        attempt.hook.phase == Phase::Failover && attempt.member.vm == *vm && attempt.member.workload == workload.name
+    });
+    let affected = before.replicas.iter().filter(|(vm, _)| event.announcement.resources.contains(vm));
+    let mut others = affected.flat_map(|(vm, replica)| effective(replica).map(move |other| (vm, other)));
+    let is_led = workload.group.is_some()
+        && others.any(|(vm, other)| other.group == workload.group && role(vm, &other.name) == Role::Primary);
+    match role(vm, &workload.name) {
+        Role::Primary => true,
+        Role::Unknown => !is_led || is_begun,
+        Role::Replica => is_begun,
+    }
 }
 
 fn is_worth_it(event: &Event, treatment: &Treatment, hook: &Hook) -> bool {

@@ -43,6 +43,7 @@ impl Hooks {
     pub fn see_to(self: &Arc<Self>, here: &Arc<Here>, event: &Event, attempt: &Attempt, again_if_lost: bool) {
         let key = key(&event.announcement.id, attempt.id);
         match self.runner.known(&key) {
+            Some(Standing::Running) if steps::is_overrun(event, attempt, here.time.now()) => self.runner.cancel(&key),
             Some(Standing::Running) => {}
             Some(Standing::Ended(Ended::Unknown(_))) if again_if_lost && !here.knows_the_time() => {}
             Some(Standing::Ended(Ended::Unknown(why))) if again_if_lost && here.time.now() < attempt.deadline => {
@@ -225,9 +226,9 @@ fn task(here: &Here, event: &Event, attempt: &Attempt, key: String) -> Task {
         group: state.workload(&attempt.member).and_then(|workload| workload.group.clone()),
         vm: attempt.member.vm.clone(),
         intent: attempt.intent,
-        deadline: here.time.on_the_wall(attempt.deadline),
-        avoid: errands::avoid(&state, &situation),
-        prefer: errands::prefer(&state, &situation),
+        deadline: here.time.on_the_wall(event.deadline_of(attempt)),
+        avoid: errands::avoid(&state, &situation, &attempt.member),
+        prefer: errands::prefer(&state, &situation, &attempt.member),
         traceparent: None,
     }
 }

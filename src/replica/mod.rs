@@ -16,6 +16,7 @@ pub mod hooks;
 pub mod journal;
 pub mod observer;
 mod post;
+pub mod roles;
 pub mod view;
 
 use std::sync::Arc;
@@ -28,8 +29,9 @@ use self::errands::Hands;
 use self::here::Here;
 use self::hooks::Hooks;
 use self::observer::Observer;
+use self::roles::Told;
 use crate::machine::workload::{Group, Workload};
-use crate::workloads::Report;
+use crate::workloads::{Report, RoleAsker};
 
 /// The running tasks of one replica.
 pub struct Replica {
@@ -44,6 +46,7 @@ impl Replica {
         hooks: &Arc<Hooks>,
         workloads: Vec<Workload>,
         groups: Vec<Group>,
+        (asker, told): (RoleAsker, Vec<Told>),
         reports: Receiver<Report>,
     ) -> Self {
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
@@ -53,6 +56,7 @@ impl Replica {
         tasks.spawn(errands::run(hands.clone(), stop.clone()));
         tasks.spawn(alone::watch(hands, stop.clone()));
         tasks.spawn(account::give(here.clone(), stop.clone()));
+        tasks.spawn(roles::run(here.clone(), asker, told, stop.clone()));
         tasks.spawn(stop.clone().run_until_cancelled_owned(hooks.clone().listen(here.clone(), reports)));
         tasks.spawn({
             let (observer, here, stop) = (observer.clone(), here.clone(), stop.clone());

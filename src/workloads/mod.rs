@@ -7,7 +7,9 @@
 pub mod command;
 mod contract;
 mod http;
+mod role;
 
 pub use command::{Command, OpenError, Runner, Surroundings, supervise};
 pub use contract::{Ended, Fence, News, Report, Standing, Task};
 pub use http::{Adapter, http_hook};
+pub use role::{RoleAsker, RoleSource};

@@ -55,6 +55,7 @@ pub(crate) struct Plan {
     workloads: Vec<(&'static str, Vec<&'static str>, Vec<Hook>)>,
     overrides: Vec<(String, &'static str)>,
     has_links: bool,
+    primary: Option<&'static str>,
     clocks: Vec<Vec<(&'static str, String)>>,
     namespaces: Option<Namespaces>,
 }
@@ -108,6 +109,12 @@ impl Plan {
         self
     }
 
+    /// The workloads tell their roles, and this VM's are the primaries.
+    pub(crate) fn with_primary(mut self, vm: &'static str) -> Self {
+        self.primary = Some(vm);
+        self
+    }
+
     /// Each replica runs in a network namespace of its own.
     pub(crate) fn within(mut self, namespaces: Namespaces) -> Self {
         self.namespaces = Some(namespaces);
@@ -127,7 +134,11 @@ impl Plan {
         let folder = TempDir::with_prefix("ac").unwrap();
         let vms: Vec<_> = self.vms.iter().copied().chain(self.newcomer).collect();
         let cloud = Cloud::of(&vms).await;
-        let hooks = Hooks::new(folder.path());
+        let mut hooks = Hooks::new(folder.path());
+        if let Some(vm) = self.primary {
+            hooks.tell_roles = true;
+            hooks.make_primary(vm);
+        }
         let mut addresses = free_addresses(2 * vms.len());
         let pages = addresses.split_off(vms.len());
         if let Some(namespaces) = &self.namespaces {

@@ -14,6 +14,7 @@ mod departures;
 mod events;
 mod failing_hooks;
 mod freezes;
+mod groups;
 mod learners;
 mod links;
 mod lives;

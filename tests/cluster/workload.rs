@@ -78,6 +78,8 @@ pub(crate) fn usual_hooks() -> Vec<Hook> {
 pub(crate) struct Hooks {
     folder: PathBuf,
     script: PathBuf,
+    /// Every workload tells its role: see `make_primary`.
+    pub(crate) tell_roles: bool,
 }
 
 impl Hooks {
@@ -86,12 +88,17 @@ impl Hooks {
         std::fs::write(&script, SCRIPT).unwrap();
         std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
         std::fs::write(folder.join("hooks.log"), "").unwrap();
-        Self { folder: folder.into(), script }
+        Self { folder: folder.into(), script, tell_roles: false }
     }
 
     /// The table of a workload.
     pub(crate) fn table(&self, name: &str, after: &[&str], hooks: &[Hook]) -> String {
         let mut toml = format!("[[workload]]\nname = \"{name}\"\ngroup = \"{name}s\"\nafter = {after:?}\n");
+        if self.tell_roles {
+            let primary = self.folder.join("primary").display().to_string();
+            let ask = format!("[ \"$(cat {primary})\" = $ALLCLEAR_VM ] && echo primary || echo replica");
+            writeln!(toml, "role = {{ command = [\"/bin/sh\", \"-c\", {ask:?}] }}\nrole_every = \"100ms\"").unwrap();
+        }
         for hook in hooks {
             let script = format!("[\"{}\"]", self.script.display());
             let way = hook.url.as_ref().map_or(format!("command = {script}"), |url| format!("http = {url:?}"));
@@ -105,6 +112,12 @@ impl Hooks {
             writeln!(toml, "env = {{ {} }}", env.join(", ")).unwrap();
         }
         toml
+    }
+
+    /// What the workloads' roles are from now on, where they tell them.
+    pub(crate) fn make_primary(&self, vm: &str) {
+        std::fs::write(self.folder.join("next"), vm).unwrap();
+        std::fs::rename(self.folder.join("next"), self.folder.join("primary")).unwrap();
     }
 
     /// Lets the hooks that wait for this gate go on.

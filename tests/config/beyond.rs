@@ -37,12 +37,9 @@ command = ["/bin/stop"]
 optional_if_short = false
 "#;
 
-const TOLD: [&str; 4] = [
+const TOLD: [&str; 2] = [
     "`workloads.socket` is ignored by this version: nobody can register over it yet",
     "`workloads.allow_uids` is ignored by this version: nobody can register yet",
-    "`workload.role` of postgres is ignored by this version: every workload counts as primary",
-    "`workload.hook.optional_if_short` of the drain hook of postgres is ignored by this version: the hook is run \
-     however short the notice is",
 ];
 
 #[test]

@@ -62,6 +62,10 @@ pub(crate) fn command(command: &Command) -> String {
         Command::Account { number, journal } => format!("account under {number}, {} entries", journal.len()),
         Command::Dismiss { replica } => format!("dismiss {replica}"),
         Command::Ask { what, who, .. } => format!("{} asked by {who}", what.as_word()),
+        Command::Enlist { workload } => format!("enlist {}", workload.name),
+        Command::Delist { workload } => format!("delist {workload}"),
+        Command::Note { conditions } => format!("note {} conditions", conditions.len()),
+        Command::Extend { event, attempt, deadline } => format!("extend {event}: {attempt} until {}", time(*deadline)),
     }
 }
 
@@ -97,6 +101,9 @@ pub(crate) fn blocker(blocker: &Blocker) -> String {
         }
         Blocker::HookBlocked { member, hook, reason, retry_at } => {
             format!("{code}: {}, {reason}, again at {}", of(member, *hook), time(*retry_at))
+        }
+        Blocker::WorkloadAway { member, hook, since, .. } => {
+            format!("{code}: {}, the workload is not connected since {}", of(member, *hook), time(*since))
         }
         Blocker::HookFailed { member, hook, reason, notice_ends } => {
             format!("{code}: {}, {reason}, notice ends at {}", of(member, *hook), time(*notice_ends))

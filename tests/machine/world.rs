@@ -136,6 +136,15 @@ impl World {
             "unaware" => self.unaware(rest),
             "wishes" => Ok(self.wishes()),
             "suspects" => Ok(self.suspects()),
+            "enlist" => self.enlist(rest),
+            "delist" => self.delist(rest),
+            "note" => self.note(rest),
+            "extend" => self.extend(rest),
+            "circles" => Ok(self.circles()),
+            "overrun" => self.overrun(rest),
+            "roster" => self.roster(rest),
+            "avoid" => self.avoid(rest),
+            "prefer" => self.prefer(rest),
             _ => self.raw(word, rest),
         }
     }
@@ -159,7 +168,7 @@ impl World {
         Ok(String::new())
     }
 
-    fn named(&self, word: &str) -> Vec<VmName> {
+    pub(crate) fn named(&self, word: &str) -> Vec<VmName> {
         if word == "*" { self.situation.members.clone() } else { vec![VmName::new(word)] }
     }
 
@@ -187,7 +196,7 @@ impl World {
         Ok(String::new())
     }
 
-    fn register(&mut self, vm: &VmName) -> String {
+    pub(crate) fn register(&mut self, vm: &VmName) -> String {
         let workloads = self.workloads.get(vm).cloned().unwrap_or_default();
         let groups = self.groups.get(vm).cloned().unwrap_or_default();
         self.commit(vm, Command::Register { workloads, groups })
@@ -317,7 +326,7 @@ impl World {
         if errands.is_empty() { "no errands\n".into() } else { errands.join("\n") + "\n" }
     }
 
-    fn event(&self, id: &str) -> Result<&Event, String> {
+    pub(crate) fn event(&self, id: &str) -> Result<&Event, String> {
         self.state.event(&EventId::new(id)).ok_or(format!("no event {id}"))
     }
 

@@ -23,7 +23,7 @@ use allclear::machine::document::Source;
 use allclear::machine::event::{Ending, Event, StartCause};
 use allclear::machine::id::{GroupName, WorkloadName};
 use allclear::machine::lifecycle::Stage;
-use allclear::machine::workload::{Hook, Intent, OnFailure, Phase, RunsOn, Workload};
+use allclear::machine::workload::{Hook, Intent, OnAbsent, OnFailure, Origin, Phase, RunsOn, Workload};
 use stateright::{Checker, HasDiscoveries, Model, Property};
 
 use action::Action;
@@ -162,11 +162,21 @@ fn hook(phase: Phase, on_failure: OnFailure) -> Hook {
         min_freeze: None,
         fresh_for: None,
         optional_if_short: false,
+        worst: None,
+        exclusive: false,
+        kinds: Vec::new(),
     }
 }
 
 fn workload(hooks: Vec<Hook>) -> Workload {
-    Workload { name: WorkloadName("w".into()), group: None, after: Vec::new(), hooks }
+    Workload {
+        name: WorkloadName("w".into()),
+        group: None,
+        after: Vec::new(),
+        hooks,
+        origin: Origin::Configured,
+        on_absent: OnAbsent::Hold,
+    }
 }
 
 /// A drain that must succeed, a shutdown that need not, and a restore.

@@ -4,7 +4,7 @@ use allclear::machine::attempt::{Outcome, Progress, WaiverReason};
 use allclear::machine::claim::{PostOutcome, Reason};
 use allclear::machine::command::{Command, Entry, Ignored, Verdict};
 use allclear::machine::document::Document;
-use allclear::machine::id::{AttemptId, EventId, VmName};
+use allclear::machine::id::{AttemptId, EventId, VmName, WorkloadName};
 use allclear::machine::operator::Asked;
 use allclear::machine::state::State;
 use allclear::machine::time::Timestamp;
@@ -12,8 +12,8 @@ use allclear::machine::workload::{HookId, Intent, Phase};
 
 use crate::record::Record;
 use crate::values::{
-    NOW, cache, departed_state, document, grouped_state, groups, journal, led_state, member, postgres, rich_state,
-    treatment, wished_state,
+    NOW, cache, conditions, departed_state, dialled, dialled_state, document, grouped_state, groups, journal,
+    led_state, member, postgres, rich_state, treatment, wished_state,
 };
 
 /// Every sample under the name that its golden bytes carry.
@@ -39,6 +39,7 @@ pub(crate) fn samples() -> Vec<(String, Record)> {
     samples.push(("journal rich".into(), Record::Journal(journal())));
     samples.push(("state departed".into(), Record::State(departed_state())));
     samples.push(("state wished".into(), Record::State(wished_state())));
+    samples.push(("state dialled".into(), Record::State(dialled_state())));
     samples
 }
 
@@ -80,6 +81,10 @@ pub(crate) fn commands() -> Vec<(String, Command)> {
         Command::Account { number: 9, journal: journal() },
         Command::Absolve { replica: VmName::new("db-1") },
         Command::Dismiss { replica: VmName::new("_DB-2") },
+        Command::Enlist { workload: dialled() },
+        Command::Delist { workload: WorkloadName("postgres".into()) },
+        Command::Note { conditions: conditions() },
+        Command::Extend { event: event.clone(), attempt, deadline: Timestamp(NOW + 90_000) },
     ];
     commands.extend(outcomes().into_iter().map(|outcome| Command::Settle { event: event.clone(), attempt, outcome }));
     commands.extend(posts().into_iter().map(|outcome| Command::Posted { event: event.clone(), attempt, outcome }));
@@ -146,7 +151,11 @@ fn name(command: &Command) -> String {
         | Command::Account { .. }
         | Command::Absolve { .. }
         | Command::Dismiss { .. }
-        | Command::Ask { .. } => word.into(),
+        | Command::Ask { .. }
+        | Command::Enlist { .. }
+        | Command::Delist { .. }
+        | Command::Note { .. }
+        | Command::Extend { .. } => word.into(),
     }
 }
 
@@ -189,6 +198,7 @@ fn verdicts() -> Vec<Verdict> {
         Ignored::Held,
         Ignored::Paused,
         Ignored::Unbounded,
+        Ignored::TooManyWorkloads,
     ];
     [Verdict::Applied].into_iter().chain(ignored.map(Verdict::Ignored)).collect()
 }

@@ -60,6 +60,12 @@ fn sentences(blocker: &Blocker, event: &Event, unaware: impl Fn(u64) -> Vec<VmNa
             let message = format!("the {} hook of {member} asks for patience: {reason}", hook.phase);
             tell(message, Some(*retry_at), "the hook is tried again", "the owner of the workload")
         }
+        Blocker::WorkloadAway { member, hook, since, notice_ends } => {
+            let since = rfc3339(*since);
+            let message =
+                format!("the {} hook of {member} waits: the workload is not connected since {since}", hook.phase);
+            tell(message, Some(*notice_ends), "it is run when the workload dials in again", "the owner of the workload")
+        }
         Blocker::HookFailed { member, hook, reason, notice_ends } => {
             let message = format!("the {} hook of {member} failed: {reason}", hook.phase);
             let next = "no approval from here; the platform starts the event when its notice ends";

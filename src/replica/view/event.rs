@@ -56,7 +56,7 @@ fn hook(event: &Event, attempt: &Attempt) -> shown::Hook {
         reason: outcome.and_then(|(outcome, _)| outcome.reason()).map(Into::into),
         started_at: rfc3339(attempt.begun_at),
         ended_at: outcome.map(|(_, at)| rfc3339(*at)),
-        deadline: rfc3339(attempt.deadline),
+        deadline: rfc3339(event.deadline_of(attempt)),
         progress: progress.map(|progress| progress.text.clone()),
         expected_end: progress.and_then(|progress| progress.expected_end).map(rfc3339),
     }

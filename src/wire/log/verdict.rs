@@ -40,4 +40,5 @@ numbered!(Ignored as Ignored {
     Held,
     Paused,
     Unbounded,
+    TooManyWorkloads,
 });
