@@ -24,6 +24,8 @@ pub enum Broken {
     BudgetExceeded,
     /// S7: two attempts of one hook at the same time.
     RunTwice,
+    /// Two exclusive hooks at the same time.
+    RunBeside,
     /// A replica without a quorum approved what it must not.
     TakenOverWrongly,
     /// S8: a restore for a workload that was not touched, or before the event was over.
@@ -47,6 +49,7 @@ impl fmt::Display for Broken {
             Self::BudgetExceeded => "S4: an event was claimed beyond the disruption budget of a group",
             Self::TakenOverWrongly => "S5: a replica without a quorum approved what it must not",
             Self::RunTwice => "S7: a hook ran twice at the same time",
+            Self::RunBeside => "an exclusive hook ran beside another one",
             Self::RestoredWrongly => "S8: a workload was restored that should not be, or too early",
             Self::Forgotten => "a replica was forgotten whose VM is not deleted",
             Self::StageOutOfOrder => "an event went through its stages in an illegal order",

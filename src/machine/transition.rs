@@ -13,7 +13,7 @@ use super::invariants::Broken;
 use super::lifecycle::Stage;
 use super::policy::{Action, Treatment};
 use super::state::{Replica, State};
-use super::workload::{Hook, HookId, Member, OnAbsent, OnFailure, Origin, Phase, Role, Workload};
+use super::workload::{Hook, HookId, Intent, Member, OnAbsent, OnFailure, Origin, Phase, Role, Workload};
 
 /// The first property that the step from one state to the next breaks.
 pub fn violated(before: &State, after: &State) -> Option<Broken> {
@@ -30,6 +30,8 @@ pub fn violated(before: &State, after: &State) -> Option<Broken> {
             Some(Broken::Rewritten)
         } else if begun.iter().any(|attempt| is_restored_wrongly(before, event, attempt)) {
             Some(Broken::RestoredWrongly)
+        } else if begun.iter().any(|attempt| is_beside_another(before, attempt)) {
+            Some(Broken::RunBeside)
         } else if is_taken_over_wrongly(event, later) {
             Some(Broken::TakenOverWrongly)
         } else {
@@ -69,6 +71,21 @@ fn is_kept(event: &Event, later: &Event) -> bool {
         && event.takeovers.len() <= later.takeovers.len()
         && event.revision <= later.revision
         && (event.treatment.is_none() || event.treatment == later.treatment)
+}
+
+/// Both are exclusive, of the same phase and of workloads of the same name, and neither only asks.
+fn is_beside_another(before: &State, begun: &Attempt) -> bool {
+    let is_exclusive = |attempt: &Attempt| {
+        let replica = before.replicas.get(&attempt.member.vm);
+        let mut workloads = replica.into_iter().flat_map(effective);
+        let workload = workloads.find(|workload| workload.name == attempt.member.workload);
+        workload.and_then(|workload| workload.hook(attempt.hook)).is_some_and(|hook| hook.exclusive)
+    };
+    let is_same = |other: &&Attempt| {
+        other.member.workload == begun.member.workload && other.hook.phase == begun.hook.phase && is_exclusive(other)
+    };
+    let mut open = before.open.values().flat_map(|event| &event.attempts).filter(|other| other.outcome.is_none());
+    begun.intent == Intent::Run && is_exclusive(begun) && open.any(|other| is_same(&other))
 }
 
 /// S5: without a quorum only what a user asked for is approved, and never while a hook that the log knows may run.

@@ -171,6 +171,7 @@ impl From<Broken> for Breach {
             Broken::TakenOverWrongly => Self::S5,
             Broken::ClaimedUnprepared
             | Broken::RunTwice
+            | Broken::RunBeside
             | Broken::RestoredWrongly
             | Broken::StageOutOfOrder
             | Broken::Misplaced

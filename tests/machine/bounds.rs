@@ -1,11 +1,12 @@
 //! What the state never outgrows.
 
 use allclear::machine::apply::apply;
-use allclear::machine::command::{Command, Entry, Verdict};
+use allclear::machine::command::{Command, Entry, Ignored, Verdict};
 use allclear::machine::document::{Announcement, Document, Kind, NotBefore, Source, Status};
-use allclear::machine::id::{EventId, VmName};
-use allclear::machine::state::{HISTORY_LIMIT, OPEN_LIMIT, State};
+use allclear::machine::id::{EventId, VmName, WorkloadName};
+use allclear::machine::state::{DIALLED_LIMIT, HISTORY_LIMIT, OPEN_LIMIT, State};
 use allclear::machine::time::Timestamp;
+use allclear::machine::workload::{OnAbsent, Origin, Workload};
 
 fn announcement(number: usize) -> Announcement {
     Announcement {
@@ -55,4 +56,23 @@ fn events_beyond_the_limit_are_taken_up_when_there_is_room() {
     // Five that are open are gone, the rest is listed as before.
     report(&mut state, (0..OPEN_LIMIT + 5).filter(|number| !open[..5].contains(number)));
     assert_eq!(state.open.len(), OPEN_LIMIT);
+}
+
+#[test]
+fn workloads_beyond_the_limit_do_not_dial_in_until_there_is_room() {
+    let mut state = State::default();
+    commit(&mut state, Command::Register { workloads: Vec::new(), groups: Vec::new() });
+    let name = |number: usize| WorkloadName(format!("w{number}"));
+    let enlist = |number| {
+        let (origin, on_absent) = (Origin::Dialled, OnAbsent::Hold);
+        let (group, after, hooks) = (None, Vec::new(), Vec::new());
+        Command::Enlist { workload: Workload { name: name(number), group, after, hooks, origin, on_absent } }
+    };
+    for number in 0..DIALLED_LIMIT {
+        commit(&mut state, enlist(number));
+    }
+    let entry = Entry { at: Timestamp(0), by: VmName::new("a"), command: enlist(DIALLED_LIMIT) };
+    assert_eq!(apply(&mut state, &entry), Verdict::Ignored(Ignored::TooManyWorkloads));
+    commit(&mut state, Command::Delist { workload: name(7) });
+    assert_eq!(apply(&mut state, &entry), Verdict::Applied);
 }

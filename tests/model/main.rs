@@ -171,6 +171,11 @@ fn one_step() -> Workload {
     workload(vec![hook(Phase::Drain, OnFailure::Hold), hook(Phase::Restore, OnFailure::Hold)])
 }
 
+/// One step of which at most one runs in the cluster.
+fn one_at_a_time() -> Workload {
+    workload(vec![Hook { exclusive: true, ..hook(Phase::Drain, OnFailure::Hold) }])
+}
+
 fn cluster(replicas: usize, source: Source, workload: Option<Workload>) -> Cluster {
     Cluster { replicas, events: 1, source, workload, faults: 0, trouble: Trouble::Losses, mutant: Mutant::None }
 }
@@ -285,6 +290,8 @@ fn every_mutant_is_seen() {
     expect(Mutant::Rewrite, LIFE, lossy(Source::User, Some(one_step())));
     expect(Mutant::ClaimBeyondBudget, S4, with(1, Trouble::Rogues, two_events(cluster(2, Source::User, None))));
     expect(Mutant::RunAgain, S7, lossy(Source::User, Some(one_step())));
+    let exclusive = || two_events(cluster(2, Source::User, Some(one_at_a_time())));
+    expect(Mutant::RunBeside, S7, with(1, Trouble::Rogues, exclusive()));
     expect(Mutant::RestoreEarly, S8, rogue());
     expect(Mutant::ForgetRestoring, S8, calm());
     expect(Mutant::GoBack, LIFE, calm());

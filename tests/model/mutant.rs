@@ -20,6 +20,8 @@ pub(crate) enum Mutant {
     ClaimBeyondBudget,
     /// `apply` puts back what was touched as soon as the event has started.
     RestoreEarly,
+    /// `apply` begins an exclusive hook beside another one.
+    RunBeside,
     /// `apply` closes an event that is over without putting anything back.
     ForgetRestoring,
     /// `apply` lets an event go back to the beginning when it is listed again.
@@ -56,24 +58,16 @@ impl Mutant {
                 event.entered.push((Stage::Claimed, entry.at));
                 push_claim(state, entry)
             }
-            (Self::RestoreEarly, Command::Begin { event, member, hook, intent, on, deadline }) => {
+            (Self::RestoreEarly, Command::Begin { event, member, hook, .. }) => {
                 let event = state.open.get_mut(event).filter(|event| event.stage() == Stage::Started)?;
                 (hook.phase == Phase::Restore && event.touched(member)).then_some(())?;
                 event.entered.push((Stage::Restoring, entry.at));
-                state.attempts += 1;
-                event.attempts.push(Attempt {
-                    id: AttemptId(state.attempts),
-                    member: member.clone(),
-                    hook: *hook,
-                    intent: *intent,
-                    on: on.clone(),
-                    begun_at: entry.at,
-                    deadline: *deadline,
-                    progress: None,
-                    outcome: None,
-                    late: None,
-                });
-                Some(Verdict::Applied)
+                push_attempt(state, entry)
+            }
+            (Self::RunBeside, Command::Begin { event, hook, .. }) => {
+                let is_free = state.open.get(event)?.attempts.is_empty() && hook.phase < Phase::Restore;
+                is_free.then_some(())?;
+                push_attempt(state, entry)
             }
             (Self::ForgetRestoring, Command::Begin { event, .. }) => {
                 let mut event = state.open.get(event).filter(|event| event.stage() == Stage::Restoring)?.clone();
@@ -118,5 +112,24 @@ fn push_claim(state: &mut State, entry: &Entry) -> Option<Verdict> {
     let event: &mut Event = state.open.get_mut(event)?;
     let (approver, reason, until) = (approver.clone(), *reason, *until);
     event.claims.push(Claim { attempt, approver, reason, at: entry.at, until, outcome: None });
+    Some(Verdict::Applied)
+}
+
+fn push_attempt(state: &mut State, entry: &Entry) -> Option<Verdict> {
+    let Command::Begin { event, member, hook, intent, on, deadline } = &entry.command else { return None };
+    state.attempts += 1;
+    let id = AttemptId(state.attempts);
+    state.open.get_mut(event)?.attempts.push(Attempt {
+        id,
+        member: member.clone(),
+        hook: *hook,
+        intent: *intent,
+        on: on.clone(),
+        begun_at: entry.at,
+        deadline: *deadline,
+        progress: None,
+        outcome: None,
+        late: None,
+    });
     Some(Verdict::Applied)
 }

@@ -131,7 +131,7 @@ impl From<Broken> for Breach {
             Broken::ClaimedTwice => Self::PostedTwice,
             Broken::ApprovedUnclaimed | Broken::TakenOverWrongly => Self::Uncommitted,
             Broken::BudgetExceeded => Self::BudgetExceeded,
-            Broken::RunTwice => Self::RunTwice,
+            Broken::RunTwice | Broken::RunBeside => Self::RunTwice,
             Broken::RestoredWrongly => Self::RestoredWrongly,
             Broken::StageOutOfOrder | Broken::Misplaced | Broken::Rewritten | Broken::Forgotten => Self::Lifecycle,
         }

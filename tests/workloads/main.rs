@@ -8,5 +8,6 @@ mod ending;
 mod hostile;
 mod moments;
 mod restart;
+mod roles;
 mod stand_in;
 mod user;
