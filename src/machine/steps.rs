@@ -180,14 +180,20 @@ pub fn next<'a>(state: &'a State, event: &Event, now: Timestamp) -> Vec<Next<'a>
         }
         // A document that lists it again is waited out: nothing is put back on a VM that may be about to go.
         Stage::Restoring if state.is_listed(&event.announcement.id) => Vec::new(),
-        Stage::Restoring => next_of(event, &restoring::steps(state, event), now, |step| {
-            // What still runs for the same workload is stopped first.
-            !event.attempts.iter().any(|attempt| {
-                attempt.member == step.member && attempt.hook.phase < Phase::Restore && attempt.outcome.is_none()
-            })
-        }),
+        Stage::Restoring => next_restoring(state, event, now),
         Stage::Claimed | Stage::Approved | Stage::Started | Stage::Closed => Vec::new(),
     }
+}
+
+fn next_restoring<'a>(state: &'a State, event: &Event, now: Timestamp) -> Vec<Next<'a>> {
+    let mut found = next_of(event, &restoring::steps(state, event), now, |step| {
+        // What still runs for the same workload is stopped first.
+        !event.attempts.iter().any(|attempt| {
+            attempt.member == step.member && attempt.hook.phase < Phase::Restore && attempt.outcome.is_none()
+        })
+    });
+    order::keep_apart(state, event, &mut found);
+    found
 }
 
 fn next_preparing<'a>(state: &'a State, event: &Event, now: Timestamp) -> Vec<Next<'a>> {

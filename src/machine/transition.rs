@@ -33,6 +33,8 @@ pub fn violated(before: &State, after: &State) -> Option<Broken> {
             Some(Broken::RestoredWrongly)
         } else if begun.iter().any(|attempt| is_undone_wrongly(before, event, attempt)) {
             Some(Broken::UndoneWrongly)
+        } else if begun.iter().any(|attempt| is_beside_another(before, attempt)) {
+            Some(Broken::RunBeside)
         } else if is_taken_over_wrongly(event, later) {
             Some(Broken::TakenOverWrongly)
         } else if is_approved_unseen(before, event, later) {
@@ -74,6 +76,21 @@ fn is_kept(event: &Event, later: &Event) -> bool {
         && event.takeovers.len() <= later.takeovers.len()
         && event.revision <= later.revision
         && (event.treatment.is_none() || event.treatment == later.treatment)
+}
+
+/// Both are exclusive, of the same phase and of workloads of the same name, and neither only asks.
+fn is_beside_another(before: &State, begun: &Attempt) -> bool {
+    let is_exclusive = |attempt: &Attempt| {
+        let replica = before.replicas.get(&attempt.member.vm);
+        let mut workloads = replica.into_iter().flat_map(effective);
+        let workload = workloads.find(|workload| workload.name == attempt.member.workload);
+        workload.and_then(|workload| workload.hook(attempt.hook)).is_some_and(|hook| hook.exclusive)
+    };
+    let is_same = |other: &&Attempt| {
+        other.member.workload == begun.member.workload && other.hook.phase == begun.hook.phase && is_exclusive(other)
+    };
+    let mut open = before.open.values().flat_map(|event| &event.attempts).filter(|other| other.outcome.is_none());
+    begun.intent == Intent::Run && is_exclusive(begun) && open.any(|other| is_same(&other))
 }
 
 /// S5: without a quorum only what a user asked for is approved, and never while a hook that the log knows may run.

@@ -155,7 +155,7 @@ impl Hooks {
         let Some((event, attempt)) = parse(&key).filter(|_| self.begin(&key)) else {
             return;
         };
-        let here = here.clone();
+        let (here, outcome) = (here.clone(), in_time(here, &key, outcome));
         tokio::spawn(async move {
             tracing::info!(attempt = key, outcome = outcome.as_word(), reason = outcome.reason(), "a hook ended");
             here.record(&Command::Settle { event, attempt, outcome }).await;
@@ -231,6 +231,17 @@ fn task(here: &Here, event: &Event, attempt: &Attempt, key: String) -> Task {
         prefer: errands::prefer(&state, &situation, &attempt.member),
         traceparent: None,
     }
+}
+
+/// What was stopped because the event leaves it less time than it had at its start has run out of time.
+fn in_time(here: &Here, key: &str, outcome: Outcome) -> Outcome {
+    let state = here.state();
+    let event = parse(key).and_then(|(event, _)| state.event(&event));
+    let is_overrun = |event| find(&state, key).is_some_and(|it| steps::is_overrun(event, it, here.time.now()));
+    if outcome == Outcome::Cancelled && event.is_some_and(is_overrun) {
+        return Outcome::TimedOut("the event left it less time than there was when it began".into());
+    }
+    outcome
 }
 
 fn outcome(ended: Ended) -> Outcome {

@@ -175,6 +175,7 @@ impl From<Broken> for Breach {
             | Broken::ClaimedAgainstWish
             | Broken::ApprovedUnseen
             | Broken::RunTwice
+            | Broken::RunBeside
             | Broken::RestoredWrongly
             | Broken::UndoneWrongly
             | Broken::StageOutOfOrder

@@ -206,6 +206,11 @@ fn reversible() -> Workload {
     workload(vec![reversible(Phase::Failover), reversible(Phase::Drain), hook(Phase::Restore, OnFailure::Hold)])
 }
 
+/// One step of which at most one runs in the cluster.
+fn one_at_a_time() -> Workload {
+    workload(vec![Hook { exclusive: true, ..hook(Phase::Drain, OnFailure::Hold) }])
+}
+
 fn cluster(replicas: usize, source: Source, workload: Option<Workload>) -> Cluster {
     let (trouble, mutant) = (Trouble::Losses, Mutant::None);
     Cluster { replicas, events: 1, source, workload, wishes: 0, faults: 0, trouble, mutant }
@@ -350,6 +355,8 @@ fn every_mutant_is_seen() {
     expect(Mutant::Rewrite, LIFE, lossy(Source::User, Some(one_step())));
     expect(Mutant::ClaimBeyondBudget, S4, with(1, Trouble::Rogues, two_events(cluster(2, Source::User, None))));
     expect(Mutant::RunAgain, S7, lossy(Source::User, Some(one_step())));
+    let exclusive = || two_events(cluster(2, Source::User, Some(one_at_a_time())));
+    expect(Mutant::RunBeside, S7, with(1, Trouble::Rogues, exclusive()));
     expect(Mutant::RestoreEarly, S8, rogue());
     expect(Mutant::UndoDone, S8, with(1, Trouble::Rogues, cluster(2, Source::User, Some(reversible()))));
     expect(Mutant::ClaimAgainstWish, WISH, asked(1, rogue()));

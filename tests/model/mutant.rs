@@ -23,6 +23,8 @@ pub(crate) enum Mutant {
     RestoreEarly,
     /// `apply` takes back what is done.
     UndoDone,
+    /// `apply` begins an exclusive hook beside another one.
+    RunBeside,
     /// `apply` closes an event that is over without putting anything back.
     ForgetRestoring,
     /// `apply` lets an event go back to the beginning when it is listed again.
@@ -73,6 +75,11 @@ impl Mutant {
                 let event = state.open.get(event)?;
                 let last = event.attempts_of(member, *hook).next_back()?;
                 matches!(last.outcome, Some((Outcome::Done, _))).then_some(())?;
+                push_attempt(state, entry)
+            }
+            (Self::RunBeside, Command::Begin { event, hook, .. }) => {
+                let is_free = state.open.get(event)?.attempts.is_empty() && hook.phase < Phase::Restore;
+                is_free.then_some(())?;
                 push_attempt(state, entry)
             }
             (Self::ForgetRestoring, Command::Begin { event, .. }) => {
@@ -145,9 +152,9 @@ fn push_claim(state: &mut State, entry: &Entry) -> Option<Verdict> {
 fn push_attempt(state: &mut State, entry: &Entry) -> Option<Verdict> {
     let Command::Begin { event, member, hook, intent, on, deadline } = &entry.command else { return None };
     state.attempts += 1;
-    let event: &mut Event = state.open.get_mut(event)?;
-    event.attempts.push(Attempt {
-        id: AttemptId(state.attempts),
+    let id = AttemptId(state.attempts);
+    state.open.get_mut(event)?.attempts.push(Attempt {
+        id,
         member: member.clone(),
         hook: *hook,
         intent: *intent,

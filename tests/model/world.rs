@@ -136,7 +136,7 @@ impl From<Broken> for Breach {
             Broken::ApprovedUnclaimed | Broken::TakenOverWrongly => Self::Uncommitted,
             Broken::BudgetExceeded => Self::BudgetExceeded,
             Broken::ClaimedAgainstWish | Broken::ApprovedUnseen => Self::AgainstWish,
-            Broken::RunTwice => Self::RunTwice,
+            Broken::RunTwice | Broken::RunBeside => Self::RunTwice,
             Broken::RestoredWrongly | Broken::UndoneWrongly => Self::RestoredWrongly,
             Broken::StageOutOfOrder | Broken::Misplaced | Broken::Rewritten | Broken::Forgotten => Self::Lifecycle,
         }

@@ -12,6 +12,7 @@ mod kind;
 mod moments;
 mod patroni;
 mod restart;
+mod roles;
 mod server;
 mod stand_in;
 mod user;
