@@ -52,6 +52,9 @@ impl Hook {
             min_freeze: self.min_freeze,
             fresh_for: self.fresh_for,
             optional_if_short: self.optional_if_short,
+            worst: None,
+            exclusive: false,
+            kinds: Vec::new(),
         }
     }
 }

@@ -28,6 +28,8 @@ impl Workload {
             group: self.group.clone(),
             after: self.after.clone(),
             hooks: self.hooks.iter().map(Hook::registered).collect(),
+            origin: registered::Origin::Configured,
+            on_absent: registered::OnAbsent::Hold,
         }
     }
 }

@@ -105,11 +105,7 @@ pub fn share_a_group(state: &State, vms: &[VmName], others: &[VmName]) -> bool {
 }
 
 fn members(state: &State) -> impl Iterator<Item = (&GroupName, Member)> {
-    let workloads =
-        state.replicas.iter().flat_map(|(vm, replica)| replica.workloads.iter().map(move |each| (vm, each)));
-    workloads.filter_map(|(vm, workload)| {
-        Some((workload.group.as_ref()?, Member { vm: vm.clone(), workload: workload.name.clone() }))
-    })
+    state.workloads().filter_map(|(member, workload)| Some((workload.group.as_ref()?, member)))
 }
 
 /// It is on a VM of the event, or the event has yet to put it back.

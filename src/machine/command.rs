@@ -7,11 +7,11 @@ use core::fmt;
 use super::attempt::{Outcome, Progress, WaiverReason};
 use super::claim::{PostOutcome, Reason};
 use super::document::Document;
-use super::id::{AttemptId, EventId, VmName};
+use super::id::{AttemptId, EventId, VmName, WorkloadName};
 use super::policy::Treatment;
 use super::takeover::Journaled;
 use super::time::Timestamp;
-use super::workload::{Group, HookId, Intent, Member, Workload};
+use super::workload::{Condition, Group, HookId, Intent, Member, Workload};
 
 /// One entry of the log, stamped by the leader that appended it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -25,8 +25,7 @@ pub struct Entry {
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Command {
-    /// The workloads on the asking replica's VM and the groups of its configuration; replaces what it registered
-    /// before.
+    /// The workloads and groups of the asking replica's configuration; replaces what it registered before.
     Register { workloads: Vec<Workload>, groups: Vec<Group> },
     /// What the asking replica's endpoint says now.
     Report {
@@ -72,6 +71,14 @@ pub enum Command {
     Account { number: u64, journal: Vec<Journaled> },
     /// This replica's VM is deleted by an event, and it is no member any more.
     Dismiss { replica: VmName },
+    /// A workload has dialled in at the asking replica; replaces what the one of its name said before.
+    Enlist { workload: Workload },
+    /// A workload that dialled in at the asking replica takes its leave.
+    Delist { workload: WorkloadName },
+    /// What changed about the workloads on the asking replica's VM.
+    Note { conditions: Vec<(WorkloadName, Condition)> },
+    /// A running hook asks for more time.
+    Extend { event: EventId, attempt: AttemptId, deadline: Timestamp },
 }
 
 impl Command {
@@ -96,6 +103,10 @@ impl Command {
             Self::Account { .. } => "account",
             Self::Absolve { .. } => "absolve",
             Self::Dismiss { .. } => "dismiss",
+            Self::Enlist { .. } => "enlist",
+            Self::Delist { .. } => "delist",
+            Self::Note { .. } => "note",
+            Self::Extend { .. } => "extend",
         }
     }
 }
@@ -119,6 +130,7 @@ pub enum Ignored {
     NotDue,
     NotNow,
     NotYours,
+    TooManyWorkloads,
 }
 
 impl Ignored {
@@ -134,6 +146,7 @@ impl Ignored {
             Self::NotDue => "not_due",
             Self::NotNow => "not_now",
             Self::NotYours => "not_yours",
+            Self::TooManyWorkloads => "too_many_workloads",
         }
     }
 
@@ -149,6 +162,7 @@ impl Ignored {
             Self::NotDue,
             Self::NotNow,
             Self::NotYours,
+            Self::TooManyWorkloads,
         ]
         .into_iter()
         .find(|ignored| ignored.as_word() == word)

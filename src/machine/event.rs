@@ -122,6 +122,11 @@ impl Event {
         Some(self.over_at()?.plus(treatment.restore_timeout))
     }
 
+    /// How long the workload's VM has for getting ready, once it is put back.
+    pub fn restore_timeout(&self) -> Duration {
+        self.treatment.as_ref().map_or(Duration::ZERO, |treatment| treatment.restore_timeout)
+    }
+
     /// The last moment for a hook of this phase. A restore waits for its VM for as long as it takes; the time for
     /// `ready` begins when the workload's restore has ended.
     pub fn time_ends(&self, member: &Member, phase: Phase) -> Option<Timestamp> {

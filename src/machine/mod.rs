@@ -19,6 +19,8 @@ pub mod lifecycle;
 pub mod observe;
 pub mod plan;
 pub mod policy;
+mod roster;
+mod running;
 mod sight;
 pub mod situation;
 pub mod state;

@@ -180,10 +180,10 @@ fn peer(state: &State, event: &Event, step: &Step<'_>, situation: &Situation) ->
     let group = state.workload(&step.member)?.group.as_ref()?;
     let fits = |name: &VmName| {
         let runs_it = state.replicas.get(name).is_some_and(|replica| {
-            replica.workloads.iter().any(|workload| {
-                workload.name == step.member.workload
-                    && workload.group.as_ref() == Some(group)
+            replica.workload(&step.member.workload).is_some_and(|workload| {
+                workload.group.as_ref() == Some(group)
                     && workload.hook(step.id).is_some()
+                    && !replica.is_absent(workload)
             })
         });
         runs_it && !event.affects(name) && situation.reaches(name)

@@ -72,7 +72,8 @@ pub fn preparing<'a>(state: &'a State, event: &Event) -> Vec<Step<'a>> {
 
 /// The hooks that put back what was touched, also on a VM that the event no longer names.
 pub fn restoring<'a>(state: &'a State, event: &Event) -> Vec<Step<'a>> {
-    members(state)
+    state
+        .workloads()
         .filter(|(member, _)| event.touched(member))
         .flat_map(|(member, workload)| {
             [Phase::Restore, Phase::Ready]
@@ -84,13 +85,7 @@ pub fn restoring<'a>(state: &'a State, event: &Event) -> Vec<Step<'a>> {
 }
 
 fn affected<'a>(state: &'a State, event: &Event) -> impl Iterator<Item = (Member, &'a Workload)> {
-    members(state).filter(|(member, _)| event.affects(&member.vm))
-}
-
-fn members(state: &State) -> impl Iterator<Item = (Member, &Workload)> {
-    state.replicas.iter().flat_map(|(vm, replica)| {
-        replica.workloads.iter().map(|workload| (Member { vm: vm.clone(), workload: workload.name.clone() }, workload))
-    })
+    state.workloads().filter(|(member, _)| event.affects(&member.vm))
 }
 
 fn applies(event: &Event, treatment: &Treatment, hook: &Hook) -> bool {

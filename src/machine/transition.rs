@@ -8,12 +8,12 @@ use super::attempt::{Attempt, Outcome};
 use super::claim::{Claim, PostOutcome, Reason};
 use super::document::{Kind, Source, Status};
 use super::event::Event;
-use super::id::VmName;
+use super::id::{VmName, WorkloadName};
 use super::invariants::Broken;
 use super::lifecycle::Stage;
 use super::policy::{Action, Treatment};
-use super::state::State;
-use super::workload::{Hook, HookId, Member, OnFailure, Phase};
+use super::state::{Replica, State};
+use super::workload::{Hook, HookId, Member, OnAbsent, OnFailure, Phase, Workload};
 
 /// The first property that the step from one state to the next breaks.
 pub fn violated(before: &State, after: &State) -> Option<Broken> {
@@ -58,7 +58,7 @@ fn successor<'a>(event: &Event, after: &'a State) -> Option<&'a Event> {
 fn is_kept(event: &Event, later: &Event) -> bool {
     event.attempts.len() <= later.attempts.len()
         && event.attempts.iter().zip(&later.attempts).all(|(was, is)| {
-            let same = was.id == is.id && was.on == is.on && was.deadline == is.deadline && was.begun_at == is.begun_at;
+            let same = was.id == is.id && was.on == is.on && was.deadline <= is.deadline && was.begun_at == is.begun_at;
             same && (was.outcome.is_none() || was.outcome == is.outcome)
         })
         && event.claims.len() <= later.claims.len()
@@ -121,7 +121,7 @@ fn exceeds_budget(before: &State, event: &Event) -> bool {
         .filter(is_claimed)
         .filter(|other| other.announcement.id != event.announcement.id)
         .collect();
-    let registered = || before.replicas.iter().flat_map(|(vm, replica)| replica.workloads.iter().map(move |w| (vm, w)));
+    let registered = || before.replicas.iter().flat_map(|(vm, replica)| effective(replica).map(move |w| (vm, w)));
     let own = registered().filter(|(vm, _)| event.announcement.resources.contains(vm));
     own.filter_map(|(_, workload)| workload.group.as_ref()).any(|group| {
         let of_group = || registered().filter(|(_, workload)| workload.group.as_ref() == Some(group));
@@ -156,6 +156,18 @@ fn is_justified(before: &State, event: &Event, claim: &Claim) -> bool {
     }
 }
 
+/// The configured workloads that nothing stands for, and those that dialled in.
+fn effective(replica: &Replica) -> impl Iterator<Item = &Workload> {
+    let is_away = |dialled: &Workload| replica.conditions.get(&dialled.name).is_some_and(|known| !known.connected);
+    let stands_back = move |dialled: &Workload| {
+        let has_another = replica.workloads.iter().any(|configured| configured.name == dialled.name);
+        dialled.on_absent == OnAbsent::Command && is_away(dialled) && has_another
+    };
+    let stands = move |name: &WorkloadName| replica.dialled.iter().any(|each| each.name == *name && !stands_back(each));
+    let configured = replica.workloads.iter().filter(move |configured| !stands(&configured.name));
+    configured.chain(replica.dialled.iter().filter(move |dialled| !stands_back(dialled)))
+}
+
 /// Every hook that the event asks for.
 fn needed<'a>(
     before: &'a State,
@@ -163,7 +175,7 @@ fn needed<'a>(
     treatment: &'a Treatment,
 ) -> impl Iterator<Item = (Member, HookId, &'a Hook)> {
     let affected = before.replicas.iter().filter(|(vm, _)| event.announcement.resources.contains(vm));
-    let workloads = affected.flat_map(|(vm, replica)| replica.workloads.iter().map(move |workload| (vm, workload)));
+    let workloads = affected.flat_map(|(vm, replica)| effective(replica).map(move |workload| (vm, workload)));
     workloads.flat_map(move |(vm, workload)| {
         let member = Member { vm: vm.clone(), workload: workload.name.clone() };
         let phases = treatment.phases.iter().filter(|phase| **phase < Phase::Restore);

@@ -14,7 +14,7 @@ use allclear::machine::state::State;
 use allclear::machine::takeover::Journaled;
 use allclear::machine::time::Timestamp;
 use allclear::machine::transition;
-use allclear::machine::workload::{Hook, OnFailure, Phase, RunsOn, Workload};
+use allclear::machine::workload::{Hook, OnAbsent, OnFailure, Origin, Phase, RunsOn, Workload};
 
 use crate::mutant::Mutant;
 
@@ -219,9 +219,19 @@ impl Cluster {
             min_freeze: None,
             fresh_for: None,
             optional_if_short: false,
+            worst: None,
+            exclusive: false,
+            kinds: Vec::new(),
         };
         let hooks = self.has_hook.then_some(hook).into_iter().collect();
-        Workload { name: WorkloadName("w".into()), group: Some(GroupName("g".into())), after: Vec::new(), hooks }
+        Workload {
+            name: WorkloadName("w".into()),
+            group: Some(GroupName("g".into())),
+            after: Vec::new(),
+            hooks,
+            origin: Origin::Configured,
+            on_absent: OnAbsent::Hold,
+        }
     }
 }
 

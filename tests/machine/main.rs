@@ -1,13 +1,14 @@
 //! Scripts: entries in, state and effects out. Each file in `scripts` proves the claim in its name.
 //!
-//! A block is one command a line, `----`, and what the machine answered, up to the next blank line. `world.rs` and
-//! `alone.rs` list the commands. After every entry the invariants are checked. `BLESS=1 cargo test --test machine` rewrites the
+//! A block is one command a line, `----`, and what the machine answered, up to the next blank line. `world.rs`,
+//! `alone.rs` and `roster.rs` list the commands. After every entry the invariants are checked. `BLESS=1 cargo test --test machine` rewrites the
 //! answers; read the difference before you believe it.
 
 mod alone;
 mod bounds;
 mod parse;
 mod proposal;
+mod roster;
 mod show;
 mod world;
 

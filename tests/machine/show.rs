@@ -60,6 +60,10 @@ pub(crate) fn command(command: &Command) -> String {
         Command::Absolve { replica } => format!("absolve {replica}"),
         Command::Account { number, journal } => format!("account under {number}, {} entries", journal.len()),
         Command::Dismiss { replica } => format!("dismiss {replica}"),
+        Command::Enlist { workload } => format!("enlist {}", workload.name),
+        Command::Delist { workload } => format!("delist {workload}"),
+        Command::Note { conditions } => format!("note {} conditions", conditions.len()),
+        Command::Extend { event, attempt, deadline } => format!("extend {event}: {attempt} until {}", time(*deadline)),
     }
 }
 

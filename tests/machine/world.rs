@@ -130,6 +130,13 @@ impl World {
             "gone" => self.gone(rest),
             "lead_without" => self.lead_without(rest),
             "suspects" => Ok(self.suspects()),
+            "enlist" => self.enlist(rest),
+            "delist" => self.delist(rest),
+            "note" => self.note(rest),
+            "extend" => self.extend(rest),
+            "roster" => self.roster(rest),
+            "avoid" => Ok(self.avoid()),
+            "prefer" => Ok(self.prefer()),
             _ => self.raw(word, rest),
         }
     }
@@ -152,7 +159,7 @@ impl World {
         Ok(String::new())
     }
 
-    fn named(&self, word: &str) -> Vec<VmName> {
+    pub(crate) fn named(&self, word: &str) -> Vec<VmName> {
         if word == "*" { self.situation.members.clone() } else { vec![VmName::new(word)] }
     }
 
@@ -180,7 +187,7 @@ impl World {
         Ok(String::new())
     }
 
-    fn register(&mut self, vm: &VmName) -> String {
+    pub(crate) fn register(&mut self, vm: &VmName) -> String {
         let workloads = self.workloads.get(vm).cloned().unwrap_or_default();
         let groups = self.groups.get(vm).cloned().unwrap_or_default();
         self.commit(vm, Command::Register { workloads, groups })

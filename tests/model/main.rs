@@ -21,7 +21,7 @@ use allclear::machine::document::Source;
 use allclear::machine::event::{Ending, Event, StartCause};
 use allclear::machine::id::{GroupName, WorkloadName};
 use allclear::machine::lifecycle::Stage;
-use allclear::machine::workload::{Hook, OnFailure, Phase, RunsOn, Workload};
+use allclear::machine::workload::{Hook, OnAbsent, OnFailure, Origin, Phase, RunsOn, Workload};
 use stateright::{Checker, HasDiscoveries, Model, Property};
 
 use action::Action;
@@ -133,11 +133,21 @@ fn hook(phase: Phase, on_failure: OnFailure) -> Hook {
         min_freeze: None,
         fresh_for: None,
         optional_if_short: false,
+        worst: None,
+        exclusive: false,
+        kinds: Vec::new(),
     }
 }
 
 fn workload(hooks: Vec<Hook>) -> Workload {
-    Workload { name: WorkloadName("w".into()), group: None, after: Vec::new(), hooks }
+    Workload {
+        name: WorkloadName("w".into()),
+        group: None,
+        after: Vec::new(),
+        hooks,
+        origin: Origin::Configured,
+        on_absent: OnAbsent::Hold,
+    }
 }
 
 /// A drain that must succeed, a shutdown that need not, and a restore.

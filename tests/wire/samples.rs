@@ -4,15 +4,15 @@ use allclear::machine::attempt::{Outcome, Progress, WaiverReason};
 use allclear::machine::claim::{PostOutcome, Reason};
 use allclear::machine::command::{Command, Entry, Ignored, Verdict};
 use allclear::machine::document::Document;
-use allclear::machine::id::{AttemptId, EventId, VmName};
+use allclear::machine::id::{AttemptId, EventId, VmName, WorkloadName};
 use allclear::machine::state::State;
 use allclear::machine::time::Timestamp;
 use allclear::machine::workload::{HookId, Intent, Phase};
 
 use crate::record::Record;
 use crate::values::{
-    NOW, cache, departed_state, document, grouped_state, groups, journal, led_state, member, postgres, rich_state,
-    treatment,
+    NOW, cache, conditions, departed_state, dialled, dialled_state, document, grouped_state, groups, journal,
+    led_state, member, postgres, rich_state, treatment,
 };
 
 /// Every sample under the name that its golden bytes carry.
@@ -37,6 +37,7 @@ pub(crate) fn samples() -> Vec<(String, Record)> {
     samples.push(("journal empty".into(), Record::Journal(Vec::new())));
     samples.push(("journal rich".into(), Record::Journal(journal())));
     samples.push(("state departed".into(), Record::State(departed_state())));
+    samples.push(("state dialled".into(), Record::State(dialled_state())));
     samples
 }
 
@@ -78,6 +79,10 @@ pub(crate) fn commands() -> Vec<(String, Command)> {
         Command::Account { number: 9, journal: journal() },
         Command::Absolve { replica: VmName::new("db-1") },
         Command::Dismiss { replica: VmName::new("_DB-2") },
+        Command::Enlist { workload: dialled() },
+        Command::Delist { workload: WorkloadName("postgres".into()) },
+        Command::Note { conditions: conditions() },
+        Command::Extend { event: event.clone(), attempt, deadline: Timestamp(NOW + 90_000) },
     ];
     commands.extend(outcomes().into_iter().map(|outcome| Command::Settle { event: event.clone(), attempt, outcome }));
     commands.extend(posts().into_iter().map(|outcome| Command::Posted { event: event.clone(), attempt, outcome }));
@@ -119,7 +124,11 @@ fn name(command: &Command) -> String {
         | Command::Suspect { .. }
         | Command::Account { .. }
         | Command::Absolve { .. }
-        | Command::Dismiss { .. } => word.into(),
+        | Command::Dismiss { .. }
+        | Command::Enlist { .. }
+        | Command::Delist { .. }
+        | Command::Note { .. }
+        | Command::Extend { .. } => word.into(),
     }
 }
 
@@ -158,6 +167,7 @@ fn verdicts() -> Vec<Verdict> {
         Ignored::NotDue,
         Ignored::NotNow,
         Ignored::NotYours,
+        Ignored::TooManyWorkloads,
     ];
     [Verdict::Applied].into_iter().chain(ignored.map(Verdict::Ignored)).collect()
 }

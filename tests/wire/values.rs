@@ -14,7 +14,9 @@ use allclear::machine::state::{Replica, State};
 use allclear::machine::suspicion::{Leadership, Suspicion};
 use allclear::machine::takeover::{Journaled, Takeover};
 use allclear::machine::time::Timestamp;
-use allclear::machine::workload::{Group, Hook, HookId, Intent, Member, OnFailure, Phase, RunsOn, Workload};
+use allclear::machine::workload::{
+    Condition, Group, Hook, HookId, Intent, Member, OnAbsent, OnFailure, Origin, Phase, Role, RunsOn, Workload,
+};
 
 pub(crate) const NOW: i64 = 1_767_225_600_000;
 
@@ -38,17 +40,51 @@ pub(crate) fn postgres() -> Workload {
         min_freeze: (phase == Phase::Failover).then_some(Duration::from_millis(5_500)),
         fresh_for: (phase == Phase::Checkpoint).then_some(Duration::ZERO),
         optional_if_short: phase == Phase::Shutdown,
+        worst: None,
+        exclusive: false,
+        kinds: Vec::new(),
     };
     Workload {
         name: WorkloadName("postgres".into()),
         group: Some(GroupName("orders-db".into())),
         after: vec![WorkloadName("cache".into()), WorkloadName("queue".into())],
         hooks: hooks.into_iter().map(hook).collect(),
+        origin: Origin::Configured,
+        on_absent: OnAbsent::Hold,
     }
 }
 
 pub(crate) fn cache() -> Workload {
-    Workload { name: WorkloadName("cache".into()), group: None, after: Vec::new(), hooks: Vec::new() }
+    Workload { name: WorkloadName("cache".into()), group: None, after: Vec::new(), hooks: Vec::new(), ..postgres() }
+}
+
+/// Workloads that dial in were stored later than everything in the rich state.
+pub(crate) fn dialled() -> Workload {
+    let mut hooks = postgres().hooks;
+    hooks[0].worst = Some(Duration::from_secs(90));
+    hooks[1].exclusive = true;
+    hooks[2].kinds = vec![Kind::Freeze, Kind::Other("Defrost".into())];
+    Workload { hooks, origin: Origin::Dialled, on_absent: OnAbsent::Skip, ..postgres() }
+}
+
+pub(crate) fn conditions() -> Vec<(WorkloadName, Condition)> {
+    let condition = |name: &str, role, connected| (WorkloadName(name.into()), Condition { role, connected });
+    vec![
+        condition("cache", Role::Replica, true),
+        condition("postgres", Role::Primary, false),
+        condition("queue", Role::Unknown, false),
+    ]
+}
+
+pub(crate) fn dialled_state() -> State {
+    let stood_for = Workload { origin: Origin::Dialled, on_absent: OnAbsent::Command, ..cache() };
+    let replica = Replica {
+        workloads: vec![cache()],
+        dialled: vec![dialled(), stood_for],
+        conditions: conditions().into_iter().collect(),
+        ..Replica::default()
+    };
+    State { replicas: BTreeMap::from([(VmName::new("db-0"), replica)]), ..State::default() }
 }
 
 pub(crate) fn member(workload: &str) -> Member {

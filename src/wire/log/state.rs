@@ -48,6 +48,8 @@ fn store_replica(name: &VmName, replica: &Replica) -> pb::Replica {
         document: replica.document.store(),
         discounted_unix_ms: replica.discounted.store(),
         groups: replica.groups.store(),
+        dialled: replica.dialled.store(),
+        conditions: replica.conditions.iter().map(|(name, known)| (name.clone(), *known).store()).collect(),
     }
 }
 
@@ -58,6 +60,8 @@ fn restore_replica(message: pb::Replica) -> Result<(VmName, Replica), Undecodabl
         document: take!(message.document),
         discounted: take!(message.discounted_unix_ms),
         groups: take!(message.groups),
+        dialled: take!(message.dialled),
+        conditions: named(keyed(message.conditions.into_iter().map(Stored::restore)), "conditions")?,
     };
     Ok((take!(message.name), replica))
 }

@@ -36,4 +36,5 @@ numbered!(Ignored as Ignored {
     NotDue,
     NotNow,
     NotYours,
+    TooManyWorkloads,
 });
