@@ -1,6 +1,7 @@
 //! One event as the cluster knows it: what was announced, chosen, tried, claimed and posted, and when.
 
 use alloc::collections::BTreeSet;
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -70,6 +71,14 @@ impl Event {
     /// When it left the document.
     pub fn over_at(&self) -> Option<Timestamp> {
         self.entered.iter().find(|(stage, _)| stage.is_over()).map(|(_, at)| *at)
+    }
+
+    /// Names one hook of one workload in this event: the same for every attempt, leader and restart. An event that
+    /// comes back under its id has other steps, by when it was first seen.
+    pub fn step_id(&self, member: &Member, hook: HookId) -> String {
+        let (id, Timestamp(first_seen)) = (&self.announcement.id, self.first_seen());
+        let HookId { phase, ordinal } = hook;
+        alloc::format!("{id}@{first_seen}/{}/{}/{phase}/{ordinal}", member.vm, member.workload)
     }
 
     pub fn is_user_initiated(&self) -> bool {

@@ -14,7 +14,7 @@ use crate::machine::id::{AttemptId, EventId, WorkloadName};
 use crate::machine::state::State;
 use crate::machine::steps;
 use crate::machine::workload::{HookId, Intent};
-use crate::workloads::{self, Ended, News, Report, Runner, Standing, Task};
+use crate::workloads::{self, Ended, Fence, News, Report, Runner, Standing, Task};
 
 /// How a hook is reached on this VM, by intent.
 #[derive(Clone, Debug)]
@@ -214,6 +214,8 @@ fn task(here: &Here, event: &Event, attempt: &Attempt, key: String) -> Task {
     let situation = here.situation();
     Task {
         attempt: key,
+        step: event.step_id(&attempt.member, attempt.hook),
+        fence: Fence { term: state.leadership.as_ref().map_or(0, |known| known.term), sequence: attempt.id.0 },
         event_id: announcement.id.clone(),
         event_type: announcement.kind.clone(),
         event_source: announcement.source.clone(),

@@ -16,6 +16,9 @@ use crate::machine::workload::{Intent, Phase};
 pub struct Task {
     /// The idempotency key: whatever is asked twice under it is done once.
     pub attempt: String,
+    /// The same for every attempt of this hook in this event.
+    pub step: String,
+    pub fence: Fence,
     pub event_id: EventId,
     pub event_type: Kind,
     pub event_source: Source,
@@ -30,6 +33,20 @@ pub struct Task {
     pub avoid: Vec<VmName>,
     pub prefer: Vec<VmName>,
     pub traceparent: Option<String>,
+}
+
+/// Grows with every attempt that is begun: who has seen a higher one may refuse a lower one. Terms come first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Fence {
+    pub term: u64,
+    /// The number of the attempt.
+    pub sequence: u64,
+}
+
+impl fmt::Display for Fence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.term, self.sequence)
+    }
 }
 
 /// How an attempt ended.
@@ -96,6 +113,8 @@ pub(super) fn facts(task: &Task) -> Map<String, Value> {
         ("group", json!(task.group.as_ref().map(|group| &group.0))),
         ("vm", json!(task.vm.as_str())),
         ("attempt", json!(task.attempt)),
+        ("step", json!(task.step)),
+        ("fence", json!(task.fence.to_string())),
         ("intent", json!(task.intent.as_word())),
         ("deadline", json!(rfc3339(task.deadline))),
         ("avoid_vms", json!(names(&task.avoid))),

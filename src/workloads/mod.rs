@@ -8,4 +8,4 @@ pub mod command;
 mod contract;
 
 pub use command::{Command, OpenError, Runner, Surroundings, supervise};
-pub use contract::{Ended, News, Report, Standing, Task};
+pub use contract::{Ended, Fence, News, Report, Standing, Task};

@@ -44,6 +44,8 @@ async fn a_hook_sees_the_facts_and_nothing_else_of_the_environment() {
         ("ALLCLEAR_GROUP", "orders-db"),
         ("ALLCLEAR_VM", "db-0"),
         ("ALLCLEAR_ATTEMPT", ATTEMPT),
+        ("ALLCLEAR_STEP", "A1-b2@1500/db-0/postgres/failover/0"),
+        ("ALLCLEAR_FENCE", "3.17"),
         ("ALLCLEAR_INTENT", "run"),
         ("ALLCLEAR_DEADLINE", "2100-01-01T00:00:00.123Z"),
         ("ALLCLEAR_AVOID_VMS", "db-0"),
@@ -69,6 +71,7 @@ async fn the_same_facts_are_on_standard_input_as_json() {
     let expected = json!({
         "event_id": "A1-b2", "event_type": "Redeploy", "event_source": "User", "event_resources": ["db-0", "other-7"],
         "phase": "failover", "workload": "postgres", "group": null, "vm": "db\0-0", "attempt": ATTEMPT, "intent": "run",
+        "step": "A1-b2@1500/db-0/postgres/failover/0", "fence": "3.17",
         "deadline": "2100-01-01T00:00:00Z", "avoid_vms": ["db-0"], "prefer_vms": ["db-2", "db-1"],
         "traceparent": null,
     });
@@ -83,6 +86,8 @@ async fn the_exit_status_is_the_outcome() {
         ("echo warning >&2; exit 0", Ended::Done),
         ("exit 11", Ended::NotApplicable),
         ("exit 12", Ended::NotDone),
+        ("echo the reply was lost >&2; exit 13", Ended::Unknown("the reply was lost".into())),
+        ("exit 13", Ended::Unknown("it says that nobody can tell".into())),
         ("echo no healthy standby >&2; exit 75", Ended::Blocked("no healthy standby".into())),
         ("exit 75", Ended::Blocked("exit status 75, nothing on standard error".into())),
         ("exit 3", failed("exit status 3, nothing on standard error")),

@@ -216,6 +216,7 @@ fn verdict(status: io::Result<ExitStatus>, last_complaint: &str) -> Ended {
         (Some(0), _) => Ended::Done,
         (Some(11), _) => Ended::NotApplicable,
         (Some(12), _) => Ended::NotDone,
+        (Some(13), _) => Ended::Unknown(or(last_complaint, "it says that nobody can tell")),
         (Some(75), _) => Ended::Blocked(or(last_complaint, "exit status 75, nothing on standard error")),
         (Some(code), _) => Ended::Failed(or(last_complaint, &format!("exit status {code}, nothing on standard error"))),
         (None, Some(number)) => {
