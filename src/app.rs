@@ -30,7 +30,8 @@ use crate::replica::journal::Journal;
 use crate::replica::observer::Observer;
 use crate::replica::view::View;
 use crate::rpc::Routes;
-use crate::workloads::{Command, Runner, Surroundings};
+use crate::workloads::session::Sessions;
+use crate::workloads::{Command, Front, Runner, Surroundings};
 use crate::{ops, rpc};
 
 /// Everything ends within this after SIGTERM; what has not ended then is recovered at the next start.
@@ -80,8 +81,9 @@ async fn run_until(config: Config, stop: CancellationToken) -> anyhow::Result<()
     let (folded, state) = Folded::new(time.clone());
     let (consensus, routes) = Consensus::open(agreement(&config, &name, &members), folded).await?;
     // Only now: whose data this is has just been checked.
-    let (runner, reports) =
+    let (commands, of_commands) =
         Runner::open(&config.replica.data_dir.join("hooks"), PathBuf::from(OWN_PROGRAM), surroundings())?;
+    let (sessions, of_sessions) = Sessions::open();
     let here = Arc::new(Here {
         name: name.clone(),
         cluster: config.cluster.name.clone(),
@@ -96,7 +98,7 @@ async fn run_until(config: Config, stop: CancellationToken) -> anyhow::Result<()
         alone: watch::Sender::new(None),
     });
     let observer = Arc::new(Observer::new(endpoint, pace(&config, &here), config.metadata.stall_after));
-    let hooks = Arc::new(Hooks::new(runner, calls));
+    let hooks = Arc::new(Hooks::new(Front::new(commands, sessions), calls));
     let workloads: Vec<Workload> = config.workloads.iter().map(config::Workload::registered).collect();
     let view = View::new(here.clone());
     tracing::info!(
@@ -111,6 +113,7 @@ async fn run_until(config: Config, stop: CancellationToken) -> anyhow::Result<()
     // Not `stop`: a post that is under way still has to be confirmed and recorded.
     let serving = CancellationToken::new();
     let servers = serve(listeners, routes, &here, &observer, view, &serving);
+    let reports = [of_commands, of_sessions];
     let replica = Replica::start(&here, &observer, &hooks, workloads, config.groups.clone(), reports);
 
     let failure = tokio::select! {

@@ -4,6 +4,7 @@
 
 mod account;
 mod alone;
+mod calls;
 pub mod clock;
 pub mod contacts;
 mod departures;
@@ -16,6 +17,7 @@ pub mod hooks;
 pub mod journal;
 pub mod observer;
 mod post;
+mod presences;
 pub mod view;
 
 use std::sync::Arc;
@@ -44,7 +46,7 @@ impl Replica {
         hooks: &Arc<Hooks>,
         workloads: Vec<Workload>,
         groups: Vec<Group>,
-        reports: Receiver<Report>,
+        reports: [Receiver<Report>; 2],
     ) -> Self {
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         let hands = Arc::new(Hands { here: here.clone(), hooks: hooks.clone(), observer: observer.clone() });
@@ -53,7 +55,10 @@ impl Replica {
         tasks.spawn(errands::run(hands.clone(), stop.clone()));
         tasks.spawn(alone::watch(hands, stop.clone()));
         tasks.spawn(account::give(here.clone(), stop.clone()));
-        tasks.spawn(stop.clone().run_until_cancelled_owned(hooks.clone().listen(here.clone(), reports)));
+        tasks.spawn(presences::keep(here.clone(), hooks.clone(), stop.clone()));
+        for reports in reports {
+            tasks.spawn(stop.clone().run_until_cancelled_owned(hooks.clone().listen(here.clone(), reports)));
+        }
         tasks.spawn({
             let (observer, here, stop) = (observer.clone(), here.clone(), stop.clone());
             async move { observer.poll(&here, stop).await }

@@ -156,7 +156,7 @@ async fn progress_is_reported_while_a_hook_runs() {
         News::Progress { text: Some(text), expected_end: Some(end) } => {
             text == "3 of 7 tables" && (90_500..90_500 + 30_000).contains(&(end.0 - began.0))
         }
-        News::Progress { .. } => false,
+        News::Progress { .. } | News::MoreTime { .. } => false,
         News::Ended(ended) => panic!("{ended}"),
     };
     while !is_told(&next(&mut reports).await) {}
