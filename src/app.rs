@@ -1,18 +1,19 @@
 //! Wires the rooms into one running replica. The one place that knows all of them.
 
+mod listening;
+
 use std::io;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
-use tokio::net::{TcpListener, UnixListener};
+use anyhow::bail;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use self::listening::Listeners;
 use crate::config::{self, Config};
 use crate::consensus::{self, Consensus};
 use crate::machine::id::VmName;
@@ -74,9 +75,7 @@ async fn run_until(config: Config, stop: CancellationToken) -> anyhow::Result<()
     };
     let members = members(&config.cluster, &name)?;
     let calls = calls(&config);
-    let cluster = listen(config.cluster.listen, "cluster.listen").await?;
-    let status = listen(config.status.listen, "status.listen").await?;
-    let operator = rpc::bind(&config.operator.socket, 0o600)?;
+    let listeners = Listeners::bind(&config).await?;
     let time = Arc::new(ClusterTime::default());
     let (folded, state) = Folded::new(time.clone());
     let (consensus, routes) = Consensus::open(agreement(&config, &name, &members), folded).await?;
@@ -99,22 +98,22 @@ async fn run_until(config: Config, stop: CancellationToken) -> anyhow::Result<()
     });
     let observer = Arc::new(Observer::new(endpoint, pace(&config, &here), config.metadata.stall_after));
     let hooks = Arc::new(Hooks::new(Front::new(commands, sessions), calls));
-    let workloads: Vec<Workload> = config.workloads.iter().map(config::Workload::registered).collect();
+    let configured: Vec<Workload> = config.workloads.iter().map(config::Workload::registered).collect();
     let view = View::new(here.clone());
     tracing::info!(
         replica = %name,
         cluster = config.cluster.name,
-        cluster_address = %cluster.local_addr()?,
-        status_address = %status.local_addr()?,
+        cluster_address = %listeners.cluster.local_addr()?,
+        status_address = %listeners.status.local_addr()?,
         "running"
     );
 
-    let listeners = Listeners { cluster, status, operator };
+    let sockets = listeners.paths(&config);
     // Not `stop`: a post that is under way still has to be confirmed and recorded.
     let serving = CancellationToken::new();
-    let servers = serve(listeners, routes, &here, &observer, view, &serving);
+    let servers = serve(listeners, routes, &here, &observer, &hooks, view, &serving);
     let reports = [of_commands, of_sessions];
-    let replica = Replica::start(&here, &observer, &hooks, workloads, config.groups.clone(), reports);
+    let replica = Replica::start(&here, &observer, &hooks, configured, config.groups.clone(), reports);
 
     let failure = tokio::select! {
         fatal = consensus.fatal() => Some(fatal),
@@ -123,17 +122,13 @@ async fn run_until(config: Config, stop: CancellationToken) -> anyhow::Result<()
     if tokio::time::timeout(STOP_WITHIN, end(replica, &here, &serving, &servers)).await.is_err() {
         tracing::warn!("not everything ended in time; it is recovered at the next start");
     }
-    let _ = std::fs::remove_file(&config.operator.socket);
+    for socket in sockets {
+        let _ = std::fs::remove_file(socket);
+    }
     match failure {
         Some(fatal) => bail!("this replica cannot go on: {fatal}"),
         None => Ok(()),
     }
-}
-
-struct Listeners {
-    cluster: TcpListener,
-    status: TcpListener,
-    operator: UnixListener,
 }
 
 /// Answers the other replicas and the operators, and beats, until it is stopped.
@@ -142,6 +137,7 @@ fn serve(
     routes: Routes,
     here: &Arc<Here>,
     observer: &Arc<Observer>,
+    hooks: &Arc<Hooks>,
     view: View,
     stop: &CancellationToken,
 ) -> TaskTracker {
@@ -150,6 +146,11 @@ fn serve(
     let between_replicas = rpc::with_health_and_reflection(routes.add_service(contact));
     servers.spawn(logged("cluster.listen", consensus::serve(listeners.cluster, between_replicas, stop.clone())));
     servers.spawn(logged("status.listen", ops::http::serve(listeners.status, view.clone(), stop.clone())));
+    if let Some((listener, users)) = listeners.workloads {
+        let routes = rpc::workload_routes(here.clone(), hooks.clone(), view.clone(), users.clone(), stop.clone());
+        let serving = rpc::serve_workloads(listener, rpc::with_health_and_reflection(routes), users, stop.clone());
+        servers.spawn(logged("workloads.socket", serving));
+    }
     let for_operators = rpc::with_health_and_reflection(rpc::operator_routes(view, here.clone(), stop.clone()));
     servers.spawn(logged("operator.socket", rpc::serve(listeners.operator, for_operators, stop.clone())));
     servers.spawn(rpc::beat(here.clone(), observer.clone(), stop.clone()));
@@ -292,8 +293,4 @@ fn surroundings() -> Surroundings {
         }
     }
     surroundings
-}
-
-async fn listen(address: SocketAddr, key: &str) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address).await.with_context(|| format!("{key}: cannot listen on {address}"))
 }

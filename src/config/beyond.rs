@@ -22,9 +22,6 @@ impl Config {
                 ignored.push(format!("{key} is ignored by this version: {instead}"));
             }
         };
-        let registration = &self.registration;
-        tell(registration.socket.is_some(), "`workloads.socket`", "nobody can register over it yet");
-        tell(registration.allow_uids.is_some(), "`workloads.allow_uids`", "nobody can register yet");
         for workload in &self.workloads {
             let key = format!("`workload.role` of {}", workload.name);
             tell(workload.role.is_some(), &key, "every workload counts as primary");

@@ -13,7 +13,7 @@ use crate::machine::attempt::{Attempt, Outcome, Progress};
 use crate::machine::command::{Command, Verdict, bounded};
 use crate::machine::errands;
 use crate::machine::event::Event;
-use crate::machine::id::{AttemptId, EventId};
+use crate::machine::id::{AttemptId, EventId, WorkloadName};
 use crate::machine::state::State;
 use crate::machine::steps;
 use crate::workloads::{Call, Ended, Fence, Front, News, Report, Standing, Task};
@@ -232,6 +232,11 @@ fn find<'a>(state: &'a State, key: &str) -> Option<&'a Attempt> {
 /// The log waits for nothing more of this attempt.
 pub fn is_settled(state: &State, key: &str) -> bool {
     find(state, key).is_none_or(|attempt| attempt.outcome.is_some())
+}
+
+/// The log has an outcome of this attempt of a workload.
+pub fn is_recorded(state: &State, workload: &WorkloadName, key: &str) -> bool {
+    find(state, key).is_some_and(|attempt| attempt.member.workload == *workload && attempt.outcome.is_some())
 }
 
 fn task(here: &Here, event: &Event, attempt: &Attempt, key: String) -> Task {

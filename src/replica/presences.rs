@@ -26,7 +26,7 @@ pub(super) fn expect_the_known(here: &Here, sessions: &Sessions) {
     let Some(me) = state.replicas.get(&here.name) else {
         return;
     };
-    sessions.expect(me.dialled.iter().map(|workload| (workload.clone(), me.condition(&workload.name))));
+    sessions.expect(me.dialled.iter().map(|workload| (workload, me.condition(&workload.name))));
 }
 
 /// Runs until it is stopped.
@@ -52,10 +52,17 @@ pub(super) async fn keep(here: Arc<Here>, hooks: Arc<Hooks>, stop: CancellationT
 
 /// False when something could not be recorded.
 async fn record(here: &Here, sessions: &Sessions) -> bool {
-    let due = match here.state().replicas.get(&here.name) {
-        Some(me) => due(me, &sessions.presences()),
-        None => return true,
+    expect_the_known(here, sessions);
+    let Some(me) = here.state().replicas.get(&here.name).cloned() else {
+        return true;
     };
+    let presences = sessions.presences();
+    for presence in presences.iter().filter(|presence| presence.is_due_to_go) {
+        if listed(&me, &presence.workload.name).is_none() {
+            sessions.take_off(&presence.workload.name);
+        }
+    }
+    let due = due(&me, &presences);
     for command in due {
         match here.propose(&command).await {
             Ok(verdict) => tracing::debug!(command = command.as_word(), ?verdict, "recorded"),
@@ -64,25 +71,24 @@ async fn record(here: &Here, sessions: &Sessions) -> bool {
                 return false;
             }
         }
-        if let Command::Delist { workload } = command {
-            tracing::info!(%workload, "a workload that was away for long is not registered any more");
-            sessions.take_off(&workload);
-        }
     }
     true
 }
 
+fn listed<'a>(me: &'a Replica, name: &WorkloadName) -> Option<&'a Workload> {
+    me.dialled.iter().find(|workload| workload.name == *name)
+}
+
 /// What the log does not say yet.
 fn due(me: &Replica, presences: &[Presence]) -> Vec<Command> {
-    let logged = |name: &WorkloadName| me.dialled.iter().find(|workload| workload.name == *name);
     let mut commands = Vec::new();
     let mut conditions = Vec::new();
     for Presence { workload, role, connected, is_due_to_go } in presences {
         let name = &workload.name;
-        let known: Option<&Workload> = logged(name);
-        if *is_due_to_go {
+        let known = listed(me, name);
+        if *is_due_to_go && known.is_some() {
             commands.push(Command::Delist { workload: name.clone() });
-        } else if *connected && known != Some(workload) {
+        } else if !is_due_to_go && *connected && known != Some(workload) {
             commands.push(Command::Enlist { workload: workload.clone() });
         }
         let condition = Condition { role: *role, connected: *connected };

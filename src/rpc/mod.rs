@@ -6,9 +6,11 @@ mod contact;
 mod expected;
 mod operator;
 mod socket;
+mod workload;
 
 pub use contact::{beat, contact_service};
 pub use expected::with_health_and_reflection;
 pub use operator::operator_routes;
 pub use socket::{SocketError, bind, serve};
 pub use tonic::service::Routes;
+pub use workload::{Users, serve_workloads, workload_routes};

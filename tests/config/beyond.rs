@@ -7,10 +7,6 @@ replica.data_dir = "/d"
 
 [cluster]
 
-[workloads]
-socket = "/run/allclear/workloads.sock"
-allow_uids = []
-
 [[group]]
 name = "orders-db"
 
@@ -37,9 +33,7 @@ command = ["/bin/stop"]
 optional_if_short = false
 "#;
 
-const TOLD: [&str; 5] = [
-    "`workloads.socket` is ignored by this version: nobody can register over it yet",
-    "`workloads.allow_uids` is ignored by this version: nobody can register yet",
+const TOLD: [&str; 3] = [
     "`workload.role` of postgres is ignored by this version: every workload counts as primary",
     "`workload.hook.undo` of the failover hook of postgres is ignored by this version: when the event is \
      cancelled, only `restore` follows",

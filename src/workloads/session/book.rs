@@ -27,12 +27,20 @@ impl Book {
         Self { seats: BTreeMap::new(), attempts: BTreeMap::new(), opening: BTreeSet::new(), reports }
     }
 
-    /// Those that an earlier life of this replica knew: until they come or their time is over, they are not gone.
-    pub(super) fn expect(&mut self, known: impl IntoIterator<Item = (Workload, Condition)>, now: Instant) {
+    /// Those that the log knows and nobody here has seen: until they come or their time is over, they are not gone.
+    /// True when there were any.
+    pub(super) fn expect<'a>(
+        &mut self,
+        known: impl IntoIterator<Item = (&'a Workload, Condition)>,
+        now: Instant,
+    ) -> bool {
+        let before = self.seats.len();
         for (workload, condition) in known {
-            let name = workload.name.clone();
-            self.seats.entry(name).or_insert_with(|| Seat::expected(workload, condition, now));
+            if !self.seats.contains_key(&workload.name) && !self.opening.contains(&workload.name) {
+                self.seats.insert(workload.name.clone(), Seat::expected(workload.clone(), condition, now));
+            }
         }
+        self.seats.len() > before
     }
 
     pub(super) fn reserve(&mut self, name: &WorkloadName, boot: &str) -> Result<(), Refusal> {
@@ -107,17 +115,19 @@ impl Book {
         }
     }
 
-    /// It stayed away for longer than its registration is kept, and has not come back meanwhile.
-    pub(super) fn take_off(&mut self, name: &WorkloadName) {
-        if self.seats.get(name).is_some_and(|seat| seat.presence().is_due_to_go) {
-            self.remove(name);
+    /// Its registration is to be taken back.
+    pub(super) fn let_go(&mut self, name: &WorkloadName) {
+        if let Some(seat) = self.seats.get_mut(name) {
+            seat.let_go();
         }
     }
 
-    /// The registration was taken back.
-    pub(super) fn remove(&mut self, name: &WorkloadName) {
-        if let Some(mut seat) = self.seats.remove(name) {
-            seat.end("this workload was unregistered");
+    /// The log does not know it any more. One that has come back meanwhile stays.
+    pub(super) fn take_off(&mut self, name: &WorkloadName) {
+        if self.seats.get(name).is_some_and(|seat| seat.presence().is_due_to_go)
+            && let Some(mut seat) = self.seats.remove(name)
+        {
+            seat.end("this workload is not registered any more");
             self.vanish(name, "its workload was unregistered while it ran");
         }
     }

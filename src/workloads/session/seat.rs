@@ -144,6 +144,11 @@ impl Seat {
         true
     }
 
+    /// Its registration was taken back.
+    pub(super) fn let_go(&mut self) {
+        self.is_due_to_go = true;
+    }
+
     /// How it ended as it says, or that it runs.
     pub(super) fn take_claim(&mut self, attempt: &str) -> Option<Standing> {
         self.claims.remove(attempt).map(|claimed| claimed.ended.map_or(Standing::Running, Standing::Ended))

@@ -112,14 +112,15 @@ impl Sessions {
         self.shared.book().leave(visit);
     }
 
-    /// The log has forgotten one that was due to go.
-    pub fn take_off(&self, name: &WorkloadName) {
-        self.shared.book().take_off(name);
+    /// Its registration is to be taken back.
+    pub fn let_go(&self, name: &WorkloadName) {
+        self.shared.book().let_go(name);
+        count(&self.shared.presence);
     }
 
-    /// The log has forgotten it, because it was asked to.
-    pub fn remove(&self, name: &WorkloadName) {
-        self.shared.book().remove(name);
+    /// The log does not know one that was due to go any more.
+    pub fn take_off(&self, name: &WorkloadName) {
+        self.shared.book().take_off(name);
         count(&self.shared.presence);
     }
 
@@ -127,11 +128,12 @@ impl Sessions {
         self.shared.book().is_seated(name)
     }
 
-    /// Those that the log knows from before this replica began.
-    pub fn expect(&self, known: impl IntoIterator<Item = (Workload, Condition)>) {
-        self.shared.book().expect(known, Instant::now());
-        self.shared.is_sooner.notify_one();
-        count(&self.shared.presence);
+    /// Those that the log knows may come back to this life of the replica.
+    pub fn expect<'a>(&self, known: impl IntoIterator<Item = (&'a Workload, Condition)>) {
+        if self.shared.book().expect(known, Instant::now()) {
+            self.shared.is_sooner.notify_one();
+            count(&self.shared.presence);
+        }
     }
 
     pub fn presences(&self) -> Vec<Presence> {

@@ -271,7 +271,7 @@ async fn a_workload_that_is_told_to_stop_says_how_it_ended_or_nobody_knows() {
 #[tokio::test(start_paused = true)]
 async fn what_was_not_sent_is_cancelled_at_once_and_blocked_when_its_time_is_over() {
     let mut bench = bench();
-    bench.sessions.expect([(workload("db"), Condition { role: Role::Unknown, connected: false })]);
+    bench.sessions.expect([(&workload("db"), Condition { role: Role::Unknown, connected: false })]);
     bench.run("a");
     let News::Progress { text: Some(text), .. } = bench.reports.recv().await.unwrap().news else { panic!() };
     assert_eq!(text, "waits for db to connect");
@@ -290,7 +290,7 @@ async fn what_an_earlier_life_may_have_sent_is_taken_up_or_unknown_and_never_sen
     ] {
         for dials_first in [true, false] {
             let mut bench = bench();
-            bench.sessions.expect([(workload("db"), Condition::default())]);
+            bench.sessions.expect([(&workload("db"), Condition::default())]);
             let mut line = None;
             if dials_first {
                 line = Some(bench.dial(greeting.clone()));
@@ -310,7 +310,7 @@ async fn what_an_earlier_life_may_have_sent_is_taken_up_or_unknown_and_never_sen
 #[tokio::test(start_paused = true)]
 async fn what_an_earlier_life_sent_to_one_that_does_not_come_back_is_unknown() {
     let mut bench = bench();
-    bench.sessions.expect([(workload("db"), Condition::default())]);
+    bench.sessions.expect([(&workload("db"), Condition::default())]);
     bench.sessions.run(&task("a"), terms(true));
     assert!(timeout(29 * SECOND, bench.end()).await.is_err());
     assert!(unknown(&bench.end().await));
