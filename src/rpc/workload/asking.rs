@@ -23,9 +23,12 @@ const AT_ONCE: usize = 32;
 /// How long a report waits for the log.
 const COMMITTED_WITHIN: Duration = Duration::from_secs(10);
 
+/// Drained by one poll at a time.
+type Waiting = Arc<Mutex<mpsc::Receiver<Told>>>;
+
 struct Line {
     visit: Visit,
-    told: Arc<Mutex<mpsc::Receiver<Told>>>,
+    told: Waiting,
     pace: Pace,
 }
 
@@ -42,7 +45,7 @@ impl Lines {
     }
 
     /// The line of this session, unless too much was asked for.
-    fn of(&self, session: &str) -> Result<(Visit, Arc<Mutex<mpsc::Receiver<Told>>>), Status> {
+    fn of(&self, session: &str) -> Result<(Visit, Waiting), Status> {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let visit = Visit::parse(session).ok_or_else(over)?;
         let line = lines.get_mut(&visit.workload).filter(|line| line.visit == visit).ok_or_else(over)?;

@@ -85,7 +85,8 @@ impl Door {
     ) -> Result<(Visit, mpsc::Receiver<Told>, pb::Welcome), Status> {
         let mut greeting = hello::read(hello, polls).map_err(Status::invalid_argument)?;
         let sessions = &self.hooks.front.sessions;
-        let reserved = sessions.reserve(&greeting.workload.name, &greeting.boot).map_err(refused)?;
+        let reserved =
+            sessions.reserve(&greeting.workload.name, &greeting.boot).map_err(|refusal| refused(&refusal))?;
         self.enlist(&greeting.workload, uid).await?;
         let acknowledged = self.take_out_what_is_recorded(&mut greeting);
         let state = self.here.state();
@@ -132,7 +133,7 @@ impl Door {
         };
         match timeout(RECORDED_WITHIN, enlisting).await {
             Ok(Verdict::Applied | Verdict::Ignored(Ignored::Repeated)) => Ok(()),
-            Ok(Verdict::Ignored(Ignored::TooManyWorkloads)) => Err(refused(Refusal::Full)),
+            Ok(Verdict::Ignored(Ignored::TooManyWorkloads)) => Err(refused(&Refusal::Full)),
             Ok(Verdict::Ignored(why)) => Err(Status::unavailable(format!("the registration was ignored: {why}"))),
             Err(_) => Err(Status::unavailable("the registration could not be recorded: no quorum answers; dial again")),
         }
@@ -183,7 +184,7 @@ impl Door {
     }
 }
 
-fn refused(refusal: Refusal) -> Status {
+fn refused(refusal: &Refusal) -> Status {
     match refusal {
         Refusal::Taken(_) => Status::already_exists(refusal.to_string()),
         Refusal::Full => Status::resource_exhausted(refusal.to_string()),
