@@ -99,9 +99,11 @@ fn metadata_lines(metadata: &Metadata) -> Lines {
     ]
 }
 
+/// The usual path is not printed: written, it would have to be usable.
 fn registration_lines(registration: &Registration) -> Lines {
-    let uids = bracketed(registration.allow_uids.iter().map(u32::to_string));
-    vec![("socket", path(&registration.path())), ("allow_uids", Some(uids))]
+    let Registration { socket, allow_uids } = registration;
+    let uids = bracketed(allow_uids.iter().map(u32::to_string));
+    vec![("socket", socket.as_deref().and_then(path)), ("allow_uids", Some(uids))]
 }
 
 fn policy_lines(policy: &Policy) -> Lines {

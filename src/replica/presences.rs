@@ -57,7 +57,7 @@ async fn record(here: &Here, sessions: &Sessions) -> bool {
         return true;
     };
     let presences = sessions.presences();
-    for presence in presences.iter().filter(|presence| presence.is_due_to_go) {
+    for presence in presences.iter().filter(|presence| presence.is_due_to_go || !presence.has_dialled) {
         if listed(&me, &presence.workload.name).is_none() {
             sessions.take_off(&presence.workload.name);
         }
@@ -83,16 +83,16 @@ fn listed<'a>(me: &'a Replica, name: &WorkloadName) -> Option<&'a Workload> {
 fn due(me: &Replica, presences: &[Presence]) -> Vec<Command> {
     let mut commands = Vec::new();
     let mut conditions = Vec::new();
-    for Presence { workload, role, connected, is_due_to_go } in presences {
+    for Presence { workload, role, connected, has_dialled, is_due_to_go } in presences {
         let name = &workload.name;
         let known = listed(me, name);
         if *is_due_to_go && known.is_some() {
             commands.push(Command::Delist { workload: name.clone() });
-        } else if !is_due_to_go && *connected && known != Some(workload) {
+        } else if !is_due_to_go && *has_dialled && *connected && known != Some(workload) {
             commands.push(Command::Enlist { workload: workload.clone() });
         }
         let condition = Condition { role: *role, connected: *connected };
-        if !is_due_to_go && (known.is_some() || *connected) && me.condition(name) != condition {
+        if !is_due_to_go && (known.is_some() || *has_dialled && *connected) && me.condition(name) != condition {
             conditions.push((name.clone(), condition));
         }
     }
@@ -118,7 +118,7 @@ mod tests {
     }
 
     fn presence(name: &str, role: Role, connected: bool) -> Presence {
-        Presence { workload: workload(name), role, connected, is_due_to_go: false }
+        Presence { workload: workload(name), role, connected, has_dialled: true, is_due_to_go: false }
     }
 
     fn words(me: &Replica, presences: &[Presence]) -> Vec<&'static str> {
@@ -146,6 +146,8 @@ mod tests {
         let me = Replica { dialled: vec![workload("gone")], ..Replica::default() };
         let gone = Presence { is_due_to_go: true, ..presence("gone", Role::Unknown, false) };
         assert_eq!(words(&me, &[gone, presence("new", Role::Unknown, true)]), ["delist", "enlist"]);
+        let expected = Presence { has_dialled: false, ..presence("taken-off", Role::Primary, true) };
+        assert_eq!(words(&me, &[expected]), [""; 0], "only who dials in is enlisted");
         assert_eq!(words(&me, &[presence("never-came", Role::Primary, false)]), [""; 0]);
     }
 }

@@ -145,6 +145,21 @@ async fn a_replica_that_was_killed_takes_up_what_its_workload_knows() {
 }
 
 #[tokio::test]
+async fn a_replica_that_is_stopped_sends_its_workloads_away_and_takes_them_up_again() {
+    let (mut cluster, id, mut database, step) = in_the_middle(database(&[Drain])).await;
+    let (took, status) = cluster.stop(0);
+    assert!(status.success() && took < std::time::Duration::from_secs(5), "{status} after {took:?}");
+    assert!(matches!(database.next().await, Ok(Told::GoAway(_))));
+    cluster.start(0);
+    // It ended while nobody was there to hear it.
+    let greeting = pb::Hello { known: knows(&step.attempt, Some(done())), ..self::database(&[Drain]) };
+    let mut database = Dialled::at(&cluster.door(0), greeting).await;
+    database.acknowledged(&step.attempt).await;
+    let event = cluster.until_stage(0, &id, "started").await;
+    assert_eq!(outcomes(&event), [("drain", "run", Some("done"))]);
+}
+
+#[tokio::test]
 async fn what_nobody_knows_after_a_replica_was_killed_is_confirmed_and_not_sent_again() {
     let (mut cluster, id, database, _) = in_the_middle(database(&[Drain])).await;
     cluster.kill(0);

@@ -53,12 +53,6 @@ fn what_nobody_wrote_is_not_told() {
 }
 
 #[test]
-fn what_the_environment_sets_is_told_too() {
-    let config = read_with("replica.data_dir = \"/d\"", &[("ALLCLEAR__WORKLOADS__SOCKET", "/s.sock")]).unwrap();
-    assert_eq!(config.beyond_this_version(), &TOLD[..1]);
-}
-
-#[test]
 fn what_is_ignored_is_printed_as_it_was_written() {
     let config = read(EVERYTHING).unwrap();
     let again = read(&config.to_string()).unwrap();

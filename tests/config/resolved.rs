@@ -43,7 +43,6 @@ listen = "127.0.0.1:7421"
 socket = "/run/allclear/operator.sock"
 
 [workloads]
-socket = "/run/allclear/workloads.sock"
 allow_uids = []
 
 [policy]

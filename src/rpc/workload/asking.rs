@@ -32,7 +32,7 @@ struct Line {
     pace: Pace,
 }
 
-/// One for each name, so there are no more of them than workloads.
+/// One for each name that has a session, so there are no more of them than workloads.
 #[derive(Default)]
 pub(super) struct Lines {
     lines: Lock<BTreeMap<WorkloadName, Line>>,
@@ -41,7 +41,9 @@ pub(super) struct Lines {
 impl Lines {
     pub(super) fn keep(&self, visit: &Visit, told: mpsc::Receiver<Told>) {
         let line = Line { visit: visit.clone(), told: Arc::new(Mutex::new(told)), pace: new_pace() };
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).insert(visit.workload.clone(), line);
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.retain(|_, line| line.told.try_lock().map_or(true, |told| !told.is_closed()));
+        lines.insert(visit.workload.clone(), line);
     }
 
     /// The line of this session, unless too much was asked for.

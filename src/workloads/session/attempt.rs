@@ -52,6 +52,13 @@ pub(super) struct Progress {
 }
 
 impl Progress {
+    /// What was told last does not hold any more.
+    pub(super) fn is_over(&mut self, text: &str) {
+        if self.told_at.is_some() {
+            self.news = Some((text.to_owned(), None));
+        }
+    }
+
     pub(super) fn due(&self) -> Option<Instant> {
         self.news.as_ref()?;
         self.told_at.map(|at| at + TELL_EVERY)

@@ -124,7 +124,7 @@ impl Book {
 
     /// The log does not know it any more. One that has come back meanwhile stays.
     pub(super) fn take_off(&mut self, name: &WorkloadName) {
-        if self.seats.get(name).is_some_and(|seat| seat.presence().is_due_to_go)
+        if self.seats.get(name).is_some_and(Seat::may_go)
             && let Some(mut seat) = self.seats.remove(name)
         {
             seat.end("this workload is not registered any more");
@@ -317,6 +317,7 @@ fn not_known(name: &WorkloadName) -> Ended {
 fn send(seat: &mut Seat, attempt: &mut Attempt) {
     if seat.tell(attempt.step()) {
         attempt.reach = Reach::Sent;
+        attempt.progress.is_over("given to its workload");
     }
 }
 

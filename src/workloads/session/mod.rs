@@ -121,6 +121,8 @@ pub struct Presence {
     pub workload: Workload,
     pub role: Role,
     pub connected: bool,
+    /// It has dialled in at this life of the replica.
+    pub has_dialled: bool,
     /// It has been away for longer than its registration is to be kept.
     pub is_due_to_go: bool,
 }

@@ -179,11 +179,21 @@ impl Seat {
         }
     }
 
+    pub(super) fn has_dialled(&self) -> bool {
+        !self.token.is_empty()
+    }
+
+    /// Nothing speaks for keeping it once the log does not know it.
+    pub(super) fn may_go(&self) -> bool {
+        self.is_due_to_go || !self.has_dialled()
+    }
+
     pub(super) fn presence(&self) -> Presence {
         Presence {
             workload: self.workload.clone(),
             role: self.role,
             connected: self.lapsed.is_none(),
+            has_dialled: self.has_dialled(),
             is_due_to_go: self.is_due_to_go,
         }
     }

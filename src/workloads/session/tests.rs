@@ -269,12 +269,25 @@ async fn a_workload_that_is_told_to_stop_says_how_it_ended_or_nobody_knows() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_not_sent_is_cancelled_at_once_and_blocked_when_its_time_is_over() {
+async fn who_is_waited_for_is_told_and_so_is_that_it_came() {
     let mut bench = bench();
     bench.sessions.expect([(&workload("db"), Condition { role: Role::Unknown, connected: false })]);
     bench.run("a");
     let News::Progress { text: Some(text), .. } = bench.reports.recv().await.unwrap().news else { panic!() };
     assert_eq!(text, "waits for db to connect");
+    let (visit, mut told) = bench.dial(greeting("1"));
+    assert_eq!(words(&mut told), ["step"]);
+    let News::Progress { text: Some(text), .. } = bench.reports.recv().await.unwrap().news else { panic!() };
+    assert_eq!(text, "given to its workload");
+    bench.done(&visit, "a");
+    assert_eq!(bench.end().await, Ended::Done);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_not_sent_is_cancelled_at_once_and_blocked_when_its_time_is_over() {
+    let mut bench = bench();
+    bench.sessions.expect([(&workload("db"), Condition { role: Role::Unknown, connected: false })]);
+    bench.run("a");
     bench.sessions.cancel("a");
     assert_eq!(bench.end().await, Ended::Cancelled);
     bench.run("b");
