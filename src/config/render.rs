@@ -24,9 +24,7 @@ impl fmt::Display for Config {
         table(f, "\n[status]", vec![("listen", text(listen))])?;
         let Operator { socket } = operator;
         table(f, "\n[operator]", vec![("socket", path(socket))])?;
-        if *registration != (Registration { socket: None, allow_uids: None }) {
-            table(f, "\n[workloads]", registration_lines(registration))?;
-        }
+        table(f, "\n[workloads]", registration_lines(registration))?;
         table(f, "\n[policy]", policy_lines(policy))?;
         for rule in &policy.rules {
             table(f, "\n[[policy.rule]]", rule_lines(rule))?;
@@ -101,10 +99,11 @@ fn metadata_lines(metadata: &Metadata) -> Lines {
     ]
 }
 
+/// The usual path is not printed: written, it would have to be usable.
 fn registration_lines(registration: &Registration) -> Lines {
     let Registration { socket, allow_uids } = registration;
-    let uids = allow_uids.as_ref().map(|uids| bracketed(uids.iter().map(u32::to_string)));
-    vec![("socket", socket.as_deref().and_then(path)), ("allow_uids", uids)]
+    let uids = bracketed(allow_uids.iter().map(u32::to_string));
+    vec![("socket", socket.as_deref().and_then(path)), ("allow_uids", Some(uids))]
 }
 
 fn policy_lines(policy: &Policy) -> Lines {

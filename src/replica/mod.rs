@@ -4,6 +4,7 @@
 
 mod account;
 mod alone;
+mod calls;
 pub mod clock;
 pub mod contacts;
 mod departures;
@@ -16,6 +17,7 @@ pub mod hooks;
 pub mod journal;
 pub mod observer;
 mod post;
+mod presences;
 pub mod roles;
 pub mod view;
 
@@ -47,7 +49,7 @@ impl Replica {
         workloads: Vec<Workload>,
         groups: Vec<Group>,
         (asker, told): (RoleAsker, Vec<Told>),
-        reports: Receiver<Report>,
+        reports: [Receiver<Report>; 2],
     ) -> Self {
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         let hands = Arc::new(Hands { here: here.clone(), hooks: hooks.clone(), observer: observer.clone() });
@@ -57,7 +59,10 @@ impl Replica {
         tasks.spawn(alone::watch(hands, stop.clone()));
         tasks.spawn(account::give(here.clone(), stop.clone()));
         tasks.spawn(roles::run(here.clone(), asker, told, stop.clone()));
-        tasks.spawn(stop.clone().run_until_cancelled_owned(hooks.clone().listen(here.clone(), reports)));
+        tasks.spawn(presences::keep(here.clone(), hooks.clone(), stop.clone()));
+        for reports in reports {
+            tasks.spawn(stop.clone().run_until_cancelled_owned(hooks.clone().listen(here.clone(), reports)));
+        }
         tasks.spawn({
             let (observer, here, stop) = (observer.clone(), here.clone(), stop.clone());
             async move { observer.poll(&here, stop).await }

@@ -107,7 +107,14 @@ pub struct Report {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum News {
-    Progress { text: Option<String>, expected_end: Option<Timestamp> },
+    Progress {
+        text: Option<String>,
+        expected_end: Option<Timestamp>,
+    },
+    /// It asks for so much from now on.
+    MoreTime {
+        needs: Duration,
+    },
     Ended(Ended),
 }
 

@@ -71,8 +71,13 @@ fn what_is_ignored_is_in_the_log_before_anything_else() {
 status.listen = "127.0.0.1:0"
 operator.socket = {socket:?}
 metadata.endpoint = "http://127.0.0.1:1"
-workloads = {{ socket = "/s.sock", allow_uids = [1000] }}
 cluster.listen = "{address}"
+[[workload]]
+name = "w"
+[[workload.hook]]
+phase = "drain"
+command = ["/h"]
+undo = ["/u"]
 "#,
         data = folder.path().join("data"),
         socket = folder.path().join("operator.sock"),
@@ -83,9 +88,9 @@ cluster.listen = "{address}"
     let lines = stderr(&output).lines().map_while(|line| serde_json::from_str::<serde_json::Value>(line).ok());
     let told: Vec<_> = lines.map(|line| (line["level"].clone(), line["message"].clone())).collect();
     let warned = |message: &str| ("WARN".into(), message.into());
-    let expected = [
-        warned("`workloads.socket` is ignored by this version: nobody can register over it yet"),
-        warned("`workloads.allow_uids` is ignored by this version: nobody can register yet"),
-    ];
+    let expected = [warned(
+        "`workload.hook.undo` of the drain hook of w is ignored by this version: when the event is cancelled, only \
+             `restore` follows",
+    )];
     assert_eq!(told, expected, "{}", stderr(&output));
 }

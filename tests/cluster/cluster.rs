@@ -162,13 +162,14 @@ impl Plan {
                 "[replica]\nname = {vm:?}\ndata_dir = {data:?}\n\
                  [cluster]\nname = \"tests\"\nlisten = {listen:?}\nreplicas = {{ {list} }}\n\
                  [metadata]\nendpoint = {endpoint:?}\n[status]\nlisten = {page:?}\n\
-                 [operator]\nsocket = {operator:?}\n{tables}",
+                 [operator]\nsocket = {operator:?}\n[workloads]\nsocket = {workloads:?}\n{tables}",
                 data = path("data"),
                 listen = addresses[place],
                 list = list.join(", "),
                 endpoint = cloud.endpoint(vm),
                 page = pages[place],
                 operator = path("operator"),
+                workloads = path("workloads"),
             );
             std::fs::write(path("toml"), toml).unwrap();
             let (name, page) = ((*vm).to_owned(), format!("http://{}", pages[place]));
@@ -294,6 +295,11 @@ impl Cluster {
             .output()
             .unwrap();
         (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    }
+
+    /// Where workloads dial in at a replica.
+    pub(crate) fn door(&self, place: usize) -> PathBuf {
+        self.folder.path().join(format!("{place}.workloads"))
     }
 
     pub(crate) fn place_of(&self, name: &str) -> usize {

@@ -11,6 +11,7 @@ mod cluster;
 mod cold_starts;
 mod cuts;
 mod departures;
+mod dialled;
 mod events;
 mod failing_hooks;
 mod freezes;
@@ -28,5 +29,7 @@ mod posts;
 mod restoring;
 #[path = "../workloads/server.rs"]
 mod server;
+mod sessions;
 mod shown;
+mod strangers;
 mod workload;

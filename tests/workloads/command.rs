@@ -153,6 +153,7 @@ async fn the_last_progress_comes_before_the_end() {
     let ended = loop {
         match next(&mut reports).await {
             News::Progress { text, .. } => last = text,
+            News::MoreTime { needs } => panic!("{needs:?}"),
             News::Ended(ended) => break ended,
         }
     };

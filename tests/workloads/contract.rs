@@ -90,7 +90,7 @@ async fn progress_is_told_while_it_runs<K: Kind>() {
     let end_is_expected = async |reports: &mut Receiver<Report>| loop {
         match next(reports).await {
             News::Progress { text: Some(text), expected_end: Some(end) } if text == PROGRESS => return end,
-            News::Progress { .. } => {}
+            News::Progress { .. } | News::MoreTime { .. } => {}
             News::Ended(ended) => panic!("{ended}"),
         }
     };

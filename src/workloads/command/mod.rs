@@ -13,7 +13,7 @@
 
 mod aside;
 mod attempt;
-mod clock;
+pub(super) mod clock;
 mod disk;
 mod name;
 mod output;
