@@ -44,7 +44,7 @@ fn install() -> Option<(PathBuf, PathBuf)> {
         println!("skipped: target/python is missing or lacks packages; `.ci/run` says how it is made");
         return None;
     }
-    let package = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("python-{}", std::process::id()));
+    let package = folder();
     let installed = Blocking::new(&interpreter)
         .args(["-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--target"])
         .arg(&package)
@@ -53,6 +53,20 @@ fn install() -> Option<(PathBuf, PathBuf)> {
         .unwrap();
     assert!(installed.status.success(), "{}", String::from_utf8_lossy(&installed.stderr));
     Some((interpreter, package))
+}
+
+/// One for each process; those of processes that are gone are cleared away.
+fn folder() -> PathBuf {
+    let parent = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    for entry in std::fs::read_dir(parent).unwrap().flatten() {
+        let name = entry.file_name();
+        let process = name.to_str().and_then(|name| name.strip_prefix("python-"));
+        if process.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
+            // another process may clear it away, too
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+    parent.join(format!("python-{}", std::process::id()))
 }
 
 pub(crate) struct Bench {
