@@ -8,7 +8,7 @@ use crate::wire::pb::allclear::workload::v1::outcome::Variant;
 /// What is told of anything is cut to this many bytes.
 const LONGEST_TEXT: usize = 1024;
 
-/// What a handler answers. `()` means done, and the error of a `Result<(), _>` failed.
+/// What a handler answers. `()` means done, and an error failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
     Done,
@@ -87,9 +87,9 @@ impl From<()> for Outcome {
     }
 }
 
-impl<E: Display> From<Result<(), E>> for Outcome {
-    fn from(result: Result<(), E>) -> Self {
-        result.map_or_else(|error| Self::Failed(error.to_string()), Self::from)
+impl<O: Into<Self>, E: Display> From<Result<O, E>> for Outcome {
+    fn from(result: Result<O, E>) -> Self {
+        result.map_or_else(|error| Self::Failed(error.to_string()), Into::into)
     }
 }
 

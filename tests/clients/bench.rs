@@ -97,26 +97,28 @@ impl Bench {
     }
 
     pub(crate) fn puppet(&self, tongue: &Tongue, journal: Option<&Path>) -> Puppet {
-        let mut command = match tongue {
-            Tongue::Rust => {
-                let mut command = Command::new(env::current_exe().unwrap());
-                command.args([puppet::NAME, "--exact", "--nocapture"]);
-                command
-            }
-            Tongue::Python(interpreter, package) => {
-                let mut command = Command::new(interpreter);
-                command.arg(Path::new(ROOT).join("tests/clients/puppet.py")).env("PYTHONPATH", package);
-                command
-            }
-        };
+        let mut command = process(tongue, puppet::NAME, "tests/clients/puppet.py");
         command.env(puppet::SOCKET, self.folder.path().join("socket"));
         if let Some(journal) = journal {
             command.env(puppet::JOURNAL, journal);
         }
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
-        let mut process = command.spawn().unwrap();
-        let (input, output) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
-        Puppet { process, input, lines: BufReader::new(output).lines() }
+        Puppet::new(command)
+    }
+}
+
+/// A process that does what this test does, or this script.
+pub(crate) fn process(tongue: &Tongue, test: &str, script: &str) -> Command {
+    match tongue {
+        Tongue::Rust => {
+            let mut command = Command::new(env::current_exe().unwrap());
+            command.args([test, "--exact", "--nocapture"]);
+            command
+        }
+        Tongue::Python(interpreter, package) => {
+            let mut command = Command::new(interpreter);
+            command.arg(Path::new(ROOT).join(script)).env("PYTHONPATH", package);
+            command
+        }
     }
 }
 
@@ -128,6 +130,13 @@ pub(crate) struct Puppet {
 }
 
 impl Puppet {
+    pub(crate) fn new(mut command: Command) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+        let mut process = command.spawn().unwrap();
+        let (input, output) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
+        Self { process, input, lines: BufReader::new(output).lines() }
+    }
+
     pub(crate) async fn tell(&mut self, command: &str) {
         self.input.write_all(format!("{command}\n").as_bytes()).await.unwrap();
     }

@@ -5,7 +5,11 @@
 
 mod attempts;
 mod bench;
+mod examples;
 mod interrupted;
+#[path = "../../deploy/examples/kv.rs"]
+#[allow(dead_code, reason = "its `main` is for people")]
+mod kv;
 mod puppet;
 mod replica;
 mod sessions;

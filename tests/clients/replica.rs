@@ -1,6 +1,8 @@
 //! A replica that does what the test says, at the service's door.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use allclear::wire::pb::allclear::workload::v1;
@@ -33,10 +35,10 @@ pub(crate) struct Dialled {
 
 pub(crate) struct Session {
     pub(crate) hello: v1::Hello,
-    said: Streaming<v1::FromWorkload>,
+    said: mpsc::UnboundedReceiver<Said>,
     tell: mpsc::Sender<ToWorkload>,
-    /// Nothing is answered any more.
-    pub(crate) is_mute: bool,
+    /// Heartbeats are not answered any more.
+    pub(crate) is_mute: Arc<AtomicBool>,
 }
 
 impl Replica {
@@ -77,8 +79,12 @@ impl Dialled {
             acknowledged,
             ..v1::Welcome::default()
         };
-        let session = Session { hello: self.hello, said: self.said, tell: self.tell, is_mute: false };
+        let is_mute = Arc::new(AtomicBool::new(false));
+        let (sender, said) = mpsc::unbounded_channel();
+        let session = Session { hello: self.hello, said, tell: self.tell.clone(), is_mute: is_mute.clone() };
         session.tell(Tell::Welcome(welcome)).await;
+        // whatever the test waits for meanwhile
+        tokio::spawn(hear(self.said, sender, self.tell, is_mute));
         session
     }
 
@@ -102,12 +108,13 @@ impl Session {
 
     /// What the workload says next; nothing when it has ended the session.
     pub(crate) async fn said(&mut self) -> Option<Said> {
-        let said = timeout(LIMIT, self.said.message()).await.expect("the workload says something");
-        let message = said.ok().flatten()?.message.expect("a message says something");
-        if matches!(message, Said::Heartbeat(_)) && !self.is_mute {
-            self.tell(Tell::Pong(v1::Pong { lease_ms: 1000 })).await;
+        let said = timeout(LIMIT, self.said.recv()).await.expect("the workload says something")?;
+        if let Said::Heartbeat(heartbeat) = &said
+            && heartbeat.role() != v1::Role::Unspecified
+        {
+            self.hello.role = heartbeat.role;
         }
-        Some(message)
+        Some(said)
     }
 
     pub(crate) async fn heartbeat(&mut self) -> v1::Heartbeat {
@@ -154,6 +161,26 @@ impl Session {
     /// Breaks off in the middle.
     pub(crate) async fn cut(self) {
         self.tell.send(Err(Status::unavailable("the replica stops"))).await.unwrap();
+    }
+}
+
+/// Until the workload ends the session, or the test has let go of it.
+async fn hear(
+    mut said: Streaming<v1::FromWorkload>,
+    heard: mpsc::UnboundedSender<Said>,
+    tell: mpsc::Sender<ToWorkload>,
+    is_mute: Arc<AtomicBool>,
+) {
+    while let Ok(Some(message)) = said.message().await {
+        let message = message.message.expect("a message says something");
+        if matches!(message, Said::Heartbeat(_)) && !is_mute.load(Ordering::Relaxed) {
+            let pong = v1::ToWorkload { message: Some(Tell::Pong(v1::Pong { lease_ms: 1000 })) };
+            // the stream may have been cut
+            let _ = tell.send(Ok(pong)).await;
+        }
+        if heard.send(message).is_err() {
+            return;
+        }
     }
 }
 

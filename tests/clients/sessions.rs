@@ -1,5 +1,7 @@
 //! The session itself: what is registered, how it is kept alive, and how it ends.
 
+use std::sync::atomic::Ordering;
+
 use allclear::wire::pb::allclear::workload::v1;
 use allclear::wire::pb::allclear::workload::v1::from_workload::Message as Said;
 use allclear::wire::pb::allclear::workload::v1::to_workload::Message as Tell;
@@ -77,7 +79,7 @@ async fn heartbeats_keep_the_session_and_a_role_is_told_at_once(mut bench: Bench
 async fn a_replica_that_falls_silent_is_dialled_again(mut bench: Bench) {
     let mut workload = bench.forgetful();
     let mut session = bench.replica.session().await;
-    session.is_mute = true;
+    session.is_mute.store(true, Ordering::Relaxed);
     let boot = session.hello.boot.clone();
     while session.said().await.is_some() {}
     assert_eq!(bench.replica.session().await.hello.boot, boot, "it is the same process");
