@@ -119,3 +119,40 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     name.push(ending);
     name.into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(attempt: &str) -> Line {
+        Line::Acknowledged { attempt: attempt.into() }
+    }
+
+    fn whole() -> Vec<Line> {
+        vec![Line::Journal { version: 1, fence: (1, 1) }]
+    }
+
+    #[test]
+    fn after_a_write_that_failed_the_file_is_written_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        let (mut lines, _) = Lines::open(&path).unwrap();
+        lines.0.as_mut().unwrap().file = File::open(&path).unwrap();
+        assert!(lines.append(&[line("a1")], whole).is_err(), "it is open for reading alone");
+        fs::write(&path, "torn").unwrap();
+        lines.append(&[line("a2")], whole).unwrap();
+        lines.append(&[line("a3")], whole).unwrap();
+        let expected = [whole(), vec![line("a2"), line("a3")]].concat();
+        assert_eq!(parse(&fs::read_to_string(&path).unwrap()), Ok(expected));
+    }
+
+    #[test]
+    fn a_file_that_has_grown_long_is_written_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        let (mut lines, _) = Lines::open(&path).unwrap();
+        lines.append(&vec![line("a1"); LINES - 1], whole).unwrap();
+        lines.append(&[line("a2")], whole).unwrap();
+        assert_eq!(parse(&fs::read_to_string(&path).unwrap()).unwrap().len(), 2);
+    }
+}

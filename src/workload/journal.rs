@@ -219,3 +219,45 @@ pub(super) fn ended(attempt: &str, outcome: &Outcome) -> Line {
     let (word, reason) = outcome.in_words();
     Line::Ended { attempt: attempt.to_owned(), outcome: word.to_owned(), reason: reason.map(str::to_owned) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(number: usize) -> v1::Step {
+        v1::Step { attempt: format!("a{number}"), step: format!("s{number}"), ..v1::Step::default() }
+    }
+
+    #[test]
+    fn no_more_are_open_than_there_is_room_for() {
+        let mut journal = Journal::default();
+        for number in 0..OPEN {
+            assert_eq!(journal.receive(&step(number), Act::Run), Verdict::Begin);
+        }
+        assert!(matches!(journal.receive(&step(OPEN), Act::Run), Verdict::Refuse(Outcome::Blocked(_))));
+        assert_eq!(journal.receive(&step(0), Act::Run), Verdict::Join);
+        journal.end("a0", Outcome::Done);
+        assert!(journal.acknowledge("a0") && !journal.acknowledge("a0"));
+        assert_eq!(journal.receive(&step(OPEN), Act::Run), Verdict::Begin);
+    }
+
+    #[test]
+    fn only_what_is_acknowledged_is_forgotten_and_the_fence_never() {
+        let mut journal = Journal::default();
+        let fence = Some(v1::Fence { term: 9, sequence: 9 });
+        journal.receive(&v1::Step { fence, ..step(0) }, Act::Run);
+        journal.end("a0", Outcome::Done);
+        for number in 1..REMEMBERED + 10 {
+            assert_eq!(journal.receive(&v1::Step { fence, ..step(number) }, Act::Run), Verdict::Begin);
+            journal.end(&format!("a{number}"), Outcome::Done);
+            journal.acknowledge(&format!("a{number}"));
+        }
+        assert_eq!(journal.records.len(), REMEMBERED);
+        let known: Vec<_> = journal.known().map(|record| record.attempt.as_str()).collect();
+        assert_eq!(known, ["a0"]);
+        let mut next_life = Journal::read(journal.lines()).unwrap();
+        assert_eq!(next_life.lines(), journal.lines());
+        assert_eq!(next_life.receive(&step(REMEMBERED * 2), Act::Run), Verdict::Repeat);
+        assert_eq!(next_life.known().last().unwrap().outcome, Some(Outcome::Stale));
+    }
+}

@@ -15,6 +15,7 @@ in_both!(
     progress_and_the_wish_for_time_are_passed_on,
     what_is_cancelled_ends,
     what_has_no_time_left_is_cancelled,
+    what_does_not_heed_that_it_is_cancelled_has_an_unknown_outcome,
     a_failure_is_told_with_its_reason,
     an_attempt_that_comes_twice_runs_once,
     attempts_at_one_step_run_one_after_the_other,
@@ -116,6 +117,20 @@ async fn what_has_no_time_left_is_cancelled(mut bench: Bench) {
     session.tell(Tell::Deadline(deadline)).await;
     workload.says("a2 cancelled").await;
     assert_eq!(session.settled("a2").await, "cancelled");
+}
+
+async fn what_does_not_heed_that_it_is_cancelled_has_an_unknown_outcome(mut bench: Bench) {
+    let mut workload = bench.forgetful();
+    let mut session = bench.replica.session().await;
+    workload.says("connected to db-0").await;
+    session.step(&run("a1", Phase::Checkpoint)).await;
+    workload.says("a1 run checkpoint").await;
+    workload.tell("a1 deaf").await;
+    workload.says("a1 is deaf").await;
+    session.tell(Tell::Cancel(v1::Cancel { attempt: "a1".into(), reason: "the event is gone".into() })).await;
+    assert_eq!(session.settled("a1").await, "unknown: it was cancelled, and did not end within 5 s");
+    session.step(&run("a2", Phase::Checkpoint)).await;
+    workload.says("a2 run checkpoint journaled=unknown").await;
 }
 
 async fn a_failure_is_told_with_its_reason(mut bench: Bench) {

@@ -49,6 +49,9 @@ async def dance(step):
             step.more_time(int(rest) / 1000)
         elif verb == "minutes":
             say(f"{step.attempt} has {int(step.time_left / 60)} min")
+        elif verb == "deaf":
+            say(f"{step.attempt} is deaf")
+            await asyncio.Event().wait()
         elif verb == "done":
             return None
         elif verb == "not_done":

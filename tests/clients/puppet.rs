@@ -83,6 +83,10 @@ async fn dance(step: Step, strings: Strings) -> Outcome {
             "expect" => step.expect(Duration::from_millis(rest.parse().unwrap())),
             "more" => step.more_time(Duration::from_millis(rest.parse().unwrap())),
             "minutes" => println!("@ {} has {} min", step.attempt, step.time_left().as_secs() / 60),
+            "deaf" => {
+                println!("@ {} is deaf", step.attempt);
+                return std::future::pending().await;
+            }
             "done" => return Outcome::Done,
             "not_done" => return Outcome::NotDone,
             "failed" => return Err::<(), _>(rest).into(),

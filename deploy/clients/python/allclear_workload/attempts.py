@@ -25,6 +25,7 @@ class Attempts:
         self._ended = asyncio.Event()
         # so that none is collected while it runs
         self._tasks = set()
+        self._is_over = False
 
     def receive(self, step, act):
         """An outcome where the step is answered without being written down."""
@@ -69,8 +70,9 @@ class Attempts:
             log.warning("the journal cannot be written: %s", error)
 
     def close(self):
-        if self._file:
-            self._file.close()
+        """Lets go of the journal as soon as nothing runs any more."""
+        self._is_over = True
+        self._left()
 
     async def _carry_out(self, step, act, controls):
         attempt = step.attempt
@@ -133,7 +135,12 @@ class Attempts:
     def _spawn(self, coroutine):
         task = asyncio.create_task(coroutine)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._left)
+
+    def _left(self, task=None):
+        self._tasks.discard(task)
+        if self._is_over and not self._tasks and self._file:
+            self._file.close()
 
 
 def _from_the_journal(standing):

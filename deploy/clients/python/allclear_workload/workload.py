@@ -159,8 +159,14 @@ class Workload:
         except grpc.aio.AioRpcError as error:
             is_refused = error.code() == grpc.StatusCode.INVALID_ARGUMENT
             raise _End(cut(error.details()), "refused" if is_refused else "dialling") from None
-        except (asyncio.TimeoutError, asyncio.InvalidStateError):
+        except asyncio.TimeoutError:
             raise _End(f"the replica at {self._socket} does not answer") from None
+        except _End:
+            raise
+        except Exception as error:
+            # whatever it is, the workload dials again
+            log.exception("the session with the replica")
+            raise _End(f"{type(error).__name__}: {error}") from error
         finally:
             if talk:
                 talk.close()
