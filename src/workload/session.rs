@@ -1,6 +1,6 @@
 //! The stream to the replica: dialled until the workload is stopped, kept alive, and resumed where it was.
 
-use std::collections::BTreeSet;
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,11 +24,14 @@ use crate::wire::pb::allclear::workload::v1::from_workload::Message as Say;
 use crate::wire::pb::allclear::workload::v1::to_workload::Message as Heard;
 use crate::wire::pb::allclear::workload::v1::workloads_client::WorkloadsClient;
 
-const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+/// A registration is answered when it is in the log, or after 10 s.
+const ANSWER_WITHIN: Duration = Duration::from_secs(15);
+/// Ends that are told again with a heartbeat: a replica takes no more than 50 messages a second.
+const REPEATED: usize = 10;
 /// Nothing that a replica says is larger.
 const LARGEST: usize = 1024 * 1024;
 const LONGEST_ID: usize = 512;
-/// Progress is told at most this often.
+/// What running handlers say is told at most this often.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 const LEASES: (u64, u64) = (1_000, 300_000);
 const LATEST_DIAL: Duration = Duration::from_secs(30);
@@ -158,11 +161,11 @@ impl Dialler {
                         return Err(End::Lost("the replica has been silent for the whole lease".into()));
                     }
                     // what is not acknowledged by now is told once more
-                    talk.told.clear();
+                    talk.told.drain(..REPEATED.min(talk.told.len()));
                     talk.beat(as_before).await?;
                 }
                 () = self.desk.news.notified() => {}
-                () = sleep_until(talk.progress_at), if self.desk.has_progress() => {}
+                () = sleep_until(talk.progress_at), if self.desk.has_something_to_say() => {}
             }
             talk.report(&self.desk).await?;
         }
@@ -210,7 +213,7 @@ impl Dialler {
                 tokio::spawn(carry_out(desk, hooks, step, act, controls));
             }
             Received::Known => {
-                talk.told.remove(&attempt);
+                talk.told.retain(|told| *told != attempt);
             }
             Received::Refuse(outcome) => talk.outcome(attempt, &outcome).await?,
         }
@@ -227,8 +230,8 @@ impl End {
 struct Talk {
     say: mpsc::Sender<v1::FromWorkload>,
     heard: Streaming<v1::ToWorkload>,
-    /// The attempts whose end was told in this session since the last heartbeat.
-    told: BTreeSet<String>,
+    /// The attempts whose end was told in this session and need not be told again yet, the earliest first.
+    told: VecDeque<String>,
     lease: Duration,
     /// When something was heard last.
     at: Instant,
@@ -259,7 +262,7 @@ impl Talk {
         let now = Instant::now();
         let may_progress = now >= self.progress_at;
         let due = desk.due(&mut self.told, may_progress);
-        if may_progress && due.iter().any(|report| matches!(report.news, Some(v1::report::News::Progress(_)))) {
+        if due.iter().any(|report| !matches!(report.news, Some(v1::report::News::Outcome(_)))) {
             self.progress_at = now + PROGRESS_EVERY;
         }
         for report in due {

@@ -1,6 +1,6 @@
 //! What a handler is given: what it is about, and how to speak to the replica meanwhile.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
@@ -21,7 +21,8 @@ pub struct Step {
     pub attempt: String,
     /// The same for every attempt at the same hook for the same event: what an effect is remembered under.
     pub id: String,
-    /// Term and number. Lower ones than one that was seen have been refused already; hand it on to what can refuse, too.
+    /// Term and number. One lower than was seen for the same event and VM has been refused already; hand it on to what
+    /// can refuse, too.
     pub fence: (u64, u64),
     pub intent: Intent,
     pub mode: Mode,
@@ -81,12 +82,12 @@ impl Step {
         self.controls.say(|said| said.progress.get_or_insert_default().expected_end_in_ms = end_in);
     }
 
-    /// Asks for this much time from now on. It is granted as far as the event allows, and `time_left` then says so.
+    /// Asks for this much time from now on, within a second. It is granted as far as the event allows, and `time_left` then says so.
     pub fn more_time(&self, needs: Duration) {
         self.controls.say(|said| said.needs_ms = Some(millis(needs)));
     }
 
-    /// Ends when the attempt is cancelled or its time is up. What has not ended 5 s later is dropped, and its outcome
+    /// Ends when the attempt is cancelled or its time is up. What has not ended 4 s later is dropped, and its outcome
     /// is unknown.
     pub async fn cancelled(&self) {
         self.controls.cancel.cancelled().await;
@@ -138,18 +139,21 @@ impl Controls {
         }
     }
 
-    /// What is to be told now; progress only where `progress` says so.
-    pub(super) fn take(&self, progress: bool) -> Said {
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        Said { needs_ms: said.needs_ms.take(), progress: if progress { said.progress.take() } else { None } }
+    pub(super) fn take(&self) -> Said {
+        std::mem::take(&mut self.said())
     }
 
-    pub(super) fn has_progress(&self) -> bool {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner).progress.is_some()
+    pub(super) fn has_said(&self) -> bool {
+        let said = self.said();
+        said.progress.is_some() || said.needs_ms.is_some()
+    }
+
+    fn said(&self) -> MutexGuard<'_, Said> {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn say(&self, change: impl FnOnce(&mut Said)) {
-        change(&mut self.said.lock().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.said());
         self.news.notify_one();
     }
 }

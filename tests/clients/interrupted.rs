@@ -120,8 +120,8 @@ async fn a_line_that_was_being_written_when_it_was_killed_does_no_harm(mut bench
 }
 
 async fn a_journal_that_cannot_be_read_is_not_taken_for_an_empty_one(bench: Bench) {
-    let begun = "{\"journal\":{\"version\":1,\"fence\":[1,1]}}\n";
-    let newer = "{\"journal\":{\"version\":2,\"fence\":[1,1]}}\n";
+    let begun = "{\"journal\":{\"version\":1}}\n";
+    let newer = "{\"journal\":{\"version\":2}}\n";
     for text in
         ["", "rubbish\n", newer, &format!("{begun}rubbish\n{begun}"), "{\"acknowledged\":{\"attempt\":\"a1\"}}\n"]
     {

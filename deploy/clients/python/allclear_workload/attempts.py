@@ -8,8 +8,8 @@ from .messages import pb
 from .outcome import CANCELLED, DONE, NOT_APPLICABLE, NOT_DONE, Outcome, blocked, failed, unknown
 from .step import Controls, Step
 
-# Between being cancelled and being dropped, in seconds.
-GRACE = 5
+# Between being cancelled and being dropped, in seconds. The replica waits 5 s for the outcome.
+GRACE = 4
 
 log = logging.getLogger(__package__)
 
@@ -43,24 +43,23 @@ class Attempts:
             self._unwritten.append({"acknowledged": {"attempt": attempt}})
             self._spawn(self.flush())
 
-    def due(self, told, progress):
-        """What the replica is to be told now: ends that were not `told` yet, and what running handlers said."""
+    def due(self, told, running):
+        """What the replica is to be told now: ends that were not `told` yet, and what `running` handlers said."""
         due = []
-        for attempt, controls in self.running.items():
-            if progress and controls.progress:
+        for attempt, controls in self.running.items() if running else ():
+            if controls.progress:
                 due.append(pb.Report(attempt=attempt, progress=controls.progress))
-                controls.progress = None
             if controls.needs_ms is not None:
                 due.append(pb.Report(attempt=attempt, extension=pb.Extension(needs_ms=controls.needs_ms)))
-                controls.needs_ms = None
+            controls.progress = controls.needs_ms = None
         for record in self.journal.open():
             if record.outcome and record.attempt not in told:
-                told.add(record.attempt)
+                told.append(record.attempt)
                 due.append(pb.Report(attempt=record.attempt, outcome=record.outcome.message()))
         return due
 
-    def has_progress(self):
-        return any(controls.progress for controls in self.running.values())
+    def has_something_to_say(self):
+        return any(controls.progress or controls.needs_ms is not None for controls in self.running.values())
 
     async def flush(self):
         try:

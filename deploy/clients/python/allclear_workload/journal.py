@@ -13,13 +13,13 @@ from .outcome import DONE, NOT_DONE, STALE, Outcome, blocked, unknown
 # Acknowledged attempts are forgotten beyond this number, the oldest first.
 REMEMBERED = 1000
 # As many may run or wait to be acknowledged; who asks for more is told to come later.
-OPEN = 128
+OPEN = 64
 # The file is written anew when it has more lines than this, and holds what is remembered.
 LINES = 8000
 
 _KEYS = {
-    "journal": {"version", "fence"},
-    "begun": {"attempt", "step", "act", "fence"},
+    "journal": {"version"},
+    "begun": {"attempt", "step", "act", "event", "vm", "fence"},
     "ended": {"attempt", "outcome", "reason"},
     "acknowledged": {"attempt"},
 }
@@ -35,6 +35,8 @@ class Record:
     attempt: str
     step: str
     act: str
+    # Event and VM. Fences are compared within it: of different ones, a lower one may come later.
+    scope: tuple
     fence: tuple
     outcome: Outcome | None = None
     is_acknowledged: bool = False
@@ -46,7 +48,9 @@ class Record:
         return not self.is_acknowledged and not self.is_interrupted
 
     def begun(self):
-        return {"begun": {"attempt": self.attempt, "step": self.step, "act": self.act, "fence": list(self.fence)}}
+        event, vm = self.scope
+        told = {"attempt": self.attempt, "step": self.step, "act": self.act, "event": event, "vm": vm}
+        return {"begun": {**told, "fence": list(self.fence)}}
 
 
 def act_of(step):
@@ -64,7 +68,6 @@ class Journal:
     def __init__(self):
         # by attempt, in the order in which they were received
         self.records = {}
-        self.fence = (0, 0)
 
     def receive(self, step, act):
         """`begin` for what is new, `known` for what runs or has ended, or an outcome for which there is no room."""
@@ -77,20 +80,20 @@ class Journal:
         if len(self.open()) >= OPEN:
             return blocked(f"{OPEN} attempts are open at this workload")
         fence = (step.fence.term, step.fence.sequence)
-        is_stale = fence < self.fence
-        self._begin(step.attempt, step.step, act, fence)
+        scope = (step.event.id, step.vm)
+        is_stale = any(record.scope == scope and record.fence > fence for record in self.records.values())
+        self._begin(step.attempt, step.step, act, scope, fence)
         if is_stale:
             self.end(step.attempt, STALE)
             return "known"
         return "begin"
 
-    def _begin(self, attempt, step, act, fence):
-        self.fence = max(self.fence, fence)
+    def _begin(self, attempt, step, act, scope, fence):
         if len(self.records) >= REMEMBERED:
             oldest = next((record for record in self.records.values() if not record.is_open), None)
             if oldest:
                 del self.records[oldest.attempt]
-        self.records[attempt] = Record(attempt, step, act, fence)
+        self.records[attempt] = Record(attempt, step, act, scope, fence)
 
     def end(self, attempt, outcome):
         if attempt in self.records:
@@ -139,7 +142,7 @@ class Journal:
 
     def lines(self):
         """Everything, as the file of a journal begins."""
-        lines = [{"journal": {"version": 1, "fence": list(self.fence)}}]
+        lines = [{"journal": {"version": 1}}]
         for record in self.records.values():
             lines.append(record.begun())
             if record.outcome:
@@ -158,9 +161,9 @@ class Journal:
             if what == "journal":
                 if told["version"] != 1:
                     raise ValueError(f"it has version {told['version']}, this program knows 1")
-                journal.fence = tuple(told["fence"])
             elif what == "begun":
-                journal._begin(told["attempt"], told["step"], told["act"], tuple(told["fence"]))
+                scope = (told["event"], told["vm"])
+                journal._begin(told["attempt"], told["step"], told["act"], scope, tuple(told["fence"]))
             elif what == "ended":
                 journal.end(told["attempt"], Outcome(told["outcome"], told["reason"]))
             else:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from .messages import pb
 
-LONGEST_TEXT = 1024
+LONGEST_TEXT = 512
 _BARE = ("done", "not_applicable", "not_done", "cancelled", "stale")
 _REASONED = ("failed", "blocked", "unknown")
 

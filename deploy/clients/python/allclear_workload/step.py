@@ -54,8 +54,8 @@ class Step:
 
     attempt: unique.
     id: the same for every attempt at the same hook for the same event: what an effect is remembered under.
-    fence: term and number. Lower ones than one that was seen have been refused already; hand it on to what can
-        refuse, too.
+    fence: term and number. One lower than was seen for the same event and VM has been refused already; hand it on to
+        what can refuse, too.
     intent, mode, phase: what is asked for.
     event: id, type, source, resources, description and more, as in `allclear.workload.v1`.
     vm: the affected one; another than its own where it stands in for a member that cannot.
@@ -90,11 +90,12 @@ class Step:
         self._controls.say(progress=pb.Progress(expected_end_in_ms=millis(seconds)))
 
     def more_time(self, seconds):
-        """Asks for this much time from now on. It is granted as far as the event allows; `time_left` then says so."""
+        """Asks for this much time from now on, within a second. It is granted as far as the event allows; `time_left`
+        then says so."""
         self._controls.say(needs_ms=millis(seconds))
 
     async def cancelled(self):
-        """Ends when the attempt is cancelled or its time is up. What has not ended 5 s later is cancelled as a task,
+        """Ends when the attempt is cancelled or its time is up. What has not ended 4 s later is cancelled as a task,
         and its outcome is unknown."""
         await self._controls.cancel.wait()
 
