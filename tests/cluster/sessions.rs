@@ -244,6 +244,49 @@ async fn a_cancelled_event_stops_what_runs_and_has_it_put_back() {
 }
 
 #[tokio::test]
+async fn what_is_not_done_at_its_deadline_is_told_to_stop_and_has_timed_out() {
+    let mut greeting = database(&[Drain]);
+    greeting.hooks[0].timeout_ms = Some(1_000);
+    greeting.hooks[0].on_failure = pb::OnFailure::Continue.into();
+    greeting.hooks[0].attempts = Some(1);
+    let (cluster, id, mut database, step) = in_the_middle(greeting).await;
+    let Told::Cancel(cancel) = database.next().await.unwrap() else { panic!("it is not told to stop") };
+    assert_eq!(cancel.attempt, step.attempt);
+    let event = cluster.until_stage(0, &id, "started").await;
+    assert_eq!(outcomes(&event), [("drain", "run", Some("timed_out"))]);
+    // Too late to count, and it need not repeat it.
+    database.ends(&step.attempt, done()).await;
+    database.acknowledged(&step.attempt).await;
+}
+
+#[tokio::test]
+async fn what_is_due_waits_for_a_workload_that_is_away_or_the_configured_one_stands_in() {
+    let stands_in = vec![workload::hook("drain")];
+    for (on_absent, stands) in [(pb::OnAbsent::Hold, false), (pb::OnAbsent::Command, true)] {
+        let cluster = Cluster::of(ALONE).workload("database", stands_in.clone()).start().await;
+        let greeting = || pb::Hello { lease_ms: Some(1_000), on_absent: on_absent.into(), ..database(&[Checkpoint]) };
+        drop(Dialled::at(&cluster.door(0), greeting()).await);
+        let phases = |status: &Status| status.workloads.iter().map(|each| each.phases.clone()).collect::<Vec<_>>();
+        let expected = if stands { "drain" } else { "checkpoint" };
+        let is_away = |status: &Status| {
+            phases(status) == [[expected]] && (stands || status.workloads.iter().all(|each| !each.connected))
+        };
+        cluster.until(0, "aware that it is away", is_away).await;
+        let id = cluster.cloud.announce(reboot()).await;
+        if !stands {
+            let waits = |event: &Event| {
+                let said = event.hooks.first().and_then(|hook| hook.progress.as_deref());
+                said == Some("waits for database to connect")
+            };
+            cluster.until_event(0, &id, "waiting", waits).await;
+            Dialled::at(&cluster.door(0), greeting()).await.does(Checkpoint).await;
+        }
+        cluster.until_stage(0, &id, "started").await;
+        assert_eq!(cluster.hooks.ended(), if stands { vec!["drain"] } else { vec![] });
+    }
+}
+
+#[tokio::test]
 async fn a_script_that_asks_does_the_same_without_a_stream() {
     let cluster = Cluster::of(ALONE).start().await;
     let mut calls = client(&cluster.door(0)).await;

@@ -1,5 +1,9 @@
 //! Workloads that do not keep to the protocol: each is told what is wrong, and none disturbs another.
 
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+
 use allclear::wire::pb::allclear::operator::v1::Status;
 use allclear::wire::pb::allclear::workload::v1 as pb;
 use allclear::wire::pb::allclear::workload::v1::Phase::Drain;
@@ -60,6 +64,35 @@ async fn what_is_wrong_is_told_and_another_session_goes_on_undisturbed() {
     database.ends(&step.attempt, done()).await;
     database.acknowledged(&step.attempt).await;
     cluster.until_stage(0, &id, "started").await;
+}
+
+/// Run by the test below, as somebody else.
+#[tokio::test]
+#[ignore = "is run by another test"]
+async fn somebody_else_asks() {
+    let Ok(door) = std::env::var("DOOR") else { return };
+    let refusal = Dialled::try_at(door.as_ref(), hello("database", vec![])).await.err();
+    println!("refused: {refusal:?}");
+}
+
+#[tokio::test]
+async fn only_root_the_own_user_and_those_of_the_configuration_may_dial_in() {
+    if !nix::unistd::geteuid().is_root() {
+        return println!("skipped: only root can ask as somebody else");
+    }
+    let cluster = Cluster::of(&["db-0"]).also("workloads.allow_uids", "[65533]").start().await;
+    let door = cluster.door(0);
+    // As open as an administrator could make them.
+    for (path, mode) in [(door.parent().unwrap(), 0o755), (door.as_path(), 0o666)] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+    for (uid, expected) in [(65533, "refused: None"), (65534, "uid 65534 may not register here")] {
+        let mut asking = Command::new(std::env::current_exe().unwrap());
+        asking.args(["strangers::somebody_else_asks", "--exact", "--ignored", "--nocapture"]);
+        let output = asking.env("DOOR", &door).current_dir("/").uid(uid).gid(uid).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(said.contains(expected), "{said} {output:?}");
+    }
 }
 
 #[tokio::test]

@@ -7,19 +7,18 @@ use tokio::time::Instant;
 
 use super::attempt::{Attempt, Reach};
 use super::seat::Seat;
-use super::{Greeting, MAX_SEATS, Over, Presence, Refusal, Said, Terms, Told, Visit};
+use super::{Greeting, MAX_SEATS, Over, Presence, Refusal, Said, Told, Visit};
 use crate::machine::id::WorkloadName;
-use crate::machine::time::Timestamp;
 use crate::machine::workload::{Condition, OnAbsent, Role, Workload};
 use crate::workloads::command::clock;
-use crate::workloads::{Ended, News, Report, Standing, Task};
+use crate::workloads::{Ended, News, Report, Standing};
 
 pub(super) struct Book {
-    seats: BTreeMap<WorkloadName, Seat>,
-    attempts: BTreeMap<String, Attempt>,
+    pub(super) seats: BTreeMap<WorkloadName, Seat>,
+    pub(super) attempts: BTreeMap<String, Attempt>,
     /// Names whose registration is on its way into the log.
     opening: BTreeSet<WorkloadName>,
-    reports: mpsc::Sender<Report>,
+    pub(super) reports: mpsc::Sender<Report>,
 }
 
 impl Book {
@@ -169,100 +168,6 @@ impl Book {
         Ok(())
     }
 
-    pub(super) fn run(&mut self, task: &Task, terms: Terms, until: Instant, now: Instant) {
-        let key = &task.attempt;
-        match self.attempts.get(key).map(|attempt| &attempt.standing) {
-            Some(Standing::Running) => return,
-            Some(Standing::Ended(ended)) => return tell(&self.reports, key, News::Ended(ended.clone())),
-            None => {}
-        }
-        let reach = if terms.is_inherited { Reach::Inherited } else { Reach::Unsent };
-        let mut attempt = Attempt::new(task.clone(), reach, terms.deadline, until);
-        let mut seat = self.seats.get_mut(&task.workload);
-        let claimed = seat.as_mut().and_then(|seat| seat.take_claim(key));
-        let is_live = seat.as_ref().is_some_and(|seat| seat.is_live());
-        let is_gone = seat.as_ref().is_none_or(|seat| seat.has_lapsed());
-        match (claimed, seat) {
-            (Some(Standing::Ended(ended)), _) => {
-                attempt.is_told_by_workload = true;
-                end(&self.reports, key, &mut attempt, ended);
-            }
-            (Some(Standing::Running), Some(seat)) => {
-                attempt.reach = Reach::Sent;
-                seat.tell(attempt.reminder());
-            }
-            _ if terms.is_inherited && (is_live || is_gone) => {
-                end(&self.reports, key, &mut attempt, not_known(&task.workload));
-            }
-            (_, Some(seat)) if !terms.is_inherited && is_live => send(seat, &mut attempt),
-            _ => {
-                attempt.progress.news = Some((format!("waits for {} to connect", task.workload), None));
-                tell_progress(&self.reports, key, &mut attempt, now);
-            }
-        }
-        self.attempts.insert(key.clone(), attempt);
-    }
-
-    /// Ends a running attempt. One that is running nowhere is cancelled already.
-    pub(super) fn cancel(&mut self, key: &str, now: Instant) {
-        let Some(attempt) = self.attempts.get_mut(key) else { return };
-        match &attempt.standing {
-            Standing::Ended(ended) => tell(&self.reports, key, News::Ended(ended.clone())),
-            Standing::Running if attempt.reach == Reach::Unsent => end(&self.reports, key, attempt, Ended::Cancelled),
-            Standing::Running => stop(&mut self.seats, attempt, now, false),
-        }
-    }
-
-    pub(super) fn known(&self, key: &str) -> Option<Standing> {
-        self.attempts.get(key).map(|attempt| attempt.standing.clone())
-    }
-
-    pub(super) fn attempts(&self) -> Vec<(String, Standing)> {
-        self.attempts.iter().map(|(key, attempt)| (key.clone(), attempt.standing.clone())).collect()
-    }
-
-    /// Attempts that workloads say they know, and that nobody here has taken up.
-    pub(super) fn claims(&self) -> Vec<(WorkloadName, String)> {
-        let of = |(name, seat): (&WorkloadName, &Seat)| {
-            seat.claims().map(|key| (name.clone(), key.clone())).collect::<Vec<_>>()
-        };
-        self.seats.iter().flat_map(of).collect()
-    }
-
-    pub(super) fn dismiss_claim(&mut self, name: &WorkloadName, key: &str) {
-        if let Some(seat) = self.seats.get_mut(name) {
-            seat.dismiss_claim(key, "nobody waits for it any more");
-        }
-    }
-
-    /// The log has its outcome.
-    pub(super) fn forget(&mut self, key: &str) {
-        if self.attempts.get(key).is_none_or(Attempt::is_running) {
-            return;
-        }
-        let Some(attempt) = self.attempts.remove(key).filter(|attempt| attempt.is_told_by_workload) else { return };
-        if let Some(seat) = self.seats.get_mut(attempt.workload()) {
-            seat.tell(Told::Acknowledged(key.to_owned()));
-        }
-    }
-
-    pub(super) fn change_deadline(&mut self, key: &str, deadline: Timestamp, on_the_wall: Timestamp, until: Instant) {
-        let attempt = self.attempts.get_mut(key).filter(|attempt| attempt.is_running());
-        if attempt.is_some_and(|attempt| attempt.change_deadline(deadline, on_the_wall, until)) {
-            self.remind(key);
-        }
-    }
-
-    /// Tells a workload again until when an attempt has to be done.
-    pub(super) fn remind(&mut self, key: &str) {
-        let Some(attempt) = self.attempts.get(key).filter(|attempt| attempt.is_running()) else { return };
-        if attempt.reach == Reach::Sent
-            && let Some(seat) = self.seats.get_mut(attempt.workload())
-        {
-            seat.tell(attempt.reminder());
-        }
-    }
-
     /// What is due by the clock alone. True when somebody's presence is another one now.
     pub(super) fn pass(&mut self, now: Instant) -> bool {
         let lapsed: Vec<_> = self.seats.iter_mut().filter_map(|(name, seat)| seat.lapse(now).then_some(name)).collect();
@@ -310,18 +215,18 @@ impl Book {
     }
 }
 
-fn not_known(name: &WorkloadName) -> Ended {
+pub(super) fn not_known(name: &WorkloadName) -> Ended {
     Ended::Unknown(format!("{name} does not know of it; whether it was begun cannot be told"))
 }
 
-fn send(seat: &mut Seat, attempt: &mut Attempt) {
+pub(super) fn send(seat: &mut Seat, attempt: &mut Attempt) {
     if seat.tell(attempt.step()) {
         attempt.reach = Reach::Sent;
         attempt.progress.is_over("given to its workload");
     }
 }
 
-fn stop(seats: &mut BTreeMap<WorkloadName, Seat>, attempt: &mut Attempt, now: Instant, by_deadline: bool) {
+pub(super) fn stop(seats: &mut BTreeMap<WorkloadName, Seat>, attempt: &mut Attempt, now: Instant, by_deadline: bool) {
     if attempt.stop(now, by_deadline)
         && let Some(seat) = seats.get_mut(attempt.workload())
     {
@@ -329,18 +234,18 @@ fn stop(seats: &mut BTreeMap<WorkloadName, Seat>, attempt: &mut Attempt, now: In
     }
 }
 
-fn end(reports: &mpsc::Sender<Report>, key: &str, attempt: &mut Attempt, ended: Ended) {
+pub(super) fn end(reports: &mpsc::Sender<Report>, key: &str, attempt: &mut Attempt, ended: Ended) {
     attempt.standing = Standing::Ended(ended.clone());
     tell(reports, key, News::Ended(ended));
 }
 
-fn tell_progress(reports: &mpsc::Sender<Report>, key: &str, attempt: &mut Attempt, now: Instant) {
+pub(super) fn tell_progress(reports: &mpsc::Sender<Report>, key: &str, attempt: &mut Attempt, now: Instant) {
     if let Some((text, expected_end)) = attempt.progress.take(now) {
         tell(reports, key, News::Progress { text: Some(text), expected_end });
     }
 }
 
 /// What nobody has the time to hear is found when the attempt is asked for again.
-fn tell(reports: &mpsc::Sender<Report>, key: &str, news: News) {
+pub(super) fn tell(reports: &mpsc::Sender<Report>, key: &str, news: News) {
     let _ = reports.try_send(Report { attempt: key.to_owned(), news });
 }

@@ -6,6 +6,7 @@
 
 mod attempt;
 mod book;
+mod given;
 mod seat;
 mod sessions;
 #[cfg(test)]

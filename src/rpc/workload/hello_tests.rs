@@ -1,0 +1,90 @@
+//! What of a greeting is refused, and how that is told.
+
+use super::*;
+
+fn hello() -> pb::Hello {
+    pb::Hello { versions: vec![VERSION], workload: "db".into(), boot: "1".into(), ..pb::Hello::default() }
+}
+
+fn hook_of(phase: pb::Phase) -> pb::Hook {
+    pb::Hook { phase: phase.into(), ..pb::Hook::default() }
+}
+
+fn refused(hello: pb::Hello) -> String {
+    read(hello, false).err().unwrap_or_default()
+}
+
+#[test]
+fn what_is_left_out_has_a_meaning() -> Result<(), String> {
+    let greeting = read(pb::Hello { hooks: vec![hook_of(pb::Phase::Drain)], ..hello() }, true)?;
+    assert_eq!((greeting.lease, greeting.retain, greeting.polls), (Duration::from_secs(10), None, true));
+    let hook = &greeting.workload.hooks[0];
+    assert_eq!((hook.timeout, hook.attempts, hook.on_failure), (Duration::from_mins(1), 2, OnFailure::Hold));
+    assert_eq!((greeting.workload.on_absent, greeting.role), (OnAbsent::Hold, Role::Unknown));
+    Ok(())
+}
+
+#[test]
+fn everything_that_is_wrong_is_told_at_once_with_its_place() {
+    let hooks = vec![
+        hook_of(pb::Phase::Drain),
+        pb::Hook { phase: 99, timeout_ms: Some(0), attempts: Some(0), ..pb::Hook::default() },
+        pb::Hook { on_failure: 7, runs_on: 8, ..pb::Hook::default() },
+    ];
+    let said = refused(pb::Hello {
+        versions: vec![9],
+        workload: "a b".into(),
+        group: Some(String::new()),
+        boot: "x".repeat(64),
+        lease_ms: Some(999),
+        after: vec!["a b".into()],
+        on_absent: 4,
+        role: 3,
+        known: vec![pb::Known { attempt: String::new(), outcome: Some(pb::Outcome { variant: None }) }],
+        hooks,
+        ..pb::Hello::default()
+    });
+    let places: Vec<_> = said.split("; ").filter_map(|mistake| mistake.split_once(": ")).map(|(at, _)| at).collect();
+    assert_eq!(
+        places,
+        [
+            "versions",
+            "workload",
+            "group",
+            "boot",
+            "after[0]",
+            "after[0]",
+            "hooks[1].phase",
+            "hooks[1].attempts",
+            "hooks[2].phase",
+            "hooks[2].on_failure",
+            "hooks[2].runs_on",
+            "lease_ms",
+            "on_absent",
+            "role",
+            "known[0].attempt",
+            "known[0].outcome"
+        ],
+        "{said}"
+    );
+}
+
+#[test]
+fn there_may_be_so_many_of_each() {
+    let hooks = vec![hook_of(pb::Phase::Drain); MAX_HOOKS + 1];
+    let after = vec!["other".to_owned(); MAX_AFTER + 1];
+    let known = (0..=MAX_KNOWN).map(|number| pb::Known { attempt: number.to_string(), outcome: None }).collect();
+    let said = refused(pb::Hello { hooks, after, known, ..hello() });
+    for place in ["hooks: there are 33", "after: there are 33", "known: there are 1001"] {
+        assert!(said.contains(place), "{said}");
+    }
+}
+
+#[test]
+fn a_failover_that_cannot_be_asked_is_accepted_with_a_warning() -> Result<(), String> {
+    let hooks = vec![hook_of(pb::Phase::Drain), hook_of(pb::Phase::Failover)];
+    let greeting = read(pb::Hello { hooks, on_absent: pb::OnAbsent::Command.into(), ..hello() }, false)?;
+    let places: Vec<_> = odd(&greeting.workload, &[]).into_iter().filter_map(|problem| problem.place).collect();
+    assert_eq!(places, ["hooks[1].can_confirm", "on_absent"]);
+    Ok(())
+}
