@@ -47,18 +47,6 @@ fn what_is_refused_is_a_mistake_like_every_other() {
 }
 
 #[test]
-fn what_is_ignored_is_warned_about_and_the_rest_is_printed() {
-    let folder = tempfile::tempdir().unwrap();
-    let hook = "[[workload]]\nname = \"w\"\n[[workload.hook]]\nphase = \"drain\"\ncommand = [\"/h\"]\n";
-    let text = format!("replica.data_dir = \"/d\"\n{hook}undo = [\"/u\"]\n");
-    let output = allclear(&["check", "--config", &written(folder.path(), &text)], &[]);
-    let expected = "warning: `workload.hook.undo` of the drain hook of w is ignored by this version: when the event is \
-                    cancelled, only `restore` follows\n";
-    assert_eq!((output.status.code(), stderr(&output)), (Some(0), expected));
-    assert!(stdout(&output).contains("\nname = \"w\"\n"), "{}", stdout(&output));
-}
-
-#[test]
 fn the_environment_overrides_the_file() {
     let output = allclear(&["check", "--config", EXAMPLE], &[("ALLCLEAR__POLICY__MARGIN", "3s")]);
     assert!(stdout(&output).contains("\nmargin = \"3s\"\n"), "{}", stdout(&output));

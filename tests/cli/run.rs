@@ -60,37 +60,3 @@ confirm = "http://127.0.0.1:1/"
     let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["allclear.toml"], "no data directory and no socket");
 }
-
-#[test]
-fn what_is_ignored_is_in_the_log_before_anything_else() {
-    let folder = tempfile::tempdir().unwrap();
-    // so that it ends right after
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let text = format!(
-        r#"replica = {{ name = "db-0", data_dir = {data:?} }}
-status.listen = "127.0.0.1:0"
-operator.socket = {socket:?}
-metadata.endpoint = "http://127.0.0.1:1"
-cluster.listen = "{address}"
-[[workload]]
-name = "w"
-[[workload.hook]]
-phase = "drain"
-command = ["/h"]
-undo = ["/u"]
-"#,
-        data = folder.path().join("data"),
-        socket = folder.path().join("operator.sock"),
-        address = taken.local_addr().unwrap(),
-    );
-    let output = allclear(&["run", "--config", &written(folder.path(), &text)], &[]);
-    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    let lines = stderr(&output).lines().map_while(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-    let told: Vec<_> = lines.map(|line| (line["level"].clone(), line["message"].clone())).collect();
-    let warned = |message: &str| ("WARN".into(), message.into());
-    let expected = [warned(
-        "`workload.hook.undo` of the drain hook of w is ignored by this version: when the event is cancelled, only \
-             `restore` follows",
-    )];
-    assert_eq!(told, expected, "{}", stderr(&output));
-}
