@@ -11,6 +11,7 @@ mod exit;
 mod fake_cloud;
 mod leader;
 mod member;
+mod policy;
 mod restore;
 mod run;
 mod signals;
@@ -47,6 +48,7 @@ enum Command {
     Watch(ask::Watch),
     Member(member::Member),
     Leader(leader::Leader),
+    Policy(policy::Policy),
     FakeCloud(fake_cloud::FakeCloud),
     #[command(hide = true)]
     DemoHook(demo_hook::DemoHook),
@@ -67,6 +69,7 @@ impl Command {
             Self::Watch(watch) => watch.run().into(),
             Self::Member(member) => member.run().into(),
             Self::Leader(leader) => leader.run().into(),
+            Self::Policy(policy) => policy.run().into(),
             Self::FakeCloud(cloud) => cloud.run().into(),
             Self::DemoHook(hook) => hook.run(),
             Self::Supervise(supervise) => supervise.run(),

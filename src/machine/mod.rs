@@ -15,6 +15,7 @@ pub mod errands;
 pub mod event;
 pub mod id;
 pub mod invariants;
+pub mod left_out;
 pub mod lifecycle;
 pub mod observe;
 pub mod plan;

@@ -5,17 +5,15 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::attempt::{Attempt, Outcome};
-use super::document::Kind;
 use super::event::Event;
 use super::id::WorkloadName;
+use super::left_out::left_out;
 use super::lifecycle::Stage;
-use super::policy::{Action, Treatment};
+use super::policy::Action;
 use super::state::State;
 use super::time::Timestamp;
-use super::workload::{Hook, HookId, Intent, Member, OnFailure, Phase, RunsOn, Workload};
+use super::workload::{Hook, HookId, Intent, Member, OnFailure, Phase, Workload};
 
-/// A freeze from this long on, or of unknown length, is worth every hook.
-const LONG_FREEZE: Duration = Duration::from_secs(10);
 /// The pause before the second attempt; doubled for each further one.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 const RETRY_AFTER_AT_MOST: Duration = Duration::from_secs(30);
@@ -60,7 +58,7 @@ pub fn preparing<'a>(state: &'a State, event: &Event) -> Vec<Step<'a>> {
             let mut steps = Vec::new();
             for phase in &phases {
                 for (id, hook) in workload.hooks_of(*phase) {
-                    if applies(event, treatment, hook) {
+                    if left_out(event, treatment, hook).is_none() {
                         steps.push(Step { member: member.clone(), id, hook });
                     }
                 }
@@ -83,7 +81,7 @@ pub fn restoring<'a>(state: &'a State, event: &Event) -> Vec<Step<'a>> {
         .collect()
 }
 
-fn affected<'a>(state: &'a State, event: &Event) -> impl Iterator<Item = (Member, &'a Workload)> {
+pub(super) fn affected<'a>(state: &'a State, event: &Event) -> impl Iterator<Item = (Member, &'a Workload)> {
     members(state).filter(|(member, _)| event.affects(&member.vm))
 }
 
@@ -91,22 +89,6 @@ fn members(state: &State) -> impl Iterator<Item = (Member, &Workload)> {
     state.replicas.iter().flat_map(|(vm, replica)| {
         replica.workloads.iter().map(|workload| (Member { vm: vm.clone(), workload: workload.name.clone() }, workload))
     })
-}
-
-fn applies(event: &Event, treatment: &Treatment, hook: &Hook) -> bool {
-    // An impact that has begun has taken the affected VM already.
-    if event.entered_at(Stage::Started) == Some(event.first_seen()) && hook.runs_on == RunsOn::Affected {
-        return false;
-    }
-    if event.announcement.kind != Kind::Freeze {
-        return true;
-    }
-    let known_short = event.announcement.duration.filter(|duration| *duration < LONG_FREEZE);
-    match (hook.min_freeze, known_short) {
-        (Some(least), Some(duration)) => least <= duration,
-        (None, _) => !treatment.only_named_freezes,
-        (Some(_), None) => true,
-    }
 }
 
 /// How far a step is at a time.

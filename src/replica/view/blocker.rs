@@ -7,7 +7,7 @@ use crate::machine::time::Timestamp;
 use crate::replica::clock::rfc3339;
 use crate::wire::pb::allclear::operator::v1 as shown;
 
-pub(super) fn shown(blocker: &Blocker, event: &Event) -> shown::Blocker {
+pub fn shown(blocker: &Blocker, event: &Event) -> shown::Blocker {
     let Sentences { message, until, next, resolved_by } = sentences(blocker, event);
     shown::Blocker {
         code: blocker.code().into(),
