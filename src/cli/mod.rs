@@ -7,6 +7,7 @@ mod bench;
 mod check;
 mod demo;
 mod demo_hook;
+mod drill;
 mod exit;
 mod fake_cloud;
 mod leader;
@@ -49,6 +50,7 @@ enum Command {
     Member(member::Member),
     Leader(leader::Leader),
     Policy(policy::Policy),
+    Drill(drill::Drill),
     FakeCloud(fake_cloud::FakeCloud),
     #[command(hide = true)]
     DemoHook(demo_hook::DemoHook),
@@ -70,6 +72,7 @@ impl Command {
             Self::Member(member) => member.run().into(),
             Self::Leader(leader) => leader.run().into(),
             Self::Policy(policy) => policy.run().into(),
+            Self::Drill(drill) => drill.run().into(),
             Self::FakeCloud(cloud) => cloud.run().into(),
             Self::DemoHook(hook) => hook.run(),
             Self::Supervise(supervise) => supervise.run(),

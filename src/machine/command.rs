@@ -6,7 +6,8 @@ use core::fmt;
 
 use super::attempt::{Outcome, Progress, WaiverReason};
 use super::claim::{PostOutcome, Reason};
-use super::document::Document;
+use super::document::{Announcement, Document};
+use super::drill::Mode;
 use super::id::{AttemptId, EventId, VmName};
 use super::policy::Treatment;
 use super::takeover::Journaled;
@@ -72,6 +73,10 @@ pub enum Command {
     Account { number: u64, journal: Vec<Journaled> },
     /// This replica's VM is deleted by an event, and it is no member any more.
     Dismiss { replica: VmName },
+    /// A made-up event is to go through the hooks.
+    Drill { announcement: Announcement, mode: Mode, who: String },
+    /// A drill is over, and what it took away is put back.
+    EndDrill { event: EventId },
 }
 
 impl Command {
@@ -96,6 +101,8 @@ impl Command {
             Self::Account { .. } => "account",
             Self::Absolve { .. } => "absolve",
             Self::Dismiss { .. } => "dismiss",
+            Self::Drill { .. } => "drill",
+            Self::EndDrill { .. } => "end_drill",
         }
     }
 }

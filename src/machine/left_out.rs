@@ -8,7 +8,7 @@ use super::event::Event;
 use super::lifecycle::Stage;
 use super::policy::{Action, Treatment};
 use super::state::State;
-use super::steps::{Step, affected};
+use super::steps::{self, Step, affected};
 use super::workload::{Hook, Phase, RunsOn};
 
 /// A freeze from this long on, or of unknown length, is worth every hook.
@@ -25,10 +25,21 @@ pub enum LeftOut {
     BriefFreeze,
     /// The freeze is shorter than this `min_freeze`.
     MinFreeze(Duration),
+    /// It would be run, but does not know how to do so without changing anything.
+    DryRun,
 }
 
 /// `None`: the event needs the hook.
 pub(super) fn left_out(event: &Event, treatment: &Treatment, hook: &Hook) -> Option<LeftOut> {
+    not_needed(event, treatment, hook).or_else(|| (!may_run(event, hook)).then_some(LeftOut::DryRun))
+}
+
+/// In a dry run only hooks that change nothing in one are run.
+pub(super) fn may_run(event: &Event, hook: &Hook) -> bool {
+    !event.is_dry_run() || hook.can_dry_run
+}
+
+fn not_needed(event: &Event, treatment: &Treatment, hook: &Hook) -> Option<LeftOut> {
     if !treatment.phases.contains(&hook.phase) {
         return Some(LeftOut::Phase);
     }
@@ -59,6 +70,23 @@ pub fn left_out_of<'a>(state: &'a State, event: &Event) -> Vec<(Step<'a>, LeftOu
                     found.push((Step { member: member.clone(), id, hook }, why));
                 }
             }
+        }
+    }
+    found
+}
+
+/// What a dry run only names: the hooks that a rehearsal would run beside those that it runs itself.
+pub fn would_run<'a>(state: &'a State, event: &Event) -> Vec<Step<'a>> {
+    let before = left_out_of(state, event).into_iter().filter(|(_, why)| *why == LeftOut::DryRun);
+    let mut found: Vec<Step<'a>> = before.map(|(step, _)| step).collect();
+    let runs = steps::preparing(state, event);
+    for (member, workload) in affected(state, event).filter(|_| event.is_dry_run()) {
+        if !found.iter().chain(&runs).any(|step| step.member == member) {
+            continue;
+        }
+        for phase in [Phase::Restore, Phase::Ready] {
+            let hooks = workload.hooks_of(phase).filter(|(_, hook)| !may_run(event, hook));
+            found.extend(hooks.map(|(id, hook)| Step { member: member.clone(), id, hook }));
         }
     }
     found

@@ -11,6 +11,7 @@ pub mod claim;
 pub mod command;
 pub mod departure;
 pub mod document;
+pub mod drill;
 pub mod errands;
 pub mod event;
 pub mod id;

@@ -5,9 +5,10 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::attempt::{Attempt, Outcome};
+use super::drill;
 use super::event::Event;
 use super::id::WorkloadName;
-use super::left_out::left_out;
+use super::left_out::{left_out, may_run};
 use super::lifecycle::Stage;
 use super::policy::Action;
 use super::state::State;
@@ -76,6 +77,7 @@ pub fn restoring<'a>(state: &'a State, event: &Event) -> Vec<Step<'a>> {
             [Phase::Restore, Phase::Ready]
                 .into_iter()
                 .flat_map(|phase| workload.hooks_of(phase))
+                .filter(|(_, hook)| may_run(event, hook))
                 .map(move |(id, hook)| Step { member: member.clone(), id, hook })
         })
         .collect()
@@ -205,9 +207,10 @@ pub fn next<'a>(state: &'a State, event: &Event, now: Timestamp) -> Vec<Next<'a>
         Stage::Restoring if state.is_listed(&event.announcement.id) => Vec::new(),
         Stage::Restoring => next_of(event, &restoring(state, event), now, |step| {
             // What still runs for the same workload is stopped first.
-            !event.attempts.iter().any(|attempt| {
-                attempt.member == step.member && attempt.hook.phase < Phase::Restore && attempt.outcome.is_none()
-            })
+            !drill::is_wanted_away(state, event, &step.member, now)
+                && !event.attempts.iter().any(|attempt| {
+                    attempt.member == step.member && attempt.hook.phase < Phase::Restore && attempt.outcome.is_none()
+                })
         }),
         Stage::Claimed | Stage::Approved | Stage::Started | Stage::Closed => Vec::new(),
     }
@@ -220,7 +223,11 @@ fn next_preparing<'a>(state: &'a State, event: &Event, now: Timestamp) -> Vec<Ne
     };
     let mut found = next_of(event, &steps, now, |step| {
         let after = waits_for(step);
-        steps.iter().filter(|other| after.contains(&other.member.workload)).all(|other| lets_pass(event, other, now))
+        !drill::is_busy_with(state, event, &step.member)
+            && steps
+                .iter()
+                .filter(|other| after.contains(&other.member.workload))
+                .all(|other| lets_pass(event, other, now))
     });
     if now < event.preparation_ends() && steps.iter().all(|step| lets_pass(event, step, now)) {
         let doubtful = steps.into_iter().filter(|step| is_stale(event, step, now));

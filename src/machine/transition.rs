@@ -68,6 +68,7 @@ fn is_kept(event: &Event, later: &Event) -> bool {
         })
         && event.takeovers.len() <= later.takeovers.len()
         && event.revision <= later.revision
+        && event.drill == later.drill
         && (event.treatment.is_none() || event.treatment == later.treatment)
 }
 
@@ -118,6 +119,7 @@ fn exceeds_budget(before: &State, event: &Event) -> bool {
     let others: Vec<&Event> = before
         .open
         .values()
+        .filter(|other| other.drill.is_none())
         .filter(is_claimed)
         .filter(|other| other.announcement.id != event.announcement.id)
         .collect();

@@ -43,6 +43,7 @@ pub struct Group {
 
 /// What a workload wants run in a phase.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each says something else of it, as it is registered")]
 pub struct Hook {
     pub phase: Phase,
     pub timeout: Duration,
@@ -53,6 +54,8 @@ pub struct Hook {
     /// It can be asked whether it is done.
     pub can_confirm: bool,
     pub can_undo: bool,
+    /// In a dry run it says what it would do and changes nothing.
+    pub can_dry_run: bool,
     /// Freezes known to be shorter are not worth it.
     pub min_freeze: Option<Duration>,
     /// A `done` older than this is confirmed again before the claim.

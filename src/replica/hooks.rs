@@ -227,6 +227,7 @@ fn task(here: &Here, event: &Event, attempt: &Attempt, key: String) -> Task {
         avoid: errands::avoid(&state, &situation),
         prefer: errands::prefer(&state, &situation),
         traceparent: None,
+        drill: event.drill.as_ref().map(|drill| drill.mode),
     }
 }
 

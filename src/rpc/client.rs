@@ -85,6 +85,18 @@ impl Asking {
         self.read(answer)
     }
 
+    /// The id of the made-up event.
+    pub async fn drill(&mut self, request: shown::DrillRequest) -> Result<String, AskError> {
+        let answer = tokio::time::timeout(CHANGE_WITHIN, self.client.drill(request)).await;
+        Ok(self.read(answer)?.id)
+    }
+
+    pub async fn end_drill(&mut self, id: &str) -> Result<(), AskError> {
+        let request = shown::EndDrillRequest { id: id.into() };
+        let answer = tokio::time::timeout(CHANGE_WITHIN, self.client.end_drill(request)).await;
+        self.read(answer).map(drop)
+    }
+
     /// The status now and after every change, until the replica stops.
     pub async fn watch(&mut self) -> Result<impl Stream<Item = Result<shown::Status, AskError>> + use<>, AskError> {
         let answer = tokio::time::timeout(ANSWER_WITHIN, self.client.watch(shown::WatchRequest {})).await;

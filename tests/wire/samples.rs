@@ -4,6 +4,7 @@ use allclear::machine::attempt::{Outcome, Progress, WaiverReason};
 use allclear::machine::claim::{PostOutcome, Reason};
 use allclear::machine::command::{Command, Entry, Ignored, Verdict};
 use allclear::machine::document::Document;
+use allclear::machine::drill::Mode;
 use allclear::machine::id::{AttemptId, EventId, VmName};
 use allclear::machine::state::State;
 use allclear::machine::time::Timestamp;
@@ -11,8 +12,8 @@ use allclear::machine::workload::{HookId, Intent, Phase};
 
 use crate::record::Record;
 use crate::values::{
-    NOW, cache, departed_state, document, grouped_state, groups, journal, led_state, member, postgres, rich_state,
-    treatment,
+    NOW, announcement, cache, departed_state, document, drilled_state, grouped_state, groups, journal, led_state,
+    member, postgres, rich_state, treatment,
 };
 
 /// Every sample under the name that its golden bytes carry.
@@ -37,6 +38,7 @@ pub(crate) fn samples() -> Vec<(String, Record)> {
     samples.push(("journal empty".into(), Record::Journal(Vec::new())));
     samples.push(("journal rich".into(), Record::Journal(journal())));
     samples.push(("state departed".into(), Record::State(departed_state())));
+    samples.push(("state drilled".into(), Record::State(drilled_state())));
     samples
 }
 
@@ -78,6 +80,8 @@ pub(crate) fn commands() -> Vec<(String, Command)> {
         Command::Account { number: 9, journal: journal() },
         Command::Absolve { replica: VmName::new("db-1") },
         Command::Dismiss { replica: VmName::new("_DB-2") },
+        Command::Drill { announcement: announcement("drill-1"), mode: Mode::Rehearsal, who: "uid 0 on db-0".into() },
+        Command::EndDrill { event: event.clone() },
     ];
     commands.extend(outcomes().into_iter().map(|outcome| Command::Settle { event: event.clone(), attempt, outcome }));
     commands.extend(posts().into_iter().map(|outcome| Command::Posted { event: event.clone(), attempt, outcome }));
@@ -95,6 +99,8 @@ pub(crate) fn commands() -> Vec<(String, Command)> {
     };
     named.push(("claim takeover".into(), taken_over));
     named.push(("account nothing".into(), Command::Account { number: 1, journal: Vec::new() }));
+    let (announcement, who) = (announcement("drill-2"), String::new());
+    named.push(("drill dry_run".into(), Command::Drill { announcement, mode: Mode::DryRun, who }));
     named.push(("register groups".into(), Command::Register { workloads: vec![postgres()], groups: groups() }));
     named
 }
@@ -119,7 +125,9 @@ fn name(command: &Command) -> String {
         | Command::Suspect { .. }
         | Command::Account { .. }
         | Command::Absolve { .. }
-        | Command::Dismiss { .. } => word.into(),
+        | Command::Dismiss { .. }
+        | Command::Drill { .. }
+        | Command::EndDrill { .. } => word.into(),
     }
 }
 

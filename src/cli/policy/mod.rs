@@ -4,13 +4,14 @@ mod forecast;
 mod told;
 mod why;
 
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use serde::Serialize;
 
 use self::forecast::{Forecast, forecasts, members};
+use super::ask::print_as;
 use super::stage::moment;
 use super::{Exit, say};
 use crate::config::{self, Config};
@@ -95,23 +96,10 @@ impl Test {
             },
             None => SCENARIOS.iter().map(|(name, _)| of_scenario(&config, name, now)).collect(),
         };
-        self.print(&Report { at: rfc3339(now), cases })
-    }
-
-    fn print(&self, report: &Report) -> Exit {
-        let text = if self.json {
-            serde_json::to_string(report).map(|json| json + "\n").map_err(|error| error.to_string())
-        } else {
-            Ok(told::report(report))
-        };
-        let written = |text: String| {
-            let mut out = std::io::stdout().lock();
-            out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| error.to_string())
-        };
-        match text.and_then(written) {
+        match print_as(self.json, &Report { at: rfc3339(now), cases }, told::report) {
             Ok(()) => Exit::Done,
             Err(error) => {
-                say(format_args!("the answer could not be printed: {error}"));
+                say(error);
                 Exit::Failed
             }
         }

@@ -80,6 +80,7 @@ pub(super) fn left_out(why: LeftOut) -> String {
         LeftOut::Phase => "its phase is not among those of the treatment".into(),
         LeftOut::ImpactBegun => "the impact has begun, and it runs on the affected VM".into(),
         LeftOut::BriefFreeze => "the freeze is brief and it names no min_freeze".into(),
+        LeftOut::DryRun => "it does not declare dry_run".into(),
         LeftOut::MinFreeze(least) => format!("the freeze is shorter than its min_freeze of {}", length(least)),
     }
 }

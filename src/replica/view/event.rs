@@ -1,6 +1,6 @@
 //! An event as operators see it.
 
-use super::blocker;
+use super::{blocker, drill};
 use crate::machine::attempt::Attempt;
 use crate::machine::blocker::explain;
 use crate::machine::claim::{Claim, PostOutcome, Reason};
@@ -38,6 +38,7 @@ pub(super) fn shown(state: &State, event: &Event, situation: &Situation) -> show
         outcome: event.ending.map(Ending::as_word).map(Into::into),
         start_cause: event.start_cause().map(StartCause::as_word).map(Into::into),
         timeline: timeline(event),
+        drill: event.drill.as_ref().map(|found| drill::shown(state, event, found)),
         seen_by: event.seen_by.iter().map(ToString::to_string).collect(),
     }
 }
@@ -98,6 +99,8 @@ fn detail(outcome: &PostOutcome) -> Option<String> {
 /// Stages, hooks, waivers and posts in the order in which they happened.
 fn timeline(event: &Event) -> Vec<shown::Step> {
     let mut steps: Vec<_> = event.entered.iter().map(|(stage, at)| (*at, stage.to_string())).collect();
+    let drill = event.drill.iter().map(|drill| (event.first_seen(), format!("{} of {}", drill.mode, drill.who)));
+    steps.extend(drill);
     for attempt in &event.attempts {
         let what = format!("{} of {} on {}", attempt.hook.phase, attempt.member.workload, attempt.on);
         steps.push((attempt.begun_at, format!("{what}: {} begins", attempt.intent)));

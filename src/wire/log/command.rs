@@ -86,6 +86,12 @@ impl Stored for Command {
                 Self::Account { number: account.number, journal: take!(variant account.journal) }
             }
             Variant::Dismiss(dismiss) => Self::Dismiss { replica: take!(variant dismiss.replica) },
+            Variant::Drill(drill) => Self::Drill {
+                announcement: take!(required variant drill.announcement),
+                mode: take!(variant drill.mode),
+                who: drill.who,
+            },
+            Variant::EndDrill(end) => Self::EndDrill { event: take!(variant end.event_id) },
         })
     }
 }
@@ -153,5 +159,10 @@ fn variant(command: &Command) -> Variant {
             Variant::Account(command::Account { number: *number, journal: journal.store() })
         }
         Command::Dismiss { replica } => Variant::Dismiss(command::Dismiss { replica: replica.store() }),
+        Command::Drill { announcement, mode, who } => {
+            let (announcement, mode) = (Some(announcement.store()), mode.store());
+            Variant::Drill(command::Drill { announcement, mode, who: who.clone() })
+        }
+        Command::EndDrill { event } => Variant::EndDrill(command::EndDrill { event_id: event.store() }),
     }
 }
