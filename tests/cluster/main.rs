@@ -11,6 +11,7 @@ mod cluster;
 mod cold_starts;
 mod cuts;
 mod departures;
+mod drills;
 mod events;
 mod failing_hooks;
 mod freezes;
