@@ -87,6 +87,8 @@ async fn a_drill_goes_on_under_another_leader_and_is_ended_by_an_operator() {
     let drill = cluster.asks(asked, "drill", &["Reboot", "--vm", &format!("db-{vm}")]);
     let id = begun(&cluster, asked).await;
     cluster.until_true("the rehearsal", async || cluster.hooks.begun() == ["drain"]).await;
+    let (_, shown, _) = cluster.says(vm, &["status"]);
+    assert!(shown.contains(&format!("{id} (DRILL, rehearsal) Reboot")), "{shown}");
     let (code, _, said) = ended(cluster.asks(asked, "drill", &["Freeze", "--vm", "db-0"])).await;
     assert!(code == 4 && said.contains("another drill is open"), "{code}: {said}");
     cluster.kill(leader);

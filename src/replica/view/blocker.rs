@@ -9,6 +9,12 @@ use crate::wire::pb::allclear::operator::v1 as shown;
 
 pub fn shown(blocker: &Blocker, event: &Event) -> shown::Blocker {
     let Sentences { message, until, next, resolved_by } = sentences(blocker, event);
+    let next = match blocker {
+        Blocker::Deciding | Blocker::HookFailed { .. } if event.is_drill() => {
+            "the drill ends, and what it took away is put back"
+        }
+        _ => next,
+    };
     shown::Blocker {
         code: blocker.code().into(),
         message,
