@@ -1,23 +1,26 @@
 //! Wires the rooms into one running replica. The one place that knows all of them.
 
+mod calls;
+mod listening;
+mod roles;
+
 use std::io;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
-use tokio::net::{TcpListener, UnixListener};
+use anyhow::bail;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use self::listening::Listeners;
 use crate::config::{self, Config};
 use crate::consensus::{self, Consensus};
 use crate::machine::id::VmName;
 use crate::machine::situation::Timing;
-use crate::machine::workload::{HookId, Workload};
+use crate::machine::workload::Workload;
 use crate::metadata::pace::Pace;
 use crate::metadata::{self, Endpoint};
 use crate::replica::Replica;
@@ -25,12 +28,13 @@ use crate::replica::clock::{self, ClusterTime};
 use crate::replica::contacts::Contacts;
 use crate::replica::folded::Folded;
 use crate::replica::here::Here;
-use crate::replica::hooks::{Calls, Configured, Hooks};
+use crate::replica::hooks::Hooks;
 use crate::replica::journal::Journal;
 use crate::replica::observer::Observer;
 use crate::replica::view::View;
 use crate::rpc::Routes;
-use crate::workloads::{Command, Runner, Surroundings};
+use crate::workloads::session::Sessions;
+use crate::workloads::{Front, RoleAsker, Runner};
 use crate::{ops, rpc};
 
 /// Everything ends within this after SIGTERM; what has not ended then is recovered at the next start.
@@ -72,16 +76,14 @@ async fn run_until(config: Config, stop: CancellationToken) -> anyhow::Result<()
         },
     };
     let members = members(&config.cluster, &name)?;
-    let calls = calls(&config);
-    let cluster = listen(config.cluster.listen, "cluster.listen").await?;
-    let status = listen(config.status.listen, "status.listen").await?;
-    let operator = rpc::bind(&config.operator.socket, 0o600)?;
+    let listeners = Listeners::bind(&config).await?;
     let time = Arc::new(ClusterTime::default());
     let (folded, state) = Folded::new(time.clone());
     let (consensus, routes) = Consensus::open(agreement(&config, &name, &members), folded).await?;
     // Only now: whose data this is has just been checked.
-    let (runner, reports) =
-        Runner::open(&config.replica.data_dir.join("hooks"), PathBuf::from(OWN_PROGRAM), surroundings())?;
+    let (commands, of_commands) =
+        Runner::open(&config.replica.data_dir.join("hooks"), PathBuf::from(OWN_PROGRAM), calls::surroundings())?;
+    let (sessions, of_sessions) = Sessions::open();
     let here = Arc::new(Here {
         name: name.clone(),
         cluster: config.cluster.name.clone(),
@@ -96,22 +98,24 @@ async fn run_until(config: Config, stop: CancellationToken) -> anyhow::Result<()
         alone: watch::Sender::new(None),
     });
     let observer = Arc::new(Observer::new(endpoint, pace(&config, &here), config.metadata.stall_after));
-    let hooks = Arc::new(Hooks::new(runner, calls));
-    let workloads: Vec<Workload> = config.workloads.iter().map(config::Workload::registered).collect();
+    let hooks = Arc::new(Hooks::new(Front::new(commands, sessions), calls::of(&config)));
+    let configured: Vec<Workload> = config.workloads.iter().map(config::Workload::registered).collect();
+    let roles = (RoleAsker::new(calls::surroundings()).map_err(anyhow::Error::msg)?, roles::of(&config));
     let view = View::new(here.clone());
     tracing::info!(
         replica = %name,
         cluster = config.cluster.name,
-        cluster_address = %cluster.local_addr()?,
-        status_address = %status.local_addr()?,
+        cluster_address = %listeners.cluster.local_addr()?,
+        status_address = %listeners.status.local_addr()?,
         "running"
     );
 
-    let listeners = Listeners { cluster, status, operator };
+    let sockets = listeners.paths(&config);
     // Not `stop`: a post that is under way still has to be confirmed and recorded.
     let serving = CancellationToken::new();
-    let servers = serve(listeners, routes, &here, &observer, view, &serving);
-    let replica = Replica::start(&here, &observer, &hooks, workloads, config.groups.clone(), reports);
+    let servers = serve(listeners, routes, &here, &observer, &hooks, view, &serving);
+    let reports = [of_commands, of_sessions];
+    let replica = Replica::start(&here, &observer, &hooks, configured, config.groups.clone(), roles, reports);
 
     let failure = tokio::select! {
         fatal = consensus.fatal() => Some(fatal),
@@ -120,17 +124,13 @@ async fn run_until(config: Config, stop: CancellationToken) -> anyhow::Result<()
     if tokio::time::timeout(STOP_WITHIN, end(replica, &here, &serving, &servers)).await.is_err() {
         tracing::warn!("not everything ended in time; it is recovered at the next start");
     }
-    let _ = std::fs::remove_file(&config.operator.socket);
+    for socket in sockets {
+        let _ = std::fs::remove_file(socket);
+    }
     match failure {
         Some(fatal) => bail!("this replica cannot go on: {fatal}"),
         None => Ok(()),
     }
-}
-
-struct Listeners {
-    cluster: TcpListener,
-    status: TcpListener,
-    operator: UnixListener,
 }
 
 /// Answers the other replicas and the operators, and beats, until it is stopped.
@@ -139,6 +139,7 @@ fn serve(
     routes: Routes,
     here: &Arc<Here>,
     observer: &Arc<Observer>,
+    hooks: &Arc<Hooks>,
     view: View,
     stop: &CancellationToken,
 ) -> TaskTracker {
@@ -147,6 +148,11 @@ fn serve(
     let between_replicas = rpc::with_health_and_reflection(routes.add_service(contact));
     servers.spawn(logged("cluster.listen", consensus::serve(listeners.cluster, between_replicas, stop.clone())));
     servers.spawn(logged("status.listen", ops::http::serve(listeners.status, view.clone(), stop.clone())));
+    if let Some((listener, users)) = listeners.workloads {
+        let routes = rpc::workload_routes(here.clone(), hooks.clone(), view.clone(), users.clone(), stop.clone());
+        let serving = rpc::serve_workloads(listener, rpc::with_health_and_reflection(routes), users, stop.clone());
+        servers.spawn(logged("workloads.socket", serving));
+    }
     let for_operators = rpc::with_health_and_reflection(rpc::operator_routes(view, here.clone(), stop.clone()));
     servers.spawn(logged("operator.socket", rpc::serve(listeners.operator, for_operators, stop.clone())));
     servers.spawn(rpc::beat(here.clone(), observer.clone(), stop.clone()));
@@ -249,48 +255,4 @@ fn pace(config: &Config, here: &Here) -> Pace {
     let count = u32::try_from(here.configured.len()).unwrap_or(u32::MAX);
     let place = here.configured.iter().position(|member| *member == here.name).unwrap_or(0);
     Pace::new(config.metadata.poll_interval, u32::try_from(place).unwrap_or(0), count)
-}
-
-/// How each hook of this VM is reached.
-fn calls(config: &Config) -> Configured {
-    let mut configured = Configured::new();
-    for workload in &config.workloads {
-        let registered = workload.registered();
-        for phase in crate::machine::workload::Phase::ALL {
-            let ids: Vec<HookId> = registered.hooks_of(phase).map(|(id, _)| id).collect();
-            let hooks = workload.hooks.iter().filter(|hook| hook.phase == phase);
-            for (id, hook) in ids.into_iter().zip(hooks) {
-                let of = |argv: &Vec<String>| command(argv, hook);
-                let calls = Calls {
-                    run: of(&hook.command),
-                    confirm: hook.confirm.as_ref().map(of),
-                    undo: hook.undo.as_ref().map(of),
-                };
-                configured.insert((workload.name.clone(), id), calls);
-            }
-        }
-    }
-    configured
-}
-
-fn command(argv: &[String], hook: &config::Hook) -> Command {
-    Command { argv: argv.to_vec(), env: hook.env.iter().cloned().collect(), user: hook.user.clone() }
-}
-
-/// What hooks see of this replica's own environment.
-fn surroundings() -> Surroundings {
-    let mut surroundings = Surroundings::default();
-    for (name, value) in config::environment() {
-        match name.as_str() {
-            "PATH" => surroundings.path = value,
-            "HOME" => surroundings.home = value,
-            "LANG" => surroundings.lang = value,
-            _ => {}
-        }
-    }
-    surroundings
-}
-
-async fn listen(address: SocketAddr, key: &str) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address).await.with_context(|| format!("{key}: cannot listen on {address}"))
 }

@@ -15,4 +15,5 @@ pub mod replica;
 pub mod rpc;
 pub mod simulator;
 pub mod wire;
+pub mod workload;
 pub mod workloads;

@@ -37,7 +37,7 @@ fn check(sources: &[Source], rule: Rule) {
 
 /// Every Rust file.
 fn rust() -> Vec<Source> {
-    source::below(Path::new(ROOT), &["src", "tests", "proto"], &["rs"])
+    source::below(Path::new(ROOT), &["src", "tests", "proto", "deploy"], &["rs"])
 }
 
 /// Every Rust file that is part of the program.

@@ -17,18 +17,13 @@ pub(super) struct Check {
 impl Check {
     pub(super) fn run(self) -> Exit {
         match config::load(&self.config, config::environment()) {
-            Ok(config) => {
-                for ignored in config.beyond_this_version() {
-                    say(format_args!("warning: {ignored}"));
+            Ok(config) => match write!(std::io::stdout().lock(), "{config}") {
+                Ok(()) => Exit::Done,
+                Err(error) => {
+                    say(format_args!("the configuration is valid, but could not be printed: {error}"));
+                    Exit::Failed
                 }
-                match write!(std::io::stdout().lock(), "{config}") {
-                    Ok(()) => Exit::Done,
-                    Err(error) => {
-                        say(format_args!("the configuration is valid, but could not be printed: {error}"));
-                        Exit::Failed
-                    }
-                }
-            }
+            },
             Err(mistakes) => {
                 say(mistakes);
                 Exit::Usage

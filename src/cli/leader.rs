@@ -5,6 +5,7 @@ use clap::Subcommand;
 use super::Exit;
 use super::ask::{Target, answer, print};
 use crate::rpc::client::Asking;
+use crate::wire::pb::allclear::operator::v1::TransferLeaderRequest;
 
 /// Moves leadership
 #[derive(clap::Args)]
@@ -24,6 +25,9 @@ struct Transfer {
     /// The voter that is to lead; left out: any that is up to date
     #[arg(value_name = "REPLICA")]
     replica: Option<String>,
+    /// Why, for the log
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
     #[command(flatten)]
     target: Target,
 }
@@ -40,7 +44,8 @@ impl Transfer {
     fn run(self) -> Exit {
         answer(async {
             let mut asking = Asking::connect(&self.target.endpoint).await?;
-            let transferred = asking.transfer_leader(self.replica.as_deref()).await?;
+            let request = TransferLeaderRequest { name: self.replica, reason: self.reason };
+            let transferred = asking.transfer_leader(request).await?;
             print(&self.target, &transferred, |transferred| format!("{} leads\n", transferred.leader))
         })
     }

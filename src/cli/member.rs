@@ -7,6 +7,7 @@ use super::ask::{Target, answer, print};
 use super::restore::Restore;
 use super::{Exit, told};
 use crate::rpc::client::Asking;
+use crate::wire::pb::allclear::operator::v1::{AddMemberRequest, RemoveMemberRequest};
 
 /// Lists, adds and removes the cluster's members, and restores a cluster from its last disk
 #[derive(clap::Args)]
@@ -39,6 +40,9 @@ struct Add {
     /// Its cluster.listen as the others reach it, host:port
     #[arg(value_name = "ADDRESS")]
     address: String,
+    /// Why, for the log
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
     #[command(flatten)]
     target: Target,
 }
@@ -52,6 +56,9 @@ struct Remove {
     /// You vouch that its machine is gone for good: nobody waits for its account of what it did alone any more
     #[arg(long)]
     gone: bool,
+    /// Why, for the log
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
     #[command(flatten)]
     target: Target,
 }
@@ -79,12 +86,14 @@ impl List {
 impl Add {
     fn run(self) -> Exit {
         answer(async {
-            let added = Asking::connect(&self.target.endpoint).await?.add_member(&self.name, &self.address).await?;
+            let Self { name, address, reason, .. } = self;
+            let request = AddMemberRequest { name: name.clone(), address, reason };
+            let added = Asking::connect(&self.target.endpoint).await?.add_member(request).await?;
             print(&self.target, &added, |added| {
                 if added.voter {
-                    format!("{} is a voter\n", self.name)
+                    format!("{name} is a voter\n")
                 } else {
-                    format!("{} is a learner: there are as many voters as there may be\n", self.name)
+                    format!("{name} is a learner: there are as many voters as there may be\n")
                 }
             })
         })
@@ -94,7 +103,8 @@ impl Add {
 impl Remove {
     fn run(self) -> Exit {
         answer(async {
-            let removed = Asking::connect(&self.target.endpoint).await?.remove_member(&self.name, self.gone).await?;
+            let request = RemoveMemberRequest { name: self.name.clone(), gone: self.gone, reason: self.reason };
+            let removed = Asking::connect(&self.target.endpoint).await?.remove_member(request).await?;
             print(&self.target, &removed, |_| format!("{} is no member any more\n", self.name))
         })
     }

@@ -10,6 +10,7 @@ mod demo_hook;
 mod drill;
 mod exit;
 mod fake_cloud;
+mod http_hook;
 mod leader;
 mod member;
 mod policy;
@@ -19,6 +20,7 @@ mod signals;
 mod stage;
 mod supervise;
 mod told;
+mod wish;
 
 use core::fmt;
 use std::io::Write as _;
@@ -51,9 +53,17 @@ enum Command {
     Leader(leader::Leader),
     Policy(policy::Policy),
     Drill(drill::Drill),
+    Hold(wish::Hold),
+    Release(wish::Release),
+    Pause(wish::Pause),
+    Resume(wish::Resume),
+    Approve(wish::Approve),
+    Skip(wish::Skip),
     FakeCloud(fake_cloud::FakeCloud),
     #[command(hide = true)]
     DemoHook(demo_hook::DemoHook),
+    #[command(hide = true)]
+    HttpHook(http_hook::HttpHook),
     #[command(hide = true)]
     Supervise(supervise::Supervise),
 }
@@ -73,8 +83,15 @@ impl Command {
             Self::Leader(leader) => leader.run().into(),
             Self::Policy(policy) => policy.run().into(),
             Self::Drill(drill) => drill.run().into(),
+            Self::Hold(hold) => hold.run().into(),
+            Self::Release(release) => release.run().into(),
+            Self::Pause(pause) => pause.run().into(),
+            Self::Resume(resume) => resume.run().into(),
+            Self::Approve(approve) => approve.run().into(),
+            Self::Skip(skip) => skip.run().into(),
             Self::FakeCloud(cloud) => cloud.run().into(),
             Self::DemoHook(hook) => hook.run(),
+            Self::HttpHook(hook) => hook.run(),
             Self::Supervise(supervise) => supervise.run(),
         }
     }

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
 use super::{Exit, runtime, say};
 use crate::{app, config, ops};
 
@@ -26,9 +28,7 @@ impl Run {
             say(error);
             return Exit::Usage;
         }
-        for ignored in config.beyond_this_version() {
-            tracing::warn!("{ignored}");
-        }
+        allow_many_connections();
         let runtime = match runtime() {
             Ok(runtime) => runtime,
             Err(exit) => return exit,
@@ -40,5 +40,17 @@ impl Run {
                 Exit::Failed
             }
         }
+    }
+}
+
+/// Every workload that dials in holds a connection, and the usual limit leaves no room for a thousand of them.
+fn allow_many_connections() {
+    const ENOUGH: u64 = 4096;
+    let raised = getrlimit(Resource::RLIMIT_NOFILE).and_then(|(now, most)| {
+        let wanted = ENOUGH.min(most);
+        if now < wanted { setrlimit(Resource::RLIMIT_NOFILE, wanted, most) } else { Ok(()) }
+    });
+    if let Err(error) = raised {
+        tracing::warn!(%error, "the number of open files stays limited, and so do connections of workloads");
     }
 }

@@ -20,6 +20,12 @@ pub(super) fn status(status: &shown::Status) -> String {
     if let Some(why) = &status.outside_because {
         line(&mut text, &format!("takes no part: {why}"));
     }
+    if let Some(pause) = &status.paused {
+        line(&mut text, &format!("ALL APPROVALS PAUSED by {} until {}: {}", pause.by, pause.until, pause.reason));
+        if !pause.unacknowledged_by.is_empty() {
+            line(&mut text, &format!("  not acknowledged yet by {}", pause.unacknowledged_by.join(", ")));
+        }
+    }
     for replica in &status.replicas {
         let reachable = if replica.reachable { "reachable" } else { "UNREACHABLE" };
         let age =
@@ -109,6 +115,9 @@ pub(super) fn event(event: &shown::Event) -> String {
         line(&mut text, &format!("waits: {}{until}", blocker.message));
         line(&mut text, &format!("next: {}; can be resolved by: {}", blocker.next, blocker.resolved_by));
     }
+    if let Some(hold) = &event.hold {
+        line(&mut text, &format!("held by {} until {}: {}", hold.by, hold.until, hold.reason));
+    }
     for step in &event.timeline {
         line(&mut text, &format!("  {}  {}", step.at, step.what));
     }
@@ -116,7 +125,7 @@ pub(super) fn event(event: &shown::Event) -> String {
 }
 
 /// One line for one event.
-fn summary(event: &shown::Event) -> String {
+pub(super) fn summary(event: &shown::Event) -> String {
     let end = match (&event.outcome, &event.start_cause) {
         (Some(outcome), Some(cause)) => format!(", {outcome}, started because: {cause}"),
         (Some(outcome), None) => format!(", {outcome}"),

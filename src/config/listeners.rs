@@ -19,13 +19,19 @@ pub struct Operator {
     pub socket: PathBuf,
 }
 
-/// `[workloads]`: gRPC where workloads register. As written; ignored by this version.
+/// `[workloads]`: gRPC where workloads register.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Registration {
-    /// Mode 0660.
+    /// Mode 0660. Left out: the usual place, if it can be used.
     pub socket: Option<PathBuf>,
     /// Users that may register, beside root and the replica's own.
-    pub allow_uids: Option<Vec<u32>>,
+    pub allow_uids: Vec<u32>,
+}
+
+impl Registration {
+    pub fn path(&self) -> PathBuf {
+        self.socket.clone().unwrap_or_else(|| PathBuf::from("/run/allclear/workloads.sock"))
+    }
 }
 
 pub(super) fn read_status(table: &mut Table<'_>) -> Status {
@@ -40,6 +46,6 @@ pub(super) fn read_registration(table: &mut Table<'_>) -> Registration {
     let uids = table.list("allow_uids", scalar::number(0..=u32::MAX));
     Registration {
         socket: table.optional("socket", scalar::socket),
-        allow_uids: uids.map(|uids| uids.into_iter().map(|uid| uid.value).collect()),
+        allow_uids: uids.into_iter().flatten().map(|uid| uid.value).collect(),
     }
 }

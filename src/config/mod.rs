@@ -15,6 +15,7 @@ mod mistake;
 mod policy;
 mod reader;
 mod render;
+mod role;
 mod scalar;
 mod valid;
 mod workload;
@@ -25,10 +26,11 @@ use std::path::Path;
 
 pub use cluster::{Cluster, Peer, Replica};
 pub use environment::{colours_refused, environment, log_filter};
-pub use hook::Hook;
+pub use hook::{Hook, Way};
 pub use listeners::{Operator, Registration, Status};
 pub use metadata::Metadata;
 pub use mistake::{Mistake, Mistakes, Place};
+pub use role::{Role, RoleSource};
 pub use valid::Config;
 pub use workload::Workload;
 

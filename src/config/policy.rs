@@ -102,7 +102,7 @@ fn read_range(table: &mut Table<'_>) -> Range {
 }
 
 /// A type nobody knows yet may be named, for the platform adds some; a slip of the pen may not.
-fn kind(value: &Value) -> Result<Kind, String> {
+pub(super) fn kind(value: &Value) -> Result<Kind, String> {
     const KNOWN: &[&str] = &["Freeze", "Reboot", "Redeploy", "Preempt", "Terminate"];
     let word = scalar::name(value)?;
     match (Kind::from_word(&word), scalar::nearest(&word, KNOWN)) {

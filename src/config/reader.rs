@@ -174,6 +174,10 @@ impl<'a> Table<'a> {
         self.entries.iter().any(|entry| entry.key == key)
     }
 
+    pub(super) fn is_table(&self, key: &str) -> bool {
+        self.entries.iter().any(|entry| entry.key == key && matches!(entry.value.shape, Shape::Table(_)))
+    }
+
     /// Asks for a key without its value, so that it counts as known.
     pub(super) fn knows(&mut self, key: &'static str) {
         self.asked.push(key);

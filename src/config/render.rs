@@ -7,7 +7,7 @@ use core::fmt;
 use core::time::Duration;
 use std::path::Path;
 
-use super::{Cluster, Config, Hook, Metadata, Operator, Registration, Replica, Status, Workload};
+use super::{Cluster, Config, Hook, Metadata, Operator, Registration, Replica, RoleSource, Status, Way, Workload};
 use crate::machine::policy::{Policy, Range, Rule};
 use crate::machine::workload::Group;
 
@@ -24,9 +24,7 @@ impl fmt::Display for Config {
         table(f, "\n[status]", vec![("listen", text(listen))])?;
         let Operator { socket } = operator;
         table(f, "\n[operator]", vec![("socket", path(socket))])?;
-        if *registration != (Registration { socket: None, allow_uids: None }) {
-            table(f, "\n[workloads]", registration_lines(registration))?;
-        }
+        table(f, "\n[workloads]", registration_lines(registration))?;
         table(f, "\n[policy]", policy_lines(policy))?;
         for rule in &policy.rules {
             table(f, "\n[[policy.rule]]", rule_lines(rule))?;
@@ -101,10 +99,11 @@ fn metadata_lines(metadata: &Metadata) -> Lines {
     ]
 }
 
+/// The usual path is not printed: written, it would have to be usable.
 fn registration_lines(registration: &Registration) -> Lines {
     let Registration { socket, allow_uids } = registration;
-    let uids = allow_uids.as_ref().map(|uids| bracketed(uids.iter().map(u32::to_string)));
-    vec![("socket", socket.as_deref().and_then(path)), ("allow_uids", uids)]
+    let uids = bracketed(allow_uids.iter().map(u32::to_string));
+    vec![("socket", socket.as_deref().and_then(path)), ("allow_uids", Some(uids))]
 }
 
 fn policy_lines(policy: &Policy) -> Lines {
@@ -142,19 +141,23 @@ fn rule_lines(rule: &Rule) -> Lines {
 
 fn workload_lines(workload: &Workload) -> Lines {
     let Workload { name, group, after, role, hooks: _ } = workload;
-    let role = role.as_ref().map(|role| format!("{{ command = {} }}", argv(role)));
+    let source = role.as_ref().map(|role| match &role.source {
+        RoleSource::Command(command) => format!("{{ command = {} }}", argv(command)),
+        RoleSource::Http(address) => format!("{{ http = {} }}", quoted(address)),
+    });
     vec![
         ("name", text(name)),
         ("group", group.as_ref().and_then(text)),
         ("after", list(after.iter().map(quoted))),
-        ("role", role),
+        ("role", source),
+        ("role_every", role.as_ref().and_then(|role| span(role.every))),
     ]
 }
 
 fn hook_lines(hook: &Hook) -> Lines {
     let Hook {
         phase,
-        command,
+        run,
         timeout,
         attempts,
         on_failure,
@@ -165,26 +168,47 @@ fn hook_lines(hook: &Hook) -> Lines {
         min_freeze,
         fresh_for,
         optional_if_short,
+        worst,
+        exclusive,
+        kinds,
         user,
         env,
     } = hook;
+    let (reached, address, adapter) = match run {
+        Way::Command(parts) => ("command", argv(parts), None),
+        Way::Http(url) => ("http", quoted(url), None),
+        Way::Patroni(url) => ("http", quoted(url), Some("patroni")),
+    };
     let variables = env.iter().map(|(name, value)| format!("{} = {}", quoted(name), quoted(value)));
     vec![
         ("phase", text(phase)),
-        ("command", Some(argv(command))),
+        (reached, Some(address)),
+        ("adapter", adapter.map(quoted)),
         ("timeout", span(*timeout)),
         ("attempts", plain(attempts)),
         ("on_failure", text(on_failure)),
         ("runs_on", text(runs_on)),
-        ("confirm", confirm.as_deref().map(argv)),
-        ("undo", undo.as_deref().map(argv)),
+        ("confirm", confirm.as_ref().and_then(way)),
+        ("undo", undo.as_ref().and_then(way)),
         ("dry_run", plain(dry_run)),
         ("min_freeze", min_freeze.and_then(span)),
         ("fresh_for", fresh_for.and_then(span)),
         ("optional_if_short", plain(optional_if_short)),
+        ("worst", worst.and_then(span)),
+        ("exclusive", plain(exclusive)),
+        ("type", list(kinds.iter().map(quoted))),
         ("user", user.as_ref().and_then(text)),
         ("env", inline_table(variables)),
     ]
+}
+
+/// What an adapter adds is not written.
+fn way(way: &Way) -> Option<String> {
+    match way {
+        Way::Command(parts) => Some(argv(parts)),
+        Way::Http(url) => Some(format!("{{ http = {} }}", quoted(url))),
+        Way::Patroni(_) => None,
+    }
 }
 
 fn argv(parts: &[String]) -> String {

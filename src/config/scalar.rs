@@ -1,13 +1,12 @@
 //! From a written value to a typed one: each parser says what is wrong and how to write it instead.
 //! A sentence begins after the key's name ("`policy.margin` …"); places are the reader's concern.
 
-use core::net::{IpAddr, SocketAddr};
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use core::num::NonZeroU16;
 use core::ops::RangeInclusive;
 use core::time::Duration;
 use std::path::PathBuf;
 
-use super::beyond;
 use super::written::{Entry, Shape, Value};
 
 /// The known word that was probably meant.
@@ -167,13 +166,32 @@ pub(super) fn url(value: &Value) -> Result<String, String> {
     if plain && address(&host).is_ok() { Ok(text) } else { Err(advice()) }
 }
 
+/// An address that a hook may have: what is sent to the platform's own may be taken for an approval.
+pub(super) fn hook_url(value: &Value) -> Result<String, String> {
+    let text = url(value)?;
+    let authority = text["http://".len()..].split(['/', '?', '#']).next().unwrap_or_default();
+    let host =
+        if authority.ends_with(']') { authority } else { authority.rsplit_once(':').map_or(authority, |it| it.0) };
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let is_platform = match host.parse().map(|ip: IpAddr| ip.to_canonical()) {
+        Ok(IpAddr::V4(ip)) => ip.is_link_local() || ip == Ipv4Addr::new(168, 63, 129, 16),
+        Ok(IpAddr::V6(ip)) => ip.is_unicast_link_local(),
+        // a number, for those who read it
+        Err(_) => host.rsplit('.').next().is_some_and(|label| label.starts_with("0x")),
+    };
+    if is_platform { Err(format!("is {text:?}: that is an address of the platform, not of a hook")) } else { Ok(text) }
+}
+
+/// As `command`, where an address may stand too.
+pub(super) fn command_or_advice(value: &Value) -> Result<Vec<String>, String> {
+    match &value.shape {
+        Shape::Text(text) if text.starts_with("http") => Err(format!("is {text:?}: write {{ http = {text:?} }}")),
+        _ => command(value),
+    }
+}
+
 /// A program and its arguments, run without a shell. A service's working folder is nothing to start a path from.
 pub(super) fn command(value: &Value) -> Result<Vec<String>, String> {
-    if let Shape::Text(text) = &value.shape
-        && (text.starts_with("http://") || text.starts_with("https://"))
-    {
-        return Err(format!("is {text:?}: {}, write a program as a list", beyond::HTTP));
-    }
     let Shape::List(parts) = &value.shape else {
         return Err(format!("is {}: write a list, as [\"/usr/bin/program\", \"argument\"]", value.shape));
     };
@@ -217,6 +235,16 @@ mod tests {
         }
         for bad in ["https://a/", "127.0.0.1:80", "http://", "http:///a", "http://a b/", "ftp://a", "http://u:p@a/"] {
             url(&written(bad)).expect_err(bad);
+        }
+    }
+
+    #[test]
+    fn a_hook_is_never_at_an_address_of_the_platform() {
+        for good in ["http://127.0.0.1:8008/switchover", "http://[::1]:8008/", "http://db-0.internal"] {
+            assert_eq!(hook_url(&written(good)).as_deref(), Ok(good));
+        }
+        for bad in ["169.254.169.254", "169.254.169.254:80", "0xa9fea9fe", "[::ffff:169.254.169.254]:80", "[fe80::1]"] {
+            hook_url(&written(&format!("http://{bad}/a"))).expect_err(bad);
         }
     }
 

@@ -65,7 +65,7 @@ fn check_listeners(table: &Table<'_>, config: &Config) {
             format!("`status.listen` is {status}, which `cluster.listen` ({cluster}) takes: give it another port"),
         );
     }
-    if config.registration.socket.as_ref() == Some(&config.operator.socket) {
+    if config.registration.path() == config.operator.socket {
         table.mistake(
             &table.place_in("operator", "socket"),
             "`operator.socket` and `workloads.socket` are the same: operators and workloads have different rights",

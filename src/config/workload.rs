@@ -1,10 +1,16 @@
 //! `[[workload]]`: what is prepared on this VM. How, is said by its hooks.
 
+use core::time::Duration;
+
 use super::hook::{self, Hook};
 use super::reader::{Found, Table};
+use super::role::{self, Role};
 use super::scalar;
 use crate::machine::id::{GroupName, WorkloadName};
 use crate::machine::workload as registered;
+
+/// How often a workload's role is asked for.
+const ROLE_EVERY: Duration = Duration::from_secs(5);
 
 /// A workload whose hooks stand in the configuration.
 #[derive(Clone, PartialEq, Debug)]
@@ -14,8 +20,8 @@ pub struct Workload {
     pub group: Option<GroupName>,
     /// Workloads, by name and on whichever VM, that are prepared before this one; without a cycle in this file.
     pub after: Vec<WorkloadName>,
-    /// Prints `primary` or `replica`; `None`: it counts as primary. Ignored by this version.
-    pub role: Option<Vec<String>>,
+    /// `None`: nobody knows, so it counts as primary.
+    pub role: Option<Role>,
     /// In the order of the file.
     pub hooks: Vec<Hook>,
 }
@@ -28,6 +34,8 @@ impl Workload {
             group: self.group.clone(),
             after: self.after.clone(),
             hooks: self.hooks.iter().map(Hook::registered).collect(),
+            origin: registered::Origin::Configured,
+            on_absent: registered::OnAbsent::Hold,
         }
     }
 }
@@ -52,14 +60,20 @@ fn read_workload(table: &mut Table<'_>) -> Option<Read> {
     let name = table.required("name", scalar::name, "every workload has a name of its own");
     let group = table.optional("group", scalar::name).map(GroupName);
     let after = table.list("after", scalar::name).unwrap_or_default();
-    let role = table.table("role", hook::read_command).flatten();
+    let source = table.table("role", role::read_source).flatten();
+    let every = scalar::duration(Duration::from_millis(100)..=Duration::from_hours(1));
+    let every = table.or("role_every", every, ROLE_EVERY);
+    if table.has("role_every") && !table.has("role") {
+        let message = "`workload.role_every` means nothing here: it needs `role`, which says whom to ask";
+        table.mistake(&table.place_of("role_every"), message);
+    }
     let hooks = table.tables("hook", hook::read).into_iter().collect::<Option<Vec<_>>>();
     let name = name?;
     let workload = hooks.map(|hooks| Workload {
         name: WorkloadName(name.value.clone()),
         group,
         after: after.iter().map(|name| WorkloadName(name.value.clone())).collect(),
-        role,
+        role: source.map(|source| Role { source, every }),
         hooks,
     });
     Some(Read { name, after, workload })

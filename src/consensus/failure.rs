@@ -51,6 +51,16 @@ pub enum ProposeError {
     Fatal(String),
 }
 
+impl ProposeError {
+    /// Nothing was changed, for sure.
+    pub const fn is_refusal(&self) -> bool {
+        match self {
+            Self::NoLeader | Self::TooLarge { .. } | Self::Undecodable(_) => true,
+            Self::Unknown(_) | Self::Fatal(_) => false,
+        }
+    }
+}
+
 /// Why a reading could not be confirmed. Nothing that was read may be relied on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfirmError {

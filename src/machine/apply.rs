@@ -5,7 +5,7 @@
 
 use alloc::collections::BTreeSet;
 
-use super::attempt::{Attempt, Outcome, Progress, Waiver, WaiverReason};
+use super::attempt::{Attempt, Waiver, WaiverReason};
 use super::blocker::{Clearance, clearance};
 use super::claim::{Claim, PostOutcome, Reason};
 use super::command::{Command, Entry, Ignored, Verdict};
@@ -15,13 +15,16 @@ use super::drill;
 use super::event::{Ending, Event};
 use super::id::{AttemptId, EventId, VmName};
 use super::lifecycle::Stage;
+use super::operator::{self, Asker};
 use super::policy::{Action, Treatment};
+use super::roster;
+use super::running;
 use super::sight;
 use super::state::State;
 use super::steps;
 use super::suspicion;
 use super::time::Timestamp;
-use super::workload::{Group, HookId, Intent, Member, Phase, RunsOn, Workload};
+use super::workload::{HookId, Intent, Member, Phase, RunsOn};
 
 pub(super) type Applied = Result<(), Ignored>;
 
@@ -40,16 +43,16 @@ pub fn apply(state: &mut State, entry: &Entry) -> Verdict {
 
 fn dispatch(state: &mut State, by: &VmName, command: &Command) -> Applied {
     match command {
-        Command::Register { workloads, groups } => register(state, by, workloads, groups),
+        Command::Register { workloads, groups } => roster::register(state, by, workloads, groups),
         Command::Report { after, document } => sight::report(state, by, *after, document),
         Command::Discount { replica } => sight::discount(state, replica),
         Command::Treat { event, treatment } => treat(state, event, treatment),
         Command::Begin { event, member, hook, intent, on, deadline } => {
             begin(state, event, member, *hook, *intent, on, *deadline)
         }
-        Command::Advance { event, attempt, progress } => advance(state, by, event, *attempt, progress),
-        Command::Settle { event, attempt, outcome } => settle(state, by, event, *attempt, outcome),
-        Command::Expire { event, attempt } => expire(state, event, *attempt),
+        Command::Advance { event, attempt, progress } => running::advance(state, by, event, *attempt, progress),
+        Command::Settle { event, attempt, outcome } => running::settle(state, by, event, *attempt, outcome),
+        Command::Expire { event, attempt } => running::expire(state, event, *attempt),
         Command::Waive { event, member, hook, why } => waive(state, event, member, *hook, why),
         Command::Claim { event, approver, reason, until } => claim(state, by, event, approver, *reason, *until),
         Command::Posted { event, attempt, outcome } => posted(state, by, event, *attempt, outcome),
@@ -62,22 +65,15 @@ fn dispatch(state: &mut State, by: &VmName, command: &Command) -> Applied {
         Command::Dismiss { replica } => departure::dismiss(state, replica),
         Command::Drill { announcement, mode, who } => drill::begin(state, by, announcement, *mode, who),
         Command::EndDrill { event } => drill::end(state, event),
+        Command::Ask { what, who, reason } => operator::ask(state, what, Asker { who, reason }),
+        Command::Enlist { workload } => roster::enlist(state, by, workload),
+        Command::Delist { workload } => roster::delist(state, by, workload),
+        Command::Note { conditions } => roster::note(state, by, conditions),
+        Command::Extend { event, attempt, deadline } => running::extend(state, by, event, *attempt, *deadline),
     }
 }
 
-fn register(state: &mut State, by: &VmName, workloads: &[Workload], groups: &[Group]) -> Applied {
-    if state.replicas.get(by).is_some_and(|replica| replica.workloads == workloads && replica.groups == groups) {
-        return Err(Ignored::Repeated);
-    }
-    if !state.replicas.contains_key(by) {
-        departure::part(state, by);
-    }
-    let replica = state.replicas.entry(by.clone()).or_default();
-    (replica.workloads, replica.groups) = (workloads.into(), groups.into());
-    Ok(())
-}
-
-fn open<'a>(state: &'a mut State, id: &EventId) -> Result<&'a mut Event, Ignored> {
+pub(super) fn open<'a>(state: &'a mut State, id: &EventId) -> Result<&'a mut Event, Ignored> {
     state.open.get_mut(id).ok_or(Ignored::UnknownEvent)
 }
 
@@ -118,7 +114,8 @@ fn begin(
         return Err(Ignored::NotDue);
     }
     let runs_on = state.hook(member, hook).map_or(RunsOn::Affected, |hook| hook.runs_on);
-    if !may_run_on(event, member, hook, runs_on, on) {
+    let there = Member { vm: on.clone(), workload: member.workload.clone() };
+    if !may_run_on(event, member, hook, runs_on, on) || state.is_absent(&there) {
         return Err(Ignored::NotDue);
     }
     // The planner may not have known yet that less time is left.
@@ -126,7 +123,7 @@ fn begin(
     let attempt = state.next_attempt();
     let event = open(state, id)?;
     // A workload may have registered after the treatment was chosen.
-    if hook.phase < Phase::Restore {
+    if hook.phase < Phase::Restore && intent != Intent::Undo {
         sight::enter(event, Stage::Preparing, now);
     }
     event.attempts.push(Attempt {
@@ -156,59 +153,6 @@ fn may_run_on(event: &Event, member: &Member, hook: HookId, runs_on: RunsOn, on:
     }
 }
 
-/// The open attempt of an event, provided it runs on the replica that speaks of it.
-fn attempt_of<'a>(event: &'a mut Event, id: AttemptId, by: &VmName) -> Result<&'a mut Attempt, Ignored> {
-    let attempt = event.attempts.iter_mut().find(|attempt| attempt.id == id).ok_or(Ignored::UnknownAttempt)?;
-    if attempt.on == *by { Ok(attempt) } else { Err(Ignored::NotYours) }
-}
-
-fn advance(state: &mut State, by: &VmName, id: &EventId, attempt: AttemptId, progress: &Progress) -> Applied {
-    let event = open(state, id)?;
-    let attempt = attempt_of(event, attempt, by)?;
-    if attempt.outcome.is_some() {
-        return Err(Ignored::Late);
-    }
-    if attempt.progress.as_ref() == Some(progress) {
-        return Err(Ignored::Repeated);
-    }
-    attempt.progress = Some(progress.clone());
-    event.revision += 1;
-    Ok(())
-}
-
-fn settle(state: &mut State, by: &VmName, id: &EventId, attempt: AttemptId, outcome: &Outcome) -> Applied {
-    let now = state.now;
-    let event = open(state, id)?;
-    let attempt = attempt_of(event, attempt, by)?;
-    if attempt.outcome.is_some() {
-        if attempt.late.is_none() && attempt.outcome.as_ref().is_some_and(|(settled, _)| settled != outcome) {
-            attempt.late = Some((outcome.clone(), now));
-        }
-        return Err(Ignored::Late);
-    }
-    attempt.outcome = Some((outcome.clone(), now));
-    event.revision += 1;
-    sight::close_if_restored(state, id);
-    Ok(())
-}
-
-fn expire(state: &mut State, id: &EventId, attempt: AttemptId) -> Applied {
-    let now = state.now;
-    let event = open(state, id)?;
-    let attempt = event.attempts.iter_mut().find(|found| found.id == attempt).ok_or(Ignored::UnknownAttempt)?;
-    if attempt.outcome.is_some() {
-        return Err(Ignored::Repeated);
-    }
-    if now < attempt.deadline {
-        return Err(Ignored::NotNow);
-    }
-    let reason = alloc::format!("{} did not say by the deadline how it ended", attempt.on);
-    attempt.outcome = Some((Outcome::Unknown(reason), now));
-    event.revision += 1;
-    sight::close_if_restored(state, id);
-    Ok(())
-}
-
 fn waive(state: &mut State, id: &EventId, member: &Member, hook: HookId, why: &WaiverReason) -> Applied {
     let now = state.now;
     let event = state.open.get(id).ok_or(Ignored::UnknownEvent)?;
@@ -223,6 +167,8 @@ fn waive(state: &mut State, id: &EventId, member: &Member, hook: HookId, why: &W
     match why {
         WaiverReason::Unreachable if !event.is_user_initiated() => return Err(Ignored::NotDue),
         WaiverReason::Unreachable => {}
+        // That takes an operator.
+        WaiverReason::Skipped { .. } => return Err(Ignored::NotYours),
     }
     if event.waivers.iter().any(|waiver| waiver.member == *member && waiver.hook == hook) {
         return Err(Ignored::Repeated);

@@ -88,12 +88,15 @@ pub struct Waiver {
 pub enum WaiverReason {
     /// The only replica that could run it does not answer, and somebody asked for the event for that reason.
     Unreachable,
+    /// An operator said so.
+    Skipped { who: String, reason: String },
 }
 
 impl WaiverReason {
     pub const fn as_word(&self) -> &'static str {
         match self {
             Self::Unreachable => "unreachable",
+            Self::Skipped { .. } => "skipped",
         }
     }
 }

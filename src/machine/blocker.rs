@@ -11,13 +11,15 @@ use super::document::Status;
 use super::event::Event;
 use super::id::{AttemptId, GroupName, VmName};
 use super::lifecycle::Stage;
+use super::operator::Halt;
+use super::order;
 use super::policy::Action;
 use super::situation::Situation;
 use super::state::State;
 use super::steps::{self, Progress, Step};
 use super::takeover::{self, Outlook};
 use super::time::Timestamp;
-use super::workload::{HookId, Member, OnFailure};
+use super::workload::{HookId, Member, OnFailure, RunsOn};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Blocker {
@@ -46,6 +48,13 @@ pub enum Blocker {
         reason: String,
         retry_at: Timestamp,
     },
+    /// Its workload dials in and is away.
+    WorkloadAway {
+        member: Member,
+        hook: HookId,
+        since: Timestamp,
+        notice_ends: Timestamp,
+    },
     HookFailed {
         member: Member,
         hook: HookId,
@@ -59,6 +68,10 @@ pub enum Blocker {
         /// What the end of the notice starts cannot be held.
         notice_ends: Timestamp,
     },
+    /// An operator does not want it to be approved yet.
+    Hold(Halt),
+    /// An operator wants nothing to be approved yet.
+    Paused(Halt),
     NoHealthyChannel,
     NoQuorum {
         /// Whether and when this replica approves it alone; `None` where it has no say.
@@ -88,9 +101,11 @@ impl Blocker {
             Self::TooEarly { .. } => "too_early",
             Self::HookWaiting { .. } => "hook_waiting",
             Self::HookRunning { .. } => "hook_running",
-            Self::HookBlocked { .. } => "hook_blocked",
+            Self::HookBlocked { .. } | Self::WorkloadAway { .. } => "hook_blocked",
             Self::HookFailed { .. } => "hook_failed",
             Self::Budget { .. } => "budget",
+            Self::Hold(_) => "hold",
+            Self::Paused(_) => "paused",
             Self::NoHealthyChannel => "no_healthy_channel",
             Self::NoQuorum { .. } => "no_quorum",
             Self::Posting { .. } => "posting",
@@ -117,9 +132,11 @@ pub fn clearance(state: &State, event: &Event, now: Timestamp, lost: &BTreeSet<V
         return ready;
     }
     let is_ready = |other: &Event| matches!(readiness(state, other, now), Clearance::Clear(_));
-    budget::held(state, event, lost, is_ready).map_or(ready, |Held { group, by }| {
-        Clearance::Blocked(Blocker::Budget { group, by, notice_ends: event.notice_ends() })
-    })
+    budget::held(state, event, lost, is_ready).map_or(ready, |held| Clearance::Blocked(on_budget(event, held)))
+}
+
+fn on_budget(event: &Event, Held { group, by }: Held) -> Blocker {
+    Blocker::Budget { group, by, notice_ends: event.notice_ends() }
 }
 
 /// What stands between an event and its claim, apart from other events.
@@ -140,7 +157,18 @@ fn readiness(state: &State, event: &Event, now: Timestamp) -> Clearance {
     let Some(treatment) = &event.treatment else {
         return Clearance::Blocked(Blocker::Deciding);
     };
+    if let Some(hold) = event.hold(now) {
+        return Clearance::Blocked(Blocker::Hold(hold));
+    }
+    let is_overruled = event.is_approved_by_operator();
+    if treatment.action == Action::Observe && !is_overruled {
+        return Clearance::Blocked(Blocker::Observing);
+    }
+    if let Some(pause) = state.pause(now) {
+        return Clearance::Blocked(Blocker::Paused(pause));
+    }
     match treatment.action {
+        _ if is_overruled => Clearance::Clear(Reason::Operator),
         Action::Observe => Clearance::Blocked(Blocker::Observing),
         Action::Approve => Clearance::Clear(Reason::Policy),
         Action::Prepare => prepared(state, event, now),
@@ -162,7 +190,7 @@ fn prepared(state: &State, event: &Event, now: Timestamp) -> Clearance {
     if event.budget_ends().is_some_and(|ends| now >= ends) {
         return Clearance::Clear(Reason::BudgetSpent);
     }
-    let unsettled = |step: &Step<'_>| unsettled(event, step, &steps::progress(event, step, now));
+    let unsettled = |step: &Step<'_>| unsettled(state, event, step, now);
     if let Some(unsettled) = steps.iter().find_map(unsettled) {
         return Clearance::Blocked(unsettled);
     }
@@ -174,9 +202,9 @@ fn prepared(state: &State, event: &Event, now: Timestamp) -> Clearance {
     }
 }
 
-/// The hook that failed as often as it may and holds the event.
+/// The hook that failed as often as it may and holds the event, also while it is taken back.
 pub fn failed_for_good(state: &State, event: &Event, now: Timestamp) -> Option<Blocker> {
-    let held_by = |step: &Step<'_>| match steps::progress(event, step, now) {
+    let held_by = |step: &Step<'_>| match steps::forward(event, step, now) {
         Progress::Failed(reason) if step.hook.on_failure == OnFailure::Hold => Some(hook_failed(event, step, &reason)),
         _ => None,
     };
@@ -188,31 +216,39 @@ fn hook_failed(event: &Event, step: &Step<'_>, reason: &str) -> Blocker {
     Blocker::HookFailed { member, hook, reason: reason.into(), notice_ends: event.notice_ends() }
 }
 
-fn unsettled(event: &Event, step: &Step<'_>, progress: &Progress<'_>) -> Option<Blocker> {
+fn unsettled(state: &State, event: &Event, step: &Step<'_>, now: Timestamp) -> Option<Blocker> {
     let (member, hook) = (step.member.clone(), step.id);
-    match progress {
+    match steps::progress(event, step, now) {
         Progress::Favourable | Progress::Failed(_) => None,
-        Progress::Running(attempt) => Some(running(attempt)),
-        Progress::Due { blocked: Some(reason), from, .. } => {
-            Some(Blocker::HookBlocked { member, hook, reason: reason.clone(), retry_at: *from })
+        Progress::Running(attempt) => Some(running(event, attempt)),
+        Progress::Due { .. } if step.away.is_some() && step.hook.runs_on != RunsOn::Peer => {
+            let since = state.away_since(&member).unwrap_or(event.first_seen());
+            Some(Blocker::WorkloadAway { member, hook, since, notice_ends: event.notice_ends() })
         }
-        Progress::Due { blocked: None, from, .. } => Some(Blocker::HookWaiting { member, hook, from: *from }),
+        Progress::Due { blocked, from, .. } => {
+            let held = order::held_back(state, event, step, now).map(|held| on_budget(event, held));
+            held.or(Some(match blocked {
+                Some(reason) => Blocker::HookBlocked { member, hook, reason, retry_at: from },
+                None => Blocker::HookWaiting { member, hook, from },
+            }))
+        }
         Progress::OutOfTime => {
-            let last = event.attempts_of(&step.member, step.id).next_back().and_then(|last| last.outcome.as_ref());
+            let last =
+                event.forward_attempts_of(&step.member, step.id).next_back().and_then(|last| last.outcome.as_ref());
             let reason = last.and_then(|(outcome, _)| outcome.reason());
             Some(hook_failed(event, step, reason.unwrap_or("it was not settled when the time for preparation was up")))
         }
     }
 }
 
-fn running(attempt: &Attempt) -> Blocker {
+fn running(event: &Event, attempt: &Attempt) -> Blocker {
     Blocker::HookRunning {
         attempt: attempt.id,
         member: attempt.member.clone(),
         hook: attempt.hook,
         on: attempt.on.clone(),
         since: attempt.begun_at,
-        deadline: attempt.deadline,
+        deadline: event.deadline_of(attempt),
         expected_end: attempt.progress.as_ref().and_then(|progress| progress.expected_end),
     }
 }

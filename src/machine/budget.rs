@@ -54,6 +54,11 @@ pub fn held(state: &State, event: &Event, lost: &BTreeSet<VmName>, is_ready: imp
     groups.into_iter().find_map(|group| held_by_group(state, event, group, lost, &is_ready))
 }
 
+/// Other events alone, which are under way, stand between the event and the members of a group.
+pub(super) fn held_by_events(state: &State, event: &Event, group: &GroupName) -> Option<Held> {
+    held_by_group(state, event, group, &BTreeSet::new(), |_| false)
+}
+
 fn held_by_group(
     state: &State,
     event: &Event,
@@ -107,11 +112,7 @@ pub fn share_a_group(state: &State, vms: &[VmName], others: &[VmName]) -> bool {
 }
 
 fn members(state: &State) -> impl Iterator<Item = (&GroupName, Member)> {
-    let workloads =
-        state.replicas.iter().flat_map(|(vm, replica)| replica.workloads.iter().map(move |each| (vm, each)));
-    workloads.filter_map(|(vm, workload)| {
-        Some((workload.group.as_ref()?, Member { vm: vm.clone(), workload: workload.name.clone() }))
-    })
+    state.workloads().filter_map(|(member, workload)| Some((workload.group.as_ref()?, member)))
 }
 
 /// It is on a VM of the event, or the event has yet to put it back.

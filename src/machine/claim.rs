@@ -33,6 +33,8 @@ pub enum Reason {
     Policy,
     /// A replica without a quorum decided it, and its post may not have arrived.
     Takeover,
+    /// An operator overruled what was left of its preparation.
+    Operator,
 }
 
 impl Reason {
@@ -43,6 +45,7 @@ impl Reason {
             Self::BudgetSpent => "budget_spent",
             Self::Policy => "policy",
             Self::Takeover => "takeover",
+            Self::Operator => "operator",
         }
     }
 }

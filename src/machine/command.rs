@@ -8,11 +8,12 @@ use super::attempt::{Outcome, Progress, WaiverReason};
 use super::claim::{PostOutcome, Reason};
 use super::document::{Announcement, Document};
 use super::drill::Mode;
-use super::id::{AttemptId, EventId, VmName};
+use super::id::{AttemptId, EventId, VmName, WorkloadName};
+use super::operator::Asked;
 use super::policy::Treatment;
 use super::takeover::Journaled;
 use super::time::Timestamp;
-use super::workload::{Group, HookId, Intent, Member, Workload};
+use super::workload::{Condition, Group, HookId, Intent, Member, Workload};
 
 /// One entry of the log, stamped by the leader that appended it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -26,8 +27,7 @@ pub struct Entry {
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Command {
-    /// The workloads on the asking replica's VM and the groups of its configuration; replaces what it registered
-    /// before.
+    /// The workloads and groups of the asking replica's configuration; replaces what it registered before.
     Register { workloads: Vec<Workload>, groups: Vec<Group> },
     /// What the asking replica's endpoint says now.
     Report {
@@ -77,6 +77,16 @@ pub enum Command {
     Drill { announcement: Announcement, mode: Mode, who: String },
     /// A drill is over, and what it took away is put back.
     EndDrill { event: EventId },
+    /// Of an operator.
+    Ask { what: Asked, who: String, reason: String },
+    /// A workload has dialled in at the asking replica; replaces what the one of its name said before.
+    Enlist { workload: Workload },
+    /// A workload that dialled in at the asking replica takes its leave.
+    Delist { workload: WorkloadName },
+    /// What changed about the workloads on the asking replica's VM.
+    Note { conditions: Vec<(WorkloadName, Condition)> },
+    /// A running hook asks for more time.
+    Extend { event: EventId, attempt: AttemptId, deadline: Timestamp },
 }
 
 impl Command {
@@ -103,6 +113,11 @@ impl Command {
             Self::Dismiss { .. } => "dismiss",
             Self::Drill { .. } => "drill",
             Self::EndDrill { .. } => "end_drill",
+            Self::Ask { what, .. } => what.as_word(),
+            Self::Enlist { .. } => "enlist",
+            Self::Delist { .. } => "delist",
+            Self::Note { .. } => "note",
+            Self::Extend { .. } => "extend",
         }
     }
 }
@@ -126,6 +141,15 @@ pub enum Ignored {
     NotDue,
     NotNow,
     NotYours,
+    /// The event is not what the operator has seen any more.
+    Changed,
+    /// An operator's hold is in force.
+    Held,
+    /// An operator's pause is in force.
+    Paused,
+    /// It would not end, has ended, or would last too long.
+    Unbounded,
+    TooManyWorkloads,
 }
 
 impl Ignored {
@@ -141,6 +165,11 @@ impl Ignored {
             Self::NotDue => "not_due",
             Self::NotNow => "not_now",
             Self::NotYours => "not_yours",
+            Self::Changed => "changed",
+            Self::Held => "held",
+            Self::Paused => "paused",
+            Self::Unbounded => "unbounded",
+            Self::TooManyWorkloads => "too_many_workloads",
         }
     }
 
@@ -156,6 +185,11 @@ impl Ignored {
             Self::NotDue,
             Self::NotNow,
             Self::NotYours,
+            Self::Changed,
+            Self::Held,
+            Self::Paused,
+            Self::Unbounded,
+            Self::TooManyWorkloads,
         ]
         .into_iter()
         .find(|ignored| ignored.as_word() == word)

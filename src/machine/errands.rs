@@ -7,13 +7,13 @@ use core::time::Duration;
 use super::attempt::Attempt;
 use super::claim::Claim;
 use super::event::{Ending, Event};
-use super::id::VmName;
+use super::id::{GroupName, VmName};
 use super::lifecycle::Stage;
 use super::situation::Situation;
-use super::state::State;
+use super::state::{Replica, State};
 use super::steps;
 use super::time::Timestamp;
-use super::workload::Phase;
+use super::workload::{Member, Phase};
 
 /// Impacts this close together count as one wave of maintenance.
 const SAME_WAVE: Duration = Duration::from_hours(24);
@@ -54,24 +54,33 @@ pub fn errands<'a>(state: &'a State, me: &VmName) -> Vec<Errand<'a>> {
     found
 }
 
-/// Where nothing may be moved to: every VM that an open event names, and those whose replicas do not answer.
-pub fn avoid(state: &State, situation: &Situation) -> Vec<VmName> {
-    let unfit = |name: &&VmName| {
-        !situation.reaches(name) || state.open.values().any(|event| !event.stage().is_over() && event.affects(name))
+/// Where nothing of this workload's group may be moved to: every VM that an event names which is to come or under way,
+/// those whose replicas do not answer, and those where the group's workload is away.
+pub fn avoid(state: &State, situation: &Situation, member: &Member) -> Vec<VmName> {
+    let pending = || state.open.values().filter(|event| !event.stage().is_over());
+    let group = group_of(state, member);
+    let is_away = |name: &VmName| {
+        let of_group = |replica: &Replica| group.is_some_and(|group| replica.has(group) && !replica.has_at_hand(group));
+        state.replicas.get(name).is_some_and(of_group)
     };
-    let named =
-        state.open.values().filter(|event| !event.stage().is_over()).flat_map(|event| &event.announcement.resources);
-    let foreign = named.filter(|name| !situation.members.contains(name));
-    let mut avoided: Vec<VmName> = situation.members.iter().filter(unfit).chain(foreign).cloned().collect();
+    let unfit =
+        |name: &&VmName| !situation.reaches(name) || is_away(name) || pending().any(|event| event.affects(name));
+    let named = pending().flat_map(|event| event.announcement.resources.iter().filter(|name| event.affects(name)));
+    let mut avoided: Vec<VmName> = situation.members.iter().filter(unfit).chain(named).cloned().collect();
     avoided.sort();
     avoided.dedup();
     avoided
 }
 
-/// Where something is best moved to, the best first: the other members, those that a wave of maintenance has been
-/// through already before those it may still come to.
-pub fn prefer(state: &State, situation: &Situation) -> Vec<VmName> {
-    let avoided = avoid(state, situation);
+/// Where something of this workload's group is best moved to, the best first: the VMs of the other members, those that
+/// a wave of maintenance has been through already before those it may still come to.
+pub fn prefer(state: &State, situation: &Situation, member: &Member) -> Vec<VmName> {
+    let avoided = avoid(state, situation, member);
+    let group = group_of(state, member);
+    let is_peer = |name: &VmName| {
+        let replica = state.replicas.get(name).filter(|_| *name != member.vm);
+        replica.is_some_and(|replica| group.is_some_and(|group| replica.has_at_hand(group)))
+    };
     let last_impact = |name: &VmName| {
         let impacts =
             state.history.iter().filter(|event| event.affects(name) && event.ending == Some(Ending::Completed));
@@ -80,9 +89,13 @@ pub fn prefer(state: &State, situation: &Situation) -> Vec<VmName> {
     let mut preferred: Vec<(&VmName, Option<Timestamp>)> = situation
         .members
         .iter()
-        .filter(|name| !avoided.contains(name))
+        .filter(|name| is_peer(name) && !avoided.contains(name))
         .map(|name| (name, last_impact(name).filter(|at| situation.now.since(*at) < SAME_WAVE)))
         .collect();
     preferred.sort_by_key(|(_, impact)| core::cmp::Reverse(*impact));
     preferred.into_iter().map(|(name, _)| name.clone()).collect()
+}
+
+fn group_of<'a>(state: &'a State, member: &Member) -> Option<&'a GroupName> {
+    state.workload(member)?.group.as_ref()
 }

@@ -1,6 +1,7 @@
 //! One event as the cluster knows it: what was announced, chosen, tried, claimed and posted, and when.
 
 use alloc::collections::BTreeSet;
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -10,6 +11,7 @@ use super::document::{Announcement, Kind, NotBefore, Source, Status};
 use super::drill::Drill;
 use super::id::{AttemptId, VmName};
 use super::lifecycle::Stage;
+use super::operator::Wish;
 use super::policy::Treatment;
 use super::takeover::Takeover;
 use super::time::Timestamp;
@@ -38,6 +40,8 @@ pub struct Event {
     pub departed: BTreeSet<VmName>,
     /// It is made up: prepared for as if it were real, and never claimed, posted or taken for the platform's.
     pub drill: Option<Drill>,
+    /// What operators asked for about it, oldest first; skipped hooks are waivers.
+    pub wishes: Vec<Wish>,
 }
 
 impl Event {
@@ -55,6 +59,7 @@ impl Event {
             ending: None,
             departed: BTreeSet::new(),
             drill: None,
+            wishes: Vec::new(),
         }
     }
 
@@ -74,6 +79,14 @@ impl Event {
     /// When it left the document.
     pub fn over_at(&self) -> Option<Timestamp> {
         self.entered.iter().find(|(stage, _)| stage.is_over()).map(|(_, at)| *at)
+    }
+
+    /// Names one hook of one workload in this event: the same for every attempt, leader and restart. An event that
+    /// comes back under its id has other steps, by when it was first seen.
+    pub fn step_id(&self, member: &Member, hook: HookId) -> String {
+        let (id, Timestamp(first_seen)) = (&self.announcement.id, self.first_seen());
+        let HookId { phase, ordinal } = hook;
+        alloc::format!("{id}@{first_seen}/{}/{}/{phase}/{ordinal}", member.vm, member.workload)
     }
 
     pub fn is_user_initiated(&self) -> bool {
@@ -126,10 +139,16 @@ impl Event {
         Some(self.over_at()?.plus(treatment.restore_timeout))
     }
 
-    /// The last moment for a hook of this phase. A restore waits for its VM for as long as it takes; the time for
-    /// `ready` begins when the workload's restore has ended.
+    /// How long the workload's VM has for getting ready, once it is put back.
+    pub fn restore_timeout(&self) -> Duration {
+        self.treatment.as_ref().map_or(Duration::ZERO, |treatment| treatment.restore_timeout)
+    }
+
+    /// The last moment for a hook of this phase. A restore waits for its VM for as long as it takes, and so does what
+    /// is taken back when the event is over; the time for `ready` begins when the workload's restore has ended.
     pub fn time_ends(&self, member: &Member, phase: Phase) -> Option<Timestamp> {
         match phase {
+            Phase::Checkpoint | Phase::Failover | Phase::Drain | Phase::Shutdown if self.stage().is_over() => None,
             Phase::Checkpoint | Phase::Failover | Phase::Drain | Phase::Shutdown => Some(self.preparation_ends()),
             Phase::Restore => None,
             Phase::Ready => {
@@ -139,6 +158,12 @@ impl Event {
                 Some(last.or(self.over_at())?.plus(self.treatment.as_ref()?.restore_timeout))
             }
         }
+    }
+
+    /// The last moment for a running attempt: its own, or less when the time for its phase has become shorter.
+    pub fn deadline_of(&self, attempt: &Attempt) -> Timestamp {
+        let ends = self.time_ends(&attempt.member, attempt.hook.phase);
+        ends.map_or(attempt.deadline, |ends| ends.min(attempt.deadline))
     }
 
     pub fn attempt(&self, id: AttemptId) -> Option<&Attempt> {
@@ -152,6 +177,15 @@ impl Event {
         hook: HookId,
     ) -> impl DoubleEndedIterator<Item = &'a Attempt> + use<'a, 'm> {
         self.attempts.iter().filter(move |attempt| attempt.member == *member && attempt.hook == hook)
+    }
+
+    /// Those that were to get it done: the others take it back.
+    pub fn forward_attempts_of<'a, 'm>(
+        &'a self,
+        member: &'m Member,
+        hook: HookId,
+    ) -> impl DoubleEndedIterator<Item = &'a Attempt> + use<'a, 'm> {
+        self.attempts_of(member, hook).filter(|attempt| attempt.intent != Intent::Undo)
     }
 
     /// A hook that prepares was started for this workload, so it is owed a restore; on a VM that is deleted nothing is.

@@ -23,12 +23,20 @@ pub enum Broken {
     ApprovedUnclaimed,
     /// S4: claimed though other events together with it take more members of a group away than it may lose.
     BudgetExceeded,
+    /// Claimed while an operator's hold or pause was in force.
+    ClaimedAgainstWish,
+    /// An operator's approval was taken over for something other than what they had seen.
+    ApprovedUnseen,
     /// S7: two attempts of one hook at the same time.
     RunTwice,
+    /// Two exclusive hooks at the same time.
+    RunBeside,
     /// A replica without a quorum approved what it must not.
     TakenOverWrongly,
     /// S8: a restore for a workload that was not touched, or before the event was over.
     RestoredWrongly,
+    /// A hook was taken back that had not failed, or whose event still needs it.
+    UndoneWrongly,
     /// A replica was forgotten though no event has begun to delete its VM.
     Forgotten,
     /// A made-up event was claimed, taken over or taken for started.
@@ -50,9 +58,13 @@ impl fmt::Display for Broken {
             Self::ClaimedTwice => "S2: an event was claimed twice",
             Self::ApprovedUnclaimed => "S3: an event is approved without an accepted claim",
             Self::BudgetExceeded => "S4: an event was claimed beyond the disruption budget of a group",
+            Self::ClaimedAgainstWish => "an event was claimed while an operator held it",
+            Self::ApprovedUnseen => "an operator's approval counts for what they have not seen",
             Self::TakenOverWrongly => "S5: a replica without a quorum approved what it must not",
             Self::RunTwice => "S7: a hook ran twice at the same time",
+            Self::RunBeside => "an exclusive hook ran beside another one",
             Self::RestoredWrongly => "S8: a workload was restored that should not be, or too early",
+            Self::UndoneWrongly => "S8: a hook was taken back that had not failed, or too early",
             Self::Forgotten => "a replica was forgotten whose VM is not deleted",
             Self::DrillApproved => "a drill was approved or taken for real",
             Self::DrillBesideEvent => "a drill went on beside a real event",

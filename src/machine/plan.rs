@@ -14,6 +14,7 @@ use super::event::Event;
 use super::id::{EventId, VmName};
 use super::lifecycle::Stage;
 use super::policy::{self, Treatment};
+use super::restoring;
 use super::situation::Situation;
 use super::state::State;
 use super::steps::{self, Next, Progress, Step};
@@ -110,7 +111,7 @@ fn documents_to_discount(state: &State, situation: &Situation) -> impl Iterator<
 fn overrun(id: &EventId, event: &Event, situation: &Situation) -> impl Iterator<Item = Command> {
     let late = event.attempts.iter().filter(|attempt| {
         // Replicas that were down together with the leader have yet to say what their hooks left behind.
-        let could_speak = attempt.deadline.max(situation.leading_since);
+        let could_speak = event.deadline_of(attempt).max(situation.leading_since);
         attempt.outcome.is_none() && situation.now >= could_speak.plus(ENDED_WITHIN)
     });
     late.map(|attempt| Command::Expire { event: id.clone(), attempt: attempt.id })
@@ -125,13 +126,13 @@ fn hooks_to_waive(state: &State, id: &EventId, event: &Event, situation: &Situat
         let silent = situation.out_of_reach(name).is_some_and(|silence| silence >= situation.timing.takeover_after);
         silent || !situation.members.contains(name)
     };
-    let waits = |step: &Step<'_>| match steps::progress(event, step, situation.now) {
+    let waits = |step: &Step<'_>| match steps::forward(event, step, situation.now) {
         // Elsewhere it can be run once more when this attempt has expired.
         Progress::Running(attempt) => step.hook.runs_on == RunsOn::Affected && lost(&attempt.on),
         Progress::Due { .. } => host(state, event, step, situation).is_none() && lost(&step.member.vm),
         // It vanished with its VM and its deadline has passed meanwhile.
         Progress::Failed(_) => {
-            let mut latest = event.attempts_of(&step.member, step.id).rev();
+            let mut latest = event.forward_attempts_of(&step.member, step.id).rev();
             let vanished = latest.next().is_some_and(|it| matches!(it.outcome, Some((Outcome::Unknown(_), _))));
             step.hook.runs_on == RunsOn::Affected && vanished && lost(&step.member.vm)
         }
@@ -167,15 +168,15 @@ fn attempts_to_begin(state: &State, id: &EventId, event: &Event, situation: &Sit
 /// Where a step can be run now.
 fn host(state: &State, event: &Event, step: &Step<'_>, situation: &Situation) -> Option<VmName> {
     let own = &step.member.vm;
-    let reachable = situation.reaches(own);
+    // Only a replica that is back and has reported knows that the event is over.
+    let is_back = state.replicas.get(own).is_some_and(|replica| replica.discounted.is_none());
+    let is_home = situation.reaches(own) && step.away.is_none() && (is_back || !event.stage().is_over());
     if step.id.phase >= Phase::Restore {
-        // Only a replica that is back and has reported knows that the event is over.
-        let back = state.replicas.get(own).is_some_and(|replica| replica.discounted.is_none());
-        return (reachable && back).then(|| own.clone());
+        return is_home.then(|| own.clone());
     }
     match step.hook.runs_on {
-        RunsOn::Affected => reachable.then(|| own.clone()),
-        RunsOn::Any if reachable && event.stage() < Stage::Started => Some(own.clone()),
+        RunsOn::Affected => is_home.then(|| own.clone()),
+        RunsOn::Any if is_home && event.stage() != Stage::Started => Some(own.clone()),
         RunsOn::Any | RunsOn::Peer => peer(state, event, step, situation),
     }
 }
@@ -185,10 +186,10 @@ fn peer(state: &State, event: &Event, step: &Step<'_>, situation: &Situation) ->
     let group = state.workload(&step.member)?.group.as_ref()?;
     let fits = |name: &VmName| {
         let runs_it = state.replicas.get(name).is_some_and(|replica| {
-            replica.workloads.iter().any(|workload| {
-                workload.name == step.member.workload
-                    && workload.group.as_ref() == Some(group)
+            replica.workload(&step.member.workload).is_some_and(|workload| {
+                workload.group.as_ref() == Some(group)
                     && workload.hook(step.id).is_some()
+                    && !replica.is_absent(workload)
             })
         });
         runs_it && !event.affects(name) && situation.reaches(name)
@@ -246,7 +247,9 @@ fn pause_after(claims: usize) -> Duration {
 /// An event that is announced again meanwhile is to be prepared for, not waited out.
 fn restoring_to_give_up(state: &State, id: &EventId, event: &Event, situation: &Situation) -> Option<Command> {
     let waited = event.over_at().map(|over| situation.now.since(over));
-    let in_vain = waited.is_some_and(|waited| waited >= situation.timing.forget_after) || state.is_listed(id);
+    let in_vain = waited.is_some_and(|waited| waited >= situation.timing.forget_after)
+        || state.is_listed(id)
+        || restoring::is_restored(state, event, situation.now);
     let overdue = in_vain && event.restoring_ends().is_some_and(|ends| situation.now >= ends);
     overdue.then(|| Command::GiveUp { event: id.clone() })
 }

@@ -8,8 +8,8 @@ use super::document::{Announcement, Document, NotBefore, Status};
 use super::event::{Ending, Event};
 use super::id::{EventId, VmName};
 use super::lifecycle::Stage;
+use super::restoring;
 use super::state::{HISTORY_LIMIT, OPEN_LIMIT, State};
-use super::steps;
 use super::time::Timestamp;
 
 pub(super) fn report(state: &mut State, by: &VmName, after: u64, document: &Document) -> Applied {
@@ -108,7 +108,7 @@ pub(super) fn end(state: &mut State, id: &EventId, ending: Option<Ending>) {
 /// Moves an event that is over to the history once nothing is left to put back.
 pub(super) fn close_if_restored(state: &mut State, id: &EventId) {
     let now = state.now;
-    let restored = |event: &Event| event.stage() == Stage::Restoring && steps::is_restored(state, event, now);
+    let restored = |event: &Event| event.stage() == Stage::Restoring && restoring::is_restored(state, event, now);
     let is_restored = state.open.get(id).is_some_and(restored);
     let Some(mut event) = state.open.remove(id) else { return };
     if is_restored {

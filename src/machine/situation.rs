@@ -57,6 +57,8 @@ pub struct Contact {
     pub channel_since: Timestamp,
     /// How old its last validated document is; `None` before the first.
     pub document_age: Option<Duration>,
+    /// How many wishes of operators it knows.
+    pub wishes: u64,
 }
 
 /// The health of a replica's way to its metadata endpoint.

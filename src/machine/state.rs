@@ -5,15 +5,18 @@ use alloc::vec::Vec;
 
 use super::document::{Document, Status};
 use super::event::Event;
-use super::id::{AttemptId, EventId, VmName};
+use super::id::{AttemptId, EventId, GroupName, VmName, WorkloadName};
+use super::operator::Wish;
 use super::suspicion::{Leadership, Suspicion};
 use super::time::Timestamp;
-use super::workload::{Group, Hook, HookId, Member, Workload};
+use super::workload::{Condition, Group, Hook, HookId, Member, OnAbsent, Origin, Role, Workload};
 
 /// Closed events that are kept.
 pub const HISTORY_LIMIT: usize = 1_000;
 /// Open events; an announcement beyond is not taken up until one closes.
 pub const OPEN_LIMIT: usize = 1_000;
+/// Workloads that dialled in at one replica; a further one is not taken up.
+pub const DIALLED_LIMIT: usize = 1_000;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct State {
@@ -29,12 +32,23 @@ pub struct State {
     pub leadership: Option<Leadership>,
     /// One for every replica that ever was a voter under a leader, or fell silent.
     pub suspicions: BTreeMap<VmName, Suspicion>,
+    /// How many wishes of operators were ever taken over.
+    pub wished: u64,
+    /// Those about no single event, oldest first.
+    pub wishes: Vec<Wish>,
 }
 
 /// One replica as far as the log knows it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Replica {
+    /// Those of its configuration; see `effective`.
     pub workloads: Vec<Workload>,
+    /// Those that dialled in, each name once.
+    pub dialled: Vec<Workload>,
+    /// What was noted of its workloads.
+    pub conditions: BTreeMap<WorkloadName, Condition>,
+    /// Since when those are away that are.
+    pub away: BTreeMap<WorkloadName, Timestamp>,
     /// The groups of its configuration.
     pub groups: Vec<Group>,
     /// How many of its documents were taken over.
@@ -46,6 +60,47 @@ pub struct Replica {
 }
 
 impl Replica {
+    /// The workloads that count, each name once: the one that dialled in, unless it is away and wants the configured
+    /// one of its name to stand in for it.
+    pub fn effective(&self) -> impl Iterator<Item = &Workload> {
+        let is_dialled = |name: &WorkloadName| self.dialled.iter().any(|workload| workload.name == *name);
+        let unpaired = self.workloads.iter().filter(move |workload| !is_dialled(&workload.name));
+        unpaired.chain(self.dialled.iter().map(|workload| self.standing_in(workload).unwrap_or(workload)))
+    }
+
+    pub fn workload(&self, name: &WorkloadName) -> Option<&Workload> {
+        self.effective().find(|workload| workload.name == *name)
+    }
+
+    fn standing_in(&self, dialled: &Workload) -> Option<&Workload> {
+        let wants_it = dialled.on_absent == OnAbsent::Command && self.is_absent(dialled);
+        self.workloads.iter().find(|workload| wants_it && workload.name == dialled.name)
+    }
+
+    pub fn condition(&self, name: &WorkloadName) -> Condition {
+        self.conditions.get(name).copied().unwrap_or_default()
+    }
+
+    /// It dialled in and is away; one that is configured never is.
+    pub fn is_absent(&self, workload: &Workload) -> bool {
+        workload.origin == Origin::Dialled && !self.condition(&workload.name).connected
+    }
+
+    /// It has a workload of the group.
+    pub fn has(&self, group: &GroupName) -> bool {
+        self.effective().any(|workload| workload.group.as_ref() == Some(group))
+    }
+
+    /// One of its workloads of the group is not away.
+    pub fn has_at_hand(&self, group: &GroupName) -> bool {
+        self.effective().any(|workload| workload.group.as_ref() == Some(group) && !self.is_absent(workload))
+    }
+
+    /// Somebody registered a workload of this name.
+    pub(super) fn knows(&self, name: &WorkloadName) -> bool {
+        self.workloads.iter().chain(&self.dialled).any(|workload| workload.name == *name)
+    }
+
     /// The status its current document gives an event; `None` when it does not list it or no longer counts.
     pub fn lists(&self, event: &EventId) -> Option<&Status> {
         if self.discounted.is_some() {
@@ -66,7 +121,35 @@ impl State {
     }
 
     pub fn workload(&self, member: &Member) -> Option<&Workload> {
-        self.replicas.get(&member.vm)?.workloads.iter().find(|workload| workload.name == member.workload)
+        self.replicas.get(&member.vm)?.workload(&member.workload)
+    }
+
+    /// Every effective workload of every VM.
+    pub fn workloads(&self) -> impl Iterator<Item = (Member, &Workload)> {
+        self.replicas.iter().flat_map(|(vm, replica)| {
+            let member = |workload: &Workload| Member { vm: vm.clone(), workload: workload.name.clone() };
+            replica.effective().map(move |workload| (member(workload), workload))
+        })
+    }
+
+    /// `None` of a workload that nobody registered.
+    pub fn condition(&self, member: &Member) -> Option<Condition> {
+        let replica = self.replicas.get(&member.vm)?;
+        replica.workload(&member.workload).map(|workload| replica.condition(&workload.name))
+    }
+
+    pub fn role(&self, member: &Member) -> Role {
+        self.replicas.get(&member.vm).map_or(Role::Unknown, |replica| replica.condition(&member.workload).role)
+    }
+
+    pub fn away_since(&self, member: &Member) -> Option<Timestamp> {
+        self.replicas.get(&member.vm)?.away.get(&member.workload).copied()
+    }
+
+    /// What it dials in with is not there; its hooks cannot be run on its VM.
+    pub fn is_absent(&self, member: &Member) -> bool {
+        let replica = self.replicas.get(&member.vm);
+        replica.is_some_and(|replica| replica.workload(&member.workload).is_some_and(|it| replica.is_absent(it)))
     }
 
     pub fn hook(&self, member: &Member, hook: HookId) -> Option<&Hook> {

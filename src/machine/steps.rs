@@ -1,4 +1,4 @@
-//! Which hooks an event needs, in which order, and how far each is. Everything is derived from the attempts.
+//! How far the hooks that an event needs are, and which may be begun. Everything is derived from the attempts.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -8,26 +8,19 @@ use super::attempt::{Attempt, Outcome};
 use super::drill;
 use super::event::Event;
 use super::id::WorkloadName;
-use super::left_out::{left_out, may_run};
 use super::lifecycle::Stage;
-use super::policy::Action;
+pub use super::needs::{Step, preparing};
+use super::order;
+use super::restoring;
 use super::state::State;
 use super::time::Timestamp;
-use super::workload::{Hook, HookId, Intent, Member, OnFailure, Phase, Workload};
+use super::workload::{Intent, OnAbsent, OnFailure, Phase};
 
 /// The pause before the second attempt; doubled for each further one.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 const RETRY_AFTER_AT_MOST: Duration = Duration::from_secs(30);
 /// The pause before a blocked hook is tried again.
-const BLOCKED_RETRY_AFTER: Duration = Duration::from_secs(5);
-
-/// One hook of one affected workload.
-#[derive(Clone, Debug)]
-pub struct Step<'a> {
-    pub member: Member,
-    pub id: HookId,
-    pub hook: &'a Hook,
-}
+pub(super) const BLOCKED_RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// How far a step is.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -46,84 +39,53 @@ pub enum Progress<'a> {
     OutOfTime,
 }
 
-/// The hooks that prepare the affected workloads; those of one workload stand in the order in which they run.
-pub fn preparing<'a>(state: &'a State, event: &Event) -> Vec<Step<'a>> {
-    let Some(treatment) = event.treatment.as_ref().filter(|treatment| treatment.action == Action::Prepare) else {
-        return Vec::new();
-    };
-    let mut phases: Vec<Phase> = treatment.phases.iter().copied().filter(|phase| *phase < Phase::Restore).collect();
-    phases.sort_unstable();
-    phases.dedup();
-    affected(state, event)
-        .flat_map(|(member, workload)| {
-            let mut steps = Vec::new();
-            for phase in &phases {
-                for (id, hook) in workload.hooks_of(*phase) {
-                    if left_out(event, treatment, hook).is_none() {
-                        steps.push(Step { member: member.clone(), id, hook });
-                    }
-                }
-            }
-            steps
-        })
-        .collect()
-}
-
-/// The hooks that put back what was touched, also on a VM that the event no longer names.
-pub fn restoring<'a>(state: &'a State, event: &Event) -> Vec<Step<'a>> {
-    members(state)
-        .filter(|(member, _)| event.touched(member))
-        .flat_map(|(member, workload)| {
-            [Phase::Restore, Phase::Ready]
-                .into_iter()
-                .flat_map(|phase| workload.hooks_of(phase))
-                .filter(|(_, hook)| may_run(event, hook))
-                .map(move |(id, hook)| Step { member: member.clone(), id, hook })
-        })
-        .collect()
-}
-
-pub(super) fn affected<'a>(state: &'a State, event: &Event) -> impl Iterator<Item = (Member, &'a Workload)> {
-    members(state).filter(|(member, _)| event.affects(&member.vm))
-}
-
-fn members(state: &State) -> impl Iterator<Item = (Member, &Workload)> {
-    state.replicas.iter().flat_map(|(vm, replica)| {
-        replica.workloads.iter().map(|workload| (Member { vm: vm.clone(), workload: workload.name.clone() }, workload))
-    })
-}
-
 /// How far a step is at a time.
 pub fn progress<'a>(event: &'a Event, step: &Step<'_>, now: Timestamp) -> Progress<'a> {
+    if event.stage().is_over() && step.id.phase < Phase::Restore {
+        return restoring::taking_back(event, step, now);
+    }
+    match forward(event, step, now) {
+        Progress::Failed(why) => restoring::of_failover(event, step, now).unwrap_or(Progress::Failed(why)),
+        other => other,
+    }
+}
+
+/// The same, whatever is taken back meanwhile.
+pub(super) fn forward<'a>(event: &'a Event, step: &Step<'_>, now: Timestamp) -> Progress<'a> {
     if event.waivers.iter().any(|waiver| waiver.member == step.member && waiver.hook == step.id) {
         return Progress::Favourable;
     }
-    let ends = event.time_ends(&step.member, step.id.phase);
+    let ends = time_ends(event, step);
     let out_of_time = ends.is_some_and(|ends| now >= ends);
-    let Some(last) = event.attempts_of(&step.member, step.id).next_back() else {
+    let last = event.forward_attempts_of(&step.member, step.id).next_back();
+    // What was done to it is put back when it comes again.
+    if step.away == Some(OnAbsent::Skip)
+        && step.id.phase < Phase::Restore
+        && last.is_none_or(|last| last.outcome.is_some())
+    {
+        return Progress::Favourable;
+    }
+    let Some(last) = last else {
         let from = if step.id.phase < Phase::Restore { event.first_seen() } else { event.over_at().unwrap_or(now) };
         return due(Intent::Run, from, None, out_of_time);
     };
     let Some((outcome, at)) = &last.outcome else {
         return Progress::Running(last);
     };
-    let runs = event.attempts_of(&step.member, step.id).filter(|attempt| is_spent(attempt)).count();
+    let runs = event.forward_attempts_of(&step.member, step.id).filter(|attempt| is_spent(attempt)).count();
     let failed = || {
         // What the end of the time for preparation cut short has not failed; what vanished before it has.
         let is_cut_short = ends.is_some_and(|ends| match outcome {
             Outcome::TimedOut(_) => last.deadline >= ends,
-            Outcome::Unknown(_) => *at >= ends,
-            Outcome::Done
-            | Outcome::NotApplicable
-            | Outcome::NotDone
-            | Outcome::Failed(_)
-            | Outcome::Blocked(_)
-            | Outcome::Cancelled => false,
+            Outcome::Unknown(_) | Outcome::Cancelled => *at >= ends,
+            Outcome::Done | Outcome::NotApplicable | Outcome::NotDone | Outcome::Failed(_) | Outcome::Blocked(_) => {
+                false
+            }
         });
         if is_cut_short {
             return Progress::OutOfTime;
         }
-        Progress::Failed(outcome.reason().unwrap_or("it says that it is not done").into())
+        Progress::Failed(outcome.reason().unwrap_or_else(|| outcome.as_word()).into())
     };
     let again = || {
         if may_repeat(step, runs) { due(Intent::Run, at.plus(backoff(runs)), None, out_of_time) } else { failed() }
@@ -140,8 +102,14 @@ pub fn progress<'a>(event: &'a Event, step: &Step<'_>, now: Timestamp) -> Progre
         // A failover nobody can be asked about is never run again by itself.
         Outcome::Unknown(_) if step.id.phase == Phase::Failover => failed(),
         Outcome::NotDone | Outcome::Failed(_) | Outcome::TimedOut(_) | Outcome::Unknown(_) => again(),
-        Outcome::Cancelled => Progress::Failed("cancelled".into()),
+        Outcome::Cancelled => failed(),
     }
+}
+
+/// The last moment for a step. What is away and may be passed over is not waited for longer than what gets ready.
+fn time_ends(event: &Event, step: &Step<'_>) -> Option<Timestamp> {
+    let ends = event.time_ends(&step.member, step.id.phase);
+    if step.away == Some(OnAbsent::Skip) { ends.or(event.restoring_ends()) } else { ends }
 }
 
 fn due<'a>(intent: Intent, from: Timestamp, blocked: Option<String>, out_of_time: bool) -> Progress<'a> {
@@ -155,7 +123,11 @@ fn is_spent(attempt: &Attempt) -> bool {
 
 /// How often in a row it was asked for lately.
 fn asked(event: &Event, step: &Step<'_>) -> usize {
-    event.attempts_of(&step.member, step.id).rev().take_while(|attempt| attempt.intent == Intent::Confirm).count()
+    event
+        .forward_attempts_of(&step.member, step.id)
+        .rev()
+        .take_while(|attempt| attempt.intent == Intent::Confirm)
+        .count()
 }
 
 /// `Ready` is asked until it holds.
@@ -163,7 +135,7 @@ fn may_repeat(step: &Step<'_>, runs: usize) -> bool {
     step.id.phase == Phase::Ready || runs < usize::try_from(step.hook.attempts).unwrap_or(usize::MAX)
 }
 
-fn backoff(runs: usize) -> Duration {
+pub(super) fn backoff(runs: usize) -> Duration {
     let doublings = u32::try_from(runs.saturating_sub(1)).unwrap_or(u32::MAX).min(5);
     (RETRY_AFTER * (1 << doublings)).min(RETRY_AFTER_AT_MOST)
 }
@@ -174,7 +146,7 @@ pub fn is_stale(event: &Event, step: &Step<'_>, now: Timestamp) -> bool {
         return false;
     };
     event
-        .attempts_of(&step.member, step.id)
+        .forward_attempts_of(&step.member, step.id)
         .next_back()
         .is_some_and(|last| matches!(&last.outcome, Some((Outcome::Done, at)) if now.since(*at) > fresh_for))
 }
@@ -183,7 +155,10 @@ pub fn is_stale(event: &Event, step: &Step<'_>, now: Timestamp) -> bool {
 pub fn lets_pass(event: &Event, step: &Step<'_>, now: Timestamp) -> bool {
     match progress(event, step, now) {
         Progress::Favourable => true,
-        Progress::Failed(_) => step.hook.on_failure == OnFailure::Continue,
+        // What cannot be taken back does not keep the rest from being put back.
+        Progress::Failed(_) => {
+            step.hook.on_failure == OnFailure::Continue || (event.stage().is_over() && step.id.phase < Phase::Restore)
+        }
         Progress::Due { .. } | Progress::Running(_) | Progress::OutOfTime => false,
     }
 }
@@ -198,6 +173,7 @@ pub struct Next<'a> {
 /// The attempts that may be begun at a time; `plan` begins them and `apply` refuses any other.
 pub fn next<'a>(state: &'a State, event: &Event, now: Timestamp) -> Vec<Next<'a>> {
     match event.stage() {
+        Stage::Announced | Stage::Preparing if event.is_approved_by_operator() => Vec::new(),
         Stage::Announced | Stage::Preparing if now < event.preparation_starts() || event.is_taken_over() => Vec::new(),
         Stage::Announced | Stage::Preparing => next_preparing(state, event, now),
         Stage::Started if event.entered_at(Stage::Started) == Some(event.first_seen()) => {
@@ -205,30 +181,34 @@ pub fn next<'a>(state: &'a State, event: &Event, now: Timestamp) -> Vec<Next<'a>
         }
         // A document that lists it again is waited out: nothing is put back on a VM that may be about to go.
         Stage::Restoring if state.is_listed(&event.announcement.id) => Vec::new(),
-        Stage::Restoring => next_of(event, &restoring(state, event), now, |step| {
-            // What still runs for the same workload is stopped first.
-            !drill::is_wanted_away(state, event, &step.member, now)
-                && !event.attempts.iter().any(|attempt| {
-                    attempt.member == step.member && attempt.hook.phase < Phase::Restore && attempt.outcome.is_none()
-                })
-        }),
+        Stage::Restoring => next_restoring(state, event, now),
         Stage::Claimed | Stage::Approved | Stage::Started | Stage::Closed => Vec::new(),
     }
 }
 
+fn next_restoring<'a>(state: &'a State, event: &Event, now: Timestamp) -> Vec<Next<'a>> {
+    let mut found = next_of(event, &restoring::steps(state, event), now, |step| {
+        // What still runs for the same workload is stopped first.
+        !drill::is_wanted_away(state, event, &step.member, now)
+            && !event.attempts.iter().any(|attempt| {
+                attempt.member == step.member && attempt.hook.phase < Phase::Restore && attempt.outcome.is_none()
+            })
+    });
+    order::keep_apart(state, event, &mut found);
+    found
+}
+
 fn next_preparing<'a>(state: &'a State, event: &Event, now: Timestamp) -> Vec<Next<'a>> {
     let steps = preparing(state, event);
-    let waits_for = |step: &Step<'_>| -> Vec<WorkloadName> {
-        state.workload(&step.member).map(|workload| workload.after.clone()).unwrap_or_default()
-    };
+    let circles = order::circles(state);
     let mut found = next_of(event, &steps, now, |step| {
-        let after = waits_for(step);
-        !drill::is_busy_with(state, event, &step.member)
-            && steps
-                .iter()
-                .filter(|other| after.contains(&other.member.workload))
-                .all(|other| lets_pass(event, other, now))
+        if drill::is_busy_with(state, event, &step.member) || order::held_back(state, event, step, now).is_some() {
+            return false;
+        }
+        let after: Vec<&WorkloadName> = order::after(state, &step.member, &circles).collect();
+        steps.iter().filter(|other| after.contains(&&other.member.workload)).all(|other| lets_pass(event, other, now))
     });
+    order::keep_apart(state, event, &mut found);
     if now < event.preparation_ends() && steps.iter().all(|step| lets_pass(event, step, now)) {
         let doubtful = steps.into_iter().filter(|step| is_stale(event, step, now));
         found.extend(doubtful.map(|step| Next { step, intent: Intent::Confirm }));
@@ -251,30 +231,22 @@ fn next_of<'a>(event: &Event, steps: &[Step<'a>], now: Timestamp, gate: impl Fn(
     found
 }
 
-/// Nothing more can be done to put the workloads back.
-pub fn is_restored(state: &State, event: &Event, now: Timestamp) -> bool {
-    let steps = restoring(state, event);
-    let given_up = |place: usize, step: &Step<'_>| {
-        steps[..place].iter().any(|before| {
-            before.member == step.member
-                && matches!(progress(event, before, now), Progress::Failed(_) | Progress::OutOfTime)
-                && !lets_pass(event, before, now)
-        })
-    };
-    event.attempts.iter().all(|attempt| attempt.outcome.is_some())
-        && steps.iter().enumerate().all(|(place, step)| match progress(event, step, now) {
-            Progress::Favourable | Progress::Failed(_) | Progress::OutOfTime => true,
-            Progress::Due { .. } => given_up(place, step),
-            Progress::Running(_) => false,
-        })
-}
-
 /// An open attempt is still to be run; otherwise it is cancelled.
 pub fn is_wanted(event: &Event, attempt: &Attempt) -> bool {
+    let is_dropped = event.is_approved_by_operator() || event.is_skipped(&attempt.member, attempt.hook);
+    if is_dropped && attempt.hook.phase < Phase::Restore {
+        return false;
+    }
     match event.stage() {
         Stage::Announced | Stage::Preparing | Stage::Claimed | Stage::Approved => true,
         // A failover that is under way may finish: stopped half way it would leave the group without a primary.
         Stage::Started => attempt.hook.phase == Phase::Failover,
-        Stage::Restoring | Stage::Closed => attempt.hook.phase >= Phase::Restore,
+        Stage::Restoring | Stage::Closed => attempt.hook.phase >= Phase::Restore || attempt.intent == Intent::Undo,
     }
+}
+
+/// It runs on though less time is left for it than when it was begun.
+pub fn is_overrun(event: &Event, attempt: &Attempt, now: Timestamp) -> bool {
+    let ends = event.deadline_of(attempt);
+    event.stage() < Stage::Started && ends < attempt.deadline && now >= ends
 }

@@ -72,6 +72,7 @@ mod tests {
             channel,
             channel_since: NOW.minus(BLIND_FOR),
             document_age: None,
+            wishes: 0,
         };
         Situation {
             now: NOW,

@@ -121,8 +121,10 @@ pub(super) fn record(state: &mut State, entry: &Journaled) -> bool {
     let mut event = Event::first_seen_as(announcement.clone(), takeover.approver.clone(), now);
     merge(&mut event, takeover, now);
     state.open.insert(id.clone(), event);
-    // It has listed the event, so its next report says whether it still does.
+    // It has listed the event, so its next report says whether it still does. One that is on its way may be from before
+    // the announcement, and must not end it.
     if let Some(replica) = state.replicas.get_mut(&takeover.approver) {
+        replica.reports += 1;
         let listed = replica.document.take().unwrap_or_default().events.into_iter();
         replica.document = Some(Document::new(listed.chain([announcement.clone()]).collect()));
     }
@@ -159,13 +161,13 @@ pub fn as_if_told(state: &State, me: &VmName, alone: Option<&Alone>, journal: &[
         // It fits: nothing was reported in between.
         let _ = sight::report(&mut told, me, after, document);
     }
-    for entry in unrecorded(state, journal) {
+    let untold = unrecorded(state, journal);
+    for entry in &untold {
         told.now = told.now.max(entry.takeover.at);
-        record(&mut told, &entry);
+        record(&mut told, entry);
     }
     for takeover in told.open.values_mut().chain(&mut told.history).flat_map(|event| &mut event.takeovers) {
-        if journal.iter().any(|entry| entry.takeover.approver == takeover.approver && entry.takeover.at == takeover.at)
-        {
+        if untold.iter().any(|entry| entry.takeover.approver == takeover.approver && entry.takeover.at == takeover.at) {
             takeover.recorded = None;
         }
     }

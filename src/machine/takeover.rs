@@ -13,6 +13,7 @@ use super::claim::PostOutcome;
 use super::document::{Announcement, Source, Status};
 use super::event::Event;
 use super::id::{EventId, VmName};
+use super::operator::Halt;
 use super::policy::{self, Action};
 use super::situation::Situation;
 use super::state::State;
@@ -82,6 +83,10 @@ pub enum Obstacle {
     /// It would not be the only event of its group.
     OtherEvent(EventId),
     Approved,
+    /// By an operator.
+    Held(Halt),
+    /// Everything, by an operator.
+    Paused(Halt),
     /// This replica approved another event, which is not over.
     OtherApproval(EventId),
     JournalFull,
@@ -103,6 +108,8 @@ impl fmt::Display for Obstacle {
             Self::HookFailed => f.write_str("a hook failed and holds it"),
             Self::OtherEvent(id) => write!(f, "event {id} is open in the same group"),
             Self::Approved => f.write_str("it is approved already"),
+            Self::Held(halt) => write!(f, "it is held {halt}"),
+            Self::Paused(halt) => write!(f, "approvals are paused {halt}"),
             Self::OtherApproval(id) => write!(f, "this replica approved event {id}, which is not over"),
             Self::JournalFull => f.write_str("the journal of this replica is full"),
             Self::LedElsewhere(name) => write!(f, "{name} hears a leader, which is to decide"),
@@ -152,6 +159,9 @@ fn obstacle(state: &State, situation: &Situation, alone: &Alone, id: &EventId) -
     if known.is_some_and(Event::is_accepted) || tried.any(|(_, it)| it.outcome_is(&PostOutcome::Accepted)) {
         return Some(Obstacle::Approved);
     }
+    if let Some(halted) = halted(state, known, alone) {
+        return Some(halted);
+    }
     let treatment = known.and_then(|event| event.treatment.clone()).unwrap_or_else(|| chosen(situation, announced));
     match treatment.action {
         Action::Observe => return Some(Obstacle::Observed),
@@ -176,6 +186,12 @@ fn obstacle(state: &State, situation: &Situation, alone: &Alone, id: &EventId) -
     }
     let led = alone.reached.iter().find(|(_, peer)| peer.leader.is_some());
     led.map(|(name, _)| Obstacle::LedElsewhere(name.clone()))
+}
+
+/// By the time of the log, which is never ahead of the cluster's: this replica sees no end before the others do.
+fn halted(state: &State, known: Option<&Event>, alone: &Alone) -> Option<Obstacle> {
+    let hold = known.and_then(|event| event.hold(alone.log_time)).map(Obstacle::Held);
+    hold.or_else(|| state.pause(alone.log_time).map(Obstacle::Paused))
 }
 
 fn chosen(situation: &Situation, announced: &Announcement) -> policy::Treatment {

@@ -8,12 +8,13 @@ use super::attempt::{Attempt, Outcome};
 use super::claim::{Claim, PostOutcome, Reason};
 use super::document::{Kind, Source, Status};
 use super::event::Event;
-use super::id::VmName;
+use super::id::{VmName, WorkloadName};
 use super::invariants::Broken;
 use super::lifecycle::Stage;
+use super::operator::{What, Wish};
 use super::policy::{Action, Treatment};
-use super::state::State;
-use super::workload::{Hook, HookId, Member, OnFailure, Phase};
+use super::state::{Replica, State};
+use super::workload::{Hook, HookId, Intent, Member, OnAbsent, OnFailure, Origin, Phase, Role, Workload};
 
 /// The first property that the step from one state to the next breaks.
 pub fn violated(before: &State, after: &State) -> Option<Broken> {
@@ -30,8 +31,14 @@ pub fn violated(before: &State, after: &State) -> Option<Broken> {
             Some(Broken::Rewritten)
         } else if begun.iter().any(|attempt| is_restored_wrongly(before, event, attempt)) {
             Some(Broken::RestoredWrongly)
+        } else if begun.iter().any(|attempt| is_undone_wrongly(before, event, attempt)) {
+            Some(Broken::UndoneWrongly)
+        } else if begun.iter().any(|attempt| is_beside_another(before, attempt)) {
+            Some(Broken::RunBeside)
         } else if is_taken_over_wrongly(event, later) {
             Some(Broken::TakenOverWrongly)
+        } else if is_approved_unseen(before, event, later) {
+            Some(Broken::ApprovedUnseen)
         } else {
             claimed.iter().find_map(|claim| violated_by_claim(before, event, claim))
         }
@@ -58,7 +65,7 @@ fn successor<'a>(event: &Event, after: &'a State) -> Option<&'a Event> {
 fn is_kept(event: &Event, later: &Event) -> bool {
     event.attempts.len() <= later.attempts.len()
         && event.attempts.iter().zip(&later.attempts).all(|(was, is)| {
-            let same = was.id == is.id && was.on == is.on && was.deadline == is.deadline && was.begun_at == is.begun_at;
+            let same = was.id == is.id && was.on == is.on && was.deadline <= is.deadline && was.begun_at == is.begun_at;
             same && (was.outcome.is_none() || was.outcome == is.outcome)
         })
         && event.claims.len() <= later.claims.len()
@@ -70,6 +77,21 @@ fn is_kept(event: &Event, later: &Event) -> bool {
         && event.revision <= later.revision
         && event.drill == later.drill
         && (event.treatment.is_none() || event.treatment == later.treatment)
+}
+
+/// Both are exclusive, of the same phase and of workloads of the same name, and neither only asks.
+fn is_beside_another(before: &State, begun: &Attempt) -> bool {
+    let is_exclusive = |attempt: &Attempt| {
+        let replica = before.replicas.get(&attempt.member.vm);
+        let mut workloads = replica.into_iter().flat_map(effective);
+        let workload = workloads.find(|workload| workload.name == attempt.member.workload);
+        workload.and_then(|workload| workload.hook(attempt.hook)).is_some_and(|hook| hook.exclusive)
+    };
+    let is_same = |other: &&Attempt| {
+        other.member.workload == begun.member.workload && other.hook.phase == begun.hook.phase && is_exclusive(other)
+    };
+    let mut open = before.open.values().flat_map(|event| &event.attempts).filter(|other| other.outcome.is_none());
+    begun.intent == Intent::Run && is_exclusive(begun) && open.any(|other| is_same(&other))
 }
 
 /// S5: without a quorum only what a user asked for is approved, and never while a hook that the log knows may run.
@@ -90,6 +112,16 @@ fn is_restored_wrongly(before: &State, event: &Event, attempt: &Attempt) -> bool
         && (attempt.on != attempt.member.vm || before.is_listed(&event.announcement.id))
 }
 
+/// S8: only what was run and is not done is taken back, when the event is over, or a failover before it is claimed.
+fn is_undone_wrongly(before: &State, event: &Event, attempt: &Attempt) -> bool {
+    let (member, id) = (&attempt.member, attempt.hook);
+    let has_run = event.attempts_of(member, id).any(|earlier| earlier.intent == Intent::Run);
+    let is_done = matches!(last_outcome(event, member, id), None | Some(Outcome::Done | Outcome::NotApplicable));
+    let is_over = event.over_at().is_some() && !before.is_listed(&event.announcement.id);
+    let is_awaited = id.phase == Phase::Failover && event.entered.iter().all(|(stage, _)| *stage < Stage::Claimed);
+    attempt.intent == Intent::Undo && (!has_run || is_done || !(is_over || is_awaited))
+}
+
 /// S1, S2 and S4.
 fn violated_by_claim(before: &State, event: &Event, claim: &Claim) -> Option<Broken> {
     let lists = |replica: &super::state::Replica| replica.lists(&event.announcement.id) == Some(&Status::Scheduled);
@@ -100,11 +132,30 @@ fn violated_by_claim(before: &State, event: &Event, claim: &Claim) -> Option<Bro
         let is_free = last.outcome.is_some() || last.until <= claim.at;
         return (event.is_accepted() || !is_free || last.reason != claim.reason).then_some(Broken::ClaimedTwice);
     }
+    if claim.reason != Reason::Takeover && is_halted(before, event, claim) {
+        return Some(Broken::ClaimedAgainstWish);
+    }
     // The decision that is repeated was made without a quorum; the budget can only count it.
     if claim.reason != Reason::Takeover && exceeds_budget(before, event) {
         return Some(Broken::BudgetExceeded);
     }
     (!is_justified(before, event, claim)).then_some(Broken::ClaimedUnprepared)
+}
+
+/// The last hold that nobody released, or the last pause that nobody ended, is not over.
+fn is_halted(before: &State, event: &Event, claim: &Claim) -> bool {
+    let of_event = event.wishes.iter().rfind(|wish| matches!(wish.what, What::Hold { .. } | What::Release));
+    let of_all = before.wishes.iter().rfind(|wish| matches!(wish.what, What::Pause { .. } | What::Resume));
+    [of_event, of_all].into_iter().flatten().any(|wish| match wish.what {
+        What::Hold { until } | What::Pause { until } => claim.at < until,
+        What::Release | What::Approve { .. } | What::Resume | What::Other(_) => false,
+    })
+}
+
+fn is_approved_unseen(before: &State, event: &Event, later: &Event) -> bool {
+    let is_new = |wish: &&Wish| wish.number > before.wished;
+    let mut added = later.wishes.iter().filter(is_new);
+    added.any(|wish| matches!(wish.what, What::Approve { revision } if revision != event.revision))
 }
 
 /// S4. What starts by itself, or names more VMs after its claim, exceeds a budget without anybody's decision: so it is
@@ -123,7 +174,7 @@ fn exceeds_budget(before: &State, event: &Event) -> bool {
         .filter(is_claimed)
         .filter(|other| other.announcement.id != event.announcement.id)
         .collect();
-    let registered = || before.replicas.iter().flat_map(|(vm, replica)| replica.workloads.iter().map(move |w| (vm, w)));
+    let registered = || before.replicas.iter().flat_map(|(vm, replica)| effective(replica).map(move |w| (vm, w)));
     let own = registered().filter(|(vm, _)| event.announcement.resources.contains(vm));
     own.filter_map(|(_, workload)| workload.group.as_ref()).any(|group| {
         let of_group = || registered().filter(|(_, workload)| workload.group.as_ref() == Some(group));
@@ -149,6 +200,10 @@ fn is_justified(before: &State, event: &Event, claim: &Claim) -> bool {
             event.takeovers.iter().any(|takeover| matches!(takeover.outcome, None | Some((PostOutcome::Unknown(_), _))))
         }
         Reason::Policy => treatment.action == Action::Approve,
+        Reason::Operator => {
+            let decides = |wish: &&Wish| matches!(wish.what, What::Hold { .. } | What::Approve { .. });
+            event.wishes.iter().rfind(decides).is_some_and(|wish| matches!(wish.what, What::Approve { .. }))
+        }
         Reason::NothingToPrepare => prepares && needed.next().is_none(),
         Reason::BudgetSpent => {
             let is_spent = event.budget_ends().is_some_and(|ends| ends <= claim.at);
@@ -158,6 +213,18 @@ fn is_justified(before: &State, event: &Event, claim: &Claim) -> bool {
     }
 }
 
+/// The configured workloads that nothing stands for, and those that dialled in.
+fn effective(replica: &Replica) -> impl Iterator<Item = &Workload> {
+    let is_away = |dialled: &Workload| replica.conditions.get(&dialled.name).is_some_and(|known| !known.connected);
+    let stands_back = move |dialled: &Workload| {
+        let has_another = replica.workloads.iter().any(|configured| configured.name == dialled.name);
+        dialled.on_absent == OnAbsent::Command && is_away(dialled) && has_another
+    };
+    let stands = move |name: &WorkloadName| replica.dialled.iter().any(|each| each.name == *name && !stands_back(each));
+    let configured = replica.workloads.iter().filter(move |configured| !stands(&configured.name));
+    configured.chain(replica.dialled.iter().filter(move |dialled| !stands_back(dialled)))
+}
+
 /// Every hook that the event asks for.
 fn needed<'a>(
     before: &'a State,
@@ -165,15 +232,53 @@ fn needed<'a>(
     treatment: &'a Treatment,
 ) -> impl Iterator<Item = (Member, HookId, &'a Hook)> {
     let affected = before.replicas.iter().filter(|(vm, _)| event.announcement.resources.contains(vm));
-    let workloads = affected.flat_map(|(vm, replica)| replica.workloads.iter().map(move |workload| (vm, workload)));
+    let workloads = affected.flat_map(|(vm, replica)| effective(replica).map(move |workload| (vm, workload)));
+    let workloads = workloads.filter(|(vm, workload)| !is_passed_over(before, vm, workload));
     workloads.flat_map(move |(vm, workload)| {
         let member = Member { vm: vm.clone(), workload: workload.name.clone() };
         let phases = treatment.phases.iter().filter(|phase| **phase < Phase::Restore);
         phases
             .flat_map(|phase| workload.hooks_of(*phase))
+            .filter(|(_, hook)| hook.kinds.is_empty() || hook.kinds.contains(&event.announcement.kind))
             .filter(|(_, hook)| event.announcement.kind != Kind::Freeze || is_worth_it(event, treatment, hook))
-            .map(move |(id, hook)| (member.clone(), id, hook))
+            .filter(|(id, hook)| has_time(event, treatment, hook) || event.attempts_of(&member, *id).count() > 0)
+            .filter(|(id, _)| id.phase != Phase::Failover || is_primary(before, event, vm, workload))
+            .map(|(id, hook)| (member.clone(), id, hook))
+            .collect::<Vec<_>>()
     })
+}
+
+/// It dialled in, is away, and said that nothing is to be asked of it then.
+fn is_passed_over(before: &State, vm: &VmName, workload: &Workload) -> bool {
+    let is_away = before.replicas.get(vm).and_then(|replica| replica.conditions.get(&workload.name));
+    workload.origin == Origin::Dialled
+        && workload.on_absent == OnAbsent::Skip
+        && is_away.is_some_and(|known| !known.connected)
+}
+
+fn has_time(event: &Event, treatment: &Treatment, hook: &Hook) -> bool {
+    let notice = event.notice_ends().0.saturating_sub(event.preparation_starts().0);
+    let needed = hook.worst.unwrap_or(hook.timeout) + treatment.margin;
+    !hook.optional_if_short || i128::from(notice) >= i128::try_from(needed.as_millis()).unwrap_or(i128::MAX)
+}
+
+/// A replica is not, unless its failover was begun; one that nobody knows is, where no other affected one is known.
+fn is_primary(before: &State, event: &Event, vm: &VmName, workload: &Workload) -> bool {
+    let role = |vm: &VmName, name: &WorkloadName| {
+        before.replicas.get(vm).and_then(|replica| replica.conditions.get(name)).map_or(Role::Unknown, |it| it.role)
+    };
+    let is_begun = event.attempts.iter().any(|attempt| {
+        attempt.hook.phase == Phase::Failover && attempt.member.vm == *vm && attempt.member.workload == workload.name
+    });
+    let affected = before.replicas.iter().filter(|(vm, _)| event.announcement.resources.contains(vm));
+    let mut others = affected.flat_map(|(vm, replica)| effective(replica).map(move |other| (vm, other)));
+    let is_led = workload.group.is_some()
+        && others.any(|(vm, other)| other.group == workload.group && role(vm, &other.name) == Role::Primary);
+    match role(vm, &workload.name) {
+        Role::Primary => true,
+        Role::Unknown => !is_led || is_begun,
+        Role::Replica => is_begun,
+    }
 }
 
 fn is_worth_it(event: &Event, treatment: &Treatment, hook: &Hook) -> bool {
@@ -189,7 +294,7 @@ fn is_waived(event: &Event, member: &Member, id: HookId) -> bool {
 }
 
 fn last_outcome<'a>(event: &'a Event, member: &Member, id: HookId) -> Option<&'a Outcome> {
-    let last = event.attempts_of(member, id).next_back()?;
+    let last = event.attempts_of(member, id).rfind(|attempt| attempt.intent != Intent::Undo)?;
     last.outcome.as_ref().map(|(outcome, _)| outcome)
 }
 
@@ -207,7 +312,7 @@ fn is_settled(event: &Event, member: &Member, id: HookId, hook: &Hook) -> bool {
 /// It has failed as often as it may, and says that the event is not to be approved then.
 fn holds(event: &Event, member: &Member, id: HookId, hook: &Hook) -> bool {
     let is_run = |attempt: &&Attempt| {
-        attempt.intent == super::workload::Intent::Run && !matches!(attempt.outcome, Some((Outcome::Blocked(_), _)))
+        attempt.intent == Intent::Run && !matches!(attempt.outcome, Some((Outcome::Blocked(_), _)))
     };
     let runs = event.attempts_of(member, id).filter(is_run).count();
     hook.on_failure == OnFailure::Hold

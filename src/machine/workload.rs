@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
+use super::document::Kind;
 use super::id::{GroupName, VmName, WorkloadName};
 use super::words::words;
 
@@ -17,6 +18,8 @@ pub struct Workload {
     pub after: Vec<WorkloadName>,
     /// In the order in which they run within a phase.
     pub hooks: Vec<Hook>,
+    pub origin: Origin,
+    pub on_absent: OnAbsent,
 }
 
 impl Workload {
@@ -43,7 +46,7 @@ pub struct Group {
 
 /// What a workload wants run in a phase.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-#[allow(clippy::struct_excessive_bools, reason = "each says something else of it, as it is registered")]
+#[expect(clippy::struct_excessive_bools, reason = "each says one thing of the hook, independent of the others")]
 pub struct Hook {
     pub phase: Phase,
     pub timeout: Duration,
@@ -60,7 +63,58 @@ pub struct Hook {
     pub min_freeze: Option<Duration>,
     /// A `done` older than this is confirmed again before the claim.
     pub fresh_for: Option<Duration>,
+    /// It drops out when the notice does not hold its `worst`.
     pub optional_if_short: bool,
+    /// The longest it is known to take; `None`: its timeout.
+    pub worst: Option<Duration>,
+    /// At most one runs at a time in the cluster.
+    pub exclusive: bool,
+    /// The types of events it is for; empty: all.
+    pub kinds: Vec<Kind>,
+}
+
+/// How a workload came to be registered.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Origin {
+    /// By the configuration of its VM's replica.
+    Configured,
+    /// By itself: it dials the replica, and may be away.
+    Dialled,
+}
+
+/// What the absence of a workload that dials in means for the events of its VM.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum OnAbsent {
+    /// What is due waits for it.
+    #[default]
+    Hold,
+    /// Nothing is asked of it.
+    Skip,
+    /// The configured workload of its name stands in for it.
+    Command,
+}
+
+/// What a workload is within its group.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Role {
+    #[default]
+    Unknown,
+    Primary,
+    Replica,
+}
+
+/// How a workload is doing, as its VM's replica said last.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Condition {
+    pub role: Role,
+    /// Means something for one that dials in only.
+    pub connected: bool,
+}
+
+impl Default for Condition {
+    fn default() -> Self {
+        Self { role: Role::Unknown, connected: true }
+    }
 }
 
 /// Which hook of a workload: the phase, and the place among the workload's hooks of that phase.
@@ -135,6 +189,8 @@ words!(Phase {
     Restore => "restore",
     Ready => "ready",
 });
+words!(OnAbsent { Hold => "hold", Skip => "skip", Command => "command" });
+words!(Role { Unknown => "unknown", Primary => "primary", Replica => "replica" });
 words!(OnFailure { Hold => "hold", Continue => "continue" });
 words!(RunsOn { Affected => "affected", Peer => "peer", Any => "any" });
 words!(Intent { Run => "run", Confirm => "confirm", Undo => "undo" });

@@ -129,6 +129,11 @@ pub fn rfc3339(at: Timestamp) -> String {
     format!("{:.3}", shown.unwrap_or(nearest))
 }
 
+/// `None` for anything else.
+pub fn from_rfc3339(text: &str) -> Option<Timestamp> {
+    text.parse::<jiff::Timestamp>().ok().map(|at| Timestamp(at.as_millisecond()))
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;

@@ -29,8 +29,17 @@ pub struct Health {
     pub document_age: Option<Duration>,
 }
 
-/// Whether each replica answers the leader, and how it is.
-pub type Told = BTreeMap<VmName, (bool, Health)>;
+/// What the leader tells of each replica.
+pub type Told = BTreeMap<VmName, Word>;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Word {
+    /// It answers the leader.
+    pub reachable: bool,
+    pub health: Health,
+    /// How many wishes of operators it knows.
+    pub wishes: u64,
+}
 
 /// What another replica answered when this one heard no leader.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -60,6 +69,7 @@ struct Table {
 
 struct Heard {
     health: Health,
+    wishes: u64,
     /// On the steady clock.
     at: Timestamp,
     channel_since: Timestamp,
@@ -75,8 +85,8 @@ impl Contacts {
         self.changes.subscribe()
     }
 
-    /// A replica, perhaps this one, says how it is.
-    pub fn heard(&self, replica: &VmName, health: Health) {
+    /// A replica, perhaps this one, says how it is, and how many wishes of operators it knows.
+    pub fn heard(&self, replica: &VmName, health: Health, wishes: u64) {
         let now = clock::steady();
         let mut table = self.lock();
         let before = table.heard.get(replica);
@@ -84,7 +94,7 @@ impl Contacts {
         let same = before.filter(|before| before.health.channel == health.channel);
         let channel_since = same.map_or(now, |before| before.channel_since);
         let is_news = was_silent || same.is_none();
-        table.heard.insert(replica.clone(), Heard { health, at: now, channel_since });
+        table.heard.insert(replica.clone(), Heard { health, wishes, at: now, channel_since });
         drop(table);
         if is_news {
             self.changes.send_replace(());
@@ -143,14 +153,18 @@ impl Contacts {
                 channel_since: at(heard.map_or(leading_since, |heard| heard.channel_since.max(leading_since))),
                 // It was so old when it was told, and it has aged since.
                 document_age: heard.and_then(|heard| Some(heard.health.document_age? + now.since(heard.at))),
+                wishes: heard.map_or(0, |heard| heard.wishes),
             });
         }
-        let own = || table.heard.get(name).filter(|_| *name == self.me).map(|heard| (true, heard.health));
+        let own = || {
+            let heard = table.heard.get(name).filter(|_| *name == self.me)?;
+            Some(Word { reachable: true, health: heard.health, wishes: heard.wishes })
+        };
         let told = || {
             let (told_at, told) = table.told.as_ref()?;
             told.get(name).filter(|_| now.since(*told_at) < SILENT_AFTER).copied()
         };
-        let (reachable, health) = own().or_else(told)?;
+        let Word { reachable, health, wishes } = own().or_else(told)?;
         let since = at(now);
         Some(Contact {
             reachable,
@@ -158,6 +172,7 @@ impl Contacts {
             channel: health.channel,
             channel_since: since,
             document_age: health.document_age,
+            wishes,
         })
     }
 
@@ -188,10 +203,12 @@ mod tests {
     #[test]
     fn a_follower_knows_itself_and_what_it_is_told() {
         let contacts = Contacts::new(VmName::new("db-0"));
-        contacts.heard(&VmName::new("db-0"), HEALTHY);
+        contacts.heard(&VmName::new("db-0"), HEALTHY, 0);
         assert_eq!(contacts.of(&names(), |at| at).len(), 1);
-        contacts.told(BTreeMap::from([(VmName::new("db-1"), (false, HEALTHY))]));
-        assert!(!contacts.of(&names(), |at| at)[&VmName::new("db-1")].reachable);
+        let word = Word { reachable: false, health: HEALTHY, wishes: 7 };
+        contacts.told(BTreeMap::from([(VmName::new("db-1"), word)]));
+        let known = contacts.of(&names(), |at| at)[&VmName::new("db-1")];
+        assert_eq!((known.reachable, known.wishes), (false, 7));
     }
 
     #[test]
@@ -208,12 +225,12 @@ mod tests {
     fn only_news_wakes_the_leader() {
         let contacts = Contacts::new(VmName::new("db-0"));
         let mut changes = contacts.changes();
-        contacts.heard(&VmName::new("db-1"), HEALTHY);
+        contacts.heard(&VmName::new("db-1"), HEALTHY, 0);
         assert!(changes.has_changed().unwrap());
         changes.mark_unchanged();
-        contacts.heard(&VmName::new("db-1"), HEALTHY);
+        contacts.heard(&VmName::new("db-1"), HEALTHY, 0);
         assert!(!changes.has_changed().unwrap());
-        contacts.heard(&VmName::new("db-1"), Health { channel: Channel::Stalled, document_age: None });
+        contacts.heard(&VmName::new("db-1"), Health { channel: Channel::Stalled, document_age: None }, 0);
         assert!(changes.has_changed().unwrap());
     }
 }

@@ -8,7 +8,10 @@ use tokio_util::sync::CancellationToken;
 use super::clock;
 use super::here::Here;
 use crate::machine::command::Verdict;
+use crate::machine::id::WorkloadName;
+use crate::machine::order::circles;
 use crate::machine::plan::plan;
+use crate::machine::state::State;
 use crate::machine::succession::heir;
 use crate::machine::time::Timestamp;
 
@@ -25,6 +28,7 @@ pub(super) async fn drive(here: Arc<Here>, stop: CancellationToken) {
     let mut state = here.state.clone();
     let mut contacts = here.contacts.changes();
     let mut tried_to_go = None;
+    let mut told = Vec::new();
     // A silent voter is to be suspected in time.
     let idle_tick = IDLE_TICK.min(here.timing.takeover_after / 8);
     loop {
@@ -34,6 +38,7 @@ pub(super) async fn drive(here: Arc<Here>, stop: CancellationToken) {
         contacts.mark_unchanged();
         if leads {
             here.time.lead();
+            tell_of_circles(&here.state(), &mut told);
             let turn = async {
                 if !hand_over_if_due(&here, &mut tried_to_go).await {
                     propose_what_is_due(&here).await;
@@ -52,6 +57,17 @@ pub(super) async fn drive(here: Arc<Here>, stop: CancellationToken) {
             () = stop.cancelled() => return,
         }
     }
+}
+
+/// Once for each change.
+fn tell_of_circles(state: &State, told: &mut Vec<WorkloadName>) {
+    let circles: Vec<WorkloadName> = circles(state).into_iter().cloned().collect();
+    if !circles.is_empty() && circles != *told {
+        let names: Vec<&str> = circles.iter().map(|name| name.0.as_str()).collect();
+        let names = names.join(", ");
+        tracing::warn!(workloads = names, "`after` goes in a circle, so these do not wait for each other: break it");
+    }
+    *told = circles;
 }
 
 /// True when another replica leads from now on.

@@ -13,6 +13,7 @@ use super::here::Here;
 use super::hooks::Hooks;
 use super::observer::Observer;
 use super::post::{self, Claimed};
+use super::presences;
 use crate::machine::errands::{self, Errand};
 use crate::machine::id::AttemptId;
 use crate::machine::state::State;
@@ -35,6 +36,8 @@ pub(super) async fn run(hands: Arc<Hands>, stop: CancellationToken) {
         return;
     };
     let mut state = hands.here.state.clone();
+    presences::expect_the_known(&hands.here, &hands.hooks.front.sessions);
+    let mut claims = hands.hooks.front.sessions.claim_changes();
     let mut posts_begun = BTreeSet::new();
     let posts = TaskTracker::new();
     loop {
@@ -44,9 +47,12 @@ pub(super) async fn run(hands: Arc<Hands>, stop: CancellationToken) {
         for errand in errands {
             match errand {
                 Errand::Run { event, attempt, again_if_lost } => {
-                    hands.hooks.see_to(&hands.here, event, attempt, again_if_lost);
+                    let is_inherited = attempt.id <= inherited;
+                    hands.hooks.see_to(&hands.here, event, attempt, again_if_lost, is_inherited);
                 }
-                Errand::Cancel { event, attempt } => hands.hooks.stop(&hands.here, event, attempt),
+                Errand::Cancel { event, attempt } => {
+                    hands.hooks.stop(&hands.here, event, attempt, attempt.id <= inherited);
+                }
                 Errand::Post { event, claim } => {
                     if posts_begun.insert(claim.attempt) {
                         let claimed = Claimed {
@@ -64,6 +70,7 @@ pub(super) async fn run(hands: Arc<Hands>, stop: CancellationToken) {
         let busy = hands.hooks.clear_away(&current) || busy;
         tokio::select! {
             _ = state.changed() => {}
+            _ = claims.changed() => {}
             () = tokio::time::sleep(TICK), if busy => {}
             () = stop.cancelled() => break,
         }

@@ -48,6 +48,13 @@ impl Here {
         self.consensus.standing().borrow().leads()
     }
 
+    /// Waits for an election that is under way, and no longer.
+    pub async fn hears_a_leader_within(&self, span: Duration) -> bool {
+        let mut standing = self.consensus.standing();
+        let heard = standing.wait_for(Standing::hears_a_leader);
+        matches!(tokio::time::timeout(span, heard).await, Ok(Ok(_)))
+    }
+
     /// The cluster's time is no guess: deadlines may be turned into this machine's own time.
     pub fn knows_the_time(&self) -> bool {
         self.time.follows() || self.leads()

@@ -1,67 +1,77 @@
 //! Runs the hook attempts that the log assigns to this replica, and records how they end.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::mpsc::Receiver;
 
+use super::calls::call;
+pub use super::calls::{Calls, Configured};
 use super::here::Here;
 use crate::machine::attempt::{Attempt, Outcome, Progress};
-use crate::machine::command::{Command, bounded};
+use crate::machine::command::{Command, Verdict, bounded};
 use crate::machine::errands;
 use crate::machine::event::Event;
 use crate::machine::id::{AttemptId, EventId, WorkloadName};
 use crate::machine::state::State;
 use crate::machine::steps;
-use crate::machine::workload::{HookId, Intent};
-use crate::workloads::{self, Ended, News, Report, Runner, Standing, Task};
-
-/// How a hook is reached on this VM, by intent.
-#[derive(Clone, Debug)]
-pub struct Calls {
-    pub run: workloads::Command,
-    pub confirm: Option<workloads::Command>,
-    pub undo: Option<workloads::Command>,
-}
-
-/// The hooks of the workloads on this VM.
-pub type Configured = BTreeMap<(WorkloadName, HookId), Calls>;
+use crate::workloads::{Call, Ended, Fence, Front, News, Report, Standing, Task};
 
 pub struct Hooks {
-    runner: Runner,
+    pub front: Front,
     configured: Configured,
     /// Attempts that are being started or recorded.
     busy: Mutex<BTreeSet<String>>,
 }
 
 impl Hooks {
-    pub fn new(runner: Runner, configured: Configured) -> Self {
-        Self { runner, configured, busy: Mutex::default() }
+    pub fn new(front: Front, configured: Configured) -> Self {
+        Self { front, configured, busy: Mutex::default() }
     }
 
-    /// Starts the attempt, records how it ended, or leaves it running.
-    pub fn see_to(self: &Arc<Self>, here: &Arc<Here>, event: &Event, attempt: &Attempt, again_if_lost: bool) {
+    /// Starts the attempt, records how it ended, or leaves it running. An earlier life of this replica may have begun
+    /// what is inherited.
+    pub fn see_to(
+        self: &Arc<Self>,
+        here: &Arc<Here>,
+        event: &Event,
+        attempt: &Attempt,
+        again_if_lost: bool,
+        is_inherited: bool,
+    ) {
         let key = key(&event.announcement.id, attempt.id);
-        match self.runner.known(&key) {
-            Some(Standing::Running) => {}
+        match self.front.known(&key) {
+            Some(Standing::Running) if !here.knows_the_time() => {}
+            Some(Standing::Running) => {
+                let (ends, is_over) = (event.deadline_of(attempt), steps::is_overrun(event, attempt, here.time.now()));
+                self.front.change_deadline(&key, ends, here.time.on_the_wall(ends), is_over);
+            }
             Some(Standing::Ended(Ended::Unknown(_))) if again_if_lost && !here.knows_the_time() => {}
             Some(Standing::Ended(Ended::Unknown(why))) if again_if_lost && here.time.now() < attempt.deadline => {
                 tracing::warn!(attempt = key, why, "a hook was lost and is run again under the same id");
-                self.runner.forget(&key);
-                self.start(here, event, attempt, key);
+                self.front.forget(&key);
+                self.start(here, event, attempt, key, false);
             }
             Some(Standing::Ended(ended)) => self.settle(here, key, outcome(ended)),
-            None => self.start(here, event, attempt, key),
+            None => self.start(here, event, attempt, key, is_inherited),
         }
     }
 
     /// Stops the attempt; what was never started is settled at once.
-    pub fn stop(self: &Arc<Self>, here: &Arc<Here>, event: &Event, attempt: &Attempt) {
+    pub fn stop(self: &Arc<Self>, here: &Arc<Here>, event: &Event, attempt: &Attempt, is_inherited: bool) {
         let key = key(&event.announcement.id, attempt.id);
-        match self.runner.known(&key) {
-            Some(Standing::Running) => self.runner.cancel(&key),
+        match self.front.known(&key) {
+            Some(Standing::Running) => self.front.cancel(&key),
             Some(Standing::Ended(ended)) => self.settle(here, key, outcome(ended)),
-            None => self.settle(here, key, Outcome::Cancelled),
+            None => match call(&self.configured, here, attempt, is_inherited) {
+                // It may run since an earlier life of this replica. This sends nothing.
+                Some(call @ Call::Session(_)) if is_inherited => {
+                    self.front.run(&task(here, event, attempt, key.clone()), &call);
+                    self.front.cancel(&key);
+                }
+                _ => self.settle(here, key, Outcome::Cancelled),
+            },
         }
     }
 
@@ -69,16 +79,23 @@ impl Hooks {
     /// True while there is something to see to.
     pub fn clear_away(&self, state: &State) -> bool {
         let mut is_busy = false;
-        for (key, standing) in self.runner.attempts() {
+        for (key, standing) in self.front.attempts() {
             if !is_settled(state, &key) {
                 continue;
             }
             match standing {
                 Standing::Running => {
                     is_busy = true;
-                    self.runner.cancel(&key);
+                    self.front.cancel(&key);
                 }
-                Standing::Ended(_) => self.runner.forget(&key),
+                Standing::Ended(_) => self.front.forget(&key),
+            }
+        }
+        for (workload, key) in self.front.sessions.claims() {
+            // Before it is asked for, an attempt of an earlier life is known by what its workload says.
+            let is_waited_for = |attempt: &Attempt| attempt.outcome.is_none() && attempt.member.workload == workload;
+            if !find(state, &key).is_some_and(is_waited_for) {
+                self.front.sessions.dismiss_claim(&workload, &key);
             }
         }
         self.busy().retain(|key| !is_settled(state, key));
@@ -95,6 +112,7 @@ impl Hooks {
                     let progress = Progress { text: bounded(text.as_deref().unwrap_or_default()), expected_end };
                     advance(&here, &attempt, progress);
                 }
+                News::MoreTime { needs } => self.clone().extend(&here, attempt, needs),
             }
         }
     }
@@ -106,15 +124,9 @@ impl Hooks {
         }
     }
 
-    fn start(self: &Arc<Self>, here: &Arc<Here>, event: &Event, attempt: &Attempt, key: String) {
-        let calls = self.configured.get(&(attempt.member.workload.clone(), attempt.hook));
-        let command = calls.and_then(|calls| match attempt.intent {
-            Intent::Run => Some(calls.run.clone()),
-            Intent::Confirm => calls.confirm.clone(),
-            Intent::Undo => calls.undo.clone(),
-        });
-        let Some(command) = command else {
-            let reason = format!("{} has no such hook in its configuration", here.name);
+    fn start(self: &Arc<Self>, here: &Arc<Here>, event: &Event, attempt: &Attempt, key: String, is_inherited: bool) {
+        let Some(call) = call(&self.configured, here, attempt, is_inherited) else {
+            let reason = format!("{} has no such hook, nor a workload that dialled in with it", here.name);
             return self.settle(here, key, Outcome::Failed(reason));
         };
         // An earlier attempt of the same hook that nobody waits for any more may still be on its way out.
@@ -133,9 +145,24 @@ impl Hooks {
             let key = task.attempt.clone();
             if confirmed && wanted {
                 tracing::info!(attempt = key, phase = %task.phase, workload = %task.workload, "a hook starts");
-                hooks.runner.run(&task, &command);
+                hooks.front.run(&task, &call);
             }
             hooks.release(&key);
+        });
+    }
+
+    /// What is granted comes back with the log; what is not is told at once.
+    fn extend(self: Arc<Self>, here: &Arc<Here>, key: String, needs: Duration) {
+        let Some((event, attempt)) = parse(&key) else {
+            return;
+        };
+        let (here, deadline) = (here.clone(), here.time.now().plus(needs));
+        tokio::spawn(async move {
+            let verdict = here.propose(&Command::Extend { event, attempt, deadline }).await;
+            tracing::info!(attempt = key, ?verdict, "a hook asked for more time");
+            if !matches!(verdict, Ok(Verdict::Applied)) {
+                self.front.sessions.remind(&key);
+            }
         });
     }
 
@@ -146,7 +173,7 @@ impl Hooks {
                     other.id != attempt.id && other.member == attempt.member && other.hook == attempt.hook
                 })
         };
-        self.runner.attempts().iter().any(runs)
+        self.front.attempts().iter().any(runs)
     }
 
     /// Records the outcome. The attempt is forgotten when this replica has applied that.
@@ -154,7 +181,7 @@ impl Hooks {
         let Some((event, attempt)) = parse(&key).filter(|_| self.begin(&key)) else {
             return;
         };
-        let here = here.clone();
+        let (here, outcome) = (here.clone(), in_time(here, &key, outcome));
         tokio::spawn(async move {
             tracing::info!(attempt = key, outcome = outcome.as_word(), reason = outcome.reason(), "a hook ended");
             here.record(&Command::Settle { event, attempt, outcome }).await;
@@ -204,8 +231,13 @@ fn find<'a>(state: &'a State, key: &str) -> Option<&'a Attempt> {
 }
 
 /// The log waits for nothing more of this attempt.
-fn is_settled(state: &State, key: &str) -> bool {
+pub fn is_settled(state: &State, key: &str) -> bool {
     find(state, key).is_none_or(|attempt| attempt.outcome.is_some())
+}
+
+/// The log has an outcome of this attempt of a workload.
+pub fn is_recorded(state: &State, workload: &WorkloadName, key: &str) -> bool {
+    find(state, key).is_some_and(|attempt| attempt.member.workload == *workload && attempt.outcome.is_some())
 }
 
 fn task(here: &Here, event: &Event, attempt: &Attempt, key: String) -> Task {
@@ -214,6 +246,8 @@ fn task(here: &Here, event: &Event, attempt: &Attempt, key: String) -> Task {
     let situation = here.situation();
     Task {
         attempt: key,
+        step: event.step_id(&attempt.member, attempt.hook),
+        fence: Fence { term: state.leadership.as_ref().map_or(0, |known| known.term), sequence: attempt.id.0 },
         event_id: announcement.id.clone(),
         event_type: announcement.kind.clone(),
         event_source: announcement.source.clone(),
@@ -223,12 +257,23 @@ fn task(here: &Here, event: &Event, attempt: &Attempt, key: String) -> Task {
         group: state.workload(&attempt.member).and_then(|workload| workload.group.clone()),
         vm: attempt.member.vm.clone(),
         intent: attempt.intent,
-        deadline: here.time.on_the_wall(attempt.deadline),
-        avoid: errands::avoid(&state, &situation),
-        prefer: errands::prefer(&state, &situation),
+        deadline: here.time.on_the_wall(event.deadline_of(attempt)),
+        avoid: errands::avoid(&state, &situation, &attempt.member),
+        prefer: errands::prefer(&state, &situation, &attempt.member),
         traceparent: None,
         drill: event.drill.as_ref().map(|drill| drill.mode),
     }
+}
+
+/// What was stopped because the event leaves it less time than it had at its start has run out of time.
+fn in_time(here: &Here, key: &str, outcome: Outcome) -> Outcome {
+    let state = here.state();
+    let event = parse(key).and_then(|(event, _)| state.event(&event));
+    let is_overrun = |event| find(&state, key).is_some_and(|it| steps::is_overrun(event, it, here.time.now()));
+    if outcome == Outcome::Cancelled && event.is_some_and(is_overrun) {
+        return Outcome::TimedOut("the event left it less time than there was when it began".into());
+    }
+    outcome
 }
 
 fn outcome(ended: Ended) -> Outcome {

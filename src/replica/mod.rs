@@ -4,6 +4,7 @@
 
 mod account;
 mod alone;
+mod calls;
 pub mod clock;
 pub mod contacts;
 mod departures;
@@ -16,6 +17,8 @@ pub mod hooks;
 pub mod journal;
 pub mod observer;
 mod post;
+mod presences;
+pub mod roles;
 pub mod view;
 
 use std::sync::Arc;
@@ -28,8 +31,9 @@ use self::errands::Hands;
 use self::here::Here;
 use self::hooks::Hooks;
 use self::observer::Observer;
+use self::roles::Told;
 use crate::machine::workload::{Group, Workload};
-use crate::workloads::Report;
+use crate::workloads::{Report, RoleAsker};
 
 /// The running tasks of one replica.
 pub struct Replica {
@@ -44,7 +48,8 @@ impl Replica {
         hooks: &Arc<Hooks>,
         workloads: Vec<Workload>,
         groups: Vec<Group>,
-        reports: Receiver<Report>,
+        (asker, told): (RoleAsker, Vec<Told>),
+        reports: [Receiver<Report>; 2],
     ) -> Self {
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         let hands = Arc::new(Hands { here: here.clone(), hooks: hooks.clone(), observer: observer.clone() });
@@ -53,7 +58,11 @@ impl Replica {
         tasks.spawn(errands::run(hands.clone(), stop.clone()));
         tasks.spawn(alone::watch(hands, stop.clone()));
         tasks.spawn(account::give(here.clone(), stop.clone()));
-        tasks.spawn(stop.clone().run_until_cancelled_owned(hooks.clone().listen(here.clone(), reports)));
+        tasks.spawn(roles::run(here.clone(), asker, told, stop.clone()));
+        tasks.spawn(presences::keep(here.clone(), hooks.clone(), stop.clone()));
+        for reports in reports {
+            tasks.spawn(stop.clone().run_until_cancelled_owned(hooks.clone().listen(here.clone(), reports)));
+        }
         tasks.spawn({
             let (observer, here, stop) = (observer.clone(), here.clone(), stop.clone());
             async move { observer.poll(&here, stop).await }

@@ -66,21 +66,23 @@ impl Asking {
         self.read(answer)
     }
 
-    pub async fn add_member(&mut self, name: &str, address: &str) -> Result<shown::AddMemberResponse, AskError> {
-        let request = shown::AddMemberRequest { name: name.into(), address: address.into() };
+    pub async fn add_member(&mut self, request: shown::AddMemberRequest) -> Result<shown::AddMemberResponse, AskError> {
         let answer = tokio::time::timeout(CHANGE_WITHIN, self.client.add_member(request)).await;
         self.read(answer)
     }
 
-    pub async fn remove_member(&mut self, name: &str, gone: bool) -> Result<shown::RemoveMemberResponse, AskError> {
-        let request = shown::RemoveMemberRequest { name: name.into(), gone };
+    pub async fn remove_member(
+        &mut self,
+        request: shown::RemoveMemberRequest,
+    ) -> Result<shown::RemoveMemberResponse, AskError> {
         let answer = tokio::time::timeout(CHANGE_WITHIN, self.client.remove_member(request)).await;
         self.read(answer)
     }
 
-    /// To this voter, or to any that is up to date.
-    pub async fn transfer_leader(&mut self, to: Option<&str>) -> Result<shown::TransferLeaderResponse, AskError> {
-        let request = shown::TransferLeaderRequest { name: to.map(Into::into) };
+    pub async fn transfer_leader(
+        &mut self,
+        request: shown::TransferLeaderRequest,
+    ) -> Result<shown::TransferLeaderResponse, AskError> {
         let answer = tokio::time::timeout(CHANGE_WITHIN, self.client.transfer_leader(request)).await;
         self.read(answer)
     }
@@ -95,6 +97,36 @@ impl Asking {
         let request = shown::EndDrillRequest { id: id.into() };
         let answer = tokio::time::timeout(CHANGE_WITHIN, self.client.end_drill(request)).await;
         self.read(answer).map(drop)
+    }
+
+    pub async fn hold(&mut self, request: shown::HoldRequest) -> Result<shown::HoldResponse, AskError> {
+        let answer = tokio::time::timeout(CHANGE_WITHIN, self.client.hold(request)).await;
+        self.read(answer)
+    }
+
+    pub async fn release(&mut self, request: shown::ReleaseRequest) -> Result<shown::ReleaseResponse, AskError> {
+        let answer = tokio::time::timeout(CHANGE_WITHIN, self.client.release(request)).await;
+        self.read(answer)
+    }
+
+    pub async fn pause(&mut self, request: shown::PauseRequest) -> Result<shown::PauseResponse, AskError> {
+        let answer = tokio::time::timeout(CHANGE_WITHIN, self.client.pause(request)).await;
+        self.read(answer)
+    }
+
+    pub async fn resume(&mut self, request: shown::ResumeRequest) -> Result<shown::ResumeResponse, AskError> {
+        let answer = tokio::time::timeout(CHANGE_WITHIN, self.client.resume(request)).await;
+        self.read(answer)
+    }
+
+    pub async fn approve(&mut self, request: shown::ApproveRequest) -> Result<shown::ApproveResponse, AskError> {
+        let answer = tokio::time::timeout(CHANGE_WITHIN, self.client.approve(request)).await;
+        self.read(answer)
+    }
+
+    pub async fn skip(&mut self, request: shown::SkipRequest) -> Result<shown::SkipResponse, AskError> {
+        let answer = tokio::time::timeout(CHANGE_WITHIN, self.client.skip(request)).await;
+        self.read(answer)
     }
 
     /// The status now and after every change, until the replica stops.

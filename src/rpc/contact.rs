@@ -12,7 +12,7 @@ use crate::machine::id::VmName;
 use crate::machine::situation::Channel;
 use crate::machine::time::Timestamp;
 use crate::replica::clock;
-use crate::replica::contacts::{BEAT_EVERY, Contacts, Health, Told};
+use crate::replica::contacts::{BEAT_EVERY, Contacts, Health, Told, Word};
 use crate::replica::differences::{Ahead, Sample, Samples};
 use crate::replica::here::Here;
 use crate::replica::observer::Observer;
@@ -55,7 +55,7 @@ impl contact_server::Contact for Hearing {
         }
         self.here.time.lead();
         let (wall, time) = (clock::now(), self.here.time.now());
-        self.here.contacts.heard(&replica, health(beat.channel.as_ref()));
+        self.here.contacts.heard(&replica, health(beat.channel.as_ref()), beat.wishes);
         self.here.contacts.differences.heard(&replica, beat.clock_difference_ms);
         let contacts = told(&self.here.contacts, &self.here.everybody());
         Ok(Response::new(wire::BeatResponse { contacts, wall_ms: Some(wall.0), time_ms: Some(time.0) }))
@@ -77,12 +77,14 @@ pub async fn beat(here: Arc<Here>, observer: Arc<Observer>, stop: CancellationTo
 
 async fn tell_the_leader(here: &Here, observer: &Observer, stop: &CancellationToken) {
     let mut standing = here.consensus.standing();
+    let mut state = here.state.clone();
     let mut samples = Samples::default();
     let mut before = None;
     loop {
         let leader = standing.borrow_and_update().leader.clone();
         let own = observer.health();
-        here.contacts.heard(&here.name, own);
+        let wishes = here.state().wished;
+        here.contacts.heard(&here.name, own, wishes);
         if leader.is_some() && leader != before {
             here.contacts.differences.forget();
             before.clone_from(&leader);
@@ -92,7 +94,7 @@ async fn tell_the_leader(here: &Here, observer: &Observer, stop: &CancellationTo
                 here.contacts.differences.heard(&here.name, Some(0));
             }
             Some(leader) => tokio::select! {
-                () = speak(here, leader, own, &mut samples) => {}
+                () = speak(here, leader, own, wishes, &mut samples) => {}
                 () = stop.cancelled() => return,
             },
             None => {}
@@ -101,12 +103,14 @@ async fn tell_the_leader(here: &Here, observer: &Observer, stop: &CancellationTo
             () = tokio::time::sleep(BEAT_EVERY) => {}
             _ = standing.wait_for(|standing| standing.leader != leader) => {}
             () = observer.health_changes_from(own.channel) => {}
+            // Whoever asked waits for everybody to know.
+            _ = state.wait_for(|state| state.wished != wishes) => {}
             () = stop.cancelled() => return,
         }
     }
 }
 
-async fn speak(here: &Here, leader: &str, own: Health, samples: &mut Samples) {
+async fn speak(here: &Here, leader: &str, own: Health, wishes: u64, samples: &mut Samples) {
     let Some(channel) = here.consensus.channel(leader) else {
         return;
     };
@@ -115,6 +119,7 @@ async fn speak(here: &Here, leader: &str, own: Health, samples: &mut Samples) {
         replica: here.name.to_string(),
         channel: Some(wire_health(own)),
         clock_difference_ms: samples.ahead_ms(leader),
+        wishes,
     };
     let mut client = ContactClient::new(channel);
     let sent = clock::steady();
@@ -125,7 +130,7 @@ async fn speak(here: &Here, leader: &str, own: Health, samples: &mut Samples) {
                 here.time.follow(best.time, best.at);
             }
             here.contacts.differences.told(ahead(&reply.contacts));
-            here.contacts.told(read(reply.contacts));
+            here.contacts.told(read(&reply.contacts));
         }
         Ok(Err(status)) => tracing::debug!(leader, %status, "the leader did not take the beat"),
         Err(_) => tracing::debug!(leader, "the leader did not answer the beat"),
@@ -153,13 +158,18 @@ fn told(contacts: &Contacts, members: &[VmName]) -> Vec<wire::ReplicaContact> {
         replica: name.to_string(),
         reachable: contact.reachable,
         channel: Some(wire_health(Health { channel: contact.channel, document_age: contact.document_age })),
+        wishes: contact.wishes,
     });
     told.collect()
 }
 
-fn read(contacts: Vec<wire::ReplicaContact>) -> Told {
-    let known = contacts.into_iter();
-    known.map(|each| (VmName::new(&each.replica), (each.reachable, health(each.channel.as_ref())))).collect()
+fn read(contacts: &[wire::ReplicaContact]) -> Told {
+    let word = |each: &wire::ReplicaContact| Word {
+        reachable: each.reachable,
+        health: health(each.channel.as_ref()),
+        wishes: each.wishes,
+    };
+    contacts.iter().map(|each| (VmName::new(&each.replica), word(each))).collect()
 }
 
 pub(super) fn health(told: Option<&wire::ChannelHealth>) -> Health {

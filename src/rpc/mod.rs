@@ -6,10 +6,14 @@ mod contact;
 mod drill;
 mod expected;
 mod operator;
+mod refusal;
 mod socket;
+mod wishes;
+mod workload;
 
 pub use contact::{beat, contact_service};
 pub use expected::with_health_and_reflection;
 pub use operator::operator_routes;
 pub use socket::{SocketError, bind, serve};
 pub use tonic::service::Routes;
+pub use workload::{Users, serve_workloads, workload_routes};

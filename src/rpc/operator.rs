@@ -12,7 +12,8 @@ use tonic::transport::server::UdsConnectInfo;
 use tonic::{Request, Response, Status};
 
 use super::drill;
-use crate::machine::command::{Command, Verdict};
+use super::wishes::Asking;
+use crate::machine::command::{Command, Verdict, bounded};
 use crate::machine::id::{EventId, VmName};
 use crate::replica::here::Here;
 use crate::replica::view::View;
@@ -40,10 +41,14 @@ impl Answers {
         let uid = peer.map_or_else(|| "unknown uid".into(), |peer| format!("uid {}", peer.uid()));
         format!("{uid} on {}", self.here.name)
     }
+
+    fn asking<T>(&self, request: &Request<T>) -> Asking<'_> {
+        Asking { here: &self.here, view: &self.view, who: self.who(request) }
+    }
 }
 
 /// A refusal changed nothing; anything else may have.
-fn refused(error: &impl Display, is_refusal: bool) -> Status {
+pub(super) fn refused(error: &impl Display, is_refusal: bool) -> Status {
     if is_refusal { Status::failed_precondition(error.to_string()) } else { Status::aborted(error.to_string()) }
 }
 
@@ -106,9 +111,12 @@ impl operator_server::Operator for Answers {
         &self,
         request: Request<shown::AddMemberRequest>,
     ) -> Result<Response<shown::AddMemberResponse>, Status> {
-        let asked = self.here.consensus.on_behalf_of(self.who(&request));
-        let shown::AddMemberRequest { name: given, address } = request.into_inner();
-        let added = asked.add_member(&name(given)?, &address).await;
+        let asking = self.asking(&request);
+        let asked = self.here.consensus.on_behalf_of(asking.who.clone());
+        let shown::AddMemberRequest { name: given, address, reason } = request.into_inner();
+        let (replica, shown_address) = (name(given)?, bounded(&address));
+        asking.note(format!("{replica} at {shown_address:?} to be added to the members"), reason).await?;
+        let added = asked.add_member(&replica, &address).await;
         let voter = added.map_err(|error| refused(&error, error.is_refusal()))?;
         Ok(Response::new(shown::AddMemberResponse { voter }))
     }
@@ -117,9 +125,12 @@ impl operator_server::Operator for Answers {
         &self,
         request: Request<shown::RemoveMemberRequest>,
     ) -> Result<Response<shown::RemoveMemberResponse>, Status> {
-        let asked = self.here.consensus.on_behalf_of(self.who(&request));
-        let shown::RemoveMemberRequest { name: given, gone } = request.into_inner();
+        let asking = self.asking(&request);
+        let asked = self.here.consensus.on_behalf_of(asking.who.clone());
+        let shown::RemoveMemberRequest { name: given, gone, reason } = request.into_inner();
         let (replica, members) = (name(given)?, self.here.consensus.members());
+        let for_good = if gone { ", gone for good" } else { "" };
+        asking.note(format!("{replica} to be removed from the members{for_good}"), reason).await?;
         if members.voters.contains(&replica) || members.learners.contains(&replica) || !gone {
             let removed = asked.remove_member(&replica).await;
             removed.map_err(|error| refused(&error, error.is_refusal()))?;
@@ -140,8 +151,12 @@ impl operator_server::Operator for Answers {
         &self,
         request: Request<shown::TransferLeaderRequest>,
     ) -> Result<Response<shown::TransferLeaderResponse>, Status> {
-        let asked = self.here.consensus.on_behalf_of(self.who(&request));
-        let to = request.into_inner().name.map(name).transpose()?;
+        let asking = self.asking(&request);
+        let asked = self.here.consensus.on_behalf_of(asking.who.clone());
+        let shown::TransferLeaderRequest { name: given, reason } = request.into_inner();
+        let to = given.map(name).transpose()?;
+        let heir = to.as_deref().unwrap_or("whoever is up to date");
+        asking.note(format!("leadership to go to {heir}"), reason).await?;
         let transferred = asked.transfer_leadership(to.as_deref()).await;
         let leader = transferred.map_err(|error| refused(&error, error.is_refusal()))?;
         Ok(Response::new(shown::TransferLeaderResponse { leader }))
@@ -159,5 +174,35 @@ impl operator_server::Operator for Answers {
     ) -> Result<Response<shown::EndDrillResponse>, Status> {
         drill::end(&self.here, EventId::new(&request.into_inner().id)).await?;
         Ok(Response::new(shown::EndDrillResponse {}))
+    }
+
+    async fn hold(&self, request: Request<shown::HoldRequest>) -> Result<Response<shown::HoldResponse>, Status> {
+        self.asking(&request).hold(request.into_inner()).await.map(Response::new)
+    }
+
+    async fn release(
+        &self,
+        request: Request<shown::ReleaseRequest>,
+    ) -> Result<Response<shown::ReleaseResponse>, Status> {
+        self.asking(&request).release(request.into_inner()).await.map(Response::new)
+    }
+
+    async fn pause(&self, request: Request<shown::PauseRequest>) -> Result<Response<shown::PauseResponse>, Status> {
+        self.asking(&request).pause(request.into_inner()).await.map(Response::new)
+    }
+
+    async fn resume(&self, request: Request<shown::ResumeRequest>) -> Result<Response<shown::ResumeResponse>, Status> {
+        self.asking(&request).resume(request.into_inner()).await.map(Response::new)
+    }
+
+    async fn approve(
+        &self,
+        request: Request<shown::ApproveRequest>,
+    ) -> Result<Response<shown::ApproveResponse>, Status> {
+        self.asking(&request).approve(request.into_inner()).await.map(Response::new)
+    }
+
+    async fn skip(&self, request: Request<shown::SkipRequest>) -> Result<Response<shown::SkipResponse>, Status> {
+        self.asking(&request).skip(request.into_inner()).await.map(Response::new)
     }
 }

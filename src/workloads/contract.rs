@@ -17,6 +17,9 @@ use crate::machine::workload::{Intent, Phase};
 pub struct Task {
     /// The idempotency key: whatever is asked twice under it is done once.
     pub attempt: String,
+    /// The same for every attempt of this hook in this event.
+    pub step: String,
+    pub fence: Fence,
     pub event_id: EventId,
     pub event_type: Kind,
     pub event_source: Source,
@@ -33,6 +36,30 @@ pub struct Task {
     pub traceparent: Option<String>,
     /// `None`: the event is real.
     pub drill: Option<Mode>,
+}
+
+/// Grows with every attempt that is begun: who has seen a higher one may refuse a lower one. Terms come first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Fence {
+    pub term: u64,
+    /// The number of the attempt.
+    pub sequence: u64,
+}
+
+impl fmt::Display for Fence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.term, self.sequence)
+    }
+}
+
+/// The exit statuses of a command hook that mean something; any other is `FAILED`.
+pub(super) mod exit {
+    pub(in crate::workloads) const DONE: u8 = 0;
+    pub(in crate::workloads) const FAILED: u8 = 1;
+    pub(in crate::workloads) const NOT_APPLICABLE: u8 = 11;
+    pub(in crate::workloads) const NOT_DONE: u8 = 12;
+    pub(in crate::workloads) const UNKNOWN: u8 = 13;
+    pub(in crate::workloads) const BLOCKED: u8 = 75;
 }
 
 /// How an attempt ended.
@@ -83,7 +110,14 @@ pub struct Report {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum News {
-    Progress { text: Option<String>, expected_end: Option<Timestamp> },
+    Progress {
+        text: Option<String>,
+        expected_end: Option<Timestamp>,
+    },
+    /// It asks for so much from now on.
+    MoreTime {
+        needs: Duration,
+    },
     Ended(Ended),
 }
 
@@ -99,6 +133,8 @@ pub(super) fn facts(task: &Task) -> Map<String, Value> {
         ("group", json!(task.group.as_ref().map(|group| &group.0))),
         ("vm", json!(task.vm.as_str())),
         ("attempt", json!(task.attempt)),
+        ("step", json!(task.step)),
+        ("fence", json!(task.fence.to_string())),
         ("intent", json!(task.intent.as_word())),
         ("deadline", json!(rfc3339(task.deadline))),
         ("avoid_vms", json!(names(&task.avoid))),

@@ -42,6 +42,8 @@ pub(crate) enum Action {
     Restart(usize),
     /// Where there is no leader.
     Elect(usize),
+    /// An operator asks whoever leads.
+    Hold(EventId),
     Fault(Fault),
 }
 
@@ -99,6 +101,9 @@ pub(crate) fn possible(cluster: &Cluster, world: &World) -> Vec<Action> {
     }));
     let late = (0..cluster.events.len()).filter(|event| world.clouds[*event].is_late);
     found.extend(late.map(Action::Show));
+    if world.log.wished < cluster.holds.into() && world.led_by().is_some() {
+        found.extend(world.log.open.keys().cloned().map(Action::Hold));
+    }
     found.extend(finishes(world));
     found.extend(faults(cluster, world, &chores).into_iter().map(Action::Fault));
     found

@@ -1,6 +1,7 @@
 //! What an action does to the world, and where the properties of posts are judged.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use allclear::machine::claim::PostOutcome;
 use allclear::machine::command::{Command, Verdict};
@@ -9,6 +10,7 @@ use allclear::machine::errands::{Errand, errands};
 use allclear::machine::event::Event;
 use allclear::machine::id::{AttemptId, EventId};
 use allclear::machine::lifecycle::Stage;
+use allclear::machine::operator::{Asked, What};
 use allclear::machine::state::State;
 use allclear::machine::suspicion::unrecorded;
 use allclear::machine::takeover::Journaled;
@@ -17,6 +19,9 @@ use allclear::machine::time::Timestamp;
 use crate::action::{Action, Fault, account, number_of};
 use crate::mutant::Mutant;
 use crate::world::{Alone, Behind, Breach, Cloud, Cluster, Post, Sent, Shown, Why, World, name};
+
+/// After everything else that a lone secondary waits for.
+const HELD_UNTIL: Duration = Duration::from_secs(25);
 
 pub(crate) fn take(cluster: &Cluster, world: &World, action: Action) -> World {
     let mut next = world.clone();
@@ -67,6 +72,11 @@ pub(crate) fn take(cluster: &Cluster, world: &World, action: Action) -> World {
         Action::Heal(replica) => next.replicas[replica].cut = false,
         Action::Restart(replica) => restart(&mut next, replica),
         Action::Elect(replica) => elect(&mut next, replica),
+        Action::Hold(event) => {
+            let what = Asked::Hold { event, until: Timestamp(0).plus(HELD_UNTIL) };
+            let leader = next.leader.unwrap_or_default();
+            next.commit(cluster, leader, Command::Ask { what, who: "somebody".into(), reason: String::new() });
+        }
         Action::Fault(fault) => fail(cluster, &mut next, fault),
     }
     settle_contact(cluster, world, &mut next);
@@ -130,7 +140,7 @@ fn arrive(next: &mut World, sent: Option<Sent>) {
     }
 }
 
-/// S5: a user asked for it, and no hook that this replica can know of may still run.
+/// S5: a user asked for it, nobody holds it as far as this replica can know, and no hook that this replica can know of may still run.
 fn begin(cluster: &Cluster, next: &mut World, replica: usize) {
     let chosen = next.replicas[replica].chosen.take();
     let Some(entry) = chosen.or_else(|| next.takeover(cluster, replica)) else { return };
@@ -140,7 +150,11 @@ fn begin(cluster: &Cluster, next: &mut World, replica: usize) {
         attempts.filter(|it| it.outcome.is_none() && it.begun_at < since).any(|it| next.now() < it.deadline)
     };
     let is_running = may_run(next.known(replica), next.now()) || may_run(&next.log, entry.takeover.alone_since);
-    if entry.announcement.source != Source::User || is_running {
+    let is_held = next.known(replica).open.get(id).is_some_and(|event| {
+        let last = event.wishes.last().map(|wish| &wish.what);
+        matches!(last, Some(What::Hold { until }) if next.now() < *until)
+    });
+    if entry.announcement.source != Source::User || is_running || is_held {
         next.broke(Breach::S5);
     }
     let local = &mut next.replicas[replica];

@@ -72,9 +72,9 @@ fn hash_event<H: Hasher>(event: &Event, hasher: &mut H) {
         let (outcome, at) = outcome.clone().unzip();
         (outcome, at.filter(|_| is_waiting))
     };
-    let Event { announcement, seen_by, treatment, attempts, waivers, claims, takeovers, ending, .. } = event;
+    let Event { announcement, seen_by, treatment, attempts, waivers, claims, takeovers, ending, wishes, .. } = event;
     (&announcement.id, seen_by, event.stage(), event.over_at(), ending).hash(hasher);
-    (treatment.is_some(), attempts, waivers, claims.len(), takeovers.len()).hash(hasher);
+    (treatment.is_some(), attempts, waivers, wishes, claims.len(), takeovers.len()).hash(hasher);
     for claim in claims {
         (&claim.approver, claim.attempt, is_waiting.then_some(claim.until), of(&claim.outcome)).hash(hasher);
     }

@@ -35,7 +35,7 @@ use world::{Breach, Cluster, Faults, World};
 
 const S2: &str = "S2 a quorum posts the claim in force, a lone secondary what its journal says, each once";
 const S4: &str = "S4 never two events of the group approved at once, nor claimed";
-const S5: &str = "S5 alone, only what a user asked for, and nothing while a hook may run";
+const S5: &str = "S5 alone, only what a user asked for, and nothing that is held or while a hook may run";
 const OWN: &str = "a leader claims nothing before its own account";
 const LIFE: &str = "nothing goes back, nothing recorded changes";
 const TAKEN: &str = "what a leader plans on the current state is never refused";
@@ -114,6 +114,7 @@ fn pair(events: &[Source], moments: u8, faults: Faults) -> Cluster {
         events: events.to_vec(),
         has_hook: false,
         budget: Duration::ZERO,
+        holds: 0,
         moments,
         faults,
         mutant: Mutant::None,
@@ -172,6 +173,7 @@ fn every_mutant_is_seen() {
         (Mutant::BegunInContact, S4, cut(3)),
         (Mutant::OldAccountsClear, S4, pair(&PLATFORM_AND_USER, 3, Faults { delays: 2, ..CUT })),
         (Mutant::SilenceIsTrusted, S4, three(CUT)),
+        (Mutant::HoldIgnored, S5, held()),
         (Mutant::SightIsNotWaitedFor, S4, three(Faults { lates: 1, ..CUT })),
     ];
     for (mutant, property, cluster) in table {
@@ -206,6 +208,7 @@ fn whatever_is_asked_for() {
             replicas: number("replicas", 2).into(),
             has_hook: number("hooks", 0) > 0,
             budget: Duration::from_secs(number("budget", 0).into()),
+            holds: number("holds", 0),
             ..pair(&events, number("moments", 4), faults)
         },
     );
@@ -235,6 +238,17 @@ fn a_post_alone_that_fails_is_made_again() {
 fn a_lone_secondary_waits_for_hooks_that_may_run() {
     let budget = Duration::from_secs(15);
     check(&Cluster { has_hook: true, budget, ..pair(&[Source::User], 6, CUT) });
+}
+
+/// Somebody holds the event before a quorum claims it: a hook has to run first.
+fn held() -> Cluster {
+    let budget = Duration::from_secs(15);
+    Cluster { has_hook: true, budget, holds: 1, ..pair(&[Source::User], 6, CUT) }
+}
+
+#[test]
+fn a_lone_secondary_waits_for_the_end_of_a_hold_that_it_knows() {
+    check(&held());
 }
 
 #[test]

@@ -32,6 +32,8 @@ pub(crate) enum Mutant {
     OthersIgnored,
     /// `takeover` does not wait from first sight of the event.
     SightIsNotWaitedFor,
+    /// `takeover` minds no operator.
+    HoldIgnored,
     /// `takeover` approves what the platform asks for.
     AnySource,
     /// `takeover` sees only what its replica has applied.
@@ -109,6 +111,7 @@ impl Mutant {
                 document.events.retain(|event| event.id == only);
                 state.open.retain(|id, _| *id == only);
             }
+            Self::HoldIgnored => state.open.values_mut().for_each(|event| event.wishes.clear()),
             Self::SightIsNotWaitedFor => alone.seen_since.values_mut().for_each(|seen| *seen = Timestamp(0)),
             Self::AnySource => {
                 for event in &mut document.events {

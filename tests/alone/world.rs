@@ -14,7 +14,7 @@ use allclear::machine::state::State;
 use allclear::machine::takeover::Journaled;
 use allclear::machine::time::Timestamp;
 use allclear::machine::transition;
-use allclear::machine::workload::{Hook, OnFailure, Phase, RunsOn, Workload};
+use allclear::machine::workload::{Hook, OnAbsent, OnFailure, Origin, Phase, RunsOn, Workload};
 
 use crate::mutant::Mutant;
 
@@ -31,6 +31,8 @@ pub(crate) struct Cluster {
     pub(crate) has_hook: bool,
     /// How long a user-initiated event is prepared at the most.
     pub(crate) budget: Duration,
+    /// How often an operator holds an event.
+    pub(crate) holds: u8,
     /// How many moments there are.
     pub(crate) moments: u8,
     pub(crate) faults: Faults,
@@ -170,8 +172,12 @@ impl From<Broken> for Breach {
             Broken::BudgetExceeded => Self::S4,
             Broken::TakenOverWrongly => Self::S5,
             Broken::ClaimedUnprepared
+            | Broken::ClaimedAgainstWish
+            | Broken::ApprovedUnseen
             | Broken::RunTwice
+            | Broken::RunBeside
             | Broken::RestoredWrongly
+            | Broken::UndoneWrongly
             | Broken::StageOutOfOrder
             | Broken::Misplaced
             | Broken::Forgotten
@@ -222,9 +228,19 @@ impl Cluster {
             min_freeze: None,
             fresh_for: None,
             optional_if_short: false,
+            worst: None,
+            exclusive: false,
+            kinds: Vec::new(),
         };
         let hooks = self.has_hook.then_some(hook).into_iter().collect();
-        Workload { name: WorkloadName("w".into()), group: Some(GroupName("g".into())), after: Vec::new(), hooks }
+        Workload {
+            name: WorkloadName("w".into()),
+            group: Some(GroupName("g".into())),
+            after: Vec::new(),
+            hooks,
+            origin: Origin::Configured,
+            on_absent: OnAbsent::Hold,
+        }
     }
 }
 

@@ -49,12 +49,13 @@ fn what_is_refused_is_a_mistake_like_every_other() {
 #[test]
 fn what_is_ignored_is_warned_about_and_the_rest_is_printed() {
     let folder = tempfile::tempdir().unwrap();
-    let path = written(folder.path(), "replica.data_dir = \"/d\"\n[workloads]\nsocket = \"/s.sock\"\n");
-    let output = allclear(&["check", "--config", &path], &[("ALLCLEAR__WORKLOADS__ALLOW_UIDS", "[5]")]);
-    let expected = "warning: `workloads.socket` is ignored by this version: nobody can register over it yet\n\
-                    warning: `workloads.allow_uids` is ignored by this version: nobody can register yet\n";
+    let hook = "[[workload]]\nname = \"w\"\n[[workload.hook]]\nphase = \"drain\"\ncommand = [\"/h\"]\n";
+    let text = format!("replica.data_dir = \"/d\"\n{hook}undo = [\"/u\"]\n");
+    let output = allclear(&["check", "--config", &written(folder.path(), &text)], &[]);
+    let expected = "warning: `workload.hook.undo` of the drain hook of w is ignored by this version: when the event is \
+                    cancelled, only `restore` follows\n";
     assert_eq!((output.status.code(), stderr(&output)), (Some(0), expected));
-    assert!(stdout(&output).contains("\nsocket = \"/s.sock\"\n"), "{}", stdout(&output));
+    assert!(stdout(&output).contains("\nname = \"w\"\n"), "{}", stdout(&output));
 }
 
 #[test]

@@ -29,7 +29,7 @@ cert = "/c.pem"
 
 [[workload]]
 name = "w"
-role = {{ http = "http://127.0.0.1:1/" }}
+role = {{ http = "https://127.0.0.1:1/" }}
 
 [[workload.hook]]
 phase = "drain"
@@ -43,14 +43,12 @@ confirm = "http://127.0.0.1:1/"
     );
     let path = written(folder.path(), &text);
     let output = allclear(&["run", "--config", &path], &[]);
-    let over_http = "hooks over HTTP cannot be run by this version";
     let expected = format!(
         "{path}:5:8: `policy.margn` is not a known key: did you mean `margin`?
 {path}:10:10: `cluster.tls` is refused: this version cannot encrypt; remove it and set `cluster.insecure = true` on a \
          network that nobody else can reach
-{path}:15:10: `workload.role.http` is refused: {over_http}, use `command`
-{path}:19:1: `workload.hook.http` is refused: {over_http}, use `command`
-{path}:24:11: `workload.hook.confirm` is \"http://127.0.0.1:1/\": {over_http}, write a program as a list
+{path}:15:17: `workload.role.http` is \"https://127.0.0.1:1/\": write an address, as \"http://127.0.0.1:8008/role\"
+{path}:24:11: `workload.hook.confirm` is \"http://127.0.0.1:1/\": write {{ http = \"http://127.0.0.1:1/\" }}
 "
     );
     assert_eq!((stderr(&output), stdout(&output), output.status.code()), (expected.as_str(), "", Some(2)));
@@ -73,8 +71,13 @@ fn what_is_ignored_is_in_the_log_before_anything_else() {
 status.listen = "127.0.0.1:0"
 operator.socket = {socket:?}
 metadata.endpoint = "http://127.0.0.1:1"
-workloads = {{ socket = "/s.sock", allow_uids = [1000] }}
 cluster.listen = "{address}"
+[[workload]]
+name = "w"
+[[workload.hook]]
+phase = "drain"
+command = ["/h"]
+undo = ["/u"]
 "#,
         data = folder.path().join("data"),
         socket = folder.path().join("operator.sock"),
@@ -85,9 +88,9 @@ cluster.listen = "{address}"
     let lines = stderr(&output).lines().map_while(|line| serde_json::from_str::<serde_json::Value>(line).ok());
     let told: Vec<_> = lines.map(|line| (line["level"].clone(), line["message"].clone())).collect();
     let warned = |message: &str| ("WARN".into(), message.into());
-    let expected = [
-        warned("`workloads.socket` is ignored by this version: nobody can register over it yet"),
-        warned("`workloads.allow_uids` is ignored by this version: nobody can register yet"),
-    ];
+    let expected = [warned(
+        "`workload.hook.undo` of the drain hook of w is ignored by this version: when the event is cancelled, only \
+             `restore` follows",
+    )];
     assert_eq!(told, expected, "{}", stderr(&output));
 }

@@ -134,6 +134,20 @@ async fn a_changed_not_before_is_taken_over() {
 }
 
 #[tokio::test]
+async fn a_hook_that_runs_is_stopped_when_a_changed_not_before_leaves_it_less_time() {
+    let slow = hook("drain").waits_for("never").with("timeout = \"9m\"");
+    let cluster = Cluster::with_hooks(vec![slow, hook("restore")]).await;
+    let id =
+        cluster.cloud.announce(json!({ "type": "Redeploy", "source": "Platform", "vm": 0, "notice": "10m" })).await;
+    cluster.until_true("the drain", async || cluster.hooks.begun() == ["drain"]).await;
+    cluster.cloud.change(&id, json!({ "notice": "9s" })).await;
+    let stopped = |event: &Event| event.hooks.iter().any(|hook| hook.outcome.is_some());
+    let event = cluster.until_event(0, &id, "out of time", stopped).await;
+    assert_eq!(event.hooks[0].outcome.as_deref(), Some("timed_out"));
+    assert_eq!(event.approvals.len(), 0);
+}
+
+#[tokio::test]
 async fn vm1_is_not_vm10_and_neither_case_nor_an_old_underscore_makes_another_vm() {
     let cluster = Cluster::of(&["vm1", "vm10", "VM_2"])
         .workload("database", vec![hook("drain").waits_for("gate"), hook("restore")])

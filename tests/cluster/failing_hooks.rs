@@ -71,3 +71,31 @@ async fn a_hook_that_is_still_running_when_the_users_patience_ends_is_overruled(
     cluster.closed_everywhere(&id).await;
     assert_eq!(cluster.cloud.posts().await.len(), 1);
 }
+
+#[tokio::test]
+async fn what_an_event_that_is_cancelled_interrupts_is_taken_back_and_then_restored() {
+    let endless = hook("drain").waits_for("never").can_undo();
+    let cluster = Cluster::with_hooks(vec![hook("checkpoint").can_undo(), endless, hook("restore")]).await;
+    let id = cluster.cloud.announce(json!({ "type": "Redeploy", "vm": 0 })).await;
+    cluster.until_true("the drain", async || cluster.hooks.begun() == ["checkpoint", "drain"]).await;
+    cluster.cloud.cancel(&id).await;
+    let event = cluster.closed_everywhere(&id).await;
+    assert_eq!(event.outcome.as_deref(), Some("cancelled"));
+    assert_eq!(cluster.hooks.asked(), ["run checkpoint", "run drain", "undo drain", "run restore"]);
+}
+
+#[tokio::test]
+async fn a_failover_that_failed_is_taken_back_while_the_event_is_held() {
+    let failing = hook("failover").exits(3, "the candidate did not come up").with("attempts = 1").can_undo();
+    let cluster = Cluster::with_hooks(vec![failing, hook("drain"), hook("restore")]).await;
+    let id = cluster.cloud.announce(json!({ "type": "Redeploy", "vm": 0 })).await;
+    let taken_back = |event: &allclear::wire::pb::allclear::operator::v1::Event| {
+        let is_held = event.blocker.as_ref().is_some_and(|blocker| blocker.code == "hook_failed");
+        is_held && event.hooks.len() == 2 && event.hooks.iter().all(|hook| hook.outcome.is_some())
+    };
+    cluster.until_event(1, &id, "taken back", taken_back).await;
+    assert_eq!(cluster.hooks.asked(), ["run failover", "undo failover"]);
+    cluster.cloud.cancel(&id).await;
+    cluster.closed_everywhere(&id).await;
+    assert_eq!(cluster.hooks.asked(), ["run failover", "undo failover", "run restore"]);
+}

@@ -5,10 +5,12 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// Writes a line when it begins and one when it ends; waits for a file, says what it is told to, and exits as told.
+/// What it began it takes back at once.
 const SCRIPT: &str = r#"#!/bin/sh
 log="$FOLDER/hooks.log"
 echo "$ALLCLEAR_VM $ALLCLEAR_WORKLOAD $ALLCLEAR_PHASE begin $ALLCLEAR_INTENT $ALLCLEAR_ATTEMPT" \
     "$ALLCLEAR_TIME_LEFT_MS $ALLCLEAR_DEADLINE $ALLCLEAR_MODE" >> "$log"
+[ "$ALLCLEAR_INTENT" != undo ] || exit 0
 [ -z "$EXPECTS" ] || echo "expect: $EXPECTS"
 [ -z "$WAIT_FOR" ] || while [ ! -e "$FOLDER/$WAIT_FOR" ]; do sleep 0.02; done
 [ -z "$SAYS" ] || echo "$SAYS" >&2
@@ -21,11 +23,14 @@ exit ${EXITS:-0}
 pub(crate) struct Hook {
     phase: &'static str,
     keys: Vec<String>,
+    /// Instead of the script.
+    url: Option<String>,
+    can_undo: bool,
     env: Vec<(&'static str, String)>,
 }
 
 pub(crate) fn hook(phase: &'static str) -> Hook {
-    Hook { phase, keys: vec!["timeout = \"60s\"".into()], env: Vec::new() }
+    Hook { phase, keys: vec!["timeout = \"60s\"".into()], url: None, can_undo: false, env: Vec::new() }
 }
 
 impl Hook {
@@ -35,6 +40,14 @@ impl Hook {
         self.keys.retain(|known| known.split('=').next().unwrap() != name);
         self.keys.push(line.into());
         self
+    }
+
+    pub(crate) fn at(self, url: String) -> Self {
+        Self { url: Some(url), ..self }
+    }
+
+    pub(crate) fn can_undo(self) -> Self {
+        Self { can_undo: true, ..self }
     }
 
     /// Does not end before `Hooks::open` is called with the same name.
@@ -65,6 +78,8 @@ pub(crate) fn usual_hooks() -> Vec<Hook> {
 pub(crate) struct Hooks {
     folder: PathBuf,
     script: PathBuf,
+    /// Every workload tells its role: see `make_primary`.
+    pub(crate) tell_roles: bool,
 }
 
 impl Hooks {
@@ -73,21 +88,36 @@ impl Hooks {
         std::fs::write(&script, SCRIPT).unwrap();
         std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
         std::fs::write(folder.join("hooks.log"), "").unwrap();
-        Self { folder: folder.into(), script }
+        Self { folder: folder.into(), script, tell_roles: false }
     }
 
     /// The table of a workload.
     pub(crate) fn table(&self, name: &str, after: &[&str], hooks: &[Hook]) -> String {
         let mut toml = format!("[[workload]]\nname = \"{name}\"\ngroup = \"{name}s\"\nafter = {after:?}\n");
+        if self.tell_roles {
+            let primary = self.folder.join("primary").display().to_string();
+            let ask = format!("[ \"$(cat {primary})\" = $ALLCLEAR_VM ] && echo primary || echo replica");
+            writeln!(toml, "role = {{ command = [\"/bin/sh\", \"-c\", {ask:?}] }}\nrole_every = \"100ms\"").unwrap();
+        }
         for hook in hooks {
-            writeln!(toml, "[[workload.hook]]\nphase = \"{}\"\ncommand = [\"{}\"]", hook.phase, self.script.display())
-                .unwrap();
+            let script = format!("[\"{}\"]", self.script.display());
+            let way = hook.url.as_ref().map_or(format!("command = {script}"), |url| format!("http = {url:?}"));
+            writeln!(toml, "[[workload.hook]]\nphase = \"{}\"\n{way}", hook.phase).unwrap();
+            if hook.can_undo {
+                writeln!(toml, "undo = {script}").unwrap();
+            }
             writeln!(toml, "{}", hook.keys.join("\n")).unwrap();
             let env = hook.env.iter().map(|(name, value)| format!("{name} = {value:?}"));
             let env: Vec<_> = env.chain([format!("FOLDER = \"{}\"", self.folder.display())]).collect();
             writeln!(toml, "env = {{ {} }}", env.join(", ")).unwrap();
         }
         toml
+    }
+
+    /// What the workloads' roles are from now on, where they tell them.
+    pub(crate) fn make_primary(&self, vm: &str) {
+        std::fs::write(self.folder.join("next"), vm).unwrap();
+        std::fs::rename(self.folder.join("next"), self.folder.join("primary")).unwrap();
     }
 
     /// Lets the hooks that wait for this gate go on.
@@ -98,6 +128,11 @@ impl Hooks {
     /// The phases that began on any VM, in the order of time.
     pub(crate) fn begun(&self) -> Vec<String> {
         self.log("begin")
+    }
+
+    /// What was begun, each with why.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        self.lines("begin").into_iter().map(|words| format!("{} {}", words[4], words[2])).collect()
     }
 
     pub(crate) fn ended(&self) -> Vec<String> {

@@ -26,7 +26,7 @@ fn a_variable_wins_over_the_file_and_over_the_default() {
     assert_eq!(config.replica.name.unwrap().as_str(), "db-1");
     assert_eq!(config.policy.margin, Duration::from_secs(3));
     assert_eq!(config.cluster.max_voters, 5);
-    assert_eq!(config.registration.allow_uids, Some(vec![1000, 1001]));
+    assert_eq!(config.registration.allow_uids, [1000, 1001]);
 }
 
 #[test]

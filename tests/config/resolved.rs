@@ -42,6 +42,9 @@ listen = "127.0.0.1:7421"
 [operator]
 socket = "/run/allclear/operator.sock"
 
+[workloads]
+allow_uids = []
+
 [policy]
 user_budget = "2m"
 brief_freeze = "9s"

@@ -1,11 +1,13 @@
 //! What the state never outgrows.
 
 use allclear::machine::apply::apply;
-use allclear::machine::command::{Command, Entry, Verdict};
+use allclear::machine::command::{Command, Entry, Ignored, Verdict};
 use allclear::machine::document::{Announcement, Document, Kind, NotBefore, Source, Status};
-use allclear::machine::id::{EventId, VmName};
-use allclear::machine::state::{HISTORY_LIMIT, OPEN_LIMIT, State};
+use allclear::machine::id::{EventId, VmName, WorkloadName};
+use allclear::machine::operator::{Asked, WISH_LIMIT};
+use allclear::machine::state::{DIALLED_LIMIT, HISTORY_LIMIT, OPEN_LIMIT, State};
 use allclear::machine::time::Timestamp;
+use allclear::machine::workload::{OnAbsent, Origin, Workload};
 
 fn announcement(number: usize) -> Announcement {
     Announcement {
@@ -55,4 +57,43 @@ fn events_beyond_the_limit_are_taken_up_when_there_is_room() {
     // Five that are open are gone, the rest is listed as before.
     report(&mut state, (0..OPEN_LIMIT + 5).filter(|number| !open[..5].contains(number)));
     assert_eq!(state.open.len(), OPEN_LIMIT);
+}
+
+fn ask(state: &mut State, what: Asked) {
+    commit(state, Command::Ask { what, who: "uid 0 on a".into(), reason: "why not".into() });
+}
+
+#[test]
+fn the_latest_wishes_are_kept_and_whatever_is_in_force() {
+    let mut state = State::default();
+    commit(&mut state, Command::Register { workloads: Vec::new(), groups: Vec::new() });
+    report(&mut state, 0..1);
+    let event = announcement(0).id;
+    ask(&mut state, Asked::Pause { until: Timestamp(1) });
+    for _ in 0..2 * WISH_LIMIT {
+        ask(&mut state, Asked::Wish { what: "leadership to go to b".into() });
+        ask(&mut state, Asked::Hold { event: event.clone(), until: Timestamp(1) });
+    }
+    assert_eq!((state.wishes.len(), state.open[&event].wishes.len()), (WISH_LIMIT, WISH_LIMIT));
+    assert_eq!(state.pause(Timestamp(0)).map(|pause| pause.number), Some(1));
+    assert_eq!(state.open[&event].hold(Timestamp(0)).map(|hold| hold.number), Some(state.wished));
+}
+
+#[test]
+fn workloads_beyond_the_limit_do_not_dial_in_until_there_is_room() {
+    let mut state = State::default();
+    commit(&mut state, Command::Register { workloads: Vec::new(), groups: Vec::new() });
+    let name = |number: usize| WorkloadName(format!("w{number}"));
+    let enlist = |number| {
+        let (origin, on_absent) = (Origin::Dialled, OnAbsent::Hold);
+        let (group, after, hooks) = (None, Vec::new(), Vec::new());
+        Command::Enlist { workload: Workload { name: name(number), group, after, hooks, origin, on_absent } }
+    };
+    for number in 0..DIALLED_LIMIT {
+        commit(&mut state, enlist(number));
+    }
+    let entry = Entry { at: Timestamp(0), by: VmName::new("a"), command: enlist(DIALLED_LIMIT) };
+    assert_eq!(apply(&mut state, &entry), Verdict::Ignored(Ignored::TooManyWorkloads));
+    commit(&mut state, Command::Delist { workload: name(7) });
+    assert_eq!(apply(&mut state, &entry), Verdict::Applied);
 }

@@ -8,7 +8,7 @@ use allclear::machine::claim::PostOutcome;
 use allclear::machine::document::{Announcement, Document, Kind, NotBefore, Source, Status};
 use allclear::machine::id::{EventId, GroupName, VmName, WorkloadName};
 use allclear::machine::time::Timestamp;
-use allclear::machine::workload::{Hook, OnFailure, Phase, RunsOn, Workload};
+use allclear::machine::workload::{Hook, OnAbsent, OnFailure, Origin, Phase, RunsOn, Workload};
 
 /// `90s`, `15m`, `1m30s`, `1500ms`, `2h`, `7d`.
 pub(crate) fn span(text: &str) -> Result<Duration, String> {
@@ -109,6 +109,8 @@ pub(crate) fn workload(text: &str) -> Result<Workload, String> {
         group: options.values.get("group").map(|group| GroupName((*group).into())),
         after: options.list("after").map(|name| WorkloadName(name.into())).collect(),
         hooks: hooks?,
+        origin: Origin::Configured,
+        on_absent: options.values.get("on_absent").and_then(|word| OnAbsent::from_word(word)).unwrap_or_default(),
     })
 }
 
@@ -131,7 +133,10 @@ fn hook(text: &str) -> Result<Hook, String> {
         can_dry_run: has("dry_run"),
         min_freeze: options.span("min_freeze")?,
         fresh_for: options.span("fresh_for")?,
-        optional_if_short: false,
+        optional_if_short: has("optional_if_short"),
+        worst: options.span("worst")?,
+        exclusive: has("exclusive"),
+        kinds: options.list("kinds").map(Kind::from_word).collect(),
     })
 }
 

@@ -48,6 +48,7 @@ impl World {
                     Reason::BudgetSpent,
                     Reason::Policy,
                     Reason::Takeover,
+                    Reason::Operator,
                 ]
                 .into_iter()
                 .find(|known| known.as_word() == *reason)
@@ -95,10 +96,10 @@ impl World {
     }
 }
 
-fn member(vm: &str, name: &str) -> Member {
+pub(crate) fn member(vm: &str, name: &str) -> Member {
     Member { vm: VmName::new(vm), workload: WorkloadName(name.into()) }
 }
 
-fn hook(phase: &str) -> Result<HookId, String> {
+pub(crate) fn hook(phase: &str) -> Result<HookId, String> {
     Ok(HookId { phase: Phase::from_word(phase).ok_or("no such phase")?, ordinal: 0 })
 }

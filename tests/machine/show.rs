@@ -2,12 +2,13 @@
 
 use std::fmt::Write;
 
-use allclear::machine::attempt::Outcome;
+use allclear::machine::attempt::{Outcome, WaiverReason};
 use allclear::machine::blocker::Blocker;
 use allclear::machine::claim::PostOutcome;
 use allclear::machine::command::Command;
 use allclear::machine::errands::Errand;
 use allclear::machine::event::{Event, StartCause};
+use allclear::machine::operator::{What, Wish};
 use allclear::machine::time::Timestamp;
 use allclear::machine::workload::{HookId, Intent, Member};
 
@@ -62,6 +63,11 @@ pub(crate) fn command(command: &Command) -> String {
         Command::Dismiss { replica } => format!("dismiss {replica}"),
         Command::Drill { announcement, mode, .. } => format!("drill {}: {mode}", announcement.id),
         Command::EndDrill { event } => format!("end drill {event}"),
+        Command::Ask { what, who, .. } => format!("{} asked by {who}", what.as_word()),
+        Command::Enlist { workload } => format!("enlist {}", workload.name),
+        Command::Delist { workload } => format!("delist {workload}"),
+        Command::Note { conditions } => format!("note {} conditions", conditions.len()),
+        Command::Extend { event, attempt, deadline } => format!("extend {event}: {attempt} until {}", time(*deadline)),
     }
 }
 
@@ -98,6 +104,9 @@ pub(crate) fn blocker(blocker: &Blocker) -> String {
         Blocker::HookBlocked { member, hook, reason, retry_at } => {
             format!("{code}: {}, {reason}, again at {}", of(member, *hook), time(*retry_at))
         }
+        Blocker::WorkloadAway { member, hook, since, .. } => {
+            format!("{code}: {}, the workload is not connected since {}", of(member, *hook), time(*since))
+        }
         Blocker::HookFailed { member, hook, reason, notice_ends } => {
             format!("{code}: {}, {reason}, notice ends at {}", of(member, *hook), time(*notice_ends))
         }
@@ -105,9 +114,19 @@ pub(crate) fn blocker(blocker: &Blocker) -> String {
             let by: Vec<_> = by.iter().map(ToString::to_string).collect();
             format!("{code}: {group}, by {}, notice ends at {}", by.join(","), time(*notice_ends))
         }
+        Blocker::Hold(halt) | Blocker::Paused(halt) => {
+            format!("{code} {halt}, until {}, number {}", time(halt.until), halt.number)
+        }
         Blocker::Posting { approver, since } => format!("{code}: {approver} since {}", time(*since)),
         Blocker::PostFailed { approver, outcome, at } => format!("{code}: {approver}, {outcome} at {}", time(*at)),
         Blocker::WaitingForPlatform { since } => format!("{code} since {}", time(*since)),
+    }
+}
+
+fn why(why: &WaiverReason) -> String {
+    match why {
+        WaiverReason::Unreachable => why.as_word().into(),
+        WaiverReason::Skipped { who, reason } => format!("{} by {who}: {reason}", why.as_word()),
     }
 }
 
@@ -138,7 +157,15 @@ pub(crate) fn event(event: &Event) -> String {
     }
     for waiver in &event.waivers {
         let what = hook(&waiver.member, waiver.hook, Intent::Run);
-        let _ = writeln!(text, "  waived {what} at {}: {}", time(waiver.at), waiver.why.as_word());
+        let _ = writeln!(text, "  waived {what} at {}: {}", time(waiver.at), why(&waiver.why));
+    }
+    for Wish { number, at, who, reason, what } in &event.wishes {
+        let what = match what {
+            What::Hold { until } => format!("hold until {}", time(*until)),
+            What::Approve { revision } => format!("approve as of revision {revision}"),
+            other => format!("{other:?}").to_lowercase(),
+        };
+        let _ = writeln!(text, "  wish {number} at {}: {what}, by {who}: {reason}", time(*at));
     }
     for claim in &event.claims {
         let ended = |(end, at): &(PostOutcome, Timestamp)| format!("{} at {}", end.as_word(), time(*at));

@@ -5,6 +5,7 @@
 //! group VM|* NAME max=N
 //! policy user_budget=2m foreign=approve-user …     rule NAME action=A [type=T] [source=S] [phases=P,…] [budget=…]
 //! report VM|*: nothing | STATUS SOURCE TYPE EVENT VM,… [notbefore=[+]15m] [duration=9s]; …    repeat VM: as before
+//! overtaken VM: as report, but another one came before it
 //! now TIME      wait SPAN                   lead VM   quorum|no_quorum
 //! unreachable|reachable|stall|healthy VM…   leave VM…: they are no members any more
 //! seen|unseen VM…: its document is fresh, or from before the script
@@ -86,7 +87,8 @@ impl World {
             "group" => self.group(rest),
             "policy" => self.policy(rest),
             "rule" => self.rule(rest),
-            "report" => self.report(rest),
+            "report" => self.report(rest, 0),
+            "overtaken" => self.report(rest, 1),
             "repeat" => self.repeat(rest),
             "now" => self.move_to(Timestamp(0).plus(parse::span(rest)?)),
             "wait" => self.move_to(self.situation.now.plus(parse::span(rest)?)),
@@ -129,7 +131,20 @@ impl World {
             "account" => self.account(rest),
             "gone" => self.gone(rest),
             "lead_without" => self.lead_without(rest),
+            "hold" | "release" | "pause" | "resume" | "approve" | "skip" | "wish" => self.ask(word, rest),
+            "knows" => self.knows(rest),
+            "unaware" => self.unaware(rest),
+            "wishes" => Ok(self.wishes()),
             "suspects" => Ok(self.suspects()),
+            "enlist" => self.enlist(rest),
+            "delist" => self.delist(rest),
+            "note" => self.note(rest),
+            "extend" => self.extend(rest),
+            "circles" => Ok(self.circles()),
+            "overrun" => self.overrun(rest),
+            "roster" => self.roster(rest),
+            "avoid" => self.avoid(rest),
+            "prefer" => self.prefer(rest),
             _ => self.raw(word, rest),
         }
     }
@@ -145,6 +160,7 @@ impl World {
                 channel: Channel::Healthy,
                 channel_since: now,
                 document_age: Some(Duration::ZERO),
+                wishes: 0,
             };
             self.situation.contacts.insert(name.clone(), contact);
             self.register(&name);
@@ -152,7 +168,7 @@ impl World {
         Ok(String::new())
     }
 
-    fn named(&self, word: &str) -> Vec<VmName> {
+    pub(crate) fn named(&self, word: &str) -> Vec<VmName> {
         if word == "*" { self.situation.members.clone() } else { vec![VmName::new(word)] }
     }
 
@@ -180,7 +196,7 @@ impl World {
         Ok(String::new())
     }
 
-    fn register(&mut self, vm: &VmName) -> String {
+    pub(crate) fn register(&mut self, vm: &VmName) -> String {
         let workloads = self.workloads.get(vm).cloned().unwrap_or_default();
         let groups = self.groups.get(vm).cloned().unwrap_or_default();
         self.commit(vm, Command::Register { workloads, groups })
@@ -222,12 +238,13 @@ impl World {
         Ok(String::new())
     }
 
-    fn report(&mut self, rest: &str) -> Result<String, String> {
+    /// Made so many reports ago.
+    fn report(&mut self, rest: &str, ago: u64) -> Result<String, String> {
         let (vm, text) = rest.split_once(':').ok_or("report VM: …")?;
         let document = parse::document(text, self.situation.now)?;
         let mut answer = String::new();
         for vm in self.named(vm) {
-            let after = self.state.replicas.get(&vm).map_or(0, |replica| replica.reports);
+            let after = self.state.replicas.get(&vm).map_or(0, |replica| replica.reports).saturating_sub(ago);
             answer += &self.commit(&vm, Command::Report { after, document: document.clone() });
         }
         Ok(answer)
@@ -309,7 +326,7 @@ impl World {
         if errands.is_empty() { "no errands\n".into() } else { errands.join("\n") + "\n" }
     }
 
-    fn event(&self, id: &str) -> Result<&Event, String> {
+    pub(crate) fn event(&self, id: &str) -> Result<&Event, String> {
         self.state.event(&EventId::new(id)).ok_or(format!("no event {id}"))
     }
 

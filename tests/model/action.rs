@@ -9,6 +9,7 @@ use allclear::machine::command::Command;
 use allclear::machine::errands::{Errand, errands};
 use allclear::machine::id::AttemptId;
 use allclear::machine::observe::Observation;
+use allclear::machine::operator::Asked;
 use allclear::machine::plan::plan;
 use allclear::machine::time::Timestamp;
 use allclear::machine::workload::{Intent, Member, Phase};
@@ -32,6 +33,8 @@ pub(crate) enum Action {
     Heal(usize),
     Fault(Fault),
     Arrive,
+    /// An operator asks for it.
+    Ask(Asked),
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -226,7 +229,9 @@ fn rogues_of(cluster: &Cluster, world: &World, number: usize) -> Vec<Command> {
     let event = event_id(number);
     let mut found = vec![Command::GiveUp { event: event.clone() }, Command::Forget { event: event.clone() }];
     for replica in (0..cluster.replicas).map(name) {
-        for reason in [Reason::Prepared, Reason::NothingToPrepare, Reason::BudgetSpent, Reason::Policy] {
+        for reason in
+            [Reason::Prepared, Reason::NothingToPrepare, Reason::BudgetSpent, Reason::Policy, Reason::Operator]
+        {
             let (event, approver, until) = (event.clone(), replica.clone(), Timestamp(world.now().0 + 5_000));
             found.push(Command::Claim { event, approver, reason, until });
         }
@@ -234,9 +239,13 @@ fn rogues_of(cluster: &Cluster, world: &World, number: usize) -> Vec<Command> {
         let Some(workload) = &cluster.workload else { continue };
         let member = Member { vm: name(number), workload: workload.name.clone() };
         for phase in [Phase::Failover, Phase::Drain, Phase::Restore] {
-            for (hook, _) in workload.hooks_of(phase) {
+            for (hook, declared) in workload.hooks_of(phase) {
                 let (of, whose, on) = (event.clone(), member.clone(), replica.clone());
                 let deadline = Timestamp(world.now().0 + 60_000);
+                if declared.can_undo {
+                    let (event, member, on) = (of.clone(), whose.clone(), on.clone());
+                    found.push(Command::Begin { event, member, hook, intent: Intent::Undo, on, deadline });
+                }
                 found.push(Command::Begin { event: of, member: whose, hook, intent: Intent::Run, on, deadline });
                 let (event, member, why) = (event.clone(), member.clone(), WaiverReason::Unreachable);
                 found.push(Command::Waive { event, member, hook, why });
@@ -254,6 +263,26 @@ fn rogues_of(cluster: &Cluster, world: &World, number: usize) -> Vec<Command> {
     found
 }
 
+/// At every moment, also what is too late, and what was seen before the last change.
+fn asks(cluster: &Cluster, world: &World) -> Vec<Action> {
+    let until = Timestamp(500_000.max(world.now().0 + 100_000));
+    let mut found = vec![Asked::Pause { until }, Asked::Resume];
+    for event in world.log.open.values() {
+        let id = &event.announcement.id;
+        found.push(Asked::Hold { event: id.clone(), until });
+        found.push(Asked::Release { event: id.clone() });
+        for revision in [event.revision, event.revision - 1] {
+            found.push(Asked::Approve { event: id.clone(), revision });
+        }
+        if let Some(workload) = &cluster.workload {
+            let member = Member { vm: event.announcement.resources[0].clone(), workload: workload.name.clone() };
+            let hooks = workload.hooks_of(Phase::Drain);
+            found.extend(hooks.map(|(hook, _)| Asked::Skip { event: id.clone(), member: member.clone(), hook }));
+        }
+    }
+    found.into_iter().map(Action::Ask).collect()
+}
+
 pub(crate) fn possible(cluster: &Cluster, world: &World) -> Vec<Action> {
     let proposals = proposals(cluster, world);
     let mut found = chores(cluster, world, &proposals);
@@ -266,6 +295,9 @@ pub(crate) fn possible(cluster: &Cluster, world: &World) -> Vec<Action> {
     // A leader that is lost is followed within seconds.
     if is_idle && may_wait(world) && world.connected(world.leader) {
         found.push(Action::Wait);
+    }
+    if world.asked < cluster.wishes && world.connected(world.leader) {
+        found.extend(asks(cluster, world));
     }
     found.extend(developments(world));
     found.extend(recoveries(world));

@@ -35,6 +35,11 @@ pub(crate) fn take(cluster: &Cluster, world: &World, action: Action) -> World {
                 next.commit(cluster, &by, command);
             }
         }
+        Action::Ask(what) => {
+            next.asked += 1;
+            let (by, who) = (name(next.leader), "somebody".into());
+            next.commit(cluster, &by, Command::Ask { what, who, reason: String::new() });
+        }
         Action::Fault(fault) => fail(cluster, &mut next, fault),
     }
     next

@@ -17,11 +17,13 @@ mod world;
 
 use std::time::Duration;
 
+use allclear::machine::attempt::{Attempt, Outcome};
+use allclear::machine::claim::Reason;
 use allclear::machine::document::Source;
 use allclear::machine::event::{Ending, Event, StartCause};
 use allclear::machine::id::{GroupName, WorkloadName};
 use allclear::machine::lifecycle::Stage;
-use allclear::machine::workload::{Hook, OnFailure, Phase, RunsOn, Workload};
+use allclear::machine::workload::{Hook, Intent, OnAbsent, OnFailure, Origin, Phase, RunsOn, Workload};
 use stateright::{Checker, HasDiscoveries, Model, Property};
 
 use action::Action;
@@ -34,6 +36,7 @@ const S3: &str = "S3 nothing is posted or approved that is not the claim in forc
 const S4: &str = "S4 no group loses more than its disruption budget allows";
 const S7: &str = "S7 no attempt is run twice";
 const S8: &str = "S8 what was touched is put back, and nothing else, when the event is over";
+const WISH: &str = "nothing is claimed against an operator's wish, nor approved by one who has not seen it";
 const LIFE: &str = "nothing goes back, nothing recorded changes";
 const DRILL: &str = "a drill is never approved, and gives way to what is real";
 const L1: &str = "L1 when nothing is left to happen, the event is closed";
@@ -70,6 +73,7 @@ impl Model for Cluster {
                 let put_back = |event: &Event| is_put_back(cluster, event);
                 keeps(world, Breach::RestoredWrongly) && world.log.history.iter().all(put_back)
             }),
+            Property::always(WISH, |_, world| keeps(world, Breach::AgainstWish)),
             Property::always(LIFE, |_, world| keeps(world, Breach::Lifecycle)),
             Property::always(DRILL, |_, world| keeps(world, Breach::Drill)),
             Property::always(L1, |cluster: &Cluster, world: &World| {
@@ -89,6 +93,11 @@ impl Model for Cluster {
                     |event: &Event| event.attempts.iter().any(|attempt| attempt.hook.phase == Phase::Restore);
                 !is_restorable(cluster) || world.log.history.iter().any(restored)
             }),
+            Property::sometimes("taken back", |cluster: &Cluster, world: &World| {
+                let can = |workload: &Workload| workload.hooks.iter().any(|hook| hook.can_undo);
+                let undone = |event: &Event| event.attempts.iter().any(|attempt| attempt.intent == Intent::Undo);
+                !cluster.workload.as_ref().is_some_and(can) || world.log.history.iter().any(undone)
+            }),
             Property::sometimes("held by another event", |cluster: &Cluster, world: &World| {
                 let stages: Vec<Stage> = world.log.open.values().map(Event::stage).collect();
                 cluster.events == 1 || (stages.contains(&Stage::Approved) && action::is_held(world))
@@ -97,6 +106,14 @@ impl Model for Cluster {
                 let approved = |event: &&Event| event.is_accepted();
                 let events = world.log.open.values().chain(&world.log.history);
                 events.filter(approved).count() == cluster.events
+            }),
+            Property::sometimes("held and then claimed", |cluster: &Cluster, world: &World| {
+                let held = |event: &Event| !event.wishes.is_empty() && event.claims.len() == 1;
+                cluster.wishes == 0 || world.log.open.values().any(held)
+            }),
+            Property::sometimes("approved by an operator", |cluster: &Cluster, world: &World| {
+                let overruled = |event: &Event| event.claims.iter().any(|claim| claim.reason == Reason::Operator);
+                cluster.wishes == 0 || world.log.open.values().any(overruled)
             }),
             Property::sometimes("claimed again", |cluster: &Cluster, world: &World| {
                 let claims = |event: &Event| event.claims.len() > 1;
@@ -114,13 +131,25 @@ fn is_restorable(cluster: &Cluster) -> bool {
     cluster.workload.as_ref().is_some_and(|workload| workload.hooks_of(Phase::Restore).next().is_some())
 }
 
-/// A closed event leaves no workload behind that it touched, unless its time was up.
+/// A closed event leaves no workload behind that it touched, nor anything that failed and could be taken back, unless
+/// its time was up.
 fn is_put_back(cluster: &Cluster, event: &Event) -> bool {
     let touched = event.attempts.iter().any(|attempt| attempt.hook.phase < Phase::Restore);
     let restored = event.attempts.iter().any(|attempt| attempt.hook.phase == Phase::Restore);
     let took = event.entered_at(Stage::Closed).zip(event.over_at()).map(|(closed, over)| closed.since(over));
     let given_up = took.is_some_and(|took| took >= Duration::from_mins(10));
-    !is_restorable(cluster) || touched == restored || (touched && given_up)
+    let is_left = |attempt: &Attempt| {
+        let failed =
+            matches!(attempt.outcome, Some((Outcome::Failed(_) | Outcome::TimedOut(_) | Outcome::Cancelled, _)));
+        let mut others = event.attempts.iter().filter(|other| other.hook == attempt.hook);
+        failed && attempt.intent == Intent::Run && !others.any(|other| other.intent == Intent::Undo)
+    };
+    let can_undo = |attempt: &&Attempt| {
+        let hook = cluster.workload.as_ref().and_then(|workload| workload.hook(attempt.hook));
+        hook.is_some_and(|hook| hook.can_undo)
+    };
+    let is_left = event.attempts.iter().filter(can_undo).any(is_left);
+    !is_restorable(cluster) || (touched == restored && !is_left) || (touched && given_up)
 }
 
 fn hook(phase: Phase, on_failure: OnFailure) -> Hook {
@@ -136,11 +165,21 @@ fn hook(phase: Phase, on_failure: OnFailure) -> Hook {
         min_freeze: None,
         fresh_for: None,
         optional_if_short: false,
+        worst: None,
+        exclusive: false,
+        kinds: Vec::new(),
     }
 }
 
 fn workload(hooks: Vec<Hook>) -> Workload {
-    Workload { name: WorkloadName("w".into()), group: None, after: Vec::new(), hooks }
+    Workload {
+        name: WorkloadName("w".into()),
+        group: None,
+        after: Vec::new(),
+        hooks,
+        origin: Origin::Configured,
+        on_absent: OnAbsent::Hold,
+    }
 }
 
 /// A drain that must succeed, a shutdown that need not, and a restore.
@@ -164,17 +203,20 @@ fn one_step() -> Workload {
     workload(vec![hook(Phase::Drain, OnFailure::Hold), hook(Phase::Restore, OnFailure::Hold)])
 }
 
+/// A failover and a drain that can be taken back.
+fn reversible() -> Workload {
+    let reversible = |phase| Hook { can_undo: true, ..hook(phase, OnFailure::Hold) };
+    workload(vec![reversible(Phase::Failover), reversible(Phase::Drain), hook(Phase::Restore, OnFailure::Hold)])
+}
+
+/// One step of which at most one runs in the cluster.
+fn one_at_a_time() -> Workload {
+    workload(vec![Hook { exclusive: true, ..hook(Phase::Drain, OnFailure::Hold) }])
+}
+
 fn cluster(replicas: usize, source: Source, workload: Option<Workload>) -> Cluster {
-    Cluster {
-        replicas,
-        events: 1,
-        source,
-        workload,
-        faults: 0,
-        trouble: Trouble::Losses,
-        drill: false,
-        mutant: Mutant::None,
-    }
+    let (trouble, mutant) = (Trouble::Losses, Mutant::None);
+    Cluster { replicas, events: 1, source, workload, wishes: 0, faults: 0, trouble, drill: false, mutant }
 }
 
 /// A second event, for another member of the same group.
@@ -271,6 +313,16 @@ fn a_proposal_for_a_failover_arrives_once_more_and_late() {
 }
 
 #[test]
+fn what_failed_is_taken_back_though_a_replica_is_lost() {
+    check(with(1, Trouble::Losses, cluster(2, Source::Platform, Some(reversible()))));
+}
+
+#[test]
+fn a_leader_proposes_to_take_back_anything_at_all() {
+    check(with(1, Trouble::Rogues, cluster(2, Source::User, Some(reversible()))));
+}
+
+#[test]
 fn two_events_of_a_group_come_one_after_the_other() {
     check(two_events(cluster(3, Source::Platform, None)));
 }
@@ -278,6 +330,25 @@ fn two_events_of_a_group_come_one_after_the_other() {
 #[test]
 fn a_leader_proposes_anything_at_all_for_two_events_of_a_group() {
     check(with(1, Trouble::Rogues, two_events(cluster(2, Source::User, None))));
+}
+
+/// Operators ask for something this often, at any moment.
+fn asked(wishes: u8, cluster: Cluster) -> Cluster {
+    Cluster { wishes, ..cluster }
+}
+
+#[test]
+fn operators_ask_for_anything_at_all() {
+    check(asked(2, cluster(2, Source::User, Some(one_step()))));
+    check(asked(1, two_events(cluster(2, Source::Platform, None))));
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn operators_ask_for_anything_at_all_beside_two_hooks_two_events_or_a_leader_gone_mad() {
+    check(asked(2, cluster(2, Source::User, Some(two_steps()))));
+    check(asked(2, two_events(cluster(2, Source::Platform, None))));
+    check(asked(1, with(1, Trouble::Rogues, cluster(2, Source::User, Some(one_step())))));
 }
 
 #[test]
@@ -309,7 +380,12 @@ fn every_mutant_is_seen() {
     expect(Mutant::Rewrite, LIFE, lossy(Source::User, Some(one_step())));
     expect(Mutant::ClaimBeyondBudget, S4, with(1, Trouble::Rogues, two_events(cluster(2, Source::User, None))));
     expect(Mutant::RunAgain, S7, lossy(Source::User, Some(one_step())));
+    let exclusive = || two_events(cluster(2, Source::User, Some(one_at_a_time())));
+    expect(Mutant::RunBeside, S7, with(1, Trouble::Rogues, exclusive()));
     expect(Mutant::RestoreEarly, S8, rogue());
+    expect(Mutant::UndoDone, S8, with(1, Trouble::Rogues, cluster(2, Source::User, Some(reversible()))));
+    expect(Mutant::ClaimAgainstWish, WISH, asked(1, rogue()));
+    expect(Mutant::ApproveUnseen, WISH, asked(1, calm()));
     expect(Mutant::ForgetRestoring, S8, calm());
     expect(Mutant::GoBack, LIFE, calm());
     expect(Mutant::ClaimDrill, S1, drilling(calm()));

@@ -1,14 +1,15 @@
 //! Deliberate mistakes, to see that the model sees them.
 
 use allclear::machine::apply::apply;
-use allclear::machine::attempt::Attempt;
+use allclear::machine::attempt::{Attempt, Outcome};
 use allclear::machine::claim::{Claim, Reason};
 use allclear::machine::command::{Command, Entry, Verdict};
 use allclear::machine::event::Event;
 use allclear::machine::id::AttemptId;
 use allclear::machine::lifecycle::Stage;
+use allclear::machine::operator::{Asked, What, Wish};
 use allclear::machine::state::State;
-use allclear::machine::workload::Phase;
+use allclear::machine::workload::{Intent, Phase};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mutant {
@@ -21,6 +22,10 @@ pub(crate) enum Mutant {
     ClaimBeyondBudget,
     /// `apply` puts back what was touched as soon as the event has started.
     RestoreEarly,
+    /// `apply` takes back what is done.
+    UndoDone,
+    /// `apply` begins an exclusive hook beside another one.
+    RunBeside,
     /// `apply` closes an event that is over without putting anything back.
     ForgetRestoring,
     /// `apply` lets an event go back to the beginning when it is listed again.
@@ -39,6 +44,10 @@ pub(crate) enum Mutant {
     PostUnconfirmed,
     /// A replica runs once more what it ran before it crashed.
     RunAgain,
+    /// `apply` takes a claim while an operator holds the event, or everything.
+    ClaimAgainstWish,
+    /// `apply` takes an operator's approval of whatever the event has become.
+    ApproveUnseen,
     /// The leader never finds that a silent replica's document is too old.
     NeverDiscount,
 }
@@ -63,24 +72,22 @@ impl Mutant {
                 event.entered.push((Stage::Claimed, entry.at));
                 push_claim(state, entry)
             }
-            (Self::RestoreEarly, Command::Begin { event, member, hook, intent, on, deadline }) => {
+            (Self::RestoreEarly, Command::Begin { event, member, hook, .. }) => {
                 let event = state.open.get_mut(event).filter(|event| event.stage() == Stage::Started)?;
                 (hook.phase == Phase::Restore && event.touched(member)).then_some(())?;
                 event.entered.push((Stage::Restoring, entry.at));
-                state.attempts += 1;
-                event.attempts.push(Attempt {
-                    id: AttemptId(state.attempts),
-                    member: member.clone(),
-                    hook: *hook,
-                    intent: *intent,
-                    on: on.clone(),
-                    begun_at: entry.at,
-                    deadline: *deadline,
-                    progress: None,
-                    outcome: None,
-                    late: None,
-                });
-                Some(Verdict::Applied)
+                push_attempt(state, entry)
+            }
+            (Self::UndoDone, Command::Begin { event, member, hook, intent: Intent::Undo, .. }) => {
+                let event = state.open.get(event)?;
+                let last = event.attempts_of(member, *hook).next_back()?;
+                matches!(last.outcome, Some((Outcome::Done, _))).then_some(())?;
+                push_attempt(state, entry)
+            }
+            (Self::RunBeside, Command::Begin { event, hook, .. }) => {
+                let is_free = state.open.get(event)?.attempts.is_empty() && hook.phase < Phase::Restore;
+                is_free.then_some(())?;
+                push_attempt(state, entry)
             }
             (Self::ForgetRestoring, Command::Begin { event, .. }) => {
                 let mut event = state.open.get(event).filter(|event| event.stage() == Stage::Restoring)?.clone();
@@ -130,6 +137,27 @@ impl Mutant {
                 state.open.insert(drill.announcement.id.clone(), drill);
                 Some(verdict)
             }
+            _ => self.overrules_operators(state, entry),
+        }
+    }
+
+    fn overrules_operators(self, state: &mut State, entry: &Entry) -> Option<Verdict> {
+        match (self, &entry.command) {
+            (Self::ClaimAgainstWish, Command::Claim { event, .. }) => {
+                let pause = state.pause(entry.at);
+                let event = state.open.get_mut(event).filter(|event| event.claims.is_empty())?;
+                pause.or_else(|| event.hold(entry.at))?;
+                event.entered.push((Stage::Claimed, entry.at));
+                push_claim(state, entry)
+            }
+            (Self::ApproveUnseen, Command::Ask { what: Asked::Approve { event, revision }, who, reason }) => {
+                let event = state.open.get_mut(event).filter(|event| event.stage() <= Stage::Preparing)?;
+                state.wished += 1;
+                let what = What::Approve { revision: *revision };
+                let (number, at, who, reason) = (state.wished, entry.at, who.clone(), reason.clone());
+                event.wishes.push(Wish { number, at, who, reason, what });
+                Some(Verdict::Applied)
+            }
             _ => None,
         }
     }
@@ -146,5 +174,24 @@ fn push_claim(state: &mut State, entry: &Entry) -> Option<Verdict> {
     let event: &mut Event = state.open.get_mut(event)?;
     let (approver, reason, until) = (approver.clone(), *reason, *until);
     event.claims.push(Claim { attempt, approver, reason, at: entry.at, until, outcome: None });
+    Some(Verdict::Applied)
+}
+
+fn push_attempt(state: &mut State, entry: &Entry) -> Option<Verdict> {
+    let Command::Begin { event, member, hook, intent, on, deadline } = &entry.command else { return None };
+    state.attempts += 1;
+    let id = AttemptId(state.attempts);
+    state.open.get_mut(event)?.attempts.push(Attempt {
+        id,
+        member: member.clone(),
+        hook: *hook,
+        intent: *intent,
+        on: on.clone(),
+        begun_at: entry.at,
+        deadline: *deadline,
+        progress: None,
+        outcome: None,
+        late: None,
+    });
     Some(Verdict::Applied)
 }

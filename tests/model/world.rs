@@ -37,6 +37,8 @@ pub(crate) struct Cluster {
     pub(crate) source: Source,
     /// Of every replica.
     pub(crate) workload: Option<Workload>,
+    /// How much operators ask for at most.
+    pub(crate) wishes: u8,
     /// How many faults there are at most.
     pub(crate) faults: u8,
     pub(crate) trouble: Trouble,
@@ -68,6 +70,7 @@ pub(crate) struct World {
     /// A copy of a proposal that arrives late, once.
     pub(crate) late: Option<(VmName, Command)>,
     pub(crate) faults: u8,
+    pub(crate) asked: u8,
     /// Attempts that prepare and were begun in the world.
     pub(crate) begun: BTreeSet<AttemptId>,
     pub(crate) breach: Option<Breach>,
@@ -127,6 +130,7 @@ pub(crate) enum Breach {
     RestoredWrongly,
     Lifecycle,
     Drill,
+    AgainstWish,
 }
 
 impl From<Broken> for Breach {
@@ -136,9 +140,10 @@ impl From<Broken> for Breach {
             Broken::ClaimedTwice => Self::PostedTwice,
             Broken::ApprovedUnclaimed | Broken::TakenOverWrongly => Self::Uncommitted,
             Broken::BudgetExceeded => Self::BudgetExceeded,
-            Broken::RunTwice => Self::RunTwice,
-            Broken::RestoredWrongly => Self::RestoredWrongly,
             Broken::DrillApproved | Broken::DrillBesideEvent => Self::Drill,
+            Broken::ClaimedAgainstWish | Broken::ApprovedUnseen => Self::AgainstWish,
+            Broken::RunTwice | Broken::RunBeside => Self::RunTwice,
+            Broken::RestoredWrongly | Broken::UndoneWrongly => Self::RestoredWrongly,
             Broken::StageOutOfOrder | Broken::Misplaced | Broken::Rewritten | Broken::Forgotten => Self::Lifecycle,
         }
     }
@@ -185,6 +190,7 @@ impl World {
             replicas: vec![up; cluster.replicas],
             late: None,
             faults: 0,
+            asked: 0,
             begun: BTreeSet::new(),
             breach: None,
         };
@@ -249,6 +255,7 @@ impl World {
             channel: Channel::Healthy,
             channel_since: Timestamp(0),
             document_age: Some(Duration::ZERO),
+            wishes: 0,
         };
         let members: Vec<VmName> = (0..self.replicas.len()).map(name).collect();
         Situation {

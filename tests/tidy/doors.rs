@@ -9,6 +9,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("wire", &["machine"]),
     ("consensus", &["machine", "wire"]),
     ("metadata", &["machine"]),
+    // embedded by databases, so it stands on what goes over the wire alone
+    ("workload", &["wire"]),
     ("workloads", &["machine", "wire"]),
     // what it proposes and what it shows are messages
     ("replica", &["machine", "wire", "consensus", "metadata", "workloads"]),
@@ -29,6 +31,7 @@ const ALL: &[&str] = &[
     "wire",
     "consensus",
     "metadata",
+    "workload",
     "workloads",
     "replica",
     "rpc",
@@ -50,8 +53,8 @@ const FOREIGN: &[(&str, &[&str])] = &[
     ("prost", &["wire", "consensus"]),
     // the second for hooks that are reached over HTTP
     ("reqwest", &["metadata", "workloads"]),
-    // the second for the transport between replicas
-    ("tonic", &["rpc", "consensus"]),
+    // the second for the transport between replicas, the third dials a replica
+    ("tonic", &["rpc", "consensus", "workload"]),
     // hooks, and the replicas of a demo
     ("tokio::process", &["workloads", "cli"]),
     ("nix", &["workloads", "cli"]),

@@ -7,6 +7,7 @@ const CLOCK: &[(&str, &str)] = &[
     ("src/replica/clock.rs", "its room"),
     ("src/consensus/", "measures how long peers are silent"),
     ("src/metadata/", "measures how long the endpoint takes to answer"),
+    ("src/workload/", "keeps the deadlines of what it is asked for"),
     ("src/workloads/", "keeps the deadlines of running hooks"),
     ("src/fake_cloud/", "is a world of its own, with a clock of its own"),
 ];

@@ -10,10 +10,15 @@ type Change = fn(&mut pb::State);
 type Renumber = fn(&mut pb::State, i32);
 
 /// Every enum of the package, with its place in the rich state.
-const NUMBERED: [(&str, Renumber); 11] = [
+const NUMBERED: [(&str, Renumber); 13] = [
     ("snapshot.state.replicas.workloads.hooks.phase", |state, number| hook(state).phase = number),
     ("snapshot.state.replicas.workloads.hooks.on_failure", |state, number| hook(state).on_failure = number),
     ("snapshot.state.replicas.workloads.hooks.runs_on", |state, number| hook(state).runs_on = number),
+    ("snapshot.state.replicas.workloads.on_absent", |state, number| workload(state).on_absent = Some(number)),
+    ("snapshot.state.replicas.conditions.role", |state, number| {
+        let condition = pb::Condition { workload: "postgres".into(), role: number, connected: true };
+        state.replicas[0].conditions.push(condition);
+    }),
     ("snapshot.state.open.entered.stage", |state, number| event(state).entered[0].stage = number),
     ("snapshot.state.open.ending", |state, number| event(state).ending = Some(number)),
     ("snapshot.state.open.treatment.action", |state, number| treatment(state).action = number),
@@ -162,8 +167,12 @@ fn refuses(place: &str, fault: &Fault, change: impl Fn(&mut pb::State)) {
     assert_eq!(refused, Undecodable { place: place.into(), fault: fault.clone() });
 }
 
+fn workload(state: &mut pb::State) -> &mut pb::Workload {
+    &mut state.replicas[0].workloads[0]
+}
+
 fn hook(state: &mut pb::State) -> &mut pb::Hook {
-    &mut state.replicas[0].workloads[0].hooks[0]
+    &mut workload(state).hooks[0]
 }
 
 fn event(state: &mut pb::State) -> &mut pb::Event {

@@ -5,15 +5,16 @@ use allclear::machine::claim::{PostOutcome, Reason};
 use allclear::machine::command::{Command, Entry, Ignored, Verdict};
 use allclear::machine::document::Document;
 use allclear::machine::drill::Mode;
-use allclear::machine::id::{AttemptId, EventId, VmName};
+use allclear::machine::id::{AttemptId, EventId, VmName, WorkloadName};
+use allclear::machine::operator::Asked;
 use allclear::machine::state::State;
 use allclear::machine::time::Timestamp;
 use allclear::machine::workload::{HookId, Intent, Phase};
 
 use crate::record::Record;
 use crate::values::{
-    NOW, announcement, cache, departed_state, document, drilled_state, grouped_state, groups, journal, led_state,
-    member, postgres, rich_state, treatment,
+    NOW, announcement, cache, conditions, departed_state, dialled, dialled_state, document, drilled_state,
+    grouped_state, groups, journal, led_state, member, postgres, rich_state, treatment, wished_state,
 };
 
 /// Every sample under the name that its golden bytes carry.
@@ -39,6 +40,8 @@ pub(crate) fn samples() -> Vec<(String, Record)> {
     samples.push(("journal rich".into(), Record::Journal(journal())));
     samples.push(("state departed".into(), Record::State(departed_state())));
     samples.push(("state drilled".into(), Record::State(drilled_state())));
+    samples.push(("state wished".into(), Record::State(wished_state())));
+    samples.push(("state dialled".into(), Record::State(dialled_state())));
     samples
 }
 
@@ -82,6 +85,10 @@ pub(crate) fn commands() -> Vec<(String, Command)> {
         Command::Dismiss { replica: VmName::new("_DB-2") },
         Command::Drill { announcement: announcement("drill-1"), mode: Mode::Rehearsal, who: "uid 0 on db-0".into() },
         Command::EndDrill { event: event.clone() },
+        Command::Enlist { workload: dialled() },
+        Command::Delist { workload: WorkloadName("postgres".into()) },
+        Command::Note { conditions: conditions() },
+        Command::Extend { event: event.clone(), attempt, deadline: Timestamp(NOW + 90_000) },
     ];
     commands.extend(outcomes().into_iter().map(|outcome| Command::Settle { event: event.clone(), attempt, outcome }));
     commands.extend(posts().into_iter().map(|outcome| Command::Posted { event: event.clone(), attempt, outcome }));
@@ -101,8 +108,32 @@ pub(crate) fn commands() -> Vec<(String, Command)> {
     named.push(("account nothing".into(), Command::Account { number: 1, journal: Vec::new() }));
     let (announcement, who) = (announcement("drill-2"), String::new());
     named.push(("drill dry_run".into(), Command::Drill { announcement, mode: Mode::DryRun, who }));
+    named.extend(wishes().into_iter().map(|command| (name(&command), command)));
+    let overruled = Command::Claim {
+        event: EventId::new("e"),
+        approver: VmName::new("db-2"),
+        reason: Reason::Operator,
+        until: Timestamp(NOW),
+    };
+    named.push(("claim operator".into(), overruled));
     named.push(("register groups".into(), Command::Register { workloads: vec![postgres()], groups: groups() }));
     named
+}
+
+fn wishes() -> Vec<Command> {
+    let event = EventId::new("C7061BAC-AFDC-4513-B24B-AA5F13A16123");
+    let hook = HookId { phase: Phase::Drain, ordinal: 1 };
+    let all = [
+        Asked::Hold { event: event.clone(), until: Timestamp(NOW + 60_000) },
+        Asked::Release { event: event.clone() },
+        Asked::Pause { until: Timestamp(NOW + 60_000) },
+        Asked::Resume,
+        Asked::Approve { event: event.clone(), revision: 23 },
+        Asked::Skip { event, member: member("postgres"), hook },
+        Asked::Wish { what: "leadership to go to db-1".into() },
+    ];
+    let ask = |what| Command::Ask { what, who: "uid 0 on db-0".into(), reason: "backup runs".into() };
+    all.map(ask).into()
 }
 
 fn name(command: &Command) -> String {
@@ -127,7 +158,12 @@ fn name(command: &Command) -> String {
         | Command::Absolve { .. }
         | Command::Dismiss { .. }
         | Command::Drill { .. }
-        | Command::EndDrill { .. } => word.into(),
+        | Command::EndDrill { .. }
+        | Command::Ask { .. }
+        | Command::Enlist { .. }
+        | Command::Delist { .. }
+        | Command::Note { .. }
+        | Command::Extend { .. } => word.into(),
     }
 }
 
@@ -166,6 +202,11 @@ fn verdicts() -> Vec<Verdict> {
         Ignored::NotDue,
         Ignored::NotNow,
         Ignored::NotYours,
+        Ignored::Changed,
+        Ignored::Held,
+        Ignored::Paused,
+        Ignored::Unbounded,
+        Ignored::TooManyWorkloads,
     ];
     [Verdict::Applied].into_iter().chain(ignored.map(Verdict::Ignored)).collect()
 }

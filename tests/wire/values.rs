@@ -10,12 +10,15 @@ use allclear::machine::drill::{Drill, Mode};
 use allclear::machine::event::{Ending, Event};
 use allclear::machine::id::{AttemptId, EventId, GroupName, VmName, WorkloadName};
 use allclear::machine::lifecycle::Stage;
+use allclear::machine::operator::{What, Wish};
 use allclear::machine::policy::{Action, Treatment};
 use allclear::machine::state::{Replica, State};
 use allclear::machine::suspicion::{Leadership, Suspicion};
 use allclear::machine::takeover::{Journaled, Takeover};
 use allclear::machine::time::Timestamp;
-use allclear::machine::workload::{Group, Hook, HookId, Intent, Member, OnFailure, Phase, RunsOn, Workload};
+use allclear::machine::workload::{
+    Condition, Group, Hook, HookId, Intent, Member, OnAbsent, OnFailure, Origin, Phase, Role, RunsOn, Workload,
+};
 
 pub(crate) const NOW: i64 = 1_767_225_600_000;
 
@@ -40,17 +43,52 @@ pub(crate) fn postgres() -> Workload {
         min_freeze: (phase == Phase::Failover).then_some(Duration::from_millis(5_500)),
         fresh_for: (phase == Phase::Checkpoint).then_some(Duration::ZERO),
         optional_if_short: phase == Phase::Shutdown,
+        worst: None,
+        exclusive: false,
+        kinds: Vec::new(),
     };
     Workload {
         name: WorkloadName("postgres".into()),
         group: Some(GroupName("orders-db".into())),
         after: vec![WorkloadName("cache".into()), WorkloadName("queue".into())],
         hooks: hooks.into_iter().map(hook).collect(),
+        origin: Origin::Configured,
+        on_absent: OnAbsent::Hold,
     }
 }
 
 pub(crate) fn cache() -> Workload {
-    Workload { name: WorkloadName("cache".into()), group: None, after: Vec::new(), hooks: Vec::new() }
+    Workload { name: WorkloadName("cache".into()), group: None, after: Vec::new(), hooks: Vec::new(), ..postgres() }
+}
+
+/// Workloads that dial in were stored later than everything in the rich state.
+pub(crate) fn dialled() -> Workload {
+    let mut hooks = postgres().hooks;
+    hooks[0].worst = Some(Duration::from_secs(90));
+    hooks[1].exclusive = true;
+    hooks[2].kinds = vec![Kind::Freeze, Kind::Other("Defrost".into())];
+    Workload { hooks, origin: Origin::Dialled, on_absent: OnAbsent::Skip, ..postgres() }
+}
+
+pub(crate) fn conditions() -> Vec<(WorkloadName, Condition)> {
+    let condition = |name: &str, role, connected| (WorkloadName(name.into()), Condition { role, connected });
+    vec![
+        condition("cache", Role::Replica, true),
+        condition("postgres", Role::Primary, false),
+        condition("queue", Role::Unknown, false),
+    ]
+}
+
+pub(crate) fn dialled_state() -> State {
+    let stood_for = Workload { origin: Origin::Dialled, on_absent: OnAbsent::Command, ..cache() };
+    let replica = Replica {
+        workloads: vec![cache()],
+        dialled: vec![dialled(), stood_for],
+        conditions: conditions().into_iter().collect(),
+        away: BTreeMap::from([(WorkloadName("postgres".into()), Timestamp(NOW))]),
+        ..Replica::default()
+    };
+    State { replicas: BTreeMap::from([(VmName::new("db-0"), replica)]), ..State::default() }
 }
 
 pub(crate) fn member(workload: &str) -> Member {
@@ -159,6 +197,7 @@ fn closed_event() -> Event {
         ending: Some(Ending::Completed),
         departed: BTreeSet::new(),
         drill: None,
+        wishes: Vec::new(),
     }
 }
 
@@ -262,4 +301,38 @@ pub(crate) fn drilled_state() -> State {
         ]),
         ..State::default()
     }
+}
+
+/// What operators ask for was stored later than what was deleted.
+pub(crate) fn wished_state() -> State {
+    let all = [
+        What::Hold { until: Timestamp(NOW + 60_000) },
+        What::Release,
+        What::Approve { revision: 7 },
+        What::Pause { until: Timestamp(NOW + 1) },
+        What::Resume,
+        What::Other("leadership to go to db-1".into()),
+    ];
+    let wish = |(number, what)| Wish {
+        number,
+        at: Timestamp(NOW),
+        who: "uid 0 on db-0".into(),
+        reason: if number == 6 { String::new() } else { "backup – until noon".into() },
+        what,
+    };
+    let mut wishes: Vec<Wish> = (1..).zip(all).map(wish).collect();
+    let of_all = wishes.split_off(3);
+    let skipped = Waiver {
+        member: member("postgres"),
+        hook: HookId { phase: Phase::Failover, ordinal: 0 },
+        why: WaiverReason::Skipped { who: "uid 0 on db-0".into(), reason: "done by hand".into() },
+        at: Timestamp(NOW),
+    };
+    let event = Event {
+        wishes,
+        waivers: vec![skipped],
+        claims: vec![claim(9, Reason::Operator, None)],
+        ..Event::first_seen_as(announcement("A-1"), VmName::new("db-1"), Timestamp(NOW))
+    };
+    State { history: VecDeque::from([event]), wished: 7, wishes: of_all, ..State::default() }
 }

@@ -9,7 +9,7 @@ use allclear::machine::document::{Kind, Source};
 use allclear::machine::id::{EventId, GroupName, VmName, WorkloadName};
 use allclear::machine::time::Timestamp;
 use allclear::machine::workload::{Intent, Phase};
-use allclear::workloads::{Command, Ended, News, Report, Runner, Surroundings, Task};
+use allclear::workloads::{Command, Ended, Fence, News, Report, Runner, Surroundings, Task};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::sync::mpsc::Receiver;
@@ -105,6 +105,8 @@ pub(crate) fn task() -> Task {
     let vms = |names: &[&str]| names.iter().map(|name| VmName::new(name)).collect();
     Task {
         attempt: ATTEMPT.to_owned(),
+        step: "A1-b2@1500/db-0/postgres/failover/0".to_owned(),
+        fence: Fence { term: 3, sequence: 17 },
         event_id: EventId::new("A1-b2"),
         event_type: Kind::Redeploy,
         event_source: Source::User,

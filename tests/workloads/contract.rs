@@ -1,241 +1,180 @@
-//! What a hook is told, and what its answers mean.
+//! What holds for hooks of every kind: one list of cases, each run with each kind.
 
-use std::collections::BTreeMap;
-use std::fs;
+use std::time::Duration;
 
-use allclear::machine::id::VmName;
-use allclear::machine::time::Timestamp;
-use allclear::workloads::{Command, Ended, News, Standing, Task};
-use serde_json::{Value, json};
+use allclear::machine::workload::Intent;
+use allclear::workloads::{Ended, News, Report, Standing, Task};
+use tokio::sync::mpsc::Receiver;
 
-use crate::bench::{ATTEMPT, Bench, LIMIT, end, next, outcome, task, until, within};
+use crate::bench::{ATTEMPT, end, next, task, until, within};
+use crate::kind::{Behaviour, FLOOD, Kind, PROGRESS};
 
-#[tokio::test]
-async fn a_hook_sees_the_facts_and_nothing_else_of_the_environment() {
-    let bench = Bench::new();
-    let (runner, mut reports) = bench.open();
-    let mut task = task();
-    task.deadline = Timestamp(4_102_444_800_123);
-    let mut command = Command { argv: vec!["/usr/bin/env".into()], ..bench.shell("") };
-    command.env.insert("PGPORT".into(), "5433".into());
-    command.env.insert("LANG".into(), "de_DE.UTF-8".into());
-    command.env.insert("ALLCLEAR_VM".into(), "not this one".into());
-    runner.run(&task, &command);
-    assert_eq!(end(&mut reports).await, Ended::Done);
-
-    let printed = bench.printed("stdout");
-    let mut seen: BTreeMap<_, _> = printed.lines().map(|line| line.split_once('=').unwrap()).collect();
-    let left: u64 = seen.remove("ALLCLEAR_TIME_LEFT_MS").unwrap().parse().unwrap();
-    let expected = 4_102_444_800_123 - within(std::time::Duration::ZERO).0;
-    assert!(left.abs_diff(expected.unsigned_abs()) < 60_000, "{left} {expected}");
-    let folder = bench.folder.path().to_str().unwrap();
-    let expected = BTreeMap::from([
-        ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
-        ("HOME", "/"),
-        ("LANG", "de_DE.UTF-8"),
-        ("BENCH", folder),
-        ("PGPORT", "5433"),
-        ("ALLCLEAR_EVENT_ID", "A1-b2"),
-        ("ALLCLEAR_EVENT_TYPE", "Redeploy"),
-        ("ALLCLEAR_EVENT_SOURCE", "User"),
-        ("ALLCLEAR_EVENT_RESOURCES", "db-0 other-7"),
-        ("ALLCLEAR_PHASE", "failover"),
-        ("ALLCLEAR_WORKLOAD", "postgres"),
-        ("ALLCLEAR_GROUP", "orders-db"),
-        ("ALLCLEAR_VM", "db-0"),
-        ("ALLCLEAR_ATTEMPT", ATTEMPT),
-        ("ALLCLEAR_INTENT", "run"),
-        ("ALLCLEAR_DEADLINE", "2100-01-01T00:00:00.123Z"),
-        ("ALLCLEAR_AVOID_VMS", "db-0"),
-        ("ALLCLEAR_PREFER_VMS", "db-2 db-1"),
-        ("ALLCLEAR_TRACEPARENT", ""),
-        ("ALLCLEAR_MODE", "live"),
-    ]);
-    assert_eq!(seen, expected);
-}
-
-#[tokio::test]
-async fn the_same_facts_are_on_standard_input_as_json() {
-    let bench = Bench::new();
-    let (runner, mut reports) = bench.open();
-    let mut task = task();
-    task.deadline = Timestamp(4_102_444_800_000);
-    task.group = None;
-    task.vm = VmName::new("db\0-0");
-    runner.run(&task, &bench.shell("cat"));
-    assert_eq!(end(&mut reports).await, Ended::Done);
-
-    let mut facts: Value = serde_json::from_str(&bench.printed("stdout")).unwrap();
-    assert!(facts.as_object_mut().unwrap().remove("time_left_ms").unwrap().as_u64().unwrap() > 0);
-    let expected = json!({
-        "event_id": "A1-b2", "event_type": "Redeploy", "event_source": "User", "event_resources": ["db-0", "other-7"],
-        "phase": "failover", "workload": "postgres", "group": null, "vm": "db\0-0", "attempt": ATTEMPT, "intent": "run",
-        "deadline": "2100-01-01T00:00:00Z", "avoid_vms": ["db-0"], "prefer_vms": ["db-2", "db-1"],
-        "traceparent": null, "mode": "live",
-    });
-    assert_eq!(facts, expected);
-}
-
-#[tokio::test]
-async fn the_exit_status_is_the_outcome() {
-    let failed = |reason: &str| Ended::Failed(reason.to_owned());
-    for (script, expected) in [
-        ("exit 0", Ended::Done),
-        ("echo warning >&2; exit 0", Ended::Done),
-        ("exit 11", Ended::NotApplicable),
-        ("exit 12", Ended::NotDone),
-        ("echo no healthy standby >&2; exit 75", Ended::Blocked("no healthy standby".into())),
-        ("exit 75", Ended::Blocked("exit status 75, nothing on standard error".into())),
-        ("exit 3", failed("exit status 3, nothing on standard error")),
-        ("echo first >&2; printf 'the last  \\n\\n' >&2; exit 1", failed("the last")),
-        ("printf 'no newline' >&2; exit 1", failed("no newline")),
-        ("kill -SEGV $$", failed("killed by SIGSEGV")),
-        ("echo out of memory >&2; kill -9 $$", failed("killed by SIGKILL: out of memory")),
-    ] {
-        assert_eq!(outcome(script).await, expected, "{script}");
-    }
-}
-
-#[tokio::test]
-async fn a_program_that_cannot_be_started_is_failed_with_its_name() {
-    let bench = Bench::new();
-    let plain = bench.path("plain");
-    fs::write(&plain, "no program").unwrap();
-    let plain = plain.to_str().unwrap();
-    for (argv, reason) in [
-        (vec!["/nowhere/hook"], "cannot start /nowhere/hook: no such program".to_owned()),
-        (vec!["no-such-program-on-the-path"], "cannot start no-such-program-on-the-path: no such program".to_owned()),
-        (vec![plain], format!("cannot start {plain}: it may not be executed")),
-        (vec!["/bin/echo", "a\0b"], "cannot start /bin/echo: ".to_owned()),
-        (vec![], "its command is empty".to_owned()),
-    ] {
-        let bench = Bench::new();
-        let (runner, mut reports) = bench.open();
-        let argv = argv.into_iter().map(str::to_owned).collect();
-        runner.run(&task(), &Command { argv, ..Command::default() });
-        let ended = end(&mut reports).await;
-        assert!(matches!(&ended, Ended::Failed(said) if said.starts_with(&reason)), "{ended}");
-    }
-}
-
-#[tokio::test]
-async fn output_is_kept_up_to_64_kib_and_never_makes_a_hook_wait() {
-    let bench = Bench::new();
-    let (runner, mut reports) = bench.open();
-    let loud = "head -c 10000000 /dev/zero | tr '\\0' x; head -c 10000000 /dev/zero | tr '\\0' y >&2";
-    runner.run(&task(), &bench.shell(&format!("{loud}; echo >&2; echo the end >&2; exit 1")));
-    assert_eq!(end(&mut reports).await, Ended::Failed("the end".into()));
-    for (kept, byte) in [(bench.printed("stdout"), b'x'), (bench.printed("stderr"), b'y')] {
-        assert!(kept.as_bytes()[..64 * 1024].iter().all(|found| *found == byte));
-        assert!(kept.len() < 64 * 1024 + 100 && kept.ends_with("is not kept]\n"));
-    }
-}
-
-#[tokio::test]
-async fn a_hook_that_leaves_a_server_running_is_done_when_it_exits() {
-    let bench = Bench::new();
-    let (runner, mut reports) = bench.open();
-    runner.run(&task(), &bench.shell("sleep 60 & echo $! > $BENCH/server"));
-    assert_eq!(end(&mut reports).await, Ended::Done);
-    assert!(crate::bench::lives(bench.process("server").await));
-}
-
-#[tokio::test]
-async fn progress_is_reported_while_a_hook_runs() {
-    let bench = Bench::new();
-    let (runner, mut reports) = bench.open();
-    let began = within(std::time::Duration::ZERO);
-    let script = "echo expect: 90.5; echo noise; echo 'progress: 3 of 7 tables'
-        while [ ! -e $BENCH/go ]; do sleep 0.02; done; echo progress: settled";
-    runner.run(&task(), &bench.shell(script));
-    let is_told = |news: &News| match news {
-        News::Progress { text: Some(text), expected_end: Some(end) } => {
-            text == "3 of 7 tables" && (90_500..90_500 + 30_000).contains(&(end.0 - began.0))
+macro_rules! with {
+    ($kind:ident: $type:ty; $($case:ident)*) => {
+        mod $kind {
+            $(#[tokio::test]
+            async fn $case() {
+                super::$case::<$type>().await;
+            })*
         }
-        News::Progress { .. } => false,
-        News::Ended(ended) => panic!("{ended}"),
     };
-    while !is_told(&next(&mut reports).await) {}
-    assert_eq!(runner.known(ATTEMPT), Some(Standing::Running));
-    fs::write(bench.path("go"), "").unwrap();
-    let News::Progress { text, .. } = next(&mut reports).await else {
-        panic!("the last progress comes before the end")
-    };
-    assert_eq!(text.as_deref(), Some("settled"));
-    assert_eq!(next(&mut reports).await, News::Ended(Ended::Done));
 }
 
-#[tokio::test]
-async fn the_same_attempt_is_started_once_and_its_end_is_told_again() {
-    let bench = Bench::new();
-    let (runner, mut reports) = bench.open();
-    let command = bench.shell("echo ran >> $BENCH/ran; while [ ! -e $BENCH/go ]; do sleep 0.02; done; exit 11");
-    runner.run(&task(), &command);
-    runner.run(&task(), &command);
-    bench.line("ran").await;
-    runner.run(&task(), &command);
-    fs::write(bench.path("go"), "").unwrap();
-    assert_eq!(end(&mut reports).await, Ended::NotApplicable);
-    assert_eq!(runner.known(ATTEMPT), Some(Standing::Ended(Ended::NotApplicable)));
-    runner.run(&task(), &command);
-    assert_eq!(end(&mut reports).await, Ended::NotApplicable);
-    assert_eq!(bench.line("ran").await, "ran");
+/// Each kind stands here once.
+macro_rules! cases {
+    ($($case:ident)*) => {
+        with! { command: crate::kind::command::Script; $($case)* }
+        with! { http: crate::kind::http::Service; $($case)* }
+    };
+}
 
+cases! {
+    an_outcome_is_what_it_says
+    it_is_told_what_it_is_about
+    progress_is_told_while_it_runs
+    when_it_is_cancelled_it_is_told_to_end
+    at_the_deadline_it_is_told_to_end
+    the_same_attempt_is_begun_once_and_its_end_is_told_again
+    a_killed_replica_finds_it_running_and_begins_nothing_twice
+    a_killed_replica_learns_how_it_ended_meanwhile
+    what_is_told_without_end_is_cut_short
+}
+
+async fn an_outcome_is_what_it_says<K: Kind>() {
+    for expected in [
+        Ended::Done,
+        Ended::NotApplicable,
+        Ended::Failed("the disk is full".into()),
+        Ended::Blocked("no healthy standby".into()),
+        Ended::Unknown("the server was lost".into()),
+    ] {
+        let hook = K::that(Behaviour::Ends(expected.clone())).await;
+        let (runner, mut reports) = hook.open();
+        hook.ask(&runner, &task());
+        assert_eq!(end(&mut reports).await, expected);
+    }
+    let hook = K::that(Behaviour::Ends(Ended::NotDone)).await;
+    let (runner, mut reports) = hook.open();
+    hook.ask(&runner, &Task { intent: Intent::Confirm, ..task() });
+    assert_eq!(end(&mut reports).await, Ended::NotDone);
+}
+
+async fn it_is_told_what_it_is_about<K: Kind>() {
+    let hook = K::that(Behaviour::Ends(Ended::Done)).await;
+    let (runner, mut reports) = hook.open();
+    hook.ask(&runner, &Task { intent: Intent::Undo, ..task() });
+    assert_eq!(end(&mut reports).await, Ended::Done);
+    let told = hook.told().await;
+    let expected = [
+        ("event_id", "A1-b2"),
+        ("phase", "failover"),
+        ("workload", "postgres"),
+        ("vm", "db-0"),
+        ("intent", "undo"),
+        ("attempt", ATTEMPT),
+        ("step", "A1-b2@1500/db-0/postgres/failover/0"),
+        ("fence", "3.17"),
+    ];
+    for (fact, expected) in expected {
+        assert_eq!(told[fact], expected, "{fact}");
+    }
+    assert_eq!(told["avoid_vms"], serde_json::json!(["db-0"]));
+    assert!(told["time_left_ms"].as_u64().unwrap() > 0);
+}
+
+async fn progress_is_told_while_it_runs<K: Kind>() {
+    let hook = K::that(Behaviour::Patient).await;
+    let began = within(Duration::ZERO);
+    let (runner, mut reports) = hook.open();
+    hook.ask(&runner, &task());
+    let end_is_expected = async |reports: &mut Receiver<Report>| loop {
+        match next(reports).await {
+            News::Progress { text: Some(text), expected_end: Some(end) } if text == PROGRESS => return end,
+            News::Progress { .. } | News::MoreTime { .. } => {}
+            News::Ended(ended) => panic!("{ended}"),
+        }
+    };
+    let expected_end = end_is_expected(&mut reports).await;
+    assert!(expected_end >= began.plus(Duration::from_millis(90_500)), "{expected_end:?}");
+    assert_eq!(runner.known(ATTEMPT), Some(Standing::Running));
+    hook.let_go();
+    assert_eq!(end(&mut reports).await, Ended::Done);
+}
+
+/// Until it has told its progress, so it runs for certain.
+async fn until_it_runs(reports: &mut Receiver<Report>) {
+    let news = next(reports).await;
+    assert!(matches!(news, News::Progress { .. }), "{news:?}");
+}
+
+async fn when_it_is_cancelled_it_is_told_to_end<K: Kind>() {
+    let hook = K::that(Behaviour::Patient).await;
+    let (runner, mut reports) = hook.open();
+    hook.ask(&runner, &task());
+    until_it_runs(&mut reports).await;
+    runner.cancel(ATTEMPT);
+    assert_eq!(end(&mut reports).await, Ended::Cancelled);
+    hook.is_told_to_end().await;
+}
+
+async fn at_the_deadline_it_is_told_to_end<K: Kind>() {
+    let hook = K::that(Behaviour::Patient).await;
+    let (runner, mut reports) = hook.open();
+    hook.ask(&runner, &Task { deadline: within(Duration::from_secs(3)), ..task() });
+    until_it_runs(&mut reports).await;
+    assert_eq!(end(&mut reports).await, Ended::TimedOut);
+    hook.is_told_to_end().await;
+}
+
+async fn the_same_attempt_is_begun_once_and_its_end_is_told_again<K: Kind>() {
+    let hook = K::that(Behaviour::Patient).await;
+    let (runner, mut reports) = hook.open();
+    hook.ask(&runner, &task());
+    hook.ask(&runner, &task());
+    until_it_runs(&mut reports).await;
+    hook.ask(&runner, &task());
+    hook.let_go();
+    assert_eq!(end(&mut reports).await, Ended::Done);
+    hook.ask(&runner, &task());
+    assert_eq!(end(&mut reports).await, Ended::Done);
+    assert_eq!(hook.runs(), 1);
     runner.forget(ATTEMPT);
     assert_eq!(runner.known(ATTEMPT), None);
-    until(|| !bench.attempt().exists()).await;
 }
 
-#[tokio::test]
-async fn forgetting_waits_for_no_disk() {
-    let bench = Bench::new();
-    let (runner, mut reports) = bench.open();
-    runner.run(&task(), &bench.shell("exit 0"));
+async fn a_killed_replica_finds_it_running_and_begins_nothing_twice<K: Kind>() {
+    let hook = K::that(Behaviour::Patient).await;
+    hook.ask_and_be_killed().await;
+    let (runner, mut reports) = hook.open();
+    assert_eq!(runner.known(ATTEMPT), Some(Standing::Running));
+    hook.ask(&runner, &task());
+    until_it_runs(&mut reports).await;
+    hook.let_go();
     assert_eq!(end(&mut reports).await, Ended::Done);
-    runner.forget(ATTEMPT);
-    // This test has the only thread of its runtime until it waits.
-    assert_eq!((runner.known(ATTEMPT), bench.attempt().exists()), (None, true));
-    until(|| !bench.attempt().exists()).await;
+    assert_eq!(hook.runs(), 1);
 }
 
-/// The last of them are asked for long before their folders are gone.
-#[tokio::test]
-async fn what_is_asked_for_again_while_its_folder_is_removed_is_begun_anew_once() {
-    const MANY: usize = 20;
-    let bench = Bench::new();
-    let (runner, mut reports) = bench.open();
-    let tasks: Vec<_> = (0..MANY).map(|number| Task { attempt: format!("again-{number:02}"), ..task() }).collect();
-    for round in 1..=2 {
-        for task in &tasks {
-            runner.run(task, &bench.shell("echo $ALLCLEAR_ATTEMPT >> $BENCH/ran"));
-        }
-        for _ in 0..MANY {
-            let report = tokio::time::timeout(LIMIT, reports.recv()).await.unwrap().unwrap();
-            assert_eq!(report.news, News::Ended(Ended::Done), "{} in round {round}", report.attempt);
-        }
-        let mut ran: Vec<_> = fs::read_to_string(bench.path("ran")).unwrap().lines().map(str::to_owned).collect();
-        ran.sort_unstable();
-        let expected = tasks.iter().flat_map(|task| vec![task.attempt.clone(); round]);
-        assert_eq!(ran, expected.collect::<Vec<_>>());
-        for task in &tasks {
-            runner.forget(&task.attempt);
-        }
-    }
-    until(|| tasks.iter().all(|task| !bench.spool().join(&task.attempt).exists())).await;
+async fn a_killed_replica_learns_how_it_ended_meanwhile<K: Kind>() {
+    let hook = K::that(Behaviour::Patient).await;
+    hook.ask_and_be_killed().await;
+    hook.let_go();
+    let (runner, mut reports) = hook.open();
+    hook.ask(&runner, &task());
+    assert_eq!(end(&mut reports).await, Ended::Done);
+    assert_eq!(hook.runs(), 1);
 }
 
-#[tokio::test]
-async fn many_attempts_run_side_by_side() {
-    let bench = Bench::new();
-    let (runner, mut reports) = bench.open();
-    for number in 0..20 {
-        let mut task = task();
-        task.attempt = number.to_string();
-        runner.run(&task, &bench.shell("exit 0"));
-    }
-    for _ in 0..20 {
-        let report = tokio::time::timeout(LIMIT, reports.recv()).await.unwrap().unwrap();
-        assert_eq!(report.news, News::Ended(Ended::Done));
-    }
-    assert_eq!(runner.attempts().len(), 20);
+async fn what_is_told_without_end_is_cut_short<K: Kind>() {
+    let hook = K::that(Behaviour::Floods).await;
+    let (runner, mut reports) = hook.open();
+    hook.ask(&runner, &task());
+    let is_short = |text: &str| text.starts_with(FLOOD) && text.len() < 400;
+    let News::Progress { text: Some(text), .. } = next(&mut reports).await else {
+        panic!("it tells its progress first")
+    };
+    assert!(is_short(&text), "{text}");
+    hook.let_go();
+    let Ended::Failed(reason) = end(&mut reports).await else { panic!("it failed") };
+    assert!(is_short(&reason), "{reason}");
+    until(|| matches!(runner.known(ATTEMPT), Some(Standing::Ended(_)))).await;
 }

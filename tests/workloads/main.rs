@@ -1,12 +1,18 @@
 //! Hooks are run as `contract.md` 3 says, once each, whatever happens to the replica: with real processes.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod bench;
+mod command;
 mod contract;
 mod ending;
 mod hostile;
+mod http;
+mod kind;
 mod moments;
+mod patroni;
 mod restart;
+mod roles;
+mod server;
 mod stand_in;
 mod user;

@@ -5,17 +5,24 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use allclear::workloads;
+
 use crate::bench::{Bench, LIMIT, open, shell, task, until};
 
 const FOLDER: &str = "ALLCLEAR_TEST_FOLDER";
-const SCRIPT: &str = "ALLCLEAR_TEST_SCRIPT";
+/// The command as JSON, a list.
+const ARGV: &str = "ALLCLEAR_TEST_ARGV";
 
 /// A replica that runs this script as a hook, then waits to be killed.
 pub(crate) fn replica(bench: &Bench, script: &str) -> Child {
+    replica_of(bench, &bench.shell(script))
+}
+
+pub(crate) fn replica_of(bench: &Bench, hook: &workloads::Command) -> Child {
     Command::new(env::current_exe().unwrap())
         .args(["stand_in::a_replica_can_be_a_process_of_its_own", "--exact", "--nocapture"])
         .env(FOLDER, bench.folder.path())
-        .env(SCRIPT, script)
+        .env(ARGV, serde_json::to_string(&hook.argv).unwrap())
         .stdout(Stdio::null())
         .spawn()
         .unwrap()
@@ -28,8 +35,8 @@ pub(crate) fn kill(mut replica: Child) {
 
 #[tokio::test]
 async fn a_replica_can_be_a_process_of_its_own() {
-    if let (Ok(folder), Ok(script)) = (env::var(FOLDER), env::var(SCRIPT)) {
-        return stand_in(Path::new(&folder), &script).await;
+    if let (Ok(folder), Ok(argv)) = (env::var(FOLDER), env::var(ARGV)) {
+        return stand_in(Path::new(&folder), &argv).await;
     }
     let bench = Bench::new();
     let replica = replica(&bench, "true");
@@ -37,9 +44,10 @@ async fn a_replica_can_be_a_process_of_its_own() {
     kill(replica);
 }
 
-async fn stand_in(folder: &Path, script: &str) {
+async fn stand_in(folder: &Path, argv: &str) {
     let (runner, _reports) = open(&folder.join("hooks"));
     fs::write(folder.join("asked"), "").unwrap();
-    runner.run(&task(), &shell(folder, script));
+    let argv = serde_json::from_str(argv).unwrap();
+    runner.run(&task(), &workloads::Command { argv, ..shell(folder, "") });
     tokio::time::sleep(LIMIT).await;
 }

@@ -16,6 +16,7 @@ use crate::machine::document::{Announcement, Document, NotBefore};
 use crate::machine::event::Event;
 use crate::machine::id::{AttemptId, EventId, VmName};
 use crate::machine::left_out::left_out_of;
+use crate::machine::order;
 use crate::machine::plan::plan;
 use crate::machine::policy::{self, Action};
 use crate::machine::situation::{Channel, Contact, Situation, Timing};
@@ -71,6 +72,8 @@ pub(super) struct Run {
     pub(super) timeout_s: f64,
     /// Of the first turn; later ones begin when those before them have ended.
     pub(super) deadline: Option<String>,
+    /// It waits until then for room in its group's disruption budget, unless there is some earlier.
+    pub(super) held_until: Option<String>,
     pub(super) on_failure: &'static str,
 }
 
@@ -119,6 +122,7 @@ fn situation(config: &Config, members: &[VmName], now: Timestamp) -> Situation {
         channel: Channel::Healthy,
         channel_since: now,
         document_age: Some(Duration::ZERO),
+        wishes: 0,
     };
     Situation {
         now,
@@ -167,7 +171,8 @@ fn forecast(config: &Config, state: &State, seen: &Announcement, situation: &Sit
         in_the_end: in_the_end(state, event, treatment.action),
         hooks,
         left_out,
-        waits_for: blocker::explain(state, event, situation).map(|blocker| told::shown(&blocker, event)),
+        waits_for: blocker::explain(state, event, situation)
+            .map(|blocker| told::shown(&blocker, event, state, situation)),
     })
 }
 
@@ -176,20 +181,26 @@ fn forecast(config: &Config, state: &State, seen: &Announcement, situation: &Sit
 fn runs(state: &State, id: &EventId, situation: &Situation) -> (Vec<Run>, Vec<NotRun>) {
     let (mut state, mut runs) = (state.clone(), Vec::new());
     let Some(starts) = state.open.get(id).map(Event::preparation_starts) else { return (runs, Vec::new()) };
-    let situation = Situation { now: starts.max(situation.now), ..situation.clone() };
-    let at = situation.now;
-    for turn in 1..=TURNS {
+    let mut situation = Situation { now: starts.max(situation.now), ..situation.clone() };
+    let (mut turn, mut held_until) = (0, None);
+    while turn < TURNS {
         let begins: Vec<Command> = plan(&state, &situation)
             .into_iter()
             .filter(|command| matches!(command, Command::Begin { event, .. } if event == id))
             .collect();
         if begins.is_empty() {
-            break;
+            held_until = awaits_room(&state, id, situation.now);
+            let Some(until) = held_until else { break };
+            situation.now = until;
+            continue;
         }
+        turn += 1;
+        let (at, held_until) = (situation.now, held_until.take().map(rfc3339));
         for begin in begins {
             let Command::Begin { member, hook, on, deadline, .. } = &begin else { continue };
-            let deadline = (turn == 1).then_some(*deadline);
-            runs.extend(state.hook(member, *hook).map(|found| run(turn, member, *hook, found, on, deadline)));
+            let deadline = (turn == 1).then(|| rfc3339(*deadline));
+            let times = (turn, deadline, held_until.clone());
+            runs.extend(state.hook(member, *hook).map(|found| run(times, member, *hook, found, on)));
             let attempt = AttemptId(state.attempts + 1);
             let settle = Command::Settle { event: id.clone(), attempt, outcome: Outcome::Done };
             for (by, command) in [(situation.me.clone(), begin.clone()), (on.clone(), settle)] {
@@ -200,22 +211,36 @@ fn runs(state: &State, id: &EventId, situation: &Situation) -> (Vec<Run>, Vec<No
     (runs, stuck(&state, id))
 }
 
+/// When the first failover that waits for room in its group does so no longer.
+fn awaits_room(state: &State, id: &EventId, now: Timestamp) -> Option<Timestamp> {
+    let event = state.open.get(id)?;
+    let steps = steps::preparing(state, event).into_iter();
+    let held = steps.filter(|step| order::held_back(state, event, step, now).is_some() && is_unbegun(event, step));
+    held.map(|step| order::held_back_until(event, &step)).min()
+}
+
+fn is_unbegun(event: &Event, step: &Step<'_>) -> bool {
+    event.attempts_of(&step.member, step.id).next().is_none()
+}
+
 fn stuck(state: &State, id: &EventId) -> Vec<NotRun> {
     let Some(event) = state.open.get(id) else { return Vec::new() };
-    let never_begun = |step: &Step<'_>| event.attempts_of(&step.member, step.id).next().is_none();
-    let steps = steps::preparing(state, event).into_iter().filter(never_begun);
+    let steps = steps::preparing(state, event).into_iter().filter(|step| is_unbegun(event, step));
     steps.map(|step| not_run(&step, why::never_begun(event, &step))).collect()
 }
 
-fn run(turn: u32, member: &Member, id: HookId, hook: &Hook, on: &VmName, deadline: Option<Timestamp>) -> Run {
+type Times = (u32, Option<String>, Option<String>);
+
+fn run((turn, deadline, held_until): Times, member: &Member, id: HookId, hook: &Hook, on: &VmName) -> Run {
     Run {
         turn,
+        held_until,
         workload: member.workload.to_string(),
         vm: member.vm.to_string(),
         phase: id.phase.as_word(),
         on: on.to_string(),
         timeout_s: hook.timeout.as_secs_f64(),
-        deadline: deadline.map(rfc3339),
+        deadline,
         on_failure: hook.on_failure.as_word(),
     }
 }

@@ -65,7 +65,8 @@ fn hook(run: &Run) -> String {
     let place = if on == vm { String::new() } else { format!(", on {on}") };
     let timeout = length(Duration::from_secs_f64(run.timeout_s));
     let until = run.deadline.as_ref().map_or(format!("{timeout} at most"), |deadline| format!("until {deadline}"));
-    format!("{turn}. {phase:<10} of {workload} on {vm}{place}, {until}, on failure: {}", run.on_failure)
+    let held = run.held_until.as_ref().map_or(String::new(), |at| format!(", waits for room until {at}"));
+    format!("{turn}. {phase:<10} of {workload} on {vm}{place}{held}, {until}, on failure: {}", run.on_failure)
 }
 
 fn field(text: &mut String, name: &str, value: &str) {

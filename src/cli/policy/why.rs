@@ -80,6 +80,11 @@ pub(super) fn left_out(why: LeftOut) -> String {
         LeftOut::Phase => "its phase is not among those of the treatment".into(),
         LeftOut::ImpactBegun => "the impact has begun, and it runs on the affected VM".into(),
         LeftOut::BriefFreeze => "the freeze is brief and it names no min_freeze".into(),
+        LeftOut::Kind => "it is not for events of this type".into(),
+        LeftOut::ShortNotice { notice, worst } => {
+            format!("the notice of {} does not hold the {} that it may take", length(notice), length(worst))
+        }
+        LeftOut::NotPrimary => "its workload is known not to be the primary".into(),
         LeftOut::DryRun => "it does not declare dry_run".into(),
         LeftOut::MinFreeze(least) => format!("the freeze is shorter than its min_freeze of {}", length(least)),
     }

@@ -99,6 +99,7 @@ impl Stage {
              [metadata]\nendpoint = \"{}\"\n\n\
              [status]\nlisten = \"{}\"\n\n\
              [operator]\nsocket = {}\n\n\
+             [workloads]\nsocket = {}\n\n\
              [policy]\nmargin = \"1s\"\n\n\
              [[group]]\nname = \"orders\"\nmax_unavailable = 2\n\n\
              [[workload]]\nname = \"{WORKLOAD}\"\ngroup = \"orders\"\n",
@@ -107,6 +108,7 @@ impl Stage {
             self.cloud.endpoint(name).unwrap_or_default(),
             replica.status,
             quoted(&replica.socket),
+            path(".workloads"),
         );
         let (program, log) = (quoted(&self.program), quoted(&self.hook_log()));
         for (phase, min_freeze, usual, long) in HOOKS {

@@ -2,13 +2,18 @@
 
 use crate::machine::blocker::Blocker;
 use crate::machine::event::Event;
-use crate::machine::takeover::Outlook;
+use crate::machine::id::VmName;
+use crate::machine::operator::{Halt, unaware};
+use crate::machine::situation::Situation;
+use crate::machine::state::State;
+use crate::machine::takeover::{Obstacle, Outlook};
 use crate::machine::time::Timestamp;
 use crate::replica::clock::rfc3339;
 use crate::wire::pb::allclear::operator::v1 as shown;
 
-pub fn shown(blocker: &Blocker, event: &Event) -> shown::Blocker {
-    let Sentences { message, until, next, resolved_by } = sentences(blocker, event);
+pub fn shown(blocker: &Blocker, event: &Event, state: &State, situation: &Situation) -> shown::Blocker {
+    let unaware = |number| unaware(state, situation, number);
+    let Sentences { message, until, next, resolved_by } = sentences(blocker, event, unaware);
     let next = match blocker {
         Blocker::Deciding | Blocker::HookFailed { .. } if event.is_drill() => {
             "the drill ends, and what it took away is put back"
@@ -31,7 +36,7 @@ struct Sentences {
     resolved_by: &'static str,
 }
 
-fn sentences(blocker: &Blocker, event: &Event) -> Sentences {
+fn sentences(blocker: &Blocker, event: &Event, unaware: impl Fn(u64) -> Vec<VmName>) -> Sentences {
     let notice_ends = Some(event.notice_ends());
     let tell = |message, until, next, resolved_by| Sentences { message, until, next, resolved_by };
     match blocker {
@@ -49,12 +54,8 @@ fn sentences(blocker: &Blocker, event: &Event) -> Sentences {
         }
         Blocker::HookWaiting { member, hook, from } => {
             let message = format!("the {} hook of {member} has yet to run", hook.phase);
-            tell(
-                message,
-                Some(*from),
-                "the hook is started when its turn comes and its replica answers",
-                "nobody needs to",
-            )
+            let next = "the hook is started when its turn comes and its replica answers";
+            tell(message, Some(*from), next, "nobody needs to")
         }
         Blocker::HookRunning { member, hook, on, deadline, expected_end, .. } => {
             let message = format!("the {} hook of {member} runs on {on}", hook.phase);
@@ -64,6 +65,12 @@ fn sentences(blocker: &Blocker, event: &Event) -> Sentences {
         Blocker::HookBlocked { member, hook, reason, retry_at } => {
             let message = format!("the {} hook of {member} asks for patience: {reason}", hook.phase);
             tell(message, Some(*retry_at), "the hook is tried again", "the owner of the workload")
+        }
+        Blocker::WorkloadAway { member, hook, since, notice_ends } => {
+            let since = rfc3339(*since);
+            let message =
+                format!("the {} hook of {member} waits: the workload is not connected since {since}", hook.phase);
+            tell(message, Some(*notice_ends), "it is run when the workload dials in again", "the owner of the workload")
         }
         Blocker::HookFailed { member, hook, reason, notice_ends } => {
             let message = format!("the {} hook of {member} failed: {reason}", hook.phase);
@@ -76,6 +83,8 @@ fn sentences(blocker: &Blocker, event: &Event) -> Sentences {
             let next = "approved when they are back; the platform starts the event when its notice ends all the same";
             tell(message, Some(*notice_ends), next, "whoever runs the machines")
         }
+        Blocker::Hold(halt) => halted(halt, "it is held", "allclear release", &unaware(halt.number)),
+        Blocker::Paused(halt) => halted(halt, "all approvals are paused", "allclear resume", &unaware(halt.number)),
         Blocker::NoHealthyChannel => {
             let message = "no replica that sees the event has a working metadata endpoint".into();
             tell(message, notice_ends, "approved as soon as one works again", "whoever runs the machines")
@@ -96,6 +105,19 @@ fn sentences(blocker: &Blocker, event: &Event) -> Sentences {
     }
 }
 
+/// What an operator does not want yet, and who may not know of it.
+fn halted(halt: &Halt, what: &str, resolved_by: &'static str, unaware: &[VmName]) -> Sentences {
+    let names: Vec<String> = unaware.iter().map(ToString::to_string).collect();
+    let names = names.join(", ");
+    let message = if names.is_empty() {
+        format!("{what} {halt}")
+    } else {
+        format!("{what} {halt}; not acknowledged yet by {names}: cut off, it may approve alone what a user asked for")
+    };
+    let next = "no approval from here until then; the platform starts the event when its notice ends all the same";
+    Sentences { message, until: Some(halt.until), next, resolved_by }
+}
+
 /// Rung 4: what this replica does alone, if nobody comes back before.
 fn no_quorum(takeover: Option<&Outlook>, event: &Event) -> Sentences {
     let resolved_by = "whoever runs the machines";
@@ -109,7 +131,10 @@ fn no_quorum(takeover: Option<&Outlook>, event: &Event) -> Sentences {
         },
         Some(Outlook::Not(obstacle)) => Sentences {
             message: format!("{message}, and this replica does not approve it alone: {obstacle}"),
-            until: Some(event.notice_ends()),
+            until: Some(match obstacle {
+                Obstacle::Held(halt) | Obstacle::Paused(halt) => halt.until,
+                _ => event.notice_ends(),
+            }),
             next: "goes on when a quorum is back; the platform starts the event when its notice ends",
             resolved_by,
         },

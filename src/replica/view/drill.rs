@@ -5,13 +5,14 @@ use crate::machine::drill::Drill;
 use crate::machine::event::Event;
 use crate::machine::left_out::would_run;
 use crate::machine::lifecycle::Stage;
+use crate::machine::restoring;
 use crate::machine::state::State;
 use crate::machine::steps::{self, Progress, Step};
 use crate::machine::workload::Phase;
 use crate::wire::pb::allclear::operator::v1 as shown;
 
 pub(super) fn shown(state: &State, event: &Event, drill: &Drill) -> shown::Drill {
-    let runs = steps::preparing(state, event).into_iter().chain(steps::restoring(state, event));
+    let runs = steps::preparing(state, event).into_iter().chain(restoring::steps(state, event));
     let runs = runs.map(|step| run(state, event, &step));
     let named = would_run(state, event).into_iter().map(|step| told(event, &step, "would_run", None));
     shown::Drill { mode: drill.mode.to_string(), who: drill.who.clone(), steps: runs.chain(named).collect() }

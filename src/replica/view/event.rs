@@ -1,12 +1,11 @@
 //! An event as operators see it.
 
-use super::{blocker, drill};
+use super::{blocker, drill, timeline, wish};
 use crate::machine::attempt::Attempt;
 use crate::machine::blocker::explain;
 use crate::machine::claim::{Claim, PostOutcome, Reason};
 use crate::machine::document::NotBefore;
 use crate::machine::event::{Ending, Event, StartCause};
-use crate::machine::lifecycle::Stage;
 use crate::machine::situation::Situation;
 use crate::machine::state::State;
 use crate::replica::clock::rfc3339;
@@ -32,14 +31,15 @@ pub(super) fn shown(state: &State, event: &Event, situation: &Situation) -> show
         treatment: event.treatment.as_ref().map(|treatment| treatment.action.to_string()),
         rule: event.treatment.as_ref().map(|treatment| treatment.rule.clone()),
         revision: event.revision,
-        blocker: explain(state, event, situation).map(|found| blocker::shown(&found, event)),
+        blocker: explain(state, event, situation).map(|found| blocker::shown(&found, event, state, situation)),
         hooks: event.attempts.iter().map(|attempt| hook(event, attempt)).collect(),
         approvals: event.claims.iter().map(|claim| approval(event, claim)).chain(takeovers(event)).collect(),
         outcome: event.ending.map(Ending::as_word).map(Into::into),
         start_cause: event.start_cause().map(StartCause::as_word).map(Into::into),
-        timeline: timeline(event),
+        timeline: timeline::of(state, event, situation.now),
         drill: event.drill.as_ref().map(|found| drill::shown(state, event, found)),
         seen_by: event.seen_by.iter().map(ToString::to_string).collect(),
+        hold: event.hold(situation.now).map(|hold| wish::shown(&hold, state, situation)),
     }
 }
 
@@ -57,7 +57,7 @@ fn hook(event: &Event, attempt: &Attempt) -> shown::Hook {
         reason: outcome.and_then(|(outcome, _)| outcome.reason()).map(Into::into),
         started_at: rfc3339(attempt.begun_at),
         ended_at: outcome.map(|(_, at)| rfc3339(*at)),
-        deadline: rfc3339(attempt.deadline),
+        deadline: rfc3339(event.deadline_of(attempt)),
         progress: progress.map(|progress| progress.text.clone()),
         expected_end: progress.and_then(|progress| progress.expected_end).map(rfc3339),
     }
@@ -88,57 +88,10 @@ fn takeovers(event: &Event) -> impl Iterator<Item = shown::Approval> {
     })
 }
 
-fn detail(outcome: &PostOutcome) -> Option<String> {
+pub(super) fn detail(outcome: &PostOutcome) -> Option<String> {
     match outcome {
         PostOutcome::Refused(status) => Some(format!("HTTP status {status}")),
         PostOutcome::NotSent(why) | PostOutcome::Unknown(why) => Some(why.clone()),
         PostOutcome::Accepted | PostOutcome::Withdrawn => None,
     }
-}
-
-/// Stages, hooks, waivers and posts in the order in which they happened.
-fn timeline(event: &Event) -> Vec<shown::Step> {
-    let mut steps: Vec<_> = event.entered.iter().map(|(stage, at)| (*at, stage.to_string())).collect();
-    let drill = event.drill.iter().map(|drill| (event.first_seen(), format!("{} of {}", drill.mode, drill.who)));
-    steps.extend(drill);
-    for attempt in &event.attempts {
-        let what = format!("{} of {} on {}", attempt.hook.phase, attempt.member.workload, attempt.on);
-        steps.push((attempt.begun_at, format!("{what}: {} begins", attempt.intent)));
-        let ended = attempt.outcome.iter().map(|(outcome, at)| (*at, said(outcome.as_word(), outcome.reason())));
-        let late = attempt.late.iter().map(|(outcome, at)| (*at, format!("{}, too late to count", outcome.as_word())));
-        steps.extend(ended.chain(late).map(|(at, how)| (at, format!("{what}: {how}"))));
-    }
-    for waiver in &event.waivers {
-        let member = &waiver.member;
-        let what = format!("{} of {} on {}: not waited for", waiver.hook.phase, member.workload, member.vm);
-        steps.push((waiver.at, format!("{what}, {}", waiver.why.as_word())));
-    }
-    for claim in &event.claims {
-        steps.push((claim.at, format!("approval assigned to {} ({})", claim.approver, claim.reason.as_word())));
-        if let Some((outcome, at)) = &claim.outcome {
-            let how = said(outcome.as_word(), detail(outcome).as_deref());
-            steps.push((*at, format!("approval by {}: {how}", claim.approver)));
-        }
-    }
-    for takeover in &event.takeovers {
-        let lost: Vec<_> = takeover.out_of_reach.iter().map(ToString::to_string).collect();
-        let (by, since, lost) = (&takeover.approver, rfc3339(takeover.alone_since), lost.join(", "));
-        let why = format!("{by} decides alone: no leader since {since}, out of reach: {lost}");
-        steps.push((takeover.at, why));
-        if let Some((outcome, at)) = &takeover.outcome {
-            steps.push((
-                *at,
-                format!("approval by {by} alone: {}", said(outcome.as_word(), detail(outcome).as_deref())),
-            ));
-        }
-        let told = takeover.recorded.map(|at| (at, format!("{by} gives account of its approval")));
-        steps.extend(told);
-    }
-    // Of what happened in the same millisecond, being closed comes last.
-    steps.sort_by_key(|(at, what)| (*at, what == Stage::Closed.as_word()));
-    steps.into_iter().map(|(at, what)| shown::Step { at: rfc3339(at), what }).collect()
-}
-
-fn said(word: &str, reason: Option<&str>) -> String {
-    reason.map_or_else(|| word.into(), |reason| format!("{word}: {reason}"))
 }

@@ -3,6 +3,8 @@
 pub mod blocker;
 mod drill;
 mod event;
+mod timeline;
+mod wish;
 
 use std::sync::Arc;
 
@@ -15,7 +17,7 @@ use crate::machine::situation::{Channel, Contact, Situation};
 use crate::machine::state::State;
 use crate::machine::suspicion::as_if_told;
 use crate::machine::takeover::Journaled;
-use crate::machine::workload::Workload;
+use crate::machine::workload::{Member, Workload};
 use crate::wire::pb::allclear::operator::v1 as shown;
 
 /// Closed events that a list of events ends with.
@@ -42,7 +44,7 @@ impl View {
             leader: standing.leader.clone(),
             term: standing.term,
             quorum: standing.quorum,
-            paused: None,
+            paused: state.pause(situation.now).map(|pause| wish::shown(&pause, &state, &situation)),
             outside_because: outside_because(&standing.role),
             replicas: replicas(&self.here, &state),
             workloads: workloads(&state, &situation),
@@ -154,7 +156,9 @@ fn replicas(here: &Here, state: &State) -> Vec<shown::Replica> {
 }
 
 fn workloads(state: &State, situation: &Situation) -> Vec<shown::Workload> {
-    let shown = |vm: &VmName, workload: &Workload| {
+    let shown = |member: &Member, workload: &Workload| {
+        let vm = &member.vm;
+        let condition = state.condition(member).unwrap_or_default();
         let mut phases: Vec<_> = workload.hooks.iter().map(|hook| hook.phase).collect();
         phases.sort_unstable();
         phases.dedup();
@@ -162,11 +166,10 @@ fn workloads(state: &State, situation: &Situation) -> Vec<shown::Workload> {
             name: workload.name.to_string(),
             group: workload.group.as_ref().map(ToString::to_string),
             vm: vm.to_string(),
-            role: "unknown".into(),
-            connected: situation.reaches(vm),
+            role: condition.role.as_word().into(),
+            connected: condition.connected && situation.reaches(vm),
             phases: phases.iter().map(ToString::to_string).collect(),
         }
     };
-    let all = state.replicas.iter().flat_map(|(vm, replica)| replica.workloads.iter().map(move |each| (vm, each)));
-    all.map(|(vm, workload)| shown(vm, workload)).collect()
+    state.workloads().map(|(member, workload)| shown(&member, workload)).collect()
 }

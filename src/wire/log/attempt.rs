@@ -125,6 +125,10 @@ impl Stored for WaiverReason {
     fn store(&self) -> pb::WaiverReason {
         let variant = match self {
             Self::Unreachable => pb::waiver_reason::Variant::Unreachable(pb::Nothing {}),
+            Self::Skipped { who, reason } => {
+                let (who, reason) = (who.clone(), reason.clone());
+                pb::waiver_reason::Variant::Skipped(pb::waiver_reason::Skipped { who, reason })
+            }
         };
         pb::WaiverReason { variant: Some(variant) }
     }
@@ -132,6 +136,9 @@ impl Stored for WaiverReason {
     fn restore(message: pb::WaiverReason) -> Result<Self, Undecodable> {
         Ok(match message.variant.ok_or(Fault::UnknownVariant)? {
             pb::waiver_reason::Variant::Unreachable(pb::Nothing {}) => Self::Unreachable,
+            pb::waiver_reason::Variant::Skipped(pb::waiver_reason::Skipped { who, reason }) => {
+                Self::Skipped { who, reason }
+            }
         })
     }
 }

@@ -33,7 +33,7 @@ impl Stored for Claim {
     }
 }
 
-numbered!(Reason as ClaimReason { Prepared, NothingToPrepare, BudgetSpent, Policy, Takeover });
+numbered!(Reason as ClaimReason { Prepared, NothingToPrepare, BudgetSpent, Policy, Takeover, Operator });
 
 impl Stored for (PostOutcome, Timestamp) {
     type Message = pb::Recorded;

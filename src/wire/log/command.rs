@@ -4,7 +4,11 @@ use super::pb;
 use super::pb::command::{self, Variant};
 use super::stored::{Stored, named, required, take};
 use super::undecodable::{Fault, Undecodable};
+use super::wish;
 use crate::machine::command::{Command, Entry};
+use crate::machine::id::{EventId, VmName};
+use crate::machine::time::Timestamp;
+use crate::machine::workload::{HookId, Intent, Member};
 
 impl Stored for Entry {
     type Message = pb::Entry;
@@ -37,14 +41,7 @@ impl Stored for Command {
             Variant::Treat(treat) => {
                 Self::Treat { event: take!(variant treat.event_id), treatment: take!(required variant treat.treatment) }
             }
-            Variant::Begin(begin) => Self::Begin {
-                event: take!(variant begin.event_id),
-                member: take!(required variant begin.member),
-                hook: take!(required variant begin.hook),
-                intent: take!(variant begin.intent),
-                on: take!(variant begin.on),
-                deadline: take!(variant begin.deadline_unix_ms),
-            },
+            Variant::Begin(begin) => restore_begin(begin)?,
             Variant::Advance(advance) => Self::Advance {
                 event: take!(variant advance.event_id),
                 attempt: take!(variant advance.attempt),
@@ -64,12 +61,7 @@ impl Stored for Command {
                 hook: take!(required variant waive.hook),
                 why: take!(required variant waive.why),
             },
-            Variant::Claim(claim) => Self::Claim {
-                event: take!(variant claim.event_id),
-                approver: take!(variant claim.approver),
-                reason: take!(variant claim.reason),
-                until: take!(variant claim.until_unix_ms),
-            },
+            Variant::Claim(claim) => restore_claim(claim)?,
             Variant::Posted(posted) => Self::Posted {
                 event: take!(variant posted.event_id),
                 attempt: take!(variant posted.attempt),
@@ -92,8 +84,43 @@ impl Stored for Command {
                 who: drill.who,
             },
             Variant::EndDrill(end) => Self::EndDrill { event: take!(variant end.event_id) },
+            Variant::Hold(hold) => wish::hold(hold)?,
+            Variant::Release(release) => wish::release(release)?,
+            Variant::Pause(pause) => wish::pause(pause)?,
+            Variant::Resume(resume) => wish::resume(resume),
+            Variant::Approve(approve) => wish::approve(approve)?,
+            Variant::Skip(skip) => wish::skip(skip)?,
+            Variant::Wish(wished) => wish::wish(wished),
+            Variant::Enlist(enlist) => Self::Enlist { workload: take!(required variant enlist.workload) },
+            Variant::Delist(delist) => Self::Delist { workload: take!(variant delist.workload) },
+            Variant::Note(note) => Self::Note { conditions: take!(variant note.conditions) },
+            Variant::Extend(extend) => Self::Extend {
+                event: take!(variant extend.event_id),
+                attempt: take!(variant extend.attempt),
+                deadline: take!(variant extend.deadline_unix_ms),
+            },
         })
     }
+}
+
+fn restore_begin(begin: command::Begin) -> Result<Command, Undecodable> {
+    Ok(Command::Begin {
+        event: take!(variant begin.event_id),
+        member: take!(required variant begin.member),
+        hook: take!(required variant begin.hook),
+        intent: take!(variant begin.intent),
+        on: take!(variant begin.on),
+        deadline: take!(variant begin.deadline_unix_ms),
+    })
+}
+
+fn restore_claim(claim: command::Claim) -> Result<Command, Undecodable> {
+    Ok(Command::Claim {
+        event: take!(variant claim.event_id),
+        approver: take!(variant claim.approver),
+        reason: take!(variant claim.reason),
+        until: take!(variant claim.until_unix_ms),
+    })
 }
 
 fn variant(command: &Command) -> Variant {
@@ -108,14 +135,9 @@ fn variant(command: &Command) -> Variant {
         Command::Treat { event, treatment } => {
             Variant::Treat(command::Treat { event_id: event.store(), treatment: Some(treatment.store()) })
         }
-        Command::Begin { event, member, hook, intent, on, deadline } => Variant::Begin(command::Begin {
-            event_id: event.store(),
-            member: Some(member.store()),
-            hook: Some(hook.store()),
-            intent: intent.store(),
-            on: on.store(),
-            deadline_unix_ms: deadline.store(),
-        }),
+        Command::Begin { event, member, hook, intent, on, deadline } => {
+            begin(event, member, *hook, *intent, on, *deadline)
+        }
         Command::Advance { event, attempt, progress } => Variant::Advance(command::Advance {
             event_id: event.store(),
             attempt: attempt.store(),
@@ -164,5 +186,25 @@ fn variant(command: &Command) -> Variant {
             Variant::Drill(command::Drill { announcement, mode, who: who.clone() })
         }
         Command::EndDrill { event } => Variant::EndDrill(command::EndDrill { event_id: event.store() }),
+        Command::Ask { what, who, reason } => wish::variant(what, who, reason),
+        Command::Enlist { workload } => Variant::Enlist(command::Enlist { workload: Some(workload.store()) }),
+        Command::Delist { workload } => Variant::Delist(command::Delist { workload: workload.store() }),
+        Command::Note { conditions } => Variant::Note(command::Note { conditions: conditions.store() }),
+        Command::Extend { event, attempt, deadline } => Variant::Extend(command::Extend {
+            event_id: event.store(),
+            attempt: attempt.store(),
+            deadline_unix_ms: deadline.store(),
+        }),
     }
+}
+
+fn begin(event: &EventId, member: &Member, hook: HookId, intent: Intent, on: &VmName, deadline: Timestamp) -> Variant {
+    Variant::Begin(command::Begin {
+        event_id: event.store(),
+        member: Some(member.store()),
+        hook: Some(hook.store()),
+        intent: intent.store(),
+        on: on.store(),
+        deadline_unix_ms: deadline.store(),
+    })
 }

@@ -25,6 +25,7 @@ impl Stored for Event {
             takeovers: self.takeovers.store(),
             departed: self.departed.store(),
             drill: self.drill.store(),
+            wishes: self.wishes.store(),
         }
     }
 
@@ -42,6 +43,7 @@ impl Stored for Event {
             takeovers: take!(message.takeovers),
             departed: take!(message.departed),
             drill: take!(message.drill),
+            wishes: take!(message.wishes),
         })
     }
 }

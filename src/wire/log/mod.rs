@@ -15,6 +15,7 @@ mod takeover;
 mod treatment;
 mod undecodable;
 mod verdict;
+mod wish;
 mod workload;
 
 use prost::Message;

@@ -21,6 +21,8 @@ impl Stored for State {
             attempts: self.attempts,
             leadership: self.leadership.store(),
             suspicions: self.suspicions.iter().map(|(name, known)| (name.clone(), *known).store()).collect(),
+            wished: self.wished,
+            wishes: self.wishes.store(),
         }
     }
 
@@ -36,6 +38,8 @@ impl Stored for State {
             attempts: message.attempts,
             leadership: take!(message.leadership),
             suspicions: named(keyed(message.suspicions.into_iter().map(Stored::restore)), "suspicions")?,
+            wished: message.wished,
+            wishes: take!(message.wishes),
         })
     }
 }
@@ -48,6 +52,9 @@ fn store_replica(name: &VmName, replica: &Replica) -> pb::Replica {
         document: replica.document.store(),
         discounted_unix_ms: replica.discounted.store(),
         groups: replica.groups.store(),
+        dialled: replica.dialled.store(),
+        conditions: replica.conditions.iter().map(|(name, known)| (name.clone(), *known).store()).collect(),
+        away: replica.away.iter().map(|(name, since)| (name.clone(), *since).store()).collect(),
     }
 }
 
@@ -58,6 +65,9 @@ fn restore_replica(message: pb::Replica) -> Result<(VmName, Replica), Undecodabl
         document: take!(message.document),
         discounted: take!(message.discounted_unix_ms),
         groups: take!(message.groups),
+        dialled: take!(message.dialled),
+        conditions: named(keyed(message.conditions.into_iter().map(Stored::restore)), "conditions")?,
+        away: named(keyed(message.away.into_iter().map(Stored::restore)), "away")?,
     };
     Ok((take!(message.name), replica))
 }

@@ -36,4 +36,9 @@ numbered!(Ignored as Ignored {
     NotDue,
     NotNow,
     NotYours,
+    Changed,
+    Held,
+    Paused,
+    Unbounded,
+    TooManyWorkloads,
 });

@@ -3,7 +3,12 @@
 use super::pb;
 use super::stored::{Stored, named, numbered, take};
 use super::undecodable::{Fault, Undecodable};
-use crate::machine::workload::{Group, Hook, HookId, Intent, Member, OnFailure, Phase, RunsOn, Workload};
+use crate::machine::document::Kind;
+use crate::machine::id::WorkloadName;
+use crate::machine::time::Timestamp;
+use crate::machine::workload::{
+    Condition, Group, Hook, HookId, Intent, Member, OnAbsent, OnFailure, Origin, Phase, Role, RunsOn, Workload,
+};
 
 impl Stored for Workload {
     type Message = pb::Workload;
@@ -14,16 +19,48 @@ impl Stored for Workload {
             group: self.group.store(),
             after: self.after.store(),
             hooks: self.hooks.store(),
+            dialled: self.origin == Origin::Dialled,
+            on_absent: (self.on_absent != OnAbsent::default()).then(|| self.on_absent.store()),
         }
     }
 
     fn restore(message: pb::Workload) -> Result<Self, Undecodable> {
+        let on_absent: Option<OnAbsent> = take!(message.on_absent);
         Ok(Self {
             name: take!(message.name),
             group: take!(message.group),
             after: take!(message.after),
             hooks: take!(message.hooks),
+            origin: if message.dialled { Origin::Dialled } else { Origin::Configured },
+            on_absent: on_absent.unwrap_or_default(),
         })
+    }
+}
+
+impl Stored for (WorkloadName, Condition) {
+    type Message = pb::Condition;
+
+    fn store(&self) -> pb::Condition {
+        let (workload, condition) = self;
+        pb::Condition { workload: workload.store(), role: condition.role.store(), connected: condition.connected }
+    }
+
+    fn restore(message: pb::Condition) -> Result<Self, Undecodable> {
+        let condition = Condition { role: take!(message.role), connected: message.connected };
+        Ok((take!(message.workload), condition))
+    }
+}
+
+impl Stored for (WorkloadName, Timestamp) {
+    type Message = pb::Away;
+
+    fn store(&self) -> pb::Away {
+        let (workload, since) = self;
+        pb::Away { workload: workload.store(), since_unix_ms: since.store() }
+    }
+
+    fn restore(message: pb::Away) -> Result<Self, Undecodable> {
+        Ok((take!(message.workload), take!(message.since_unix_ms)))
     }
 }
 
@@ -55,6 +92,9 @@ impl Stored for Hook {
             min_freeze_ms: self.min_freeze.store(),
             fresh_for_ms: self.fresh_for.store(),
             optional_if_short: self.optional_if_short,
+            worst_ms: self.worst.store(),
+            exclusive: self.exclusive,
+            kinds: self.kinds.iter().map(|kind| kind.as_word().into()).collect(),
         }
     }
 
@@ -71,6 +111,9 @@ impl Stored for Hook {
             min_freeze: take!(message.min_freeze_ms),
             fresh_for: take!(message.fresh_for_ms),
             optional_if_short: message.optional_if_short,
+            worst: take!(message.worst_ms),
+            exclusive: message.exclusive,
+            kinds: message.kinds.iter().map(|kind| Kind::from_word(kind)).collect(),
         })
     }
 }
@@ -100,6 +143,8 @@ impl Stored for Member {
 }
 
 numbered!(Phase as Phase { Checkpoint, Failover, Drain, Shutdown, Restore, Ready });
+numbered!(OnAbsent as OnAbsent { Hold, Skip, Command });
+numbered!(Role as Role { Unknown, Primary, Replica });
 numbered!(OnFailure as OnFailure { Hold, Continue });
 numbered!(RunsOn as RunsOn { Affected, Peer, Any });
 numbered!(Intent as Intent { Run, Confirm, Undo });

@@ -13,11 +13,12 @@
 
 mod aside;
 mod attempt;
-mod clock;
+pub(super) mod clock;
 mod disk;
 mod name;
 mod output;
 mod process;
+mod question;
 mod removal;
 mod runner;
 mod spool;
@@ -26,6 +27,7 @@ mod user;
 
 use std::collections::BTreeMap;
 
+pub use question::ask;
 pub use runner::{OpenError, Runner};
 pub use supervisor::supervise;
 

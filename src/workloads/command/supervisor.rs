@@ -20,6 +20,7 @@ use super::spool::{Doing, Folder, Mark, Outcome, Progress, Request, SpoolError};
 use super::user::Identity;
 use super::{clock, output, process};
 use crate::machine::time::Timestamp;
+use crate::workloads::contract::exit;
 use crate::workloads::{Ended, contract};
 
 /// Progress is written at most this often.
@@ -212,11 +213,12 @@ fn verdict(status: io::Result<ExitStatus>, last_complaint: &str) -> Ended {
         Ok(status) => status,
         Err(error) => return Ended::Unknown(format!("its exit status cannot be had: {error}")),
     };
-    match (status.code(), status.signal()) {
-        (Some(0), _) => Ended::Done,
-        (Some(11), _) => Ended::NotApplicable,
-        (Some(12), _) => Ended::NotDone,
-        (Some(75), _) => Ended::Blocked(or(last_complaint, "exit status 75, nothing on standard error")),
+    match (status.code().and_then(|code| u8::try_from(code).ok()), status.signal()) {
+        (Some(exit::DONE), _) => Ended::Done,
+        (Some(exit::NOT_APPLICABLE), _) => Ended::NotApplicable,
+        (Some(exit::NOT_DONE), _) => Ended::NotDone,
+        (Some(exit::UNKNOWN), _) => Ended::Unknown(or(last_complaint, "it says that nobody can tell")),
+        (Some(exit::BLOCKED), _) => Ended::Blocked(or(last_complaint, "exit status 75, nothing on standard error")),
         (Some(code), _) => Ended::Failed(or(last_complaint, &format!("exit status {code}, nothing on standard error"))),
         (None, Some(number)) => {
             let name = Signal::try_from(number).map_or_else(|_| format!("signal {number}"), |s| s.to_string());

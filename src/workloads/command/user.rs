@@ -36,6 +36,15 @@ impl Identity {
         Ok(Self { uid: user.uid, gid: user.gid, groups, home: user.dir })
     }
 
+    /// For a question: only the supervisor, which has one thread, may change its own ids, so the user's further groups
+    /// are left out.
+    pub(super) fn give_to(&self, process: &mut tokio::process::Command) {
+        process.env("HOME", &self.home);
+        if self.uid != geteuid() {
+            process.uid(self.uid.as_raw()).gid(self.gid.as_raw());
+        }
+    }
+
     /// Does what starts a process while this one is that user.
     pub(super) fn wear<T>(&self, start: impl FnOnce() -> T) -> Result<T, String> {
         if self.uid == geteuid() {

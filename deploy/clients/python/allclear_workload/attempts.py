@@ -1,0 +1,186 @@
+"""What this workload has been given, and carrying it out: turn, journal, handler, deadline, end."""
+
+import asyncio
+import logging
+
+from .journal import File, Journal, ended
+from .messages import pb
+from .outcome import CANCELLED, DONE, NOT_APPLICABLE, NOT_DONE, Outcome, blocked, failed, unknown
+from .step import Controls, Step
+
+# Between being cancelled and being dropped, in seconds. The replica waits 5 s for the outcome.
+GRACE = 4
+
+log = logging.getLogger(__package__)
+
+
+class Attempts:
+    def __init__(self, hooks, path, on_news):
+        self.running = {}
+        self._hooks, self._on_news = hooks, on_news
+        self._file = File(path) if path is not None else None
+        self.journal = self._file.journal if self._file else Journal()
+        self._turn = asyncio.Lock()
+        self._unwritten = []
+        self._ended = asyncio.Event()
+        # so that none is collected while it runs
+        self._tasks = set()
+        self._is_over = False
+
+    def receive(self, step, act):
+        """An outcome where the step is answered without being written down."""
+        received = self.journal.receive(step, act)
+        if isinstance(received, Outcome):
+            return received
+        if received == "begin":
+            controls = Controls(step.time_left_ms, self._on_news)
+            self.running[step.attempt] = controls
+            self._spawn(self._carry_out(step, act, controls))
+        return None
+
+    def acknowledge(self, attempt):
+        if self.journal.acknowledge(attempt):
+            self._unwritten.append({"acknowledged": {"attempt": attempt}})
+            self._spawn(self.flush())
+
+    def due(self, told, running):
+        """What the replica is to be told now: ends that were not `told` yet, and what `running` handlers said."""
+        due = []
+        for attempt, controls in self.running.items() if running else ():
+            if controls.progress:
+                due.append(pb.Report(attempt=attempt, progress=controls.progress))
+            if controls.needs_ms is not None:
+                due.append(pb.Report(attempt=attempt, extension=pb.Extension(needs_ms=controls.needs_ms)))
+            controls.progress = controls.needs_ms = None
+        for record in self.journal.open():
+            if record.outcome and record.attempt not in told:
+                told.append(record.attempt)
+                due.append(pb.Report(attempt=record.attempt, outcome=record.outcome.message()))
+        return due
+
+    def has_something_to_say(self):
+        return any(controls.progress or controls.needs_ms is not None for controls in self.running.values())
+
+    async def flush(self):
+        try:
+            await self._write([])
+        except OSError as error:
+            # it is told, and acknowledged, once more
+            log.warning("the journal cannot be written: %s", error)
+
+    def close(self):
+        """Lets go of the journal as soon as nothing runs any more."""
+        self._is_over = True
+        self._left()
+
+    async def _carry_out(self, step, act, controls):
+        attempt = step.attempt
+        handler = await self._prepare(step, act, controls)
+        if isinstance(handler, Outcome):
+            return await self._end(attempt, handler, is_begun=False)
+        try:
+            await self._write([self.journal.records[attempt].begun()])
+        except OSError as error:
+            # without a memory of it nothing is begun
+            outcome = blocked(f"the workload cannot write its journal: {error}")
+            return await self._end(attempt, outcome, is_begun=False)
+        outcome = await _run(handler, Step(step, self.journal.standing(attempt), controls), controls)
+        await self._end(attempt, outcome, is_begun=True)
+
+    async def _prepare(self, step, act, controls):
+        """The function that is to be called, or the outcome where none is."""
+        of_phase = [hook for hook in self._hooks if hook.phase == step.phase]
+        if step.ordinal >= len(of_phase):
+            return failed("this workload has no such hook; was it registered by another version?")
+        hook = of_phase[step.ordinal]
+        await _first(controls.cancel.wait(), controls.time_is_up(), self._turn_of(step.attempt))
+        if controls.cancel.is_set():
+            return CANCELLED
+        if controls.time_left() <= 0:
+            why = "its time was up before it could begin"
+            return unknown(why) if act == "confirm" else blocked(why)
+        standing = self.journal.standing(step.attempt)
+        if act == "run" and standing == DONE:
+            return DONE
+        if act == "confirm" and hook.confirm is None:
+            return _from_the_journal(standing)
+        return getattr(hook, act) or NOT_APPLICABLE
+
+    async def _turn_of(self, attempt):
+        while not self.journal.is_turn_of(attempt):
+            await self._ended.wait()
+
+    async def _end(self, attempt, outcome, is_begun):
+        begun = [] if is_begun else [self.journal.records[attempt].begun()]
+        try:
+            await self._write([*begun, ended(attempt, outcome)])
+        except OSError as error:
+            # it is told all the same; the replica keeps it
+            log.warning("the end of attempt %s cannot be written into the journal: %s", attempt, error)
+        self.journal.end(attempt, outcome)
+        del self.running[attempt]
+        self._ended.set()
+        self._ended = asyncio.Event()
+        self._on_news()
+
+    async def _write(self, lines):
+        async with self._turn:
+            lines = [*lines, *self._unwritten]
+            self._unwritten = []
+            if self._file and lines:
+                whole = self.journal.lines()
+                await asyncio.to_thread(self._file.append, lines, lambda: whole)
+
+    def _spawn(self, coroutine):
+        task = asyncio.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._left)
+
+    def _left(self, task=None):
+        self._tasks.discard(task)
+        if self._is_over and not self._tasks and self._file:
+            self._file.close()
+
+
+def _from_the_journal(standing):
+    """The answer to confirm of a hook that cannot look for itself."""
+    if standing in (DONE, NOT_DONE):
+        return standing
+    if standing:
+        return unknown("it was begun, and the journal does not say that it was done")
+    return unknown("the journal does not know it")
+
+
+async def _run(handler, step, controls):
+    task = asyncio.ensure_future(_told(handler, step))
+    await _first(asyncio.shield(task), controls.cancel.wait(), controls.time_is_up())
+    if not task.done():
+        controls.cancel.set()
+        await asyncio.wait([task], timeout=GRACE)
+    if not task.done():
+        task.cancel()
+        return unknown(f"it was cancelled, and did not end within {GRACE} s")
+    if task.cancelled():
+        return unknown("the hook's code did not come to its end: its task was cancelled")
+    return task.result()
+
+
+async def _told(handler, step):
+    try:
+        answer = await handler(step)
+    except Exception as error:
+        log.exception("attempt %s", step.attempt)
+        return failed(str(error) or type(error).__name__)
+    if answer is None:
+        return DONE
+    return answer if isinstance(answer, Outcome) else unknown(f"the hook's code answered {answer!r}, not an Outcome")
+
+
+async def _first(*coroutines):
+    """Until one of them has ended. The others are dropped."""
+    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()

@@ -1,0 +1,112 @@
+//! What is not to run yet, or not at the same time: workloads that come after others, exclusive hooks, failovers of
+//! one group.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+use super::budget::{self, Held};
+use super::event::Event;
+use super::id::WorkloadName;
+use super::lifecycle::Stage;
+use super::state::State;
+use super::steps::{Next, Step};
+use super::time::Timestamp;
+use super::workload::{Intent, Member, Phase};
+
+/// The workloads that wait for each other in a circle, as they are registered on whichever VMs. What they say of each
+/// other is passed over, or they would wait for ever.
+pub fn circles(state: &State) -> BTreeSet<&WorkloadName> {
+    let mut after: BTreeMap<&WorkloadName, BTreeSet<&WorkloadName>> = BTreeMap::new();
+    for (_, workload) in state.workloads().filter(|(_, workload)| !workload.after.is_empty()) {
+        after.entry(&workload.name).or_default().extend(&workload.after);
+    }
+    after.keys().filter(|name| reaches(&after, name, name)).copied().collect()
+}
+
+fn reaches(after: &BTreeMap<&WorkloadName, BTreeSet<&WorkloadName>>, from: &WorkloadName, to: &WorkloadName) -> bool {
+    let mut seen = BTreeSet::new();
+    let mut ahead: Vec<&WorkloadName> = after.get(from).into_iter().flatten().copied().collect();
+    while let Some(name) = ahead.pop() {
+        if name == to {
+            return true;
+        }
+        if seen.insert(name) {
+            ahead.extend(after.get(name).into_iter().flatten());
+        }
+    }
+    false
+}
+
+/// Whom a workload waits for. Of two in circles neither waits for the other, be they in the same one or not.
+pub(super) fn after<'a>(
+    state: &'a State,
+    member: &Member,
+    circles: &BTreeSet<&WorkloadName>,
+) -> impl Iterator<Item = &'a WorkloadName> {
+    let is_in_one = circles.contains(&member.workload);
+    let named = state.workload(member).into_iter().flat_map(|workload| &workload.after);
+    named.filter(move |name| !(is_in_one && circles.contains(name)))
+}
+
+/// A primary that moves while another event still holds members of its group moves to where maintenance may come next.
+/// So its failover waits for room in the group's budget, as long as half of the time and its `worst` are left.
+pub fn held_back(state: &State, event: &Event, step: &Step<'_>, now: Timestamp) -> Option<Held> {
+    if step.id.phase != Phase::Failover || event.stage() > Stage::Preparing || now >= held_back_until(event, step) {
+        return None;
+    }
+    let group = state.workload(&step.member)?.group.as_ref()?;
+    budget::held_by_events(state, event, group)
+}
+
+/// When a failover waits for room no longer.
+pub fn held_back_until(event: &Event, step: &Step<'_>) -> Timestamp {
+    let ends = event.preparation_ends();
+    let half = ends.since(event.preparation_starts()) / 2;
+    ends.minus(half.max(step.hook.worst.unwrap_or(step.hook.timeout)))
+}
+
+/// Leaves out what is not to run beside something that runs, or beside what stands before it here.
+pub(super) fn keep_apart(state: &State, event: &Event, next: &mut Vec<Next<'_>>) {
+    let mut begun: Vec<(Member, Phase)> = Vec::new();
+    next.retain(|next| {
+        let (member, phase) = (&next.step.member, next.step.id.phase);
+        if next.intent != Intent::Run {
+            return true;
+        }
+        let waits = is_beside_a_failover(state, event, member, phase, &begun)
+            || (next.step.hook.exclusive && is_beside_an_exclusive(state, member, phase, &begun));
+        if !waits {
+            begun.push((member.clone(), phase));
+        }
+        !waits
+    });
+}
+
+/// A group whose primary nobody knows may have to be asked everywhere, but its primary moves once at a time.
+fn is_beside_a_failover(
+    state: &State,
+    event: &Event,
+    member: &Member,
+    phase: Phase,
+    begun: &[(Member, Phase)],
+) -> bool {
+    let group_of = |member: &Member| state.workload(member).and_then(|workload| workload.group.as_ref());
+    let Some(group) = group_of(member).filter(|_| phase == Phase::Failover) else {
+        return false;
+    };
+    let is_rival = |other: &Member| other != member && group_of(other) == Some(group);
+    let mut runs = event.attempts.iter().filter(|each| each.outcome.is_none() && each.hook.phase == Phase::Failover);
+    let mut starts = begun.iter().filter(|(_, phase)| *phase == Phase::Failover);
+    runs.any(|each| is_rival(&each.member)) || starts.any(|(other, _)| is_rival(other))
+}
+
+/// Another one of the same workload's name and phase, in whichever event.
+fn is_beside_an_exclusive(state: &State, member: &Member, phase: Phase, begun: &[(Member, Phase)]) -> bool {
+    let attempts = state.open.values().flat_map(|event| &event.attempts);
+    let mut runs = attempts.filter(|each| {
+        let is_same = each.member.workload == member.workload && each.hook.phase == phase;
+        is_same && each.outcome.is_none() && state.hook(&each.member, each.hook).is_some_and(|hook| hook.exclusive)
+    });
+    let is_same = |(other, of): &(Member, Phase)| other.workload == member.workload && *of == phase;
+    runs.next().is_some() || begun.iter().any(is_same)
+}

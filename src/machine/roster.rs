@@ -1,0 +1,89 @@
+//! Who is registered on a VM: the workloads of its replica's configuration, those that dial in at it, and how they do.
+
+use alloc::collections::BTreeSet;
+
+use super::apply::Applied;
+use super::command::Ignored;
+use super::departure;
+use super::id::{VmName, WorkloadName};
+use super::state::{DIALLED_LIMIT, Replica, State};
+use super::time::Timestamp;
+use super::workload::{Condition, Group, Origin, Workload};
+
+pub(super) fn register(state: &mut State, by: &VmName, workloads: &[Workload], groups: &[Group]) -> Applied {
+    if state.replicas.get(by).is_some_and(|replica| replica.workloads == workloads && replica.groups == groups) {
+        return Err(Ignored::Repeated);
+    }
+    if !state.replicas.contains_key(by) {
+        departure::part(state, by);
+    }
+    let replica = state.replicas.entry(by.clone()).or_default();
+    (replica.workloads, replica.groups) = (workloads.into(), groups.into());
+    forget_the_unknown(replica);
+    Ok(())
+}
+
+/// Who dials in is connected.
+pub(super) fn enlist(state: &mut State, by: &VmName, workload: &Workload) -> Applied {
+    let now = state.now;
+    let replica = state.replicas.get_mut(by).ok_or(Ignored::UnknownReplica)?;
+    let workload = Workload { origin: Origin::Dialled, ..workload.clone() };
+    let known = replica.dialled.iter().position(|known| known.name == workload.name);
+    if known.is_some_and(|place| replica.dialled[place] == workload && !replica.is_absent(&workload)) {
+        return Err(Ignored::Repeated);
+    }
+    let condition = Condition { connected: true, ..replica.condition(&workload.name) };
+    match known {
+        Some(place) => replica.dialled[place] = workload.clone(),
+        None if replica.dialled.len() >= DIALLED_LIMIT => return Err(Ignored::TooManyWorkloads),
+        None => replica.dialled.push(workload.clone()),
+    }
+    keep(replica, &workload.name, condition, now);
+    Ok(())
+}
+
+pub(super) fn delist(state: &mut State, by: &VmName, name: &WorkloadName) -> Applied {
+    let replica = state.replicas.get_mut(by).ok_or(Ignored::UnknownReplica)?;
+    let known = replica.dialled.len();
+    replica.dialled.retain(|workload| workload.name != *name);
+    if replica.dialled.len() == known {
+        return Err(Ignored::Repeated);
+    }
+    // What it said of itself says nothing of the configured one that it stood for.
+    replica.conditions.remove(name);
+    replica.away.remove(name);
+    Ok(())
+}
+
+pub(super) fn note(state: &mut State, by: &VmName, conditions: &[(WorkloadName, Condition)]) -> Applied {
+    let now = state.now;
+    let replica = state.replicas.get_mut(by).ok_or(Ignored::UnknownReplica)?;
+    let before = replica.conditions.clone();
+    for (name, condition) in conditions {
+        if replica.knows(name) {
+            keep(replica, name, *condition, now);
+        }
+    }
+    if replica.conditions == before { Err(Ignored::Repeated) } else { Ok(()) }
+}
+
+/// What is as without a word is not kept.
+fn keep(replica: &mut Replica, name: &WorkloadName, condition: Condition, now: Timestamp) {
+    if condition == Condition::default() {
+        replica.conditions.remove(name);
+    } else {
+        replica.conditions.insert(name.clone(), condition);
+    }
+    if condition.connected {
+        replica.away.remove(name);
+    } else {
+        replica.away.entry(name.clone()).or_insert(now);
+    }
+}
+
+fn forget_the_unknown(replica: &mut Replica) {
+    let known: BTreeSet<WorkloadName> =
+        replica.workloads.iter().chain(&replica.dialled).map(|workload| workload.name.clone()).collect();
+    replica.conditions.retain(|name, _| known.contains(name));
+    replica.away.retain(|name, _| known.contains(name));
+}

@@ -1,0 +1,89 @@
+//! What a replica says of the attempts that it runs: how far they are, how they ended, and that they need longer.
+
+use super::apply::{Applied, open};
+use super::attempt::{Attempt, Outcome, Progress};
+use super::command::Ignored;
+use super::event::Event;
+use super::id::{AttemptId, EventId, VmName};
+use super::sight;
+use super::state::State;
+use super::time::Timestamp;
+
+/// The open attempt of an event, provided it runs on the replica that speaks of it.
+fn attempt_of<'a>(event: &'a mut Event, id: AttemptId, by: &VmName) -> Result<&'a mut Attempt, Ignored> {
+    let attempt = event.attempts.iter_mut().find(|attempt| attempt.id == id).ok_or(Ignored::UnknownAttempt)?;
+    if attempt.on == *by { Ok(attempt) } else { Err(Ignored::NotYours) }
+}
+
+pub(super) fn advance(
+    state: &mut State,
+    by: &VmName,
+    id: &EventId,
+    attempt: AttemptId,
+    progress: &Progress,
+) -> Applied {
+    let event = open(state, id)?;
+    let attempt = attempt_of(event, attempt, by)?;
+    if attempt.outcome.is_some() {
+        return Err(Ignored::Late);
+    }
+    if attempt.progress.as_ref() == Some(progress) {
+        return Err(Ignored::Repeated);
+    }
+    attempt.progress = Some(progress.clone());
+    event.revision += 1;
+    Ok(())
+}
+
+/// Asks for more time, which is given as far as the event has it.
+pub(super) fn extend(state: &mut State, by: &VmName, id: &EventId, attempt: AttemptId, deadline: Timestamp) -> Applied {
+    let now = state.now;
+    let event = open(state, id)?;
+    let known = attempt_of(event, attempt, by)?;
+    let (member, phase) = (known.member.clone(), known.hook.phase);
+    if known.outcome.is_some() || now >= known.deadline {
+        return Err(Ignored::Late);
+    }
+    let ends = event.time_ends(&member, phase).unwrap_or(now.plus(event.restore_timeout()));
+    let known = attempt_of(event, attempt, by)?;
+    if deadline.min(ends) <= known.deadline {
+        return Err(Ignored::NotDue);
+    }
+    known.deadline = deadline.min(ends);
+    event.revision += 1;
+    Ok(())
+}
+
+pub(super) fn settle(state: &mut State, by: &VmName, id: &EventId, attempt: AttemptId, outcome: &Outcome) -> Applied {
+    let now = state.now;
+    let event = open(state, id)?;
+    let attempt = attempt_of(event, attempt, by)?;
+    if attempt.outcome.is_some() {
+        if attempt.late.is_none() && attempt.outcome.as_ref().is_some_and(|(settled, _)| settled != outcome) {
+            attempt.late = Some((outcome.clone(), now));
+        }
+        return Err(Ignored::Late);
+    }
+    attempt.outcome = Some((outcome.clone(), now));
+    event.revision += 1;
+    sight::close_if_restored(state, id);
+    Ok(())
+}
+
+pub(super) fn expire(state: &mut State, id: &EventId, attempt: AttemptId) -> Applied {
+    let now = state.now;
+    let event = open(state, id)?;
+    let deadline = event.deadline_of(event.attempt(attempt).ok_or(Ignored::UnknownAttempt)?);
+    let attempt = event.attempts.iter_mut().find(|found| found.id == attempt).ok_or(Ignored::UnknownAttempt)?;
+    if attempt.outcome.is_some() {
+        return Err(Ignored::Repeated);
+    }
+    if now < deadline {
+        return Err(Ignored::NotNow);
+    }
+    let reason = alloc::format!("{} did not say by the deadline how it ended", attempt.on);
+    attempt.outcome = Some((Outcome::Unknown(reason), now));
+    event.revision += 1;
+    sight::close_if_restored(state, id);
+    Ok(())
+}

@@ -1,0 +1,153 @@
+//! Keeps the log right about the workloads that dial in: who is registered, who is there, and as what. What many say
+//! at once becomes one entry.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::here::Here;
+use super::hooks::Hooks;
+use crate::machine::command::Command;
+use crate::machine::id::WorkloadName;
+use crate::machine::state::Replica;
+use crate::machine::workload::{Condition, Workload};
+use crate::workloads::session::{Presence, Sessions};
+
+/// What is said within this time is noted together.
+const GATHER: Duration = Duration::from_millis(100);
+const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
+/// An entry has its size.
+const NOTED_AT_ONCE: usize = 500;
+
+/// Whoever the log knows may come back to this life of the replica.
+pub(super) fn expect_the_known(here: &Here, sessions: &Sessions) {
+    let state = here.state();
+    let Some(me) = state.replicas.get(&here.name) else {
+        return;
+    };
+    sessions.expect(me.dialled.iter().map(|workload| (workload, me.condition(&workload.name))));
+}
+
+/// Runs until it is stopped.
+pub(super) async fn keep(here: Arc<Here>, hooks: Arc<Hooks>, stop: CancellationToken) {
+    let mut changes = hooks.front.sessions.presence_changes();
+    let mut state = here.state.clone();
+    let mut keeping = async || {
+        loop {
+            changes.mark_unchanged();
+            state.mark_unchanged();
+            let is_done = record(&here, &hooks.front.sessions).await;
+            tokio::select! {
+                _ = changes.changed() => {}
+                // A snapshot may know less than was recorded.
+                _ = state.changed() => {}
+                () = tokio::time::sleep(TRY_AGAIN_AFTER), if !is_done => {}
+            }
+            tokio::time::sleep(GATHER).await;
+        }
+    };
+    stop.run_until_cancelled(keeping()).await;
+}
+
+/// False when something could not be recorded.
+async fn record(here: &Here, sessions: &Sessions) -> bool {
+    expect_the_known(here, sessions);
+    let Some(me) = here.state().replicas.get(&here.name).cloned() else {
+        return true;
+    };
+    let presences = sessions.presences();
+    for presence in presences.iter().filter(|presence| presence.is_due_to_go || !presence.has_dialled) {
+        if listed(&me, &presence.workload.name).is_none() {
+            sessions.take_off(&presence.workload.name);
+        }
+    }
+    let due = due(&me, &presences);
+    for command in due {
+        match here.propose(&command).await {
+            Ok(verdict) => tracing::debug!(command = command.as_word(), ?verdict, "recorded"),
+            Err(error) => {
+                tracing::debug!(command = command.as_word(), %error, "not recorded yet");
+                return false;
+            }
+        }
+    }
+    true
+}
+
+fn listed<'a>(me: &'a Replica, name: &WorkloadName) -> Option<&'a Workload> {
+    me.dialled.iter().find(|workload| workload.name == *name)
+}
+
+/// What the log does not say yet.
+fn due(me: &Replica, presences: &[Presence]) -> Vec<Command> {
+    let mut commands = Vec::new();
+    let mut conditions = Vec::new();
+    for Presence { workload, role, connected, has_dialled, is_due_to_go } in presences {
+        let name = &workload.name;
+        let known = listed(me, name);
+        if *is_due_to_go && known.is_some() {
+            commands.push(Command::Delist { workload: name.clone() });
+        } else if !is_due_to_go && *has_dialled && *connected && known != Some(workload) {
+            commands.push(Command::Enlist { workload: workload.clone() });
+        }
+        let condition = Condition { role: *role, connected: *connected };
+        if !is_due_to_go && (known.is_some() || *has_dialled && *connected) && me.condition(name) != condition {
+            conditions.push((name.clone(), condition));
+        }
+    }
+    let notes = conditions.chunks(NOTED_AT_ONCE).map(|some| Command::Note { conditions: some.to_vec() });
+    commands.extend(notes);
+    commands
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::workload::{OnAbsent, Origin, Role};
+
+    fn workload(name: &str) -> Workload {
+        Workload {
+            name: WorkloadName(name.into()),
+            group: None,
+            after: Vec::new(),
+            hooks: Vec::new(),
+            origin: Origin::Dialled,
+            on_absent: OnAbsent::Hold,
+        }
+    }
+
+    fn presence(name: &str, role: Role, connected: bool) -> Presence {
+        Presence { workload: workload(name), role, connected, has_dialled: true, is_due_to_go: false }
+    }
+
+    fn words(me: &Replica, presences: &[Presence]) -> Vec<&'static str> {
+        due(me, presences).iter().map(Command::as_word).collect()
+    }
+
+    #[test]
+    fn what_a_thousand_say_at_once_is_noted_in_few_entries() {
+        let presences: Vec<_> = (0..1000).map(|number| presence(&format!("w{number}"), Role::Primary, true)).collect();
+        let me =
+            Replica { dialled: presences.iter().map(|known| known.workload.clone()).collect(), ..Replica::default() };
+        assert_eq!(words(&me, &presences), ["note", "note"]);
+    }
+
+    #[test]
+    fn what_the_log_says_already_is_not_said_again() {
+        let me = Replica { dialled: vec![workload("a"), workload("b")], ..Replica::default() };
+        let known = [presence("a", Role::Unknown, true), presence("b", Role::Unknown, true)];
+        assert_eq!(words(&me, &known), [""; 0]);
+        assert_eq!(words(&me, &[presence("a", Role::Unknown, false)]), ["note"]);
+    }
+
+    #[test]
+    fn who_is_there_and_not_in_the_log_is_enlisted_and_who_stayed_away_too_long_is_taken_off() {
+        let me = Replica { dialled: vec![workload("gone")], ..Replica::default() };
+        let gone = Presence { is_due_to_go: true, ..presence("gone", Role::Unknown, false) };
+        assert_eq!(words(&me, &[gone, presence("new", Role::Unknown, true)]), ["delist", "enlist"]);
+        let expected = Presence { has_dialled: false, ..presence("taken-off", Role::Primary, true) };
+        assert_eq!(words(&me, &[expected]), [""; 0], "only who dials in is enlisted");
+        assert_eq!(words(&me, &[presence("never-came", Role::Primary, false)]), [""; 0]);
+    }
+}

@@ -1,0 +1,271 @@
+//! What operators ask about events: checked, proposed as one entry of the log with who and why, and answered in words.
+
+use std::time::Duration;
+
+use tokio::time::{sleep, timeout};
+use tonic::Status;
+
+use super::operator::refused;
+use super::refusal::refusal;
+use crate::machine::command::{Command, Verdict};
+use crate::machine::event::Event;
+use crate::machine::id::EventId;
+use crate::machine::lifecycle::Stage;
+use crate::machine::operator::{Asked, unaware};
+use crate::machine::state::State;
+use crate::machine::steps::{self, Step};
+use crate::machine::time::Timestamp;
+use crate::replica::clock::from_rfc3339;
+use crate::replica::here::Here;
+use crate::replica::view::View;
+use crate::wire::pb::allclear::operator::v1 as shown;
+use crate::wire::pb::allclear::operator::v1::end::When;
+
+/// What is kept with an event for as long as the event is.
+const MAX_REASON_BYTES: usize = 500;
+/// No platform's id is longer.
+const MAX_ID_BYTES: usize = 256;
+/// An election is waited for, a lost quorum is not.
+const QUORUM_WITHIN: Duration = Duration::from_secs(3);
+/// For every voter to say that it knows: several beats.
+const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(3);
+/// How often a wish is proposed before its asker is told that it is unclear.
+const TRIES: usize = 3;
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// What is carried out elsewhere does not wait for its note.
+const NOTED_WITHIN: Duration = Duration::from_secs(2);
+
+/// One operator's call.
+pub(super) struct Asking<'a> {
+    pub(super) here: &'a Here,
+    pub(super) view: &'a View,
+    pub(super) who: String,
+}
+
+impl Asking<'_> {
+    pub(super) async fn hold(self, request: shown::HoldRequest) -> Result<shown::HoldResponse, Status> {
+        let (event, until) = (event_id(&request.event)?, self.end(request.until)?);
+        self.ask(Asked::Hold { event: event.clone(), until }, reason(&request.reason)?).await?;
+        self.wait_for_everybody().await;
+        let hold = self.shown(&event)?.hold;
+        Ok(shown::HoldResponse { hold })
+    }
+
+    pub(super) async fn release(self, request: shown::ReleaseRequest) -> Result<shown::ReleaseResponse, Status> {
+        let event = event_id(&request.event)?;
+        self.ask(Asked::Release { event: event.clone() }, reason(&request.reason)?).await?;
+        Ok(shown::ReleaseResponse { event: Some(self.shown(&event)?) })
+    }
+
+    pub(super) async fn pause(self, request: shown::PauseRequest) -> Result<shown::PauseResponse, Status> {
+        let until = self.end(request.until)?;
+        self.ask(Asked::Pause { until }, reason(&request.reason)?).await?;
+        self.wait_for_everybody().await;
+        let state = self.here.state();
+        let is_late = |event: &&Event| {
+            let is_decided = event.stage() >= Stage::Claimed || event.is_taken_over();
+            is_decided && !event.stage().is_over()
+        };
+        let late = state.open.values().filter(is_late).map(|event| event.announcement.id.to_string());
+        Ok(shown::PauseResponse { pause: self.view.status().paused, too_late_for: late.collect() })
+    }
+
+    pub(super) async fn resume(self, request: shown::ResumeRequest) -> Result<shown::ResumeResponse, Status> {
+        self.ask(Asked::Resume, reason(&request.reason)?).await?;
+        Ok(shown::ResumeResponse {})
+    }
+
+    pub(super) async fn approve(self, request: shown::ApproveRequest) -> Result<shown::ApproveResponse, Status> {
+        let event = event_id(&request.event)?;
+        let Some(revision) = request.revision else {
+            let now = self.shown(&event)?.revision;
+            let message = format!(
+                "event {event} is at revision {now} now; look at it with `allclear explain {event}`, and name the \
+                 revision that you have seen: --revision {now}"
+            );
+            return Err(Status::failed_precondition(message));
+        };
+        self.ask(Asked::Approve { event: event.clone(), revision }, reason(&request.reason)?).await?;
+        Ok(shown::ApproveResponse { event: Some(self.shown(&event)?) })
+    }
+
+    pub(super) async fn skip(self, request: shown::SkipRequest) -> Result<shown::SkipResponse, Status> {
+        let event = event_id(&request.event)?;
+        let reason = reason(&request.reason)?;
+        self.catch_up().await?;
+        let state = self.here.state();
+        let known = state.open.get(&event).ok_or_else(|| unknown(&state, &event))?;
+        let (hook, step) = hook_named(&state, known, &request.hook)?;
+        self.ask(Asked::Skip { event: event.clone(), member: step.member, hook: step.id }, reason).await?;
+        Ok(shown::SkipResponse { hook, event: Some(self.shown(&event)?) })
+    }
+
+    /// Notes what is carried out elsewhere. Without a quorum that fails by itself, and says so.
+    pub(super) async fn note(&self, what: String, why: Option<String>) -> Result<(), Status> {
+        let reason = why.map_or_else(|| Ok(String::new()), |why| reason(&why))?;
+        if self.here.consensus.standing_now().hears_a_leader() {
+            let command = Command::Ask { what: Asked::Wish { what }, who: self.who.clone(), reason };
+            if !matches!(timeout(NOTED_WITHIN, self.here.propose(&command)).await, Ok(Ok(_))) {
+                tracing::warn!(who = self.who, "an operator's wish was not noted in the log");
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns when it is in force and this replica knows.
+    async fn ask(&self, what: Asked, reason: String) -> Result<(), Status> {
+        self.wait_for_quorum().await?;
+        tracing::info!(who = self.who, what = what.as_word(), reason, "an operator asks");
+        let command = Command::Ask { what: what.clone(), who: self.who.clone(), reason };
+        let (verdict, tries) = self.propose(&command).await?;
+        let caught_up = self.catch_up().await;
+        match verdict {
+            // What was repeated had been taken over already, though nobody could say so.
+            Verdict::Ignored(_) if tries > 1 && is_fulfilled(&self.here.state(), &what) => Ok(()),
+            Verdict::Applied => caught_up.map_err(|_| Status::aborted("it is done, but this replica is cut off now")),
+            Verdict::Ignored(why) => Err(refusal(&self.here.state(), &what, why)),
+        }
+    }
+
+    /// Repeated when a leader was lost that may have taken it: no wish does harm twice.
+    async fn propose(&self, command: &Command) -> Result<(Verdict, usize), Status> {
+        let mut tries = 1;
+        loop {
+            match self.here.propose(command).await {
+                Ok(verdict) => return Ok((verdict, tries)),
+                Err(error) if error.is_refusal() || tries == TRIES => {
+                    return Err(refused(&error, error.is_refusal() && tries == 1));
+                }
+                Err(_) => tries += 1,
+            }
+        }
+    }
+
+    async fn wait_for_quorum(&self) -> Result<(), Status> {
+        if self.here.hears_a_leader_within(QUORUM_WITHIN).await {
+            return Ok(());
+        }
+        Err(Status::failed_precondition(
+            "too few replicas reach each other to decide anything, so nothing was changed; bring replicas or the \
+             network back, or ask a replica of the side that has a quorum",
+        ))
+    }
+
+    /// What is committed by now is applied here.
+    async fn catch_up(&self) -> Result<(), Status> {
+        let confirmed = self.here.consensus.confirm().await;
+        confirmed.map(drop).map_err(|error| Status::failed_precondition(error.to_string()))
+    }
+
+    /// For a while, until every voter knows all that this replica knows.
+    async fn wait_for_everybody(&self) {
+        let number = self.here.state().wished;
+        let know = async {
+            while !unaware(&self.here.state(), &self.here.situation(), number).is_empty() {
+                sleep(LOOK_AGAIN).await;
+            }
+        };
+        // Who does not know by then is named in the answer.
+        let _ = timeout(ACKNOWLEDGED_WITHIN, know).await;
+    }
+
+    fn shown(&self, event: &EventId) -> Result<shown::Event, Status> {
+        self.view.event(event.as_str()).ok_or_else(|| unknown(&self.here.state(), event))
+    }
+
+    fn end(&self, end: Option<shown::End>) -> Result<Timestamp, Status> {
+        let missing = || Status::failed_precondition("say when it ends by itself: --until");
+        match end.and_then(|end| end.when).ok_or_else(missing)? {
+            When::AfterMs(span) => Ok(self.here.time.now().plus(Duration::from_millis(span))),
+            When::At(text) => {
+                from_rfc3339(&text).ok_or_else(|| Status::failed_precondition(format!("{text:?} is no time")))
+            }
+        }
+    }
+}
+
+fn is_fulfilled(state: &State, what: &Asked) -> bool {
+    match what {
+        Asked::Approve { event, .. } => state.event(event).is_some_and(Event::is_approved_by_operator),
+        Asked::Skip { event, member, hook } => state.event(event).is_some_and(|event| event.is_skipped(member, *hook)),
+        Asked::Release { event } => state.event(event).is_some_and(|event| event.hold(state.now).is_none()),
+        Asked::Resume => state.pause(state.now).is_none(),
+        Asked::Hold { .. } | Asked::Pause { .. } | Asked::Wish { .. } => false,
+    }
+}
+
+pub(super) fn unknown(state: &State, event: &EventId) -> Status {
+    if state.event(event).is_some() {
+        return Status::failed_precondition(format!("event {event} is closed"));
+    }
+    Status::not_found(format!("no event {:?} is known here; `allclear events` lists them", event.as_str()))
+}
+
+fn event_id(given: &str) -> Result<EventId, Status> {
+    let fits = (1..=MAX_ID_BYTES).contains(&given.len()) && !given.chars().any(char::is_control);
+    if fits { Ok(EventId::new(given)) } else { Err(Status::failed_precondition(format!("{given:?} is no event's id"))) }
+}
+
+fn reason(given: &str) -> Result<String, Status> {
+    let given = given.trim();
+    let fits = (1..=MAX_REASON_BYTES).contains(&given.len()) && !given.chars().any(char::is_control);
+    let message = || format!("say why, in 1 to {MAX_REASON_BYTES} bytes on one line: --reason");
+    if fits { Ok(given.into()) } else { Err(Status::failed_precondition(message())) }
+}
+
+/// The one hook of the event that has yet to be settled and is called so.
+fn hook_named<'a>(state: &'a State, event: &Event, given: &str) -> Result<(String, Step<'a>), Status> {
+    let steps = steps::preparing(state, event).into_iter();
+    let mut named: Vec<(String, Step<'_>)> = steps.map(|step| (name(&step), step)).collect();
+    let all: Vec<String> = named.iter().map(|(name, _)| name.clone()).collect();
+    named.retain(|(name, _)| is_called(name, given));
+    let list = |names: Vec<String>| if names.is_empty() { "none".into() } else { names.join(", ") };
+    match named.len() {
+        1 => Ok(named.remove(0)),
+        0 => {
+            let message = format!("event {} needs no hook {given:?}; it needs: {}", event.announcement.id, list(all));
+            Err(Status::failed_precondition(message))
+        }
+        _ => {
+            let choices = list(named.into_iter().map(|(name, _)| name).collect());
+            Err(Status::failed_precondition(format!("{given:?} is more than one hook, name one of: {choices}")))
+        }
+    }
+}
+
+/// In full; the first hook of a phase has no number.
+fn name(step: &Step<'_>) -> String {
+    let number = if step.id.ordinal > 0 { format!("#{}", step.id.ordinal + 1) } else { String::new() };
+    format!("{}/{}/{}{number}", step.member.vm, step.member.workload, step.id.phase)
+}
+
+/// The VM may be left out, and so may the number.
+fn is_called(name: &str, given: &str) -> bool {
+    let without_vm = name.split_once('/').map_or(name, |(_, rest)| rest);
+    let unnumbered = |name: &str| name.rsplit_once('#').map_or(name, |(name, _)| name).to_owned();
+    let names = [name.to_owned(), without_vm.to_owned(), unnumbered(name), unnumbered(without_vm)];
+    names.iter().any(|name| name.eq_ignore_ascii_case(given))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hook_may_be_called_without_its_vm_and_without_its_number() {
+        for given in ["db-0/postgres/drain#2", "DB-0/postgres/drain", "postgres/drain#2", "postgres/drain"] {
+            assert!(is_called("db-0/postgres/drain#2", given), "{given}");
+        }
+        for given in ["postgres", "drain", "db-1/postgres/drain", "postgres/drain#3", ""] {
+            assert!(!is_called("db-0/postgres/drain#2", given), "{given}");
+        }
+    }
+
+    #[test]
+    fn a_reason_is_a_line_of_bounded_length() {
+        assert_eq!(reason(" backup runs ").unwrap(), "backup runs");
+        for bad in ["", "  ", "two\nlines", "\u{1b}[2J", &"a".repeat(501)] {
+            assert!(reason(bad).is_err(), "{bad:?}");
+        }
+    }
+}

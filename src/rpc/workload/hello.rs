@@ -1,0 +1,342 @@
+//! What a workload says of itself when it comes, read without trusting it: everything that is wrong is told at once,
+//! each with its place.
+
+use std::collections::BTreeMap;
+use std::fmt::{Display, Write as _};
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use super::message;
+use crate::machine::document::Kind;
+use crate::machine::id::{GroupName, WorkloadName};
+use crate::machine::workload::{Hook, OnAbsent, OnFailure, Origin, Phase, Role, RunsOn, Workload};
+use crate::wire::pb::allclear::workload::v1 as pb;
+use crate::workloads::session::{Greeting, MAX_KNOWN};
+use crate::workloads::{Ended, Standing};
+
+/// The version of the protocol that is spoken here.
+pub(super) const VERSION: u32 = 1;
+const MAX_NAME_BYTES: usize = 63;
+/// The key of an attempt holds an event's id, whose length is the platform's.
+pub(super) const MAX_ATTEMPT_BYTES: usize = 512;
+const MAX_HOOKS: usize = 32;
+const MAX_AFTER: usize = 32;
+const MAX_KINDS: usize = 32;
+const MAX_ATTEMPTS: u32 = 100;
+const LEASE: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_mins(5);
+const LEASE_LEFT_OUT: Duration = Duration::from_secs(10);
+const RETAIN: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(24 * 365);
+const TIMEOUT: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_hours(24);
+const TIMEOUT_LEFT_OUT: Duration = Duration::from_mins(1);
+const SPAN: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_hours(24);
+/// More mistakes than this help nobody.
+const MAX_MISTAKES: usize = 50;
+
+/// What is wrong, each with its place.
+#[derive(Default)]
+struct Mistakes(Vec<String>);
+
+impl Mistakes {
+    fn add(&mut self, place: &dyn Display, what: &dyn Display) {
+        if self.0.len() < MAX_MISTAKES {
+            self.0.push(format!("{place}: {what}"));
+        }
+    }
+
+    fn count(&mut self, place: &str, count: usize, most: usize) {
+        if count > most {
+            self.add(&place, &format!("there are {count}: at most {most}"));
+        }
+    }
+
+    fn name(&mut self, place: &dyn Display, given: &str) {
+        if !is_name(given) {
+            let rule = format!("1 to {MAX_NAME_BYTES} letters, digits, `-`, `_` and `.`");
+            self.add(place, &format!("{:?} is no name: {rule}", shortened(given)));
+        }
+    }
+
+    fn span(&mut self, place: &dyn Display, ms: Option<u64>, bounds: &RangeInclusive<Duration>) -> Option<Duration> {
+        let span = Duration::from_millis(ms?);
+        if !bounds.contains(&span) {
+            let (least, most) = (bounds.start().as_millis(), bounds.end().as_millis());
+            self.add(place, &format!("{} is out of range: from {least} to {most}", span.as_millis()));
+        }
+        Some(span)
+    }
+
+    /// A value of an enum that this version does not know.
+    fn unknown(&mut self, place: &dyn Display, number: i32) {
+        self.add(place, &format!("{number} is not known to this version"));
+    }
+}
+
+/// A workload's name, also where it stands by itself.
+pub(super) fn is_name(given: &str) -> bool {
+    (1..=MAX_NAME_BYTES).contains(&given.len())
+        && given.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+}
+
+fn shortened(given: &str) -> String {
+    given.chars().take(MAX_NAME_BYTES).collect()
+}
+
+/// The greeting, or every mistake in it.
+pub(super) fn read(hello: pb::Hello, polls: bool) -> Result<Greeting, String> {
+    let mut mistakes = Mistakes::default();
+    if !hello.versions.contains(&VERSION) {
+        mistakes.add(&"versions", &format!("this replica speaks {VERSION}"));
+    }
+    mistakes.name(&"workload", &hello.workload);
+    if let Some(group) = &hello.group {
+        mistakes.name(&"group", group);
+    }
+    mistakes.name(&"boot", &hello.boot);
+    mistakes.count("after", hello.after.len(), MAX_AFTER);
+    for (place, name) in hello.after.iter().take(MAX_AFTER).enumerate() {
+        mistakes.name(&format!("after[{place}]"), name);
+        if *name == hello.workload {
+            mistakes.add(&format!("after[{place}]"), &"it cannot wait for itself");
+        }
+    }
+    mistakes.count("hooks", hello.hooks.len(), MAX_HOOKS);
+    let hooks = hello.hooks.iter().take(MAX_HOOKS).enumerate();
+    let hooks: Vec<_> = hooks.filter_map(|(place, given)| hook(place, given, &mut mistakes)).collect();
+    let lease = mistakes.span(&"lease_ms", hello.lease_ms, &LEASE).unwrap_or(LEASE_LEFT_OUT);
+    let retain = mistakes.span(&"retain_ms", hello.retain_ms, &RETAIN);
+    let on_absent = on_absent(hello.on_absent, &mut mistakes);
+    let role = role(hello.role).unwrap_or_else(|| {
+        mistakes.unknown(&"role", hello.role);
+        None
+    });
+    let known = known(hello.known, &mut mistakes);
+    if !mistakes.0.is_empty() {
+        return Err(mistakes.0.join("; "));
+    }
+    let workload = Workload {
+        name: WorkloadName(hello.workload),
+        group: hello.group.map(GroupName),
+        after: hello.after.into_iter().map(WorkloadName).collect(),
+        hooks,
+        origin: Origin::Dialled,
+        on_absent,
+    };
+    Ok(Greeting { workload, boot: hello.boot, lease, retain, role: role.unwrap_or_default(), known, polls })
+}
+
+fn hook(place: usize, given: &pb::Hook, mistakes: &mut Mistakes) -> Option<Hook> {
+    let at = |key: &str| format!("hooks[{place}].{key}");
+    let phase = match pb::Phase::try_from(given.phase) {
+        Ok(pb::Phase::Checkpoint) => Some(Phase::Checkpoint),
+        Ok(pb::Phase::Failover) => Some(Phase::Failover),
+        Ok(pb::Phase::Drain) => Some(Phase::Drain),
+        Ok(pb::Phase::Shutdown) => Some(Phase::Shutdown),
+        Ok(pb::Phase::Restore) => Some(Phase::Restore),
+        Ok(pb::Phase::Ready) => Some(Phase::Ready),
+        Ok(pb::Phase::Unspecified) => {
+            mistakes.add(&at("phase"), &"is missing");
+            None
+        }
+        Err(_) => {
+            mistakes.unknown(&at("phase"), given.phase);
+            None
+        }
+    };
+    let on_failure = match pb::OnFailure::try_from(given.on_failure) {
+        Ok(pb::OnFailure::Unspecified | pb::OnFailure::Hold) => OnFailure::Hold,
+        Ok(pb::OnFailure::Continue) => OnFailure::Continue,
+        Err(_) => {
+            mistakes.unknown(&at("on_failure"), given.on_failure);
+            OnFailure::Hold
+        }
+    };
+    let runs_on = match pb::RunsOn::try_from(given.runs_on) {
+        Ok(pb::RunsOn::Unspecified | pb::RunsOn::Affected) => RunsOn::Affected,
+        Ok(pb::RunsOn::Peer) => RunsOn::Peer,
+        Ok(pb::RunsOn::Any) => RunsOn::Any,
+        Err(_) => {
+            mistakes.unknown(&at("runs_on"), given.runs_on);
+            RunsOn::Affected
+        }
+    };
+    let attempts = given.attempts.unwrap_or(2);
+    if !(1..=MAX_ATTEMPTS).contains(&attempts) {
+        mistakes.add(&at("attempts"), &format!("{attempts} is out of range: from 1 to {MAX_ATTEMPTS}"));
+    }
+    mistakes.count(&at("event_types"), given.event_types.len(), MAX_KINDS);
+    for (number, kind) in given.event_types.iter().take(MAX_KINDS).enumerate() {
+        mistakes.name(&at(&format!("event_types[{number}]")), kind);
+    }
+    Some(Hook {
+        phase: phase?,
+        timeout: mistakes.span(&at("timeout_ms"), given.timeout_ms, &TIMEOUT).unwrap_or(TIMEOUT_LEFT_OUT),
+        attempts,
+        on_failure,
+        runs_on,
+        can_confirm: given.can_confirm,
+        can_undo: given.can_undo,
+        can_dry_run: given.can_dry_run,
+        min_freeze: mistakes.span(&at("min_freeze_ms"), given.min_freeze_ms, &SPAN),
+        fresh_for: mistakes.span(&at("fresh_for_ms"), given.fresh_for_ms, &SPAN),
+        optional_if_short: given.optional_if_short,
+        worst: mistakes.span(&at("worst_ms"), given.worst_ms, &SPAN),
+        exclusive: given.exclusive,
+        kinds: given.event_types.iter().map(|word| Kind::from_word(word)).collect(),
+    })
+}
+
+fn on_absent(number: i32, mistakes: &mut Mistakes) -> OnAbsent {
+    match pb::OnAbsent::try_from(number) {
+        Ok(pb::OnAbsent::Unspecified | pb::OnAbsent::Hold) => OnAbsent::Hold,
+        Ok(pb::OnAbsent::Skip) => OnAbsent::Skip,
+        Ok(pb::OnAbsent::Command) => OnAbsent::Command,
+        Err(_) => {
+            mistakes.unknown(&"on_absent", number);
+            OnAbsent::Hold
+        }
+    }
+}
+
+/// `Some(None)`: nothing is said of it. `None`: a role that this version does not know.
+#[expect(clippy::option_option, reason = "what is left out differs from what is not understood")]
+pub(super) fn role(number: i32) -> Option<Option<Role>> {
+    Some(match pb::Role::try_from(number).ok()? {
+        pb::Role::Unspecified => None,
+        pb::Role::Primary => Some(Role::Primary),
+        pb::Role::Replica => Some(Role::Replica),
+    })
+}
+
+fn known(given: Vec<pb::Known>, mistakes: &mut Mistakes) -> BTreeMap<String, Option<Ended>> {
+    mistakes.count("known", given.len(), MAX_KNOWN);
+    let mut known = BTreeMap::new();
+    for (place, pb::Known { attempt, outcome }) in given.into_iter().take(MAX_KNOWN).enumerate() {
+        if !(1..=MAX_ATTEMPT_BYTES).contains(&attempt.len()) {
+            mistakes.add(&format!("known[{place}].attempt"), &format!("it has 1 to {MAX_ATTEMPT_BYTES} bytes"));
+        }
+        let standing = outcome.map_or(Some(Standing::Running), |outcome| message::ended(outcome).map(Standing::Ended));
+        match standing {
+            Some(Standing::Running) => _ = known.insert(attempt, None),
+            Some(Standing::Ended(ended)) => _ = known.insert(attempt, Some(ended)),
+            None => mistakes.add(&format!("known[{place}].outcome"), &"it says nothing that this version knows"),
+        }
+    }
+    known
+}
+
+/// What is odd about it and was accepted all the same.
+pub(super) fn odd(workload: &Workload, configured: &[Workload]) -> Vec<pb::Problem> {
+    let mut problems = Vec::new();
+    let mut tell = |place: Option<String>, message: &str| {
+        problems.push(pb::Problem { place, message: message.to_owned() });
+    };
+    if workload.hooks.is_empty() {
+        tell(Some("hooks".to_owned()), "there are none: nothing is prepared, and events do not wait for it");
+    }
+    for (place, hook) in workload.hooks.iter().enumerate() {
+        if hook.phase == Phase::Failover && !hook.can_confirm {
+            let message = "a failover that cannot be asked counts as failed when nobody knows how it ended";
+            tell(Some(format!("hooks[{place}].can_confirm")), message);
+        }
+    }
+    let stands_in = configured.iter().any(|other| other.name == workload.name);
+    if workload.on_absent == OnAbsent::Command && !stands_in {
+        let mut message = String::new();
+        let _ = write!(message, "no workload {} is configured here that could stand in for it", workload.name);
+        tell(Some("on_absent".to_owned()), &message);
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hello() -> pb::Hello {
+        pb::Hello { versions: vec![VERSION], workload: "db".into(), boot: "1".into(), ..pb::Hello::default() }
+    }
+
+    fn hook_of(phase: pb::Phase) -> pb::Hook {
+        pb::Hook { phase: phase.into(), ..pb::Hook::default() }
+    }
+
+    fn refused(hello: pb::Hello) -> String {
+        read(hello, false).err().unwrap_or_default()
+    }
+
+    #[test]
+    fn what_is_left_out_has_a_meaning() -> Result<(), String> {
+        let greeting = read(pb::Hello { hooks: vec![hook_of(pb::Phase::Drain)], ..hello() }, true)?;
+        assert_eq!((greeting.lease, greeting.retain, greeting.polls), (Duration::from_secs(10), None, true));
+        let hook = &greeting.workload.hooks[0];
+        assert_eq!((hook.timeout, hook.attempts, hook.on_failure), (Duration::from_mins(1), 2, OnFailure::Hold));
+        assert_eq!((greeting.workload.on_absent, greeting.role), (OnAbsent::Hold, Role::Unknown));
+        Ok(())
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_told_at_once_with_its_place() {
+        let hooks = vec![
+            hook_of(pb::Phase::Drain),
+            pb::Hook { phase: 99, timeout_ms: Some(0), attempts: Some(0), ..pb::Hook::default() },
+            pb::Hook { on_failure: 7, runs_on: 8, ..pb::Hook::default() },
+        ];
+        let said = refused(pb::Hello {
+            versions: vec![9],
+            workload: "a b".into(),
+            group: Some(String::new()),
+            boot: "x".repeat(64),
+            lease_ms: Some(999),
+            after: vec!["a b".into()],
+            on_absent: 4,
+            role: 3,
+            known: vec![pb::Known { attempt: String::new(), outcome: Some(pb::Outcome { variant: None }) }],
+            hooks,
+            ..pb::Hello::default()
+        });
+        let places: Vec<_> =
+            said.split("; ").filter_map(|mistake| mistake.split_once(": ")).map(|(at, _)| at).collect();
+        assert_eq!(
+            places,
+            [
+                "versions",
+                "workload",
+                "group",
+                "boot",
+                "after[0]",
+                "after[0]",
+                "hooks[1].phase",
+                "hooks[1].attempts",
+                "hooks[2].phase",
+                "hooks[2].on_failure",
+                "hooks[2].runs_on",
+                "lease_ms",
+                "on_absent",
+                "role",
+                "known[0].attempt",
+                "known[0].outcome"
+            ],
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn there_may_be_so_many_of_each() {
+        let hooks = vec![hook_of(pb::Phase::Drain); MAX_HOOKS + 1];
+        let after = vec!["other".to_owned(); MAX_AFTER + 1];
+        let known = (0..=MAX_KNOWN).map(|number| pb::Known { attempt: number.to_string(), outcome: None }).collect();
+        let said = refused(pb::Hello { hooks, after, known, ..hello() });
+        for place in ["hooks: there are 33", "after: there are 33", "known: there are 1001"] {
+            assert!(said.contains(place), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_failover_that_cannot_be_asked_is_accepted_with_a_warning() -> Result<(), String> {
+        let hooks = vec![hook_of(pb::Phase::Drain), hook_of(pb::Phase::Failover)];
+        let greeting = read(pb::Hello { hooks, on_absent: pb::OnAbsent::Command.into(), ..hello() }, false)?;
+        let places: Vec<_> = odd(&greeting.workload, &[]).into_iter().filter_map(|problem| problem.place).collect();
+        assert_eq!(places, ["hooks[1].can_confirm", "on_absent"]);
+        Ok(())
+    }
+}

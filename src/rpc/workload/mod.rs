@@ -1,0 +1,275 @@
+//! Where workloads dial in: who they are, what they want run, and what became of it. What is decided about sessions
+//! stands in `workloads::session`.
+
+mod asking;
+mod connections;
+mod events;
+mod hello;
+mod message;
+mod pace;
+mod stream;
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::{Stream as Streamed, stream as streams};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::sync::CancellationToken;
+use tonic::service::Routes;
+use tonic::{Request, Response, Status, Streaming};
+
+pub use self::connections::{Users, serve_workloads};
+use self::events::Open;
+use self::message::ms;
+use self::pace::Pace;
+use self::stream::{Answer, Stream, UNREAD, affecting};
+use crate::machine::command::{Command, Ignored, Verdict};
+use crate::machine::id::WorkloadName;
+use crate::machine::workload::{Member, Workload};
+use crate::replica::here::Here;
+use crate::replica::hooks::{Hooks, is_recorded};
+use crate::replica::view::View;
+use crate::wire::pb::allclear::workload::v1 as pb;
+use crate::wire::pb::allclear::workload::v1::workloads_server::{self, WorkloadsServer};
+use crate::workloads::session::{Greeting, Refusal, Told, Visit};
+
+const MAX_MESSAGE_BYTES: usize = 64 << 10;
+/// A stream on which nobody says who they are is closed.
+const HELLO_WITHIN: Duration = Duration::from_secs(5);
+const MESSAGES_AT_ONCE: u64 = 200;
+const MESSAGES_A_SECOND: u64 = 50;
+/// Registrations of one user that change what the log knows.
+const CHANGES_AT_ONCE: u64 = 1_000;
+const CHANGES_A_SECOND: u64 = 10;
+/// How long a registration may take to get into the log.
+const RECORDED_WITHIN: Duration = Duration::from_secs(10);
+
+struct Door {
+    here: Arc<Here>,
+    hooks: Arc<Hooks>,
+    view: View,
+    open: Open,
+    users: Users,
+    lines: asking::Lines,
+    /// By user.
+    changes: Mutex<BTreeMap<u32, Pace>>,
+    stop: CancellationToken,
+}
+
+/// The workloads' service.
+pub fn workload_routes(
+    here: Arc<Here>,
+    hooks: Arc<Hooks>,
+    view: View,
+    users: Users,
+    stop: CancellationToken,
+) -> Routes {
+    let open = events::watch_open(view.clone(), here.clone(), stop.clone());
+    let (lines, changes) = (asking::Lines::default(), Mutex::default());
+    let door = Door { here, hooks, view, open, users, lines, changes, stop };
+    let server = WorkloadsServer::new(Arc::new(door));
+    Routes::new(server.max_decoding_message_size(MAX_MESSAGE_BYTES))
+}
+
+impl Door {
+    /// Takes a workload in: when it is welcome, its registration is in the log.
+    async fn welcome(
+        &self,
+        hello: pb::Hello,
+        uid: u32,
+        polls: bool,
+    ) -> Result<(Visit, mpsc::Receiver<Told>, pb::Welcome), Status> {
+        let mut greeting = hello::read(hello, polls).map_err(Status::invalid_argument)?;
+        let sessions = &self.hooks.front.sessions;
+        let reserved =
+            sessions.reserve(&greeting.workload.name, &greeting.boot).map_err(|refusal| refused(&refusal))?;
+        self.enlist(&greeting.workload, uid).await?;
+        let acknowledged = self.take_out_what_is_recorded(&mut greeting);
+        let state = self.here.state();
+        let configured = state.replicas.get(&self.here.name).map(|me| me.workloads.as_slice()).unwrap_or_default();
+        let problems = hello::odd(&greeting.workload, configured);
+        let lease_ms = ms(greeting.lease);
+        tracing::info!(workload = %greeting.workload.name, uid, boot = greeting.boot, "a workload dialled in");
+        let (visit, told) = sessions.admit(&reserved, greeting);
+        let welcome = pb::Welcome {
+            version: hello::VERSION,
+            session: visit.shown(),
+            lease_ms,
+            vm: self.here.name.to_string(),
+            acknowledged,
+            problems,
+            events: affecting(&self.open.borrow(), &self.here.name),
+        };
+        Ok((visit, told, welcome))
+    }
+
+    async fn enlist(&self, workload: &Workload, uid: u32) -> Result<(), Status> {
+        let is_listed = |state: &Arc<_>| self.listed(state, &workload.name).is_some_and(|known| known == workload);
+        if is_listed(&self.here.state()) {
+            return Ok(());
+        }
+        let has_time = {
+            let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+            changes.entry(uid).or_insert_with(|| Pace::new(CHANGES_AT_ONCE, CHANGES_A_SECOND)).take()
+        };
+        if !has_time {
+            return Err(Status::resource_exhausted(format!(
+                "uid {uid} changes registrations too often; wait a second"
+            )));
+        }
+        let enlisting = async {
+            let mut state = self.here.state.clone();
+            // It registers its own configuration first.
+            let _ = state.wait_for(|state| state.replicas.contains_key(&self.here.name)).await;
+            let verdict = self.here.record(&Command::Enlist { workload: workload.clone() }).await;
+            if matches!(verdict, Verdict::Applied | Verdict::Ignored(Ignored::Repeated)) {
+                let _ = state.wait_for(is_listed).await;
+            }
+            verdict
+        };
+        match timeout(RECORDED_WITHIN, enlisting).await {
+            Ok(Verdict::Applied | Verdict::Ignored(Ignored::Repeated)) => Ok(()),
+            Ok(Verdict::Ignored(Ignored::TooManyWorkloads)) => Err(refused(&Refusal::Full)),
+            Ok(Verdict::Ignored(why)) => Err(Status::unavailable(format!("the registration was ignored: {why}"))),
+            Err(_) => Err(Status::unavailable("the registration could not be recorded: no quorum answers; dial again")),
+        }
+    }
+
+    fn listed<'a>(&self, state: &'a crate::machine::state::State, name: &WorkloadName) -> Option<&'a Workload> {
+        state.replicas.get(&self.here.name)?.dialled.iter().find(|workload| workload.name == *name)
+    }
+
+    /// What the log has an outcome of need not be told again.
+    fn take_out_what_is_recorded(&self, greeting: &mut Greeting) -> Vec<String> {
+        let (state, name) = (self.here.state(), &greeting.workload.name);
+        let known = core::mem::take(&mut greeting.known).into_iter();
+        let (recorded, open) =
+            known.partition(|(attempt, ended)| ended.is_some() && is_recorded(&state, name, attempt));
+        greeting.known = open;
+        let recorded: BTreeMap<String, _> = recorded;
+        recorded.into_keys().collect()
+    }
+
+    async fn unregister(&self, name: &WorkloadName, force: bool) -> Result<(), Status> {
+        let state = self.here.state();
+        let sessions = &self.hooks.front.sessions;
+        if self.listed(&state, name).is_none() && !sessions.is_seated(name) {
+            return Ok(());
+        }
+        let member = Member { vm: self.here.name.clone(), workload: name.clone() };
+        let is_due = |event: &&crate::machine::event::Event| event.touched(&member);
+        if let Some(event) = state.open.values().find(is_due)
+            && !force
+        {
+            let why =
+                format!("event {} has begun to prepare {name}, and has yet to put it back", event.announcement.id);
+            return Err(Status::failed_precondition(format!("{why}; wait for it, or force it")));
+        }
+        sessions.let_go(name);
+        let delist = Command::Delist { workload: name.clone() };
+        let delisting = async {
+            self.here.record(&delist).await;
+            let _ = self.here.state.clone().wait_for(|state| self.listed(state, name).is_none()).await;
+        };
+        if timeout(RECORDED_WITHIN, delisting).await.is_err() {
+            return Err(Status::unavailable("no quorum answers: it is recorded as soon as one does"));
+        }
+        tracing::info!(workload = %name, "a workload was unregistered");
+        sessions.take_off(name);
+        Ok(())
+    }
+}
+
+fn refused(refusal: &Refusal) -> Status {
+    match refusal {
+        Refusal::Taken(_) => Status::already_exists(refusal.to_string()),
+        Refusal::Full => Status::resource_exhausted(refusal.to_string()),
+    }
+}
+
+type Streams<T> = Pin<Box<dyn Streamed<Item = Result<T, Status>> + Send>>;
+
+#[tonic::async_trait]
+impl workloads_server::Workloads for Arc<Door> {
+    type SessionStream = ReceiverStream<Answer>;
+
+    async fn session(
+        &self,
+        request: Request<Streaming<pb::FromWorkload>>,
+    ) -> Result<Response<Self::SessionStream>, Status> {
+        let uid = self.users.check(&request)?;
+        let mut messages = request.into_inner();
+        let first = timeout(HELLO_WITHIN, messages.message()).await;
+        let first = first.map_err(|_| Status::deadline_exceeded("nobody said Hello within 5 s"))??;
+        let Some(pb::from_workload::Message::Hello(hello)) = first.and_then(|first| first.message) else {
+            return Err(Status::invalid_argument("a session begins with Hello"));
+        };
+        let (visit, told, welcome) = self.welcome(hello, uid, false).await?;
+        let (out, answers) = mpsc::channel(UNREAD);
+        let stream = Stream {
+            door: self.clone(),
+            visit,
+            messages,
+            told,
+            out,
+            events: self.open.clone(),
+            pace: stream::new_pace(),
+            shown: welcome.events.clone(),
+        };
+        tokio::spawn(stream.run(welcome));
+        Ok(Response::new(ReceiverStream::new(answers)))
+    }
+
+    async fn register(&self, request: Request<pb::Hello>) -> Result<Response<pb::Welcome>, Status> {
+        let uid = self.users.check(&request)?;
+        let (visit, told, welcome) = self.welcome(request.into_inner(), uid, true).await?;
+        self.lines.keep(&visit, told);
+        Ok(Response::new(welcome))
+    }
+
+    async fn poll(&self, request: Request<pb::PollRequest>) -> Result<Response<pb::PollResponse>, Status> {
+        self.users.check(&request)?;
+        Ok(Response::new(asking::poll(self, request.into_inner()).await?))
+    }
+
+    async fn report(&self, request: Request<pb::ReportRequest>) -> Result<Response<pb::ReportResponse>, Status> {
+        self.users.check(&request)?;
+        Ok(Response::new(asking::report(self, request.into_inner()).await?))
+    }
+
+    async fn unregister(
+        &self,
+        request: Request<pb::UnregisterRequest>,
+    ) -> Result<Response<pb::UnregisterResponse>, Status> {
+        self.users.check(&request)?;
+        let pb::UnregisterRequest { workload, force } = request.into_inner();
+        if !hello::is_name(&workload) {
+            return Err(Status::invalid_argument("workload: it is no workload's name"));
+        }
+        Door::unregister(self, &WorkloadName(workload), force).await?;
+        Ok(Response::new(pb::UnregisterResponse {}))
+    }
+
+    type WatchEventsStream = Streams<pb::Events>;
+
+    async fn watch_events(
+        &self,
+        request: Request<pb::WatchEventsRequest>,
+    ) -> Result<Response<Self::WatchEventsStream>, Status> {
+        self.users.check(&request)?;
+        let first = Some((self.open.clone(), self.stop.clone(), true));
+        let events = streams::unfold(first, |watching| async {
+            let (mut open, stop, is_first) = watching?;
+            if !is_first && !matches!(stop.run_until_cancelled(open.changed()).await, Some(Ok(()))) {
+                return Some((Err(Status::unavailable("this replica stops")), None));
+            }
+            let events = open.borrow_and_update().to_vec();
+            Some((Ok(pb::Events { events }), Some((open, stop, false))))
+        });
+        Ok(Response::new(Box::pin(events)))
+    }
+}

@@ -1,0 +1,154 @@
+//! Patroni: what its REST API is asked for a failover and a restore. A switchover always names its candidate, which
+//! Patroni left to itself may find on a VM that is the next to go.
+
+mod cluster;
+
+use std::time::Duration;
+
+use reqwest::{Method, Url};
+use serde_json::json;
+use tokio::time::sleep;
+
+use cluster::{Cluster, Plan, Switch};
+
+use super::answer::why;
+use super::client::{Reply, Server, Silence, exchange, usable};
+use super::facts::Facts;
+use super::say;
+use crate::workloads::Ended;
+
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+const LOOK_WITHIN: Duration = Duration::from_secs(5);
+
+pub(super) async fn run(server: &Server, facts: &Facts) -> Ended {
+    match (facts.text("phase"), facts.text("intent")) {
+        ("failover", "run") => fail_over(server, facts).await,
+        ("failover", "confirm") => match look(server, facts).await {
+            Ok(cluster) => cluster.has_moved(facts),
+            Err(why) => Ended::Blocked(why),
+        },
+        ("restore" | "ready", "run") => await_rejoin(server, facts).await,
+        (phase, intent) => Ended::Failed(format!("Patroni cannot be asked to {intent} a hook of phase {phase}")),
+    }
+}
+
+async fn fail_over(server: &Server, facts: &Facts) -> Ended {
+    let cluster = match look(server, facts).await {
+        Ok(cluster) => cluster,
+        Err(why) => return Ended::Blocked(why),
+    };
+    let switch = match cluster.plan(facts) {
+        Plan::Ended(ended) => return ended,
+        Plan::Switch(switch) => switch,
+    };
+    say("progress", format_args!("switching over from {} to {}", switch.leader, switch.candidate));
+    let url = switch.leaders_api.as_deref().and_then(|api| usable(api).ok());
+    let url = path(url.as_ref().unwrap_or(&server.url), "switchover");
+    let wanted = json!({ "leader": switch.leader, "candidate": switch.candidate });
+    let post = server.request(Method::POST, url).json(&wanted);
+    match switched(exchange(post, facts.time_left()).await) {
+        Some(ended) => ended,
+        None => await_switch(server, facts, &switch).await,
+    }
+}
+
+/// What the answer to a switchover means; `None` when it was made, and only where to is left to see.
+fn switched(reply: Result<Reply, Silence>) -> Option<Ended> {
+    let reply = match reply {
+        Ok(reply) => reply,
+        Err(Silence::NotSent(why)) => return Some(Ended::Blocked(format!("nothing was sent to the leader: {why}"))),
+        Err(Silence::Lost(why)) => {
+            return Some(Ended::Unknown(format!("the answer to the switchover was lost: {why}")));
+        }
+    };
+    Some(match reply.status {
+        200 => return None,
+        // The cluster has changed since it was looked at, or the switchover was given up without an effect. It is
+        // looked at again before anything is sent again.
+        409 | 412 | 429 | 503 => Ended::Blocked(why(&reply)),
+        300..=499 => Ended::Failed(why(&reply)),
+        _ => Ended::Unknown(why(&reply)),
+    })
+}
+
+async fn await_switch(server: &Server, facts: &Facts, switch: &Switch) -> Ended {
+    loop {
+        if let Ok(cluster) = look(server, facts).await
+            && let Some(ended) = cluster.moved_from(&switch.leader, facts)
+        {
+            return ended;
+        }
+        if facts.time_left().is_zero() {
+            return Ended::Unknown("no new leader was seen after the switchover".to_owned());
+        }
+        sleep(LOOK_EVERY.min(facts.time_left())).await;
+    }
+}
+
+/// Patroni lets a member rejoin by itself; it is only awaited.
+async fn await_rejoin(server: &Server, facts: &Facts) -> Ended {
+    let mut told = None;
+    loop {
+        let waits = match look(server, facts).await {
+            Ok(cluster) => cluster.rejoined(facts),
+            Err(why) => Err(why),
+        };
+        let Err(why) = waits else { return Ended::Done };
+        if facts.time_left().is_zero() {
+            return Ended::Failed(why);
+        }
+        if told.as_ref() != Some(&why) {
+            say("progress", &why);
+            told = Some(why);
+        }
+        sleep(LOOK_EVERY.min(facts.time_left())).await;
+    }
+}
+
+async fn look(server: &Server, facts: &Facts) -> Result<Cluster, String> {
+    let question = server.request(Method::GET, path(&server.url, "cluster"));
+    let failed = |why: &str| format!("Patroni cannot be asked about its cluster: {why}");
+    match exchange(question, LOOK_WITHIN.min(facts.time_left())).await {
+        Ok(reply) if reply.status == 200 => Cluster::read(&reply.body).map_err(|why| failed(&why)),
+        Ok(reply) => Err(failed(&why(&reply))),
+        Err(Silence::NotSent(why) | Silence::Lost(why)) => Err(failed(&why)),
+    }
+}
+
+/// Of an address that members name only the host counts.
+fn path(base: &Url, path: &str) -> Url {
+    let mut url = base.clone();
+    url.set_path(path);
+    url.set_query(None);
+    url
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(status: u16, body: &str) -> Option<Ended> {
+        switched(Ok(Reply { status, body: body.to_owned(), ..Reply::default() }))
+    }
+
+    #[test]
+    fn the_answers_to_a_switchover_are_understood() {
+        assert_eq!(outcome(200, "Successfully switched over to \"db-1\""), None);
+        let blocked = outcome(412, "candidate name does not match with sync_standby");
+        let expected = "412 Precondition Failed: candidate name does not match with sync_standby";
+        assert_eq!(blocked, Some(Ended::Blocked(expected.into())));
+        assert!(matches!(outcome(503, "Switchover failed"), Some(Ended::Blocked(_))));
+        assert!(matches!(outcome(504, "Switchover status unknown"), Some(Ended::Unknown(_))));
+        assert!(matches!(outcome(500, ""), Some(Ended::Unknown(_))));
+        assert!(matches!(outcome(202, "Switchover scheduled"), Some(Ended::Unknown(_))));
+        assert!(matches!(outcome(401, "no auth header received"), Some(Ended::Failed(_))));
+        assert!(matches!(switched(Err(Silence::Lost(String::new()))), Some(Ended::Unknown(_))));
+        assert!(matches!(switched(Err(Silence::NotSent(String::new()))), Some(Ended::Blocked(_))));
+    }
+
+    #[test]
+    fn of_an_address_only_the_host_counts() {
+        let url: Url = "http://10.0.0.4:8008/patroni?a=b".parse().unwrap();
+        assert_eq!(path(&url, "switchover").as_str(), "http://10.0.0.4:8008/switchover");
+    }
+}

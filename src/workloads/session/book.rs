@@ -1,0 +1,346 @@
+//! Who is registered and what each has to do: every rule of sessions, with the time as an argument.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::attempt::{Attempt, Reach};
+use super::seat::Seat;
+use super::{Greeting, MAX_SEATS, Over, Presence, Refusal, Said, Terms, Told, Visit};
+use crate::machine::id::WorkloadName;
+use crate::machine::time::Timestamp;
+use crate::machine::workload::{Condition, OnAbsent, Role, Workload};
+use crate::workloads::command::clock;
+use crate::workloads::{Ended, News, Report, Standing, Task};
+
+pub(super) struct Book {
+    seats: BTreeMap<WorkloadName, Seat>,
+    attempts: BTreeMap<String, Attempt>,
+    /// Names whose registration is on its way into the log.
+    opening: BTreeSet<WorkloadName>,
+    reports: mpsc::Sender<Report>,
+}
+
+impl Book {
+    pub(super) fn new(reports: mpsc::Sender<Report>) -> Self {
+        Self { seats: BTreeMap::new(), attempts: BTreeMap::new(), opening: BTreeSet::new(), reports }
+    }
+
+    /// Those that the log knows and nobody here has seen: until they come or their time is over, they are not gone.
+    /// True when there were any.
+    pub(super) fn expect<'a>(
+        &mut self,
+        known: impl IntoIterator<Item = (&'a Workload, Condition)>,
+        now: Instant,
+    ) -> bool {
+        let before = self.seats.len();
+        for (workload, condition) in known {
+            if !self.seats.contains_key(&workload.name) && !self.opening.contains(&workload.name) {
+                self.seats.insert(workload.name.clone(), Seat::expected(workload.clone(), condition, now));
+            }
+        }
+        self.seats.len() > before
+    }
+
+    pub(super) fn reserve(&mut self, name: &WorkloadName, boot: &str) -> Result<(), Refusal> {
+        let is_free = self.seats.get(name).is_none_or(|seat| seat.gives_way_to(boot));
+        if !is_free || self.opening.contains(name) {
+            return Err(Refusal::Taken(name.clone()));
+        }
+        let others = self.opening.iter().filter(|name| !self.seats.contains_key(*name)).count();
+        if !self.seats.contains_key(name) && self.seats.len() + others >= MAX_SEATS {
+            return Err(Refusal::Full);
+        }
+        self.opening.insert(name.clone());
+        Ok(())
+    }
+
+    pub(super) fn release(&mut self, name: &WorkloadName) {
+        self.opening.remove(name);
+    }
+
+    /// Seats a workload whose name is reserved, and goes on where it was.
+    pub(super) fn admit(&mut self, greeting: Greeting, token: String, line: mpsc::Sender<Told>, now: Instant) {
+        let name = greeting.workload.name.clone();
+        if let Some(earlier) = self.seats.get_mut(&name) {
+            earlier.end("another session of this workload took over");
+        }
+        let mut seat = Seat::new(greeting, token, line, now);
+        for (key, attempt) in self.attempts.iter_mut().filter(|(_, attempt)| *attempt.workload() == name) {
+            let claimed = seat.take_claim(key);
+            if !attempt.is_running() {
+                attempt.is_told_by_workload |= matches!(claimed, Some(Standing::Ended(_)));
+                continue;
+            }
+            match (claimed, attempt.reach) {
+                (Some(Standing::Ended(ended)), _) => {
+                    attempt.is_told_by_workload = true;
+                    end(&self.reports, key, attempt, ended);
+                }
+                (Some(Standing::Running), _) => {
+                    attempt.reach = Reach::Sent;
+                    seat.tell(attempt.reminder());
+                }
+                (None, Reach::Unsent) => send(&mut seat, attempt),
+                (None, Reach::Inherited | Reach::Sent) => end(&self.reports, key, attempt, not_known(&name)),
+            }
+        }
+        self.seats.insert(name, seat);
+    }
+
+    fn seat(&mut self, visit: &Visit) -> Result<&mut Seat, Over> {
+        let seat = self.seats.get_mut(&visit.workload);
+        seat.filter(|seat| seat.token == visit.token && seat.is_live()).ok_or(Over)
+    }
+
+    /// Any message keeps the lease, which is returned. True when its role is another one now.
+    pub(super) fn hear(
+        &mut self,
+        visit: &Visit,
+        role: Option<Role>,
+        now: Instant,
+    ) -> Result<(std::time::Duration, bool), Over> {
+        let seat = self.seat(visit)?;
+        seat.hear(now);
+        let is_news = role.is_some_and(|role| role != seat.role);
+        seat.role = role.unwrap_or(seat.role);
+        Ok((seat.lease(), is_news))
+    }
+
+    /// The stream has ended. The lease goes on.
+    pub(super) fn leave(&mut self, visit: &Visit) {
+        if let Ok(seat) = self.seat(visit) {
+            seat.hang_up();
+        }
+    }
+
+    /// Its registration is to be taken back.
+    pub(super) fn let_go(&mut self, name: &WorkloadName) {
+        if let Some(seat) = self.seats.get_mut(name) {
+            seat.let_go();
+        }
+    }
+
+    /// The log does not know it any more. One that has come back meanwhile stays.
+    pub(super) fn take_off(&mut self, name: &WorkloadName) {
+        if self.seats.get(name).is_some_and(Seat::may_go)
+            && let Some(mut seat) = self.seats.remove(name)
+        {
+            seat.end("this workload is not registered any more");
+            self.vanish(name, "its workload was unregistered while it ran");
+        }
+    }
+
+    pub(super) fn is_seated(&self, name: &WorkloadName) -> bool {
+        self.seats.contains_key(name)
+    }
+
+    pub(super) fn presences(&self) -> Vec<Presence> {
+        self.seats.values().map(Seat::presence).collect()
+    }
+
+    pub(super) fn report(&mut self, visit: &Visit, key: &str, said: Said, now: Instant) -> Result<(), Over> {
+        self.seat(visit)?.hear(now);
+        let Some(seat) = self.seats.get_mut(&visit.workload) else { return Err(Over) };
+        let Some(attempt) = self.attempts.get_mut(key).filter(|attempt| *attempt.workload() == visit.workload) else {
+            seat.claim(key, if let Said::Ended(ended) = said { Some(ended) } else { None });
+            return Ok(());
+        };
+        if !attempt.is_running() {
+            attempt.is_told_by_workload |= matches!(said, Said::Ended(_));
+            return Ok(());
+        }
+        match said {
+            Said::Ended(ended) => {
+                attempt.is_told_by_workload = true;
+                end(&self.reports, key, attempt, ended);
+            }
+            Said::Progress { text, expected_end_in } => {
+                attempt.progress.news = Some((text, expected_end_in.map(|span| clock::now().plus(span))));
+                tell_progress(&self.reports, key, attempt, now);
+            }
+            Said::MoreTime(needs) if attempt.may_ask_for_time(now) => {
+                tell(&self.reports, key, News::MoreTime { needs });
+            }
+            // Told how much there is.
+            Said::MoreTime(_) => _ = seat.tell(attempt.reminder()),
+        }
+        Ok(())
+    }
+
+    pub(super) fn run(&mut self, task: &Task, terms: Terms, until: Instant, now: Instant) {
+        let key = &task.attempt;
+        match self.attempts.get(key).map(|attempt| &attempt.standing) {
+            Some(Standing::Running) => return,
+            Some(Standing::Ended(ended)) => return tell(&self.reports, key, News::Ended(ended.clone())),
+            None => {}
+        }
+        let reach = if terms.is_inherited { Reach::Inherited } else { Reach::Unsent };
+        let mut attempt = Attempt::new(task.clone(), reach, terms.deadline, until);
+        let mut seat = self.seats.get_mut(&task.workload);
+        let claimed = seat.as_mut().and_then(|seat| seat.take_claim(key));
+        let is_live = seat.as_ref().is_some_and(|seat| seat.is_live());
+        let is_gone = seat.as_ref().is_none_or(|seat| seat.has_lapsed());
+        match (claimed, seat) {
+            (Some(Standing::Ended(ended)), _) => {
+                attempt.is_told_by_workload = true;
+                end(&self.reports, key, &mut attempt, ended);
+            }
+            (Some(Standing::Running), Some(seat)) => {
+                attempt.reach = Reach::Sent;
+                seat.tell(attempt.reminder());
+            }
+            _ if terms.is_inherited && (is_live || is_gone) => {
+                end(&self.reports, key, &mut attempt, not_known(&task.workload));
+            }
+            (_, Some(seat)) if !terms.is_inherited && is_live => send(seat, &mut attempt),
+            _ => {
+                attempt.progress.news = Some((format!("waits for {} to connect", task.workload), None));
+                tell_progress(&self.reports, key, &mut attempt, now);
+            }
+        }
+        self.attempts.insert(key.clone(), attempt);
+    }
+
+    /// Ends a running attempt. One that is running nowhere is cancelled already.
+    pub(super) fn cancel(&mut self, key: &str, now: Instant) {
+        let Some(attempt) = self.attempts.get_mut(key) else { return };
+        match &attempt.standing {
+            Standing::Ended(ended) => tell(&self.reports, key, News::Ended(ended.clone())),
+            Standing::Running if attempt.reach == Reach::Unsent => end(&self.reports, key, attempt, Ended::Cancelled),
+            Standing::Running => stop(&mut self.seats, attempt, now, false),
+        }
+    }
+
+    pub(super) fn known(&self, key: &str) -> Option<Standing> {
+        self.attempts.get(key).map(|attempt| attempt.standing.clone())
+    }
+
+    pub(super) fn attempts(&self) -> Vec<(String, Standing)> {
+        self.attempts.iter().map(|(key, attempt)| (key.clone(), attempt.standing.clone())).collect()
+    }
+
+    /// Attempts that workloads say they know, and that nobody here has taken up.
+    pub(super) fn claims(&self) -> Vec<(WorkloadName, String)> {
+        let of = |(name, seat): (&WorkloadName, &Seat)| {
+            seat.claims().map(|key| (name.clone(), key.clone())).collect::<Vec<_>>()
+        };
+        self.seats.iter().flat_map(of).collect()
+    }
+
+    pub(super) fn dismiss_claim(&mut self, name: &WorkloadName, key: &str) {
+        if let Some(seat) = self.seats.get_mut(name) {
+            seat.dismiss_claim(key, "nobody waits for it any more");
+        }
+    }
+
+    /// The log has its outcome.
+    pub(super) fn forget(&mut self, key: &str) {
+        if self.attempts.get(key).is_none_or(Attempt::is_running) {
+            return;
+        }
+        let Some(attempt) = self.attempts.remove(key).filter(|attempt| attempt.is_told_by_workload) else { return };
+        if let Some(seat) = self.seats.get_mut(attempt.workload()) {
+            seat.tell(Told::Acknowledged(key.to_owned()));
+        }
+    }
+
+    pub(super) fn change_deadline(&mut self, key: &str, deadline: Timestamp, on_the_wall: Timestamp, until: Instant) {
+        let attempt = self.attempts.get_mut(key).filter(|attempt| attempt.is_running());
+        if attempt.is_some_and(|attempt| attempt.change_deadline(deadline, on_the_wall, until)) {
+            self.remind(key);
+        }
+    }
+
+    /// Tells a workload again until when an attempt has to be done.
+    pub(super) fn remind(&mut self, key: &str) {
+        let Some(attempt) = self.attempts.get(key).filter(|attempt| attempt.is_running()) else { return };
+        if attempt.reach == Reach::Sent
+            && let Some(seat) = self.seats.get_mut(attempt.workload())
+        {
+            seat.tell(attempt.reminder());
+        }
+    }
+
+    /// What is due by the clock alone. True when somebody's presence is another one now.
+    pub(super) fn pass(&mut self, now: Instant) -> bool {
+        let lapsed: Vec<_> = self.seats.iter_mut().filter_map(|(name, seat)| seat.lapse(now).then_some(name)).collect();
+        let lapsed: Vec<WorkloadName> = lapsed.into_iter().cloned().collect();
+        for name in &lapsed {
+            self.vanish(name, "nothing was heard of its workload within its lease");
+        }
+        let expired = self.seats.values_mut().filter_map(|seat| seat.expire(now).then_some(())).count();
+        for (key, attempt) in self.attempts.iter_mut().filter(|(_, attempt)| attempt.is_running()) {
+            tell_progress(&self.reports, key, attempt, now);
+            let is_live = self.seats.get(attempt.workload()).is_some_and(Seat::is_live);
+            if let Some(ended) = attempt.overdue(now, is_live) {
+                end(&self.reports, key, attempt, ended);
+            } else if attempt.has_reached_its_deadline(now) {
+                if attempt.reach == Reach::Unsent {
+                    let reason = format!("{} did not connect in time", attempt.workload());
+                    end(&self.reports, key, attempt, Ended::Blocked(reason));
+                } else {
+                    stop(&mut self.seats, attempt, now, true);
+                }
+            }
+        }
+        !lapsed.is_empty() || expired > 0
+    }
+
+    /// When `pass` has something to do again.
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        let seats = self.seats.values().filter_map(Seat::next_due);
+        seats.chain(self.attempts.values().filter_map(Attempt::next_due)).min()
+    }
+
+    /// The workload is not there any more. What it was not given waits for it, unless something else is to be done in
+    /// its absence.
+    fn vanish(&mut self, name: &WorkloadName, why: &str) {
+        let waits = self.seats.get(name).is_some_and(|seat| seat.workload.on_absent == OnAbsent::Hold);
+        let its_own =
+            self.attempts.iter_mut().filter(|(_, attempt)| attempt.is_running() && attempt.workload() == name);
+        for (key, attempt) in its_own {
+            match attempt.reach {
+                Reach::Unsent if waits => {}
+                Reach::Unsent => end(&self.reports, key, attempt, Ended::Blocked(format!("{name} is not connected"))),
+                Reach::Inherited | Reach::Sent => end(&self.reports, key, attempt, Ended::Unknown(why.to_owned())),
+            }
+        }
+    }
+}
+
+fn not_known(name: &WorkloadName) -> Ended {
+    Ended::Unknown(format!("{name} does not know of it; whether it was begun cannot be told"))
+}
+
+fn send(seat: &mut Seat, attempt: &mut Attempt) {
+    if seat.tell(attempt.step()) {
+        attempt.reach = Reach::Sent;
+        attempt.progress.is_over("given to its workload");
+    }
+}
+
+fn stop(seats: &mut BTreeMap<WorkloadName, Seat>, attempt: &mut Attempt, now: Instant, by_deadline: bool) {
+    if attempt.stop(now, by_deadline)
+        && let Some(seat) = seats.get_mut(attempt.workload())
+    {
+        seat.tell(attempt.reminder());
+    }
+}
+
+fn end(reports: &mpsc::Sender<Report>, key: &str, attempt: &mut Attempt, ended: Ended) {
+    attempt.standing = Standing::Ended(ended.clone());
+    tell(reports, key, News::Ended(ended));
+}
+
+fn tell_progress(reports: &mpsc::Sender<Report>, key: &str, attempt: &mut Attempt, now: Instant) {
+    if let Some((text, expected_end)) = attempt.progress.take(now) {
+        tell(reports, key, News::Progress { text: Some(text), expected_end });
+    }
+}
+
+/// What nobody has the time to hear is found when the attempt is asked for again.
+fn tell(reports: &mpsc::Sender<Report>, key: &str, news: News) {
+    let _ = reports.try_send(Report { attempt: key.to_owned(), news });
+}

@@ -1,0 +1,105 @@
+//! The toy databases of `deploy/examples` do what they are there to show.
+
+use std::env;
+use std::fs;
+use std::path::Path;
+
+use allclear::wire::pb::allclear::workload::v1;
+use allclear::wire::pb::allclear::workload::v1::{Intent, Phase, Role};
+use tokio::process::Child;
+
+use crate::bench::{Tongue, process, python};
+use crate::kv;
+use crate::replica::{Replica, Session, run, step};
+
+const NAME: &str = "examples::a_toy_database_can_be_a_process_of_its_own";
+const ARGUMENTS: [&str; 3] = ["ALLCLEAR_TEST_VM", "ALLCLEAR_TEST_SOCKET", "ALLCLEAR_TEST_FOLDER"];
+
+#[tokio::test]
+async fn a_toy_database_can_be_a_process_of_its_own() {
+    if let [Ok(vm), Ok(socket), Ok(folder)] = ARGUMENTS.map(env::var) {
+        kv::take_part(&vm, &socket, &folder).await.unwrap();
+    }
+}
+
+struct Member {
+    session: Session,
+    _replica: Replica,
+    _process: Child,
+}
+
+async fn member(tongue: &Tongue, vm: &str, folder: &Path) -> Member {
+    let socket = folder.join(format!("{vm}.socket"));
+    let mut replica = Replica::new(&socket);
+    let mut command = process(tongue, NAME, "deploy/examples/kv.py");
+    let arguments = [vm.as_ref(), socket.as_os_str(), folder.as_os_str()];
+    match tongue {
+        Tongue::Rust => command.envs(ARGUMENTS.into_iter().zip(arguments)),
+        Tongue::Python(..) => command.args(arguments),
+    };
+    let process = command.kill_on_drop(true).spawn().unwrap();
+    Member { session: replica.session().await, _replica: replica, _process: process }
+}
+
+/// Says that it has this role, in its first message or later.
+async fn becomes(session: &mut Session, role: Role) {
+    while session.hello.role() != role {
+        session.heartbeat().await;
+    }
+}
+
+async fn switches_and_loses_nothing(first: &Tongue, second: &Tongue) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let mut db_0 = member(first, "db-0", path).await;
+    let mut db_1 = member(second, "db-1", path).await;
+    let (old, new) = (&mut db_0.session, &mut db_1.session);
+    becomes(old, Role::Primary).await;
+    becomes(new, Role::Replica).await;
+
+    new.step(&run("a1", Phase::Failover)).await;
+    assert_eq!(new.settled("a1").await, "not_applicable");
+    old.step(&step("a2", Phase::Failover, Intent::Confirm)).await;
+    assert_eq!(old.settled("a2").await, "not_done");
+    old.step(&run("a3", Phase::Checkpoint)).await;
+    assert_eq!(old.settled("a3").await, "done");
+    old.step(&run("a4", Phase::Failover)).await;
+    assert_eq!(old.settled("a4").await, "blocked: there is no member to switch to");
+    let data = || {
+        serde_json::from_slice::<serde_json::Value>(&fs::read(path.join("data")).unwrap()).unwrap()["writes"].clone()
+    };
+    let before = data().as_u64().unwrap();
+    assert!(before > 0);
+
+    old.step(&v1::Step { prefer: vec!["db-1".into()], ..run("a5", Phase::Failover) }).await;
+    assert_eq!(old.settled("a5").await, "done");
+    becomes(new, Role::Primary).await;
+    becomes(old, Role::Replica).await;
+    old.step(&step("a6", Phase::Failover, Intent::Confirm)).await;
+    assert_eq!(old.settled("a6").await, "done");
+    old.step(&run("a7", Phase::Restore)).await;
+    assert_eq!(old.settled("a7").await, "done");
+    new.step(&run("a8", Phase::Checkpoint)).await;
+    assert_eq!(new.settled("a8").await, "done");
+    assert!(data().as_u64().unwrap() > before);
+}
+
+#[tokio::test]
+async fn a_switch_in_rust_loses_nothing() {
+    switches_and_loses_nothing(&Tongue::Rust, &Tongue::Rust).await;
+}
+
+#[tokio::test]
+async fn a_switch_in_python_loses_nothing() {
+    if let Some(python) = python() {
+        switches_and_loses_nothing(&python, &python).await;
+    }
+}
+
+#[tokio::test]
+async fn a_switch_between_languages_loses_nothing() {
+    if let Some(python) = python() {
+        switches_and_loses_nothing(&Tongue::Rust, &python).await;
+        switches_and_loses_nothing(&python, &Tongue::Rust).await;
+    }
+}

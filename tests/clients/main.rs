@@ -1,0 +1,36 @@
+//! Both client libraries of `allclear.workload.v1` keep their promises: one list of scenarios, against a scripted
+//! replica on a Unix socket, with the workload as a process of its own.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod attempts;
+mod bench;
+mod examples;
+mod interrupted;
+#[path = "../../deploy/examples/kv.rs"]
+#[allow(dead_code, reason = "its `main` is for people")]
+mod kv;
+mod puppet;
+mod replica;
+mod sessions;
+
+/// Each scenario once for every language.
+macro_rules! in_both {
+    ($($scenario:ident),* $(,)?) => {
+        mod rust {
+            $(#[tokio::test]
+            async fn $scenario() {
+                super::$scenario(crate::bench::Bench::new(crate::bench::Tongue::Rust)).await;
+            })*
+        }
+        mod python {
+            $(#[tokio::test]
+            async fn $scenario() {
+                if let Some(tongue) = crate::bench::python() {
+                    super::$scenario(crate::bench::Bench::new(tongue)).await;
+                }
+            })*
+        }
+    };
+}
+pub(crate) use in_both;

@@ -1,0 +1,157 @@
+//! A workload that dials in at a replica, as a test drives it: it says what it is told to say, and beats meanwhile.
+
+use std::path::Path;
+use std::time::Duration;
+
+use allclear::wire::pb::allclear::workload::v1 as pb;
+use allclear::wire::pb::allclear::workload::v1::from_workload::Message as Says;
+use allclear::wire::pb::allclear::workload::v1::outcome::Variant;
+use allclear::wire::pb::allclear::workload::v1::report::News;
+use allclear::wire::pb::allclear::workload::v1::to_workload::Message as Told;
+use allclear::wire::pb::allclear::workload::v1::workloads_client::WorkloadsClient;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Status, Streaming};
+
+/// Only a failing test waits this long.
+const LIMIT: Duration = Duration::from_secs(40);
+const BEAT_EVERY: Duration = Duration::from_millis(300);
+
+pub(crate) struct Dialled {
+    pub(crate) welcome: pb::Welcome,
+    says: mpsc::Sender<pb::FromWorkload>,
+    told: Streaming<pb::ToWorkload>,
+    beats: AbortHandle,
+}
+
+impl Drop for Dialled {
+    fn drop(&mut self) {
+        self.beats.abort();
+    }
+}
+
+pub(crate) fn hook(phase: pb::Phase) -> pb::Hook {
+    pb::Hook { phase: phase.into(), can_confirm: true, ..pb::Hook::default() }
+}
+
+pub(crate) fn hello(workload: &str, hooks: Vec<pb::Hook>) -> pb::Hello {
+    pb::Hello { versions: vec![1], workload: workload.into(), boot: "first".into(), hooks, ..pb::Hello::default() }
+}
+
+pub(crate) fn knows(attempt: &str, outcome: Option<Variant>) -> Vec<pb::Known> {
+    vec![pb::Known { attempt: attempt.into(), outcome: outcome.map(|variant| pb::Outcome { variant: Some(variant) }) }]
+}
+
+pub(crate) fn done() -> Variant {
+    Variant::Done(pb::Nothing {})
+}
+
+/// The unary calls. Waits until somebody serves the socket.
+pub(crate) async fn client(door: &Path) -> WorkloadsClient<Channel> {
+    let began = Instant::now();
+    loop {
+        match Endpoint::from_shared(format!("unix://{}", door.display())).unwrap().connect().await {
+            Ok(channel) => return WorkloadsClient::new(channel),
+            Err(error) => assert!(began.elapsed() < LIMIT, "nobody serves {}: {error}", door.display()),
+        }
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+impl Dialled {
+    /// Dials until it is taken in: a replica that has just begun may not know yet whom to ask.
+    pub(crate) async fn at(door: &Path, hello: pb::Hello) -> Self {
+        let began = Instant::now();
+        loop {
+            match Self::try_at(door, hello.clone()).await {
+                Ok(dialled) => return dialled,
+                Err(refusal) => assert!(began.elapsed() < LIMIT, "not taken in: {refusal}"),
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    pub(crate) async fn try_at(door: &Path, hello: pb::Hello) -> Result<Self, Status> {
+        let (says, messages) = mpsc::channel(64);
+        says.send(pb::FromWorkload { message: Some(Says::Hello(hello)) }).await.unwrap();
+        let mut client = client(door).await;
+        let mut told = client.session(ReceiverStream::new(messages)).await?.into_inner();
+        let Some(Told::Welcome(welcome)) = told.message().await?.and_then(|first| first.message) else {
+            panic!("the first message is no Welcome")
+        };
+        let beats = {
+            let says = says.clone();
+            tokio::spawn(async move {
+                let beat = || pb::FromWorkload { message: Some(Says::Heartbeat(pb::Heartbeat { role: 0 })) };
+                while says.send(beat()).await.is_ok() {
+                    sleep(BEAT_EVERY).await;
+                }
+            })
+        };
+        Ok(Self { welcome, says, told, beats: beats.abort_handle() })
+    }
+
+    pub(crate) async fn say(&self, message: Says) {
+        self.says.send(pb::FromWorkload { message: Some(message) }).await.unwrap();
+    }
+
+    pub(crate) async fn report(&self, attempt: &str, news: News) {
+        self.say(Says::Report(pb::Report { attempt: attempt.into(), news: Some(news) })).await;
+    }
+
+    /// Says how an attempt ended.
+    pub(crate) async fn ends(&self, attempt: &str, variant: Variant) {
+        self.report(attempt, News::Outcome(pb::Outcome { variant: Some(variant) })).await;
+    }
+
+    pub(crate) async fn becomes(&self, role: pb::Role) {
+        self.say(Says::Heartbeat(pb::Heartbeat { role: role.into() })).await;
+    }
+
+    /// The next message that is not about events and beats, or how the stream ended.
+    pub(crate) async fn next(&mut self) -> Result<Told, Status> {
+        loop {
+            let next = timeout(LIMIT, self.told.message()).await.expect("nothing was said");
+            match next?.ok_or_else(|| Status::ok("the stream has ended"))?.message.unwrap() {
+                Told::Event(_) | Told::Pong(_) => {}
+                message => return Ok(message),
+            }
+        }
+    }
+
+    /// The next message, which is a step.
+    pub(crate) async fn step(&mut self) -> pb::Step {
+        match self.next().await.unwrap() {
+            Told::Step(step) => step,
+            other => panic!("no step: {other:?}"),
+        }
+    }
+
+    /// Does the next step and waits until that is kept.
+    pub(crate) async fn does(&mut self, phase: pb::Phase) -> pb::Step {
+        let step = self.step().await;
+        assert_eq!(step.phase(), phase, "{step:?}");
+        self.ends(&step.attempt, done()).await;
+        self.acknowledged(&step.attempt).await;
+        step
+    }
+
+    pub(crate) async fn acknowledged(&mut self, attempt: &str) {
+        let expected = Told::Acknowledged(pb::Acknowledged { attempt: attempt.into() });
+        assert_eq!(self.next().await.unwrap(), expected);
+    }
+
+    /// How the stream ends, whatever is said before.
+    pub(crate) async fn end(&mut self) -> Status {
+        loop {
+            match timeout(LIMIT, self.told.message()).await.expect("it goes on") {
+                Ok(Some(_)) => {}
+                Ok(None) => return Status::ok("the stream has ended"),
+                Err(status) => return status,
+            }
+        }
+    }
+}

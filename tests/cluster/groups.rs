@@ -1,0 +1,52 @@
+//! Groups: the role of a workload decides where a failover runs.
+
+use allclear::wire::pb::allclear::operator::v1::{Event, Status};
+use serde_json::json;
+
+use super::cluster::{Cluster, Plan};
+use super::workload::hook;
+
+/// Three replicas whose VMs carry one workload that tells its role.
+fn with_primary(vm: &'static str) -> Plan {
+    let hooks = vec![hook("failover"), hook("drain").waits_for("drained"), hook("restore")];
+    Cluster::of(&["db-0", "db-1", "db-2"]).workload("database", hooks).with_primary(vm)
+}
+
+async fn until_roles(cluster: &Cluster, expected: [&str; 3]) {
+    let are = |status: &Status| status.workloads.iter().map(|each| each.role.as_str()).eq(expected);
+    cluster.until(0, "the roles", are).await;
+}
+
+fn phases_of(event: &Event, vm: &str) -> Vec<String> {
+    event.hooks.iter().filter(|hook| hook.vm == vm).map(|hook| hook.phase.clone()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_affected_members_only_the_primary_fails_over() {
+    let cluster = with_primary("db-1").start().await;
+    until_roles(&cluster, ["replica", "primary", "replica"]).await;
+    cluster.hooks.open("drained");
+    let id = cluster.cloud.announce(json!({ "type": "Redeploy", "vms": [0, 1] })).await;
+    cluster.until_stage(0, &id, "started").await;
+    cluster.cloud.finish(&id).await;
+    let event = cluster.closed_everywhere(&id).await;
+    assert_eq!(phases_of(&event, "db-0"), ["drain", "restore"]);
+    assert_eq!(phases_of(&event, "db-1"), ["failover", "drain", "restore"]);
+    assert_eq!(cluster.cloud.posts().await.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failover_is_run_when_a_replica_becomes_the_primary_before_the_all_clear() {
+    let cluster = with_primary("db-1").start().await;
+    until_roles(&cluster, ["replica", "primary", "replica"]).await;
+    let id = cluster.cloud.announce(json!({ "type": "Redeploy", "vm": 0 })).await;
+    cluster.until_true("the drain", async || cluster.hooks.begun() == ["drain"]).await;
+    cluster.hooks.make_primary("db-0");
+    until_roles(&cluster, ["primary", "replica", "replica"]).await;
+    cluster.hooks.open("drained");
+    cluster.until_stage(0, &id, "started").await;
+    cluster.cloud.finish(&id).await;
+    let event = cluster.closed_everywhere(&id).await;
+    assert_eq!(phases_of(&event, "db-0"), ["drain", "failover", "restore"]);
+    assert_eq!(cluster.cloud.posts().await.len(), 1);
+}

@@ -1,0 +1,85 @@
+//! The commands of a script about what operators ask for (`behaviour.md` 11).
+//!
+//! ```text
+//! hold EVENT until=SPAN [why…]    release EVENT [why…]    pause until=SPAN [why…]    resume [why…]    SPAN from now
+//! approve EVENT [REVISION] [why…]: as of this revision, or the current one
+//! skip EVENT VM W PHASE [why…]    wish [what…]    wishes: those about no single event
+//! knows VM N: it has acknowledged so many wishes    unaware N: who may not know of wish N
+//! ```
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use allclear::machine::command::Command;
+use allclear::machine::id::{EventId, VmName};
+use allclear::machine::operator::{Asked, unaware};
+use allclear::machine::time::Timestamp;
+
+use crate::parse;
+use crate::proposal::{hook, member};
+use crate::show;
+use crate::world::World;
+
+impl World {
+    pub(crate) fn ask(&mut self, word: &str, rest: &str) -> Result<String, String> {
+        let options = parse::options(rest.split_whitespace());
+        let until = self.situation.now.plus(options.span("until")?.unwrap_or(Duration::ZERO));
+        let mut words = options.words.into_iter();
+        let mut next = || words.next().ok_or("too few words");
+        let what = match word {
+            "hold" => Asked::Hold { event: EventId::new(next()?), until },
+            "release" => Asked::Release { event: EventId::new(next()?) },
+            "pause" => Asked::Pause { until },
+            "resume" => Asked::Resume,
+            "approve" => {
+                let event = EventId::new(next()?);
+                let current = self.state.open.get(&event).map_or(0, |event| event.revision);
+                let named = words.clone().next().and_then(|word| word.parse().ok());
+                if named.is_some() {
+                    words.next();
+                }
+                Asked::Approve { event, revision: named.unwrap_or(current) }
+            }
+            "skip" => {
+                let (event, vm) = (EventId::new(next()?), next()?);
+                let (name, phase) = (next()?, next()?);
+                Asked::Skip { event, member: member(vm, name), hook: hook(phase)? }
+            }
+            _ => Asked::Wish { what: rest.into() },
+        };
+        let why: Vec<&str> = words.collect();
+        let why = if why.is_empty() { "maintenance".into() } else { why.join(" ") };
+        let by = self.situation.members.last().ok_or("nobody is asked")?.clone();
+        Ok(self.commit(&by, Command::Ask { what, who: format!("uid 0 on {by}"), reason: why }))
+    }
+
+    pub(crate) fn knows(&mut self, rest: &str) -> Result<String, String> {
+        let (vm, number) = rest.split_once(' ').ok_or("knows VM N")?;
+        let number = number.parse().map_err(|_| "a wish has a number")?;
+        self.situation.contacts.get_mut(&VmName::new(vm)).ok_or("no such VM")?.wishes = number;
+        Ok(String::new())
+    }
+
+    pub(crate) fn unaware(&self, number: &str) -> Result<String, String> {
+        let number = number.parse().map_err(|_| "a wish has a number")?;
+        let names: Vec<_> = unaware(&self.state, &self.situation, number).iter().map(ToString::to_string).collect();
+        Ok(if names.is_empty() { "everybody knows\n".into() } else { format!("unaware: {}\n", names.join(" ")) })
+    }
+
+    pub(crate) fn wishes(&self) -> String {
+        let mut text = String::new();
+        for wish in &self.state.wishes {
+            let at: Timestamp = wish.at;
+            let _ = writeln!(
+                text,
+                "{} at {}, by {}: {:?}, {}",
+                wish.number,
+                show::time(at),
+                wish.who,
+                wish.what,
+                wish.reason
+            );
+        }
+        text
+    }
+}

@@ -1,0 +1,98 @@
+//! The commands of a script about workloads that dial in, and about roles.
+//!
+//! ```text
+//! enlist VM NAME [group=G] [after=W,…] [on_absent=A]: PHASE …; …     delist VM NAME
+//! note VM NAME [unknown|primary|replica] [away]                      roster VM: the workloads that count
+//! extend ATTEMPT SPAN: until this long from now                      avoid|prefer VM NAME
+//! circles: of workloads that wait for each other                      overrun EVENT: attempts to be stopped
+//! ```
+
+use std::fmt::Write;
+
+use allclear::machine::command::Command;
+use allclear::machine::errands;
+use allclear::machine::id::{AttemptId, VmName, WorkloadName};
+use allclear::machine::order;
+use allclear::machine::steps;
+use allclear::machine::workload::{Condition, Member, Role};
+
+use crate::parse;
+use crate::world::World;
+
+impl World {
+    pub(crate) fn enlist(&mut self, rest: &str) -> Result<String, String> {
+        let (vm, text) = rest.split_once(' ').ok_or("enlist VM NAME …")?;
+        let workload = parse::workload(text)?;
+        let answers = self.named(vm).into_iter().map(|vm| {
+            let workload = workload.clone();
+            self.commit(&vm, Command::Enlist { workload })
+        });
+        Ok(answers.collect())
+    }
+
+    pub(crate) fn delist(&mut self, rest: &str) -> Result<String, String> {
+        let (vm, name) = rest.split_once(' ').ok_or("delist VM NAME")?;
+        Ok(self.commit(&VmName::new(vm), Command::Delist { workload: WorkloadName(name.into()) }))
+    }
+
+    pub(crate) fn note(&mut self, rest: &str) -> Result<String, String> {
+        let [vm, name, words @ ..] = &rest.split_whitespace().collect::<Vec<_>>()[..] else {
+            return Err("note VM NAME CONDITION".into());
+        };
+        let role = words.iter().find_map(|word| Role::from_word(word)).unwrap_or_default();
+        let condition = Condition { role, connected: !words.contains(&"away") };
+        let conditions = vec![(WorkloadName((*name).into()), condition)];
+        Ok(self.commit(&VmName::new(vm), Command::Note { conditions }))
+    }
+
+    pub(crate) fn extend(&mut self, rest: &str) -> Result<String, String> {
+        let (id, later) = rest.split_once(' ').ok_or("extend ATTEMPT SPAN")?;
+        let attempt = AttemptId(id.parse().map_err(|_| "an attempt is a number")?);
+        let owner = self.all().find_map(|event| Some((event, event.attempt(attempt)?)));
+        let (event, on) = owner.map(|(event, found)| (event.announcement.id.clone(), found.on.clone())).ok_or("no")?;
+        let deadline = self.situation.now.plus(parse::span(later)?);
+        Ok(self.commit(&on, Command::Extend { event, attempt, deadline }))
+    }
+
+    pub(crate) fn roster(&self, vm: &str) -> Result<String, String> {
+        let replica = self.state.replicas.get(&VmName::new(vm)).ok_or("no such replica")?;
+        let mut shown = String::new();
+        for workload in replica.effective() {
+            let origin = if replica.dialled.contains(workload) { "dialled" } else { "configured" };
+            let away = if replica.is_absent(workload) { ", away" } else { "" };
+            let role = replica.condition(&workload.name).role;
+            let _ = writeln!(shown, "{}: {origin}, {role}{away}", workload.name);
+        }
+        Ok(if shown.is_empty() { "nobody\n".into() } else { shown })
+    }
+
+    pub(crate) fn circles(&self) -> String {
+        let names: Vec<_> = order::circles(&self.state).iter().map(ToString::to_string).collect();
+        if names.is_empty() { "nobody\n".into() } else { names.join(" ") + "\n" }
+    }
+
+    pub(crate) fn overrun(&self, id: &str) -> Result<String, String> {
+        let event = self.event(id)?;
+        let overrun = event.attempts.iter().filter(|each| steps::is_overrun(event, each, self.situation.now));
+        let ids: Vec<_> = overrun.map(|attempt| attempt.id.to_string()).collect();
+        Ok(if ids.is_empty() { "none\n".into() } else { ids.join(" ") + "\n" })
+    }
+
+    pub(crate) fn avoid(&self, rest: &str) -> Result<String, String> {
+        Ok(names(&errands::avoid(&self.state, &self.situation, &member(rest)?)))
+    }
+
+    pub(crate) fn prefer(&self, rest: &str) -> Result<String, String> {
+        Ok(names(&errands::prefer(&self.state, &self.situation, &member(rest)?)))
+    }
+}
+
+fn member(rest: &str) -> Result<Member, String> {
+    let (vm, name) = rest.split_once(' ').ok_or("VM NAME")?;
+    Ok(Member { vm: VmName::new(vm), workload: WorkloadName(name.into()) })
+}
+
+fn names(names: &[VmName]) -> String {
+    let names: Vec<_> = names.iter().map(ToString::to_string).collect();
+    if names.is_empty() { "nobody\n".into() } else { names.join(" ") + "\n" }
+}

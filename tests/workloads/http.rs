@@ -1,0 +1,153 @@
+//! Hooks over HTTP: what is theirs alone beside `contract.rs`.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use allclear::machine::workload::Intent;
+use allclear::workloads::{Adapter, Command, Ended, Task};
+
+use crate::bench::{Bench, end, task};
+use crate::server::{Server, answer};
+
+/// What a hook at this address comes to.
+async fn outcome_of(bench: &Bench, task: &Task, url: &str) -> Ended {
+    let (runner, mut reports) = bench.open();
+    runner.run(task, &Command { argv: Adapter::None.command(url), ..bench.shell("") });
+    end(&mut reports).await
+}
+
+async fn outcome(url: &str) -> Ended {
+    outcome_of(&Bench::new(), &task(), url).await
+}
+
+fn is_unknown(ended: &Ended, because: &str) -> bool {
+    matches!(ended, Ended::Unknown(reason) if reason.contains(because))
+}
+
+#[tokio::test]
+async fn the_facts_are_posted_and_the_headers_tell_requests_apart() {
+    let server = Server::start(|_| answer(200, &[], "")).await;
+    let url = server.url("/drain?a=b");
+    let traced = Task { traceparent: Some("00-aa-bb-01".into()), ..task() };
+    assert_eq!(outcome_of(&Bench::new(), &traced, &url).await, Ended::Done);
+    let again = Task { attempt: "event/1:again".into(), ..task() };
+    for task in [Task { intent: Intent::Confirm, ..task() }, Task { intent: Intent::Undo, ..task() }, task()] {
+        assert_eq!(outcome_of(&Bench::new(), &task, &url).await, Ended::Done);
+    }
+    let bench = Bench::new();
+    let (runner, mut reports) = bench.open();
+    runner.run(&again, &Command { argv: Adapter::None.command(&url), ..bench.shell("") });
+    assert_eq!(reports.recv().await.unwrap().attempt, "event/1:again");
+
+    let posts = server.requests("POST");
+    let step = "A1-b2@1500/db-0/postgres/failover/0";
+    let keys: Vec<_> = posts.iter().map(|post| post.headers["idempotency-key"].clone()).collect();
+    let confirm = format!("{step}/confirm/event/1:failover");
+    assert_eq!(keys, [step, &confirm, &format!("{step}/undo"), step, step]);
+    let first = &posts[0];
+    assert_eq!((first.path.as_str(), first.headers["content-type"].as_str()), ("/drain?a=b", "application/json"));
+    assert_eq!(first.headers["allclear-fence"], "3.17");
+    assert_eq!(first.headers["traceparent"], "00-aa-bb-01");
+    let facts: serde_json::Value = serde_json::from_str(&first.body).unwrap();
+    assert_eq!(facts["deadline"], first.headers["allclear-deadline"].as_str());
+    assert!(!posts[1].headers.contains_key("traceparent"));
+}
+
+#[tokio::test]
+async fn what_never_reached_the_server_is_blocked() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    drop(listener);
+    let ended = outcome(&url).await;
+    assert!(matches!(&ended, Ended::Blocked(reason) if reason.starts_with("nothing was sent")), "{ended}");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_lost_cut_off_or_without_end_is_unknown() {
+    let silent = Server::start(|_| None).await;
+    assert!(is_unknown(&outcome(&silent.url("/")).await, "the answer was lost"));
+    let cut_off = Server::start(|_| Some(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{".to_vec())).await;
+    assert!(is_unknown(&outcome(&cut_off.url("/")).await, "the answer was lost"));
+    let endless = Server::start(|_| answer(200, &[], &"x".repeat(100_000))).await;
+    assert!(is_unknown(&outcome(&endless.url("/")).await, "longer than 64 KiB"));
+    let garbage = Server::start(|_| Some(b"\0\0\0\0\r\n\r\n".to_vec())).await;
+    assert!(matches!(outcome(&garbage.url("/")).await, Ended::Unknown(_)));
+}
+
+#[tokio::test]
+async fn a_refusal_says_why() {
+    for (status, headers, body, expected) in [
+        (400, vec![], "no such table\nmore", Ended::Failed("400 Bad Request: no such table".into())),
+        (409, vec![], "", Ended::Failed("409 Conflict".into())),
+        (503, vec![("Retry-After", "5")], "", Ended::Blocked("503 Service Unavailable".into())),
+        (503, vec![], "a proxy says so", Ended::Unknown("503 Service Unavailable: a proxy says so".into())),
+    ] {
+        let server = Server::start(move |_| answer(status, &headers, body)).await;
+        assert_eq!(outcome(&server.url("/")).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn nobody_but_the_configured_server_is_asked() {
+    let other = Server::start(|_| answer(200, &[], "")).await;
+    let elsewhere = other.url("/");
+    let redirects = {
+        let elsewhere = elsewhere.clone();
+        Server::start(move |_| answer(307, &[("Location", &elsewhere)], "")).await
+    };
+    assert!(matches!(outcome(&redirects.url("/")).await, Ended::Failed(_)));
+    let accepts = {
+        let elsewhere = elsewhere.clone();
+        Server::start(move |_| answer(202, &[("Location", &elsewhere)], "")).await
+    };
+    assert!(is_unknown(&outcome(&accepts.url("/")).await, "which is not on"));
+
+    let bench = Bench::new();
+    let (runner, mut reports) = bench.open();
+    let server = Server::start(|_| answer(200, &[], "")).await;
+    let mut command = Command { argv: Adapter::None.command(&server.url("/")), ..bench.shell("") };
+    for name in ["http_proxy", "HTTP_PROXY", "ALL_PROXY"] {
+        command.env.insert(name.into(), elsewhere.clone());
+    }
+    runner.run(&task(), &command);
+    assert_eq!(end(&mut reports).await, Ended::Done);
+    for method in ["GET", "POST", "DELETE"] {
+        assert_eq!(other.requests(method).len(), 0, "{method}");
+    }
+}
+
+#[tokio::test]
+async fn the_platform_is_never_asked() {
+    for url in ["http://169.254.169.254/", "http://0xa9fea9fe/", "https://127.0.0.1/"] {
+        assert!(matches!(outcome(url).await, Ended::Failed(_)), "{url}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_goes_away_for_a_while_is_asked_again_and_posted_to_once() {
+    let asked = AtomicUsize::new(0);
+    let server = Server::start(move |request| match request.method.as_str() {
+        "POST" => answer(202, &[("Location", "/jobs/7")], ""),
+        _ => match asked.fetch_add(1, Ordering::SeqCst) {
+            0 => None,
+            1 => answer(503, &[], ""),
+            2 => answer(202, &[], "not json"),
+            _ => answer(200, &[], r#"{"outcome": "failed", "reason": "no space"}"#),
+        },
+    })
+    .await;
+    assert_eq!(outcome(&server.url("/")).await, Ended::Failed("no space".into()));
+    assert_eq!(server.requests("POST").len(), 1);
+    assert!(server.requests("GET").iter().all(|get| get.path == "/jobs/7"));
+}
+
+#[tokio::test]
+async fn a_server_that_lost_what_it_accepted_is_not_believed_to_have_done_it() {
+    let server = Server::start(|request| match request.method.as_str() {
+        "POST" => answer(202, &[("Location", "/jobs/7")], ""),
+        _ => answer(404, &[], ""),
+    })
+    .await;
+    assert!(is_unknown(&outcome(&server.url("/")).await, "404 Not Found"));
+    let nameless = Server::start(|_| answer(202, &[], "")).await;
+    assert!(is_unknown(&outcome(&nameless.url("/")).await, "without a Location"));
+}

@@ -1,0 +1,94 @@
+//! A hook that is a server: it answers at once, or with a job that can be asked about and cancelled.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use allclear::workloads::{Adapter, Command, Ended, Report, Runner, Task};
+use serde_json::{Value, json};
+use tokio::sync::mpsc::Receiver;
+
+use super::{Behaviour, EXPECTS, FLOOD, FLOODS, Kind, PROGRESS};
+use crate::bench::{Bench, until};
+use crate::server::{Request, Server, answer};
+use crate::stand_in;
+
+pub(crate) struct Service {
+    bench: Bench,
+    server: Server,
+    go: Arc<AtomicBool>,
+    command: Command,
+}
+
+impl Kind for Service {
+    async fn that(behaviour: Behaviour) -> Self {
+        let bench = Bench::new();
+        let go = Arc::new(AtomicBool::new(false));
+        let is_let_go = go.clone();
+        let server = Server::start(move |request| respond(&behaviour, request, is_let_go.load(Ordering::SeqCst))).await;
+        let argv = Adapter::None.command(&server.url("/hook"));
+        let command = Command { argv, ..bench.shell("") };
+        Self { bench, server, go, command }
+    }
+
+    fn open(&self) -> (Runner, Receiver<Report>) {
+        self.bench.open()
+    }
+
+    fn ask(&self, runner: &Runner, task: &Task) {
+        runner.run(task, &self.command);
+    }
+
+    async fn ask_and_be_killed(&self) {
+        let replica = stand_in::replica_of(&self.bench, &self.command);
+        until(|| self.runs() > 0).await;
+        stand_in::kill(replica);
+    }
+
+    fn let_go(&self) {
+        self.go.store(true, Ordering::SeqCst);
+    }
+
+    fn runs(&self) -> usize {
+        self.server.requests("POST").len()
+    }
+
+    async fn told(&self) -> Value {
+        until(|| self.runs() > 0).await;
+        serde_json::from_str(&self.server.requests("POST").last().unwrap().body).unwrap()
+    }
+
+    async fn is_told_to_end(&self) {
+        until(|| !self.server.requests("DELETE").is_empty()).await;
+    }
+}
+
+fn respond(behaviour: &Behaviour, request: &Request, is_let_go: bool) -> Option<Vec<u8>> {
+    let is_post = request.method == "POST";
+    match behaviour {
+        Behaviour::Ends(ended) => answer(200, &[], &said(ended)),
+        Behaviour::Patient if is_let_go && !is_post => answer(200, &[], ""),
+        Behaviour::Patient => running(&json!({ "progress": PROGRESS, "expected_end_s": EXPECTS })),
+        Behaviour::Floods if is_post => running(&json!({})),
+        Behaviour::Floods if is_let_go => {
+            answer(200, &[], &json!({ "outcome": "failed", "reason": FLOOD.repeat(FLOODS) }).to_string())
+        }
+        Behaviour::Floods => running(&json!({ "progress": FLOOD.repeat(FLOODS) })),
+    }
+}
+
+fn running(told: &Value) -> Option<Vec<u8>> {
+    answer(202, &[("Location", "/jobs/1")], &told.to_string())
+}
+
+fn said(ended: &Ended) -> String {
+    let (outcome, reason) = match ended {
+        Ended::Done => ("done", ""),
+        Ended::NotApplicable => ("not_applicable", ""),
+        Ended::NotDone => ("not_done", ""),
+        Ended::Unknown(reason) => ("unknown", reason.as_str()),
+        Ended::Blocked(reason) => ("blocked", reason.as_str()),
+        Ended::Failed(reason) => ("failed", reason.as_str()),
+        Ended::TimedOut | Ended::Cancelled => panic!("no hook says that of itself"),
+    };
+    json!({ "outcome": outcome, "reason": reason }).to_string()
+}
