@@ -98,24 +98,18 @@ pub(crate) fn commands() -> Vec<(String, Command)> {
     let nothing_said = Command::Advance { event, attempt: AttemptId(u64::MAX), progress: Progress::default() };
     named.push(("advance nothing".into(), nothing_said));
     named.push(("register nothing".into(), Command::Register { workloads: Vec::new(), groups: Vec::new() }));
-    let taken_over = Command::Claim {
+    let claim = |reason| Command::Claim {
         event: EventId::new("e"),
         approver: VmName::new("db-2"),
-        reason: Reason::Takeover,
+        reason,
         until: Timestamp(NOW),
     };
-    named.push(("claim takeover".into(), taken_over));
+    named.push(("claim takeover".into(), claim(Reason::Takeover)));
     named.push(("account nothing".into(), Command::Account { number: 1, journal: Vec::new() }));
     let (announcement, who) = (announcement("drill-2"), String::new());
     named.push(("drill dry_run".into(), Command::Drill { announcement, mode: Mode::DryRun, who }));
     named.extend(wishes().into_iter().map(|command| (name(&command), command)));
-    let overruled = Command::Claim {
-        event: EventId::new("e"),
-        approver: VmName::new("db-2"),
-        reason: Reason::Operator,
-        until: Timestamp(NOW),
-    };
-    named.push(("claim operator".into(), overruled));
+    named.push(("claim operator".into(), claim(Reason::Operator)));
     named.push(("register groups".into(), Command::Register { workloads: vec![postgres()], groups: groups() }));
     named
 }
