@@ -92,25 +92,27 @@ impl Watch {
 }
 
 pub(super) fn answer(asking: impl Future<Output = Result<(), AskError>>) -> Exit {
-    let runtime = match runtime() {
-        Ok(runtime) => runtime,
-        Err(exit) => return exit,
-    };
-    match runtime.block_on(asking) {
-        Ok(()) => Exit::Done,
-        Err(error) => {
-            say(&error);
-            match error {
-                AskError::NoAnswer { .. } => Exit::NoReplica,
-                AskError::NotFound(_) | AskError::Output(_) | AskError::Unclear(_) => Exit::Failed,
-                AskError::Refused(_) => Exit::Refused,
-            }
+    answered(asking).map_or_else(|exit| exit, |()| Exit::Done)
+}
+
+/// What is answered; otherwise people are told why not.
+pub(super) fn answered<T>(asking: impl Future<Output = Result<T, AskError>>) -> Result<T, Exit> {
+    runtime()?.block_on(asking).map_err(|error| {
+        say(&error);
+        match error {
+            AskError::NoAnswer { .. } => Exit::NoReplica,
+            AskError::NotFound(_) | AskError::Output(_) | AskError::Unclear(_) => Exit::Failed,
+            AskError::Refused(_) => Exit::Refused,
         }
-    }
+    })
 }
 
 pub(super) fn print<T: Serialize>(target: &Target, shown: &T, told: impl FnOnce(&T) -> String) -> Result<(), AskError> {
-    let text = if target.json {
+    print_as(target.json, shown, told)
+}
+
+pub(super) fn print_as<T: Serialize>(json: bool, shown: &T, told: impl FnOnce(&T) -> String) -> Result<(), AskError> {
+    let text = if json {
         serde_json::to_string(shown).map_err(|error| AskError::Output(error.to_string()))? + "\n"
     } else {
         told(shown)

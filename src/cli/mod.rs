@@ -7,11 +7,13 @@ mod bench;
 mod check;
 mod demo;
 mod demo_hook;
+mod drill;
 mod exit;
 mod fake_cloud;
 mod http_hook;
 mod leader;
 mod member;
+mod policy;
 mod restore;
 mod run;
 mod signals;
@@ -49,6 +51,8 @@ enum Command {
     Watch(ask::Watch),
     Member(member::Member),
     Leader(leader::Leader),
+    Policy(policy::Policy),
+    Drill(drill::Drill),
     Hold(wish::Hold),
     Release(wish::Release),
     Pause(wish::Pause),
@@ -77,6 +81,8 @@ impl Command {
             Self::Watch(watch) => watch.run().into(),
             Self::Member(member) => member.run().into(),
             Self::Leader(leader) => leader.run().into(),
+            Self::Policy(policy) => policy.run().into(),
+            Self::Drill(drill) => drill.run().into(),
             Self::Hold(hold) => hold.run().into(),
             Self::Release(release) => release.run().into(),
             Self::Pause(pause) => pause.run().into(),

@@ -131,7 +131,15 @@ pub(super) fn summary(event: &shown::Event) -> String {
         (Some(outcome), None) => format!(", {outcome}"),
         (None, _) => String::new(),
     };
-    format!("{} {} by {} of {}: {}{end}", event.id, event.r#type, event.source, event.resources.join(", "), event.stage)
+    let drill = event.drill.as_ref().map(|drill| format!(" (DRILL, {})", drill.mode)).unwrap_or_default();
+    format!(
+        "{}{drill} {} by {} of {}: {}{end}",
+        event.id,
+        event.r#type,
+        event.source,
+        event.resources.join(", "),
+        event.stage
+    )
 }
 
 fn line(text: &mut String, line: &str) {

@@ -37,6 +37,8 @@ pub struct Hook {
     pub confirm: Option<Way>,
     /// Takes back what was begun and not finished.
     pub undo: Option<Way>,
+    /// In a dry run its commands are run and change nothing.
+    pub dry_run: bool,
     /// Not run for freezes known to be shorter.
     pub min_freeze: Option<Duration>,
     /// Confirmed again before the all-clear when older; only with `confirm`.
@@ -66,6 +68,7 @@ impl Hook {
             runs_on: self.runs_on,
             can_confirm: self.confirm.is_some(),
             can_undo: self.undo.is_some(),
+            can_dry_run: self.dry_run,
             min_freeze: self.min_freeze,
             fresh_for: self.fresh_for,
             optional_if_short: self.optional_if_short,
@@ -92,6 +95,7 @@ pub(super) fn read(table: &mut Table<'_>) -> Option<Hook> {
         runs_on: table.or("runs_on", scalar::word(RunsOn::WORDS, RunsOn::from_word), RunsOn::Affected),
         confirm: adapted.as_ref().map_or(asked, |adapted| adapted.confirm.clone()),
         undo: read_way(table, "undo"),
+        dry_run: table.or("dry_run", scalar::boolean, false),
         min_freeze: table.optional("min_freeze", up_to_a_day()),
         fresh_for: table.optional("fresh_for", up_to_a_day()),
         optional_if_short: table.or("optional_if_short", scalar::boolean, false),

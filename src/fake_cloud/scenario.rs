@@ -10,9 +10,10 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::order::EventOrder;
+use crate::machine::document::Announcement;
 use crate::machine::id::{EventId, VmName};
 use crate::machine::time::Timestamp;
-use crate::simulator::cloud::{Cloud, When};
+use crate::simulator::cloud::{Cloud, Event, Manners, When};
 
 /// The scenarios that are built in, by name.
 pub const SCENARIOS: [(&str, &str); 12] = [
@@ -144,6 +145,25 @@ impl Scenario {
         self.events.iter().map(EventOrder::notice).min().unwrap_or_default()
     }
 
+    /// Its events as they would be first seen, each at this moment, for the VMs in this order.
+    pub fn first_sights(&self, vms: &[VmName], now: Timestamp) -> Result<Vec<Announcement>, ScenarioError> {
+        self.fits(vms)?;
+        let refused = |reason: String| ScenarioError::Refused { name: self.name.clone(), reason };
+        let mut sights = Vec::new();
+        for (place, event) in (1..).zip(&self.events) {
+            let mut cloud = Cloud::new(Vec::new(), Manners::default(), place, now);
+            let plan = event.plan(vms, NonZeroU32::MIN).map_err(refused)?;
+            let id = cloud.announce(now, plan).map_err(|refusal| refused(refusal.to_string()))?;
+            sights.extend(cloud.event(&id).and_then(Event::announcement));
+        }
+        Ok(sights)
+    }
+
+    fn fits(&self, vms: &[VmName]) -> Result<(), ScenarioError> {
+        let (needs, has) = (self.needs(), vms.len());
+        if needs > has { Err(ScenarioError::TooFewVms { name: self.name.clone(), needs, has }) } else { Ok(()) }
+    }
+
     /// Plans all its events from now on, for the VMs in this order.
     pub fn begin(
         &self,
@@ -152,9 +172,7 @@ impl Scenario {
         speed: NonZeroU32,
         now: Timestamp,
     ) -> Result<Vec<EventId>, ScenarioError> {
-        if self.needs() > vms.len() {
-            return Err(ScenarioError::TooFewVms { name: self.name.clone(), needs: self.needs(), has: vms.len() });
-        }
+        self.fits(vms)?;
         let refused = |reason: String| ScenarioError::Refused { name: self.name.clone(), reason };
         // Either all of its events are planned or none.
         let mut trial = cloud.clone();

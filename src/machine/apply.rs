@@ -11,6 +11,7 @@ use super::claim::{Claim, PostOutcome, Reason};
 use super::command::{Command, Entry, Ignored, Verdict};
 use super::departure;
 use super::document::Status;
+use super::drill;
 use super::event::{Ending, Event};
 use super::id::{AttemptId, EventId, VmName};
 use super::lifecycle::Stage;
@@ -32,6 +33,7 @@ pub fn apply(state: &mut State, entry: &Entry) -> Verdict {
     state.now = state.now.max(entry.at);
     match dispatch(state, &entry.by, &entry.command) {
         Ok(()) => {
+            drill::give_way(state);
             debug_assert_eq!(super::invariants::violated(state), None, "after {entry:?}");
             Verdict::Applied
         }
@@ -61,6 +63,8 @@ fn dispatch(state: &mut State, by: &VmName, command: &Command) -> Applied {
         Command::Absolve { replica } => suspicion::absolve(state, replica),
         Command::Account { number, journal } => suspicion::account(state, by, *number, journal),
         Command::Dismiss { replica } => departure::dismiss(state, replica),
+        Command::Drill { announcement, mode, who } => drill::begin(state, by, announcement, *mode, who),
+        Command::EndDrill { event } => drill::end(state, event),
         Command::Ask { what, who, reason } => operator::ask(state, what, Asker { who, reason }),
         Command::Enlist { workload } => roster::enlist(state, by, workload),
         Command::Delist { workload } => roster::delist(state, by, workload),

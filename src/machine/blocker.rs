@@ -141,7 +141,8 @@ fn on_budget(event: &Event, Held { group, by }: Held) -> Blocker {
 
 /// What stands between an event and its claim, apart from other events.
 fn readiness(state: &State, event: &Event, now: Timestamp) -> Clearance {
-    if !matches!(event.stage(), Stage::Announced | Stage::Preparing | Stage::Claimed)
+    if event.is_drill()
+        || !matches!(event.stage(), Stage::Announced | Stage::Preparing | Stage::Claimed)
         || state.observed_status(&event.announcement.id) != Some(&Status::Scheduled)
     {
         return Clearance::NothingToApprove;
@@ -262,6 +263,13 @@ pub fn explain(state: &State, event: &Event, situation: &Situation) -> Option<Bl
     }
     if !situation.quorum {
         return Some(Blocker::NoQuorum { takeover: takeover::outlook(state, situation, &event.announcement.id) });
+    }
+    if event.is_drill() {
+        let prepared = event.treatment.as_ref().map(|_| prepared(state, event, situation.now));
+        return Some(match prepared {
+            Some(Clearance::Blocked(blocker)) => blocker,
+            Some(Clearance::Clear(_) | Clearance::NothingToApprove) | None => Blocker::Deciding,
+        });
     }
     if let Some(claim) = event.open_claim() {
         return Some(Blocker::Posting { approver: claim.approver.clone(), since: claim.at });

@@ -72,7 +72,9 @@ fn held_by_group(
     let mut by = Vec::new();
     let is_suspicious = state.suspects().next().is_some();
     let mut is_doubtful = false;
-    for other in state.open.values().filter(|other| other.announcement.id != event.announcement.id) {
+    // A real event does not wait for a drill, which is putting back what it took.
+    let others = state.open.values().filter(|other| !other.is_drill());
+    for other in others.filter(|other| other.announcement.id != event.announcement.id) {
         let mut theirs = members.iter().filter(|member| takes(other, member)).peekable();
         let may_be_approved = is_suspicious && other.is_user_initiated() && !is_taking(other);
         let counts = is_taking(other) || may_be_approved || (is_before(other, event) && is_ready(other));

@@ -6,7 +6,8 @@ use core::fmt;
 
 use super::attempt::{Outcome, Progress, WaiverReason};
 use super::claim::{PostOutcome, Reason};
-use super::document::Document;
+use super::document::{Announcement, Document};
+use super::drill::Mode;
 use super::id::{AttemptId, EventId, VmName, WorkloadName};
 use super::operator::Asked;
 use super::policy::Treatment;
@@ -72,6 +73,10 @@ pub enum Command {
     Account { number: u64, journal: Vec<Journaled> },
     /// This replica's VM is deleted by an event, and it is no member any more.
     Dismiss { replica: VmName },
+    /// A made-up event is to go through the hooks.
+    Drill { announcement: Announcement, mode: Mode, who: String },
+    /// A drill is over, and what it took away is put back.
+    EndDrill { event: EventId },
     /// Of an operator.
     Ask { what: Asked, who: String, reason: String },
     /// A workload has dialled in at the asking replica; replaces what the one of its name said before.
@@ -106,6 +111,8 @@ impl Command {
             Self::Account { .. } => "account",
             Self::Absolve { .. } => "absolve",
             Self::Dismiss { .. } => "dismiss",
+            Self::Drill { .. } => "drill",
+            Self::EndDrill { .. } => "end_drill",
             Self::Ask { what, .. } => what.as_word(),
             Self::Enlist { .. } => "enlist",
             Self::Delist { .. } => "delist",

@@ -8,6 +8,7 @@ use core::time::Duration;
 use super::attempt::{Attempt, Waiver};
 use super::claim::{Claim, PostOutcome};
 use super::document::{Announcement, Kind, NotBefore, Source, Status};
+use super::drill::Drill;
 use super::id::{AttemptId, VmName};
 use super::lifecycle::Stage;
 use super::operator::Wish;
@@ -37,6 +38,8 @@ pub struct Event {
     pub ending: Option<Ending>,
     /// VMs that it deleted and that are dismissed: whoever bears such a name now is none of its resources.
     pub departed: BTreeSet<VmName>,
+    /// It is made up: prepared for as if it were real, and never claimed, posted or taken for the platform's.
+    pub drill: Option<Drill>,
     /// What operators asked for about it, oldest first; skipped hooks are waivers.
     pub wishes: Vec<Wish>,
 }
@@ -55,6 +58,7 @@ impl Event {
             takeovers: Vec::new(),
             ending: None,
             departed: BTreeSet::new(),
+            drill: None,
             wishes: Vec::new(),
         }
     }
@@ -217,7 +221,7 @@ impl Event {
         match self.ending {
             Some(Ending::Cancelled) => true,
             Some(Ending::Forgotten) => !self.may_have_happened(),
-            Some(Ending::Completed) | None => false,
+            Some(Ending::Completed | Ending::Drilled | Ending::Interrupted) | None => false,
         }
     }
 
@@ -235,6 +239,10 @@ pub enum Ending {
     Cancelled,
     /// Nobody has listed it for so long that it is not waited for any more.
     Forgotten,
+    /// A drill went through all that it could.
+    Drilled,
+    /// A drill gave way to a real event, or somebody ended it.
+    Interrupted,
 }
 
 impl Ending {
@@ -243,6 +251,8 @@ impl Ending {
             Self::Completed => "completed",
             Self::Cancelled => "cancelled",
             Self::Forgotten => "forgotten",
+            Self::Drilled => "drilled",
+            Self::Interrupted => "interrupted",
         }
     }
 }

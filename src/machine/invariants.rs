@@ -9,6 +9,7 @@ use super::claim::{Claim, PostOutcome};
 use super::event::Event;
 use super::lifecycle::Stage;
 use super::state::State;
+use super::time::Timestamp;
 use super::workload::{Intent, Phase};
 
 /// The property that is broken.
@@ -38,6 +39,10 @@ pub enum Broken {
     UndoneWrongly,
     /// A replica was forgotten though no event has begun to delete its VM.
     Forgotten,
+    /// A made-up event was claimed, taken over or taken for started.
+    DrillApproved,
+    /// A drill goes on though there is a real event to prepare.
+    DrillBesideEvent,
     /// The stages of an event are not in the order of the table.
     StageOutOfOrder,
     /// An open event is closed or a closed one is not.
@@ -61,6 +66,8 @@ impl fmt::Display for Broken {
             Self::RestoredWrongly => "S8: a workload was restored that should not be, or too early",
             Self::UndoneWrongly => "S8: a hook was taken back that had not failed, or too early",
             Self::Forgotten => "a replica was forgotten whose VM is not deleted",
+            Self::DrillApproved => "a drill was approved or taken for real",
+            Self::DrillBesideEvent => "a drill went on beside a real event",
             Self::StageOutOfOrder => "an event went through its stages in an illegal order",
             Self::Misplaced => "an event is in the wrong place of the state",
             Self::Rewritten => "something that was recorded of an event changed or vanished",
@@ -75,7 +82,24 @@ pub fn violated(state: &State) -> Option<Broken> {
     if misplaced {
         return Some(Broken::Misplaced);
     }
+    if drills_beside_an_event(state) {
+        return Some(Broken::DrillBesideEvent);
+    }
     state.open.values().chain(&state.history).find_map(violated_by)
+}
+
+/// An event that names nobody of this cluster is nothing to prepare.
+fn drills_beside_an_event(state: &State) -> bool {
+    let mut under_way = state.open.values().filter(|event| event.over_at().is_none());
+    let is_ours = |event: &Event| event.announcement.resources.iter().any(|vm| state.replicas.contains_key(vm));
+    under_way.clone().any(|event| event.drill.is_some())
+        && under_way.any(|event| event.drill.is_none() && is_ours(event))
+}
+
+/// It stands for nothing that the platform could start, whatever its hooks did.
+fn is_taken_for_real(event: &Event) -> bool {
+    let is_real = |(stage, _): &(Stage, Timestamp)| matches!(stage, Stage::Claimed | Stage::Approved | Stage::Started);
+    !event.claims.is_empty() || !event.takeovers.is_empty() || event.entered.iter().any(is_real)
 }
 
 fn violated_by(event: &Event) -> Option<Broken> {
@@ -87,6 +111,8 @@ fn violated_by(event: &Event) -> Option<Broken> {
         Some(Broken::ClaimedTwice)
     } else if approved && !is_accepted(event) {
         Some(Broken::ApprovedUnclaimed)
+    } else if event.drill.is_some() && is_taken_for_real(event) {
+        Some(Broken::DrillApproved)
     } else if overlaps(event) {
         Some(Broken::RunTwice)
     } else if event.attempts.iter().any(|attempt| attempt.hook.phase >= Phase::Restore && !is_owed(event, attempt)) {

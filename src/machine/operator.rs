@@ -194,7 +194,9 @@ pub(super) fn ask(state: &mut State, what: &Asked, asker: Asker<'_>) -> Applied 
 
 fn hold(state: &mut State, id: &EventId, until: Timestamp, asker: Asker<'_>) -> Applied {
     is_bounded(state, until)?;
-    undecided(state, id)?;
+    if undecided(state, id)?.is_drill() {
+        return Err(Ignored::NotDue);
+    }
     about(state, id, asker, What::Hold { until })
 }
 
@@ -222,7 +224,7 @@ fn approve(state: &mut State, id: &EventId, revision: u64, asker: Asker<'_>) -> 
     if event.is_approved_by_operator() {
         return Err(Ignored::Repeated);
     }
-    if state.observed_status(id) != Some(&Status::Scheduled) {
+    if event.is_drill() || state.observed_status(id) != Some(&Status::Scheduled) {
         return Err(Ignored::NotNow);
     }
     if event.hold(state.now).is_some() {

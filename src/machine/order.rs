@@ -50,18 +50,19 @@ pub(super) fn after<'a>(
 
 /// A primary that moves while another event still holds members of its group moves to where maintenance may come next.
 /// So its failover waits for room in the group's budget, as long as half of the time and its `worst` are left.
-pub(super) fn held_back(state: &State, event: &Event, step: &Step<'_>, now: Timestamp) -> Option<Held> {
-    if step.id.phase != Phase::Failover || event.stage() > Stage::Preparing {
-        return None;
-    }
-    let ends = event.preparation_ends();
-    let half = ends.since(event.preparation_starts()) / 2;
-    let worst = step.hook.worst.unwrap_or(step.hook.timeout);
-    if now >= ends.minus(half.max(worst)) {
+pub fn held_back(state: &State, event: &Event, step: &Step<'_>, now: Timestamp) -> Option<Held> {
+    if step.id.phase != Phase::Failover || event.stage() > Stage::Preparing || now >= held_back_until(event, step) {
         return None;
     }
     let group = state.workload(&step.member)?.group.as_ref()?;
     budget::held_by_events(state, event, group)
+}
+
+/// When a failover waits for room no longer.
+pub fn held_back_until(event: &Event, step: &Step<'_>) -> Timestamp {
+    let ends = event.preparation_ends();
+    let half = ends.since(event.preparation_starts()) / 2;
+    ends.minus(half.max(step.hook.worst.unwrap_or(step.hook.timeout)))
 }
 
 /// Leaves out what is not to run beside something that runs, or beside what stands before it here.

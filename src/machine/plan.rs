@@ -9,10 +9,11 @@ use super::blocker::{Clearance, clearance};
 use super::claim::PostOutcome;
 use super::command::Command;
 use super::departure;
+use super::drill;
 use super::event::Event;
 use super::id::{EventId, VmName};
 use super::lifecycle::Stage;
-use super::policy;
+use super::policy::{self, Treatment};
 use super::restoring;
 use super::situation::Situation;
 use super::state::State;
@@ -42,7 +43,10 @@ pub fn plan(state: &State, situation: &Situation) -> Vec<Command> {
             continue;
         }
         if event.treatment.is_none() {
-            let treatment = policy::choose(&situation.policy, &event.announcement, &situation.members, situation.now);
+            let chosen = policy::choose(&situation.policy, &event.announcement, &situation.members, situation.now);
+            // Whoever asks for a drill wants it now.
+            let ahead = chosen.ahead.filter(|_| !event.is_drill());
+            let treatment = Treatment { ahead, ..chosen };
             due.push(Command::Treat { event: id.clone(), treatment });
             continue;
         }
@@ -51,6 +55,7 @@ pub fn plan(state: &State, situation: &Situation) -> Vec<Command> {
         due.extend(attempts_to_begin(state, id, event, situation));
         due.extend(claim_to_make(state, id, event, situation));
         due.extend(event_to_forget(state, id, event, situation));
+        due.extend(drill::to_end(state, id, event, situation.now));
     }
     due
 }
@@ -256,5 +261,5 @@ fn event_to_forget(state: &State, id: &EventId, event: &Event, situation: &Situa
         let Some(replica) = state.replicas.get(name) else { return true };
         replica.discounted.is_some_and(|since| situation.now.since(since) >= situation.timing.forget_after)
     });
-    forgotten.then(|| Command::Forget { event: id.clone() })
+    (forgotten && !event.is_drill()).then(|| Command::Forget { event: id.clone() })
 }

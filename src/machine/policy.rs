@@ -108,48 +108,134 @@ pub struct Treatment {
     pub restore_timeout: Duration,
 }
 
-/// The cases the defaults tell apart; their names stand in the treatment as the rule that chose it.
-mod default_rule {
-    pub(super) const FOREIGN: &str = "default: foreign";
-    pub(super) const ALREADY_STARTED: &str = "default: already started";
-    pub(super) const USER: &str = "default: user-initiated";
-    pub(super) const BRIEF_FREEZE: &str = "default: brief freeze";
-    pub(super) const OTHER: &str = "default";
+/// One of the cases that policy tells apart: a configured rule, or one of the defaults.
+#[derive(Clone, Copy, Debug)]
+pub enum Case<'a> {
+    AlreadyStarted,
+    Rule(&'a Rule),
+    Foreign,
+    User,
+    BriefFreeze,
+    Other,
+}
+
+/// What a case asks of an event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Condition<'a> {
+    /// The platform has begun already.
+    Started,
+    Type(&'a [Kind]),
+    Source(&'a [Source]),
+    Resources(&'a [VmName]),
+    Duration(Range),
+    Notice(Range),
+    /// None of its resources is a member of this cluster.
+    Foreign,
+}
+
+/// How the treatment of an event comes about.
+#[derive(Clone, Debug)]
+pub struct Choice<'a> {
+    /// The cases before the one that matches, in their order, each with its first condition that does not hold.
+    pub passed_over: Vec<(Case<'a>, Condition<'a>)>,
+    pub case: Case<'a>,
+    pub treatment: Treatment,
 }
 
 /// Chooses the treatment of an event as it is first seen.
 pub fn choose(policy: &Policy, event: &Announcement, members: &[VmName], now: Timestamp) -> Treatment {
-    let user = event.source == Source::User;
-    let treatment = |action, rule: &str, phases: Vec<Phase>, budget| Treatment {
-        action,
-        rule: rule.into(),
-        phases,
-        budget,
-        ahead: if user { None } else { Some(policy.prepare_ahead) },
-        only_named_freezes: false,
-        margin: policy.margin,
-        restore_timeout: policy.restore_timeout,
-    };
-    if event.status == Status::Started {
-        return treatment(Action::Prepare, default_rule::ALREADY_STARTED, alloc::vec![Phase::Failover], None);
+    explain(policy, event, members, now).treatment
+}
+
+/// Chooses, and says why: the first case matches of which every condition holds.
+pub fn explain<'a>(policy: &'a Policy, event: &Announcement, members: &[VmName], now: Timestamp) -> Choice<'a> {
+    let defaults = [Case::Foreign, Case::User, Case::BriefFreeze];
+    let cases = [Case::AlreadyStarted].into_iter().chain(policy.rules.iter().map(Case::Rule)).chain(defaults);
+    let mut passed_over = Vec::new();
+    for case in cases {
+        let conditions = case.conditions(policy);
+        match conditions.into_iter().find(|condition| !condition.holds(event, members, now)) {
+            Some(unmet) => passed_over.push((case, unmet)),
+            None => return Choice { passed_over, case, treatment: case.treatment(policy, event) },
+        }
     }
-    if let Some(rule) = policy.rules.iter().find(|rule| rule.matches(event, now)) {
-        let phases = rule.phases.clone().unwrap_or_else(|| default_phases(&event.kind));
-        return treatment(rule.action, &rule.name, phases, rule.budget);
+    Choice { passed_over, case: Case::Other, treatment: Case::Other.treatment(policy, event) }
+}
+
+impl<'a> Case<'a> {
+    /// Stands in the treatment as the rule that chose it.
+    pub fn name(self) -> &'a str {
+        match self {
+            Self::AlreadyStarted => "default: already started",
+            Self::Rule(rule) => &rule.name,
+            Self::Foreign => "default: foreign",
+            Self::User => "default: user-initiated",
+            Self::BriefFreeze => "default: brief freeze",
+            Self::Other => "default",
+        }
     }
-    if !event.resources.iter().any(|resource| members.contains(resource)) {
-        let action = if user && policy.foreign == Foreign::ApproveUser { Action::Approve } else { Action::Observe };
-        return treatment(action, default_rule::FOREIGN, Vec::new(), None);
+
+    /// All of them have to hold; none matches everything.
+    pub fn conditions(self, policy: &Policy) -> Vec<Condition<'a>> {
+        const USER: &[Source] = &[Source::User];
+        const FREEZE: &[Kind] = &[Kind::Freeze];
+        match self {
+            Self::AlreadyStarted => alloc::vec![Condition::Started],
+            Self::Rule(rule) => rule.conditions(),
+            Self::Foreign => alloc::vec![Condition::Foreign],
+            Self::User => alloc::vec![Condition::Source(USER)],
+            Self::BriefFreeze => {
+                let brief = Range { at_least: None, below: Some(policy.brief_freeze) };
+                alloc::vec![Condition::Type(FREEZE), Condition::Duration(brief)]
+            }
+            Self::Other => Vec::new(),
+        }
     }
-    let phases = default_phases(&event.kind);
-    if user {
-        return treatment(Action::Prepare, default_rule::USER, phases, Some(policy.user_budget));
+
+    fn treatment(self, policy: &Policy, event: &Announcement) -> Treatment {
+        let user = event.source == Source::User;
+        let usual = || default_phases(&event.kind);
+        let (action, phases, budget) = match self {
+            Self::AlreadyStarted => (Action::Prepare, alloc::vec![Phase::Failover], None),
+            Self::Rule(rule) => (rule.action, rule.phases.clone().unwrap_or_else(usual), rule.budget),
+            Self::Foreign if user && policy.foreign == Foreign::ApproveUser => (Action::Approve, Vec::new(), None),
+            Self::Foreign => (Action::Observe, Vec::new(), None),
+            Self::User => (Action::Prepare, usual(), Some(policy.user_budget)),
+            Self::BriefFreeze | Self::Other => (Action::Prepare, usual(), None),
+        };
+        Treatment {
+            action,
+            rule: self.name().into(),
+            phases,
+            budget,
+            ahead: if user { None } else { Some(policy.prepare_ahead) },
+            only_named_freezes: matches!(self, Self::BriefFreeze),
+            margin: policy.margin,
+            restore_timeout: policy.restore_timeout,
+        }
     }
-    if event.kind == Kind::Freeze && event.duration.is_some_and(|duration| duration < policy.brief_freeze) {
-        let brief = treatment(Action::Prepare, default_rule::BRIEF_FREEZE, phases, None);
-        return Treatment { only_named_freezes: true, ..brief };
+}
+
+impl Condition<'_> {
+    fn holds(&self, event: &Announcement, members: &[VmName], now: Timestamp) -> bool {
+        match self {
+            Self::Started => event.status == Status::Started,
+            Self::Type(kinds) => kinds.contains(&event.kind),
+            Self::Source(sources) => sources.contains(&event.source),
+            Self::Resources(named) => event.resources.iter().any(|vm| named.contains(vm)),
+            Self::Duration(range) => range.holds(event.duration),
+            Self::Notice(range) => range.holds(notice(event, now)),
+            Self::Foreign => !event.resources.iter().any(|resource| members.contains(resource)),
+        }
     }
-    treatment(Action::Prepare, default_rule::OTHER, phases, None)
+}
+
+/// What is left of an event's notice; `None` where nobody knows.
+pub fn notice(event: &Announcement, now: Timestamp) -> Option<Duration> {
+    match event.not_before {
+        NotBefore::At(at) => Some(at.since(now)),
+        NotBefore::Unknown => None,
+    }
 }
 
 fn default_phases(kind: &Kind) -> Vec<Phase> {
@@ -163,107 +249,18 @@ fn default_phases(kind: &Kind) -> Vec<Phase> {
 }
 
 impl Rule {
-    fn matches(&self, event: &Announcement, now: Timestamp) -> bool {
-        let notice = match event.not_before {
-            NotBefore::At(at) => Some(at.since(now)),
-            NotBefore::Unknown => None,
-        };
-        (self.kinds.is_empty() || self.kinds.contains(&event.kind))
-            && (self.sources.is_empty() || self.sources.contains(&event.source))
-            && (self.resources.is_empty() || event.resources.iter().any(|vm| self.resources.contains(vm)))
-            && self.duration.is_none_or(|range| range.holds(event.duration))
-            && self.notice.is_none_or(|range| range.holds(notice))
+    fn conditions(&self) -> Vec<Condition<'_>> {
+        let named = [
+            (!self.kinds.is_empty()).then_some(Condition::Type(&self.kinds)),
+            (!self.sources.is_empty()).then_some(Condition::Source(&self.sources)),
+            (!self.resources.is_empty()).then_some(Condition::Resources(&self.resources)),
+            self.duration.map(Condition::Duration),
+            self.notice.map(Condition::Notice),
+        ];
+        named.into_iter().flatten().collect()
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn event(kind: Kind, source: Source) -> Announcement {
-        Announcement {
-            id: super::super::id::EventId::new("e"),
-            status: Status::Scheduled,
-            kind,
-            source,
-            resource_type: String::new(),
-            resources: alloc::vec![VmName::new("db-0")],
-            not_before: NotBefore::At(Timestamp(600_000)),
-            description: String::new(),
-            duration: None,
-        }
-    }
-
-    fn chosen(policy: &Policy, event: &Announcement) -> Treatment {
-        choose(policy, event, &[VmName::new("db-0"), VmName::new("db-1")], Timestamp(0))
-    }
-
-    fn rule(name: &str) -> Rule {
-        Rule {
-            name: name.into(),
-            kinds: Vec::new(),
-            sources: Vec::new(),
-            resources: Vec::new(),
-            duration: None,
-            notice: None,
-            action: Action::Approve,
-            phases: None,
-            budget: None,
-        }
-    }
-
-    #[test]
-    fn the_defaults_are_those_of_the_table() {
-        use Phase::{Checkpoint, Drain, Failover, Shutdown};
-        let all: &[Phase] = &[Checkpoint, Failover, Drain, Shutdown];
-        let freeze: &[Phase] = &[Checkpoint, Failover, Drain];
-        let rows: [(Kind, &[Phase]); 6] = [
-            (Kind::Freeze, freeze),
-            (Kind::Reboot, all),
-            (Kind::Redeploy, all),
-            (Kind::Other("Relocate".into()), all),
-            (Kind::Preempt, &[Failover, Drain]),
-            (Kind::Terminate, &[Failover, Drain, Shutdown]),
-        ];
-        for (kind, phases) in rows {
-            let by_platform = chosen(&Policy::default(), &event(kind.clone(), Source::Platform));
-            assert_eq!((by_platform.action, by_platform.budget), (Action::Prepare, None), "{kind}");
-            assert_eq!(by_platform.phases, phases, "{kind}");
-            assert!(by_platform.ahead.is_some() && !by_platform.only_named_freezes, "{kind}");
-            let by_user = chosen(&Policy::default(), &event(kind.clone(), Source::User));
-            assert_eq!((by_user.budget, by_user.ahead), (Some(Duration::from_mins(2)), None), "{kind}");
-            assert_eq!(by_user.phases, phases, "{kind}");
-        }
-    }
-
-    #[test]
-    fn a_freeze_is_brief_below_the_limit_only_and_when_its_duration_is_known() {
-        for (seconds, brief) in [(Some(0), true), (Some(8), true), (Some(9), false), (None, false)] {
-            let mut freeze = event(Kind::Freeze, Source::Platform);
-            freeze.duration = seconds.map(Duration::from_secs);
-            assert_eq!(chosen(&Policy::default(), &freeze).only_named_freezes, brief, "{seconds:?}");
-        }
-    }
-
-    #[test]
-    fn the_first_rule_that_matches_wins_and_the_unknown_matches_no_range() {
-        let below = |seconds| Some(Range { at_least: None, below: Some(Duration::from_secs(seconds)) });
-        let rules = alloc::vec![
-            Rule { duration: below(30), ..rule("short") },
-            Rule { notice: below(600), ..rule("soon") },
-            Rule { sources: alloc::vec![Source::User], ..rule("user") },
-            Rule { resources: alloc::vec![VmName::new("_DB-0")], kinds: alloc::vec![Kind::Reboot], ..rule("named") },
-        ];
-        let policy = Policy { rules, ..Policy::default() };
-        let reboot = event(Kind::Reboot, Source::Platform);
-        assert_eq!(chosen(&policy, &reboot).rule, "named");
-        assert_eq!(chosen(&policy, &event(Kind::Reboot, Source::User)).rule, "user");
-        assert_eq!(chosen(&policy, &event(Kind::Freeze, Source::Platform)).rule, "default");
-        let short = Announcement { duration: Some(Duration::from_secs(29)), ..reboot.clone() };
-        assert_eq!(chosen(&policy, &short).rule, "short");
-        let soon = Announcement { not_before: NotBefore::At(Timestamp(599_999)), ..reboot.clone() };
-        assert_eq!(chosen(&policy, &soon).rule, "soon");
-        let whenever = Announcement { not_before: NotBefore::Unknown, ..reboot };
-        assert_eq!(chosen(&policy, &whenever).rule, "named");
-    }
-}
+#[path = "policy_tests.rs"]
+mod tests;

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use super::attempt::{Attempt, Outcome};
 use super::event::Event;
+use super::left_out::{may_run, wants};
 use super::lifecycle::Stage;
 use super::needs;
 use super::state::State;
@@ -13,7 +14,7 @@ use super::time::Timestamp;
 use super::workload::{Hook, HookId, Intent, Phase, Workload};
 
 /// For every workload that was touched, also on a VM that the event no longer names, in the order in which they run.
-pub(super) fn steps<'a>(state: &'a State, event: &Event) -> Vec<Step<'a>> {
+pub fn steps<'a>(state: &'a State, event: &Event) -> Vec<Step<'a>> {
     let touched = state.workloads().filter(|(member, _)| event.touched(member));
     touched
         .flat_map(|(member, workload)| {
@@ -23,7 +24,7 @@ pub(super) fn steps<'a>(state: &'a State, event: &Event) -> Vec<Step<'a>> {
             // The last first.
             steps.reverse();
             let hooks = [Phase::Restore, Phase::Ready].into_iter().flat_map(|phase| workload.hooks_of(phase));
-            steps.extend(hooks.filter(|(_, hook)| needs::wants(event, hook)).map(step));
+            steps.extend(hooks.filter(|(_, hook)| wants(event, hook) && may_run(event, hook)).map(step));
             steps
         })
         .collect()

@@ -31,7 +31,7 @@ pub(super) fn report(state: &mut State, by: &VmName, after: u64, document: &Docu
 fn sight(state: &mut State, by: &VmName, announcement: &Announcement) {
     let now = state.now;
     if let Some(event) = state.open.get_mut(&announcement.id) {
-        if event.stage().is_over() {
+        if event.stage().is_over() || event.is_drill() {
             return;
         }
         let newly_seen = event.seen_by.insert(by.clone());
@@ -54,7 +54,7 @@ fn sight(state: &mut State, by: &VmName, announcement: &Announcement) {
         return;
     }
     // A closed event that is listed again was given up too early or stands in an old document of a slow endpoint.
-    let closed = state.history.iter().rev().find(|event| event.announcement.id == announcement.id);
+    let closed = state.history.iter().rev().find(|event| event.announcement.id == announcement.id && !event.is_drill());
     if closed.is_some_and(|closed| !closed.may_come_back()) || state.open.len() >= OPEN_LIMIT {
         return;
     }
@@ -77,7 +77,7 @@ pub(super) fn discount(state: &mut State, replica: &VmName) -> Applied {
 pub(super) fn look_again(state: &mut State) {
     let now = state.now;
     let mut over = Vec::new();
-    for (id, event) in &state.open {
+    for (id, event) in state.open.iter().filter(|(_, event)| !event.is_drill()) {
         let started = state.observed_status(id) == Some(&Status::Started);
         let gone = !event.stage().is_over() && state.is_gone(id, &event.seen_by);
         if gone || (started && event.stage() < Stage::Started) {
@@ -138,6 +138,9 @@ pub(super) fn give_up(state: &mut State, id: &EventId) -> Applied {
 
 pub(super) fn forget(state: &mut State, id: &EventId) -> Applied {
     let event = state.open.get_mut(id).ok_or(Ignored::UnknownEvent)?;
+    if event.is_drill() {
+        return Err(Ignored::NotDue);
+    }
     if event.stage().is_over() {
         return Err(Ignored::Repeated);
     }

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::attempt::{Attempt, Outcome};
+use super::drill;
 use super::event::Event;
 use super::id::WorkloadName;
 use super::lifecycle::Stage;
@@ -188,9 +189,10 @@ pub fn next<'a>(state: &'a State, event: &Event, now: Timestamp) -> Vec<Next<'a>
 fn next_restoring<'a>(state: &'a State, event: &Event, now: Timestamp) -> Vec<Next<'a>> {
     let mut found = next_of(event, &restoring::steps(state, event), now, |step| {
         // What still runs for the same workload is stopped first.
-        !event.attempts.iter().any(|attempt| {
-            attempt.member == step.member && attempt.hook.phase < Phase::Restore && attempt.outcome.is_none()
-        })
+        !drill::is_wanted_away(state, event, &step.member, now)
+            && !event.attempts.iter().any(|attempt| {
+                attempt.member == step.member && attempt.hook.phase < Phase::Restore && attempt.outcome.is_none()
+            })
     });
     order::keep_apart(state, event, &mut found);
     found
@@ -200,7 +202,7 @@ fn next_preparing<'a>(state: &'a State, event: &Event, now: Timestamp) -> Vec<Ne
     let steps = preparing(state, event);
     let circles = order::circles(state);
     let mut found = next_of(event, &steps, now, |step| {
-        if order::held_back(state, event, step, now).is_some() {
+        if drill::is_busy_with(state, event, &step.member) || order::held_back(state, event, step, now).is_some() {
             return false;
         }
         let after: Vec<&WorkloadName> = order::after(state, &step.member, &circles).collect();

@@ -109,6 +109,9 @@ pub(super) fn record(state: &mut State, entry: &Journaled) -> bool {
         let is_later = event.over_at().is_some_and(|over| takeover.at > over);
         event.announcement.id == *id && !(event.may_come_back() && is_later)
     };
+    if state.open.get(id).is_some_and(Event::is_drill) {
+        return false;
+    }
     if let Some(event) = state.open.get_mut(id) {
         return merge(event, takeover, now);
     }

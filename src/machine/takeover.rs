@@ -152,6 +152,9 @@ fn obstacle(state: &State, situation: &Situation, alone: &Alone, id: &EventId) -
         return Some(Obstacle::NotUserInitiated);
     }
     let known = state.open.get(id);
+    if known.is_some_and(Event::is_drill) {
+        return Some(Obstacle::NotScheduled);
+    }
     let mut tried = own(state, alone, me).filter(|(of, _)| *of == id);
     if known.is_some_and(Event::is_accepted) || tried.any(|(_, it)| it.outcome_is(&PostOutcome::Accepted)) {
         return Some(Obstacle::Approved);
@@ -214,7 +217,7 @@ fn other_event(state: &State, situation: &Situation, alone: &Alone, announced: &
     let mut listed = alone.document.iter().flat_map(|document| &document.events);
     let listed = listed.find(|other| other.id != announced.id && is_near(&other.resources));
     let open = || {
-        let unlisted = state.open.values().filter(|event| event.announcement.id != announced.id);
+        let unlisted = state.open.values().filter(|event| event.announcement.id != announced.id && !event.is_drill());
         unlisted.map(|event| (&event.announcement.id, taken_by(event))).find(|(_, vms)| is_near(vms) && takes_more(vms))
     };
     let gone = || {

@@ -75,6 +75,7 @@ fn is_kept(event: &Event, later: &Event) -> bool {
         })
         && event.takeovers.len() <= later.takeovers.len()
         && event.revision <= later.revision
+        && event.drill == later.drill
         && (event.treatment.is_none() || event.treatment == later.treatment)
 }
 
@@ -169,6 +170,7 @@ fn exceeds_budget(before: &State, event: &Event) -> bool {
     let others: Vec<&Event> = before
         .open
         .values()
+        .filter(|other| other.drill.is_none())
         .filter(is_claimed)
         .filter(|other| other.announcement.id != event.announcement.id)
         .collect();

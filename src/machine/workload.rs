@@ -57,6 +57,8 @@ pub struct Hook {
     /// It can be asked whether it is done.
     pub can_confirm: bool,
     pub can_undo: bool,
+    /// In a dry run it says what it would do and changes nothing.
+    pub can_dry_run: bool,
     /// Freezes known to be shorter are not worth it.
     pub min_freeze: Option<Duration>,
     /// A `done` older than this is confirmed again before the claim.

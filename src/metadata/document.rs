@@ -35,6 +35,37 @@ pub fn read(status: u16, body: &[u8]) -> Result<Document, NoInformation> {
     let Some(Value::Array(events)) = fields.get("Events") else {
         return Err(NoInformation::NoEvents);
     };
+    announced(events)
+}
+
+/// What somebody wrote down, to see what would be done with it: a document, or one event of it, of which the id and
+/// the status may be left out.
+///
+/// # Errors
+/// In words, as far as it is not understood.
+pub fn read_written(body: &[u8]) -> Result<Document, String> {
+    let told = |why: NoInformation| match why {
+        NoInformation::EmptyBody => "it is empty".into(),
+        NoInformation::NotJson { why } => format!("it is not JSON: {why}"),
+        NoInformation::BadEvent { position, why } => format!("event {position}, counted from 0: {why}"),
+        NoInformation::TooManyEvents { count, limit } => format!("it has {count} events, more than {limit}"),
+        NoInformation::TooLarge { limit } => format!("it is longer than {limit} bytes"),
+        _ => "it is neither an event nor a document with `Events`".into(),
+    };
+    let mut fields = object(body).map_err(told)?;
+    match fields.get("Events") {
+        Some(Value::Array(events)) => announced(events).map_err(told),
+        None if fields.contains_key("EventType") => {
+            for (key, usual) in [("EventId", "made-up"), ("EventStatus", "Scheduled")] {
+                fields.entry(key).or_insert_with(|| usual.into());
+            }
+            announced(&[Value::Object(fields)]).map_err(told)
+        }
+        _ => Err(told(NoInformation::NoEvents)),
+    }
+}
+
+fn announced(events: &[Value]) -> Result<Document, NoInformation> {
     if events.len() > MAX_EVENTS {
         return Err(NoInformation::TooManyEvents { count: events.len(), limit: MAX_EVENTS });
     }

@@ -20,7 +20,7 @@ mod version;
 
 pub use approval::Approval;
 pub use channel::{Channel, Health};
-pub use document::{MAX_BODY, MAX_EVENTS, MAX_RESOURCES, read as read_document};
+pub use document::{MAX_BODY, MAX_EVENTS, MAX_RESOURCES, read as read_document, read_written};
 pub use endpoint::{BadEndpoint, Endpoint, Options, Polled, Timeouts};
 pub use instance::Instance;
 pub use no_information::NoInformation;

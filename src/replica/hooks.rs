@@ -261,6 +261,7 @@ fn task(here: &Here, event: &Event, attempt: &Attempt, key: String) -> Task {
         avoid: errands::avoid(&state, &situation, &attempt.member),
         prefer: errands::prefer(&state, &situation, &attempt.member),
         traceparent: None,
+        drill: event.drill.as_ref().map(|drill| drill.mode),
     }
 }
 

@@ -87,6 +87,18 @@ impl Asking {
         self.read(answer)
     }
 
+    /// The id of the made-up event.
+    pub async fn drill(&mut self, request: shown::DrillRequest) -> Result<String, AskError> {
+        let answer = tokio::time::timeout(CHANGE_WITHIN, self.client.drill(request)).await;
+        Ok(self.read(answer)?.id)
+    }
+
+    pub async fn end_drill(&mut self, id: &str) -> Result<(), AskError> {
+        let request = shown::EndDrillRequest { id: id.into() };
+        let answer = tokio::time::timeout(CHANGE_WITHIN, self.client.end_drill(request)).await;
+        self.read(answer).map(drop)
+    }
+
     pub async fn hold(&mut self, request: shown::HoldRequest) -> Result<shown::HoldResponse, AskError> {
         let answer = tokio::time::timeout(CHANGE_WITHIN, self.client.hold(request)).await;
         self.read(answer)

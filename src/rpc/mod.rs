@@ -3,6 +3,7 @@
 mod asking;
 pub mod client;
 mod contact;
+mod drill;
 mod expected;
 mod operator;
 mod refusal;

@@ -11,9 +11,10 @@ use tonic::service::Routes;
 use tonic::transport::server::UdsConnectInfo;
 use tonic::{Request, Response, Status};
 
+use super::drill;
 use super::wishes::Asking;
 use crate::machine::command::{Command, Verdict, bounded};
-use crate::machine::id::VmName;
+use crate::machine::id::{EventId, VmName};
 use crate::replica::here::Here;
 use crate::replica::view::View;
 use crate::wire::pb::allclear::operator::v1 as shown;
@@ -159,6 +160,20 @@ impl operator_server::Operator for Answers {
         let transferred = asked.transfer_leadership(to.as_deref()).await;
         let leader = transferred.map_err(|error| refused(&error, error.is_refusal()))?;
         Ok(Response::new(shown::TransferLeaderResponse { leader }))
+    }
+
+    async fn drill(&self, request: Request<shown::DrillRequest>) -> Result<Response<shown::DrillResponse>, Status> {
+        let who = self.who(&request);
+        let id = drill::begin(&self.here, request.into_inner(), who).await?;
+        Ok(Response::new(shown::DrillResponse { id: id.to_string() }))
+    }
+
+    async fn end_drill(
+        &self,
+        request: Request<shown::EndDrillRequest>,
+    ) -> Result<Response<shown::EndDrillResponse>, Status> {
+        drill::end(&self.here, EventId::new(&request.into_inner().id)).await?;
+        Ok(Response::new(shown::EndDrillResponse {}))
     }
 
     async fn hold(&self, request: Request<shown::HoldRequest>) -> Result<Response<shown::HoldResponse>, Status> {

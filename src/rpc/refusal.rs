@@ -34,6 +34,9 @@ pub(super) fn refusal(state: &State, what: &Asked, why: Ignored) -> Status {
 fn about(state: &State, event: &Event, what: &Asked, why: Ignored) -> String {
     match (why, what) {
         (Ignored::Late, _) => late(event),
+        (_, Asked::Hold { .. } | Asked::Release { .. } | Asked::Approve { .. }) if event.is_drill() => {
+            "is a drill, which is never approved; `allclear drill --end` ends it before its time".into()
+        }
         (Ignored::Repeated, Asked::Release { .. }) => "is not held".into(),
         (Ignored::Repeated, Asked::Skip { .. }) => "does not wait for that hook: it is done or skipped already".into(),
         (Ignored::Repeated, _) => "was approved by an operator already".into(),

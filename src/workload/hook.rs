@@ -59,8 +59,8 @@ impl Hook {
         self
     }
 
-    /// Says in a drill what would be done, and changes nothing. Without it a dry run is answered `NotApplicable`, and
-    /// `run` is never called for one.
+    /// Says in a dry run what would be done, and changes nothing. Without it the hook is left out of dry runs, and `run`
+    /// is never called for one.
     #[must_use]
     pub fn dry_run<F, A, O>(mut self, dry_run: F) -> Self
     where
@@ -69,6 +69,7 @@ impl Hook {
         O: Into<Outcome> + 'static,
     {
         self.dry_run = Some(handler(dry_run));
+        self.told.can_dry_run = true;
         self
     }
 

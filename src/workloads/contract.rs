@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::machine::document::{Kind, Source};
+use crate::machine::drill::Mode;
 use crate::machine::id::{EventId, GroupName, VmName, WorkloadName};
 use crate::machine::time::Timestamp;
 use crate::machine::workload::{Intent, Phase};
@@ -33,6 +34,8 @@ pub struct Task {
     pub avoid: Vec<VmName>,
     pub prefer: Vec<VmName>,
     pub traceparent: Option<String>,
+    /// `None`: the event is real.
+    pub drill: Option<Mode>,
 }
 
 /// Grows with every attempt that is begun: who has seen a higher one may refuse a lower one. Terms come first.
@@ -137,6 +140,7 @@ pub(super) fn facts(task: &Task) -> Map<String, Value> {
         ("avoid_vms", json!(names(&task.avoid))),
         ("prefer_vms", json!(names(&task.prefer))),
         ("traceparent", json!(task.traceparent)),
+        ("mode", json!(task.drill.map_or("live", Mode::as_word))),
     ]
     .into_iter()
     .map(|(name, fact)| (name.to_owned(), fact))

@@ -181,6 +181,8 @@ impl From<Broken> for Breach {
             | Broken::StageOutOfOrder
             | Broken::Misplaced
             | Broken::Forgotten
+            | Broken::DrillApproved
+            | Broken::DrillBesideEvent
             | Broken::Rewritten => Self::Lifecycle,
         }
     }
@@ -222,6 +224,7 @@ impl Cluster {
             runs_on: RunsOn::Affected,
             can_confirm: false,
             can_undo: false,
+            can_dry_run: false,
             min_freeze: None,
             fresh_for: None,
             optional_if_short: false,

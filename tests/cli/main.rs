@@ -5,6 +5,7 @@
 mod check;
 mod demo;
 mod fake_cloud;
+mod policy;
 mod run;
 mod usage;
 

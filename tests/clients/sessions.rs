@@ -41,6 +41,7 @@ async fn the_first_message_says_all_that_was_registered(mut bench: Bench) {
         phase: Phase::Failover.into(),
         can_confirm: true,
         can_undo: true,
+        can_dry_run: true,
         runs_on: RunsOn::Peer.into(),
         min_freeze_ms: Some(4_000),
         fresh_for_ms: Some(30_000),

@@ -285,6 +285,18 @@ impl Cluster {
         (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
     }
 
+    /// The program at work on a replica, asked by its configuration.
+    pub(crate) fn asks(&self, place: usize, command: &str, arguments: &[&str]) -> Child {
+        Command::new(env!("CARGO_BIN_EXE_allclear"))
+            .args([command, "--config"])
+            .arg(self.folder.path().join(format!("{place}.toml")))
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
     /// What `member restore` says of a replica's data directory.
     pub(crate) fn restore(&self, place: usize, flags: &[&str]) -> (i32, String) {
         let output = Command::new(env!("CARGO_BIN_EXE_allclear"))

@@ -12,6 +12,7 @@ mod cold_starts;
 mod cuts;
 mod departures;
 mod dialled;
+mod drills;
 mod events;
 mod failing_hooks;
 mod freezes;

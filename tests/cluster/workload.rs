@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const SCRIPT: &str = r#"#!/bin/sh
 log="$FOLDER/hooks.log"
 echo "$ALLCLEAR_VM $ALLCLEAR_WORKLOAD $ALLCLEAR_PHASE begin $ALLCLEAR_INTENT $ALLCLEAR_ATTEMPT" \
-    "$ALLCLEAR_TIME_LEFT_MS $ALLCLEAR_DEADLINE" >> "$log"
+    "$ALLCLEAR_TIME_LEFT_MS $ALLCLEAR_DEADLINE $ALLCLEAR_MODE" >> "$log"
 [ "$ALLCLEAR_INTENT" != undo ] || exit 0
 [ -z "$EXPECTS" ] || echo "expect: $EXPECTS"
 [ -z "$WAIT_FOR" ] || while [ ! -e "$FOLDER/$WAIT_FOR" ]; do sleep 0.02; done
@@ -143,6 +143,11 @@ impl Hooks {
     pub(crate) fn times(&self) -> Vec<(String, u64, jiff::Timestamp)> {
         let lines = self.lines("begin").into_iter();
         lines.map(|words| (words[0].clone(), words[6].parse().unwrap(), words[7].parse().unwrap())).collect()
+    }
+
+    /// Those that began, each with the mode that it was told.
+    pub(crate) fn modes(&self) -> Vec<(String, String)> {
+        self.lines("begin").into_iter().map(|words| (words[2].clone(), words[8].clone())).collect()
     }
 
     fn log(&self, what: &str) -> Vec<String> {

@@ -73,7 +73,7 @@ pub(crate) fn document(text: &str, now: Timestamp) -> Result<Document, String> {
 }
 
 /// `Scheduled User Reboot e1 db-0,db-1 notbefore=+15m duration=9s`; `notbefore=15m` counts from the beginning.
-fn announcement(text: &str, now: Timestamp) -> Result<Announcement, String> {
+pub(crate) fn announcement(text: &str, now: Timestamp) -> Result<Announcement, String> {
     let options = options(text.split_whitespace());
     let [status, source, kind, id, resources] = options.words[..] else {
         return Err(format!("'{text}' is not STATUS SOURCE TYPE EVENT RESOURCES"));
@@ -130,6 +130,7 @@ fn hook(text: &str) -> Result<Hook, String> {
         },
         can_confirm: has("confirm"),
         can_undo: has("undo"),
+        can_dry_run: has("dry_run"),
         min_freeze: options.span("min_freeze")?,
         fresh_for: options.span("fresh_for")?,
         optional_if_short: has("optional_if_short"),

@@ -5,6 +5,7 @@ use std::time::Duration;
 use allclear::machine::attempt::WaiverReason;
 use allclear::machine::claim::Reason;
 use allclear::machine::command::Command;
+use allclear::machine::drill::Mode;
 use allclear::machine::id::{AttemptId, EventId, VmName, WorkloadName};
 use allclear::machine::workload::{HookId, Intent, Member, Phase};
 
@@ -54,6 +55,12 @@ impl World {
                 .ok_or("no such reason")?,
                 until: self.situation.now.plus(self.situation.timing.claim_lease),
             },
+            ("drill", [mode, ..]) => Command::Drill {
+                mode: Mode::from_word(mode).ok_or("a drill is a rehearsal or a dry_run")?,
+                announcement: parse::announcement(rest.trim_start_matches(mode), self.situation.now)?,
+                who: "somebody".into(),
+            },
+            ("end_drill", [event]) => Command::EndDrill { event: EventId::new(event) },
             ("expire", [attempt]) => {
                 let attempt = AttemptId(attempt.parse().map_err(|_| "an attempt is a number")?);
                 let event = self.all().find(|event| event.attempt(attempt).is_some()).ok_or("no such attempt")?;

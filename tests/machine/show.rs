@@ -61,6 +61,8 @@ pub(crate) fn command(command: &Command) -> String {
         Command::Absolve { replica } => format!("absolve {replica}"),
         Command::Account { number, journal } => format!("account under {number}, {} entries", journal.len()),
         Command::Dismiss { replica } => format!("dismiss {replica}"),
+        Command::Drill { announcement, mode, .. } => format!("drill {}: {mode}", announcement.id),
+        Command::EndDrill { event } => format!("end drill {event}"),
         Command::Ask { what, who, .. } => format!("{} asked by {who}", what.as_word()),
         Command::Enlist { workload } => format!("enlist {}", workload.name),
         Command::Delist { workload } => format!("delist {workload}"),

@@ -14,7 +14,7 @@
 //! errands VM    explain EVENT    show EVENT    events
 //! settle ATTEMPT OUTCOME… [by=VM]           posted ATTEMPT OUTCOME… [by=VM]
 //! claim EVENT VM REASON    expire ATTEMPT    discount VM    forget EVENT    give_up EVENT    waive EVENT VM W PHASE
-//! begin EVENT VM W PHASE on=VM    dismiss VM    the last line are raw proposals, as a wrong planner would make them
+//! begin EVENT VM W PHASE on=VM    dismiss VM    drill rehearsal|dry_run ANNOUNCEMENT    end_drill EVENT    the last line are raw proposals, as a wrong planner would make them
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};

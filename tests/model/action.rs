@@ -65,13 +65,13 @@ fn proposals(cluster: &Cluster, world: &World) -> Vec<(usize, Command)> {
         for (attempt, run) in &local.hooks {
             if let Run::Ended(outcome) = run {
                 let (attempt, outcome) = (*attempt, outcome.clone());
-                let event = world.event_of(attempt).map(event_id);
+                let event = world.id_of(attempt);
                 found.extend(event.map(|event| (replica, Command::Settle { event, attempt, outcome })));
             }
         }
         if let Some((attempt, Post::Answered(outcome))) = &local.post {
             let (attempt, outcome) = (*attempt, outcome.clone());
-            let event = world.event_of(attempt).map(event_id);
+            let event = world.id_of(attempt);
             found.extend(event.map(|event| (replica, Command::Posted { event, attempt, outcome })));
         }
         if replica == world.leader {
@@ -143,6 +143,7 @@ fn developments(world: &World) -> Vec<Action> {
     let mut found = Vec::new();
     for (event, cloud) in world.clouds.iter().enumerate() {
         match cloud.shows {
+            Shown::ToCome => found.push(Action::Cloud(event, Shown::Scheduled)),
             Shown::Scheduled => {
                 if world.may_start(event) {
                     found.push(Action::Cloud(event, Shown::Started));

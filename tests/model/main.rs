@@ -38,6 +38,7 @@ const S7: &str = "S7 no attempt is run twice";
 const S8: &str = "S8 what was touched is put back, and nothing else, when the event is over";
 const WISH: &str = "nothing is claimed against an operator's wish, nor approved by one who has not seen it";
 const LIFE: &str = "nothing goes back, nothing recorded changes";
+const DRILL: &str = "a drill is never approved, and gives way to what is real";
 const L1: &str = "L1 when nothing is left to happen, the event is closed";
 
 impl Model for Cluster {
@@ -74,6 +75,7 @@ impl Model for Cluster {
             }),
             Property::always(WISH, |_, world| keeps(world, Breach::AgainstWish)),
             Property::always(LIFE, |_, world| keeps(world, Breach::Lifecycle)),
+            Property::always(DRILL, |_, world| keeps(world, Breach::Drill)),
             Property::always(L1, |cluster: &Cluster, world: &World| {
                 world.log.open.is_empty() || world.breach.is_some() || !action::is_quiet(cluster, world)
             }),
@@ -159,6 +161,7 @@ fn hook(phase: Phase, on_failure: OnFailure) -> Hook {
         runs_on: RunsOn::Affected,
         can_confirm: false,
         can_undo: false,
+        can_dry_run: false,
         min_freeze: None,
         fresh_for: None,
         optional_if_short: false,
@@ -213,7 +216,7 @@ fn one_at_a_time() -> Workload {
 
 fn cluster(replicas: usize, source: Source, workload: Option<Workload>) -> Cluster {
     let (trouble, mutant) = (Trouble::Losses, Mutant::None);
-    Cluster { replicas, events: 1, source, workload, wishes: 0, faults: 0, trouble, mutant }
+    Cluster { replicas, events: 1, source, workload, wishes: 0, faults: 0, trouble, drill: false, mutant }
 }
 
 /// A second event, for another member of the same group.
@@ -221,6 +224,11 @@ fn two_events(cluster: Cluster) -> Cluster {
     let group = Some(GroupName("g".into()));
     let workload = cluster.workload.unwrap_or_else(|| workload(Vec::new()));
     Cluster { events: 2, workload: Some(Workload { group, ..workload }), ..cluster }
+}
+
+/// With a drill for the VM of the first event.
+fn drilling(cluster: Cluster) -> Cluster {
+    Cluster { drill: true, ..cluster }
 }
 
 fn with(faults: u8, trouble: Trouble, cluster: Cluster) -> Cluster {
@@ -344,6 +352,23 @@ fn operators_ask_for_anything_at_all_beside_two_hooks_two_events_or_a_leader_gon
 }
 
 #[test]
+fn an_event_comes_while_a_drill_is_under_way() {
+    check(drilling(cluster(2, Source::User, Some(one_step()))));
+}
+
+#[test]
+#[ignore = "large"]
+fn an_event_of_the_platform_comes_while_a_drill_is_under_way() {
+    check(drilling(cluster(2, Source::Platform, Some(one_step()))));
+}
+
+#[test]
+#[ignore = "large"]
+fn a_replica_is_lost_while_an_event_comes_upon_a_drill() {
+    check(with(1, Trouble::Losses, drilling(cluster(2, Source::User, Some(one_step())))));
+}
+
+#[test]
 fn every_mutant_is_seen() {
     let calm = || cluster(2, Source::User, Some(one_step()));
     let lossy = |source, workload| with(1, Trouble::Losses, cluster(2, source, workload));
@@ -363,5 +388,8 @@ fn every_mutant_is_seen() {
     expect(Mutant::ApproveUnseen, WISH, asked(1, calm()));
     expect(Mutant::ForgetRestoring, S8, calm());
     expect(Mutant::GoBack, LIFE, calm());
+    expect(Mutant::ClaimDrill, S1, drilling(calm()));
+    expect(Mutant::StartDrill, DRILL, drilling(calm()));
+    expect(Mutant::DrillOn, DRILL, drilling(calm()));
     expect(Mutant::NeverDiscount, L1, lossy(Source::User, Some(one_step())));
 }

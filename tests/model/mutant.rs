@@ -1,5 +1,6 @@
 //! Deliberate mistakes, to see that the model sees them.
 
+use allclear::machine::apply::apply;
 use allclear::machine::attempt::{Attempt, Outcome};
 use allclear::machine::claim::{Claim, Reason};
 use allclear::machine::command::{Command, Entry, Verdict};
@@ -33,6 +34,12 @@ pub(crate) enum Mutant {
     ApproveRefused,
     /// `apply` lets a late outcome replace the one that was recorded.
     Rewrite,
+    /// `apply` claims a drill where it should end it.
+    ClaimDrill,
+    /// `apply` takes a drill that ends for an event that has started.
+    StartDrill,
+    /// `apply` lets a drill go on when an event is announced.
+    DrillOn,
     /// An approver posts what it saw claimed once, without asking whether that is still so.
     PostUnconfirmed,
     /// A replica runs once more what it ran before it crashed.
@@ -108,6 +115,27 @@ impl Mutant {
                 let attempt = event.attempts.iter_mut().find(|found| found.id == *attempt)?;
                 attempt.outcome.is_some().then(|| attempt.outcome = Some((outcome.clone(), entry.at)))?;
                 Some(Verdict::Applied)
+            }
+            _ => self.mistakes_a_drill(state, entry),
+        }
+    }
+
+    fn mistakes_a_drill(self, state: &mut State, entry: &Entry) -> Option<Verdict> {
+        match (self, &entry.command) {
+            (Self::ClaimDrill, Command::EndDrill { event }) => {
+                let (event, until) = (event.clone(), entry.at);
+                let claim = Command::Claim { event, approver: entry.by.clone(), reason: Reason::Prepared, until };
+                push_claim(state, &Entry { command: claim, ..entry.clone() })
+            }
+            (Self::StartDrill, Command::EndDrill { event }) => {
+                state.open.get_mut(event)?.entered.push((Stage::Started, entry.at));
+                Some(Verdict::Applied)
+            }
+            (Self::DrillOn, Command::Report { .. }) => {
+                let drill = state.open.values().find(|event| event.is_drill())?.clone();
+                let verdict = apply(state, entry);
+                state.open.insert(drill.announcement.id.clone(), drill);
+                Some(verdict)
             }
             _ => self.overrules_operators(state, entry),
         }

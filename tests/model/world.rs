@@ -8,6 +8,7 @@ use allclear::machine::attempt::Outcome;
 use allclear::machine::claim::PostOutcome;
 use allclear::machine::command::{Command, Entry, Verdict};
 use allclear::machine::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+use allclear::machine::drill::Mode;
 use allclear::machine::event::Event;
 use allclear::machine::id::{AttemptId, EventId, VmName};
 use allclear::machine::invariants::{self, Broken};
@@ -41,6 +42,8 @@ pub(crate) struct Cluster {
     /// How many faults there are at most.
     pub(crate) faults: u8,
     pub(crate) trouble: Trouble,
+    /// A drill is under way when the events are announced, at whichever moment.
+    pub(crate) drill: bool,
     pub(crate) mutant: Mutant,
 }
 
@@ -82,9 +85,10 @@ pub(crate) struct Cloud {
     pub(crate) posts: u8,
 }
 
-/// `Gone` is for good.
+/// In this order; `Gone` is for good.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Shown {
+    ToCome,
     Scheduled,
     Started,
     Gone,
@@ -125,6 +129,7 @@ pub(crate) enum Breach {
     RunTwice,
     RestoredWrongly,
     Lifecycle,
+    Drill,
     AgainstWish,
 }
 
@@ -135,6 +140,7 @@ impl From<Broken> for Breach {
             Broken::ClaimedTwice => Self::PostedTwice,
             Broken::ApprovedUnclaimed | Broken::TakenOverWrongly => Self::Uncommitted,
             Broken::BudgetExceeded => Self::BudgetExceeded,
+            Broken::DrillApproved | Broken::DrillBesideEvent => Self::Drill,
             Broken::ClaimedAgainstWish | Broken::ApprovedUnseen => Self::AgainstWish,
             Broken::RunTwice | Broken::RunBeside => Self::RunTwice,
             Broken::RestoredWrongly | Broken::UndoneWrongly => Self::RestoredWrongly,
@@ -151,13 +157,34 @@ pub(crate) fn event_id(event: usize) -> EventId {
     EventId::new(["e", "f"][event])
 }
 
+fn announcement(cluster: &Cluster, event: usize, id: EventId, status: Status) -> Announcement {
+    Announcement {
+        id,
+        not_before: if status == Status::Started { NotBefore::Unknown } else { NotBefore::At(NOT_BEFORE) },
+        status,
+        kind: Kind::Reboot,
+        source: cluster.source.clone(),
+        resource_type: String::new(),
+        resources: vec![name(event)],
+        description: String::new(),
+        duration: None,
+    }
+}
+
 impl World {
     pub(crate) fn new(cluster: &Cluster) -> Self {
         let up = Local { up: true, cut: false, since: Timestamp(0), hooks: BTreeMap::new(), post: None };
         let mut world = Self {
             log: State::default(),
             moment: 0,
-            clouds: vec![Cloud { shows: Shown::Scheduled, approved: false, posts: 0 }; cluster.events],
+            clouds: vec![
+                Cloud {
+                    shows: if cluster.drill { Shown::ToCome } else { Shown::Scheduled },
+                    approved: false,
+                    posts: 0
+                };
+                cluster.events
+            ],
             // Not the affected one.
             leader: cluster.replicas - 1,
             replicas: vec![up; cluster.replicas],
@@ -170,6 +197,11 @@ impl World {
         for replica in 0..cluster.replicas {
             let workloads = cluster.workload.iter().cloned().collect();
             world.commit(cluster, &name(replica), Command::Register { workloads, groups: Vec::new() });
+        }
+        if cluster.drill {
+            let (announcement, who) =
+                (announcement(cluster, 0, EventId::new("drill-a"), Status::Scheduled), "it".into());
+            world.commit(cluster, &name(0), Command::Drill { announcement, mode: Mode::Rehearsal, who });
         }
         world
     }
@@ -187,19 +219,9 @@ impl World {
             let status = match cloud.shows {
                 Shown::Scheduled => Status::Scheduled,
                 Shown::Started => Status::Started,
-                Shown::Gone => return None,
+                Shown::ToCome | Shown::Gone => return None,
             };
-            Some(Announcement {
-                id: event_id(event),
-                not_before: if status == Status::Started { NotBefore::Unknown } else { NotBefore::At(NOT_BEFORE) },
-                status,
-                kind: Kind::Reboot,
-                source: cluster.source.clone(),
-                resource_type: String::new(),
-                resources: vec![name(event)],
-                description: String::new(),
-                duration: None,
-            })
+            Some(announcement(cluster, event, event_id(event), status))
         });
         Document::new(listed.collect())
     }
@@ -212,13 +234,18 @@ impl World {
         self.clouds[event].approved || self.now() >= NOT_BEFORE
     }
 
-    /// Which event an attempt or a claim belongs to.
+    /// Which event of the cloud an attempt or a claim belongs to.
     pub(crate) fn event_of(&self, attempt: AttemptId) -> Option<usize> {
+        let id = self.id_of(attempt)?;
+        (0..self.clouds.len()).find(|event| event_id(*event) == id)
+    }
+
+    /// The same, or the drill.
+    pub(crate) fn id_of(&self, attempt: AttemptId) -> Option<EventId> {
         let is_of = |event: &&Event| {
             event.attempt(attempt).is_some() || event.claims.iter().any(|claim| claim.attempt == attempt)
         };
-        let id = &self.log.open.values().chain(&self.log.history).find(is_of)?.announcement.id;
-        (0..self.clouds.len()).find(|event| event_id(*event) == *id)
+        Some(self.log.open.values().chain(&self.log.history).find(is_of)?.announcement.id.clone())
     }
 
     pub(crate) fn situation(&self) -> Situation {

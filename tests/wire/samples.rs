@@ -4,6 +4,7 @@ use allclear::machine::attempt::{Outcome, Progress, WaiverReason};
 use allclear::machine::claim::{PostOutcome, Reason};
 use allclear::machine::command::{Command, Entry, Ignored, Verdict};
 use allclear::machine::document::Document;
+use allclear::machine::drill::Mode;
 use allclear::machine::id::{AttemptId, EventId, VmName, WorkloadName};
 use allclear::machine::operator::Asked;
 use allclear::machine::state::State;
@@ -12,8 +13,8 @@ use allclear::machine::workload::{HookId, Intent, Phase};
 
 use crate::record::Record;
 use crate::values::{
-    NOW, cache, conditions, departed_state, dialled, dialled_state, document, grouped_state, groups, journal,
-    led_state, member, postgres, rich_state, treatment, wished_state,
+    NOW, announcement, cache, conditions, departed_state, dialled, dialled_state, document, drilled_state,
+    grouped_state, groups, journal, led_state, member, postgres, rich_state, treatment, wished_state,
 };
 
 /// Every sample under the name that its golden bytes carry.
@@ -38,6 +39,7 @@ pub(crate) fn samples() -> Vec<(String, Record)> {
     samples.push(("journal empty".into(), Record::Journal(Vec::new())));
     samples.push(("journal rich".into(), Record::Journal(journal())));
     samples.push(("state departed".into(), Record::State(departed_state())));
+    samples.push(("state drilled".into(), Record::State(drilled_state())));
     samples.push(("state wished".into(), Record::State(wished_state())));
     samples.push(("state dialled".into(), Record::State(dialled_state())));
     samples
@@ -81,6 +83,8 @@ pub(crate) fn commands() -> Vec<(String, Command)> {
         Command::Account { number: 9, journal: journal() },
         Command::Absolve { replica: VmName::new("db-1") },
         Command::Dismiss { replica: VmName::new("_DB-2") },
+        Command::Drill { announcement: announcement("drill-1"), mode: Mode::Rehearsal, who: "uid 0 on db-0".into() },
+        Command::EndDrill { event: event.clone() },
         Command::Enlist { workload: dialled() },
         Command::Delist { workload: WorkloadName("postgres".into()) },
         Command::Note { conditions: conditions() },
@@ -94,22 +98,18 @@ pub(crate) fn commands() -> Vec<(String, Command)> {
     let nothing_said = Command::Advance { event, attempt: AttemptId(u64::MAX), progress: Progress::default() };
     named.push(("advance nothing".into(), nothing_said));
     named.push(("register nothing".into(), Command::Register { workloads: Vec::new(), groups: Vec::new() }));
-    let taken_over = Command::Claim {
+    let claim = |reason| Command::Claim {
         event: EventId::new("e"),
         approver: VmName::new("db-2"),
-        reason: Reason::Takeover,
+        reason,
         until: Timestamp(NOW),
     };
-    named.push(("claim takeover".into(), taken_over));
+    named.push(("claim takeover".into(), claim(Reason::Takeover)));
     named.push(("account nothing".into(), Command::Account { number: 1, journal: Vec::new() }));
+    let (announcement, who) = (announcement("drill-2"), String::new());
+    named.push(("drill dry_run".into(), Command::Drill { announcement, mode: Mode::DryRun, who }));
     named.extend(wishes().into_iter().map(|command| (name(&command), command)));
-    let overruled = Command::Claim {
-        event: EventId::new("e"),
-        approver: VmName::new("db-2"),
-        reason: Reason::Operator,
-        until: Timestamp(NOW),
-    };
-    named.push(("claim operator".into(), overruled));
+    named.push(("claim operator".into(), claim(Reason::Operator)));
     named.push(("register groups".into(), Command::Register { workloads: vec![postgres()], groups: groups() }));
     named
 }
@@ -151,6 +151,8 @@ fn name(command: &Command) -> String {
         | Command::Account { .. }
         | Command::Absolve { .. }
         | Command::Dismiss { .. }
+        | Command::Drill { .. }
+        | Command::EndDrill { .. }
         | Command::Ask { .. }
         | Command::Enlist { .. }
         | Command::Delist { .. }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use allclear::machine::attempt::{Attempt, Outcome, Progress, Waiver, WaiverReason};
 use allclear::machine::claim::{Claim, PostOutcome, Reason};
 use allclear::machine::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+use allclear::machine::drill::{Drill, Mode};
 use allclear::machine::event::{Ending, Event};
 use allclear::machine::id::{AttemptId, EventId, GroupName, VmName, WorkloadName};
 use allclear::machine::lifecycle::Stage;
@@ -38,6 +39,7 @@ pub(crate) fn postgres() -> Workload {
         runs_on,
         can_confirm: phase == Phase::Failover,
         can_undo: phase == Phase::Drain,
+        can_dry_run: false,
         min_freeze: (phase == Phase::Failover).then_some(Duration::from_millis(5_500)),
         fresh_for: (phase == Phase::Checkpoint).then_some(Duration::ZERO),
         optional_if_short: phase == Phase::Shutdown,
@@ -194,6 +196,7 @@ fn closed_event() -> Event {
         takeovers: Vec::new(),
         ending: Some(Ending::Completed),
         departed: BTreeSet::new(),
+        drill: None,
         wishes: Vec::new(),
     }
 }
@@ -276,6 +279,28 @@ pub(crate) fn departed_state() -> State {
         ..Event::first_seen_as(announcement("A-1"), VmName::new("db-1"), Timestamp(NOW))
     };
     State { history: VecDeque::from([deleted]), ..State::default() }
+}
+
+/// Drills were stored later than everything in the rich state.
+pub(crate) fn drilled_state() -> State {
+    let drill = |id: &str, mode, ending| Event {
+        ending,
+        drill: Some(Drill { mode, who: "uid 1000 on db-0".into() }),
+        seen_by: BTreeSet::new(),
+        ..Event::first_seen_as(announcement(id), VmName::new("db-1"), Timestamp(NOW))
+    };
+    let hooks = postgres().hooks.into_iter().map(|hook| Hook { can_dry_run: true, ..hook }).collect();
+    let replica = Replica { workloads: vec![Workload { hooks, ..postgres() }], ..Replica::default() };
+    let open = drill("drill-3", Mode::DryRun, None);
+    State {
+        replicas: BTreeMap::from([(VmName::new("db-0"), replica)]),
+        open: BTreeMap::from([(open.announcement.id.clone(), open)]),
+        history: VecDeque::from([
+            drill("drill-1", Mode::Rehearsal, Some(Ending::Drilled)),
+            drill("drill-2", Mode::Rehearsal, Some(Ending::Interrupted)),
+        ]),
+        ..State::default()
+    }
 }
 
 /// What operators ask for was stored later than what was deleted.

@@ -120,6 +120,7 @@ pub(crate) fn task() -> Task {
         avoid: vms(&["db-0"]),
         prefer: vms(&["db-2", "db-1"]),
         traceparent: None,
+        drill: None,
     }
 }
 

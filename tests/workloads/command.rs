@@ -51,6 +51,7 @@ async fn a_hook_sees_the_facts_and_nothing_else_of_the_environment() {
         ("ALLCLEAR_AVOID_VMS", "db-0"),
         ("ALLCLEAR_PREFER_VMS", "db-2 db-1"),
         ("ALLCLEAR_TRACEPARENT", ""),
+        ("ALLCLEAR_MODE", "live"),
     ]);
     assert_eq!(seen, expected);
 }
@@ -73,7 +74,7 @@ async fn the_same_facts_are_on_standard_input_as_json() {
         "phase": "failover", "workload": "postgres", "group": null, "vm": "db\0-0", "attempt": ATTEMPT, "intent": "run",
         "step": "A1-b2@1500/db-0/postgres/failover/0", "fence": "3.17",
         "deadline": "2100-01-01T00:00:00Z", "avoid_vms": ["db-0"], "prefer_vms": ["db-2", "db-1"],
-        "traceparent": null,
+        "traceparent": null, "mode": "live",
     });
     assert_eq!(facts, expected);
 }

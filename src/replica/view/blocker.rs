@@ -11,9 +11,15 @@ use crate::machine::time::Timestamp;
 use crate::replica::clock::rfc3339;
 use crate::wire::pb::allclear::operator::v1 as shown;
 
-pub(super) fn shown(blocker: &Blocker, event: &Event, state: &State, situation: &Situation) -> shown::Blocker {
+pub fn shown(blocker: &Blocker, event: &Event, state: &State, situation: &Situation) -> shown::Blocker {
     let unaware = |number| unaware(state, situation, number);
     let Sentences { message, until, next, resolved_by } = sentences(blocker, event, unaware);
+    let next = match blocker {
+        Blocker::Deciding | Blocker::HookFailed { .. } if event.is_drill() => {
+            "the drill ends, and what it took away is put back"
+        }
+        _ => next,
+    };
     shown::Blocker {
         code: blocker.code().into(),
         message,

@@ -1,6 +1,6 @@
 //! An event as operators see it.
 
-use super::{blocker, timeline, wish};
+use super::{blocker, drill, timeline, wish};
 use crate::machine::attempt::Attempt;
 use crate::machine::blocker::explain;
 use crate::machine::claim::{Claim, PostOutcome, Reason};
@@ -37,6 +37,7 @@ pub(super) fn shown(state: &State, event: &Event, situation: &Situation) -> show
         outcome: event.ending.map(Ending::as_word).map(Into::into),
         start_cause: event.start_cause().map(StartCause::as_word).map(Into::into),
         timeline: timeline::of(state, event, situation.now),
+        drill: event.drill.as_ref().map(|found| drill::shown(state, event, found)),
         seen_by: event.seen_by.iter().map(ToString::to_string).collect(),
         hold: event.hold(situation.now).map(|hold| wish::shown(&hold, state, situation)),
     }

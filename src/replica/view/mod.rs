@@ -1,6 +1,7 @@
 //! What one replica can tell about the cluster: the one source of the status socket, the status JSON and the commands.
 
-mod blocker;
+pub mod blocker;
+mod drill;
 mod event;
 mod timeline;
 mod wish;

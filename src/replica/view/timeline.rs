@@ -16,6 +16,8 @@ type Steps = Vec<(Timestamp, String)>;
 /// In the order in which it happened.
 pub(super) fn of(state: &State, event: &Event, now: Timestamp) -> Vec<shown::Step> {
     let mut steps: Steps = event.entered.iter().map(|(stage, at)| (*at, stage.to_string())).collect();
+    let drill = event.drill.iter().map(|drill| (event.first_seen(), format!("{} of {}", drill.mode, drill.who)));
+    steps.extend(drill);
     hooks(event, &mut steps);
     approvals(event, &mut steps);
     steps.extend(wishes(state, event, now));

@@ -175,6 +175,7 @@ fn hook(place: usize, given: &pb::Hook, mistakes: &mut Mistakes) -> Option<Hook>
         runs_on,
         can_confirm: given.can_confirm,
         can_undo: given.can_undo,
+        can_dry_run: given.can_dry_run,
         min_freeze: mistakes.span(&at("min_freeze_ms"), given.min_freeze_ms, &SPAN),
         fresh_for: mistakes.span(&at("fresh_for_ms"), given.fresh_for_ms, &SPAN),
         optional_if_short: given.optional_if_short,

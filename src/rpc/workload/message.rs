@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::events;
 use super::hello::MAX_ATTEMPT_BYTES;
 use crate::machine::command::bounded;
+use crate::machine::drill::Mode;
 use crate::machine::state::State;
 use crate::machine::workload::{Intent, Phase, Role};
 use crate::replica::view::View;
@@ -52,7 +53,12 @@ fn step(task: Task, left: Duration, state: &State, view: &View) -> pb::Step {
             Intent::Undo => pb::Intent::Undo,
         }
         .into(),
-        mode: pb::Mode::Live.into(),
+        mode: match task.drill {
+            None => pb::Mode::Live,
+            Some(Mode::DryRun) => pb::Mode::DryRun,
+            Some(Mode::Rehearsal) => pb::Mode::Rehearsal,
+        }
+        .into(),
         phase: match task.phase {
             Phase::Checkpoint => pb::Phase::Checkpoint,
             Phase::Failover => pb::Phase::Failover,

@@ -6,7 +6,7 @@ use super::stored::{Stored, named, required, take};
 use super::undecodable::{Fault, Undecodable};
 use super::wish;
 use crate::machine::command::{Command, Entry};
-use crate::machine::id::{EventId, VmName};
+use crate::machine::id::{AttemptId, EventId, VmName};
 use crate::machine::time::Timestamp;
 use crate::machine::workload::{HookId, Intent, Member};
 
@@ -78,6 +78,12 @@ impl Stored for Command {
                 Self::Account { number: account.number, journal: take!(variant account.journal) }
             }
             Variant::Dismiss(dismiss) => Self::Dismiss { replica: take!(variant dismiss.replica) },
+            Variant::Drill(drill) => Self::Drill {
+                announcement: take!(required variant drill.announcement),
+                mode: take!(variant drill.mode),
+                who: drill.who,
+            },
+            Variant::EndDrill(end) => Self::EndDrill { event: take!(variant end.event_id) },
             Variant::Hold(hold) => wish::hold(hold)?,
             Variant::Release(release) => wish::release(release)?,
             Variant::Pause(pause) => wish::pause(pause)?,
@@ -88,11 +94,7 @@ impl Stored for Command {
             Variant::Enlist(enlist) => Self::Enlist { workload: take!(required variant enlist.workload) },
             Variant::Delist(delist) => Self::Delist { workload: take!(variant delist.workload) },
             Variant::Note(note) => Self::Note { conditions: take!(variant note.conditions) },
-            Variant::Extend(extend) => Self::Extend {
-                event: take!(variant extend.event_id),
-                attempt: take!(variant extend.attempt),
-                deadline: take!(variant extend.deadline_unix_ms),
-            },
+            Variant::Extend(extend) => restore_extend(extend)?,
         })
     }
 }
@@ -175,16 +177,33 @@ fn variant(command: &Command) -> Variant {
             Variant::Account(command::Account { number: *number, journal: journal.store() })
         }
         Command::Dismiss { replica } => Variant::Dismiss(command::Dismiss { replica: replica.store() }),
+        Command::Drill { announcement, mode, who } => {
+            let (announcement, mode) = (Some(announcement.store()), mode.store());
+            Variant::Drill(command::Drill { announcement, mode, who: who.clone() })
+        }
+        Command::EndDrill { event } => Variant::EndDrill(command::EndDrill { event_id: event.store() }),
         Command::Ask { what, who, reason } => wish::variant(what, who, reason),
         Command::Enlist { workload } => Variant::Enlist(command::Enlist { workload: Some(workload.store()) }),
         Command::Delist { workload } => Variant::Delist(command::Delist { workload: workload.store() }),
         Command::Note { conditions } => Variant::Note(command::Note { conditions: conditions.store() }),
-        Command::Extend { event, attempt, deadline } => Variant::Extend(command::Extend {
-            event_id: event.store(),
-            attempt: attempt.store(),
-            deadline_unix_ms: deadline.store(),
-        }),
+        Command::Extend { event, attempt, deadline } => extend(event, *attempt, *deadline),
     }
+}
+
+fn restore_extend(extend: command::Extend) -> Result<Command, Undecodable> {
+    Ok(Command::Extend {
+        event: take!(variant extend.event_id),
+        attempt: take!(variant extend.attempt),
+        deadline: take!(variant extend.deadline_unix_ms),
+    })
+}
+
+fn extend(event: &EventId, attempt: AttemptId, deadline: Timestamp) -> Variant {
+    Variant::Extend(command::Extend {
+        event_id: event.store(),
+        attempt: attempt.store(),
+        deadline_unix_ms: deadline.store(),
+    })
 }
 
 fn begin(event: &EventId, member: &Member, hook: HookId, intent: Intent, on: &VmName, deadline: Timestamp) -> Variant {

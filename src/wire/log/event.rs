@@ -3,6 +3,7 @@
 use super::pb;
 use super::stored::{Stored, named, numbered, required, take};
 use super::undecodable::{Fault, Undecodable};
+use crate::machine::drill::{Drill, Mode};
 use crate::machine::event::{Ending, Event};
 use crate::machine::lifecycle::Stage;
 use crate::machine::time::Timestamp;
@@ -23,6 +24,7 @@ impl Stored for Event {
             ending: self.ending.store(),
             takeovers: self.takeovers.store(),
             departed: self.departed.store(),
+            drill: self.drill.store(),
             wishes: self.wishes.store(),
         }
     }
@@ -40,8 +42,21 @@ impl Stored for Event {
             ending: take!(message.ending),
             takeovers: take!(message.takeovers),
             departed: take!(message.departed),
+            drill: take!(message.drill),
             wishes: take!(message.wishes),
         })
+    }
+}
+
+impl Stored for Drill {
+    type Message = pb::Drill;
+
+    fn store(&self) -> pb::Drill {
+        pb::Drill { mode: self.mode.store(), who: self.who.clone() }
+    }
+
+    fn restore(message: pb::Drill) -> Result<Self, Undecodable> {
+        Ok(Self { mode: take!(message.mode), who: message.who })
     }
 }
 
@@ -59,4 +74,5 @@ impl Stored for (Stage, Timestamp) {
 }
 
 numbered!(Stage as Stage { Announced, Preparing, Claimed, Approved, Started, Restoring, Closed });
-numbered!(Ending as Ending { Completed, Cancelled, Forgotten });
+numbered!(Ending as Ending { Completed, Cancelled, Forgotten, Drilled, Interrupted });
+numbered!(Mode as DrillMode { DryRun, Rehearsal });

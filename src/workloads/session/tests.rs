@@ -63,6 +63,7 @@ fn task(attempt: &str) -> Task {
         avoid: Vec::new(),
         prefer: Vec::new(),
         traceparent: None,
+        drill: None,
     }
 }
 

@@ -13,8 +13,8 @@ class Hook:
     confirm: looks whether it is done, changes nothing, and answers DONE, NOT_DONE or unknown(why). Give a failover
         one: without it an unknown outcome is never tried again by itself.
     undo: takes it back.
-    dry_run: says in a drill what would be done, and changes nothing. Without it a dry run is answered
-        NOT_APPLICABLE, and `run` is never called for one.
+    dry_run: says in a dry run what would be done, and changes nothing. Without it the hook is left out of dry runs,
+        and `run` is never called for one.
     worst: how long it takes at the worst.
     attempts: how often it is run at the most.
     min_freeze: freezes that are known to be shorter are not worth it.
@@ -38,7 +38,7 @@ class Hook:
             phase=phase, timeout_ms=millis(timeout), attempts=attempts, on_failure=on_failure, runs_on=runs_on,
             can_confirm=confirm is not None, can_undo=undo is not None, min_freeze_ms=millis(min_freeze),
             fresh_for_ms=millis(fresh_for), optional_if_short=optional_if_short, worst_ms=millis(worst),
-            exclusive=exclusive, event_types=event_types,
+            exclusive=exclusive, event_types=event_types, can_dry_run=dry_run is not None,
         )  # fmt: skip
 
 

@@ -1,0 +1,209 @@
+//! `allclear drill`: a made-up event through the real hooks of a running cluster. It is never approved, and what it
+//! took away is put back.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use futures_util::StreamExt as _;
+
+use super::ask::{answered, print_as};
+use super::policy::read_event;
+use super::{Exit, say};
+use crate::config;
+use crate::machine::document::{Announcement, Kind, NotBefore};
+use crate::replica::clock::rfc3339;
+use crate::rpc::client::{AskError, Asking};
+use crate::wire::pb::allclear::operator::v1 as shown;
+
+/// Rehearses an event: its hooks run, nothing is approved, and what was done is put back
+#[derive(clap::Args)]
+pub(super) struct Drill {
+    /// The configuration of the replica that is asked
+    #[arg(long, value_name = "FILE", required_unless_present = "endpoint")]
+    config: Option<PathBuf>,
+    /// The replica's operator socket; left out: that of the configuration
+    #[arg(long, value_name = "SOCKET")]
+    endpoint: Option<PathBuf>,
+    /// A type (Freeze, Reboot, Redeploy, Preempt, Terminate), or a JSON file with one event
+    #[arg(value_name = "EVENT", required_unless_present = "end")]
+    event: Option<String>,
+    /// End this drill instead, before its time
+    #[arg(long, value_name = "DRILL", conflicts_with = "event")]
+    end: Option<String>,
+    /// The VM that it names; may be given more than once
+    #[arg(long, value_name = "NAME")]
+    vm: Vec<String>,
+    /// Who asks for it: Platform or User
+    #[arg(long, value_name = "SOURCE", default_value = "Platform")]
+    source: String,
+    /// Run only hooks that declare `dry_run`, and name the others
+    #[arg(long)]
+    dry_run: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+enum Asked {
+    Drill(shown::DrillRequest),
+    End(String),
+}
+
+impl Drill {
+    pub(super) fn run(self) -> Exit {
+        let (endpoint, asked) = match self.endpoint().and_then(|endpoint| Ok((endpoint, self.asked()?))) {
+            Ok(asked) => asked,
+            Err(mistake) => {
+                say(mistake);
+                return Exit::Usage;
+            }
+        };
+        let drilled = answered(async {
+            let event = match asked {
+                Asked::Drill(request) => drill(&endpoint, request).await?,
+                Asked::End(id) => return Asking::connect(&endpoint).await?.end_drill(&id).await.map(|()| true),
+            };
+            print_as(self.json, &event, told).map(|()| went_well(&event))
+        });
+        match drilled {
+            Ok(true) => Exit::Done,
+            Ok(false) => Exit::Failed,
+            Err(exit) => exit,
+        }
+    }
+
+    fn endpoint(&self) -> Result<PathBuf, String> {
+        let Some(path) = &self.config else { return Ok(self.endpoint.clone().unwrap_or_default()) };
+        let config = config::load(path, config::environment()).map_err(|mistakes| mistakes.to_string())?;
+        Ok(self.endpoint.clone().unwrap_or(config.operator.socket))
+    }
+
+    fn asked(&self) -> Result<Asked, String> {
+        match (&self.event, &self.end) {
+            (_, Some(id)) => Ok(Asked::End(id.clone())),
+            (Some(event), None) => self.request(event).map(Asked::Drill),
+            (None, None) => Err("name an event, or the drill to end".into()),
+        }
+    }
+
+    fn request(&self, written: &str) -> Result<shown::DrillRequest, String> {
+        let kind = Kind::from_word(written);
+        if !matches!(kind, Kind::Other(_)) {
+            if self.vm.is_empty() {
+                return Err(format!("a drill of {kind} names a VM: add --vm NAME"));
+            }
+            return Ok(shown::DrillRequest {
+                r#type: kind.to_string(),
+                source: self.source.clone(),
+                resources: self.vm.clone(),
+                dry_run: self.dry_run,
+                ..shown::DrillRequest::default()
+            });
+        }
+        let wrong = |why: String| {
+            format!(
+                "{written}: {why}; name a JSON file with one event, or Freeze, Reboot, Redeploy, Preempt or Terminate"
+            )
+        };
+        let document = read_event(Path::new(written)).map_err(wrong)?;
+        let [event] = &document.events[..] else {
+            return Err(wrong(format!("it has {} events", document.events.len())));
+        };
+        Ok(self.of_file(event))
+    }
+
+    fn of_file(&self, event: &Announcement) -> shown::DrillRequest {
+        let named = || event.resources.iter().map(ToString::to_string).collect();
+        shown::DrillRequest {
+            r#type: event.kind.to_string(),
+            source: event.source.to_string(),
+            resources: if self.vm.is_empty() { named() } else { self.vm.clone() },
+            not_before: match event.not_before {
+                NotBefore::At(at) => Some(rfc3339(at)),
+                NotBefore::Unknown => None,
+            },
+            description: event.description.clone(),
+            duration_s: event.duration.map(|duration| duration.as_secs()),
+            dry_run: self.dry_run,
+        }
+    }
+}
+
+/// Begins it, tells what becomes of it, and returns it when it is closed.
+async fn drill(endpoint: &Path, request: shown::DrillRequest) -> Result<shown::Event, AskError> {
+    let mut asking = Asking::connect(endpoint).await?;
+    let mut changes = Box::pin(asking.watch().await?);
+    let id = asking.drill(request).await?;
+    say(format_args!("{id} begins; nothing is approved, and Ctrl-C does not end it"));
+    let mut seen = Seen::default();
+    while let Some(status) = changes.next().await {
+        status?;
+        match asking.event(&id).await {
+            Ok(event) => {
+                seen.tell(&event);
+                if event.outcome.is_some() && event.stage == "closed" {
+                    return Ok(event);
+                }
+            }
+            // The replica that was asked has yet to hear of it.
+            Err(AskError::NotFound(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(AskError::Unclear(format!("the replica stopped; ask another one: allclear explain {id}")))
+}
+
+/// What was told already.
+#[derive(Default)]
+struct Seen {
+    stage: String,
+    results: BTreeMap<(String, String, usize), String>,
+}
+
+impl Seen {
+    fn tell(&mut self, event: &shown::Event) {
+        if self.stage != event.stage {
+            self.stage.clone_from(&event.stage);
+            say(format_args!("  {}", event.stage));
+        }
+        for (place, step) in event.drill.iter().flat_map(|drill| &drill.steps).enumerate() {
+            // Those that put back come to be known later, behind the others of their VM.
+            let key = (step.vm.clone(), format!("{} {}", step.workload, step.phase), place);
+            if step.result != "waiting" && self.results.insert(key, step.result.clone()).as_ref() != Some(&step.result)
+            {
+                say(format_args!("  {}", row(step)));
+            }
+        }
+    }
+}
+
+fn went_well(event: &shown::Event) -> bool {
+    let is_well = |step: &shown::DrillStep| matches!(step.result.as_str(), "done" | "not_applicable" | "would_run");
+    event.outcome.as_deref() == Some("drilled") && event.drill.iter().flat_map(|drill| &drill.steps).all(is_well)
+}
+
+fn row(step: &shown::DrillStep) -> String {
+    let took = step.took_ms.map_or(String::new(), |took| format!("{took} ms"));
+    let reason = step.reason.as_ref().map_or(String::new(), |reason| format!("  {reason}"));
+    let shown::DrillStep { workload, vm, phase, result, .. } = step;
+    format!("{phase:<10} {workload:<16} {vm:<16} {result:<14} {took:>9}{reason}").trim_end().into()
+}
+
+fn told(event: &shown::Event) -> String {
+    let steps: Vec<_> = event.drill.iter().flat_map(|drill| &drill.steps).collect();
+    let mode = event.drill.as_ref().map_or("", |drill| &drill.mode);
+    let treatment = event.treatment.as_deref().unwrap_or("none");
+    let (rule, outcome) = (event.rule.as_deref().unwrap_or("-"), event.outcome.as_deref().unwrap_or("-"));
+    let mut text = format!("{}: {mode} of {} of {}, {outcome}\n", event.id, event.r#type, event.resources.join(", "));
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "treatment {treatment} (rule: {rule})");
+    if steps.is_empty() {
+        text += "no hook would run\n";
+    }
+    for step in steps {
+        let _ = writeln!(text, "  {}", row(step));
+    }
+    text += if went_well(event) { "every hook ended well\n" } else { "NOT every hook ended well\n" };
+    text
+}

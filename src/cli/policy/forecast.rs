@@ -1,0 +1,277 @@
+//! What would be done with an event, found by letting the machine do it: a made-up cluster of the configured replicas,
+//! all well, in which every hook ends at once.
+
+use core::time::Duration;
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::why::{self, PassedOver};
+use crate::config::Config;
+use crate::machine::apply::apply;
+use crate::machine::attempt::Outcome;
+use crate::machine::blocker;
+use crate::machine::command::{Command, Entry};
+use crate::machine::document::{Announcement, Document, NotBefore};
+use crate::machine::event::Event;
+use crate::machine::id::{AttemptId, EventId, VmName};
+use crate::machine::left_out::left_out_of;
+use crate::machine::order;
+use crate::machine::plan::plan;
+use crate::machine::policy::{self, Action};
+use crate::machine::situation::{Channel, Contact, Situation, Timing};
+use crate::machine::state::State;
+use crate::machine::steps::{self, Step};
+use crate::machine::time::Timestamp;
+use crate::machine::workload::{Hook, HookId, Member};
+use crate::replica::clock::rfc3339;
+use crate::replica::view::blocker as told;
+use crate::wire::pb::allclear::operator::v1 as shown;
+
+/// More turns than hooks of one event can have: each turn ends at least one.
+const TURNS: u32 = 10_000;
+
+/// What would be done with one event.
+#[derive(Serialize)]
+pub(super) struct Forecast {
+    pub(super) id: String,
+    pub(super) r#type: String,
+    pub(super) source: String,
+    pub(super) status: String,
+    pub(super) resources: Vec<String>,
+    pub(super) not_before: Option<String>,
+    /// -1 where the platform does not say.
+    pub(super) duration_s: i64,
+    pub(super) description: String,
+    pub(super) treatment: &'static str,
+    pub(super) rule: String,
+    pub(super) matched: Vec<String>,
+    pub(super) passed_over: Vec<PassedOver>,
+    pub(super) phases: Vec<&'static str>,
+    pub(super) preparation_starts: String,
+    pub(super) preparation_ends: String,
+    pub(super) notice_ends: String,
+    pub(super) budget_s: Option<f64>,
+    /// In the order in which they begin.
+    pub(super) hooks: Vec<Run>,
+    pub(super) left_out: Vec<NotRun>,
+    /// What it waits for at first; absent where there is nothing to wait for.
+    pub(super) waits_for: Option<shown::Blocker>,
+    pub(super) in_the_end: String,
+}
+
+/// One hook that would be run.
+#[derive(Serialize)]
+pub(super) struct Run {
+    /// Those of one turn run side by side, and each turn when the one before it has ended.
+    pub(super) turn: u32,
+    pub(super) workload: String,
+    pub(super) vm: String,
+    pub(super) phase: &'static str,
+    pub(super) on: String,
+    pub(super) timeout_s: f64,
+    /// Of the first turn; later ones begin when those before them have ended.
+    pub(super) deadline: Option<String>,
+    /// It waits until then for room in its group's disruption budget, unless there is some earlier.
+    pub(super) held_until: Option<String>,
+    pub(super) on_failure: &'static str,
+}
+
+/// One hook that would not.
+#[derive(Serialize)]
+pub(super) struct NotRun {
+    pub(super) workload: String,
+    pub(super) vm: String,
+    pub(super) phase: &'static str,
+    pub(super) why: String,
+}
+
+/// Every configured replica; one that has no name of its own and no others is called `this-vm`.
+pub(super) fn members(config: &Config) -> Vec<VmName> {
+    if config.cluster.replicas.is_empty() {
+        vec![config.replica.name.clone().unwrap_or_else(|| VmName::new("this-vm"))]
+    } else {
+        config.cluster.replicas.iter().map(|peer| peer.name.clone()).collect()
+    }
+}
+
+/// What would be done with each event of a document that every replica sees at this moment for the first time.
+pub(super) fn forecasts(config: &Config, document: &Document, now: Timestamp) -> Vec<Forecast> {
+    let members = members(config);
+    let mut state = State::default();
+    let mut enter = |by: &VmName, command| apply(&mut state, &Entry { at: now, by: by.clone(), command });
+    for name in &members {
+        let workloads = config.workloads.iter().map(crate::config::Workload::registered).collect();
+        enter(name, Command::Register { workloads, groups: config.groups.clone() });
+    }
+    for name in &members {
+        enter(name, Command::Report { after: 0, document: document.clone() });
+    }
+    for announcement in &document.events {
+        let treatment = policy::choose(&config.policy, announcement, &members, now);
+        enter(&members[0], Command::Treat { event: announcement.id.clone(), treatment });
+    }
+    let situation = situation(config, &members, now);
+    document.events.iter().filter_map(|announcement| forecast(config, &state, announcement, &situation)).collect()
+}
+
+fn situation(config: &Config, members: &[VmName], now: Timestamp) -> Situation {
+    let well = Contact {
+        reachable: true,
+        since: now,
+        channel: Channel::Healthy,
+        channel_since: now,
+        document_age: Some(Duration::ZERO),
+        wishes: 0,
+    };
+    Situation {
+        now,
+        me: members[0].clone(),
+        members: members.to_vec(),
+        learners: BTreeSet::new(),
+        contacts: members.iter().map(|name| (name.clone(), well)).collect(),
+        quorum: true,
+        leading_since: now,
+        lead: None,
+        alone: None,
+        policy: config.policy.clone(),
+        timing: Timing::default(),
+    }
+}
+
+fn forecast(config: &Config, state: &State, seen: &Announcement, situation: &Situation) -> Option<Forecast> {
+    let event = state.open.get(&seen.id)?;
+    let treatment = event.treatment.as_ref()?;
+    let choice = policy::explain(&config.policy, seen, &situation.members, situation.now);
+    let words = |names: &[VmName]| names.iter().map(ToString::to_string).collect();
+    let (hooks, stuck) = runs(state, &seen.id, situation);
+    let left_out = left_out_of(state, event).into_iter();
+    let left_out = left_out.map(|(step, reason)| not_run(&step, why::left_out(reason))).chain(stuck).collect();
+    Some(Forecast {
+        id: seen.id.to_string(),
+        r#type: seen.kind.to_string(),
+        source: seen.source.to_string(),
+        status: seen.status.to_string(),
+        resources: words(&seen.resources),
+        not_before: match seen.not_before {
+            NotBefore::At(at) => Some(rfc3339(at)),
+            NotBefore::Unknown => None,
+        },
+        duration_s: seen.duration.map_or(-1, |duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX)),
+        description: seen.description.clone(),
+        treatment: treatment.action.as_word(),
+        rule: treatment.rule.clone(),
+        matched: why::matched(&choice, &config.policy, seen, situation.now),
+        passed_over: why::passed_over(&choice, seen, situation.now),
+        phases: treatment.phases.iter().map(|phase| phase.as_word()).collect(),
+        preparation_starts: rfc3339(event.preparation_starts()),
+        preparation_ends: rfc3339(event.preparation_ends()),
+        notice_ends: rfc3339(event.notice_ends()),
+        budget_s: treatment.budget.map(|budget| budget.as_secs_f64()),
+        in_the_end: in_the_end(state, event, treatment.action),
+        hooks,
+        left_out,
+        waits_for: blocker::explain(state, event, situation)
+            .map(|blocker| told::shown(&blocker, event, state, situation)),
+    })
+}
+
+/// Lets the leader's plan begin hooks from the start of preparation on, and each end at once. What is never begun is
+/// told with what the event does not need.
+fn runs(state: &State, id: &EventId, situation: &Situation) -> (Vec<Run>, Vec<NotRun>) {
+    let (mut state, mut runs) = (state.clone(), Vec::new());
+    let Some(starts) = state.open.get(id).map(Event::preparation_starts) else { return (runs, Vec::new()) };
+    let mut situation = Situation { now: starts.max(situation.now), ..situation.clone() };
+    let (mut turn, mut held_until) = (0, None);
+    while turn < TURNS {
+        let begins: Vec<Command> = plan(&state, &situation)
+            .into_iter()
+            .filter(|command| matches!(command, Command::Begin { event, .. } if event == id))
+            .collect();
+        if begins.is_empty() {
+            held_until = awaits_room(&state, id, situation.now);
+            let Some(until) = held_until else { break };
+            situation.now = until;
+            continue;
+        }
+        turn += 1;
+        let (at, held_until) = (situation.now, held_until.take().map(rfc3339));
+        for begin in begins {
+            let Command::Begin { member, hook, on, deadline, .. } = &begin else { continue };
+            let deadline = (turn == 1).then(|| rfc3339(*deadline));
+            let times = (turn, deadline, held_until.clone());
+            runs.extend(state.hook(member, *hook).map(|found| run(times, member, *hook, found, on)));
+            let attempt = AttemptId(state.attempts + 1);
+            let settle = Command::Settle { event: id.clone(), attempt, outcome: Outcome::Done };
+            for (by, command) in [(situation.me.clone(), begin.clone()), (on.clone(), settle)] {
+                apply(&mut state, &Entry { at, by, command });
+            }
+        }
+    }
+    (runs, stuck(&state, id))
+}
+
+/// When the first failover that waits for room in its group does so no longer.
+fn awaits_room(state: &State, id: &EventId, now: Timestamp) -> Option<Timestamp> {
+    let event = state.open.get(id)?;
+    let steps = steps::preparing(state, event).into_iter();
+    let held = steps.filter(|step| order::held_back(state, event, step, now).is_some() && is_unbegun(event, step));
+    held.map(|step| order::held_back_until(event, &step)).min()
+}
+
+fn is_unbegun(event: &Event, step: &Step<'_>) -> bool {
+    event.attempts_of(&step.member, step.id).next().is_none()
+}
+
+fn stuck(state: &State, id: &EventId) -> Vec<NotRun> {
+    let Some(event) = state.open.get(id) else { return Vec::new() };
+    let steps = steps::preparing(state, event).into_iter().filter(|step| is_unbegun(event, step));
+    steps.map(|step| not_run(&step, why::never_begun(event, &step))).collect()
+}
+
+type Times = (u32, Option<String>, Option<String>);
+
+fn run((turn, deadline, held_until): Times, member: &Member, id: HookId, hook: &Hook, on: &VmName) -> Run {
+    Run {
+        turn,
+        held_until,
+        workload: member.workload.to_string(),
+        vm: member.vm.to_string(),
+        phase: id.phase.as_word(),
+        on: on.to_string(),
+        timeout_s: hook.timeout.as_secs_f64(),
+        deadline,
+        on_failure: hook.on_failure.as_word(),
+    }
+}
+
+fn not_run(step: &Step<'_>, why: String) -> NotRun {
+    NotRun {
+        workload: step.member.workload.to_string(),
+        vm: step.member.vm.to_string(),
+        phase: step.id.phase.as_word(),
+        why,
+    }
+}
+
+fn in_the_end(state: &State, event: &Event, action: Action) -> String {
+    let notice_ends = rfc3339(event.notice_ends());
+    if !event.is_scheduled() {
+        return "it has begun: there is nothing to approve".into();
+    }
+    match (action, event.budget_ends()) {
+        (Action::Observe, _) => format!("never approved from here; the platform starts it at {notice_ends}"),
+        (Action::Approve, _) => "approved as soon as it waits for nothing else, unprepared".into(),
+        (Action::Prepare, _) if steps::preparing(state, event).is_empty() => {
+            "approved as soon as it waits for nothing else: there is nothing to prepare".into()
+        }
+        (Action::Prepare, Some(ends)) => format!(
+            "approved at {} whatever still runs, but a hook that failed for good and holds keeps it until the platform \
+             starts it at {notice_ends}",
+            rfc3339(ends)
+        ),
+        (Action::Prepare, None) => {
+            format!("what is not done holds it until the platform starts it at {notice_ends}")
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Why a rule matched or did not, and why a hook is not run, in words.
+
+use serde::Serialize;
+
+use crate::machine::document::Announcement;
+use crate::machine::event::Event;
+use crate::machine::left_out::LeftOut;
+use crate::machine::policy::{Choice, Condition, Policy, Range, notice};
+use crate::machine::steps::Step;
+use crate::machine::time::Timestamp;
+use crate::machine::workload::RunsOn;
+
+/// A rule that stands before the one that matched.
+#[derive(Serialize)]
+pub(super) struct PassedOver {
+    pub(super) rule: String,
+    /// The first of its conditions that does not hold.
+    pub(super) because: String,
+}
+
+/// Every condition of the rule that matched.
+pub(super) fn matched(choice: &Choice<'_>, policy: &Policy, event: &Announcement, now: Timestamp) -> Vec<String> {
+    let conditions = choice.case.conditions(policy);
+    if conditions.is_empty() {
+        return vec!["it matches every event".into()];
+    }
+    conditions.iter().map(|condition| said(condition, event, now, true)).collect()
+}
+
+pub(super) fn passed_over(choice: &Choice<'_>, event: &Announcement, now: Timestamp) -> Vec<PassedOver> {
+    let told = |(case, unmet): &(crate::machine::policy::Case<'_>, Condition<'_>)| PassedOver {
+        rule: case.name().into(),
+        because: said(unmet, event, now, false),
+    };
+    choice.passed_over.iter().map(told).collect()
+}
+
+fn said(condition: &Condition<'_>, event: &Announcement, now: Timestamp, holds: bool) -> String {
+    let is = if holds { "is" } else { "is not" };
+    match condition {
+        Condition::Started if holds => "it has begun at first sight".into(),
+        Condition::Started => format!("the status is {}, not Started", event.status),
+        Condition::Type(_) if holds => format!("the type is {}", event.kind),
+        Condition::Type(kinds) => format!("the type is {}, not {}", event.kind, any_of(kinds)),
+        Condition::Source(_) if holds => format!("the source is {}", event.source),
+        Condition::Source(sources) => format!("the source is {}, not {}", event.source, any_of(sources)),
+        Condition::Resources(vms) => {
+            let verb = if holds { "it names" } else { "it does not name" };
+            format!("{verb} {}", any_of(vms))
+        }
+        Condition::Duration(range) => ranged("duration", event.duration, *range, is),
+        Condition::Notice(range) => ranged("notice", notice(event, now), *range, is),
+        Condition::Foreign if holds => "it names no member of this cluster".into(),
+        Condition::Foreign => "it names a member of this cluster".into(),
+    }
+}
+
+fn any_of<T: ToString>(known: &[T]) -> String {
+    known.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ")
+}
+
+fn ranged(what: &str, value: Option<core::time::Duration>, range: Range, is: &str) -> String {
+    let bounds = [("at least", range.at_least), ("below", range.below)];
+    let bounds = bounds.into_iter().filter_map(|(word, bound)| Some(format!("{word} {}", length(bound?))));
+    let bounds = bounds.collect::<Vec<_>>().join(" and ");
+    match value {
+        Some(value) => format!("the {what} of {} {is} {bounds}", length(value)),
+        None => format!("the {what} is unknown, which {is} {bounds}"),
+    }
+}
+
+/// As people read it: no more than the milliseconds that are counted.
+pub(super) fn length(span: core::time::Duration) -> String {
+    let millis = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+    humantime::format_duration(core::time::Duration::from_millis(millis)).to_string()
+}
+
+pub(super) fn left_out(why: LeftOut) -> String {
+    match why {
+        LeftOut::Phase => "its phase is not among those of the treatment".into(),
+        LeftOut::ImpactBegun => "the impact has begun, and it runs on the affected VM".into(),
+        LeftOut::BriefFreeze => "the freeze is brief and it names no min_freeze".into(),
+        LeftOut::Kind => "it is not for events of this type".into(),
+        LeftOut::ShortNotice { notice, worst } => {
+            format!("the notice of {} does not hold the {} that it may take", length(notice), length(worst))
+        }
+        LeftOut::NotPrimary => "its workload is known not to be the primary".into(),
+        LeftOut::DryRun => "it does not declare dry_run".into(),
+        LeftOut::MinFreeze(least) => format!("the freeze is shorter than its min_freeze of {}", length(least)),
+    }
+}
+
+/// Where every replica is well and every hook before it is done.
+pub(super) fn never_begun(event: &Event, step: &Step<'_>) -> String {
+    if event.preparation_ends() <= event.preparation_starts() {
+        "the notice leaves no time for it".into()
+    } else if step.hook.runs_on == RunsOn::Affected {
+        "what stands before it never lets it pass".into()
+    } else {
+        "no unaffected VM of its group could run it".into()
+    }
+}

@@ -1,0 +1,123 @@
+//! Which hooks of an affected workload an event does not need, and why.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::document::Kind;
+use super::event::Event;
+use super::lifecycle::Stage;
+use super::needs::{self, Step, affected};
+use super::policy::Treatment;
+use super::state::State;
+use super::workload::{Hook, Member, Phase, Role, RunsOn};
+
+/// A freeze from this long on, or of unknown length, is worth every hook.
+const LONG_FREEZE: Duration = Duration::from_secs(10);
+
+/// Why a hook is not run for an event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LeftOut {
+    /// Policy asks for other phases.
+    Phase,
+    /// The impact had begun at first sight, and has taken the VM already.
+    ImpactBegun,
+    /// The hook is for other types of events.
+    Kind,
+    /// The freeze is brief, and the hook names no `min_freeze`.
+    BriefFreeze,
+    /// The freeze is shorter than this `min_freeze`.
+    MinFreeze(Duration),
+    /// It is left out where the notice does not hold the longest it takes, and it does not.
+    ShortNotice { notice: Duration, worst: Duration },
+    /// Its workload is known not to be the primary of its group, or another one is known to be.
+    NotPrimary,
+    /// It would be run, but does not know how to do so without changing anything.
+    DryRun,
+}
+
+/// `None`: the event needs the hook. `is_led`: an affected member of the group is known to be the primary.
+pub(super) fn left_out(
+    state: &State,
+    event: &Event,
+    treatment: &Treatment,
+    step: &Step<'_>,
+    is_led: bool,
+) -> Option<LeftOut> {
+    let Step { member, id, hook, .. } = step;
+    if !treatment.phases.contains(&id.phase) {
+        return Some(LeftOut::Phase);
+    }
+    if event.entered_at(Stage::Started) == Some(event.first_seen()) && hook.runs_on == RunsOn::Affected {
+        return Some(LeftOut::ImpactBegun);
+    }
+    if !wants(event, hook) {
+        return Some(LeftOut::Kind);
+    }
+    let is_tried = || event.attempts_of(member, *id).next().is_some();
+    let is_elsewhere = || id.phase == Phase::Failover && !may_be_primary(state, event, member, is_led);
+    unworthy(event, treatment, hook)
+        .or_else(|| too_short(event, treatment, hook).filter(|_| !is_tried()))
+        .or_else(|| is_elsewhere().then_some(LeftOut::NotPrimary))
+        .or_else(|| (!may_run(event, hook)).then_some(LeftOut::DryRun))
+}
+
+/// In a dry run only hooks that change nothing in one are run.
+pub(super) fn may_run(event: &Event, hook: &Hook) -> bool {
+    !event.is_dry_run() || hook.can_dry_run
+}
+
+pub(super) fn wants(event: &Event, hook: &Hook) -> bool {
+    hook.kinds.is_empty() || hook.kinds.contains(&event.announcement.kind)
+}
+
+fn unworthy(event: &Event, treatment: &Treatment, hook: &Hook) -> Option<LeftOut> {
+    if event.announcement.kind != Kind::Freeze {
+        return None;
+    }
+    let known_short = event.announcement.duration.filter(|duration| *duration < LONG_FREEZE);
+    match (hook.min_freeze, known_short) {
+        (Some(least), Some(duration)) => (least > duration).then_some(LeftOut::MinFreeze(least)),
+        (None, _) => treatment.only_named_freezes.then_some(LeftOut::BriefFreeze),
+        (Some(_), None) => None,
+    }
+}
+
+fn too_short(event: &Event, treatment: &Treatment, hook: &Hook) -> Option<LeftOut> {
+    let notice = event.notice_ends().minus(treatment.margin).since(event.preparation_starts());
+    let worst = hook.worst.unwrap_or(hook.timeout);
+    (hook.optional_if_short && notice < worst).then_some(LeftOut::ShortNotice { notice, worst })
+}
+
+/// Who may be the primary of its group as far as anybody knows. A failover that was begun stays this member's
+/// business, whatever it is by now.
+fn may_be_primary(state: &State, event: &Event, member: &Member, is_led: bool) -> bool {
+    let is_begun = || event.attempts.iter().any(|each| each.member == *member && each.hook.phase == Phase::Failover);
+    match state.role(member) {
+        Role::Primary => true,
+        Role::Unknown => !is_led || is_begun(),
+        Role::Replica => is_begun(),
+    }
+}
+
+/// The hooks before the event that it does not need, where it is prepared at all.
+pub fn left_out_of<'a>(state: &'a State, event: &Event) -> Vec<(Step<'a>, LeftOut)> {
+    needs::considered(state, event).into_iter().filter_map(|(step, why)| Some((step, why?))).collect()
+}
+
+/// What a dry run only names: the hooks that a rehearsal would run beside those that it runs itself.
+pub fn would_run<'a>(state: &'a State, event: &Event) -> Vec<Step<'a>> {
+    let before = left_out_of(state, event).into_iter().filter(|(_, why)| *why == LeftOut::DryRun);
+    let mut found: Vec<Step<'a>> = before.map(|(step, _)| step).collect();
+    let runs = needs::preparing(state, event);
+    for (member, workload) in affected(state, event).filter(|_| event.is_dry_run()) {
+        if !found.iter().chain(&runs).any(|step| step.member == member) {
+            continue;
+        }
+        let away = needs::away(state, &member, workload);
+        for phase in [Phase::Restore, Phase::Ready] {
+            let hooks = workload.hooks_of(phase).filter(|(_, hook)| wants(event, hook) && !may_run(event, hook));
+            found.extend(hooks.map(|(id, hook)| Step { member: member.clone(), id, hook, away }));
+        }
+    }
+    found
+}

@@ -1,0 +1,117 @@
+//! Made-up events through the real hooks.
+
+use std::process::Child;
+
+use allclear::wire::pb::allclear::operator::v1::{Event, Status};
+use serde_json::{Value, json};
+
+use super::cluster::Cluster;
+use super::workload::{hook, usual_hooks};
+
+/// How a drill ended: exit status, standard output, standard error.
+async fn ended(drill: Child) -> (i32, String, String) {
+    let output = tokio::task::spawn_blocking(move || drill.wait_with_output().unwrap()).await.unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+/// The one that is open on a replica.
+async fn begun(cluster: &Cluster, place: usize) -> String {
+    let is_drill = |event: &Event| event.drill.is_some();
+    let status = cluster.until(place, "drilling", |status| status.events.iter().any(is_drill)).await;
+    status.events.into_iter().find(is_drill).unwrap().id
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rehearsal_runs_every_hook_puts_all_back_and_posts_nothing() {
+    let cluster = Cluster::with_hooks(usual_hooks()).await;
+    let drill = cluster.asks(1, "drill", &["Reboot", "--vm", "db-0", "--json"]);
+    let (code, out, said) = ended(drill).await;
+    assert_eq!(code, 0, "{out}{said}");
+    let told: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((&told["outcome"], &told["drill"]["mode"]), (&json!("drilled"), &json!("rehearsal")));
+    let steps = told["drill"]["steps"].as_array().unwrap();
+    assert!(steps.iter().all(|step| step["result"] == "done" && step["vm"] == "db-0"), "{out}");
+    let rehearsed = |phase: &str| (phase.to_owned(), "rehearsal".to_owned());
+    let phases = ["checkpoint", "failover", "drain", "shutdown", "restore"];
+    assert_eq!(cluster.hooks.modes(), phases.map(rehearsed));
+    cluster.a_few_polls_later().await;
+    let event = cluster.closed_everywhere(told["id"].as_str().unwrap()).await;
+    assert!(event.approvals.is_empty() && event.seen_by.is_empty(), "{event:#?}");
+    assert_eq!(cluster.cloud.posts().await, [] as [Value; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dry_run_runs_only_what_declares_it_and_names_the_rest() {
+    let hooks = vec![hook("checkpoint"), hook("drain").with("dry_run = true"), hook("restore")];
+    let cluster = Cluster::with_hooks(hooks).await;
+    let drill = cluster.asks(0, "drill", &["Redeploy", "--vm", "db-2", "--source", "User", "--dry-run"]);
+    let (code, out, said) = ended(drill).await;
+    assert_eq!(code, 0, "{out}{said}");
+    assert_eq!(cluster.hooks.modes(), [("drain".to_owned(), "dry_run".to_owned())]);
+    let rows: Vec<Vec<&str>> = out.lines().map(|line| line.split_whitespace().take(4).collect()).collect();
+    for row in [
+        ["drain", "database", "db-2", "done"],
+        ["checkpoint", "database", "db-2", "would_run"],
+        ["restore", "database", "db-2", "would_run"],
+    ] {
+        assert!(rows.contains(&row.into()), "{out}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_real_event_ends_a_drill_and_is_approved_once() {
+    let cluster = Cluster::with_hooks(vec![hook("drain").waits_for("gate"), hook("restore")]).await;
+    let drill = cluster.asks(2, "drill", &["Reboot", "--vm", "db-0"]);
+    let rehearsed = begun(&cluster, 1).await;
+    cluster.until_true("the rehearsal", async || cluster.hooks.begun() == ["drain"]).await;
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 1 })).await;
+    let (code, out, said) = ended(drill).await;
+    assert_eq!(code, 1, "{out}{said}");
+    assert!(out.contains("interrupted") && out.contains("NOT every hook ended well"), "{out}");
+    cluster.hooks.open("gate");
+    cluster.until_stage(0, &id, "started").await;
+    cluster.cloud.finish(&id).await;
+    assert_eq!(cluster.closed_everywhere(&id).await.outcome.as_deref(), Some("completed"));
+    assert_eq!(cluster.closed_everywhere(&rehearsed).await.outcome.as_deref(), Some("interrupted"));
+    let restored = cluster.hooks.begun().into_iter().filter(|phase| phase == "restore").count();
+    assert_eq!(restored, 2);
+    assert_eq!(cluster.cloud.posts().await.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drill_goes_on_under_another_leader_and_is_ended_by_an_operator() {
+    let mut cluster = Cluster::with_hooks(vec![hook("drain").waits_for("gate"), hook("restore")]).await;
+    let leader = cluster.leader(0).await;
+    let [asked, vm] = [1, 2].map(|more| (leader + more) % 3);
+    let drill = cluster.asks(asked, "drill", &["Reboot", "--vm", &format!("db-{vm}")]);
+    let id = begun(&cluster, asked).await;
+    cluster.until_true("the rehearsal", async || cluster.hooks.begun() == ["drain"]).await;
+    let (_, shown, _) = cluster.says(vm, &["status"]);
+    assert!(shown.contains(&format!("{id} (DRILL, rehearsal) Reboot")), "{shown}");
+    let (code, _, said) = ended(cluster.asks(asked, "drill", &["Freeze", "--vm", "db-0"])).await;
+    assert!(code == 4 && said.contains("another drill is open"), "{code}: {said}");
+    cluster.kill(leader);
+    let former = format!("db-{leader}");
+    let is_led = |status: &Status| status.quorum && status.leader.as_ref().is_some_and(|leader| *leader != former);
+    cluster.until(asked, "led by another replica", is_led).await;
+    let (code, out, said) = ended(cluster.asks(vm, "drill", &["--end", &id])).await;
+    assert_eq!((code, out.as_str()), (0, ""), "{said}");
+    let (code, out, said) = ended(drill).await;
+    assert!(code == 1 && out.contains("interrupted"), "{code}: {out}{said}");
+    assert_eq!(cluster.hooks.begun(), ["drain", "restore"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drill_that_cannot_be_is_refused_with_its_reason() {
+    let cluster = Cluster::of(&["db-0"]).start().await;
+    for (arguments, exit, why) in [
+        (&["Reboot"][..], 2, "a drill of Reboot names a VM: add --vm NAME"),
+        (&["Rebot", "--vm", "db-0"], 2, "Rebot: cannot be read"),
+        (&["Reboot", "--vm", "db-10"], 4, "no VM of this cluster is named db-10"),
+        (&["--end", "drill-1"], 4, "no drill drill-1 is open"),
+    ] {
+        let (code, _, said) = ended(cluster.asks(0, "drill", arguments)).await;
+        assert!(code == exit && said.contains(why), "{arguments:?} exits with {code}: {said}");
+    }
+}
