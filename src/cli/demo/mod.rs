@@ -58,10 +58,8 @@ pub(super) struct Demo {
 
 impl Demo {
     pub(super) fn run(self) -> Exit {
-        let (scenario, workload) = match self.scenario().map_err(Into::into).and_then(|found| {
-            let workload = self.workload(&found)?;
-            Ok::<_, anyhow::Error>((found, workload))
-        }) {
+        let chosen = self.scenario().map_err(anyhow::Error::from);
+        let (workload, scenario) = match chosen.and_then(|scenario| Ok((self.workload(&scenario)?, scenario))) {
             Ok(chosen) => chosen,
             Err(error) => {
                 say(error);

@@ -113,3 +113,82 @@ impl Primary {
         format!("The primary was on {}: {moves}", way.join(", then on "))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::stage::sight::{Answer, Seen};
+    use crate::machine::document::{Kind, Source};
+    use crate::machine::id::EventId;
+    use crate::simulator::cloud::{Approver, End, Plan};
+
+    /// Approved at 3 s, gone at 5 s.
+    fn event(vm: &str) -> Event {
+        Event {
+            id: EventId::new("E"),
+            plan: Plan::new(Kind::Reboot, Source::Platform, vec![VmName::new(vm)]),
+            announced_at: Timestamp(0),
+            not_before: Timestamp(20_000),
+            accepted: Some((Timestamp(3_000), Approver::Vm(VmName::new("db-1")))),
+            started: Some((Timestamp(4_000), Cause::Approved)),
+            ended: Some((Timestamp(5_000), End::Finished)),
+            moved: 0,
+        }
+    }
+
+    /// What a replica says when so many failovers were done and this VM has the primary.
+    fn sight(failovers: usize, primary: &str) -> Sight {
+        let (phase, intent, outcome) = ("failover".into(), "run".into(), Some("done".into()));
+        let hook = shown::Hook { phase, intent, outcome, ..shown::Hook::default() };
+        let event = shown::Event { id: "e".into(), hooks: vec![hook; failovers], ..shown::Event::default() };
+        let workload = |vm: &str| shown::Workload {
+            vm: vm.into(),
+            role: if vm == primary { "primary" } else { "replica" }.into(),
+            connected: true,
+            ..shown::Workload::default()
+        };
+        let workloads = VMS.into_iter().map(workload).collect();
+        let answer = Answer { status: shown::Status { workloads, ..shown::Status::default() }, events: vec![event] };
+        Sight { replicas: vec![Seen { name: "db-2".into(), answer: Some(answer.into()) }] }
+    }
+
+    fn judged(way: &[(&str, i64)], of: &str, sight: &Sight) -> String {
+        let held = way.iter().map(|(vm, at)| ((*vm).to_owned(), Timestamp(*at))).collect();
+        Primary { held }.missing(&[event(of)], sight).join("\n")
+    }
+
+    #[test]
+    fn a_primary_that_left_before_the_all_clear_is_where_it_may_be() {
+        assert_eq!(judged(&[("db-0", 0), ("db-1", 2_000)], "db-0", &sight(1, "db-1")), "");
+        assert_eq!(judged(&[("db-0", 0), ("db-1", 5_000)], "db-1", &sight(1, "db-1")), "", "it came when all was over");
+    }
+
+    #[test]
+    fn a_primary_that_is_where_a_machine_goes_down_is_found() {
+        let expected = "Reboot of db-0: the primary was on db-0 after the all-clear";
+        assert_eq!(judged(&[("db-0", 0)], "db-0", &sight(0, "db-0")), expected);
+        assert_eq!(judged(&[("db-0", 0), ("db-1", 3_500)], "db-0", &sight(1, "db-1")), expected, "it left too late");
+        assert_eq!(judged(&[("db-1", 0), ("db-0", 4_500)], "db-0", &sight(1, "db-0")), expected, "it came too early");
+    }
+
+    #[test]
+    fn moves_that_are_too_many_or_without_a_failover_are_found() {
+        let way = [("db-0", 0), ("db-1", 1_000), ("db-2", 1_500), ("db-1", 2_000)];
+        assert_eq!(judged(&way, "db-0", &sight(3, "db-1")), "the primary moved 3 times instead of 2 at the most");
+        let expected = "failovers that were done: 0, but moves of the primary: 1";
+        assert_eq!(judged(&way[..2], "db-0", &sight(0, "db-1")), expected);
+    }
+
+    #[test]
+    fn a_member_that_is_away_or_is_taken_for_another_is_found() {
+        let way = [("db-1", 0)];
+        assert_eq!(judged(&way, "db-0", &sight(0, "db-2")), "for db-2, db-1 is replica, not primary");
+        let mut without = Sight::default();
+        without.replicas.push(Seen {
+            name: "db-0".into(),
+            answer: Some(Answer { status: shown::Status::default(), events: Vec::new() }.into()),
+        });
+        let found = judged(&way, "db-0", &without);
+        assert!(found.contains("for db-0, no database has dialled in on db-0"), "{found}");
+    }
+}
