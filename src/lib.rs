@@ -2,6 +2,8 @@
 //! Where each piece lives is told in `src/ARCHITECTURE.md`.
 
 extern crate alloc;
+// the example database that the demo shows names this crate as everybody does who embeds it
+extern crate self as allclear;
 
 pub mod app;
 pub mod cli;

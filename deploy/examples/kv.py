@@ -68,7 +68,7 @@ async def main(name, socket, folder):
     kv = Kv(name, folder)
     hooks = [
         Hook(Phase.CHECKPOINT, kv.checkpoint),
-        Hook(Phase.FAILOVER, kv.fail_over, confirm=kv.is_over),
+        Hook(Phase.FAILOVER, kv.fail_over, confirm=kv.is_over, timeout=5),
         Hook(Phase.RESTORE, kv.rejoin),
     ]
     async with Workload("kv", socket, hooks, group="kv", journal=kv.folder / f"{name}.journal") as workload:

@@ -107,7 +107,11 @@ pub(crate) async fn take_part(name: &str, socket: &str, folder: &str) -> io::Res
         .group("kv")
         .journal(kv.folder.join(format!("{name}.journal")))
         .hook(Hook::new(Phase::Checkpoint, with(&kv, Kv::checkpoint)))
-        .hook(Hook::new(Phase::Failover, with(&kv, Kv::fail_over)).confirm(with(&kv, Kv::is_over)))
+        .hook(
+            Hook::new(Phase::Failover, with(&kv, Kv::fail_over))
+                .confirm(with(&kv, Kv::is_over))
+                .timeout(Duration::from_secs(5)),
+        )
         .hook(Hook::new(Phase::Restore, with(&kv, Kv::rejoin)))
         .start()
         .map_err(Error::other)?;

@@ -7,7 +7,11 @@ mod bench;
 mod check;
 mod demo;
 mod demo_hook;
+<<<<<<< HEAD
 mod drill;
+=======
+mod demo_kv;
+>>>>>>> wave
 mod exit;
 mod fake_cloud;
 mod http_hook;
@@ -63,6 +67,8 @@ enum Command {
     #[command(hide = true)]
     DemoHook(demo_hook::DemoHook),
     #[command(hide = true)]
+    DemoKv(demo_kv::DemoKv),
+    #[command(hide = true)]
     HttpHook(http_hook::HttpHook),
     #[command(hide = true)]
     Supervise(supervise::Supervise),
@@ -91,6 +97,7 @@ impl Command {
             Self::Skip(skip) => skip.run().into(),
             Self::FakeCloud(cloud) => cloud.run().into(),
             Self::DemoHook(hook) => hook.run(),
+            Self::DemoKv(member) => member.run().into(),
             Self::HttpHook(hook) => hook.run(),
             Self::Supervise(supervise) => supervise.run(),
         }

@@ -11,16 +11,21 @@ use super::{allclear, program, stderr, stdout};
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-fn alone() -> MutexGuard<'static, ()> {
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
     ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Plays it with its own folder for temporary files, and sees to it that nothing is left.
 fn play(arguments: &[&str]) -> (Output, Value) {
+    play_with(arguments, &[])
+}
+
+/// Plays it with its own folder for temporary files, and sees to it that nothing is left.
+pub(crate) fn play_with(arguments: &[&str], environment: &[(&str, &str)]) -> (Output, Value) {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let temporary = folder.path().to_str().unwrap();
-    let output = allclear(&[&["demo", "--json"], arguments].concat(), &[("TMPDIR", temporary)]);
+    let output =
+        allclear(&[&["demo", "--json"], arguments].concat(), &[&[("TMPDIR", temporary)], environment].concat());
     let report: Value = serde_json::from_str(stdout(&output)).unwrap();
     assert_eq!(report["missing"], Value::Array(Vec::new()), "{}", stderr(&output));
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -28,13 +33,13 @@ fn play(arguments: &[&str]) -> (Output, Value) {
     (output, report)
 }
 
-fn nothing_is_left(folder: &Path) {
+pub(crate) fn nothing_is_left(folder: &Path) {
     let left: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert_eq!(left, Vec::<std::path::PathBuf>::new());
     assert_eq!(processes_that_name(folder), Vec::<String>::new());
 }
 
-fn processes_that_name(folder: &Path) -> Vec<String> {
+pub(crate) fn processes_that_name(folder: &Path) -> Vec<String> {
     let folder = folder.to_str().unwrap();
     let entries = std::fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path().join("cmdline"));
     let arguments = entries.filter_map(|path| std::fs::read(path).ok());
@@ -42,7 +47,7 @@ fn processes_that_name(folder: &Path) -> Vec<String> {
     arguments.filter(|arguments| arguments.contains(folder)).collect()
 }
 
-fn of_phase<'a>(event: &'a Value, phase: &str) -> Vec<&'a Value> {
+pub(crate) fn of_phase<'a>(event: &'a Value, phase: &str) -> Vec<&'a Value> {
     event["hooks"].as_array().unwrap().iter().filter(|hook| hook["phase"] == phase).collect()
 }
 

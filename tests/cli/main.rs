@@ -6,8 +6,11 @@ mod check;
 mod demo;
 mod fake_cloud;
 mod policy;
+#[path = "../clients/python.rs"]
+mod python;
 mod run;
 mod usage;
+mod wave;
 
 use std::path::Path;
 use std::process::{Command, Output};

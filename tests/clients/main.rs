@@ -11,6 +11,7 @@ mod interrupted;
 #[allow(dead_code, reason = "its `main` is for people")]
 mod kv;
 mod puppet;
+mod python;
 mod replica;
 mod sessions;
 

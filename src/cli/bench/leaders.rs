@@ -33,7 +33,7 @@ pub(super) async fn killed(stage: &mut Stage, times: u32) -> anyhow::Result<Vec<
         until_ready(stage).await?;
         let leader = led(stage, |_| true).await?;
         let replica = stage.replicas.iter_mut().find(|replica| replica.name == leader);
-        replica.context("an unknown replica leads")?.kill().await?;
+        replica.context("an unknown replica leads")?.process.kill().await?;
         let killed = clock::steady();
         led(stage, |status| status.role == "leader").await?;
         spans.push(span(killed, clock::steady()));
@@ -47,7 +47,7 @@ pub(super) async fn killed(stage: &mut Stage, times: u32) -> anyhow::Result<Vec<
 async fn led(stage: &Stage, counts: impl Fn(&Status) -> bool) -> anyhow::Result<String> {
     let limit = clock::steady().plus(READY_WITHIN);
     while clock::steady() < limit {
-        for replica in stage.replicas.iter().filter(|replica| replica.runs()) {
+        for replica in stage.replicas.iter().filter(|replica| replica.process.runs()) {
             if let Ok(mut asking) = Asking::connect(&replica.socket).await
                 && let Ok(status) = asking.status().await
                 && status.quorum

@@ -15,7 +15,7 @@ use tokio::time::sleep;
 
 use super::demo_hook;
 use super::signals::asked_to_stop;
-use super::stage::{Hooks, Stage, VMS, folder, moment};
+use super::stage::{Hooks, Stage, VMS, Workload, folder, moment};
 use super::{Exit, runtime, say};
 use crate::consensus::Timing;
 use crate::fake_cloud::Scenario;
@@ -82,7 +82,7 @@ impl Bench {
 
     async fn measure(&self, folder: &Path) -> anyhow::Result<Vec<Figure>> {
         let stop = asked_to_stop()?;
-        let mut stage = Stage::set_up(folder.into(), NonZeroU32::MIN, Hooks::Instant).await?;
+        let mut stage = Stage::set_up(folder.into(), NonZeroU32::MIN, &Workload::Hooks(Hooks::Instant)).await?;
         let measured = tokio::select! {
             figures = self.figures(&mut stage) => figures,
             () = stop => Err(anyhow::anyhow!("it was stopped before its end")),

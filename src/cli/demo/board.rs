@@ -31,7 +31,9 @@ fn replica(seen: &Seen, sight: &Sight, screen: &Screen) -> String {
     let own = status.replicas.iter().find(|replica| replica.name == seen.name);
     let metadata = own.map_or("unknown", |replica| replica.metadata.as_str());
     let quorum = if status.quorum { String::new() } else { screen.paint(Colour::Red, "  no quorum") };
-    format!("{:<6} {role} term {:<3} metadata {metadata}{quorum}", seen.name, status.term)
+    let database = status.workloads.iter().find(|workload| workload.vm == seen.name && workload.role != "unknown");
+    let database = database.map_or_else(String::new, |known| format!("  {}: {}", known.name, known.role));
+    format!("{:<6} {role} term {:<3} metadata {metadata}{database}{quorum}", seen.name, status.term)
 }
 
 fn of_event(event: &shown::Event, screen: &Screen) -> Vec<String> {

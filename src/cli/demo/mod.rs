@@ -1,8 +1,9 @@
 //! `allclear demo`: the main job on one machine, with nothing to configure: a fake cloud, three replicas and a sample
-//! workload on loopback, and an event from its announcement to its end.
+//! workload or the example database on loopback, and events from their announcement to their end.
 
 mod board;
 mod play;
+mod primary;
 mod report;
 mod screen;
 mod story;
@@ -14,13 +15,15 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use anyhow::{Context as _, anyhow, bail};
 use play::Play;
+use primary::Primary;
 use report::Report;
 use screen::Screen;
 
 use super::fake_cloud::scenarios;
 use super::signals::asked_to_stop;
-use super::stage::{self, Hooks, Stage, folder, replica};
+use super::stage::{self, Hooks, Stage, Workload, folder, replica};
 use super::{Exit, demo_hook, runtime, say};
 use crate::config;
 use crate::fake_cloud::{Scenario, ScenarioError};
@@ -37,6 +40,11 @@ pub(super) struct Demo {
     /// What the cloud announces
     #[arg(long, value_name = "NAME", default_value = "user-redeploy")]
     scenario: String,
+    /// Who is prepared: `hooks` for commands, `example` for the database of deploy/examples, which dials in, or a
+    /// PROGRAM of your own in its place, started as PROGRAM NAME SOCKET FOLDER beside each replica [default: hooks;
+    /// for the scenario `wave`: example]
+    #[arg(long, value_name = "PROGRAM")]
+    workload: Option<String>,
     /// Kills the leader while a hook runs, and starts it again 2 s later
     #[arg(long)]
     kill_leader: bool,
@@ -50,8 +58,9 @@ pub(super) struct Demo {
 
 impl Demo {
     pub(super) fn run(self) -> Exit {
-        let scenario = match self.scenario() {
-            Ok(scenario) => scenario,
+        let chosen = self.scenario().map_err(anyhow::Error::from);
+        let (workload, scenario) = match chosen.and_then(|scenario| Ok((self.workload(&scenario)?, scenario))) {
+            Ok(chosen) => chosen,
             Err(error) => {
                 say(error);
                 return Exit::Usage;
@@ -69,7 +78,7 @@ impl Demo {
             }
         };
         end_all_at_a_panic(folder.clone());
-        runtime.block_on(self.show(&scenario, folder))
+        runtime.block_on(self.show(&scenario, &workload, folder))
     }
 
     fn scenario(&self) -> Result<Scenario, ScenarioError> {
@@ -81,7 +90,25 @@ impl Demo {
         Ok(scenario)
     }
 
-    async fn show(&self, scenario: &Scenario, folder: PathBuf) -> Exit {
+    fn workload(&self, scenario: &Scenario) -> anyhow::Result<Workload> {
+        let usual = if scenario.name() == "wave" && !self.kill_leader { "example" } else { "hooks" };
+        match self.workload.as_deref().unwrap_or(usual) {
+            "hooks" => Ok(Workload::Hooks(if self.kill_leader { Hooks::Long } else { Hooks::Unhurried })),
+            "example" if self.kill_leader => {
+                bail!(
+                    "the example database is done at once: nothing runs that a killed leader could interrupt; use hooks"
+                )
+            }
+            "example" => {
+                let program = std::env::current_exe().context("cannot find its own program")?;
+                Ok(Workload::Dials(vec![program.to_string_lossy().into_owned(), "demo-kv".to_owned()]))
+            }
+            program if program.trim().is_empty() => bail!("--workload: name hooks, example or a program"),
+            program => Ok(Workload::Dials(program.split_whitespace().map(str::to_owned).collect())),
+        }
+    }
+
+    async fn show(&self, scenario: &Scenario, workload: &Workload, folder: PathBuf) -> Exit {
         let stop = match asked_to_stop() {
             Ok(stop) => stop,
             Err(error) => return no_play(&folder, &error.into()),
@@ -89,14 +116,27 @@ impl Demo {
         let speed = speed(scenario, self.kill_leader);
         let mut screen = Screen::new(self.json, config::colours_refused());
         screen.line(&format!("{}: {}", scenario.name(), scenario.about()));
-        screen.line(&format!("three replicas, one workload each; time runs {speed} times faster for the cloud"));
-        let hooks = if self.kill_leader { Hooks::Long } else { Hooks::Unhurried };
-        let mut stage = match Stage::set_up(folder.clone(), speed, hooks).await {
+        let each = match workload {
+            Workload::Hooks(_) => "one workload each",
+            Workload::Dials(_) => "a member of a database beside each, which dials in",
+        };
+        screen.line(&format!("three replicas, {each}; time runs {speed} times faster for the cloud"));
+        tokio::pin!(stop);
+        let set_up = tokio::select! {
+            set_up = Stage::set_up(folder.clone(), speed, workload) => set_up,
+            () = &mut stop => Err(anyhow!("it was stopped")),
+        };
+        let mut stage = match set_up {
             Ok(stage) => stage,
             Err(error) => return no_play(&folder, &error),
         };
-        tokio::pin!(stop);
-        let play = Play { stage: &mut stage, screen: &mut screen, scenario, kills_leader: self.kill_leader };
+        let play = Play {
+            stage: &mut stage,
+            screen: &mut screen,
+            scenario,
+            kills_leader: self.kill_leader,
+            primary: Primary::default(),
+        };
         let mut report = tokio::select! {
             report = play.go(speed.get()) => report,
             () = &mut stop => {
@@ -108,7 +148,7 @@ impl Demo {
         };
         if !report.ok {
             report.folder = Some(folder.display().to_string());
-            stage.replicas.iter().for_each(|replica| say(replica.tail()));
+            stage.processes().for_each(|process| say(process.tail()));
         }
         self.tell(&report);
         if self.keep {

@@ -6,15 +6,20 @@ use anyhow::bail;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::board::board;
+use super::primary::Primary;
 use super::report::{EventReport, Report};
 use super::screen::Screen;
 use super::story::Story;
 use super::takeover::Takeover;
 use super::{demo_hook, verdict};
+use crate::cli::demo_hook::Note;
 use crate::cli::stage::Stage;
+use crate::cli::stage::members::{Members, Said};
+use crate::cli::stage::moment::read;
 use crate::cli::stage::sight::{Lines, Sight};
 use crate::fake_cloud::Scenario;
 use crate::replica::clock;
+use crate::simulator::cloud::Event;
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 const READY_WITHIN: Duration = Duration::from_mins(1);
@@ -27,6 +32,7 @@ pub(super) struct Play<'a> {
     pub(super) screen: &'a mut Screen,
     pub(super) scenario: &'a Scenario,
     pub(super) kills_leader: bool,
+    pub(super) primary: Primary,
 }
 
 impl Play<'_> {
@@ -49,7 +55,10 @@ impl Play<'_> {
             tick.tick().await;
             self.all_run()?;
             *sight = lines.look(&self.stage.replicas);
-            let Some(why) = sight.not_ready() else { return Ok(()) };
+            self.hear()?;
+            let is_dialled = self.stage.members.is_some();
+            let unknown = || self.primary.not_registered(sight).filter(|_| is_dialled);
+            let Some(why) = sight.not_ready().or_else(unknown) else { return Ok(()) };
             if clock::steady() > limit {
                 bail!("the cluster is not ready after {} s: {why}", READY_WITHIN.as_secs());
             }
@@ -61,7 +70,8 @@ impl Play<'_> {
     async fn follow(&mut self, sight: &mut Sight, takeover: &mut Option<Takeover>) -> anyhow::Result<()> {
         let mut story = Story::default();
         let leader = sight.leader().map(|(leader, _)| leader.to_owned()).unwrap_or_default();
-        self.screen.line(&story.own(&format!("the replicas are ready, {leader} leads")));
+        let primary = self.primary.now().map_or_else(String::new, |vm| format!("; {vm} is the database's primary"));
+        self.screen.line(&story.own(&format!("the replicas are ready, {leader} leads{primary}")));
         self.stage.cloud.play(self.scenario)?;
         let lines = Lines::to(&self.stage.replicas);
         let mut tick = every(LOOK_EVERY);
@@ -70,7 +80,8 @@ impl Play<'_> {
             tick.tick().await;
             self.all_run()?;
             *sight = lines.look(&self.stage.replicas);
-            let mut news = story.news(&self.stage.cloud.events(), &self.stage.cloud.posts(), sight);
+            let said = self.hear()?;
+            let mut news = story.news(&self.stage.cloud.events(), &self.stage.cloud.posts(), sight, &said);
             if self.kills_leader {
                 let told = self.take_over(sight, takeover).await?;
                 news.extend(told.iter().map(|what| story.own(what)));
@@ -97,16 +108,27 @@ impl Play<'_> {
 
     fn all_run(&mut self) -> anyhow::Result<()> {
         for replica in &mut self.stage.replicas {
-            if let Some(status) = replica.ended() {
+            if let Some(status) = replica.process.ended() {
                 bail!("{} ended by itself: {status}", replica.name);
             }
         }
-        Ok(())
+        self.stage.members.as_mut().map_or(Ok(()), Members::all_run)
+    }
+
+    /// What the database said, and where its primary went.
+    fn hear(&mut self) -> anyhow::Result<Vec<Said>> {
+        let Some(members) = &mut self.stage.members else { return Ok(Vec::new()) };
+        let mut said = members.said();
+        if let Some((vm, since)) = members.primary()? {
+            said.extend(self.primary.see(&vm, since));
+        }
+        Ok(said)
     }
 
     /// Every event has come and gone for the cloud, and is closed for every replica that runs.
     fn is_over(&self, sight: &Sight, takeover: Option<&Takeover>) -> bool {
-        let runs = |name: &str| self.stage.replicas.iter().any(|replica| replica.name == name && replica.runs());
+        let runs =
+            |name: &str| self.stage.replicas.iter().any(|replica| replica.name == name && replica.process.runs());
         let all_answer = sight.replicas.iter().all(|seen| seen.answer.is_some() || !runs(&seen.name));
         let events = self.stage.cloud.scenario_events();
         self.stage.cloud.is_over()
@@ -118,7 +140,9 @@ impl Play<'_> {
     fn report(&self, speed: u32, sight: &Sight, takeover: Option<Takeover>, broke_off: Option<String>) -> Report {
         let (events, posts) = (self.stage.cloud.events(), self.stage.cloud.posts());
         let mut missing: Vec<String> = broke_off.into_iter().collect();
-        let notes = demo_hook::notes(&self.stage.hook_log()).unwrap_or_else(|error| {
+        let is_dialled = self.stage.members.is_some();
+        let notes = if is_dialled { Ok(recorded(&events, sight)) } else { demo_hook::notes(&self.stage.hook_log()) };
+        let notes = notes.unwrap_or_else(|error| {
             missing.push(format!("what the hooks noted cannot be read: {error}"));
             Vec::new()
         });
@@ -127,6 +151,9 @@ impl Play<'_> {
             missing.push(format!("{} of {planned} events were not announced", planned - events.len()));
         }
         missing.extend(verdict::missing(&events, &posts, sight, &notes));
+        if is_dialled {
+            missing.extend(self.primary.missing(&events, sight));
+        }
         if self.kills_leader && !takeover.as_ref().is_some_and(Takeover::is_complete) {
             let why = if takeover.is_none() { "no hook ran during which to kill it" } else { "it did not end" };
             missing.push(format!("the leader's takeover: {why}"));
@@ -137,10 +164,29 @@ impl Play<'_> {
             ok: missing.is_empty(),
             missing,
             events: events.iter().map(|event| EventReport::of(event, &posts, sight, &notes)).collect(),
+            primary: is_dialled.then(|| self.primary.told()),
+            moves: self.primary.moves(),
             takeover,
             folder: None,
         }
     }
+}
+
+/// A database that dials in notes nothing: what it did is what it told the cluster.
+fn recorded(events: &[Event], sight: &Sight) -> Vec<Note> {
+    let mut notes = Vec::new();
+    for event in events.iter().filter_map(|event| sight.event(&event.id)) {
+        for hook in event.hooks.iter().filter(|hook| hook.intent == "run") {
+            let note = |done, at: &str| {
+                let (event, vm, phase) = (event.id.clone(), hook.vm.clone(), hook.phase.clone());
+                Some(Note { event, vm, phase, attempt: hook.attempt.clone(), done, at_ms: read(at)?.0 })
+            };
+            let ended = hook.ended_at.as_deref().filter(|_| verdict::is_prepared(hook));
+            notes.extend(note(false, &hook.started_at));
+            notes.extend(ended.and_then(|at| note(true, at)));
+        }
+    }
+    notes
 }
 
 fn every(span: Duration) -> tokio::time::Interval {

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use super::primary::Move;
 use super::story::names;
 use super::takeover::Takeover;
 use crate::cli::demo_hook::Note;
@@ -22,6 +23,10 @@ pub(super) struct Report {
     /// What should have been and was not.
     pub(super) missing: Vec<String>,
     pub(super) events: Vec<EventReport>,
+    /// The way of the primary in words, where a database dials in.
+    #[serde(skip)]
+    pub(super) primary: Option<String>,
+    pub(super) moves: Vec<Move>,
     pub(super) takeover: Option<Takeover>,
     /// Kept because something went wrong.
     pub(super) folder: Option<String>,
@@ -66,7 +71,7 @@ pub(super) struct HookReport {
     pub(super) intent: String,
     pub(super) outcome: Option<String>,
     pub(super) took_s: Option<f64>,
-    /// How often the cluster's hook program was really started for this attempt.
+    /// How often the hook program was really started for this attempt; what dials in is as often as the record says.
     pub(super) begun: usize,
 }
 
@@ -149,6 +154,10 @@ impl Report {
             line(&mut text, "");
             line(&mut text, &told_takeover(takeover));
         }
+        if let Some(primary) = &self.primary {
+            line(&mut text, "");
+            line(&mut text, primary);
+        }
         line(&mut text, "");
         if self.ok {
             let given: usize = self.events.iter().map(|event| event.posts_taken).sum();
@@ -162,6 +171,11 @@ impl Report {
                 }
             };
             line(&mut text, &told);
+            if self.primary.is_some() {
+                let told =
+                    "Every member of the database dialled in, and its primary was never where a machine went down.";
+                line(&mut text, told);
+            }
         }
         for missing in &self.missing {
             line(&mut text, &format!("MISSING: {missing}"));

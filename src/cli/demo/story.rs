@@ -1,7 +1,8 @@
-//! What happened, told once each, in the order of time: by the cloud, and by the cluster.
+//! What happened, told once each, in the order of time: by the cloud, by the cluster, and by a database that dials in.
 
 use std::collections::BTreeSet;
 
+use crate::cli::stage::members::Said;
 use crate::cli::stage::moment;
 use crate::cli::stage::sight::Sight;
 use crate::fake_cloud::Post;
@@ -27,7 +28,7 @@ pub(super) struct Story {
 
 impl Story {
     /// What was not told before, as lines.
-    pub(super) fn news(&mut self, events: &[Event], posts: &[Post], sight: &Sight) -> Vec<String> {
+    pub(super) fn news(&mut self, events: &[Event], posts: &[Post], sight: &Sight, said: &[Said]) -> Vec<String> {
         let mut steps = Vec::new();
         for event in events {
             steps.extend(by_the_cloud(event, posts));
@@ -38,22 +39,31 @@ impl Story {
             }));
         }
         steps.retain(|step| self.told.insert((step.event.clone(), step.at, step.what.clone())));
-        steps.sort_by_key(|step| (step.at, rank(&step.what)));
         self.zero = events.last().map(|event| event.announced_at).or(self.zero);
         let line = |step: &Step| {
             let event = events.iter().find(|event| event.id == step.event)?;
-            let after = moment::seconds(event.announced_at, step.at);
-            Some(format!("{after:>7.2} s  {:<11}  {:<7}  {}", names(&event.plan.resources), step.who, step.what))
+            let text = told(Some(event.announced_at), step.at, &names(&event.plan.resources), step.who, &step.what);
+            Some((step.at, rank(&step.what), text))
         };
-        steps.iter().filter_map(line).collect()
+        let mut lines: Vec<_> = steps.iter().filter_map(line).collect();
+        lines.extend(said.iter().map(|said| {
+            let is_about = |event: &&Event| event.plan.resources.contains(&VmName::new(&said.vm));
+            let event = events.iter().rfind(is_about).or(events.last());
+            (said.at, 0, told(event.map(|event| event.announced_at), said.at, &said.vm, "member", &said.what))
+        }));
+        lines.sort_by_key(|(at, rank, _)| (*at, *rank));
+        lines.into_iter().map(|(_, _, text)| text).collect()
     }
 
     /// What the demo itself does.
     pub(super) fn own(&self, what: &str) -> String {
-        let after = self.zero.map(|zero| moment::seconds(zero, clock::now()));
-        let after = after.map_or_else(|| " ".repeat(9), |after| format!("{after:>7.2} s"));
-        format!("{after}  {:<11}  {:<7}  {what}", "", "demo")
+        told(self.zero, clock::now(), "", "demo", what)
     }
+}
+
+fn told(zero: Option<Timestamp>, at: Timestamp, vms: &str, who: &str, what: &str) -> String {
+    let after = zero.map_or_else(|| " ".repeat(9), |zero| format!("{:>7.2} s", moment::seconds(zero, at)));
+    format!("{after}  {vms:<11}  {who:<7}  {what}")
 }
 
 /// At the same moment, what ends comes before the stage it leads to, and that before what begins in it.
@@ -138,7 +148,7 @@ mod tests {
     fn everything_is_told_once_and_in_the_order_in_which_it_makes_sense() {
         let mut story = Story::default();
         let steps = [(1_200, "announced"), (1_500, "closed"), (1_500, "restore on db-0: done")];
-        let told = story.news(&[announced()], &[], &sight(&steps));
+        let told = story.news(&[announced()], &[], &sight(&steps), &[]);
         let expected = [
             "   0.00 s  db-0         cloud    announces Reboot by User of db-0; starts by itself after 20.0 s",
             "   0.20 s  db-0         cluster  announced",
@@ -146,14 +156,14 @@ mod tests {
             "   0.50 s  db-0         cluster  closed",
         ];
         assert_eq!(told, expected);
-        assert_eq!(story.news(&[announced()], &[], &sight(&steps)), Vec::<String>::new());
+        assert_eq!(story.news(&[announced()], &[], &sight(&steps), &[]), Vec::<String>::new());
     }
 
     #[test]
     fn what_the_cloud_does_is_told_where_the_cluster_knows_nothing() {
         let mut event = announced();
         event.ended = Some((Timestamp(3_000), End::Cancelled));
-        let told = Story::default().news(&[event], &[], &Sight::default());
+        let told = Story::default().news(&[event], &[], &Sight::default(), &[]);
         assert_eq!(told.last().unwrap(), "   2.00 s  db-0         cloud    calls it off: the event is gone");
     }
 }

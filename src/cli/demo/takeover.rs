@@ -42,7 +42,7 @@ impl Takeover {
         let now = clock::now();
         let (Some((leader, term)), Some(during)) = (sight.leader(), moment_for_it(sight, now)) else { return Ok(None) };
         let Some(replica) = stage.replicas.iter_mut().find(|replica| replica.name == leader) else { return Ok(None) };
-        replica.kill().await?;
+        replica.process.kill().await?;
         let killed = clock::now();
         let takeover = Self {
             old_leader: leader.to_owned(),

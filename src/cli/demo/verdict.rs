@@ -66,7 +66,7 @@ fn of_approval(at: Timestamp, by: &Approver, posts: &[&Post], known: &shown::Eve
     }
     for hook in preparing {
         let what = format!("{} on {}", hook.phase, hook.on);
-        if hook.outcome.as_deref() != Some("done") {
+        if !is_prepared(hook) {
             missing.push(format!("{what} ended as {}", hook.outcome.as_deref().unwrap_or("nothing")));
         }
         let is_before = hook.ended_at.as_deref().and_then(read) <= read(&claim.claimed_at);
@@ -77,6 +77,11 @@ fn of_approval(at: Timestamp, by: &Approver, posts: &[&Post], known: &shown::Eve
         }
     }
     missing
+}
+
+/// Also a replica that has nothing to write to disk is.
+pub(super) fn is_prepared(hook: &shown::Hook) -> bool {
+    matches!(hook.outcome.as_deref(), Some("done" | "not_applicable"))
 }
 
 /// What the platform cancels or starts by itself, before anybody could approve, needs no approval.

@@ -12,6 +12,8 @@ use nix::unistd::{Pid, getpid};
 /// A path of a socket has at most 108 bytes; names in the folder need some of them.
 const LONGEST: usize = 80;
 const TRIES: u32 = 100;
+/// A process whose environment names the folder by this belongs to it, whatever program it runs.
+pub(super) const MARK: &str = "ALLCLEAR_DEMO";
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Makes an own folder where temporary files live.
@@ -45,19 +47,23 @@ pub(in crate::cli) fn end_leftovers(folder: &Path) {
     }
 }
 
-/// Runs of this program, other than this one, whose arguments name the folder.
+/// Runs of this program, other than this one, whose arguments name the folder, and whatever is marked with it.
 fn processes_of(folder: &Path) -> Vec<Pid> {
     let program = fs::read_link("/proc/self/exe").ok();
     let own = getpid();
     let named = folder.as_os_str().as_encoded_bytes();
+    let mark = [MARK.as_bytes(), b"=", named].concat();
     let entries = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).map(Pid::from_raw);
     let is_ours = |pid: &Pid| {
         let place = PathBuf::from(format!("/proc/{pid}"));
-        let arguments = fs::read(place.join("cmdline")).unwrap_or_default();
-        *pid != own
-            && fs::read_link(place.join("exe")).ok() == program
-            && arguments.windows(named.len()).any(|part| part == named)
+        let told = |what: &str| fs::read(place.join(what)).unwrap_or_default();
+        let is_run = || {
+            fs::read_link(place.join("exe")).ok() == program
+                && told("cmdline").windows(named.len()).any(|part| part == named)
+        };
+        let is_marked = || told("environ").split(|byte| *byte == 0).any(|line| line == mark);
+        *pid != own && (is_run() || is_marked())
     };
     pids.filter(is_ours).collect()
 }

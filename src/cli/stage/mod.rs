@@ -1,7 +1,10 @@
-//! Everything a demo runs on: a folder, a fake cloud, three replicas with their configuration. Taken down at the end.
+//! Everything a demo runs on: a folder, a fake cloud, three replicas with their configuration, and the members of a
+//! database where one dials in. Taken down at the end.
 
 pub(super) mod folder;
+pub(super) mod members;
 pub(super) mod moment;
+mod process;
 pub(super) mod replica;
 pub(super) mod sight;
 
@@ -12,6 +15,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
+use self::members::Members;
+use self::process::Process;
 use self::replica::Replica;
 use crate::fake_cloud::{self, Options, Running};
 
@@ -28,7 +33,7 @@ const HOOKS: [(&str, Option<&str>, &str, &str); 5] = [
 ];
 
 /// How long the sample workload's hooks take.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::cli) enum Hooks {
     /// As long as it takes to watch them.
     Unhurried,
@@ -38,30 +43,43 @@ pub(in crate::cli) enum Hooks {
     Instant,
 }
 
+/// Who is prepared.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(in crate::cli) enum Workload {
+    /// A workload of the configuration, whose hooks are commands.
+    Hooks(Hooks),
+    /// A database that dials in: its program with its first arguments, to which name, socket and folder are added.
+    Dials(Vec<String>),
+}
+
 pub(in crate::cli) struct Stage {
     pub(in crate::cli) folder: PathBuf,
     pub(in crate::cli) cloud: Running,
     pub(in crate::cli) replicas: Vec<Replica>,
+    pub(in crate::cli) members: Option<Members>,
     program: PathBuf,
 }
 
 impl Stage {
-    /// Makes the cloud, and starts the replicas.
-    pub(in crate::cli) async fn set_up(folder: PathBuf, speed: NonZeroU32, hooks: Hooks) -> anyhow::Result<Self> {
+    /// Makes the cloud, and starts the replicas and whoever dials in.
+    pub(in crate::cli) async fn set_up(folder: PathBuf, speed: NonZeroU32, who: &Workload) -> anyhow::Result<Self> {
         let program = std::env::current_exe().context("cannot find its own program")?;
         let log = Some(folder.join("requests.jsonl"));
         let options = Options { speed, log, ..Options::new(VMS) };
         let cloud = fake_cloud::serve(options).await?;
-        let mut stage = Self { folder, cloud, replicas: Vec::new(), program };
+        let mut stage = Self { folder, cloud, replicas: Vec::new(), members: None, program };
         let addresses = free_addresses(2 * VMS.len()).context("no free port on loopback")?;
         let (clusters, statuses) = addresses.split_at(VMS.len());
         for ((vm, cluster), status) in VMS.iter().zip(clusters).zip(statuses) {
             let replica = Replica::new(&stage.folder, vm, *status);
-            replica.configure(&stage.configuration(&replica, *cluster, clusters, hooks))?;
+            replica.configure(&stage.configuration(&replica, *cluster, clusters, who))?;
             stage.replicas.push(replica);
         }
         for replica in &mut stage.replicas {
             replica.start(&stage.program).with_context(|| format!("{} cannot be started", replica.name))?;
+        }
+        if let Workload::Dials(program) = who {
+            stage.members = Some(Members::start(program, &stage.folder).await?);
         }
         Ok(stage)
     }
@@ -77,19 +95,25 @@ impl Stage {
         self.folder.join("hooks.jsonl")
     }
 
+    pub(in crate::cli) fn processes(&self) -> impl Iterator<Item = &Process> {
+        let members = self.members.iter().flat_map(Members::processes);
+        self.replicas.iter().map(|replica| &replica.process).chain(members)
+    }
+
     /// Ends every process. The folder stays.
     pub(in crate::cli) async fn strike(mut self) {
-        for replica in &self.replicas {
-            replica.ask_to_stop();
-        }
-        for replica in &mut self.replicas {
-            replica.see_off().await;
+        let members = self.members.iter_mut().flat_map(Members::processes_mut);
+        let mut processes: Vec<_> =
+            members.chain(self.replicas.iter_mut().map(|replica| &mut replica.process)).collect();
+        processes.iter().for_each(|process| process.ask_to_stop());
+        for process in &mut processes {
+            process.see_off().await;
         }
         folder::end_leftovers(&self.folder);
         self.cloud.shutdown().await;
     }
 
-    fn configuration(&self, replica: &Replica, listen: SocketAddr, clusters: &[SocketAddr], hooks: Hooks) -> String {
+    fn configuration(&self, replica: &Replica, listen: SocketAddr, clusters: &[SocketAddr], who: &Workload) -> String {
         let name = &replica.name;
         let path = |ending: &str| quoted(&self.folder.join(format!("{name}{ending}")));
         let peers: Vec<String> = VMS.iter().zip(clusters).map(|(vm, at)| format!("{vm} = \"{at}\"")).collect();
@@ -100,15 +124,25 @@ impl Stage {
              [status]\nlisten = \"{}\"\n\n\
              [operator]\nsocket = {}\n\n\
              [workloads]\nsocket = {}\n\n\
-             [policy]\nmargin = \"1s\"\n\n\
-             [[group]]\nname = \"orders\"\nmax_unavailable = 2\n\n\
-             [[workload]]\nname = \"{WORKLOAD}\"\ngroup = \"orders\"\n",
+             [policy]\nmargin = \"1s\"\n\n",
             path(""),
             peers.join(", "),
             self.cloud.endpoint(name).unwrap_or_default(),
             replica.status,
             quoted(&replica.socket),
-            path(".workloads"),
+            quoted(&workloads_socket(&self.folder, name)),
+        );
+        text += &match who {
+            Workload::Hooks(hooks) => self.with_hooks(*hooks),
+            Workload::Dials(_) => format!("[[group]]\nname = \"{}\"\nmax_unavailable = 1\n", members::GROUP),
+        };
+        text
+    }
+
+    fn with_hooks(&self, hooks: Hooks) -> String {
+        let mut text = format!(
+            "[[group]]\nname = \"orders\"\nmax_unavailable = 2\n\n\
+             [[workload]]\nname = \"{WORKLOAD}\"\ngroup = \"orders\"\n"
         );
         let (program, log) = (quoted(&self.program), quoted(&self.hook_log()));
         for (phase, min_freeze, usual, long) in HOOKS {
@@ -127,6 +161,11 @@ impl Stage {
         }
         text
     }
+}
+
+/// Where the replica of this VM waits for workloads.
+fn workloads_socket(folder: &Path, vm: &str) -> PathBuf {
+    folder.join(format!("{vm}.workloads"))
 }
 
 /// As a text of TOML, which takes what JSON takes.

@@ -56,7 +56,7 @@ impl Lines {
 
     /// What each said last; what a replica said that runs no more does not count.
     pub(in crate::cli) fn look(&self, replicas: &[Replica]) -> Sight {
-        let runs = |name: &str| replicas.iter().any(|replica| replica.name == name && replica.runs());
+        let runs = |name: &str| replicas.iter().any(|replica| replica.name == name && replica.process.runs());
         let seen = |(name, heard): &(String, watch::Receiver<Option<Arc<Answer>>>)| Seen {
             name: name.clone(),
             answer: heard.borrow().clone().filter(|_| runs(name)),

@@ -1,0 +1,50 @@
+//! The Python library, installed for tests.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+/// The interpreter, and the folder with the installed package. Nothing where the packages are missing that `.ci/run` installs; there, `ALLCLEAR_PYTHON` says that they must not be.
+pub(crate) fn installed() -> Option<(PathBuf, PathBuf)> {
+    static INSTALLED: OnceLock<Option<(PathBuf, PathBuf)>> = OnceLock::new();
+    INSTALLED.get_or_init(install).clone()
+}
+
+/// Installs the package as it is in the source, without a network.
+fn install() -> Option<(PathBuf, PathBuf)> {
+    let wanted = env::var_os("ALLCLEAR_PYTHON").map(PathBuf::from);
+    let interpreter = wanted.clone().unwrap_or_else(|| Path::new(ROOT).join("target/python/bin/python3"));
+    let has_all = ["-c", "import grpc, google.protobuf, grpc_tools, hatchling"];
+    let found = Command::new(&interpreter).args(has_all).stderr(Stdio::null()).status();
+    if !found.is_ok_and(|status| status.success()) {
+        assert!(wanted.is_none(), "{} lacks packages: see .ci/run", interpreter.display());
+        println!("skipped: target/python is missing or lacks packages; `.ci/run` says how it is made");
+        return None;
+    }
+    let package = folder();
+    let installed = Command::new(&interpreter)
+        .args(["-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--target"])
+        .arg(&package)
+        .arg(Path::new(ROOT).join("deploy/clients/python"))
+        .output()
+        .unwrap();
+    assert!(installed.status.success(), "{}", String::from_utf8_lossy(&installed.stderr));
+    Some((interpreter, package))
+}
+
+/// One for each process; those of processes that are gone are cleared away.
+fn folder() -> PathBuf {
+    let parent = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    for entry in std::fs::read_dir(parent).unwrap().flatten() {
+        let name = entry.file_name();
+        let process = name.to_str().and_then(|name| name.strip_prefix("python-"));
+        if process.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
+            // another process may clear it away, too
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+    parent.join(format!("python-{}", std::process::id()))
+}
