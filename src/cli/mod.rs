@@ -7,11 +7,8 @@ mod bench;
 mod check;
 mod demo;
 mod demo_hook;
-<<<<<<< HEAD
-mod drill;
-=======
 mod demo_kv;
->>>>>>> wave
+mod drill;
 mod exit;
 mod fake_cloud;
 mod http_hook;

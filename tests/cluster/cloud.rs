@@ -1,6 +1,6 @@
 //! The fake cloud of one test, driven by its control interface.
 
-use allclear::fake_cloud::{self, Options, Running};
+use allclear::fake_cloud::{self, Options, Post, Running};
 use serde_json::{Value, json};
 
 pub(crate) struct Cloud {
@@ -63,6 +63,11 @@ impl Cloud {
         let address = format!("{}/requests?method=POST", self.running.control());
         let answer = read(self.http.get(address).send().await.unwrap()).await;
         answer["requests"].as_array().unwrap().clone()
+    }
+
+    /// The approvals of one event, as the platform got them.
+    pub(crate) fn approvals(&self, event: &str) -> Vec<Post> {
+        self.running.posts().into_iter().filter(|post| post.event.as_str() == event).collect()
     }
 
     /// The VMs from which they came.

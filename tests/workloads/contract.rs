@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use allclear::machine::command::TEXT_LIMIT;
 use allclear::machine::workload::Intent;
 use allclear::workloads::{Ended, News, Report, Standing, Task};
 use tokio::sync::mpsc::Receiver;
@@ -25,6 +26,7 @@ macro_rules! cases {
     ($($case:ident)*) => {
         with! { command: crate::kind::command::Script; $($case)* }
         with! { http: crate::kind::http::Service; $($case)* }
+        with! { session: crate::kind::session::Session; $($case)* }
     };
 }
 
@@ -49,20 +51,20 @@ async fn an_outcome_is_what_it_says<K: Kind>() {
         Ended::Unknown("the server was lost".into()),
     ] {
         let hook = K::that(Behaviour::Ends(expected.clone())).await;
-        let (runner, mut reports) = hook.open();
-        hook.ask(&runner, &task());
+        let (replica, mut reports) = hook.open().await;
+        hook.ask(&replica, &task());
         assert_eq!(end(&mut reports).await, expected);
     }
     let hook = K::that(Behaviour::Ends(Ended::NotDone)).await;
-    let (runner, mut reports) = hook.open();
-    hook.ask(&runner, &Task { intent: Intent::Confirm, ..task() });
+    let (replica, mut reports) = hook.open().await;
+    hook.ask(&replica, &Task { intent: Intent::Confirm, ..task() });
     assert_eq!(end(&mut reports).await, Ended::NotDone);
 }
 
 async fn it_is_told_what_it_is_about<K: Kind>() {
     let hook = K::that(Behaviour::Ends(Ended::Done)).await;
-    let (runner, mut reports) = hook.open();
-    hook.ask(&runner, &Task { intent: Intent::Undo, ..task() });
+    let (replica, mut reports) = hook.open().await;
+    hook.ask(&replica, &Task { intent: Intent::Undo, ..task() });
     assert_eq!(end(&mut reports).await, Ended::Done);
     let told = hook.told().await;
     let expected = [
@@ -85,8 +87,8 @@ async fn it_is_told_what_it_is_about<K: Kind>() {
 async fn progress_is_told_while_it_runs<K: Kind>() {
     let hook = K::that(Behaviour::Patient).await;
     let began = within(Duration::ZERO);
-    let (runner, mut reports) = hook.open();
-    hook.ask(&runner, &task());
+    let (replica, mut reports) = hook.open().await;
+    hook.ask(&replica, &task());
     let end_is_expected = async |reports: &mut Receiver<Report>| loop {
         match next(reports).await {
             News::Progress { text: Some(text), expected_end: Some(end) } if text == PROGRESS => return end,
@@ -96,7 +98,7 @@ async fn progress_is_told_while_it_runs<K: Kind>() {
     };
     let expected_end = end_is_expected(&mut reports).await;
     assert!(expected_end >= began.plus(Duration::from_millis(90_500)), "{expected_end:?}");
-    assert_eq!(runner.known(ATTEMPT), Some(Standing::Running));
+    assert_eq!(replica.known(ATTEMPT), Some(Standing::Running));
     hook.let_go();
     assert_eq!(end(&mut reports).await, Ended::Done);
 }
@@ -109,18 +111,18 @@ async fn until_it_runs(reports: &mut Receiver<Report>) {
 
 async fn when_it_is_cancelled_it_is_told_to_end<K: Kind>() {
     let hook = K::that(Behaviour::Patient).await;
-    let (runner, mut reports) = hook.open();
-    hook.ask(&runner, &task());
+    let (replica, mut reports) = hook.open().await;
+    hook.ask(&replica, &task());
     until_it_runs(&mut reports).await;
-    runner.cancel(ATTEMPT);
+    replica.cancel(ATTEMPT);
     assert_eq!(end(&mut reports).await, Ended::Cancelled);
     hook.is_told_to_end().await;
 }
 
 async fn at_the_deadline_it_is_told_to_end<K: Kind>() {
     let hook = K::that(Behaviour::Patient).await;
-    let (runner, mut reports) = hook.open();
-    hook.ask(&runner, &Task { deadline: within(Duration::from_secs(3)), ..task() });
+    let (replica, mut reports) = hook.open().await;
+    hook.ask(&replica, &Task { deadline: within(Duration::from_secs(3)), ..task() });
     until_it_runs(&mut reports).await;
     assert_eq!(end(&mut reports).await, Ended::TimedOut);
     hook.is_told_to_end().await;
@@ -128,26 +130,26 @@ async fn at_the_deadline_it_is_told_to_end<K: Kind>() {
 
 async fn the_same_attempt_is_begun_once_and_its_end_is_told_again<K: Kind>() {
     let hook = K::that(Behaviour::Patient).await;
-    let (runner, mut reports) = hook.open();
-    hook.ask(&runner, &task());
-    hook.ask(&runner, &task());
+    let (replica, mut reports) = hook.open().await;
+    hook.ask(&replica, &task());
+    hook.ask(&replica, &task());
     until_it_runs(&mut reports).await;
-    hook.ask(&runner, &task());
+    hook.ask(&replica, &task());
     hook.let_go();
     assert_eq!(end(&mut reports).await, Ended::Done);
-    hook.ask(&runner, &task());
+    hook.ask(&replica, &task());
     assert_eq!(end(&mut reports).await, Ended::Done);
     assert_eq!(hook.runs(), 1);
-    runner.forget(ATTEMPT);
-    assert_eq!(runner.known(ATTEMPT), None);
+    replica.forget(ATTEMPT);
+    assert_eq!(replica.known(ATTEMPT), None);
 }
 
 async fn a_killed_replica_finds_it_running_and_begins_nothing_twice<K: Kind>() {
     let hook = K::that(Behaviour::Patient).await;
     hook.ask_and_be_killed().await;
-    let (runner, mut reports) = hook.open();
-    assert_eq!(runner.known(ATTEMPT), Some(Standing::Running));
-    hook.ask(&runner, &task());
+    let (replica, mut reports) = hook.open().await;
+    hook.finds_it_running(&replica).await;
+    hook.ask(&replica, &task());
     until_it_runs(&mut reports).await;
     hook.let_go();
     assert_eq!(end(&mut reports).await, Ended::Done);
@@ -158,17 +160,17 @@ async fn a_killed_replica_learns_how_it_ended_meanwhile<K: Kind>() {
     let hook = K::that(Behaviour::Patient).await;
     hook.ask_and_be_killed().await;
     hook.let_go();
-    let (runner, mut reports) = hook.open();
-    hook.ask(&runner, &task());
+    let (replica, mut reports) = hook.open().await;
+    hook.ask(&replica, &task());
     assert_eq!(end(&mut reports).await, Ended::Done);
     assert_eq!(hook.runs(), 1);
 }
 
 async fn what_is_told_without_end_is_cut_short<K: Kind>() {
     let hook = K::that(Behaviour::Floods).await;
-    let (runner, mut reports) = hook.open();
-    hook.ask(&runner, &task());
-    let is_short = |text: &str| text.starts_with(FLOOD) && text.len() < 400;
+    let (replica, mut reports) = hook.open().await;
+    hook.ask(&replica, &task());
+    let is_short = |text: &str| text.starts_with(FLOOD) && text.len() <= TEXT_LIMIT;
     let News::Progress { text: Some(text), .. } = next(&mut reports).await else {
         panic!("it tells its progress first")
     };
@@ -176,5 +178,5 @@ async fn what_is_told_without_end_is_cut_short<K: Kind>() {
     hook.let_go();
     let Ended::Failed(reason) = end(&mut reports).await else { panic!("it failed") };
     assert!(is_short(&reason), "{reason}");
-    until(|| matches!(runner.known(ATTEMPT), Some(Standing::Ended(_)))).await;
+    until(|| matches!(replica.known(ATTEMPT), Some(Standing::Ended(_)))).await;
 }

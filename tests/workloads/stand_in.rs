@@ -5,12 +5,14 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use allclear::workloads;
+use allclear::workloads::session::Terms;
+use allclear::workloads::{self, Call};
 
 use crate::bench::{Bench, LIMIT, open, shell, task, until};
+use crate::kind::session::serve;
 
 const FOLDER: &str = "ALLCLEAR_TEST_FOLDER";
-/// The command as JSON, a list.
+/// The command as JSON, a list; empty for what a workload does by itself.
 const ARGV: &str = "ALLCLEAR_TEST_ARGV";
 
 /// A replica that runs this script as a hook, then waits to be killed.
@@ -19,13 +21,22 @@ pub(crate) fn replica(bench: &Bench, script: &str) -> Child {
 }
 
 pub(crate) fn replica_of(bench: &Bench, hook: &workloads::Command) -> Child {
+    process(bench, &serde_json::to_string(&hook.argv).unwrap())
+}
+
+fn process(bench: &Bench, argv: &str) -> Child {
     Command::new(env::current_exe().unwrap())
         .args(["stand_in::a_replica_can_be_a_process_of_its_own", "--exact", "--nocapture"])
         .env(FOLDER, bench.folder.path())
-        .env(ARGV, serde_json::to_string(&hook.argv).unwrap())
+        .env(ARGV, argv)
         .stdout(Stdio::null())
         .spawn()
         .unwrap()
+}
+
+/// One that workloads dial, and that gives the first of them something to do.
+pub(crate) fn served_replica(bench: &Bench) -> Child {
+    process(bench, "[]")
 }
 
 pub(crate) fn kill(mut replica: Child) {
@@ -45,9 +56,15 @@ async fn a_replica_can_be_a_process_of_its_own() {
 }
 
 async fn stand_in(folder: &Path, argv: &str) {
+    let argv: Vec<String> = serde_json::from_str(argv).unwrap();
+    if argv.is_empty() {
+        let (served, _reports) = serve(folder).await;
+        let (task, is_inherited) = (task(), false);
+        served.run(&task, &Call::Session(Terms { is_inherited, deadline: task.deadline }));
+        return tokio::time::sleep(LIMIT).await;
+    }
     let (runner, _reports) = open(&folder.join("hooks"));
     fs::write(folder.join("asked"), "").unwrap();
-    let argv = serde_json::from_str(argv).unwrap();
     runner.run(&task(), &workloads::Command { argv, ..shell(folder, "") });
     tokio::time::sleep(LIMIT).await;
 }

@@ -143,6 +143,12 @@ impl Attempt {
         self.stop.is_none() && now >= self.until
     }
 
+    /// A workload that stops because its time is over says that it was cancelled. Its clock may be ahead by a moment.
+    pub(super) fn as_it_was(&self, ended: Ended, now: Instant) -> Ended {
+        let by_deadline = self.stop.map_or(now + TELL_EVERY >= self.until, |stop| stop.by_deadline);
+        if ended == Ended::Cancelled && by_deadline { Ended::TimedOut } else { ended }
+    }
+
     /// How it ends when nobody says so: a workload that is there has been told to stop, and one that is not may be
     /// doing anything.
     pub(super) fn overdue(&self, now: Instant, is_live: bool) -> Option<Ended> {

@@ -75,6 +75,7 @@ impl Book {
             match (claimed, attempt.reach) {
                 (Some(Standing::Ended(ended)), _) => {
                     attempt.is_told_by_workload = true;
+                    let ended = attempt.as_it_was(ended, now);
                     end(&self.reports, key, attempt, ended);
                 }
                 (Some(Standing::Running), _) => {
@@ -153,6 +154,7 @@ impl Book {
         match said {
             Said::Ended(ended) => {
                 attempt.is_told_by_workload = true;
+                let ended = attempt.as_it_was(ended, now);
                 end(&self.reports, key, attempt, ended);
             }
             Said::Progress { text, expected_end_in } => {

@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use allclear::workloads::{Command, Ended, Report, Runner, Task};
+use allclear::workloads::{Call, Command, Ended, Report, Task};
 use serde_json::Value;
 use tokio::sync::mpsc::Receiver;
 
-use super::{Behaviour, EXPECTS, FLOOD, FLOODS, Kind, PROGRESS};
+use super::{Behaviour, EXPECTS, FLOOD, FLOODS, Kind, PROGRESS, Replica, of_commands};
 use crate::bench::{Bench, until};
 use crate::stand_in;
 
@@ -34,12 +34,12 @@ impl Kind for Script {
         Self { bench, command }
     }
 
-    fn open(&self) -> (Runner, Receiver<Report>) {
-        self.bench.open()
+    async fn open(&self) -> (Replica, Receiver<Report>) {
+        of_commands(&self.bench)
     }
 
-    fn ask(&self, runner: &Runner, task: &Task) {
-        runner.run(task, &self.command);
+    fn ask(&self, replica: &Replica, task: &Task) {
+        replica.run(task, &Call::Command(self.command.clone()));
     }
 
     async fn ask_and_be_killed(&self) {

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use allclear::workloads::{Adapter, Command, Ended, Report, Runner, Task};
+use allclear::workloads::{Adapter, Call, Command, Ended, Report, Task};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::Receiver;
 
-use super::{Behaviour, EXPECTS, FLOOD, FLOODS, Kind, PROGRESS};
+use super::{Behaviour, EXPECTS, FLOOD, FLOODS, Kind, PROGRESS, Replica, of_commands};
 use crate::bench::{Bench, until};
 use crate::server::{Request, Server, answer};
 use crate::stand_in;
@@ -30,12 +30,12 @@ impl Kind for Service {
         Self { bench, server, go, command }
     }
 
-    fn open(&self) -> (Runner, Receiver<Report>) {
-        self.bench.open()
+    async fn open(&self) -> (Replica, Receiver<Report>) {
+        of_commands(&self.bench)
     }
 
-    fn ask(&self, runner: &Runner, task: &Task) {
-        runner.run(task, &self.command);
+    fn ask(&self, replica: &Replica, task: &Task) {
+        replica.run(task, &Call::Command(self.command.clone()));
     }
 
     async fn ask_and_be_killed(&self) {

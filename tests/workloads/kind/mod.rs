@@ -3,10 +3,16 @@
 
 pub(crate) mod command;
 pub(crate) mod http;
+pub(crate) mod session;
 
-use allclear::workloads::{Ended, Report, Runner, Task};
+use std::ops::Deref;
+
+use allclear::workloads::session::Sessions;
+use allclear::workloads::{Ended, Front, Report, Standing, Task};
 use serde_json::Value;
 use tokio::sync::mpsc::Receiver;
+
+use crate::bench::{ATTEMPT, Bench};
 
 /// What `Behaviour::Patient` says while it waits, and how many seconds it says it needs.
 pub(crate) const PROGRESS: &str = "3 of 7 tables";
@@ -25,17 +31,25 @@ pub(crate) enum Behaviour {
     Floods,
 }
 
+/// A replica's way to hooks, with whatever keeps it going.
+pub(crate) type Replica = Box<dyn Deref<Target = Front>>;
+
 /// A hook of one kind, and all that it was asked.
 pub(crate) trait Kind: Sized {
     async fn that(behaviour: Behaviour) -> Self;
 
     /// A replica in this process, with what an earlier one left.
-    fn open(&self) -> (Runner, Receiver<Report>);
+    async fn open(&self) -> (Replica, Receiver<Report>);
 
-    fn ask(&self, runner: &Runner, task: &Task);
+    fn ask(&self, replica: &Replica, task: &Task);
 
     /// Asks from a replica in a process of its own, and kills that as soon as the hook runs.
     async fn ask_and_be_killed(&self);
+
+    /// A replica that was opened after the other was killed knows that it runs.
+    async fn finds_it_running(&self, replica: &Replica) {
+        assert_eq!(replica.known(ATTEMPT), Some(Standing::Running));
+    }
 
     fn let_go(&self);
 
@@ -47,4 +61,11 @@ pub(crate) trait Kind: Sized {
 
     /// Returns when it was told to end before it had ended by itself.
     async fn is_told_to_end(&self);
+}
+
+/// A replica that runs commands, and that nobody dials.
+pub(crate) fn of_commands(bench: &Bench) -> (Replica, Receiver<Report>) {
+    let (commands, reports) = bench.open();
+    let (sessions, _) = Sessions::open();
+    (Box::new(Box::new(Front::new(commands, sessions))), reports)
 }

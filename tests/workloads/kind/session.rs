@@ -1,0 +1,234 @@
+//! A hook of a workload that dials in: the library on one side, the service on the other, a Unix socket between them.
+//! Beside it the replica has what the service stands on: the log, of which it is the only member.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use allclear::consensus::{self, Consensus};
+use allclear::machine::command::Command;
+use allclear::machine::document::{Announcement, Document, NotBefore, Status};
+use allclear::machine::id::WorkloadName;
+use allclear::machine::policy::Policy;
+use allclear::machine::situation::Timing;
+use allclear::replica::clock::ClusterTime;
+use allclear::replica::contacts::Contacts;
+use allclear::replica::folded::Folded;
+use allclear::replica::here::Here;
+use allclear::replica::hooks::{Configured, Hooks};
+use allclear::replica::journal::Journal;
+use allclear::replica::view::View;
+use allclear::rpc;
+use allclear::workload::{self, Handle, Hook, Intent, Outcome, Phase, Workload};
+use allclear::workloads::session::{Sessions, Terms};
+use allclear::workloads::{Call, Ended, Front, Report, Standing, Task};
+use serde_json::{Value, json};
+use tokio::net::UnixListener;
+use tokio::sync::mpsc::Receiver;
+use tokio::time::timeout;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::{Behaviour, EXPECTS, FLOOD, FLOODS, Kind, Replica};
+use crate::bench::{ATTEMPT, Bench, LIMIT, task, until};
+use crate::{bench, stand_in};
+
+pub(crate) struct Session {
+    bench: Bench,
+    _dials: Handle,
+}
+
+/// A replica that workloads can dial.
+pub(crate) struct Served {
+    hooks: Arc<Hooks>,
+    _serving: DropGuard,
+}
+
+impl Deref for Served {
+    type Target = Front;
+
+    fn deref(&self) -> &Front {
+        &self.hooks.front
+    }
+}
+
+impl Kind for Session {
+    async fn that(behaviour: Behaviour) -> Self {
+        let bench = Bench::new();
+        let act = |behaviour: Behaviour| {
+            let folder = bench.folder.path().to_owned();
+            move |step| perform(folder.clone(), behaviour.clone(), step)
+        };
+        let hook = Hook::new(Phase::Failover, act(behaviour.clone()));
+        let hook = hook.confirm(act(behaviour.clone())).undo(act(behaviour));
+        let workload = Workload::new(&task().workload.0, socket(bench.folder.path())).group("orders-db").hook(hook);
+        let dials = workload.start().unwrap();
+        Self { bench, _dials: dials }
+    }
+
+    async fn open(&self) -> (Replica, Receiver<Report>) {
+        let (served, reports) = serve(self.bench.folder.path()).await;
+        (Box::new(served), reports)
+    }
+
+    /// What stands in the log already when this replica begins was given out by an earlier one.
+    fn ask(&self, replica: &Replica, task: &Task) {
+        let is_inherited = self.bench.path("killed").exists();
+        replica.run(task, &Call::Session(Terms { is_inherited, deadline: task.deadline }));
+    }
+
+    async fn ask_and_be_killed(&self) {
+        let replica = stand_in::served_replica(&self.bench);
+        until(|| self.runs() > 0).await;
+        stand_in::kill(replica);
+        fs::write(self.bench.path("killed"), "").unwrap();
+    }
+
+    /// It is known by what its workload says when it comes.
+    async fn finds_it_running(&self, replica: &Replica) {
+        let claim = (WorkloadName("postgres".into()), ATTEMPT.to_owned());
+        until(|| replica.sessions.claims() == [claim.clone()]).await;
+        self.ask(replica, &task());
+        assert_eq!(replica.known(ATTEMPT), Some(Standing::Running));
+    }
+
+    fn let_go(&self) {
+        fs::write(self.bench.path("go"), "").unwrap();
+    }
+
+    fn runs(&self) -> usize {
+        fs::read_to_string(self.bench.path("ran")).map_or(0, |ran| ran.lines().count())
+    }
+
+    async fn told(&self) -> Value {
+        serde_json::from_str(&self.bench.line("facts").await).unwrap()
+    }
+
+    async fn is_told_to_end(&self) {
+        until(|| self.bench.path("ended").exists()).await;
+    }
+}
+
+fn socket(folder: &Path) -> PathBuf {
+    folder.join("socket")
+}
+
+/// A replica that goes on from what an earlier one left in this folder, once the workload has dialled it.
+pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<Report>) {
+    let name = task().vm;
+    let time = Arc::new(ClusterTime::default());
+    let (folded, state) = Folded::new(time.clone());
+    let data_dir = folder.join("data");
+    let options = consensus::Options {
+        cluster: "tests".into(),
+        replica: name.to_string(),
+        // nobody else asks it anything
+        replicas: vec![(name.to_string(), "127.0.0.1:9".into())],
+        max_voters: consensus::MAX_VOTERS,
+        replace_after: LIMIT,
+        data_dir: data_dir.clone(),
+        timing: consensus::Timing::default(),
+        compaction: consensus::Compaction::default(),
+    };
+    let (consensus, _) = Consensus::open(options, folded).await.unwrap();
+    let here = Arc::new(Here {
+        name: name.clone(),
+        cluster: "tests".into(),
+        configured: vec![name.clone()],
+        policy: Policy::default(),
+        timing: Timing::default(),
+        time,
+        consensus,
+        state,
+        contacts: Arc::new(Contacts::new(name)),
+        journal: Journal::open(&data_dir).unwrap(),
+        alone: tokio::sync::watch::Sender::new(None),
+    });
+    timeout(LIMIT, learn(&here)).await.expect("it leads itself");
+    let (sessions, reports) = Sessions::open();
+    let (commands, _) = bench::open(&folder.join("hooks"));
+    let hooks = Arc::new(Hooks::new(Front::new(commands, sessions), Configured::new()));
+    let path = socket(folder);
+    // one that was killed leaves it
+    let _ = fs::remove_file(&path);
+    let listener = UnixListener::bind(&path).unwrap();
+    let users = rpc::Users::of(&path, &[]).unwrap();
+    let stop = CancellationToken::new();
+    let routes = rpc::workload_routes(here.clone(), hooks.clone(), View::new(here), users.clone(), stop.clone());
+    tokio::spawn(rpc::serve_workloads(listener, routes, users, stop.clone()));
+    let (served, name) = (Served { hooks, _serving: stop.drop_guard() }, task().workload);
+    let is_here = || served.sessions.presences().iter().any(|each| each.workload.name == name && each.connected);
+    until(is_here).await;
+    (served, reports)
+}
+
+/// The replica is in the log, and so is the event.
+async fn learn(here: &Here) {
+    here.record(&Command::Register { workloads: Vec::new(), groups: Vec::new() }).await;
+    let task = task();
+    let event = Announcement {
+        id: task.event_id,
+        status: Status::Scheduled,
+        kind: task.event_type,
+        source: task.event_source,
+        resource_type: "VirtualMachine".into(),
+        resources: task.resources,
+        not_before: NotBefore::Unknown,
+        description: String::new(),
+        duration: None,
+    };
+    here.record(&Command::Report { after: 0, document: Document::new(vec![event]) }).await;
+}
+
+async fn perform(folder: PathBuf, behaviour: Behaviour, step: workload::Step) -> Outcome {
+    let note = |file: &str, line: &str| {
+        let file = File::options().create(true).append(true).open(folder.join(file));
+        file.and_then(|mut file| writeln!(file, "{line}")).unwrap();
+    };
+    note("facts", &facts(&step).to_string());
+    note("ran", &step.attempt);
+    let (progress, end) = match behaviour {
+        Behaviour::Ends(ended) => return says(ended),
+        Behaviour::Patient => (super::PROGRESS.to_owned(), Outcome::Done),
+        Behaviour::Floods => (FLOOD.repeat(FLOODS), Outcome::Failed(FLOOD.repeat(FLOODS))),
+    };
+    while !folder.join("go").exists() {
+        step.progress(&progress);
+        step.expect(Duration::from_secs_f64(EXPECTS));
+        let pause = Duration::from_millis(20);
+        if timeout(pause, step.cancelled()).await.is_ok() {
+            note("ended", "");
+            return Outcome::Cancelled;
+        }
+    }
+    end
+}
+
+fn facts(step: &workload::Step) -> Value {
+    let intent = match step.intent {
+        Intent::Run => "run",
+        Intent::Confirm => "confirm",
+        Intent::Undo => "undo",
+        Intent::Unspecified => panic!("it is told nothing"),
+    };
+    assert_eq!(step.phase, Phase::Failover);
+    json!({
+        "event_id": step.event.id, "phase": "failover", "workload": "postgres", "vm": step.vm, "intent": intent,
+        "attempt": step.attempt, "step": step.id, "fence": format!("{}.{}", step.fence.0, step.fence.1),
+        "avoid_vms": step.avoid, "time_left_ms": u64::try_from(step.time_left().as_millis()).unwrap(),
+    })
+}
+
+fn says(ended: Ended) -> Outcome {
+    match ended {
+        Ended::Done => Outcome::Done,
+        Ended::NotApplicable => Outcome::NotApplicable,
+        Ended::NotDone => Outcome::NotDone,
+        Ended::Unknown(reason) => Outcome::Unknown(reason),
+        Ended::Blocked(reason) => Outcome::Blocked(reason),
+        Ended::Failed(reason) => Outcome::Failed(reason),
+        Ended::TimedOut | Ended::Cancelled => panic!("no hook says that of itself"),
+    }
+}
