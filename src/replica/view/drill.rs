@@ -26,7 +26,7 @@ fn run(state: &State, event: &Event, step: &Step<'_>) -> shown::DrillStep {
     let reason = || last.and_then(Outcome::reason).map(String::from);
     let may_begin =
         if step.id.phase < Phase::Restore { !event.stage().is_over() } else { event.stage() < Stage::Closed };
-    match steps::progress(event, step, state.now) {
+    match steps::forward(event, step, state.now) {
         Progress::Running(_) => told(event, step, "running", None),
         Progress::Favourable => told(event, step, last.map_or("done", Outcome::as_word), None),
         Progress::Failed(reason) => told(event, step, "failed", Some(reason)),
