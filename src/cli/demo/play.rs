@@ -11,6 +11,7 @@ use super::report::{EventReport, Report};
 use super::screen::Screen;
 use super::story::Story;
 use super::takeover::Takeover;
+use super::verdict::Noted;
 use super::{demo_hook, verdict};
 use crate::cli::demo_hook::Note;
 use crate::cli::stage::Stage;
@@ -150,7 +151,7 @@ impl Play<'_> {
         if planned > events.len() {
             missing.push(format!("{} of {planned} events were not announced", planned - events.len()));
         }
-        missing.extend(verdict::missing(&events, &posts, sight, &notes));
+        missing.extend(verdict::missing(&events, &posts, sight, &Noted { notes: &notes, is_dialled }));
         if is_dialled {
             missing.extend(self.primary.missing(&events, sight));
         }

@@ -28,7 +28,7 @@ const LINES: usize = 256;
 
 pub(in crate::cli) struct Members {
     primary: PathBuf,
-    members: Vec<(&'static str, Process)>,
+    processes: Vec<(&'static str, Process)>,
     heard: mpsc::Receiver<Said>,
 }
 
@@ -45,7 +45,7 @@ impl Members {
         let shared = folder.join("shared");
         fs::create_dir(&shared)?;
         let (tell, heard) = mpsc::channel(LINES);
-        let mut all = Self { primary: shared.join("primary"), members: Vec::new(), heard };
+        let mut all = Self { primary: shared.join("primary"), processes: Vec::new(), heard };
         for vm in VMS {
             let (first, rest) = program.split_first().context("the program has no name")?;
             let mut command = Command::new(first);
@@ -53,8 +53,10 @@ impl Members {
             command.env(folder::MARK, folder).stdout(Stdio::piped());
             let mut process = Process::new(folder.join(format!("{vm}.member.log")));
             let child = process.start(command).with_context(|| format!("{first} cannot be started"))?;
-            child.stdout.take().into_iter().for_each(|lines| drop(tokio::spawn(listen(vm, lines, tell.clone()))));
-            all.members.push((vm, process));
+            if let Some(lines) = child.stdout.take() {
+                tokio::spawn(listen(vm, lines, tell.clone()));
+            }
+            all.processes.push((vm, process));
             all.until_there_is_a_primary().await?;
         }
         Ok(all)
@@ -73,7 +75,7 @@ impl Members {
     }
 
     pub(in crate::cli) fn all_run(&mut self) -> anyhow::Result<()> {
-        for (vm, process) in &mut self.members {
+        for (vm, process) in &mut self.processes {
             if let Some(status) = process.ended() {
                 bail!("the database on {vm} ended by itself: {status}\n{}", process.tail());
             }
@@ -101,11 +103,11 @@ impl Members {
     }
 
     pub(in crate::cli) fn processes(&self) -> impl Iterator<Item = &Process> {
-        self.members.iter().map(|(_, process)| process)
+        self.processes.iter().map(|(_, process)| process)
     }
 
     pub(super) fn processes_mut(&mut self) -> impl Iterator<Item = &mut Process> {
-        self.members.iter_mut().map(|(_, process)| process)
+        self.processes.iter_mut().map(|(_, process)| process)
     }
 }
 

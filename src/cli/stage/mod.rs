@@ -105,7 +105,9 @@ impl Stage {
         let members = self.members.iter_mut().flat_map(Members::processes_mut);
         let mut processes: Vec<_> =
             members.chain(self.replicas.iter_mut().map(|replica| &mut replica.process)).collect();
-        processes.iter().for_each(|process| process.ask_to_stop());
+        for process in &processes {
+            process.ask_to_stop();
+        }
         for process in &mut processes {
             process.see_off().await;
         }
@@ -117,26 +119,26 @@ impl Stage {
         let name = &replica.name;
         let path = |ending: &str| quoted(&self.folder.join(format!("{name}{ending}")));
         let peers: Vec<String> = VMS.iter().zip(clusters).map(|(vm, at)| format!("{vm} = \"{at}\"")).collect();
-        let mut text = format!(
+        let prepared = match who {
+            Workload::Hooks(hooks) => self.with_hooks(*hooks),
+            Workload::Dials(_) => format!("[[group]]\nname = \"{}\"\nmax_unavailable = 1\n", members::GROUP),
+        };
+        format!(
             "[replica]\nname = \"{name}\"\ndata_dir = {}\n\n\
              [cluster]\nname = \"demo\"\nlisten = \"{listen}\"\nreplicas = {{ {} }}\n\n\
              [metadata]\nendpoint = \"{}\"\n\n\
              [status]\nlisten = \"{}\"\n\n\
              [operator]\nsocket = {}\n\n\
              [workloads]\nsocket = {}\n\n\
-             [policy]\nmargin = \"1s\"\n\n",
+             [policy]\nmargin = \"1s\"\n\n\
+             {prepared}",
             path(""),
             peers.join(", "),
             self.cloud.endpoint(name).unwrap_or_default(),
             replica.status,
             quoted(&replica.socket),
             quoted(&workloads_socket(&self.folder, name)),
-        );
-        text += &match who {
-            Workload::Hooks(hooks) => self.with_hooks(*hooks),
-            Workload::Dials(_) => format!("[[group]]\nname = \"{}\"\nmax_unavailable = 1\n", members::GROUP),
-        };
-        text
+        )
     }
 
     fn with_hooks(&self, hooks: Hooks) -> String {
