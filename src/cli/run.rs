@@ -44,7 +44,7 @@ impl Run {
 }
 
 /// Every workload that dials in holds a connection, and the usual limit leaves no room for a thousand of them.
-fn allow_many_connections() {
+pub(super) fn allow_many_connections() {
     const ENOUGH: u64 = 4096;
     let raised = getrlimit(Resource::RLIMIT_NOFILE).and_then(|(now, most)| {
         let wanted = ENOUGH.min(most);

@@ -3,6 +3,7 @@
 //! Three replicas as processes, a fake cloud, one event after another, announced at different moments of the polls.
 
 mod leaders;
+mod sessions;
 
 use std::io::Write as _;
 use std::num::NonZeroU32;
@@ -39,6 +40,9 @@ pub(super) struct Bench {
     /// How many events for each figure
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
     events: u32,
+    /// How many workloads dial in at once
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    workloads: u32,
     /// Prints JSON
     #[arg(long)]
     json: bool,
@@ -49,6 +53,8 @@ pub(super) struct Bench {
 struct Figure {
     name: &'static str,
     median_ms: i64,
+    /// One of a hundred takes longer.
+    p99_ms: i64,
     worst_ms: i64,
     floor_ms: i64,
     /// What the floor is.
@@ -110,10 +116,11 @@ impl Bench {
         let (handed_over, untouched) = leaders::handed_over(&stage.folder, self.events).await?;
         say(format_args!("the leader is killed {} times", self.events));
         let killed = leaders::killed(stage, self.events).await?;
+        let dialled = sessions::measure(stage, self.workloads).await?;
         // The followers wait until its lease is over, and then for their own patience.
         let Timing { heartbeat, election_timeout: (shortest, lease), .. } = Timing::default();
         let patience = (lease + shortest).saturating_sub(heartbeat);
-        Ok(vec![
+        let figures = vec![
             Figure::of(
                 "announcement to POST, nothing to prepare",
                 unprepared,
@@ -133,7 +140,8 @@ impl Bench {
                 vec![i64::try_from(patience.as_millis())?],
                 "its lease and the shortest election timeout, less a heartbeat",
             ),
-        ])
+        ];
+        Ok(figures.into_iter().chain(dialled).collect())
     }
 
     /// What the way from the last hook to the post consists of at the least: its end and the claim are written down by
@@ -167,8 +175,8 @@ impl Bench {
         } else {
             let line = |figure: &Figure| {
                 format!(
-                    "{:<43} median {:>4} ms, worst {:>4} ms, floor {:>4} ms ({})\n",
-                    figure.name, figure.median_ms, figure.worst_ms, figure.floor_ms, figure.floor
+                    "{:<43} median {:>4} ms, p99 {:>4} ms, worst {:>4} ms, floor {:>4} ms ({})\n",
+                    figure.name, figure.median_ms, figure.p99_ms, figure.worst_ms, figure.floor_ms, figure.floor
                 )
             };
             figures.iter().map(line).collect()
@@ -181,9 +189,11 @@ impl Bench {
 }
 
 impl Figure {
-    fn of(name: &'static str, spans: Vec<i64>, floors: Vec<i64>, floor: &'static str) -> Self {
-        let worst_ms = spans.iter().copied().max().unwrap_or_default();
-        Self { name, median_ms: median(spans), worst_ms, floor_ms: median(floors), floor }
+    fn of(name: &'static str, mut spans: Vec<i64>, floors: Vec<i64>, floor: &'static str) -> Self {
+        spans.sort_unstable();
+        let p99_ms = spans.get((spans.len() * 99).div_ceil(100).saturating_sub(1)).copied().unwrap_or_default();
+        let worst_ms = spans.last().copied().unwrap_or_default();
+        Self { name, median_ms: median(spans), p99_ms, worst_ms, floor_ms: median(floors), floor }
     }
 }
 

@@ -119,7 +119,7 @@ fn socket(folder: &Path) -> PathBuf {
 pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<Report>) {
     let name = task().vm;
     let time = Arc::new(ClusterTime::default());
-    let (folded, state) = Folded::new(time.clone());
+    let (fold, state) = Folded::new(time.clone());
     let data_dir = folder.join("data");
     let options = consensus::Options {
         cluster: "tests".into(),
@@ -132,7 +132,7 @@ pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<Report>) {
         timing: consensus::Timing::default(),
         compaction: consensus::Compaction::default(),
     };
-    let (consensus, _) = Consensus::open(options, folded).await.unwrap();
+    let (consensus, _) = Consensus::open(options, fold).await.unwrap();
     let here = Arc::new(Here {
         name: name.clone(),
         cluster: "tests".into(),
@@ -158,10 +158,10 @@ pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<Report>) {
     let stop = CancellationToken::new();
     let routes = rpc::workload_routes(here.clone(), hooks.clone(), View::new(here), users.clone(), stop.clone());
     tokio::spawn(rpc::serve_workloads(listener, routes, users, stop.clone()));
-    let (served, name) = (Served { hooks, _serving: stop.drop_guard() }, task().workload);
-    let is_here = || served.sessions.presences().iter().any(|each| each.workload.name == name && each.connected);
+    let (replica, name) = (Served { hooks, _serving: stop.drop_guard() }, task().workload);
+    let is_here = || replica.sessions.presences().iter().any(|each| each.workload.name == name && each.connected);
     until(is_here).await;
-    (served, reports)
+    (replica, reports)
 }
 
 /// The replica is in the log, and so is the event.

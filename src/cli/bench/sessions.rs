@@ -1,0 +1,176 @@
+//! What many workloads that dial in cost: a thousand of them at one replica, a tenth of which are given something to
+//! do at once.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail, ensure};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinSet;
+use tokio::time::{interval, timeout};
+use tokio_stream::wrappers::ReceiverStream;
+
+use super::{ENTRY_BYTES, Figure, moment, play, span};
+use crate::cli::run::allow_many_connections;
+use crate::cli::say;
+use crate::cli::stage::{Stage, VMS};
+use crate::machine::time::Timestamp;
+use crate::replica::clock;
+use crate::rpc::client::Asking;
+use crate::wire::pb::allclear::workload::v1 as pb;
+use crate::wire::pb::allclear::workload::v1::from_workload::Message as Says;
+use crate::wire::pb::allclear::workload::v1::outcome::Variant;
+use crate::wire::pb::allclear::workload::v1::report::News;
+use crate::wire::pb::allclear::workload::v1::to_workload::Message as Told;
+use crate::wire::pb::allclear::workload::v1::workloads_client::WorkloadsClient;
+
+/// One of so many has a hook.
+const ONE_OF: u32 = 10;
+/// As many dial at the same moment.
+const DIAL_AT_ONCE: usize = 50;
+const BEAT_EVERY: Duration = Duration::from_secs(10);
+const LEASE: Duration = Duration::from_mins(1);
+const WITHIN: Duration = Duration::from_mins(3);
+
+/// What one workload saw of its only step.
+struct Seen {
+    workload: String,
+    /// On the wall clock, as the log's times are.
+    given: Timestamp,
+    /// On the steady clock.
+    told: Timestamp,
+    acknowledged: Timestamp,
+}
+
+/// Dials with so many, and has one event prepared by some of them.
+pub(super) async fn measure(stage: &Stage, count: u32) -> anyhow::Result<Vec<Figure>> {
+    allow_many_connections();
+    let door = format!("unix://{}", stage.folder.join(format!("{}.workloads", VMS[0])).display());
+    let began = clock::steady();
+    let (here, mut arrivals) = mpsc::channel(1);
+    let (seeing, mut seen) = mpsc::channel(count as usize);
+    let dialling = Arc::new(Semaphore::new(DIAL_AT_ONCE));
+    let mut workloads = JoinSet::new();
+    for number in 0..count {
+        let one = take_part(door.clone(), number, dialling.clone(), here.clone(), seeing.clone());
+        workloads.spawn(one);
+    }
+    // Theirs alone hold the channels open, so that they end when something goes wrong.
+    drop((here, seeing));
+    for number in 0..count {
+        let arrived = timeout(WITHIN, arrivals.recv()).await.ok().flatten();
+        if arrived.is_none() {
+            bail!("{number} of {count} workloads were taken in: {}", failure(&mut workloads).await);
+        }
+    }
+    say(format_args!("{count} workloads were taken in within {} ms", span(began, clock::steady())));
+    let id = play(stage, 0, "type = \"Reboot\"\nsource = \"User\"").await?;
+    let mut all = BTreeMap::new();
+    while let Ok(Some(one)) = timeout(Duration::from_secs(1), seen.recv()).await {
+        ensure!(all.insert(one.workload.clone(), one).is_none(), "a workload was given its step twice");
+    }
+    ensure!(all.len() == count.div_ceil(ONE_OF) as usize, "{} steps were acknowledged", all.len());
+    let mut asking = Asking::connect(&stage.replicas[0].socket).await?;
+    let event = asking.event(id.as_str()).await?;
+    let mut given = Vec::new();
+    for hook in event.hooks.iter().filter(|hook| all.contains_key(&hook.workload)) {
+        ensure!(hook.outcome.as_deref() == Some("done"), "{} is not done", hook.workload);
+        given.push(span(moment::read(&hook.started_at).context("a hook has no time")?, all[&hook.workload].given));
+    }
+    ensure!(given.len() == all.len(), "{} attempts for {} steps", given.len(), all.len());
+    let acknowledged = all.values().map(|one| span(one.told, one.acknowledged)).collect();
+    let bare = bare(&stage.folder, given.len()).await?;
+    let floor = "one synced write and one round trip on loopback";
+    Ok(vec![
+        Figure::of("attempt in the log to its workload", given, bare.clone(), floor),
+        Figure::of("outcome told to acknowledged", acknowledged, bare, floor),
+    ])
+}
+
+async fn failure(workloads: &mut JoinSet<anyhow::Result<()>>) -> String {
+    while let Some(Ok(ended)) = workloads.join_next().await {
+        if let Err(error) = ended {
+            return format!("{error:#}");
+        }
+    }
+    "nobody says why".to_owned()
+}
+
+/// One workload, until it is dropped.
+async fn take_part(
+    door: String,
+    number: u32,
+    dialling: Arc<Semaphore>,
+    here: mpsc::Sender<()>,
+    seeing: mpsc::Sender<Seen>,
+) -> anyhow::Result<()> {
+    let workload = format!("bench-{number}");
+    let hook = pb::Hook { phase: pb::Phase::Drain.into(), can_confirm: true, ..pb::Hook::default() };
+    let hello = pb::Hello {
+        versions: vec![1],
+        workload: workload.clone(),
+        boot: "bench".into(),
+        hooks: if number.is_multiple_of(ONE_OF) { vec![hook] } else { Vec::new() },
+        lease_ms: Some(u64::try_from(LEASE.as_millis())?),
+        ..pb::Hello::default()
+    };
+    let (say, said) = mpsc::channel(16);
+    say.send(pb::FromWorkload { message: Some(Says::Hello(hello)) }).await?;
+    let turn = dialling.acquire().await?;
+    let mut heard = WorkloadsClient::connect(door).await?.session(ReceiverStream::new(said)).await?.into_inner();
+    let welcome = heard.message().await?.and_then(|first| first.message);
+    ensure!(matches!(welcome, Some(Told::Welcome(_))), "{workload} was not welcomed");
+    drop(turn);
+    here.send(()).await?;
+    let mut beats = interval(BEAT_EVERY);
+    let (mut given, mut told) = (Timestamp(0), Timestamp(0));
+    loop {
+        let message = tokio::select! {
+            message = heard.message() => message?.context("the session ended")?.message,
+            _ = beats.tick() => {
+                say.send(pb::FromWorkload { message: Some(Says::Heartbeat(pb::Heartbeat { role: 0 })) }).await?;
+                continue;
+            }
+        };
+        match message {
+            Some(Told::Step(step)) => {
+                given = clock::now();
+                told = clock::steady();
+                let done = pb::Outcome { variant: Some(Variant::Done(pb::Nothing {})) };
+                let report = pb::Report { attempt: step.attempt, news: Some(News::Outcome(done)) };
+                say.send(pb::FromWorkload { message: Some(Says::Report(report)) }).await?;
+            }
+            Some(Told::Acknowledged(_)) => {
+                let acknowledged = clock::steady();
+                seeing.send(Seen { workload: workload.clone(), given, told, acknowledged }).await?;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// One synced write and one round trip, as often.
+async fn bare(folder: &Path, times: usize) -> anyhow::Result<Vec<i64>> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let mut near = TcpStream::connect(listener.local_addr()?).await?;
+    let (mut far, _) = listener.accept().await?;
+    let mut file = std::fs::File::create(folder.join("floor"))?;
+    let (mut there, mut back) = ([0; ENTRY_BYTES], [0; ENTRY_BYTES]);
+    let mut spans = Vec::new();
+    for _ in 0..times {
+        let began = clock::steady();
+        file.write_all(&there)?;
+        file.sync_data()?;
+        near.write_all(&back).await?;
+        far.read_exact(&mut there).await?;
+        far.write_all(&there).await?;
+        near.read_exact(&mut back).await?;
+        spans.push(span(began, clock::steady()));
+    }
+    Ok(spans)
+}
