@@ -130,7 +130,7 @@ async fn a_database_can_be_a_process_of_its_own() {
         _ => workload.hook(hook),
     };
     let _taking_part = workload.start().unwrap();
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 async fn fail_over(folder: PathBuf, step: Step) -> std::io::Result<()> {

@@ -6,7 +6,6 @@
 use std::time::Duration;
 
 use allclear::wire::pb::allclear::operator::v1::{Event, Status};
-use futures_util::future::join_all;
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
@@ -18,8 +17,6 @@ use super::line::{Caught, Line, Towards};
 const TRIALS: &str = "ALLCLEAR_TRIALS";
 const SEED: &str = "ALLCLEAR_SEED";
 const TRIALS_LEFT_OUT: u64 = 24;
-/// So many clusters take part at once.
-const CLUSTERS: u64 = 1;
 /// Longer than the workload's lease.
 const BEYOND_THE_LEASE: Duration = Duration::from_millis(1500);
 /// The one whose VM is affected. It is never the leader then: leadership leaves before.
@@ -213,15 +210,12 @@ async fn whatever_is_lost_at_whatever_point_a_failover_has_its_effect_once_and_i
     let mut dice = Dice(number(SEED).unwrap_or(20_26));
     let trials = trials(count, &mut dice);
     let began = Instant::now();
-    let lane = async |lane: u64| {
-        let mut stage = Stage::set(Manner::Careful).await;
-        for (number, trial) in (0..).zip(&trials).filter(|(number, _)| number % CLUSTERS == lane) {
-            println!("{number}: {trial:?} at {:?}", began.elapsed());
-            let id = stage.run(trial).await;
-            stage.judge(&id).await;
-        }
-    };
-    join_all((0..CLUSTERS).map(lane)).await;
+    let mut stage = Stage::set(Manner::Careful).await;
+    for (number, trial) in trials.iter().enumerate() {
+        println!("{number}: {trial:?} at {:?}", began.elapsed());
+        let id = stage.run(trial).await;
+        stage.judge(&id).await;
+    }
     println!("{count} trials in {:?}: one effect and one all-clear each", began.elapsed());
 }
 
