@@ -275,8 +275,8 @@ async fn what_is_due_waits_for_a_workload_that_is_away_or_the_configured_one_sta
         let id = cluster.cloud.announce(reboot()).await;
         if !stands {
             let waits = |event: &Event| {
-                let said = event.hooks.first().and_then(|hook| hook.progress.as_deref());
-                said == Some("waits for database to connect")
+                let away = "the checkpoint hook of database on db-0 waits: the workload is not connected";
+                event.blocker.as_ref().is_some_and(|it| it.code == "hook_blocked" && it.message.starts_with(away))
             };
             cluster.until_event(0, &id, "waiting", waits).await;
             Dialled::at(&cluster.door(0), greeting()).await.does(Checkpoint).await;

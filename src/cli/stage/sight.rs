@@ -102,12 +102,15 @@ impl Sight {
         known.filter(|event| EventId::new(&event.id) == *id).max_by_key(|event| event.revision)
     }
 
-    /// Replicas that answer and for which this event is not closed.
+    /// Replicas that answer and for which this event is not closed; without those that were removed with their VM and
+    /// hear of nothing any more.
     pub(in crate::cli) fn not_closed(&self, id: &EventId) -> Vec<&str> {
         let is_closed = |answer: &Answer| {
             answer.events.iter().any(|event| EventId::new(&event.id) == *id && event.stage == "closed")
         };
-        self.answers().filter(|(_, answer)| !is_closed(answer)).map(|(name, _)| name).collect()
+        let takes_part = |answer: &Answer| answer.status.role != "outside";
+        let open = self.answers().filter(|(_, answer)| takes_part(answer) && !is_closed(answer));
+        open.map(|(name, _)| name).collect()
     }
 
     /// Why it is too early to begin; nothing when everybody is there, healthy, and agrees who leads.
