@@ -93,6 +93,13 @@ fn maintenance_that_is_called_off_is_put_back() {
 }
 
 #[test]
+fn a_deletion_ends_though_those_who_are_deleted_hear_of_nothing_any_more() {
+    let (_, report) = play(&["--scenario", "terminate"]);
+    let events = report["events"].as_array().unwrap();
+    assert!(events.iter().all(|event| event["stage"] == "closed" && event["posts_taken"] == 1), "{report}");
+}
+
+#[test]
 fn an_unknown_scenario_starts_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let temporary = folder.path().to_str().unwrap();

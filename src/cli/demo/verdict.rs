@@ -7,6 +7,7 @@ use crate::cli::demo_hook::Note;
 use crate::cli::stage::moment::read;
 use crate::cli::stage::sight::Sight;
 use crate::fake_cloud::Post;
+use crate::machine::document::Kind;
 use crate::machine::id::{EventId, VmName};
 use crate::machine::time::Timestamp;
 use crate::simulator::cloud::{Approver, Cause, End, Event};
@@ -119,8 +120,11 @@ fn of_runs(event: &EventId, notes: &[Note]) -> Vec<String> {
     repeated.map(|((phase, vm), count)| format!("{phase} of {vm} was run {count} times")).collect()
 }
 
-/// Whatever was touched was put back, after the event was gone.
+/// Whatever was touched was put back, after the event was gone; on a VM that was deleted nothing is.
 fn of_restoring(event: &Event, known: &shown::Event) -> Vec<String> {
+    if event.plan.kind == Kind::Terminate && event.started.is_some() {
+        return Vec::new();
+    }
     let mut touched: Vec<&str> = known
         .hooks
         .iter()
@@ -146,7 +150,7 @@ fn of_restoring(event: &Event, known: &shown::Event) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::cli::stage::sight::{Answer, Seen};
-    use crate::machine::document::{Kind, Source};
+    use crate::machine::document::Source;
     use crate::replica::clock::rfc3339;
     use crate::simulator::cloud::{Opening, Plan};
 
