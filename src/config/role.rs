@@ -4,7 +4,6 @@ use core::time::Duration;
 
 use super::reader::Table;
 use super::scalar;
-use super::written::Value;
 
 /// Whom to ask, and how often. It answers `primary` or `replica`, or JSON with that as its `role`.
 #[derive(Clone, PartialEq, Debug)]
@@ -23,7 +22,7 @@ pub enum RoleSource {
 
 pub(super) fn read_source(table: &mut Table<'_>) -> Option<RoleSource> {
     let command = table.optional("command", scalar::command);
-    let http = table.optional("http", address);
+    let http = table.optional("http", scalar::hook_url);
     match (command, http) {
         (Some(_), Some(_)) => {
             table.mistake_here("names two ways to ask: write `command` or `http`");
@@ -38,14 +37,5 @@ pub(super) fn read_source(table: &mut Table<'_>) -> Option<RoleSource> {
             }
             None
         }
-    }
-}
-
-fn address(value: &Value) -> Result<String, String> {
-    let text = scalar::name(value)?;
-    let host = text.strip_prefix("http://").map(|rest| rest.split('/').next().unwrap_or_default());
-    match host {
-        Some(host) if !host.is_empty() && !text.contains(char::is_whitespace) => Ok(text),
-        Some(_) | None => Err(format!("is {text:?}: write an address, as \"http://127.0.0.1:8008/role\"")),
     }
 }
