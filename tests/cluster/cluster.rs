@@ -56,6 +56,7 @@ pub(crate) struct Plan {
     overrides: Vec<(String, &'static str)>,
     has_links: bool,
     primary: Option<&'static str>,
+    spare: Option<(&'static str, u32)>,
     clocks: Vec<Vec<(&'static str, String)>>,
     namespaces: Option<Namespaces>,
 }
@@ -82,6 +83,13 @@ impl Plan {
     /// Every VM carries this one as well, which is prepared after the other.
     pub(crate) fn workload_after(mut self, other: &'static str, name: &'static str, hooks: Vec<Hook>) -> Self {
         self.workloads.push((name, vec![other], hooks));
+        self
+    }
+
+    /// So many members of the workload's group may be away at once. Otherwise one that is out of reach holds an event
+    /// of another, unless that is claimed before anybody knows.
+    pub(crate) fn may_lose(mut self, members: u32, workload: &'static str) -> Self {
+        self.spare = Some((workload, members));
         self
     }
 
@@ -148,7 +156,10 @@ impl Plan {
             }
         }
         let links = self.has_links.then(|| Links::between(&addresses));
-        let tables: String = self.workloads.iter().map(|(name, after, each)| hooks.table(name, after, each)).collect();
+        let group = |(workload, members)| format!("[[group]]\nname = \"{workload}s\"\nmax_unavailable = {members}\n");
+        let groups = self.spare.map(group).unwrap_or_default();
+        let workloads = self.workloads.iter().map(|(name, after, each)| hooks.table(name, after, each));
+        let tables = groups + &workloads.collect::<String>();
         let mut replicas = Vec::new();
         for (place, vm) in vms.iter().enumerate() {
             let known = if place < self.vms.len() { self.vms.len() } else { vms.len() };

@@ -14,7 +14,8 @@ fn patient() -> Plan {
 }
 
 fn three() -> Plan {
-    Cluster::of(&["db-0", "db-1", "db-2"]).workload("database", vec![hook("drain").waits_for("gate")]).with_links()
+    let plan = Cluster::of(&["db-0", "db-1", "db-2"]).workload("database", vec![hook("drain").waits_for("gate")]);
+    plan.may_lose(2, "database").with_links()
 }
 
 fn lost_its_leader(status: &Status) -> bool {

@@ -109,6 +109,7 @@ async fn a_leader_whose_cable_is_pulled_is_replaced_and_the_event_is_approved_on
         Err(why) => return println!("skipped, no network namespaces can be made here: {why}"),
     };
     let plan = Cluster::of(&["db-0", "db-1", "db-2"]).workload("database", vec![hook("drain").waits_for("gate")]);
+    let plan = plan.may_lose(2, "database");
     let cluster = plan.within(namespaces).start().await;
     let namespaces = cluster.namespaces.as_ref().unwrap();
     let leader = cluster.leader(0).await;
