@@ -22,6 +22,8 @@ const BEAT_EVERY: Duration = Duration::from_millis(300);
 
 pub(crate) struct Dialled {
     pub(crate) welcome: pb::Welcome,
+    /// The events it was told of.
+    heard_of: Vec<String>,
     says: mpsc::Sender<pb::FromWorkload>,
     told: Streaming<pb::ToWorkload>,
     beats: AbortHandle,
@@ -91,7 +93,8 @@ impl Dialled {
                 }
             })
         };
-        Ok(Self { welcome, says, told, beats: beats.abort_handle() })
+        let heard_of = welcome.events.iter().map(|event| event.id.clone()).collect();
+        Ok(Self { welcome, heard_of, says, told, beats: beats.abort_handle() })
     }
 
     pub(crate) async fn say(&self, message: Says) {
@@ -111,14 +114,30 @@ impl Dialled {
         self.say(Says::Heartbeat(pb::Heartbeat { role: role.into() })).await;
     }
 
+    async fn message(&mut self) -> Result<Told, Status> {
+        let next = timeout(LIMIT, self.told.message()).await.expect("nothing was said");
+        let message = next?.ok_or_else(|| Status::ok("the stream has ended"))?.message.unwrap();
+        if let Told::Event(event) = &message {
+            self.heard_of.push(event.id.clone());
+        }
+        Ok(message)
+    }
+
     /// The next message that is not about events and beats, or how the stream ended.
     pub(crate) async fn next(&mut self) -> Result<Told, Status> {
         loop {
-            let next = timeout(LIMIT, self.told.message()).await.expect("nothing was said");
-            match next?.ok_or_else(|| Status::ok("the stream has ended"))?.message.unwrap() {
+            match self.message().await? {
                 Told::Event(_) | Told::Pong(_) => {}
                 message => return Ok(message),
             }
+        }
+    }
+
+    /// Waits until it was told of an open event: in its welcome, or right after it where that is news.
+    pub(crate) async fn hears_of(&mut self, id: &str) {
+        while !self.heard_of.iter().any(|heard| heard == id) {
+            let message = self.message().await.unwrap();
+            assert!(matches!(message, Told::Event(_) | Told::Pong(_)), "{message:?}");
         }
     }
 
