@@ -28,27 +28,22 @@ pub(super) fn enlist(state: &mut State, by: &VmName, workload: &Workload) -> App
     let now = state.now;
     let replica = state.replicas.get_mut(by).ok_or(Ignored::UnknownReplica)?;
     let workload = Workload { origin: Origin::Dialled, ..workload.clone() };
-    let known = replica.dialled.iter().position(|known| known.name == workload.name);
-    if known.is_some_and(|place| replica.dialled[place] == workload && !replica.is_absent(&workload)) {
+    let known = replica.dialled.get(&workload.name);
+    if known == Some(&workload) && !replica.is_absent(&workload) {
         return Err(Ignored::Repeated);
     }
-    let condition = Condition { connected: true, ..replica.condition(&workload.name) };
-    match known {
-        Some(place) => replica.dialled[place] = workload.clone(),
-        None if replica.dialled.len() >= DIALLED_LIMIT => return Err(Ignored::TooManyWorkloads),
-        None => replica.dialled.push(workload.clone()),
+    if known.is_none() && replica.dialled.len() >= DIALLED_LIMIT {
+        return Err(Ignored::TooManyWorkloads);
     }
+    let condition = Condition { connected: true, ..replica.condition(&workload.name) };
     keep(replica, &workload.name, condition, now);
+    replica.dialled.insert(workload.name.clone(), workload);
     Ok(())
 }
 
 pub(super) fn delist(state: &mut State, by: &VmName, name: &WorkloadName) -> Applied {
     let replica = state.replicas.get_mut(by).ok_or(Ignored::UnknownReplica)?;
-    let known = replica.dialled.len();
-    replica.dialled.retain(|workload| workload.name != *name);
-    if replica.dialled.len() == known {
-        return Err(Ignored::Repeated);
-    }
+    replica.dialled.remove(name).ok_or(Ignored::Repeated)?;
     // What it said of itself says nothing of the configured one that it stood for.
     replica.conditions.remove(name);
     replica.away.remove(name);
@@ -83,7 +78,7 @@ fn keep(replica: &mut Replica, name: &WorkloadName, condition: Condition, now: T
 
 fn forget_the_unknown(replica: &mut Replica) {
     let known: BTreeSet<WorkloadName> =
-        replica.workloads.iter().chain(&replica.dialled).map(|workload| workload.name.clone()).collect();
+        replica.workloads.iter().chain(replica.dialled.values()).map(|workload| workload.name.clone()).collect();
     replica.conditions.retain(|name, _| known.contains(name));
     replica.away.retain(|name, _| known.contains(name));
 }

@@ -43,8 +43,8 @@ pub struct State {
 pub struct Replica {
     /// Those of its configuration; see `effective`.
     pub workloads: Vec<Workload>,
-    /// Those that dialled in, each name once.
-    pub dialled: Vec<Workload>,
+    /// Those that dialled in.
+    pub dialled: BTreeMap<WorkloadName, Workload>,
     /// What was noted of its workloads.
     pub conditions: BTreeMap<WorkloadName, Condition>,
     /// Since when those are away that are.
@@ -63,13 +63,15 @@ impl Replica {
     /// The workloads that count, each name once: the one that dialled in, unless it is away and wants the configured
     /// one of its name to stand in for it.
     pub fn effective(&self) -> impl Iterator<Item = &Workload> {
-        let is_dialled = |name: &WorkloadName| self.dialled.iter().any(|workload| workload.name == *name);
-        let unpaired = self.workloads.iter().filter(move |workload| !is_dialled(&workload.name));
-        unpaired.chain(self.dialled.iter().map(|workload| self.standing_in(workload).unwrap_or(workload)))
+        let unpaired = self.workloads.iter().filter(|workload| !self.dialled.contains_key(&workload.name));
+        unpaired.chain(self.dialled.values().map(|workload| self.standing_in(workload).unwrap_or(workload)))
     }
 
     pub fn workload(&self, name: &WorkloadName) -> Option<&Workload> {
-        self.effective().find(|workload| workload.name == *name)
+        match self.dialled.get(name) {
+            Some(workload) => Some(self.standing_in(workload).unwrap_or(workload)),
+            None => self.workloads.iter().find(|workload| workload.name == *name),
+        }
     }
 
     fn standing_in(&self, dialled: &Workload) -> Option<&Workload> {
@@ -98,7 +100,7 @@ impl Replica {
 
     /// Somebody registered a workload of this name.
     pub(super) fn knows(&self, name: &WorkloadName) -> bool {
-        self.workloads.iter().chain(&self.dialled).any(|workload| workload.name == *name)
+        self.dialled.contains_key(name) || self.workloads.iter().any(|workload| workload.name == *name)
     }
 
     /// The status its current document gives an event; `None` when it does not list it or no longer counts.

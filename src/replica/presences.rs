@@ -26,7 +26,7 @@ pub(super) fn expect_the_known(here: &Here, sessions: &Sessions) {
     let Some(me) = state.replicas.get(&here.name) else {
         return;
     };
-    sessions.expect(me.dialled.iter().map(|workload| (workload, me.condition(&workload.name))));
+    sessions.expect(me.dialled.values().map(|workload| (workload, me.condition(&workload.name))));
 }
 
 /// Runs until it is stopped.
@@ -76,7 +76,7 @@ async fn record(here: &Here, sessions: &Sessions) -> bool {
 }
 
 fn listed<'a>(me: &'a Replica, name: &WorkloadName) -> Option<&'a Workload> {
-    me.dialled.iter().find(|workload| workload.name == *name)
+    me.dialled.get(name)
 }
 
 /// What the log does not say yet.
@@ -117,6 +117,11 @@ mod tests {
         }
     }
 
+    fn with(dialled: impl IntoIterator<Item = Workload>) -> Replica {
+        let dialled = dialled.into_iter().map(|workload| (workload.name.clone(), workload)).collect();
+        Replica { dialled, ..Replica::default() }
+    }
+
     fn presence(name: &str, role: Role, connected: bool) -> Presence {
         Presence { workload: workload(name), role, connected, has_dialled: true, is_due_to_go: false }
     }
@@ -128,14 +133,13 @@ mod tests {
     #[test]
     fn what_a_thousand_say_at_once_is_noted_in_few_entries() {
         let presences: Vec<_> = (0..1000).map(|number| presence(&format!("w{number}"), Role::Primary, true)).collect();
-        let me =
-            Replica { dialled: presences.iter().map(|known| known.workload.clone()).collect(), ..Replica::default() };
+        let me = with(presences.iter().map(|known| known.workload.clone()));
         assert_eq!(words(&me, &presences), ["note", "note"]);
     }
 
     #[test]
     fn what_the_log_says_already_is_not_said_again() {
-        let me = Replica { dialled: vec![workload("a"), workload("b")], ..Replica::default() };
+        let me = with([workload("a"), workload("b")]);
         let known = [presence("a", Role::Unknown, true), presence("b", Role::Unknown, true)];
         assert_eq!(words(&me, &known), [""; 0]);
         assert_eq!(words(&me, &[presence("a", Role::Unknown, false)]), ["note"]);
@@ -143,7 +147,7 @@ mod tests {
 
     #[test]
     fn who_is_there_and_not_in_the_log_is_enlisted_and_who_stayed_away_too_long_is_taken_off() {
-        let me = Replica { dialled: vec![workload("gone")], ..Replica::default() };
+        let me = with([workload("gone")]);
         let gone = Presence { is_due_to_go: true, ..presence("gone", Role::Unknown, false) };
         assert_eq!(words(&me, &[gone, presence("new", Role::Unknown, true)]), ["delist", "enlist"]);
         let expected = Presence { has_dialled: false, ..presence("taken-off", Role::Primary, true) };

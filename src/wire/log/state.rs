@@ -8,6 +8,7 @@ use super::undecodable::{Fault, Undecodable};
 use crate::machine::event::Event;
 use crate::machine::id::VmName;
 use crate::machine::state::{Replica, State};
+use crate::machine::workload::Workload;
 
 impl Stored for State {
     type Message = pb::State;
@@ -52,20 +53,22 @@ fn store_replica(name: &VmName, replica: &Replica) -> pb::Replica {
         document: replica.document.store(),
         discounted_unix_ms: replica.discounted.store(),
         groups: replica.groups.store(),
-        dialled: replica.dialled.store(),
+        dialled: replica.dialled.values().map(Workload::store).collect(),
         conditions: replica.conditions.iter().map(|(name, known)| (name.clone(), *known).store()).collect(),
         away: replica.away.iter().map(|(name, since)| (name.clone(), *since).store()).collect(),
     }
 }
 
 fn restore_replica(message: pb::Replica) -> Result<(VmName, Replica), Undecodable> {
+    let dialled: Vec<Workload> = take!(message.dialled);
+    let dialled = dialled.into_iter().map(|workload| Ok((workload.name.clone(), workload)));
     let replica = Replica {
         workloads: take!(message.workloads),
         reports: message.reports,
         document: take!(message.document),
         discounted: take!(message.discounted_unix_ms),
         groups: take!(message.groups),
-        dialled: take!(message.dialled),
+        dialled: named(keyed(dialled), "dialled")?,
         conditions: named(keyed(message.conditions.into_iter().map(Stored::restore)), "conditions")?,
         away: named(keyed(message.away.into_iter().map(Stored::restore)), "away")?,
     };
