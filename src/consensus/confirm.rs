@@ -14,7 +14,12 @@ use super::types::Member;
 use crate::wire::pb::allclear::cluster::v1 as pb;
 
 impl Node {
+    /// A round of messages to the others serves all who ask for it at the same time.
     pub(crate) async fn confirm(&self) -> Result<u64, ConfirmError> {
+        self.confirming.ask(async || self.confirm_alone().await).await
+    }
+
+    async fn confirm_alone(&self) -> Result<u64, ConfirmError> {
         let deadline = Instant::now() + self.options.timing.deadline;
         // Asking twice changes nothing, so every failure is tried again until the deadline.
         let mut last = ConfirmError::NoLeader;

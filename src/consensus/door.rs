@@ -26,6 +26,7 @@ use super::options::{MAX_MESSAGE_BYTES, Options};
 use super::peers::Peers;
 use super::raft_service::RaftService;
 use super::roster::Seat;
+use super::shared::Shared;
 use super::standing::Standing;
 use super::state::State;
 use super::types::SharedFold;
@@ -86,6 +87,7 @@ impl Consensus {
             turns: Mutex::default(),
             start,
             disk: weak,
+            confirming: Shared::default(),
             changing: tokio::sync::Mutex::new(()),
             stop: CancellationToken::new(),
             let_go,

@@ -30,6 +30,7 @@ mod removal;
 mod restore;
 mod roster;
 mod serve;
+mod shared;
 mod standing;
 mod state;
 mod tail;

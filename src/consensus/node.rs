@@ -12,8 +12,10 @@ use tonic::Status;
 
 use super::contact::Start;
 use super::disk::Disk;
+use super::failure::ConfirmError;
 use super::options::{Options, Timing};
 use super::peers::Peers;
+use super::shared::Shared;
 use super::standing::Standing;
 use super::state::State;
 use super::turns::Turns;
@@ -42,6 +44,7 @@ pub(crate) struct Parts {
     pub(crate) start: Start,
     /// To read the log from, as long as it is in use.
     pub(crate) disk: Weak<Disk>,
+    pub(crate) confirming: Shared<Result<u64, ConfirmError>>,
     /// Held by whoever changes the membership: one change at a time.
     pub(crate) changing: tokio::sync::Mutex<()>,
     pub(crate) stop: CancellationToken,
