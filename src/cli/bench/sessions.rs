@@ -37,12 +37,9 @@ const BEAT_EVERY: Duration = Duration::from_secs(10);
 const LEASE: Duration = Duration::from_mins(1);
 const WITHIN: Duration = Duration::from_mins(3);
 
-/// What one workload saw of its only step.
+/// What one workload saw of its only step, by the steady clock.
 struct Seen {
     workload: String,
-    /// On the wall clock, as the log's times are.
-    given: Timestamp,
-    /// On the steady clock.
     told: Timestamp,
     acknowledged: Timestamp,
 }
@@ -77,17 +74,19 @@ pub(super) async fn measure(stage: &Stage, count: u32) -> anyhow::Result<Vec<Fig
     ensure!(all.len() == count.div_ceil(ONE_OF) as usize, "{} steps were acknowledged", all.len());
     let mut asking = Asking::connect(&stage.replicas[0].socket).await?;
     let event = asking.event(id.as_str()).await?;
-    let mut given = Vec::new();
+    let mut whole = Vec::new();
     for hook in event.hooks.iter().filter(|hook| all.contains_key(&hook.workload)) {
         ensure!(hook.outcome.as_deref() == Some("done"), "{} is not done", hook.workload);
-        given.push(span(moment::read(&hook.started_at).context("a hook has no time")?, all[&hook.workload].given));
+        // Both are the cluster's time, which may be another than the wall clock's.
+        let (start, end) = (moment::read(&hook.started_at), hook.ended_at.as_deref().and_then(moment::read));
+        whole.push(span(start.context("a hook has no time")?, end.context("a hook has no end")?));
     }
-    ensure!(given.len() == all.len(), "{} attempts for {} steps", given.len(), all.len());
+    ensure!(whole.len() == all.len(), "{} attempts for {} steps", whole.len(), all.len());
     let acknowledged = all.values().map(|one| span(one.told, one.acknowledged)).collect();
-    let bare = bare(&stage.folder, given.len()).await?;
+    let bare = bare(&stage.folder, whole.len()).await?;
     let floor = "one synced write and one round trip on loopback";
     Ok(vec![
-        Figure::of("attempt in the log to its workload", given, bare.clone(), floor),
+        Figure::of("attempt in the log to its outcome there", whole, bare.clone(), floor),
         Figure::of("outcome told to acknowledged", acknowledged, bare, floor),
     ])
 }
@@ -128,7 +127,7 @@ async fn take_part(
     drop(turn);
     here.send(()).await?;
     let mut beats = interval(BEAT_EVERY);
-    let (mut given, mut told) = (Timestamp(0), Timestamp(0));
+    let mut told = Timestamp(0);
     loop {
         let message = tokio::select! {
             message = heard.message() => message?.context("the session ended")?.message,
@@ -139,7 +138,6 @@ async fn take_part(
         };
         match message {
             Some(Told::Step(step)) => {
-                given = clock::now();
                 told = clock::steady();
                 let done = pb::Outcome { variant: Some(Variant::Done(pb::Nothing {})) };
                 let report = pb::Report { attempt: step.attempt, news: Some(News::Outcome(done)) };
@@ -147,7 +145,7 @@ async fn take_part(
             }
             Some(Told::Acknowledged(_)) => {
                 let acknowledged = clock::steady();
-                seeing.send(Seen { workload: workload.clone(), given, told, acknowledged }).await?;
+                seeing.send(Seen { workload: workload.clone(), told, acknowledged }).await?;
             }
             _ => {}
         }

@@ -15,8 +15,8 @@ use crate::replica::view::View;
 use crate::wire::pb::allclear::operator::v1 as shown;
 use crate::wire::pb::allclear::workload::v1 as pb;
 
-/// What changes within this time is told together.
-const GATHER: Duration = Duration::from_millis(50);
+/// What changes within this time of the last news is told together: a thousand workloads read every one of them.
+const GATHER: Duration = Duration::from_millis(250);
 
 pub(super) type Open = watch::Receiver<Arc<Vec<pb::Event>>>;
 
@@ -26,15 +26,17 @@ pub(super) fn watch_open(view: View, here: Arc<Here>, stop: CancellationToken) -
     tokio::spawn(async move {
         let mut changes = view.changes();
         while stop.run_until_cancelled(changes.next()).await == Some(true) {
-            tokio::time::sleep(GATHER).await;
             let events = open_events(&view, &here.state());
-            open.send_if_modified(|known| {
+            let is_news = open.send_if_modified(|known| {
                 let is_news = **known != events;
                 if is_news {
                     *known = Arc::new(events);
                 }
                 is_news
             });
+            if is_news {
+                tokio::time::sleep(GATHER).await;
+            }
         }
     });
     seen
