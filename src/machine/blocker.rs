@@ -226,6 +226,10 @@ fn unsettled(state: &State, event: &Event, step: &Step<'_>, now: Timestamp) -> O
             Some(Blocker::WorkloadAway { member, hook, since, notice_ends: event.notice_ends() })
         }
         Progress::Due { blocked, from, .. } => {
+            let mut elsewhere = order::running_elsewhere(state, event);
+            if let Some((other, attempt)) = elsewhere.find(|(_, attempt)| attempt.member == member) {
+                return Some(running(other, attempt));
+            }
             let held = order::held_back(state, event, step, now).map(|held| on_budget(event, held));
             held.or(Some(match blocked {
                 Some(reason) => Blocker::HookBlocked { member, hook, reason, retry_at: from },

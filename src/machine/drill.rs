@@ -132,12 +132,6 @@ pub(super) fn to_end(state: &State, id: &EventId, event: &Event, now: Timestamp)
     (event.is_drill() && is_finished(state, event, now)).then(|| Command::EndDrill { event: id.clone() })
 }
 
-/// A hook of a drill still runs for this workload: another event's would meet it.
-pub(super) fn is_busy_with(state: &State, event: &Event, member: &Member) -> bool {
-    let others = state.open.values().filter(|other| other.is_drill() && other.announcement.id != event.announcement.id);
-    others.flat_map(|drill| &drill.attempts).any(|attempt| attempt.member == *member && attempt.outcome.is_none())
-}
-
 /// What a drill took away is not put back while a real event wants it away.
 pub(super) fn is_wanted_away(state: &State, drill: &Event, member: &Member, now: Timestamp) -> bool {
     let prepares = |event: &Event| {

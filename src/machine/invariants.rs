@@ -29,7 +29,7 @@ pub enum Broken {
     ApprovedUnseen,
     /// S7: two attempts of one hook at the same time.
     RunTwice,
-    /// Two exclusive hooks at the same time.
+    /// Hooks of two events for one workload at the same time, or two exclusive hooks.
     RunBeside,
     /// A replica without a quorum approved what it must not.
     TakenOverWrongly,
@@ -62,7 +62,9 @@ impl fmt::Display for Broken {
             Self::ApprovedUnseen => "an operator's approval counts for what they have not seen",
             Self::TakenOverWrongly => "S5: a replica without a quorum approved what it must not",
             Self::RunTwice => "S7: a hook ran twice at the same time",
-            Self::RunBeside => "an exclusive hook ran beside another one",
+            Self::RunBeside => {
+                "a hook ran beside another event's for the same workload, or beside one that excludes it"
+            }
             Self::RestoredWrongly => "S8: a workload was restored that should not be, or too early",
             Self::UndoneWrongly => "S8: a hook was taken back that had not failed, or too early",
             Self::Forgotten => "a replica was forgotten whose VM is not deleted",

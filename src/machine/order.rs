@@ -1,9 +1,10 @@
-//! What is not to run yet, or not at the same time: workloads that come after others, exclusive hooks, failovers of
-//! one group.
+//! What is not to run yet, or not at the same time: workloads that come after others, hooks of several events for one
+//! workload, exclusive hooks, failovers of one group.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
+use super::attempt::Attempt;
 use super::budget::{self, Held};
 use super::event::Event;
 use super::id::WorkloadName;
@@ -46,6 +47,25 @@ pub(super) fn after<'a>(
     let is_in_one = circles.contains(&member.workload);
     let named = state.workload(member).into_iter().flat_map(|workload| &workload.after);
     named.filter(move |name| !(is_in_one && circles.contains(name)))
+}
+
+/// What runs in other events: a second hook for the same workload would meet it.
+pub(super) fn running_elsewhere<'a>(state: &'a State, event: &Event) -> impl Iterator<Item = (&'a Event, &'a Attempt)> {
+    let others = state.open.values().filter(|other| other.announcement.id != event.announcement.id);
+    let attempts = others.flat_map(|other| other.attempts.iter().map(move |attempt| (other, attempt)));
+    attempts.filter(|(_, attempt)| attempt.outcome.is_none())
+}
+
+/// The workloads for which something runs in other events.
+pub(super) fn busy_elsewhere<'a>(state: &'a State, event: &Event) -> BTreeSet<&'a Member> {
+    running_elsewhere(state, event).map(|(_, attempt)| &attempt.member).collect()
+}
+
+/// What one event took away is not put back while another has begun to take it away, or is certain to.
+pub(super) fn is_wanted_away(state: &State, event: &Event, member: &Member) -> bool {
+    let others = state.open.values().filter(|other| other.announcement.id != event.announcement.id);
+    let mut coming = others.filter(|other| !other.is_drill() && !other.stage().is_over());
+    coming.any(|other| other.touched(member) || (other.affects(&member.vm) && other.stage() >= Stage::Claimed))
 }
 
 /// A primary that moves while another event still holds members of its group moves to where maintenance may come next.

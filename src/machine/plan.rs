@@ -35,7 +35,10 @@ pub fn plan(state: &State, situation: &Situation) -> Vec<Command> {
     let mut due = voters_to_suspect(state, situation);
     due.extend(documents_to_discount(state, situation));
     due.extend(departure::to_dismiss(state, situation));
-    for (id, event) in &state.open {
+    // Of two events for one workload the earlier one has its hooks run first.
+    let mut open: Vec<(&EventId, &Event)> = state.open.iter().collect();
+    open.sort_by_key(|(_, event)| event.notice_ends());
+    for (id, event) in open {
         if event.stage().is_over() {
             due.extend(overrun(id, event, situation));
             due.extend(attempts_to_begin(state, id, event, situation));

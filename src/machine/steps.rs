@@ -187,9 +187,12 @@ pub fn next<'a>(state: &'a State, event: &Event, now: Timestamp) -> Vec<Next<'a>
 }
 
 fn next_restoring<'a>(state: &'a State, event: &Event, now: Timestamp) -> Vec<Next<'a>> {
+    let busy = order::busy_elsewhere(state, event);
     let mut found = next_of(event, &restoring::steps(state, event), now, |step| {
         // What still runs for the same workload is stopped first.
         !drill::is_wanted_away(state, event, &step.member, now)
+            && !order::is_wanted_away(state, event, &step.member)
+            && !busy.contains(&step.member)
             && !event.attempts.iter().any(|attempt| {
                 attempt.member == step.member && attempt.hook.phase < Phase::Restore && attempt.outcome.is_none()
             })
@@ -200,17 +203,21 @@ fn next_restoring<'a>(state: &'a State, event: &Event, now: Timestamp) -> Vec<Ne
 
 fn next_preparing<'a>(state: &'a State, event: &Event, now: Timestamp) -> Vec<Next<'a>> {
     let steps = preparing(state, event);
-    let circles = order::circles(state);
+    let (circles, busy) = (order::circles(state), order::busy_elsewhere(state, event));
     let mut found = next_of(event, &steps, now, |step| {
-        if drill::is_busy_with(state, event, &step.member) || order::held_back(state, event, step, now).is_some() {
+        if busy.contains(&step.member) || order::held_back(state, event, step, now).is_some() {
             return false;
         }
         let after: Vec<&WorkloadName> = order::after(state, &step.member, &circles).collect();
-        steps.iter().filter(|other| after.contains(&&other.member.workload)).all(|other| lets_pass(event, other, now))
+        after.is_empty()
+            || steps
+                .iter()
+                .filter(|other| after.contains(&&other.member.workload))
+                .all(|other| lets_pass(event, other, now))
     });
     order::keep_apart(state, event, &mut found);
     if now < event.preparation_ends() && steps.iter().all(|step| lets_pass(event, step, now)) {
-        let doubtful = steps.into_iter().filter(|step| is_stale(event, step, now));
+        let doubtful = steps.into_iter().filter(|step| is_stale(event, step, now) && !busy.contains(&step.member));
         found.extend(doubtful.map(|step| Next { step, intent: Intent::Confirm }));
     }
     found
@@ -223,7 +230,8 @@ fn next_of<'a>(event: &Event, steps: &[Step<'a>], now: Timestamp, gate: impl Fn(
         let Progress::Due { intent, from, .. } = progress(event, step, now) else {
             continue;
         };
-        let mut before = steps[..place].iter().filter(|other| other.member == step.member);
+        // Those of one workload stand together.
+        let mut before = steps[..place].iter().rev().take_while(|other| other.member == step.member);
         if now >= from && before.all(|other| lets_pass(event, other, now)) && gate(step) {
             found.push(Next { step: step.clone(), intent });
         }

@@ -33,7 +33,7 @@ pub fn violated(before: &State, after: &State) -> Option<Broken> {
             Some(Broken::RestoredWrongly)
         } else if begun.iter().any(|attempt| is_undone_wrongly(before, event, attempt)) {
             Some(Broken::UndoneWrongly)
-        } else if begun.iter().any(|attempt| is_beside_another(before, attempt)) {
+        } else if begun.iter().any(|attempt| is_beside_another(before, event, attempt)) {
             Some(Broken::RunBeside)
         } else if is_taken_over_wrongly(event, later) {
             Some(Broken::TakenOverWrongly)
@@ -79,8 +79,13 @@ fn is_kept(event: &Event, later: &Event) -> bool {
         && (event.treatment.is_none() || event.treatment == later.treatment)
 }
 
-/// Both are exclusive, of the same phase and of workloads of the same name, and neither only asks.
-fn is_beside_another(before: &State, begun: &Attempt) -> bool {
+/// Another event has something running for the same workload; or both are exclusive, of the same phase and of workloads of the same name, and neither only asks.
+fn is_beside_another(before: &State, event: &Event, begun: &Attempt) -> bool {
+    let others = before.open.values().filter(|other| other.announcement.id != event.announcement.id);
+    let mut elsewhere = others.flat_map(|other| &other.attempts);
+    if elsewhere.any(|other| other.member == begun.member && other.outcome.is_none()) {
+        return true;
+    }
     let is_exclusive = |attempt: &Attempt| {
         let replica = before.replicas.get(&attempt.member.vm);
         let mut workloads = replica.into_iter().flat_map(effective);
@@ -220,9 +225,9 @@ fn effective(replica: &Replica) -> impl Iterator<Item = &Workload> {
         let has_another = replica.workloads.iter().any(|configured| configured.name == dialled.name);
         dialled.on_absent == OnAbsent::Command && is_away(dialled) && has_another
     };
-    let stands = move |name: &WorkloadName| replica.dialled.iter().any(|each| each.name == *name && !stands_back(each));
+    let stands = move |name: &WorkloadName| replica.dialled.get(name).is_some_and(|each| !stands_back(each));
     let configured = replica.workloads.iter().filter(move |configured| !stands(&configured.name));
-    configured.chain(replica.dialled.iter().filter(move |dialled| !stands_back(dialled)))
+    configured.chain(replica.dialled.values().filter(move |dialled| !stands_back(dialled)))
 }
 
 /// Every hook that the event asks for.
