@@ -1,9 +1,7 @@
-"""A member of a toy database that takes part: `kv.py NAME SOCKET FOLDER`, once for each VM.
-A folder that all members share is their replication: `primary` names who may write, `data` is its last checkpoint.
-`kv.rs` does the same."""
+"""A member of a toy database that counts: `kv.py NAME SOCKET FOLDER`, once for each VM. `kv.rs` does the same.
+All share the folder. Its file `primary` says who counts, and how far the count was at the last checkpoint."""
 
 import asyncio
-import json
 import os
 import sys
 from pathlib import Path
@@ -13,67 +11,48 @@ from allclear_workload import DONE, NOT_APPLICABLE, NOT_DONE, Hook, Phase, Role,
 
 class Kv:
     def __init__(self, name, folder):
-        self.name, self.folder, self.role, self.data = name, Path(folder), None, {}
-        if not (self.folder / "primary").exists():
-            self.put("data", "{}")
-            self.put("primary", name)
+        self.name, self.folder = name, Path(folder)
+        # what it has counted as the primary; a replica has nothing
+        self.count = None if (self.folder / "primary").exists() else 0
 
-    def is_primary(self):
-        return (self.folder / "primary").read_text() == self.name
+    def look(self):
+        """Looks whether it is the primary, and counts if it is. A new primary goes on from the checkpoint."""
+        primary, _, saved = (self.folder / "primary").read_text().partition(" ")
+        self.count = (int(saved) if self.count is None else self.count) + 1 if primary == self.name else None
+        return Role.REPLICA if self.count is None else Role.PRIMARY
 
-    def put(self, file, text):
-        """The file is the old one or the new one, whatever happens."""
-        following = self.folder / f"{file}.{self.name}"
-        with open(following, "w") as written:
-            written.write(text)
-            written.flush()
-            os.fsync(written.fileno())
-        os.replace(following, self.folder / file)
-
-    def go_on(self):
-        """A primary writes something. A replica, and who has just become the primary, reads the last checkpoint."""
-        role = Role.PRIMARY if self.is_primary() else Role.REPLICA
-        if (self.role, role) != (Role.PRIMARY, Role.PRIMARY):
-            self.data = json.loads((self.folder / "data").read_text())
-        self.role = role
-        if role == Role.PRIMARY:
-            self.data["writes"] = self.data.get("writes", 0) + 1
-        return role
-
-    async def checkpoint(self, step):
-        if self.role != Role.PRIMARY:
-            return NOT_APPLICABLE
-        print(f"{self.name}: writes {self.data} to disk", flush=True)
-        self.put("data", json.dumps(self.data))
-
-    async def fail_over(self, step):
-        # nothing is written meanwhile: there is one thread, and it is here
-        if self.role != Role.PRIMARY:
-            return NOT_APPLICABLE
-        if not step.prefer:
-            return blocked("there is no member to switch to")
-        self.put("data", json.dumps(self.data))
-        self.put("primary", step.prefer[0])
-        self.role = Role.REPLICA
-        print(f"{self.name}: {step.prefer[0]} is the primary, and has {self.data}", flush=True)
+    async def save(self, primary):
+        """Checkpoint and switch in one: whatever happens, the file is the old one or the new one."""
+        # it does not wait, so that nothing is counted meanwhile
+        if self.count is None or primary is None:
+            return NOT_APPLICABLE if self.count is None else blocked("there is no member to switch to")
+        with open(self.folder / self.name, "w") as following:
+            following.write(f"{primary} {self.count}")
+            following.flush()
+            os.fsync(following.fileno())
+        os.replace(following.name, self.folder / "primary")
+        print(f"{self.name}: {primary} is the primary, and has {self.count}", flush=True)
+        self.count = self.count if primary == self.name else None
 
     async def is_over(self, step):
-        return NOT_DONE if self.is_primary() else DONE
+        return DONE if self.look() == Role.REPLICA else NOT_DONE
 
     async def rejoin(self, step):
-        print(f"{self.name}: is back as {self.go_on().name.lower()}", flush=True)
+        print(f"{self.name}: is back as {self.look().name.lower()}", flush=True)
 
 
 async def main(name, socket, folder):
     kv = Kv(name, folder)
+    if kv.count == 0:
+        await kv.save(name)
     hooks = [
-        Hook(Phase.CHECKPOINT, kv.checkpoint),
-        Hook(Phase.FAILOVER, kv.fail_over, confirm=kv.is_over, timeout=5),
+        Hook(Phase.CHECKPOINT, lambda step: kv.save(name)),
+        Hook(Phase.FAILOVER, lambda step: kv.save(next(iter(step.prefer), None)), confirm=kv.is_over, timeout=5),
         Hook(Phase.RESTORE, kv.rejoin),
     ]
-    async with Workload("kv", socket, hooks, group="kv", journal=kv.folder / f"{name}.journal") as workload:
+    async with Workload("kv", socket, hooks, group="kv", journal=f"{folder}/{name}.journal") as workload:
         while True:
-            workload.role = kv.go_on()
+            workload.role = kv.look()
             await asyncio.sleep(0.05)
 
 

@@ -1,129 +1,60 @@
-//! A member of a toy database that takes part: `cargo run --example kv NAME SOCKET FOLDER`, once for each VM.
-//! A folder that all members share is their replication: `primary` names who may write, `data` is its last checkpoint.
+//! A member of a toy database that counts: `cargo run --example kv NAME SOCKET FOLDER`, once for each VM.
+//! All share the folder. Its file `primary` says who counts, and how far the count was at the last checkpoint.
 
-use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::future::{Ready, ready};
-use std::io::{self, Error, ErrorKind};
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::{env, fs, io, io::Write as _, sync::Arc, time::Duration};
 
-use allclear::workload::{Hook, Outcome, Phase, Role, Step, Workload};
+use allclear::workload::{Hook, Outcome, Phase, Role, Workload, with};
+use tokio::sync::Mutex;
 
 struct Kv {
     name: String,
-    folder: PathBuf,
-    /// Whoever has the lock is alone in writing and switching.
-    store: Mutex<Store>,
-}
-
-#[derive(Default)]
-struct Store {
-    role: Role,
-    data: BTreeMap<String, u64>,
+    folder: String,
+    /// What it has counted as the primary. A replica has nothing.
+    count: Mutex<Option<u64>>,
 }
 
 impl Kv {
-    fn store(&self) -> MutexGuard<'_, Store> {
-        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Looks whether it is the primary, and counts if it is. A new primary goes on from the checkpoint.
+    async fn look(&self) -> io::Result<Role> {
+        let mut count = self.count.lock().await;
+        let text = fs::read_to_string(format!("{}/primary", self.folder))?;
+        let saved: Option<u64> = text.strip_prefix(&self.name).and_then(|saved| saved.trim().parse().ok());
+        *count = saved.map(|saved| count.unwrap_or(saved) + 1);
+        Ok(if count.is_some() { Role::Primary } else { Role::Replica })
     }
 
-    fn is_primary(&self) -> io::Result<bool> {
-        Ok(fs::read_to_string(self.folder.join("primary"))? == self.name)
-    }
-
-    /// The file is the old one or the new one, whatever happens.
-    fn put(&self, file: &str, text: &str) -> io::Result<()> {
-        let next = self.folder.join(format!("{file}.{}", self.name));
-        fs::write(&next, text)?;
-        File::open(&next)?.sync_all()?;
-        fs::rename(next, self.folder.join(file))
-    }
-
-    /// A primary writes something. A replica, and who has just become the primary, reads the last checkpoint.
-    fn go_on(&self) -> io::Result<Role> {
-        let mut store = self.store();
-        let role = if self.is_primary()? { Role::Primary } else { Role::Replica };
-        if (store.role, role) != (Role::Primary, Role::Primary) {
-            store.data = serde_json::from_slice(&fs::read(self.folder.join("data"))?)?;
-        }
-        store.role = role;
-        if role == Role::Primary {
-            *store.data.entry("writes".into()).or_default() += 1;
-        }
-        Ok(role)
-    }
-
-    fn checkpoint(&self, _: &Step) -> io::Result<Outcome> {
-        let store = self.store();
-        if store.role != Role::Primary {
-            return Ok(Outcome::NotApplicable);
-        }
-        println!("{}: writes {:?} to disk", self.name, store.data);
-        self.put("data", &serde_json::to_string(&store.data)?)?;
+    /// Checkpoint and switch in one: whatever happens, the file is the old one or the new one.
+    async fn save(&self, primary: Option<&String>) -> io::Result<Outcome> {
+        let mut count = self.count.lock().await;
+        let Some(counted) = *count else { return Ok(Outcome::NotApplicable) };
+        let Some(primary) = primary else { return Ok(Outcome::Blocked("there is no member to switch to".into())) };
+        let next = format!("{}/{}", self.folder, self.name);
+        fs::write(&next, format!("{primary} {counted}"))?;
+        fs::File::open(&next)?.sync_all()?;
+        fs::rename(next, format!("{}/primary", self.folder))?;
+        *count = (*primary == self.name).then_some(counted);
+        println!("{}: {primary} is the primary, and has {counted}", self.name);
         Ok(Outcome::Done)
-    }
-
-    fn fail_over(&self, step: &Step) -> io::Result<Outcome> {
-        let mut store = self.store();
-        if store.role != Role::Primary {
-            return Ok(Outcome::NotApplicable);
-        }
-        let Some(next) = step.prefer.first() else {
-            return Ok(Outcome::Blocked("there is no member to switch to".into()));
-        };
-        self.put("data", &serde_json::to_string(&store.data)?)?;
-        self.put("primary", next)?;
-        store.role = Role::Replica;
-        println!("{}: {next} is the primary, and has {:?}", self.name, store.data);
-        Ok(Outcome::Done)
-    }
-
-    fn is_over(&self, _: &Step) -> io::Result<Outcome> {
-        Ok(if self.is_primary()? { Outcome::NotDone } else { Outcome::Done })
-    }
-
-    fn rejoin(&self, _: &Step) -> io::Result<Outcome> {
-        println!("{}: is back as {:?}", self.name, self.go_on()?);
-        Ok(Outcome::Done)
-    }
-}
-
-type Act = fn(&Kv, &Step) -> io::Result<Outcome>;
-
-fn with(kv: &Arc<Kv>, act: Act) -> impl Fn(Step) -> Ready<io::Result<Outcome>> + use<> {
-    let kv = kv.clone();
-    move |step| ready(act(&kv, &step))
-}
-
-pub(crate) async fn take_part(name: &str, socket: &str, folder: &str) -> io::Result<()> {
-    let kv = Arc::new(Kv { name: name.into(), folder: folder.into(), store: Mutex::default() });
-    if kv.is_primary().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
-        kv.put("data", "{}")?;
-        kv.put("primary", name)?;
-    }
-    let workload = Workload::new("kv", socket)
-        .group("kv")
-        .journal(kv.folder.join(format!("{name}.journal")))
-        .hook(Hook::new(Phase::Checkpoint, with(&kv, Kv::checkpoint)))
-        .hook(
-            Hook::new(Phase::Failover, with(&kv, Kv::fail_over))
-                .confirm(with(&kv, Kv::is_over))
-                .timeout(Duration::from_secs(5)),
-        )
-        .hook(Hook::new(Phase::Restore, with(&kv, Kv::rejoin)))
-        .start()
-        .map_err(Error::other)?;
-    loop {
-        workload.set_role(kv.go_on()?);
-        tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 
 #[tokio::main]
-async fn main() -> io::Result<()> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [name, socket, folder] = &arguments[..] else { return Err(Error::other("say NAME SOCKET FOLDER")) };
-    take_part(name, socket, folder).await
+pub(crate) async fn main() -> io::Result<()> {
+    let arguments: Vec<String> = env::args().collect();
+    let [.., name, socket, folder] = &arguments[..] else { return Err(io::Error::other("say NAME SOCKET FOLDER")) };
+    if let Ok(mut first) = fs::File::create_new(format!("{folder}/primary")) {
+        write!(first, "{name} 0")?;
+    }
+    let kv = Arc::new(Kv { name: name.into(), folder: folder.into(), count: Mutex::default() });
+    let checkpoint = Hook::new(Phase::Checkpoint, with(&kv, async |kv, _| kv.save(Some(&kv.name)).await));
+    let is_over = with(&kv, async |kv, _| kv.look().await.map(|role| Outcome::done_if(role != Role::Primary)));
+    let switch = with(&kv, async |kv, step| kv.save(step.prefer.first()).await);
+    let failover = Hook::new(Phase::Failover, switch).confirm(is_over).timeout(Duration::from_secs(5));
+    let back = with(&kv, async |kv, _| kv.look().await.map(|role| println!("{}: is back as {role:?}", kv.name)));
+    let workload = Workload::new("kv", socket).group("kv").journal(format!("{folder}/{name}.journal"));
+    let workload = workload.hooks([checkpoint, failover, Hook::new(Phase::Restore, back)]).start()?;
+    loop {
+        workload.set_role(kv.look().await?);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }

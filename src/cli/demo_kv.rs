@@ -2,29 +2,24 @@
 //! people.
 
 #[path = "../../deploy/examples/kv.rs"]
-#[allow(dead_code, reason = "its `main` is for people who run it by itself")]
 mod kv;
 
-use super::{Exit, runtime, say};
+use super::{Exit, say};
 
 /// A member of the toy database that dials in at its replica
 #[derive(clap::Args)]
 pub(super) struct DemoKv {
-    name: String,
-    socket: String,
-    folder: String,
+    /// Name, socket and folder: the example reads them itself
+    #[arg(num_args = 3, value_names = ["NAME", "SOCKET", "FOLDER"], required = true)]
+    arguments: Vec<String>,
 }
 
 impl DemoKv {
     pub(super) fn run(&self) -> Exit {
-        let runtime = match runtime() {
-            Ok(runtime) => runtime,
-            Err(exit) => return exit,
-        };
-        match runtime.block_on(kv::take_part(&self.name, &self.socket, &self.folder)) {
+        match kv::main() {
             Ok(()) => Exit::Done,
             Err(error) => {
-                say(format_args!("{}: {error}", self.name));
+                say(format_args!("{}: {error}", self.arguments.join(" ")));
                 Exit::Failed
             }
         }

@@ -211,12 +211,12 @@ pub fn failed_for_good(state: &State, event: &Event, now: Timestamp) -> Option<B
     steps::preparing(state, event).iter().find_map(held_by)
 }
 
-fn hook_failed(event: &Event, step: &Step<'_>, reason: &str) -> Blocker {
+pub(super) fn hook_failed(event: &Event, step: &Step<'_>, reason: &str) -> Blocker {
     let (member, hook) = (step.member.clone(), step.id);
     Blocker::HookFailed { member, hook, reason: reason.into(), notice_ends: event.notice_ends() }
 }
 
-fn unsettled(state: &State, event: &Event, step: &Step<'_>, now: Timestamp) -> Option<Blocker> {
+pub(super) fn unsettled(state: &State, event: &Event, step: &Step<'_>, now: Timestamp) -> Option<Blocker> {
     let (member, hook) = (step.member.clone(), step.id);
     match steps::progress(event, step, now) {
         Progress::Favourable | Progress::Failed(_) => None,

@@ -36,5 +36,6 @@ pub mod suspicion;
 pub mod takeover;
 pub mod time;
 pub mod transition;
+pub mod veto;
 mod words;
 pub mod workload;

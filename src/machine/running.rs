@@ -61,6 +61,8 @@ pub(super) fn settle(state: &mut State, by: &VmName, id: &EventId, attempt: Atte
     if attempt.outcome.is_some() {
         if attempt.late.is_none() && attempt.outcome.as_ref().is_some_and(|(settled, _)| settled != outcome) {
             attempt.late = Some((outcome.clone(), now));
+            event.revision += 1;
+            return Ok(());
         }
         return Err(Ignored::Late);
     }

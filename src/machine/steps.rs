@@ -101,9 +101,19 @@ pub fn forward<'a>(event: &'a Event, step: &Step<'_>, now: Timestamp) -> Progres
         Outcome::Unknown(_) if step.hook.can_confirm => due(Intent::Confirm, *at, None, out_of_time),
         // A failover nobody can be asked about is never run again by itself.
         Outcome::Unknown(_) if step.id.phase == Phase::Failover => failed(),
+        // Its word came too late to count, and yet it may be done.
+        Outcome::TimedOut(_) if !out_of_time && is_to_be_asked_about(event, step, last) => {
+            due(Intent::Confirm, *at, None, out_of_time)
+        }
         Outcome::NotDone | Outcome::Failed(_) | Outcome::TimedOut(_) | Outcome::Unknown(_) => again(),
         Outcome::Cancelled => failed(),
     }
+}
+
+/// It said after its time that it is done, and nobody has begun to take it back.
+fn is_to_be_asked_about(event: &Event, step: &Step<'_>, last: &Attempt) -> bool {
+    let is_taken_back = || event.attempts_of(&step.member, step.id).any(|attempt| attempt.intent == Intent::Undo);
+    step.hook.can_confirm && matches!(last.late, Some((Outcome::Done, _))) && !is_taken_back()
 }
 
 /// The last moment for a step. What is away and may be passed over is not waited for longer than what gets ready.

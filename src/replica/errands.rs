@@ -67,7 +67,7 @@ pub(super) async fn run(hands: Arc<Hands>, stop: CancellationToken) {
             }
         }
         posts_begun.retain(|claim| is_open(&current, *claim));
-        let busy = hands.hooks.clear_away(&current) || busy;
+        let busy = hands.hooks.clear_away(&hands.here, &current) || busy;
         tokio::select! {
             _ = state.changed() => {}
             _ = claims.changed() => {}

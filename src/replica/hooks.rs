@@ -9,6 +9,7 @@ use tokio::sync::mpsc::Receiver;
 use super::calls::call;
 pub use super::calls::{Calls, Configured};
 use super::here::Here;
+use super::late;
 use crate::machine::attempt::{Attempt, Outcome, Progress};
 use crate::machine::command::{Command, Verdict, bounded};
 use crate::machine::errands;
@@ -77,7 +78,7 @@ impl Hooks {
 
     /// Ends what still runs though the log is done with it, and forgets what has ended and is recorded.
     /// True while there is something to see to.
-    pub fn clear_away(&self, state: &State) -> bool {
+    pub fn clear_away(&self, here: &Arc<Here>, state: &State) -> bool {
         let mut is_busy = false;
         for (key, standing) in self.front.attempts() {
             if !is_settled(state, &key) {
@@ -91,10 +92,13 @@ impl Hooks {
                 Standing::Ended(_) => self.front.forget(&key),
             }
         }
-        for (workload, key) in self.front.sessions.claims() {
+        for (workload, key, ended) in self.front.sessions.claims() {
             // Before it is asked for, an attempt of an earlier life is known by what its workload says.
             let is_waited_for = |attempt: &Attempt| attempt.outcome.is_none() && attempt.member.workload == workload;
             if !find(state, &key).is_some_and(is_waited_for) {
+                if let Some(ended) = ended {
+                    late::tell(here, state, &workload, &key, ended);
+                }
                 self.front.sessions.dismiss_claim(&workload, &key);
             }
         }
@@ -220,12 +224,12 @@ pub fn key(event: &EventId, attempt: AttemptId) -> String {
     format!("{event}.{attempt}")
 }
 
-fn parse(key: &str) -> Option<(EventId, AttemptId)> {
+pub(super) fn parse(key: &str) -> Option<(EventId, AttemptId)> {
     let (event, attempt) = key.rsplit_once('.')?;
     Some((EventId::new(event), AttemptId(attempt.parse().ok()?)))
 }
 
-fn find<'a>(state: &'a State, key: &str) -> Option<&'a Attempt> {
+pub(super) fn find<'a>(state: &'a State, key: &str) -> Option<&'a Attempt> {
     let (event, attempt) = parse(key)?;
     state.event(&event)?.attempt(attempt)
 }
@@ -276,7 +280,7 @@ fn in_time(here: &Here, key: &str, outcome: Outcome) -> Outcome {
     outcome
 }
 
-fn outcome(ended: Ended) -> Outcome {
+pub(super) fn outcome(ended: Ended) -> Outcome {
     match ended {
         Ended::Done => Outcome::Done,
         Ended::NotApplicable => Outcome::NotApplicable,

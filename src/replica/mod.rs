@@ -15,6 +15,7 @@ pub mod folded;
 pub mod here;
 pub mod hooks;
 pub mod journal;
+pub mod late;
 pub mod observer;
 mod post;
 mod presences;

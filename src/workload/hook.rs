@@ -11,6 +11,17 @@ use crate::wire::pb::allclear::workload::v1::{self, OnFailure, Phase, RunsOn};
 
 pub(super) type Handler = Arc<dyn Fn(Step) -> BoxFuture<'static, Outcome> + Send + Sync>;
 
+/// A handler that is given what all handlers share: `Hook::new(Phase::Restore, with(&database, Database::rejoin))`, where
+/// `rejoin` takes the `Arc` and the step.
+pub fn with<S, F, A>(shared: &Arc<S>, handler: F) -> impl Fn(Step) -> A + Send + Sync + use<S, F, A>
+where
+    S: Send + Sync + 'static,
+    F: Fn(Arc<S>, Step) -> A + Send + Sync + 'static,
+{
+    let shared = shared.clone();
+    move |step| handler(shared.clone(), step)
+}
+
 /// One hook of a phase. What is left out is the replica's default.
 pub struct Hook {
     pub(super) told: v1::Hook,

@@ -56,7 +56,7 @@ pub use crate::wire::pb::allclear::workload::v1::{
     Event, Intent, Mode, OnAbsent, OnFailure, Peer, Phase, Role, RunsOn,
 };
 pub use file::JournalError;
-pub use hook::Hook;
+pub use hook::{Hook, with};
 pub use outcome::Outcome;
 pub use step::Step;
 
@@ -77,6 +77,12 @@ pub enum StartError {
     NotConfirmed(usize),
     #[error("start it inside a tokio runtime")]
     NoRuntime,
+}
+
+impl From<StartError> for std::io::Error {
+    fn from(error: StartError) -> Self {
+        Self::other(error)
+    }
 }
 
 /// Whether there is a session with the replica.
@@ -166,8 +172,13 @@ impl Workload {
 
     /// Hooks of one phase run in the order in which they are given.
     #[must_use]
-    pub fn hook(mut self, hook: Hook) -> Self {
-        self.hooks.push(hook);
+    pub fn hook(self, hook: Hook) -> Self {
+        self.hooks([hook])
+    }
+
+    #[must_use]
+    pub fn hooks(mut self, hooks: impl IntoIterator<Item = Hook>) -> Self {
+        self.hooks.extend(hooks);
         self
     }
 

@@ -27,6 +27,11 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// An answer to confirm.
+    pub fn done_if(is_done: bool) -> Self {
+        if is_done { Self::Done } else { Self::NotDone }
+    }
+
     /// The word, and the reason where there is one.
     pub(super) fn in_words(&self) -> (&'static str, Option<&str>) {
         match self {

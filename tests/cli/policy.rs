@@ -65,6 +65,44 @@ fn an_event_by_itself_needs_neither_id_nor_status() {
 }
 
 #[test]
+fn why_a_hook_is_left_out_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = "replica.name = \"db-0\"\nreplica.data_dir = \"/d\"\n[[workload]]\nname = \"pg\"\n\
+        [[workload.hook]]\nphase = \"checkpoint\"\ncommand = [\"/bin/true\"]\ntype = [\"Redeploy\"]\n\
+        [[workload.hook]]\nphase = \"failover\"\ncommand = [\"/bin/true\"]\n\
+        optional_if_short = true\nworst = \"10m\"\n";
+    let path = written(folder.path(), config);
+    let file = folder.path().join("event.json");
+    for (event, told) in [
+        (
+            r#""EventType":"Freeze","EventSource":"Platform","DurationInSeconds":5"#,
+            &["failover of pg on db-0: the freeze is brief and it names no min_freeze"][..],
+        ),
+        (
+            r#""EventType":"Reboot","EventSource":"User","NotBefore":"Thu, 01 Jan 2026 00:01:00 GMT""#,
+            &[
+                "checkpoint of pg on db-0: it is not for events of this type",
+                "failover of pg on db-0: the notice of 55s does not hold the 10m that it may take",
+            ],
+        ),
+        (
+            r#""EventType":"Reboot","EventSource":"Platform","EventStatus":"Started""#,
+            &["failover of pg on db-0: the impact has begun, and it runs on the affected VM"],
+        ),
+        (
+            r#""EventType":"Terminate","EventSource":"User""#,
+            &["checkpoint of pg on db-0: its phase is not among those of the treatment"],
+        ),
+    ] {
+        std::fs::write(&file, format!(r#"{{"Resources":["db-0"],{event}}}"#)).unwrap();
+        let output = allclear(&["policy", "test", "--config", &path, "--at", AT, file.to_str().unwrap()], &[]);
+        for line in told {
+            assert!(stdout(&output).contains(line), "{line}: {}{}", stdout(&output), stderr(&output));
+        }
+    }
+}
+
+#[test]
 fn what_cannot_be_read_is_told_with_its_place_and_counts_as_wrong_usage() {
     let told = |text: &str| {
         let mut test = Command::new(program());

@@ -18,6 +18,7 @@ in_both!(
     a_line_that_was_being_written_when_it_was_killed_does_no_harm,
     a_journal_that_cannot_be_read_is_not_taken_for_an_empty_one,
     a_journal_is_of_one_process,
+    what_cannot_be_written_into_the_journal_is_not_begun,
 );
 
 async fn life(bench: &mut Bench) -> (Puppet, Session) {
@@ -136,6 +137,26 @@ async fn a_journal_is_of_one_process(mut bench: Bench) {
     let (_workload, _session) = life(&mut bench).await;
     let said = bench.workload().line().await.unwrap();
     assert!(said.starts_with("cannot start: ") && said.contains("in use by another process"), "{said}");
+}
+
+async fn what_cannot_be_written_into_the_journal_is_not_begun(mut bench: Bench) {
+    let (mut workload, mut session) = life(&mut bench).await;
+    // As when the disk is full: what is written breaks off.
+    let room = fs::metadata(bench.journal()).unwrap().len() + 10;
+    workload.tell(&format!("room {room}")).await;
+    for attempt in ["a1", "a2"] {
+        session.step(&run(attempt, Phase::Checkpoint)).await;
+        let outcome = session.settled(attempt).await;
+        assert!(outcome.starts_with("blocked: the workload cannot write its journal: "), "{outcome}");
+    }
+    workload.tell("room enough").await;
+    session.step(&run("a3", Phase::Checkpoint)).await;
+    workload.says("a3 run checkpoint").await;
+    workload.tell("a3 done").await;
+    assert_eq!(session.outcome("a3").await, "done");
+    workload.kill().await;
+    let (_workload, session) = life(&mut bench).await;
+    assert!(session.known().contains(&"a3 done".to_owned()), "{:?}", session.known());
 }
 
 #[tokio::test]

@@ -7,9 +7,6 @@ mod attempts;
 mod bench;
 mod examples;
 mod interrupted;
-#[path = "../../deploy/examples/kv.rs"]
-#[allow(dead_code, reason = "its `main` is for people")]
-mod kv;
 mod puppet;
 mod python;
 mod replica;

@@ -3,6 +3,7 @@
 
 import asyncio
 import os
+import resource
 import sys
 
 from allclear_workload import (
@@ -71,6 +72,12 @@ def stand(standing):
         say(f"refused: {standing.why}")
 
 
+def make_room(length):
+    """Files may be so long and no longer, or as long as they like."""
+    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most if length == "enough" else int(length), most))
+
+
 async def main():
     hooks = [
         Hook(
@@ -98,6 +105,8 @@ async def main():
                     return await workload.leave()
                 if line == "role primary":
                     workload.role = Role.PRIMARY
+                elif line.startswith("room "):
+                    make_room(line.removeprefix("room "))
                 else:
                     attempt, _, rest = line.partition(" ")
                     STRINGS[attempt].put_nowait(rest)

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use allclear::workload::{Handle, Hook, Intent, Mode, OnAbsent, OnFailure, Outcome, Phase, Role, RunsOn};
 use allclear::workload::{Standing, Step, Workload};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::signal::{SigSet, Signal};
 use tokio::sync::mpsc;
 
 pub(crate) const NAME: &str = "puppet::a_workload_can_be_a_process_of_its_own";
@@ -20,6 +22,8 @@ type Strings = Arc<Mutex<BTreeMap<String, mpsc::UnboundedSender<String>>>>;
 #[tokio::test]
 async fn a_workload_can_be_a_process_of_its_own() {
     let Ok(socket) = env::var(SOCKET) else { return };
+    // Whoever writes too much is told so, and not ended. Every thread that is begun from here on has it like that.
+    SigSet::from(Signal::SIGXFSZ).thread_block().unwrap();
     let strings = Strings::default();
     match register(socket, env::var(JOURNAL).ok(), &strings).start() {
         Ok(handle) => obey(handle, strings).await,
@@ -125,6 +129,12 @@ fn affected(peer: &allclear::workload::Peer) -> &str {
     if peer.affected { ":affected" } else { "" }
 }
 
+/// Files may be so long and no longer, or as long as they like.
+fn make_room(length: Option<u64>) {
+    let (_, most) = getrlimit(Resource::RLIMIT_FSIZE).unwrap();
+    setrlimit(Resource::RLIMIT_FSIZE, length.unwrap_or(most), most).unwrap();
+}
+
 async fn obey(handle: Handle, strings: Strings) {
     let mut standing = handle.standing();
     tokio::spawn(async move {
@@ -143,6 +153,7 @@ async fn obey(handle: Handle, strings: Strings) {
             None if line == "stop" => return handle.stop().await,
             None if line == "leave" => return handle.leave().await,
             Some(("role", "primary")) => handle.set_role(Role::Primary),
+            Some(("room", length)) => make_room(length.parse().ok()),
             Some((attempt, rest)) => {
                 let sender = strings.lock().unwrap().get(attempt).cloned();
                 sender.unwrap_or_else(|| panic!("{attempt} does not run")).send(rest.into()).unwrap();

@@ -18,7 +18,7 @@ fn three() -> Plan {
     plan.may_lose(2, "database").with_links()
 }
 
-fn lost_its_leader(status: &Status) -> bool {
+pub(crate) fn lost_its_leader(status: &Status) -> bool {
     !status.quorum && status.leader.is_none()
 }
 

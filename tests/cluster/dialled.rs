@@ -141,6 +141,18 @@ impl Dialled {
         }
     }
 
+    /// Nothing but events and answers to its beats is said, so many of these.
+    pub(crate) async fn is_only_answered(&mut self, times: usize) {
+        let mut answers = 0;
+        while answers < times {
+            match self.message().await.unwrap() {
+                Told::Pong(_) => answers += 1,
+                Told::Event(_) => {}
+                other => panic!("it is told more: {other:?}"),
+            }
+        }
+    }
+
     /// The next message, which is a step.
     pub(crate) async fn step(&mut self) -> pb::Step {
         match self.next().await.unwrap() {

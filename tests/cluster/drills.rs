@@ -3,9 +3,12 @@
 use std::process::Child;
 
 use allclear::wire::pb::allclear::operator::v1::{Event, Status};
+use allclear::wire::pb::allclear::workload::v1 as pb;
+use allclear::wire::pb::allclear::workload::v1::Phase::{Checkpoint, Drain, Restore};
 use serde_json::{Value, json};
 
 use super::cluster::Cluster;
+use super::dialled::{self, Dialled};
 use super::workload::{hook, usual_hooks};
 
 /// How a drill ended: exit status, standard output, standard error.
@@ -114,4 +117,25 @@ async fn a_drill_that_cannot_be_is_refused_with_its_reason() {
         let (code, _, said) = ended(cluster.asks(0, "drill", arguments)).await;
         assert!(code == exit && said.contains(why), "{arguments:?} exits with {code}: {said}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_workload_that_dialled_in_takes_part_and_is_told_that_it_is_a_drill() {
+    let cluster = Cluster::of(&["db-0"]).start().await;
+    let dry = pb::Hook { can_dry_run: true, ..dialled::hook(Drain) };
+    let hooks = vec![dialled::hook(Checkpoint), dry, dialled::hook(Restore)];
+    let mut database = Dialled::at(&cluster.door(0), dialled::hello("database", hooks)).await;
+    for (flags, mode, phases) in [
+        (&["--dry-run"][..], pb::Mode::DryRun, &[Drain][..]),
+        (&[], pb::Mode::Rehearsal, &[Checkpoint, Drain, Restore]),
+    ] {
+        let drill = cluster.asks(0, "drill", &[&["Reboot", "--vm", "db-0"], flags].concat());
+        for phase in phases {
+            assert_eq!(database.does(*phase).await.mode(), mode);
+        }
+        let (code, out, said) = ended(drill).await;
+        assert_eq!(code, 0, "{out}{said}");
+    }
+    cluster.a_few_polls_later().await;
+    assert_eq!(cluster.cloud.posts().await, [] as [Value; 0]);
 }

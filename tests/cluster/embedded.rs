@@ -9,7 +9,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use allclear::workload::{Hook, Outcome, Phase, Step, Workload};
+use nix::sys::signal::Signal;
 use tokio::time::sleep;
+
+use super::cluster::signal_process;
 
 const NAME: &str = "embedded::a_database_can_be_a_process_of_its_own";
 const FOLDER: &str = "ALLCLEAR_TEST_FOLDER";
@@ -67,6 +70,18 @@ impl Database {
         let mut process = self.process.take().expect("it runs");
         process.kill().unwrap();
         process.wait().unwrap();
+    }
+
+    pub(crate) fn freeze(&self) {
+        self.signal(Signal::SIGSTOP);
+    }
+
+    pub(crate) fn thaw(&self) {
+        self.signal(Signal::SIGCONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        signal_process(self.process.as_ref().expect("it runs").id().cast_signed(), signal);
     }
 
     pub(crate) fn runs(&self) -> bool {

@@ -99,3 +99,27 @@ async fn a_failover_that_failed_is_taken_back_while_the_event_is_held() {
     cluster.closed_everywhere(&id).await;
     assert_eq!(cluster.hooks.asked(), ["run failover", "undo failover", "run restore"]);
 }
+
+#[tokio::test]
+async fn every_hook_that_holds_an_event_is_told() {
+    let patient = |says| hook("drain").exits(75, says);
+    let cluster = Cluster::of(&["db-0"])
+        .workload("database", vec![patient("a backup is being made")])
+        .workload("cache", vec![patient("it is still warming up")])
+        .workload("queue", vec![hook("drain").exits(3, "no").with("attempts = 1")])
+        .start()
+        .await;
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "source": "Platform", "vm": 0 })).await;
+    let all = [
+        "database on db-0 asks for patience: a backup is being made",
+        "it is still warming up",
+        "queue on db-0 failed: no",
+    ];
+    let tells_all = |event: &allclear::wire::pb::allclear::operator::v1::Event| {
+        event.blocker.as_ref().is_some_and(|blocker| all.iter().all(|each| blocker.message.contains(each)))
+    };
+    cluster.until_event(0, &id, "held by all three", tells_all).await;
+    let (_, shown, _) = cluster.says(0, &["status"]);
+    assert!(shown.contains(all[1]), "{shown}");
+    assert_eq!(cluster.cloud.posts().await.len(), 0);
+}

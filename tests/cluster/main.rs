@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod absences;
 mod answers;
 mod approvers;
 mod clocks;
@@ -17,7 +18,9 @@ mod embedded;
 mod events;
 mod failing_hooks;
 mod freezes;
+mod goodbyes;
 mod groups;
+mod late_words;
 mod learners;
 mod line;
 mod links;
@@ -33,7 +36,9 @@ mod restoring;
 #[path = "../workloads/server.rs"]
 mod server;
 mod sessions;
+mod severed;
 mod shown;
 mod strangers;
+mod thaws;
 mod trial;
 mod workload;

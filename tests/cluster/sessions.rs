@@ -14,16 +14,16 @@ use super::workload;
 
 const ALONE: &[&str] = &["db-0"];
 
-fn database(hooks: &[pb::Phase]) -> pb::Hello {
+pub(crate) fn database(hooks: &[pb::Phase]) -> pb::Hello {
     hello("database", hooks.iter().copied().map(hook).collect())
 }
 
-fn reboot() -> serde_json::Value {
+pub(crate) fn reboot() -> serde_json::Value {
     json!({ "type": "Reboot", "vm": 0 })
 }
 
 /// One replica, and one workload that has been given its only step.
-async fn in_the_middle(mut hello: pb::Hello) -> (Cluster, String, Dialled, pb::Step) {
+pub(crate) async fn in_the_middle(mut hello: pb::Hello) -> (Cluster, String, Dialled, pb::Step) {
     hello.lease_ms.get_or_insert(3_000);
     let cluster = Cluster::of(ALONE).start().await;
     let mut database = Dialled::at(&cluster.door(0), hello).await;
@@ -32,7 +32,7 @@ async fn in_the_middle(mut hello: pb::Hello) -> (Cluster, String, Dialled, pb::S
     (cluster, id, database, step)
 }
 
-fn outcomes(event: &Event) -> Vec<(&str, &str, Option<&str>)> {
+pub(crate) fn outcomes(event: &Event) -> Vec<(&str, &str, Option<&str>)> {
     event.hooks.iter().map(|hook| (hook.phase.as_str(), hook.intent.as_str(), hook.outcome.as_deref())).collect()
 }
 

@@ -3,16 +3,23 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
+use std::time::Duration;
 
-use allclear::wire::pb::allclear::operator::v1::Status;
+use allclear::wire::pb::allclear::operator::v1::{Event, Status};
 use allclear::wire::pb::allclear::workload::v1 as pb;
 use allclear::wire::pb::allclear::workload::v1::Phase::Drain;
 use allclear::wire::pb::allclear::workload::v1::from_workload::Message as Says;
+use allclear::wire::pb::allclear::workload::v1::outcome::Variant;
 use allclear::wire::pb::allclear::workload::v1::report::News;
 use allclear::wire::pb::allclear::workload::v1::to_workload::Message as Told;
+use allclear::wire::pb::allclear::workload::v1::workloads_client::WorkloadsClient;
 use serde_json::json;
+use tokio::sync::mpsc;
+use tokio::time::sleep;
 use tokio_stream::StreamExt as _;
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::Code;
+use tonic::transport::Endpoint;
 
 use super::cluster::Cluster;
 use super::dialled::{Dialled, client, done, hello, hook};
@@ -122,4 +129,55 @@ async fn many_that_dial_in_at_once_are_noted_together() {
     let notes = cluster.log(0).lines().filter(|line| line.contains("applied") && line.contains("\"note\"")).count();
     assert!((1..10).contains(&notes), "{notes} entries");
     drop(dialled);
+}
+
+#[tokio::test]
+async fn a_workload_that_does_not_read_is_sent_away_while_its_neighbour_goes_on() {
+    let cluster = Cluster::of(&["db-0"]).start().await;
+    let door = cluster.door(0);
+    let mut neighbour = Dialled::at(&door, hello("neighbour", vec![hook(Drain)])).await;
+    // It takes in its welcome, and hardly more.
+    let narrow = Endpoint::from_shared(format!("unix://{}", door.display())).unwrap().initial_stream_window_size(300);
+    let (says, messages) = mpsc::channel(1);
+    let greeting = Says::Hello(hello("database", vec![]));
+    says.send(pb::FromWorkload { message: Some(greeting) }).await.unwrap();
+    let mut client = WorkloadsClient::new(narrow.connect().await.unwrap());
+    let _unread = client.session(ReceiverStream::new(messages)).await.unwrap().into_inner();
+    let double = pb::Hello { boot: "another".into(), ..hello("database", vec![]) };
+    let taken = Dialled::try_at(&door, double.clone()).await.err().expect("it was taken in");
+    assert_eq!(taken.code(), Code::AlreadyExists, "{taken}");
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 0 })).await;
+    let step = neighbour.step().await;
+    // It goes on asking for answers: its lease never ends by itself.
+    let asking = tokio::spawn(async move {
+        let beat = || pb::FromWorkload { message: Some(Says::Heartbeat(pb::Heartbeat { role: 0 })) };
+        while says.send(beat()).await.is_ok() {
+            sleep(Duration::from_millis(25)).await;
+        }
+    });
+    Dialled::at(&door, double).await;
+    asking.abort();
+    neighbour.ends(&step.attempt, done()).await;
+    neighbour.acknowledged(&step.attempt).await;
+    cluster.until_stage(0, &id, "started").await;
+}
+
+#[tokio::test]
+async fn what_is_said_at_length_is_cut_before_it_is_kept() {
+    let cluster = Cluster::of(&["db-0"]).start().await;
+    let once = pb::Hook { attempts: Some(1), ..hook(Drain) };
+    let mut database = Dialled::at(&cluster.door(0), hello("database", vec![once])).await;
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 0 })).await;
+    let step = database.step().await;
+    let long = "x".repeat(60_000);
+    let progress = pb::Progress { text: long.clone(), expected_end_in_ms: None };
+    database.report(&step.attempt, News::Progress(progress)).await;
+    let is_told = |event: &Event| event.hooks[0].progress.is_some();
+    let event = cluster.until_event(0, &id, "with progress", is_told).await;
+    assert!(event.hooks[0].progress.as_ref().unwrap().len() <= 1024, "{event:#?}");
+    database.ends(&step.attempt, Variant::Failed(long)).await;
+    database.acknowledged(&step.attempt).await;
+    let is_held = |event: &Event| event.blocker.as_ref().is_some_and(|blocker| blocker.code == "hook_failed");
+    let event = cluster.until_event(0, &id, "held", is_held).await;
+    assert!(event.blocker.unwrap().message.len() < 1200 && event.hooks[0].reason.as_ref().unwrap().len() <= 1024);
 }

@@ -6,6 +6,7 @@ mod bench;
 mod command;
 mod contract;
 mod ending;
+mod full_disks;
 mod hostile;
 mod http;
 mod kind;

@@ -1,5 +1,5 @@
 //! The members of a database that dial in: one process beside each replica. `primary` in the folder that they share
-//! names one of them.
+//! begins with the name of one of them.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -94,7 +94,7 @@ impl Members {
         file.read_to_string(&mut name)?;
         let changed = file.metadata()?;
         let since = Timestamp(changed.ctime() * 1000 + changed.ctime_nsec() / 1_000_000);
-        Ok(Some((name.trim().to_owned(), since)))
+        Ok(name.split_whitespace().next().map(|name| (name.to_owned(), since)))
     }
 
     /// What was said since the last time.

@@ -1,5 +1,7 @@
 //! "Why not yet?" in sentences: what the event waits for, what happens next by itself and when, and who can resolve it.
 
+use std::fmt::Write as _;
+
 use crate::machine::blocker::Blocker;
 use crate::machine::event::Event;
 use crate::machine::id::VmName;
@@ -8,12 +10,25 @@ use crate::machine::situation::Situation;
 use crate::machine::state::State;
 use crate::machine::takeover::{Obstacle, Outlook};
 use crate::machine::time::Timestamp;
+use crate::machine::veto::vetoes;
 use crate::replica::clock::rfc3339;
 use crate::wire::pb::allclear::operator::v1 as shown;
 
+/// Of the hooks that hold an event beside the first, so many are told.
+const MOST_VETOES: usize = 3;
+
 pub fn shown(blocker: &Blocker, event: &Event, state: &State, situation: &Situation) -> shown::Blocker {
     let unaware = |number| unaware(state, situation, number);
-    let Sentences { message, until, next, resolved_by } = sentences(blocker, event, unaware);
+    let Sentences { mut message, until, next, resolved_by } = sentences(blocker, event, unaware);
+    if blocker.code().starts_with("hook_") {
+        let others: Vec<_> = vetoes(state, event, situation.now).into_iter().filter(|veto| veto != blocker).collect();
+        for other in others.iter().take(MOST_VETOES) {
+            let _ = write!(message, "; {}", sentences(other, event, unaware).message);
+        }
+        if others.len() > MOST_VETOES {
+            let _ = write!(message, "; and {} more", others.len() - MOST_VETOES);
+        }
+    }
     let next = match blocker {
         Blocker::Deciding | Blocker::HookFailed { .. } if event.is_drill() => {
             "the drill ends, and what it took away is put back"

@@ -32,6 +32,7 @@ use crate::machine::id::WorkloadName;
 use crate::machine::workload::{Member, Workload};
 use crate::replica::here::Here;
 use crate::replica::hooks::{Hooks, is_recorded};
+use crate::replica::late;
 use crate::replica::view::View;
 use crate::wire::pb::allclear::workload::v1 as pb;
 use crate::wire::pb::allclear::workload::v1::workloads_server::{self, WorkloadsServer};
@@ -151,6 +152,11 @@ impl Door {
             known.partition(|(attempt, ended)| ended.is_some() && is_recorded(&state, name, attempt));
         greeting.known = open;
         let recorded: BTreeMap<String, _> = recorded;
+        for (attempt, ended) in &recorded {
+            if let Some(ended) = ended {
+                late::tell(&self.here, &state, name, attempt, ended.clone());
+            }
+        }
         recorded.into_keys().collect()
     }
 

@@ -148,7 +148,12 @@ impl Book {
             return Ok(());
         };
         if !attempt.is_running() {
-            attempt.is_told_by_workload |= matches!(said, Said::Ended(_));
+            // What it says now is late, unless it repeats itself.
+            if let Said::Ended(ended) = said
+                && !attempt.is_told_by_workload
+            {
+                seat.claim(key, Some(ended));
+            }
             return Ok(());
         }
         match said {
@@ -168,6 +173,11 @@ impl Book {
             Said::MoreTime(_) => _ = seat.tell(attempt.reminder()),
         }
         Ok(())
+    }
+
+    /// It was said of an attempt that nobody waits for.
+    pub(super) fn is_claimed(&self, visit: &Visit, key: &str) -> bool {
+        self.seats.get(&visit.workload).is_some_and(|seat| seat.claims().any(|(claimed, _)| claimed == key))
     }
 
     /// What is due by the clock alone. True when somebody's presence is another one now.

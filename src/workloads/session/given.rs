@@ -63,10 +63,10 @@ impl Book {
         self.attempts.iter().map(|(key, attempt)| (key.clone(), attempt.standing.clone())).collect()
     }
 
-    /// Attempts that workloads say they know, and that nobody here has taken up.
-    pub(super) fn claims(&self) -> Vec<(WorkloadName, String)> {
+    /// Attempts that workloads say they know, and that nobody here has taken up, with how they ended.
+    pub(super) fn claims(&self) -> Vec<(WorkloadName, String, Option<Ended>)> {
         let of = |(name, seat): (&WorkloadName, &Seat)| {
-            seat.claims().map(|key| (name.clone(), key.clone())).collect::<Vec<_>>()
+            seat.claims().map(|(key, ended)| (name.clone(), key.clone(), ended.clone())).collect::<Vec<_>>()
         };
         self.seats.iter().flat_map(of).collect()
     }

@@ -154,8 +154,9 @@ impl Seat {
         self.claims.remove(attempt).map(|claimed| claimed.ended.map_or(Standing::Running, Standing::Ended))
     }
 
-    pub(super) fn claims(&self) -> impl Iterator<Item = &String> {
-        self.claims.keys()
+    /// Each with how it ended, unless it runs.
+    pub(super) fn claims(&self) -> impl Iterator<Item = (&String, &Option<Ended>)> {
+        self.claims.iter().map(|(key, claimed)| (key, &claimed.ended))
     }
 
     /// It said something of an attempt that nobody here has taken up.

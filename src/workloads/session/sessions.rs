@@ -14,7 +14,7 @@ use crate::machine::id::WorkloadName;
 use crate::machine::time::Timestamp;
 use crate::machine::workload::{Condition, Role, Workload};
 use crate::workloads::command::clock;
-use crate::workloads::{Report, Standing, Task};
+use crate::workloads::{Ended, Report, Standing, Task};
 
 const REPORTS: usize = 1024;
 
@@ -96,13 +96,13 @@ impl Sessions {
     }
 
     pub fn report(&self, visit: &Visit, attempt: &str, said: Said) -> Result<(), Over> {
-        let is_known = {
+        let is_claim = {
             let mut book = self.shared.book();
             book.report(visit, attempt, said, Instant::now())?;
-            book.known(attempt).is_some()
+            book.is_claimed(visit, attempt)
         };
         self.shared.is_sooner.notify_one();
-        if !is_known {
+        if is_claim {
             count(&self.shared.claims);
         }
         Ok(())
@@ -170,8 +170,8 @@ impl Sessions {
         self.shared.book().attempts()
     }
 
-    /// Attempts that workloads say they know, and that nobody here has taken up.
-    pub fn claims(&self) -> Vec<(WorkloadName, String)> {
+    /// Attempts that workloads say they know, and that nobody here has taken up, with how they ended.
+    pub fn claims(&self) -> Vec<(WorkloadName, String, Option<Ended>)> {
         self.shared.book().claims()
     }
 

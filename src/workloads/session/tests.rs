@@ -232,6 +232,8 @@ async fn at_the_deadline_it_is_told_to_stop_and_then_its_time_is_over() {
     assert_eq!(bench.end().await, Ended::TimedOut);
     bench.done(&visit, "a");
     bench.sessions.forget("a");
+    assert_eq!(bench.sessions.claims(), [(workload("db").name, "a".to_owned(), Some(Ended::Done))], "it is late");
+    bench.sessions.dismiss_claim(&workload("db").name, "a");
     assert_eq!(words(&mut told), ["acknowledged"], "it need not repeat what counts no more");
 }
 
@@ -340,7 +342,7 @@ async fn nobody_speaks_for_another_workload() {
     bench.sessions.report(&visit, "a", Said::Ended(Ended::Done)).unwrap();
     assert!(timeout(5 * SECOND, bench.end()).await.is_err());
     assert_eq!(bench.sessions.known("a"), Some(Standing::Running));
-    assert_eq!(bench.sessions.claims(), [(workload("other").name, "a".to_owned())]);
+    assert_eq!(bench.sessions.claims(), [(workload("other").name, "a".to_owned(), Some(Ended::Done))]);
     bench.sessions.dismiss_claim(&workload("other").name, "a");
     assert_eq!((bench.sessions.claims(), words(&mut told)), (vec![], vec!["step"]));
 }

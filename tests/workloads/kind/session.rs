@@ -88,7 +88,7 @@ impl Kind for Session {
 
     /// It is known by what its workload says when it comes.
     async fn finds_it_running(&self, replica: &Replica) {
-        let claim = (WorkloadName("postgres".into()), ATTEMPT.to_owned());
+        let claim = (WorkloadName("postgres".into()), ATTEMPT.to_owned(), None);
         until(|| replica.sessions.claims() == [claim.clone()]).await;
         self.ask(replica, &task());
         assert_eq!(replica.known(ATTEMPT), Some(Standing::Running));

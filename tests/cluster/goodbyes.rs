@@ -1,0 +1,102 @@
+//! Workloads that say goodbye, are replaced or are claimed twice while something of them is due.
+
+use allclear::wire::pb::allclear::operator::v1::Status;
+use allclear::wire::pb::allclear::workload::v1 as pb;
+use allclear::wire::pb::allclear::workload::v1::Phase::{Drain, Restore};
+use allclear::wire::pb::allclear::workload::v1::from_workload::Message as Says;
+use allclear::wire::pb::allclear::workload::v1::to_workload::Message as Told;
+use tonic::Code;
+
+use super::cluster::Cluster;
+use super::dialled::{Dialled, client, done, knows};
+use super::sessions::{database, in_the_middle, outcomes};
+
+fn goodbye(unregister: bool) -> Says {
+    Says::Goodbye(pb::Goodbye { unregister })
+}
+
+/// What another process of the same workload says.
+fn second(known: Vec<pb::Known>) -> pb::Hello {
+    pb::Hello { boot: "second".into(), lease_ms: Some(3_000), known, ..database(&[Drain, Restore]) }
+}
+
+async fn refused(cluster: &Cluster, hello: pb::Hello) -> tonic::Status {
+    Dialled::try_at(&cluster.door(0), hello).await.err().expect("it was taken in")
+}
+
+#[tokio::test]
+async fn a_workload_that_is_upgraded_in_the_middle_of_its_step_goes_on_where_it_was() {
+    let (cluster, id, mut database, step) = in_the_middle(database(&[Drain, Restore])).await;
+    database.say(goodbye(false)).await;
+    assert_eq!(database.end().await.code(), Code::Ok);
+    // This one was upgraded too far.
+    let known = || knows(&step.attempt, None);
+    let newest = refused(&cluster, pb::Hello { versions: vec![2], ..second(known()) }).await;
+    assert_eq!((newest.code(), newest.message()), (Code::InvalidArgument, "versions: this replica speaks 1"));
+    let newer = pb::Hello { versions: vec![2, 1], ..second(known()) };
+    let mut database = Dialled::at(&cluster.door(0), newer).await;
+    assert_eq!(database.welcome.version, 1);
+    let Told::Deadline(reminder) = database.next().await.unwrap() else { panic!("it is not told what is open") };
+    assert_eq!(reminder.attempt, step.attempt);
+    database.ends(&step.attempt, done()).await;
+    database.acknowledged(&step.attempt).await;
+    let event = cluster.until_stage(0, &id, "started").await;
+    assert_eq!(outcomes(&event), [("drain", "run", Some("done"))]);
+}
+
+#[tokio::test]
+async fn of_two_processes_that_claim_a_workload_the_second_is_told_to_wait_until_the_first_is_gone() {
+    let (cluster, id, mut first, step) = in_the_middle(database(&[Drain, Restore])).await;
+    // It knows of the step as well, as from a copy of the journal.
+    let copied = || second(knows(&step.attempt, Some(done())));
+    let taken = refused(&cluster, copied()).await;
+    assert_eq!(taken.code(), Code::AlreadyExists, "{taken}");
+    assert!(taken.message().contains("another session bears the name database; stop that one"), "{taken}");
+    first.is_only_answered(3).await;
+    let known = cluster.event(0, &id).await.unwrap();
+    assert_eq!(outcomes(&known), [("drain", "run", None)], "nobody else speaks for the first");
+    drop(first);
+    let mut second = Dialled::at(&cluster.door(0), second(vec![])).await;
+    let asked = second.step().await;
+    assert_eq!((asked.intent(), &asked.step), (pb::Intent::Confirm, &step.step));
+    second.ends(&asked.attempt, done()).await;
+    let event = cluster.until_stage(0, &id, "started").await;
+    assert_eq!(outcomes(&event), [("drain", "run", Some("unknown")), ("drain", "confirm", Some("done"))]);
+}
+
+#[tokio::test]
+async fn who_takes_its_registration_back_while_a_step_is_due_is_refused_and_stays_until_it_is_put_back() {
+    let (cluster, id, mut database, step) = in_the_middle(database(&[Drain, Restore])).await;
+    database.say(goodbye(true)).await;
+    let refusal = database.end().await;
+    assert_eq!(refusal.code(), Code::FailedPrecondition, "{refusal}");
+    assert!(refusal.message().contains(&id) && refusal.message().contains("or force it"), "{refusal}");
+    let mut database = Dialled::at(&cluster.door(0), second(knows(&step.attempt, Some(done())))).await;
+    database.acknowledged(&step.attempt).await;
+    cluster.until_stage(0, &id, "started").await;
+    let mut calls = client(&cluster.door(0)).await;
+    let unforced = || pb::UnregisterRequest { workload: "database".into(), force: false };
+    let refusal = calls.unregister(unforced()).await.unwrap_err();
+    assert_eq!(refusal.code(), Code::FailedPrecondition, "it is owed a restore: {refusal}");
+    cluster.cloud.finish(&id).await;
+    database.does(Restore).await;
+    cluster.closed_everywhere(&id).await;
+    database.say(goodbye(true)).await;
+    assert_eq!(database.end().await.code(), Code::Ok);
+    cluster.until(0, "without workloads", |status: &Status| status.workloads.is_empty()).await;
+}
+
+#[tokio::test]
+async fn a_registration_that_is_taken_back_by_force_leaves_its_step_in_doubt_and_its_event_waits_for_it_no_longer() {
+    let (cluster, id, mut database, _) = in_the_middle(database(&[Drain, Restore])).await;
+    let mut calls = client(&cluster.door(0)).await;
+    calls.unregister(pb::UnregisterRequest { workload: "database".into(), force: true }).await.unwrap();
+    assert!(matches!(database.next().await, Ok(Told::GoAway(_))));
+    cluster.until(0, "without workloads", |status: &Status| status.workloads.is_empty()).await;
+    let event = cluster.until_stage(0, &id, "started").await;
+    assert_eq!(outcomes(&event), [("drain", "run", Some("unknown"))]);
+    cluster.cloud.finish(&id).await;
+    let event = cluster.closed_everywhere(&id).await;
+    assert_eq!(event.hooks.len(), 1, "nobody is there to put it back: {event:#?}");
+    assert_eq!(cluster.cloud.posts().await.len(), 1);
+}
