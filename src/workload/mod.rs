@@ -104,6 +104,20 @@ pub enum Standing {
     Stopped,
 }
 
+impl Standing {
+    fn why(&self) -> String {
+        match self {
+            Self::Dialling { why } | Self::Refused { why } => why.clone(),
+            Self::Connected { .. } | Self::Stopped => String::new(),
+        }
+    }
+}
+
+/// The registration stays, and with it that events wait for this workload.
+#[derive(Debug, thiserror::Error)]
+#[error("the registration was not taken back: {0}")]
+pub struct StillRegistered(String);
+
 /// A workload that is going to take part.
 pub struct Workload {
     socket: PathBuf,
@@ -218,7 +232,7 @@ impl Workload {
 
 /// A workload that takes part. When it is dropped the session ends; the registration stays.
 pub struct Handle {
-    session: Option<JoinHandle<()>>,
+    session: Option<JoinHandle<Result<(), String>>>,
     role: watch::Sender<Role>,
     standing: watch::Sender<Standing>,
     stop: CancellationToken,
@@ -237,17 +251,22 @@ impl Handle {
 
     /// Ends the session on purpose; the registration stays. Handlers that run go on, and their ends are journaled.
     pub async fn stop(mut self) {
-        self.stop.cancel();
-        if let Some(session) = self.session.take() {
-            // it ends by itself, and nothing in it panics
-            let _ = session.await;
-        }
+        // whatever the replica says to it
+        let _ = self.end().await;
     }
 
-    /// Ends the session and takes the registration back.
-    pub async fn leave(self) {
+    /// Ends the session and takes the registration back, which the replica refuses while an event has begun to prepare
+    /// this workload and has yet to put it back. The session has ended all the same.
+    pub async fn leave(mut self) -> Result<(), StillRegistered> {
         self.unregister.cancel();
-        self.stop().await;
+        self.end().await.map_err(StillRegistered)
+    }
+
+    async fn end(&mut self) -> Result<(), String> {
+        self.stop.cancel();
+        // it ends by itself, and nothing in it panics
+        let ended = async { self.session.take()?.await.ok() };
+        ended.await.unwrap_or(Ok(()))
     }
 }
 

@@ -34,6 +34,8 @@ const LONGEST_ID: usize = 512;
 /// What running handlers say is told at most this often.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 const LEASES: (u64, u64) = (1_000, 300_000);
+/// A goodbye that asks for nothing is not answered, and need not be waited for.
+const PARTS_WITHIN: Duration = Duration::from_secs(1);
 const LATEST_DIAL: Duration = Duration::from_secs(30);
 
 pub(super) struct Dialler {
@@ -65,26 +67,29 @@ impl From<Status> for End {
 }
 
 impl Dialler {
-    pub(super) async fn dial(mut self) {
+    /// Until it is stopped. Why it could not part from the replica as it wanted, where it could not.
+    pub(super) async fn dial(mut self) -> Result<(), String> {
         let mut pace = Pace::default();
-        loop {
+        let parted = loop {
             let end = self.session(&mut pace).await.err().unwrap_or(End::Stopped);
             let pause = pace.next();
             let (standing, pause) = match end {
-                End::Stopped => break,
+                End::Stopped => break Ok(()),
                 End::Lost(why) => (Standing::Dialling { why }, pause),
                 End::Refused(why) => (Standing::Refused { why }, pause),
                 End::Sent { away, after } => (Standing::Dialling { why: away }, after.min(LATEST_DIAL).max(pause)),
             };
             tracing::info!(workload = self.hello.workload, ?standing, "no session with the replica");
+            let why = standing.why();
             self.standing.send_replace(standing);
             tokio::select! {
                 () = sleep(pause) => {}
-                () = self.stop.cancelled() => break,
+                () = self.stop.cancelled() => break Err(why),
             }
-        }
+        };
         self.desk.flush().await;
         self.standing.send_replace(Standing::Stopped);
+        parted
     }
 
     /// One session. `Ok`: the workload was stopped.
@@ -99,7 +104,7 @@ impl Dialler {
         let _ = say.try_send(v1::FromWorkload { message: Some(hello) });
         let opened = tokio::select! {
             opened = timeout(ANSWER_WITHIN, self.open(said)) => opened,
-            () = self.stop.cancelled() => return Ok(()),
+            () = self.stop.cancelled() => return Err(End::Lost("it was stopped before there was a session".into())),
         };
         let (welcome, heard) = opened.unwrap_or_else(|_| Err(End::Lost("the replica does not answer".into())))?;
         pace.reset();
@@ -271,12 +276,18 @@ impl Talk {
         Ok(())
     }
 
-    /// Says goodbye, and waits a moment until the replica has heard it.
+    /// Says goodbye, and waits until the replica has heard it, or has answered what it does not grant.
     async fn part(mut self, unregister: bool) -> Result<(), End> {
         self.say(Say::Goodbye(v1::Goodbye { unregister })).await?;
         drop(self.say);
-        let rest = async { while let Ok(Some(_)) = self.heard.message().await {} };
-        let _ = timeout(Duration::from_secs(1), rest).await;
-        Ok(())
+        let rest = async {
+            while self.heard.message().await?.is_some() {}
+            Ok(())
+        };
+        match timeout(if unregister { ANSWER_WITHIN } else { PARTS_WITHIN }, rest).await {
+            Ok(answer) => answer,
+            Err(_) if unregister => Err(End::Lost("the replica does not answer".into())),
+            Err(_) => Ok(()),
+        }
     }
 }

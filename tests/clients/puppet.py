@@ -7,7 +7,8 @@ import resource
 import sys
 
 from allclear_workload import (
-    CANCELLED, DONE, NOT_DONE, Hook, JournalError, Mode, OnAbsent, OnFailure, Phase, Role, RunsOn, Workload, blocked,
+    CANCELLED, DONE, NOT_DONE, Hook, JournalError, Mode, OnAbsent, OnFailure, Phase, Role, RunsOn,
+    StillRegistered, Workload, blocked,
 )  # fmt: skip
 
 STRINGS = {}
@@ -102,7 +103,10 @@ async def main():
                 if line == "stop":
                     return
                 if line == "leave":
-                    return await workload.leave()
+                    try:
+                        return await workload.leave()
+                    except StillRegistered as error:
+                        return say(error)
                 if line == "role primary":
                     workload.role = Role.PRIMARY
                 elif line.startswith("room "):

@@ -151,7 +151,11 @@ async fn obey(handle: Handle, strings: Strings) {
     while let Some(line) = lines.recv().await {
         match line.split_once(' ') {
             None if line == "stop" => return handle.stop().await,
-            None if line == "leave" => return handle.leave().await,
+            None if line == "leave" => {
+                return if let Err(error) = handle.leave().await {
+                    println!("@ {error}");
+                };
+            }
             Some(("role", "primary")) => handle.set_role(Role::Primary),
             Some(("room", length)) => make_room(length.parse().ok()),
             Some((attempt, rest)) => {

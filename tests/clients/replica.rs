@@ -160,7 +160,11 @@ impl Session {
 
     /// Breaks off in the middle.
     pub(crate) async fn cut(self) {
-        self.tell.send(Err(Status::unavailable("the replica stops"))).await.unwrap();
+        self.refuse(Status::unavailable("the replica stops")).await;
+    }
+
+    pub(crate) async fn refuse(self, status: Status) {
+        self.tell.send(Err(status)).await.unwrap();
     }
 }
 

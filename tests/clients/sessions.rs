@@ -20,6 +20,7 @@ in_both!(
     a_session_that_is_sent_away_or_refused_is_tried_again,
     a_lost_session_is_taken_up_where_it_was,
     a_workload_that_leaves_says_so,
+    a_workload_that_may_not_leave_is_told_why,
 );
 
 async fn the_first_message_says_all_that_was_registered(mut bench: Bench) {
@@ -148,6 +149,27 @@ async fn a_lost_session_is_taken_up_where_it_was(mut bench: Bench) {
     assert_eq!(session.known(), Vec::<String>::new());
     workload.says("connected to db-0").await;
     assert_eq!(workload.stop().await, Vec::<String>::new(), "it ran once");
+}
+
+async fn a_workload_that_may_not_leave_is_told_why(mut bench: Bench) {
+    for connected in [true, false] {
+        let mut workload = bench.forgetful();
+        let dialled = bench.replica.dialled().await;
+        if connected {
+            let mut session = dialled.welcome(&[]).await;
+            workload.says("connected to db-0").await;
+            workload.tell("leave").await;
+            while !matches!(session.said().await, Some(Said::Goodbye(_))) {}
+            session.refuse(Status::failed_precondition("event E has yet to put it back")).await;
+            workload.says("the registration was not taken back: event E has yet to put it back").await;
+        } else {
+            workload.tell("leave").await;
+            let said = workload.line().await.unwrap();
+            assert!(said.starts_with("the registration was not taken back: "), "{said}");
+            drop(dialled);
+        }
+        assert_eq!(workload.line().await, None);
+    }
 }
 
 async fn a_workload_that_leaves_says_so(mut bench: Bench) {

@@ -6,9 +6,10 @@ from .journal import JournalError
 from .messages import Intent, Mode, OnAbsent, OnFailure, Phase, Role, RunsOn
 from .outcome import CANCELLED, DONE, NOT_APPLICABLE, NOT_DONE, Outcome, blocked, failed, unknown
 from .step import Step
-from .workload import Standing, Workload
+from .workload import Standing, StillRegistered, Workload
 
 __all__ = [
     "CANCELLED", "DONE", "Hook", "Intent", "JournalError", "Mode", "NOT_APPLICABLE", "NOT_DONE", "OnAbsent",
-    "OnFailure", "Outcome", "Phase", "Role", "RunsOn", "Standing", "Step", "Workload", "blocked", "failed", "unknown",
+    "OnFailure", "Outcome", "Phase", "Role", "RunsOn", "Standing", "Step", "StillRegistered", "Workload", "blocked",
+    "failed", "unknown",
 ]  # fmt: skip

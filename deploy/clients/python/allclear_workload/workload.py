@@ -18,6 +18,8 @@ METHOD = "/allclear.workload.v1.Workloads/Session"
 # Lengths of time are seconds.
 # A registration is answered when it is in the log, or after 10 s.
 ANSWER_WITHIN = 15
+# A goodbye that asks for nothing is not answered, and need not be waited for.
+PARTS_WITHIN = 1
 # Ends that are told again with a heartbeat: a replica takes no more than 50 messages a second.
 REPEATED = 10
 FIRST_PAUSE, LONGEST_PAUSE, LATEST_DIAL = 0.1, 5, 30
@@ -45,6 +47,10 @@ class Standing:
     why: str = ""
     vm: str = ""
     problems: tuple = ()
+
+
+class StillRegistered(Exception):
+    """The registration was not taken back, and with it stays that events wait for this workload."""
 
 
 class _End(Exception):
@@ -79,6 +85,7 @@ class Workload:
         )  # fmt: skip
         self._role = self._told_role = role
         self._stopping = self._unregister = False
+        self._stays = "it was stopped before there was a session"
         self.standing = Standing("dialling", why="not dialled yet")
 
     async def __aenter__(self):
@@ -113,9 +120,12 @@ class Workload:
         self._attempts.close()
 
     async def leave(self):
-        """Ends the session and takes the registration back."""
+        """Ends the session and takes the registration back, which the replica refuses (StillRegistered) while an event
+        has begun to prepare this workload and has yet to put it back. The session has ended all the same."""
         self._unregister = True
         await self.stop()
+        if self._stays:
+            raise StillRegistered(f"the registration was not taken back: {self._stays}")
 
     def _stand(self, standing):
         self.standing = standing
@@ -132,6 +142,7 @@ class Workload:
                     failures = 0
                 longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(failures, 16))
                 failures += 1
+                self._stays = str(end)
                 log.info("no session with the replica: %s", end)
                 self._stand(end.standing)
                 await self._pause(max(random.uniform(longest / 2, longest), min(end.after, LATEST_DIAL)))
@@ -217,7 +228,9 @@ class Workload:
                 talk.reading.result()
             if self._stopping:
                 await talk.report()
-                return await talk.part(self._unregister)
+                await talk.part(self._unregister)
+                self._stays = None
+                return
             now = self._loop.time()
             if self._role != self._told_role:
                 self._told_role = self._role
@@ -276,10 +289,14 @@ class _Talk:
             await self.say(report=report)
 
     async def part(self, unregister):
-        """Says goodbye, and waits a moment until the replica has heard it."""
+        """Says goodbye, and waits until the replica has heard it, or has answered what it does not grant."""
         await self.say(goodbye=pb.Goodbye(unregister=unregister))
         await self._call.done_writing()
-        await asyncio.wait([self.reading], timeout=1)
+        await asyncio.wait([self.reading], timeout=ANSWER_WITHIN if unregister else PARTS_WITHIN)
+        if unregister and not self.reading.done():
+            raise asyncio.TimeoutError
+        if unregister and isinstance(self.reading.exception(), grpc.aio.AioRpcError):
+            raise self.reading.exception()
 
     def close(self):
         if self.reading:
