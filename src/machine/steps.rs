@@ -92,28 +92,26 @@ pub fn forward<'a>(event: &'a Event, step: &Step<'_>, now: Timestamp) -> Progres
     };
     // A question without an answer leaves it as doubtful as it was.
     if last.intent == Intent::Confirm && !matches!(outcome, Outcome::Done | Outcome::NotApplicable | Outcome::NotDone) {
+        // What hung, and cannot say whether it is done, is not waited for any longer.
+        let hangs = matches!(outcome, Outcome::TimedOut(_) | Outcome::Failed(_) | Outcome::Cancelled);
+        if hangs && has_timed_out(event, step) {
+            return if step.id.phase == Phase::Failover { failed() } else { again() };
+        }
         let why = outcome.reason().map(String::from);
         return due(Intent::Confirm, at.plus(backoff(asked(event, step))), why, out_of_time);
     }
     match outcome {
         Outcome::Done | Outcome::NotApplicable => Progress::Favourable,
         Outcome::Blocked(reason) => due(Intent::Run, at.plus(BLOCKED_RETRY_AFTER), Some(reason.clone()), out_of_time),
-        Outcome::Unknown(_) if step.hook.can_confirm => due(Intent::Confirm, *at, None, out_of_time),
-        // A failover nobody can be asked about is never run again by itself.
-        Outcome::Unknown(_) if step.id.phase == Phase::Failover => failed(),
-        // Its word came too late to count, and yet it may be done.
-        Outcome::TimedOut(_) if !out_of_time && is_to_be_asked_about(event, step, last) => {
+        // What was stopped may be done, or half done.
+        Outcome::Unknown(_) | Outcome::TimedOut(_) if step.hook.can_confirm => {
             due(Intent::Confirm, *at, None, out_of_time)
         }
+        // A failover nobody can be asked about is never run again by itself.
+        Outcome::Unknown(_) | Outcome::TimedOut(_) if step.id.phase == Phase::Failover => failed(),
         Outcome::NotDone | Outcome::Failed(_) | Outcome::TimedOut(_) | Outcome::Unknown(_) => again(),
         Outcome::Cancelled => failed(),
     }
-}
-
-/// It said after its time that it is done, and nobody has begun to take it back.
-fn is_to_be_asked_about(event: &Event, step: &Step<'_>, last: &Attempt) -> bool {
-    let is_taken_back = || event.attempts_of(&step.member, step.id).any(|attempt| attempt.intent == Intent::Undo);
-    step.hook.can_confirm && matches!(last.late, Some((Outcome::Done, _))) && !is_taken_back()
 }
 
 /// The last moment for a step. What is away and may be passed over is not waited for longer than what gets ready.
@@ -129,6 +127,12 @@ fn due<'a>(intent: Intent, from: Timestamp, blocked: Option<String>, out_of_time
 /// Attempts that count against the number a hook has.
 fn is_spent(attempt: &Attempt) -> bool {
     attempt.intent == Intent::Run && !matches!(attempt.outcome, Some((Outcome::Blocked(_), _)))
+}
+
+/// What it was asked about is that it was stopped at its deadline.
+fn has_timed_out(event: &Event, step: &Step<'_>) -> bool {
+    let last_run = event.forward_attempts_of(&step.member, step.id).rfind(|attempt| attempt.intent == Intent::Run);
+    last_run.is_some_and(|run| matches!(run.outcome, Some((Outcome::TimedOut(_), _))))
 }
 
 /// How often in a row it was asked for lately.

@@ -17,14 +17,12 @@ fn hasty() -> pb::Hello {
     greeting
 }
 
-/// Its only attempt has timed out, and holds its event.
-async fn timed_out() -> (Cluster, String, Dialled, pb::Step) {
+/// Its only attempt has timed out, and it is asked about that.
+async fn timed_out() -> (Cluster, String, Dialled, [pb::Step; 2]) {
     let (cluster, id, mut database, step) = in_the_middle(hasty()).await;
     let Told::Cancel(_) = database.next().await.unwrap() else { panic!("it is not told to stop") };
-    let is_held = |event: &Event| event.blocker.as_ref().is_some_and(|blocker| blocker.code == "hook_failed");
-    let event = cluster.until_event(0, &id, "held", is_held).await;
-    assert_eq!(outcomes(&event), [("drain", "run", Some("timed_out"))]);
-    (cluster, id, database, step)
+    let asked = is_asked(&mut database, &step).await;
+    (cluster, id, database, [step, asked])
 }
 
 async fn is_asked(database: &mut Dialled, step: &pb::Step) -> pb::Step {
@@ -34,12 +32,12 @@ async fn is_asked(database: &mut Dialled, step: &pb::Step) -> pb::Step {
 }
 
 #[tokio::test]
-async fn what_is_done_too_late_is_written_down_and_asked_about() {
-    let (cluster, id, mut database, step) = timed_out().await;
-    database.ends(&step.attempt, done()).await;
-    database.acknowledged(&step.attempt).await;
-    let asked = is_asked(&mut database, &step).await;
-    database.ends(&asked.attempt, done()).await;
+async fn what_is_done_too_late_is_written_down_and_counts_when_it_is_asked_about() {
+    let (cluster, id, mut database, [step, asked]) = timed_out().await;
+    for attempt in [step.attempt, asked.attempt] {
+        database.ends(&attempt, done()).await;
+        database.acknowledged(&attempt).await;
+    }
     let event = cluster.until_stage(0, &id, "started").await;
     assert_eq!(outcomes(&event), [("drain", "run", Some("timed_out")), ("drain", "confirm", Some("done"))]);
     let is_told =
@@ -49,7 +47,7 @@ async fn what_is_done_too_late_is_written_down_and_asked_about() {
 
 #[tokio::test]
 async fn so_is_what_is_told_only_when_the_workload_is_back() {
-    let (cluster, id, database, step) = timed_out().await;
+    let (cluster, id, database, [step, _]) = timed_out().await;
     drop(database);
     let greeting = pb::Hello { known: knows(&step.attempt, Some(done())), ..hasty() };
     let mut database = Dialled::at(&cluster.door(0), greeting).await;
@@ -60,12 +58,13 @@ async fn so_is_what_is_told_only_when_the_workload_is_back() {
 }
 
 #[tokio::test]
-async fn what_failed_too_late_changes_nothing() {
-    let (cluster, id, mut database, step) = timed_out().await;
+async fn what_failed_too_late_and_is_not_done_holds_its_event() {
+    let (cluster, id, mut database, [step, asked]) = timed_out().await;
     database.ends(&step.attempt, Variant::Failed("it gave up".into())).await;
     database.acknowledged(&step.attempt).await;
-    cluster.a_few_polls_later().await;
-    let event = cluster.event(0, &id).await.unwrap();
-    assert_eq!(outcomes(&event), [("drain", "run", Some("timed_out"))]);
-    assert_eq!((event.blocker.unwrap().code.as_str(), cluster.cloud.posts().await.len()), ("hook_failed", 0));
+    database.ends(&asked.attempt, Variant::NotDone(pb::Nothing {})).await;
+    let is_held = |event: &Event| event.blocker.as_ref().is_some_and(|blocker| blocker.code == "hook_failed");
+    let event = cluster.until_event(0, &id, "held", is_held).await;
+    assert_eq!(outcomes(&event), [("drain", "run", Some("timed_out")), ("drain", "confirm", Some("not_done"))]);
+    assert_eq!(cluster.cloud.posts().await.len(), 0);
 }

@@ -248,6 +248,7 @@ async fn a_cancelled_event_stops_what_runs_and_has_it_put_back() {
 async fn what_is_not_done_at_its_deadline_is_told_to_stop_and_has_timed_out() {
     let mut greeting = database(&[Drain]);
     greeting.hooks[0].timeout_ms = Some(1_000);
+    greeting.hooks[0].can_confirm = false;
     greeting.hooks[0].on_failure = pb::OnFailure::Continue.into();
     greeting.hooks[0].attempts = Some(1);
     let (cluster, id, mut database, step) = in_the_middle(greeting).await;

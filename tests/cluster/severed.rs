@@ -60,6 +60,7 @@ async fn a_step_whose_time_is_over_while_its_replica_is_cut_off_is_told_to_stop_
     let slow = pb::Hook {
         timeout_ms: Some(5_000),
         attempts: Some(1),
+        can_confirm: false,
         on_failure: pb::OnFailure::Continue.into(),
         ..super::dialled::hook(Drain)
     };
