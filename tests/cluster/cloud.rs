@@ -54,6 +54,27 @@ impl Cloud {
         read(self.http.delete(address).send().await.unwrap()).await;
     }
 
+    pub(crate) async fn clear_faults_of(&self, vm: &str) {
+        let address = format!("{}/faults?vm={vm}", self.running.control());
+        read(self.http.delete(address).send().await.unwrap()).await;
+    }
+
+    /// Whether a request of this VM that came since then, in milliseconds since 1970, met this fault.
+    pub(crate) async fn has_answered_with(&self, fault: &str, vm: &str, since: i64) -> bool {
+        let address = format!("{}/requests?vm={vm}", self.running.control());
+        let answer = read(self.http.get(address).send().await.unwrap()).await;
+        let is_late = |at: &str| at.parse::<jiff::Timestamp>().unwrap().as_millisecond() >= since;
+        let requests = answer["requests"].as_array().unwrap();
+        requests.iter().any(|it| it["fault"] == fault && is_late(it["at"].as_str().unwrap()))
+    }
+
+    /// Every event that was announced, as it is now.
+    pub(crate) async fn events(&self) -> Vec<Value> {
+        let address = format!("{}/events", self.running.control());
+        let answer = read(self.http.get(address).send().await.unwrap()).await;
+        answer["events"].as_array().unwrap().clone()
+    }
+
     pub(crate) async fn restart_incarnations(&self) {
         self.post("/incarnation", &json!({ "change": "restart" })).await;
     }
