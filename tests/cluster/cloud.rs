@@ -27,6 +27,14 @@ impl Cloud {
         answer["id"].as_str().unwrap().to_owned()
     }
 
+    /// Approves as a replica on this VM would.
+    pub(crate) async fn approve_as(&self, vm: &str, event: &str) {
+        let address = format!("{}/metadata/scheduledevents?api-version=2020-07-01", self.endpoint(vm));
+        let body = json!({ "StartRequests": [{ "EventId": event }] });
+        let answer = self.http.post(address).header("Metadata", "true").json(&body).send().await.unwrap();
+        assert!(answer.status().is_success(), "{answer:?}");
+    }
+
     pub(crate) async fn start(&self, event: &str) {
         self.post(&format!("/events/{event}/start"), &json!({})).await;
     }

@@ -129,6 +129,15 @@ impl Hooks {
         toml
     }
 
+    /// Runs the hooks' script once, as nobody in particular.
+    pub(crate) fn run_script(&self, facts: &[(&str, &str)]) {
+        let known = [("FOLDER", self.folder.to_str().unwrap()), ("HOME", "/nowhere/nobody")];
+        let unnamed = [("ALLCLEAR_INTENT", "run"), ("ALLCLEAR_ATTEMPT", "none")];
+        let facts = known.into_iter().chain(unnamed).chain(facts.iter().copied());
+        let status = std::process::Command::new(&self.script).envs(facts).status().unwrap();
+        assert!(status.success(), "{status}");
+    }
+
     /// What the workloads' roles are from now on, where they tell them.
     pub(crate) fn make_primary(&self, vm: &str) {
         std::fs::write(self.folder.join("next"), vm).unwrap();

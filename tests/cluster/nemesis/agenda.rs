@@ -175,7 +175,7 @@ pub(super) fn desertion(dice: &mut Dice) -> Desertion {
     };
     let left = place(dice);
     let others = vec![(left + 1) % 3, (left + 2) % 3];
-    let lasts = ms(dice.between(24_000, 30_000));
+    let lasts = ms(dice.between(26_000, 33_000));
     let gone = match dice.below(4) {
         0 => Fault::Kill(others.clone()),
         1 => Fault::Freeze(others.clone()),
@@ -225,7 +225,7 @@ fn answers(dice: &mut Dice) -> (Fault, Duration) {
         }
         8 => json!({ "fault": { "kind": "status", "status": dice.of(&[400, 410, 429, 500, 503]) } }),
         9 => json!({ "fault": { "kind": "slow", "ms": dice.between(100, 4_000) } }),
-        10 => json!({ "fault": { "kind": "stale" }, "on": "get", "times": 4 }),
+        10 => json!({ "fault": { "kind": "stale" }, "on": "get", "times": 3 }),
         11 => json!({ "fault": { "kind": "reply_lost" }, "on": "post", "times": dice.between(1, 3) }),
         12 => json!({ "fault": { "kind": "request_lost" }, "on": "post", "times": dice.between(1, 3) }),
         _ => json!({ "fault": { "kind": "late_effect", "ms": dice.between(100, 5_000) }, "on": "post", "times": 1 }),

@@ -21,6 +21,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use serde_json::json;
+
 use self::judge::{Finding, judge};
 use self::record::{Record, Strike};
 use self::round::Round;
@@ -157,6 +159,22 @@ impl Tally {
             writeln!(text, "| {kind} | {tried} | {effective} |").unwrap();
         }
         text
+    }
+}
+
+/// The judge sees what really happened: an approval that no replica decided, and a hook that none of them ran.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_done_behind_the_replicas_backs_is_found() {
+    let mut round = Round::set().await;
+    let order = json!({ "type": "Reboot", "vm": 0, "notice": 20_000, "start_delay": 1_000, "impact": 2_000 });
+    let id = round.cluster.cloud.announce(order).await;
+    round.cluster.cloud.approve_as("db-1", &id).await;
+    let stranger = [("ALLCLEAR_VM", "db-0"), ("ALLCLEAR_WORKLOAD", "queue"), ("ALLCLEAR_PHASE", "restore")];
+    round.cluster.hooks.run_script(&[&stranger[..], &[("ALLCLEAR_EVENT_ID", &id)]].concat());
+    round.come_right().await;
+    let findings = judge(&round.record);
+    for expected in ["S3", "S6", "S8"] {
+        assert!(findings.iter().any(|found| found.property == expected), "{expected} is not among {findings:?}");
     }
 }
 
