@@ -241,7 +241,9 @@ fn earliest(state: &State, situation: &Situation, alone: &Alone, id: &EventId) -
     let seen = alone.seen_since.get(id).copied().unwrap_or(situation.now);
     let mut at = alone.since.max(seen).plus(timing.takeover_after);
     let event = state.open.get(id);
-    let in_log_time = |moment: Timestamp| situation.now.plus(moment.since(alone.log_time));
+    // What is past stays past: were it now, the grace after it would never be over.
+    let in_log_time =
+        |moment: Timestamp| situation.now.plus(moment.since(alone.log_time)).minus(alone.log_time.since(moment));
     if alone.is_one_of_many() {
         let treatment = event.and_then(|event| event.treatment.clone());
         let treatment = treatment.or_else(|| Some(chosen(situation, alone.listed(id)?)));

@@ -14,7 +14,7 @@ use super::workload::hook;
 const AHEAD: [i64; 3] = [0, 600, -600];
 
 /// Where distributions put it.
-fn faketime() -> Option<PathBuf> {
+pub(crate) fn faketime() -> Option<PathBuf> {
     let below_each = |folder: &str| {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
         entries.map(|entry| entry.path()).collect::<Vec<_>>()
@@ -42,7 +42,7 @@ fn three() -> Option<Plan> {
     };
     // The first leader may be the one that is ahead, and then the cluster's time is: the notice is to outlast that.
     let plan = Cluster::of(&["db-0", "db-1", "db-2"]).also("policy.prepare_ahead", "2h");
-    Some(plan.clocks(AHEAD.map(clock).into()))
+    Some(plan.environments(AHEAD.map(clock).into()))
 }
 
 async fn led_by(cluster: &Cluster, name: &str) {

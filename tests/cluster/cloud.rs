@@ -27,6 +27,14 @@ impl Cloud {
         answer["id"].as_str().unwrap().to_owned()
     }
 
+    /// Approves as a replica on this VM would.
+    pub(crate) async fn approve_as(&self, vm: &str, event: &str) {
+        let address = format!("{}/metadata/scheduledevents?api-version=2020-07-01", self.endpoint(vm));
+        let body = json!({ "StartRequests": [{ "EventId": event }] });
+        let answer = self.http.post(address).header("Metadata", "true").json(&body).send().await.unwrap();
+        assert!(answer.status().is_success(), "{answer:?}");
+    }
+
     pub(crate) async fn start(&self, event: &str) {
         self.post(&format!("/events/{event}/start"), &json!({})).await;
     }
@@ -52,6 +60,27 @@ impl Cloud {
     pub(crate) async fn clear_faults(&self) {
         let address = format!("{}/faults", self.running.control());
         read(self.http.delete(address).send().await.unwrap()).await;
+    }
+
+    pub(crate) async fn clear_faults_of(&self, vm: &str) {
+        let address = format!("{}/faults?vm={vm}", self.running.control());
+        read(self.http.delete(address).send().await.unwrap()).await;
+    }
+
+    /// Whether a request of this VM that came since then, in milliseconds since 1970, met this fault.
+    pub(crate) async fn has_answered_with(&self, fault: &str, vm: &str, since: i64) -> bool {
+        let address = format!("{}/requests?vm={vm}", self.running.control());
+        let answer = read(self.http.get(address).send().await.unwrap()).await;
+        let is_late = |at: &str| at.parse::<jiff::Timestamp>().unwrap().as_millisecond() >= since;
+        let requests = answer["requests"].as_array().unwrap();
+        requests.iter().any(|it| it["fault"] == fault && is_late(it["at"].as_str().unwrap()))
+    }
+
+    /// Every event that was announced, as it is now.
+    pub(crate) async fn events(&self) -> Vec<Value> {
+        let address = format!("{}/events", self.running.control());
+        let answer = read(self.http.get(address).send().await.unwrap()).await;
+        answer["events"].as_array().unwrap().clone()
     }
 
     pub(crate) async fn restart_incarnations(&self) {

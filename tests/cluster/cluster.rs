@@ -1,11 +1,8 @@
 //! Replicas as processes of the real program, and ways to ask, kill, freeze and start them again.
 
-use std::collections::BTreeSet;
 use std::fs::File;
-use std::net::TcpListener;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use allclear::rpc::client::Asking;
@@ -16,9 +13,11 @@ use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
 use super::cloud::Cloud;
+use super::disks::SmallDisk;
 use super::links::Links;
 use super::namespaces::Namespaces;
-use super::workload::{Hook, Hooks};
+pub(crate) use super::plan::Plan;
+use super::workload::Hooks;
 
 /// Far beyond what anything takes on a loaded machine; only a failing test waits this long.
 const LIMIT: Duration = Duration::from_secs(40);
@@ -31,165 +30,22 @@ pub(crate) struct Cluster {
     /// Where the plan asks for them.
     pub(crate) links: Option<Links>,
     pub(crate) namespaces: Option<Namespaces>,
-    replicas: Vec<Replica>,
+    pub(super) replicas: Vec<Replica>,
     /// So many of them are named by every configuration.
-    founders: usize,
-    overrides: Vec<(String, &'static str)>,
-    /// What makes a replica's wall clock differ, by place.
-    clocks: Vec<Vec<(&'static str, String)>>,
-    folder: TempDir,
+    pub(super) founders: usize,
+    pub(super) overrides: Vec<(String, &'static str)>,
+    /// What makes a replica's surroundings differ, by place.
+    pub(super) environments: Vec<Vec<(&'static str, String)>>,
+    /// Let go of before the folder that they are in.
+    pub(super) disks: Vec<SmallDisk>,
+    pub(super) folder: TempDir,
 }
 
-struct Replica {
-    name: String,
-    socket: PathBuf,
-    page: String,
-    child: Option<Child>,
-}
-
-/// A cluster that is yet to be started.
-#[derive(Default)]
-pub(crate) struct Plan {
-    vms: Vec<&'static str>,
-    newcomer: Option<&'static str>,
-    workloads: Vec<(&'static str, Vec<&'static str>, Vec<Hook>)>,
-    overrides: Vec<(String, &'static str)>,
-    has_links: bool,
-    primary: Option<&'static str>,
-    spare: Option<(&'static str, u32)>,
-    clocks: Vec<Vec<(&'static str, String)>>,
-    namespaces: Option<Namespaces>,
-}
-
-impl Cluster {
-    /// Replicas beside these VMs, without workloads.
-    pub(crate) fn of(vms: &[&'static str]) -> Plan {
-        Plan { vms: vms.into(), ..Plan::default() }
-    }
-
-    /// Three replicas whose VMs carry one workload with these hooks.
-    pub(crate) async fn with_hooks(hooks: Vec<Hook>) -> Self {
-        Self::of(&["db-0", "db-1", "db-2"]).workload("database", hooks).start().await
-    }
-}
-
-impl Plan {
-    /// Every VM carries this workload.
-    pub(crate) fn workload(mut self, name: &'static str, hooks: Vec<Hook>) -> Self {
-        self.workloads.push((name, Vec::new(), hooks));
-        self
-    }
-
-    /// Every VM carries this one as well, which is prepared after the other.
-    pub(crate) fn workload_after(mut self, other: &'static str, name: &'static str, hooks: Vec<Hook>) -> Self {
-        self.workloads.push((name, vec![other], hooks));
-        self
-    }
-
-    /// So many members of the workload's group may be away at once. Otherwise one that is out of reach holds an event
-    /// of another, unless that is claimed before anybody knows.
-    pub(crate) fn may_lose(mut self, members: u32, workload: &'static str) -> Self {
-        self.spare = Some((workload, members));
-        self
-    }
-
-    /// Another value of the configuration: `also("policy.margin", "1s")`.
-    pub(crate) fn also(mut self, key: &str, value: &'static str) -> Self {
-        self.overrides.push((format!("ALLCLEAR__{}", key.to_uppercase().replace('.', "__")), value));
-        self
-    }
-
-    /// The environment in which each replica's wall clock is another.
-    pub(crate) fn clocks(mut self, environments: Vec<Vec<(&'static str, String)>>) -> Self {
-        self.clocks = environments;
-        self
-    }
-
-    /// One more VM, whose replica is not started yet and is named by no configuration but its own.
-    pub(crate) fn newcomer(mut self, vm: &'static str) -> Self {
-        self.newcomer = Some(vm);
-        self
-    }
-
-    /// The replicas talk to each other through links that can be cut.
-    pub(crate) fn with_links(mut self) -> Self {
-        self.has_links = true;
-        self
-    }
-
-    /// The workloads tell their roles, and this VM's are the primaries.
-    pub(crate) fn with_primary(mut self, vm: &'static str) -> Self {
-        self.primary = Some(vm);
-        self
-    }
-
-    /// Each replica runs in a network namespace of its own.
-    pub(crate) fn within(mut self, namespaces: Namespaces) -> Self {
-        self.namespaces = Some(namespaces);
-        self.also("cluster.insecure", "true")
-    }
-
-    /// Starts all of them, and waits until every one polls, is registered and follows a leader.
-    pub(crate) async fn start(self) -> Cluster {
-        let mut cluster = self.cold().await;
-        cluster.start_all();
-        cluster.ready().await;
-        cluster
-    }
-
-    /// Everything is there, and no replica was ever started.
-    pub(crate) async fn cold(self) -> Cluster {
-        let folder = TempDir::with_prefix("ac").unwrap();
-        let vms: Vec<_> = self.vms.iter().copied().chain(self.newcomer).collect();
-        let cloud = Cloud::of(&vms).await;
-        let mut hooks = Hooks::new(folder.path());
-        if let Some(vm) = self.primary {
-            hooks.tell_roles = true;
-            hooks.make_primary(vm);
-        }
-        let mut addresses = free_addresses(2 * vms.len());
-        let pages = addresses.split_off(vms.len());
-        if let Some(namespaces) = &self.namespaces {
-            addresses = (0..vms.len()).map(Namespaces::address).collect();
-            for (place, vm) in vms.iter().enumerate() {
-                namespaces.lead_out(place, cloud.endpoint(vm).trim_start_matches("http://"));
-            }
-        }
-        let links = self.has_links.then(|| Links::between(&addresses));
-        let group = |(workload, members)| format!("[[group]]\nname = \"{workload}s\"\nmax_unavailable = {members}\n");
-        let groups = self.spare.map(group).unwrap_or_default();
-        let workloads = self.workloads.iter().map(|(name, after, each)| hooks.table(name, after, each));
-        let tables = groups + &workloads.collect::<String>();
-        let mut replicas = Vec::new();
-        for (place, vm) in vms.iter().enumerate() {
-            let known = if place < self.vms.len() { self.vms.len() } else { vms.len() };
-            let address_of = |other: usize| match &links {
-                Some(links) if other != place => links.address(place, other),
-                Some(_) | None => &addresses[other],
-            };
-            let list: Vec<_> = (0..known).map(|other| format!("{:?} = {:?}", vms[other], address_of(other))).collect();
-            let path = |name: &str| folder.path().join(format!("{place}.{name}")).display().to_string();
-            let toml = format!(
-                "[replica]\nname = {vm:?}\ndata_dir = {data:?}\n\
-                 [cluster]\nname = \"tests\"\nlisten = {listen:?}\nreplicas = {{ {list} }}\n\
-                 [metadata]\nendpoint = {endpoint:?}\n[status]\nlisten = {page:?}\n\
-                 [operator]\nsocket = {operator:?}\n[workloads]\nsocket = {workloads:?}\n{tables}",
-                data = path("data"),
-                listen = addresses[place],
-                list = list.join(", "),
-                endpoint = cloud.endpoint(vm),
-                page = pages[place],
-                operator = path("operator"),
-                workloads = path("workloads"),
-            );
-            std::fs::write(path("toml"), toml).unwrap();
-            let (name, page) = ((*vm).to_owned(), format!("http://{}", pages[place]));
-            replicas.push(Replica { name, socket: path("operator").into(), page, child: None });
-        }
-        let (founders, overrides, clocks) = (self.vms.len(), self.overrides, self.clocks);
-        let namespaces = self.namespaces;
-        Cluster { cloud, hooks, links, namespaces, replicas, founders, overrides, clocks, folder }
-    }
+pub(super) struct Replica {
+    pub(super) name: String,
+    pub(super) socket: PathBuf,
+    pub(super) page: String,
+    pub(super) child: Option<Child>,
 }
 
 impl Cluster {
@@ -208,7 +64,7 @@ impl Cluster {
             .args(["run", "--config"])
             .arg(folder.join(format!("{place}.toml")))
             .envs(self.overrides.iter().map(|(name, value)| (name, value)))
-            .envs(self.clocks.get(place).into_iter().flatten().map(|(name, value)| (name, value)))
+            .envs(self.environments.get(place).into_iter().flatten().map(|(name, value)| (name, value)))
             .env("ALLCLEAR_LOG", "info,allclear=debug,openraft=warn")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -249,6 +105,20 @@ impl Cluster {
         child.wait().unwrap();
     }
 
+    /// How a replica ended by itself, told once.
+    pub(crate) fn ended(&mut self, place: usize) -> Option<ExitStatus> {
+        let ended = self.replicas[place].child.as_mut()?.try_wait().unwrap();
+        if ended.is_some() {
+            self.replicas[place].child = None;
+        }
+        ended
+    }
+
+    /// Of the process, if it runs.
+    pub(crate) fn pid(&self, place: usize) -> Option<i32> {
+        self.replicas[place].child.as_ref().map(|child| child.id().cast_signed())
+    }
+
     /// What a killed replica kept is gone; its name, its address and its configuration stay.
     pub(crate) fn lose_disk(&self, place: usize) {
         assert!(self.replicas[place].child.is_none(), "replica {place} still runs");
@@ -261,7 +131,7 @@ impl Cluster {
     }
 
     /// SIGTERM, and how long it took to end.
-    pub(crate) fn stop(&mut self, place: usize) -> (Duration, std::process::ExitStatus) {
+    pub(crate) fn stop(&mut self, place: usize) -> (Duration, ExitStatus) {
         let mut child = self.replicas[place].child.take().expect("it runs");
         let began = std::time::Instant::now();
         signal(&child, Signal::SIGTERM);
@@ -473,13 +343,4 @@ fn signal(child: &Child, signal: Signal) {
 
 pub(crate) fn signal_process(pid: i32, signal: Signal) {
     kill(Pid::from_raw(pid), signal).unwrap();
-}
-
-/// Ports that are free now and that no other test was given. Connections go out from 127.0.0.1, so none of them takes
-/// such a port while its replica does not run.
-fn free_addresses(count: usize) -> Vec<String> {
-    static GIVEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-    let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
-    let any = || TcpListener::bind("127.0.0.3:0").unwrap().local_addr().unwrap().to_string();
-    std::iter::repeat_with(any).filter(|address| given.insert(address.clone())).take(count).collect()
 }

@@ -1,8 +1,12 @@
 //! The links between replicas: a proxy for each direction in which one calls another, so that a test can cut them.
-//! A cut is silent, as a network's is: connections stay, and what is sent on them arrives when the cut is healed.
+//! A cut is silent, as a network's is: connections stay, and what is sent on them arrives when the cut is healed. Or
+//! slows them down.
 
 use std::collections::BTreeMap;
 use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -15,10 +19,19 @@ use super::cluster::Cluster;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Flow {
     Passing,
+    /// They arrive so much later.
+    Slow(Duration),
     /// They wait.
     Held,
     /// Connections are reset, and so are new ones.
     Reset,
+}
+
+/// One direction of a link, as its carriers see it.
+#[derive(Clone)]
+struct Way {
+    flow: watch::Receiver<Flow>,
+    disturbed: Arc<AtomicUsize>,
 }
 
 /// From and to, by place.
@@ -28,6 +41,8 @@ pub(crate) struct Links {
     flows: BTreeMap<Direction, watch::Sender<Flow>>,
     /// Where the first reaches the second.
     addresses: BTreeMap<Direction, String>,
+    /// How often something was held, reset or slowed down.
+    disturbed: Arc<AtomicUsize>,
     /// Keeps them.
     _forwarder: Forwarder,
 }
@@ -45,15 +60,11 @@ impl Forwarder {
 
     /// Whoever comes here is led to the target.
     pub(crate) fn forward(&self, listener: TcpListener, target: String) {
-        self.carry(
-            listener,
-            target,
-            watch::Sender::new(Flow::Passing).subscribe(),
-            watch::Sender::new(Flow::Passing).subscribe(),
-        );
+        let open = || Way { flow: watch::Sender::new(Flow::Passing).subscribe(), disturbed: Arc::default() };
+        self.carry(listener, target, open(), open());
     }
 
-    fn carry(&self, listener: TcpListener, target: String, there: watch::Receiver<Flow>, back: watch::Receiver<Flow>) {
+    fn carry(&self, listener: TcpListener, target: String, there: Way, back: Way) {
         listener.set_nonblocking(true).unwrap();
         self.runtime.as_ref().unwrap().spawn(serve(listener, target, there, back));
     }
@@ -77,13 +88,17 @@ impl Links {
         let flows: BTreeMap<_, _> =
             directions.iter().map(|direction| (*direction, watch::Sender::new(Flow::Passing))).collect();
         let mut addresses = BTreeMap::new();
+        let disturbed = Arc::default();
         for (from, to) in directions {
             let listener = TcpListener::bind("127.0.0.2:0").unwrap();
             addresses.insert((from, to), listener.local_addr().unwrap().to_string());
-            let (there, back) = (flows[&(from, to)].subscribe(), flows[&(to, from)].subscribe());
-            forwarder.carry(listener, listeners[to].clone(), there, back);
+            let way = |direction| {
+                let flow = watch::Sender::<Flow>::subscribe(&flows[&direction]);
+                Way { flow, disturbed: Arc::clone(&disturbed) }
+            };
+            forwarder.carry(listener, listeners[to].clone(), way((from, to)), way((to, from)));
         }
-        Self { flows, addresses, _forwarder: forwarder }
+        Self { flows, addresses, disturbed, _forwarder: forwarder }
     }
 
     /// What the configuration of `from` says about `to`.
@@ -129,6 +144,16 @@ impl Cluster {
         self.links().set(Flow::Held, |(_, to)| to == place);
     }
 
+    /// What goes between it and the others arrives so much later.
+    pub(crate) fn slow_down(&self, place: usize, by: Duration) {
+        self.links().set(Flow::Slow(by), |(from, to)| from == place || to == place);
+    }
+
+    /// How often something was held, reset or slowed down so far.
+    pub(crate) fn disturbed(&self) -> usize {
+        self.links().disturbed.load(Ordering::Relaxed)
+    }
+
     /// All links are whole again.
     pub(crate) fn heal(&self) {
         self.links().set(Flow::Passing, |_| true);
@@ -140,21 +165,22 @@ impl Cluster {
 }
 
 /// Takes connections, which go `there` and whose answers come `back`. Ends with its runtime.
-async fn serve(listener: TcpListener, target: String, there: watch::Receiver<Flow>, back: watch::Receiver<Flow>) {
+async fn serve(listener: TcpListener, target: String, there: Way, back: Way) {
     let listener = tokio::net::TcpListener::from_std(listener).unwrap();
     while let Ok((near, _)) = listener.accept().await {
         tokio::spawn(connect(near, target.clone(), there.clone(), back.clone()));
     }
 }
 
-async fn connect(mut near: TcpStream, target: String, there: watch::Receiver<Flow>, back: watch::Receiver<Flow>) {
+async fn connect(mut near: TcpStream, target: String, there: Way, back: Way) {
     let mut far = None;
     let carried = tokio::select! {
         () = carry(&mut near, &mut far, &target, there.clone(), back.clone()) => true,
-        () = becomes(there, Flow::Reset) => false,
-        () = becomes(back, Flow::Reset) => false,
+        () = there.is_reset() => false,
+        () = back.is_reset() => false,
     };
     if !carried {
+        there.disturbed.fetch_add(1, Ordering::Relaxed);
         for stream in [Some(near), far].iter().flatten() {
             let _ = stream.set_zero_linger();
         }
@@ -162,16 +188,10 @@ async fn connect(mut near: TcpStream, target: String, there: watch::Receiver<Flo
 }
 
 /// Returns when either side has closed the connection.
-async fn carry(
-    near: &mut TcpStream,
-    far: &mut Option<TcpStream>,
-    target: &str,
-    there: watch::Receiver<Flow>,
-    back: watch::Receiver<Flow>,
-) {
+async fn carry(near: &mut TcpStream, far: &mut Option<TcpStream>, target: &str, there: Way, back: Way) {
     // A connection is made by words in both directions.
-    becomes(there.clone(), Flow::Passing).await;
-    becomes(back.clone(), Flow::Passing).await;
+    there.passes().await;
+    back.passes().await;
     let Ok(connected) = TcpStream::connect(target).await else {
         let _ = near.set_zero_linger();
         return;
@@ -185,21 +205,38 @@ async fn carry(
     }
 }
 
-async fn pump(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin, flow: watch::Receiver<Flow>) {
+async fn pump(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin, way: Way) {
     let mut bytes = [0; 16 * 1024];
     loop {
         let size = from.read(&mut bytes).await.unwrap_or(0);
         // The end of a connection does not get through a cut either.
-        becomes(flow.clone(), Flow::Passing).await;
+        way.passes().await;
         if size == 0 || to.write_all(&bytes[..size]).await.is_err() {
             return;
         }
     }
 }
 
-/// Returns when it is so; never when the links are gone.
-async fn becomes(mut flow: watch::Receiver<Flow>, wanted: Flow) {
-    if flow.wait_for(|now| *now == wanted).await.is_err() {
-        std::future::pending::<()>().await;
+impl Way {
+    /// Returns when what came by now may go on; never when the links are gone.
+    async fn passes(&self) {
+        if *self.flow.borrow() != Flow::Passing {
+            self.disturbed.fetch_add(1, Ordering::Relaxed);
+        }
+        if let Flow::Slow(by) = self.becomes(|flow| matches!(flow, Flow::Passing | Flow::Slow(_))).await {
+            tokio::time::sleep(by).await;
+        }
+    }
+
+    async fn is_reset(&self) {
+        self.becomes(|flow| *flow == Flow::Reset).await;
+    }
+
+    async fn becomes(&self, such: impl FnMut(&Flow) -> bool) -> Flow {
+        let became = self.flow.clone().wait_for(such).await.map(|flow| *flow);
+        match became {
+            Ok(flow) => flow,
+            Err(_) => std::future::pending().await,
+        }
     }
 }

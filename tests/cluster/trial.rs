@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
 use super::cluster::Cluster;
+use super::dice::Dice;
 use super::embedded::{Database, Manner, Moment, WORKLOAD};
 use super::line::{Caught, Line, Towards};
 
@@ -56,22 +57,6 @@ struct Trial {
     away: Duration,
     /// Something else that is lost, this much later.
     then: Option<(Duration, Fault)>,
-}
-
-/// Xorshift: the same trials for the same seed.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end
-    }
-
-    fn of<T: Copy>(&mut self, all: &[T]) -> T {
-        all[usize::try_from(self.below(all.len() as u64)).unwrap()]
-    }
 }
 
 /// Every point with every fault, then any.

@@ -25,12 +25,20 @@ pub(crate) struct Hook {
     keys: Vec<String>,
     /// Instead of the script.
     url: Option<String>,
+    can_confirm: bool,
     can_undo: bool,
     env: Vec<(&'static str, String)>,
 }
 
 pub(crate) fn hook(phase: &'static str) -> Hook {
-    Hook { phase, keys: vec!["timeout = \"60s\"".into()], url: None, can_undo: false, env: Vec::new() }
+    Hook {
+        phase,
+        keys: vec!["timeout = \"60s\"".into()],
+        url: None,
+        can_confirm: false,
+        can_undo: false,
+        env: Vec::new(),
+    }
 }
 
 impl Hook {
@@ -44,6 +52,10 @@ impl Hook {
 
     pub(crate) fn at(self, url: String) -> Self {
         Self { url: Some(url), ..self }
+    }
+
+    pub(crate) fn can_confirm(self) -> Self {
+        Self { can_confirm: true, ..self }
     }
 
     pub(crate) fn can_undo(self) -> Self {
@@ -83,9 +95,9 @@ pub(crate) struct Hooks {
 }
 
 impl Hooks {
-    pub(crate) fn new(folder: &Path) -> Self {
+    pub(crate) fn new(folder: &Path, text: Option<&str>) -> Self {
         let script = folder.join("hook.sh");
-        std::fs::write(&script, SCRIPT).unwrap();
+        std::fs::write(&script, text.unwrap_or(SCRIPT)).unwrap();
         std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
         std::fs::write(folder.join("hooks.log"), "").unwrap();
         Self { folder: folder.into(), script, tell_roles: false }
@@ -103,6 +115,9 @@ impl Hooks {
             let script = format!("[\"{}\"]", self.script.display());
             let way = hook.url.as_ref().map_or(format!("command = {script}"), |url| format!("http = {url:?}"));
             writeln!(toml, "[[workload.hook]]\nphase = \"{}\"\n{way}", hook.phase).unwrap();
+            if hook.can_confirm {
+                writeln!(toml, "confirm = {script}").unwrap();
+            }
             if hook.can_undo {
                 writeln!(toml, "undo = {script}").unwrap();
             }
@@ -114,6 +129,15 @@ impl Hooks {
         toml
     }
 
+    /// Runs the hooks' script once, as nobody in particular.
+    pub(crate) fn run_script(&self, facts: &[(&str, &str)]) {
+        let known = [("FOLDER", self.folder.to_str().unwrap()), ("HOME", "/nowhere/nobody")];
+        let unnamed = [("ALLCLEAR_INTENT", "run"), ("ALLCLEAR_ATTEMPT", "none")];
+        let facts = known.into_iter().chain(unnamed).chain(facts.iter().copied());
+        let status = std::process::Command::new(&self.script).envs(facts).status().unwrap();
+        assert!(status.success(), "{status}");
+    }
+
     /// What the workloads' roles are from now on, where they tell them.
     pub(crate) fn make_primary(&self, vm: &str) {
         std::fs::write(self.folder.join("next"), vm).unwrap();
@@ -123,6 +147,11 @@ impl Hooks {
     /// Lets the hooks that wait for this gate go on.
     pub(crate) fn open(&self, gate: &str) {
         std::fs::write(self.folder.join(gate), "").unwrap();
+    }
+
+    /// All that hooks wrote so far.
+    pub(crate) fn written(&self) -> String {
+        std::fs::read_to_string(self.folder.join("hooks.log")).unwrap()
     }
 
     /// The phases that began on any VM, in the order of time.
@@ -155,7 +184,7 @@ impl Hooks {
     }
 
     fn lines(&self, what: &str) -> Vec<Vec<String>> {
-        let text = std::fs::read_to_string(self.folder.join("hooks.log")).unwrap();
+        let text = self.written();
         let words = text.lines().map(|line| line.split(' ').map(str::to_owned).collect::<Vec<_>>());
         words.filter(|words| words.get(3).is_some_and(|word| word == what)).collect()
     }

@@ -1,0 +1,263 @@
+//! The judge: whether the facts of a round keep the properties of `behaviour.md` 13. Each is one function over what was
+//! recorded, which asks nobody and knows nothing of how replicas decide.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use allclear::wire::pb::allclear::operator::v1::{Approval, Event};
+
+use super::hooks_judge::{s6, s7, s8};
+use super::record::{Announced, Moment, Post, Record, Run, Strike};
+
+/// The clocks of two replicas agree to this much about a span of a few seconds, also over slow links.
+const SLACK_MS: Moment = 1_500;
+
+/// A property that does not hold, the event it is about, and why.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Finding {
+    pub(super) property: &'static str,
+    pub(super) event: String,
+    pub(super) why: String,
+}
+
+pub(super) type Property = fn(&Record) -> Vec<Finding>;
+
+pub(super) const PROPERTIES: [Property; 10] = [s1, s2, s3, s4, s5, s6, s7, s8, one_story, alive];
+
+pub(super) fn judge(record: &Record) -> Vec<Finding> {
+    PROPERTIES.iter().flat_map(|property| property(record)).collect()
+}
+
+pub(super) fn finding(property: &'static str, event: &str, why: impl Into<String>) -> Finding {
+    Finding { property, event: event.into(), why: why.into() }
+}
+
+/// Nothing is posted before every hook that holds has ended well, unless the replicas name a reason that overrides it.
+fn s1(record: &Record) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for post in &record.posts {
+        let Some(event) = record.event(&post.event) else { continue };
+        let reasons: BTreeSet<&str> =
+            record.approvals(&post.event).filter(|it| it.approver == post.vm).map(|it| it.reason.as_str()).collect();
+        let by = |why: String| finding("S1", &post.event, format!("posted by {} at {}: {why}", post.vm, post.at));
+        // Whether it may be posted at all is judged apart, and what was decided alone has rules of its own.
+        let reason = reasons.first().copied().filter(|_| !reasons.contains("takeover"));
+        match reason {
+            None => {}
+            Some("budget_spent") if !event.is_users => found.push(by("only a user's events have a budget".into())),
+            Some("budget_spent") => {
+                let taken = post.at - event.at;
+                if taken + SLACK_MS < record.user_budget_ms && !clock_was_wrong(record, event.at, post.at) {
+                    found.push(by(format!("its budget is said to be spent after {taken} ms")));
+                }
+            }
+            Some("nothing_to_prepare") => {
+                found.extend(required(record, event).first().map(|hook| by(format!("{hook:?} had to run"))));
+            }
+            Some("prepared") => {
+                let missing = required(record, event).into_iter().find(|hook| !is_settled(record, event, hook, post));
+                found.extend(missing.map(|hook| by(format!("{hook:?} had not ended well"))));
+            }
+            Some(reason) => found.push(by(format!("nobody gave the reason {reason:?}"))),
+        }
+    }
+    found
+}
+
+/// VM, workload and phase of each hook that holds an event.
+fn required<'a>(record: &'a Record, event: &'a Announced) -> Vec<(&'a str, &'static str, &'static str)> {
+    let phases: &[&str] = match event.kind.as_str() {
+        "Freeze" if !event.is_users && (0..9).contains(&event.duration_s) => &[],
+        "Freeze" => &["checkpoint", "failover", "drain"],
+        "Preempt" => &["failover", "drain"],
+        "Terminate" => &["failover", "drain", "shutdown"],
+        _ => &["checkpoint", "failover", "drain", "shutdown"],
+    };
+    let duties = || record.duties.iter().filter(|duty| duty.holds && phases.contains(&duty.phase));
+    record.members(event).into_iter().flat_map(|vm| duties().map(move |it| (vm, it.workload, it.phase))).collect()
+}
+
+fn is_settled(record: &Record, event: &Announced, hook: &(&str, &str, &str), post: &Post) -> bool {
+    let (vm, workload, phase) = *hook;
+    let is_it = |run: &&Run| run.is_of(&event.id, vm, workload) && run.phase == phase && run.intent != "undo";
+    let ended_well = |run: &Run| run.went_well() && run.ended.is_some_and(|(at, _)| at <= post.at);
+    let waived = format!("{phase} of {workload} on {vm}: not waited for, unreachable");
+    let is_waived = || record.told(&event.id).any(|told| told.timeline.iter().any(|step| step.what == waived));
+    record.runs.iter().filter(is_it).any(ended_well) || (event.is_users && is_waived())
+}
+
+fn clock_was_wrong(record: &Record, from: Moment, to: Moment) -> bool {
+    let near = |strike: &&Strike| strike.from <= to && strike.to + SLACK_MS >= from;
+    record.strikes.iter().filter(near).any(|strike| strike.kind == "clock jumps")
+}
+
+/// Without faults one post at most, and with them each further one is another claim, made when the one before it was
+/// over and not accepted. Nothing is posted for what nobody announced to us.
+fn s2(record: &Record) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for post in &record.posts {
+        match record.event(&post.event) {
+            None => found.push(finding("S2", &post.event, format!("{} posted for an event that never was", post.vm))),
+            Some(event) if record.members(event).is_empty() => {
+                found.push(finding("S2", &post.event, format!("{} posted for strangers", post.vm)));
+            }
+            Some(_) => {}
+        }
+    }
+    for event in &record.events {
+        let count = record.posts_of(&event.id).count();
+        if event.is_calm && count > 1 {
+            found.push(finding("S2", &event.id, format!("posted {count} times though nothing was wrong")));
+        }
+        let mut plain: Vec<_> = record.approvals(&event.id).filter(|claim| !is_alone(claim)).collect();
+        plain.sort_by_key(|claim| moment(&claim.claimed_at));
+        for pair in plain.windows(2) {
+            let (first, next) = (pair[0], pair[1]);
+            let next_at = moment(&next.claimed_at);
+            let is_over = first.outcome.is_some() && moment(&first.at) <= next_at;
+            let is_accepted = is_over && first.outcome.as_deref() == Some("accepted") && moment(&first.at) < next_at;
+            if is_accepted || (!is_over && next_at - moment(&first.claimed_at) < record.claim_lease_ms) {
+                found.push(finding("S2", &event.id, format!("{} follows {}", next.attempt, first.attempt)));
+            }
+        }
+    }
+    found
+}
+
+/// Every post is a claim or a takeover that the log knows in the end: nobody posts on their own account.
+fn s3(record: &Record) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let mut seen = BTreeSet::new();
+    for post in record.posts.iter().filter(|post| seen.insert((&post.event, &post.vm))) {
+        let posts = record.posts_of(&post.event).filter(|other| other.vm == post.vm).count();
+        let was_sent = |claim: &&Approval| !matches!(claim.outcome.as_deref(), Some("not_sent" | "withdrawn"));
+        let of_vm = record.approvals(&post.event).filter(|claim| claim.approver == post.vm);
+        let known = of_vm.filter(was_sent).count();
+        if posts > known {
+            let why = format!("{} posted {posts} times, and the log knows of {known}", post.vm);
+            found.push(finding("S3", &post.event, why));
+        }
+    }
+    found
+}
+
+/// What we approved together never takes more members of a group away than it may lose: from the approval until the
+/// workload is put back, as the platform and the hooks saw it. One that is too big by itself is approved alone.
+fn s4(record: &Record) -> Vec<Finding> {
+    let ours = |event: &&Announced| event.accepted.as_ref().is_some_and(|(_, by)| record.vms.contains(by));
+    let mut found = Vec::new();
+    for event in record.events.iter().filter(ours) {
+        let Some((at, by)) = &event.accepted else { continue };
+        let others = record.events.iter().filter(ours).filter(|other| other.id != event.id);
+        let groups: BTreeSet<&str> = record.duties.iter().map(|duty| duty.workload).collect();
+        for workload in groups {
+            let is_away = |other: &&Announced, vm: &str| {
+                other.accepted.as_ref().is_some_and(|(since, _)| since <= at)
+                    && put_back(record, other, vm, workload).is_none_or(|back| *at < back)
+            };
+            let taken: BTreeSet<&str> = others
+                .clone()
+                .flat_map(|other| record.members(other).into_iter().filter(move |vm| is_away(&other, vm)))
+                .collect();
+            let together: BTreeSet<&str> = taken.iter().copied().chain(record.members(event)).collect();
+            if !taken.is_empty() && together.len() > record.max_unavailable {
+                let why = format!("approved by {by} at {at} while {workload} was away from {taken:?}");
+                found.push(finding("S4", &event.id, why));
+            }
+        }
+    }
+    found
+}
+
+/// When a workload was back, as late as can be told from outside; nothing while it is not.
+fn put_back(record: &Record, event: &Announced, vm: &str, workload: &str) -> Option<Moment> {
+    let runs = || record.runs.iter().filter(|run| run.is_of(&event.id, vm, workload));
+    let restored = runs().filter(|run| run.phase == "restore").filter_map(|run| run.ended).map(|(at, _)| at).min();
+    if runs().any(Run::prepares) { restored } else { event.ended }
+}
+
+/// Without a quorum only a user's event is approved, and never while a hook of it still runs.
+fn s5(record: &Record) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for event in &record.events {
+        let alone: BTreeSet<&str> =
+            record.approvals(&event.id).filter(|it| is_alone(it)).map(|it| it.approver.as_str()).collect();
+        if let Some(by) = alone.first().filter(|_| !event.is_users) {
+            found.push(finding("S5", &event.id, format!("{by} approved it alone, and no user asked for it")));
+        }
+        // Of who did both it cannot be told from outside which post was which.
+        let has_claim = |vm: &str| record.approvals(&event.id).any(|claim| !is_alone(claim) && claim.approver == vm);
+        let posts = record.posts_of(&event.id).filter(|post| alone.contains(post.vm.as_str()) && !has_claim(&post.vm));
+        for post in posts {
+            let runs = |run: &&Run| {
+                run.event == event.id
+                    && run.prepares()
+                    && run.began <= post.at
+                    && run.ended.is_some_and(|(at, _)| post.at < at)
+            };
+            let running = record.runs.iter().find(runs);
+            found.extend(running.map(|run| finding("S5", &event.id, format!("{} posted while {run:?}", post.vm))));
+        }
+    }
+    found
+}
+
+/// The replicas agree: in the end all tell the same of every event, and meanwhile nobody showed an attempt or a claim
+/// otherwise than somebody else, or than before.
+fn one_story(record: &Record) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let Some((first, story)) = record.stories.first() else { return found };
+    for (other, told) in &record.stories[1..] {
+        let differs = |event: &&Event| told.iter().filter(|same| same.id == event.id).all(|same| same != *event);
+        if let Some(event) = story.iter().find(differs) {
+            found.push(finding("one story", &event.id, format!("{first} and {other} tell it differently")));
+        } else if story.len() != told.len() {
+            found.push(finding("one story", "", format!("{other} knows other events than {first}")));
+        }
+    }
+    let mut known = BTreeMap::new();
+    for sighting in &record.sightings {
+        for event in &sighting.events {
+            let hooks = event.hooks.iter().map(|hook| {
+                let what = format!("{} {} {} {} on {}", hook.vm, hook.workload, hook.phase, hook.intent, hook.on);
+                (hook.attempt.clone(), what, hook.outcome.clone())
+            });
+            let plain = event.approvals.iter().filter(|claim| !is_alone(claim));
+            let claims = plain.map(|claim| {
+                (claim.attempt.clone(), format!("{} {}", claim.approver, claim.reason), claim.outcome.clone())
+            });
+            for (attempt, what, outcome) in hooks.chain(claims) {
+                let (before, ended) = known.entry(attempt.clone()).or_insert_with(|| (what.clone(), outcome.clone()));
+                if *before != what || (ended.is_some() && outcome.is_some() && *ended != outcome) {
+                    let why = format!("{attempt} was {before}: {ended:?}; {} shows {what}: {outcome:?}", sighting.by);
+                    found.push(finding("one story", &event.id, why));
+                }
+                *ended = outcome.or(ended.take());
+            }
+        }
+    }
+    found
+}
+
+/// When nothing is wrong any more, every event is closed and nobody has ended for no reason.
+fn alive(record: &Record) -> Vec<Finding> {
+    let deaths = record.deaths.iter().map(|death| finding("alive", "", death.clone()));
+    let is_open = |event: &&Event| event.stage != "closed";
+    let open = record.stories.iter().flat_map(|(by, events)| events.iter().filter(is_open).map(move |it| (by, it)));
+    let open = open.map(|(by, event)| finding("L1", &event.id, format!("{by} has it {}", event.stage)));
+    let unknown = |event: &&Announced| {
+        let is_new = event.is_calm && !record.members(event).is_empty();
+        is_new && !record.stories.is_empty() && record.told(&event.id).next().is_none()
+    };
+    let unknown = record.events.iter().filter(unknown).map(|event| finding("L1", &event.id, "nobody saw it"));
+    deaths.chain(open).chain(unknown).collect()
+}
+
+/// Given by a replica that heard nobody.
+pub(super) fn is_alone(approval: &Approval) -> bool {
+    approval.attempt.contains("/alone-")
+}
+
+/// By the clock of the cluster, which differs from others by what faults made of it: only for comparing its own times.
+fn moment(text: &str) -> Moment {
+    text.parse::<jiff::Timestamp>().map_or(0, jiff::Timestamp::as_millisecond)
+}

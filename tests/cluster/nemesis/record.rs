@@ -1,0 +1,149 @@
+//! What was recorded of a round: facts only, in one time, by whoever was outside. Nothing here was told by a replica
+//! but its stories and what it showed meanwhile.
+
+use std::collections::BTreeSet;
+
+use allclear::wire::pb::allclear::operator::v1::{Approval, Event, Hook};
+
+/// Milliseconds since 1970 by the clock of the machine, which no fault touches.
+pub(super) type Moment = i64;
+
+/// What one replica tells of every event at the end.
+pub(super) type Story = (String, Vec<Event>);
+
+#[derive(Clone, Default, Debug)]
+pub(super) struct Record {
+    pub(super) vms: Vec<String>,
+    /// Every VM has them.
+    pub(super) duties: Vec<Duty>,
+    pub(super) max_unavailable: usize,
+    pub(super) user_budget_ms: i64,
+    pub(super) claim_lease_ms: i64,
+    pub(super) events: Vec<Announced>,
+    /// In the order in which they arrived.
+    pub(super) posts: Vec<Post>,
+    /// In the order in which they began.
+    pub(super) runs: Vec<Run>,
+    pub(super) stories: Vec<Story>,
+    /// In the order of time.
+    pub(super) sightings: Vec<Sighting>,
+    pub(super) strikes: Vec<Strike>,
+    /// Replicas that ended by themselves though nothing was done to their disks.
+    pub(super) deaths: Vec<String>,
+}
+
+/// A hook that prepares, and whether its failure holds the event.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Duty {
+    pub(super) workload: &'static str,
+    pub(super) phase: &'static str,
+    pub(super) holds: bool,
+}
+
+/// An event as the platform knows it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Announced {
+    pub(super) id: String,
+    pub(super) kind: String,
+    pub(super) is_users: bool,
+    pub(super) vms: Vec<String>,
+    pub(super) duration_s: i64,
+    pub(super) at: Moment,
+    /// When, and by whom, it was approved.
+    pub(super) accepted: Option<(Moment, String)>,
+    pub(super) ended: Option<Moment>,
+    /// No fault was in force during its life.
+    pub(super) is_calm: bool,
+}
+
+/// A request for approval that arrived, whatever became of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Post {
+    pub(super) at: Moment,
+    pub(super) vm: String,
+    pub(super) event: String,
+}
+
+/// A process of a hook, by what it wrote itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Run {
+    pub(super) event: String,
+    pub(super) vm: String,
+    pub(super) workload: String,
+    pub(super) phase: String,
+    pub(super) intent: String,
+    pub(super) attempt: String,
+    /// The replica that ran it.
+    pub(super) on: String,
+    pub(super) pid: String,
+    pub(super) began: Moment,
+    /// When and with which exit status; nothing when it was killed.
+    pub(super) ended: Option<(Moment, u8)>,
+}
+
+/// What a replica showed meanwhile.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Sighting {
+    pub(super) by: String,
+    pub(super) answered: Moment,
+    pub(super) events: Vec<Event>,
+}
+
+/// One fault.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Strike {
+    pub(super) kind: &'static str,
+    pub(super) what: String,
+    pub(super) from: Moment,
+    pub(super) to: Moment,
+    pub(super) took_effect: bool,
+}
+
+impl Run {
+    /// Before the event, and not to ask whether it is done.
+    pub(super) fn prepares(&self) -> bool {
+        !self.restores() && self.intent == "run"
+    }
+
+    pub(super) fn restores(&self) -> bool {
+        ["restore", "ready"].contains(&self.phase.as_str())
+    }
+
+    pub(super) fn went_well(&self) -> bool {
+        self.ended.is_some_and(|(_, code)| code == 0 || code == 11)
+    }
+
+    pub(super) fn is_of(&self, event: &str, vm: &str, workload: &str) -> bool {
+        self.event == event && self.vm == vm && self.workload == workload
+    }
+}
+
+impl Record {
+    pub(super) fn event(&self, id: &str) -> Option<&Announced> {
+        self.events.iter().find(|event| event.id == id)
+    }
+
+    /// Those of the event that have replicas.
+    pub(super) fn members<'a>(&'a self, event: &'a Announced) -> BTreeSet<&'a str> {
+        event.vms.iter().filter(|vm| self.vms.contains(vm)).map(String::as_str).collect()
+    }
+
+    /// What the replicas tell of an event: more than once when it was listed again after its end. That all tell the
+    /// same is judged apart.
+    pub(super) fn told<'a>(&'a self, id: &'a str) -> impl Iterator<Item = &'a Event> {
+        self.stories.iter().take(1).flat_map(|(_, events)| events).filter(move |event| event.id == id)
+    }
+
+    pub(super) fn approvals<'a>(&'a self, id: &'a str) -> impl Iterator<Item = &'a Approval> {
+        self.told(id).flat_map(|event| &event.approvals)
+    }
+
+    pub(super) fn attempts(&self) -> impl Iterator<Item = (&Event, &Hook)> {
+        let events = self.stories.iter().take(1).flat_map(|(_, events)| events);
+        events.flat_map(|event| event.hooks.iter().map(move |hook| (event, hook)))
+    }
+
+    pub(super) fn posts_of<'a>(&'a self, id: &'a str) -> impl Iterator<Item = &'a Post> {
+        self.posts.iter().filter(move |post| post.event == id)
+    }
+}

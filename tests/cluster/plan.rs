@@ -1,0 +1,184 @@
+//! A cluster that is yet to be started: which replicas, what is beside them, and the configuration of each.
+
+use std::collections::BTreeSet;
+use std::net::TcpListener;
+use std::sync::{Mutex, PoisonError};
+
+use tempfile::TempDir;
+
+use super::cloud::Cloud;
+use super::cluster::{Cluster, Replica};
+use super::disks::SmallDisk;
+use super::links::Links;
+use super::namespaces::Namespaces;
+use super::workload::{Hook, Hooks};
+
+/// A cluster that is yet to be started.
+#[derive(Default)]
+pub(crate) struct Plan {
+    vms: Vec<&'static str>,
+    newcomer: Option<&'static str>,
+    workloads: Vec<(&'static str, Vec<&'static str>, Vec<Hook>)>,
+    overrides: Vec<(String, &'static str)>,
+    has_links: bool,
+    primary: Option<&'static str>,
+    spare: Option<(&'static str, u32)>,
+    environments: Vec<Vec<(&'static str, String)>>,
+    namespaces: Option<Namespaces>,
+    script: Option<&'static str>,
+    disks: Option<&'static str>,
+}
+
+impl Cluster {
+    /// Replicas beside these VMs, without workloads.
+    pub(crate) fn of(vms: &[&'static str]) -> Plan {
+        Plan { vms: vms.into(), ..Plan::default() }
+    }
+
+    /// Three replicas whose VMs carry one workload with these hooks.
+    pub(crate) async fn with_hooks(hooks: Vec<Hook>) -> Self {
+        Self::of(&["db-0", "db-1", "db-2"]).workload("database", hooks).start().await
+    }
+}
+
+impl Plan {
+    /// Every VM carries this workload.
+    pub(crate) fn workload(mut self, name: &'static str, hooks: Vec<Hook>) -> Self {
+        self.workloads.push((name, Vec::new(), hooks));
+        self
+    }
+
+    /// Every VM carries this one as well, which is prepared after the other.
+    pub(crate) fn workload_after(mut self, other: &'static str, name: &'static str, hooks: Vec<Hook>) -> Self {
+        self.workloads.push((name, vec![other], hooks));
+        self
+    }
+
+    /// So many members of the workload's group may be away at once. Otherwise one that is out of reach holds an event
+    /// of another, unless that is claimed before anybody knows.
+    pub(crate) fn may_lose(mut self, members: u32, workload: &'static str) -> Self {
+        self.spare = Some((workload, members));
+        self
+    }
+
+    /// Another value of the configuration: `also("policy.margin", "1s")`.
+    pub(crate) fn also(mut self, key: &str, value: &'static str) -> Self {
+        self.overrides.push((format!("ALLCLEAR__{}", key.to_uppercase().replace('.', "__")), value));
+        self
+    }
+
+    /// What each replica finds in its environment besides: another wall clock, say.
+    pub(crate) fn environments(mut self, environments: Vec<Vec<(&'static str, String)>>) -> Self {
+        self.environments = environments;
+        self
+    }
+
+    /// What hooks are, instead of the usual script.
+    pub(crate) fn script(mut self, script: &'static str) -> Self {
+        self.script = Some(script);
+        self
+    }
+
+    /// Each replica has a disk of its own of this size, where disks can be made.
+    pub(crate) fn with_disks(mut self, size: &'static str) -> Self {
+        self.disks = Some(size);
+        self
+    }
+
+    /// One more VM, whose replica is not started yet and is named by no configuration but its own.
+    pub(crate) fn newcomer(mut self, vm: &'static str) -> Self {
+        self.newcomer = Some(vm);
+        self
+    }
+
+    /// The replicas talk to each other through links that can be cut.
+    pub(crate) fn with_links(mut self) -> Self {
+        self.has_links = true;
+        self
+    }
+
+    /// The workloads tell their roles, and this VM's are the primaries.
+    pub(crate) fn with_primary(mut self, vm: &'static str) -> Self {
+        self.primary = Some(vm);
+        self
+    }
+
+    /// Each replica runs in a network namespace of its own.
+    pub(crate) fn within(mut self, namespaces: Namespaces) -> Self {
+        self.namespaces = Some(namespaces);
+        self.also("cluster.insecure", "true")
+    }
+
+    /// Starts all of them, and waits until every one polls, is registered and follows a leader.
+    pub(crate) async fn start(self) -> Cluster {
+        let mut cluster = self.cold().await;
+        cluster.start_all();
+        cluster.ready().await;
+        cluster
+    }
+
+    /// Everything is there, and no replica was ever started.
+    pub(crate) async fn cold(self) -> Cluster {
+        let folder = TempDir::with_prefix("ac").unwrap();
+        let vms: Vec<_> = self.vms.iter().copied().chain(self.newcomer).collect();
+        let cloud = Cloud::of(&vms).await;
+        let mut hooks = Hooks::new(folder.path(), self.script);
+        if let Some(vm) = self.primary {
+            hooks.tell_roles = true;
+            hooks.make_primary(vm);
+        }
+        let mut addresses = free_addresses(2 * vms.len());
+        let pages = addresses.split_off(vms.len());
+        if let Some(namespaces) = &self.namespaces {
+            addresses = (0..vms.len()).map(Namespaces::address).collect();
+            for (place, vm) in vms.iter().enumerate() {
+                namespaces.lead_out(place, cloud.endpoint(vm).trim_start_matches("http://"));
+            }
+        }
+        let links = self.has_links.then(|| Links::between(&addresses));
+        let group = |(workload, members)| format!("[[group]]\nname = \"{workload}s\"\nmax_unavailable = {members}\n");
+        let groups = self.spare.map(group).unwrap_or_default();
+        let workloads = self.workloads.iter().map(|(name, after, each)| hooks.table(name, after, each));
+        let tables = groups + &workloads.collect::<String>();
+        let mut replicas = Vec::new();
+        for (place, vm) in vms.iter().enumerate() {
+            let known = if place < self.vms.len() { self.vms.len() } else { vms.len() };
+            let address_of = |other: usize| match &links {
+                Some(links) if other != place => links.address(place, other),
+                Some(_) | None => &addresses[other],
+            };
+            let list: Vec<_> = (0..known).map(|other| format!("{:?} = {:?}", vms[other], address_of(other))).collect();
+            let path = |name: &str| folder.path().join(format!("{place}.{name}")).display().to_string();
+            let toml = format!(
+                "[replica]\nname = {vm:?}\ndata_dir = {data:?}\n\
+                 [cluster]\nname = \"tests\"\nlisten = {listen:?}\nreplicas = {{ {list} }}\n\
+                 [metadata]\nendpoint = {endpoint:?}\n[status]\nlisten = {page:?}\n\
+                 [operator]\nsocket = {operator:?}\n[workloads]\nsocket = {workloads:?}\n{tables}",
+                data = path("data"),
+                listen = addresses[place],
+                list = list.join(", "),
+                endpoint = cloud.endpoint(vm),
+                page = pages[place],
+                operator = path("operator"),
+                workloads = path("workloads"),
+            );
+            std::fs::write(path("toml"), toml).unwrap();
+            let (name, page) = ((*vm).to_owned(), format!("http://{}", pages[place]));
+            replicas.push(Replica { name, socket: path("operator").into(), page, child: None });
+        }
+        let disk = |place: usize| SmallDisk::at(&folder.path().join(format!("{place}.data")), self.disks?);
+        let disks = (0..vms.len()).map_while(disk).collect();
+        let (founders, overrides, environments) = (self.vms.len(), self.overrides, self.environments);
+        let namespaces = self.namespaces;
+        Cluster { cloud, hooks, links, namespaces, replicas, founders, overrides, environments, disks, folder }
+    }
+}
+
+/// Ports that are free now and that no other test was given. Connections go out from 127.0.0.1, so none of them takes
+/// such a port while its replica does not run.
+fn free_addresses(count: usize) -> Vec<String> {
+    static GIVEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let any = || TcpListener::bind("127.0.0.3:0").unwrap().local_addr().unwrap().to_string();
+    std::iter::repeat_with(any).filter(|address| given.insert(address.clone())).take(count).collect()
+}
