@@ -14,6 +14,7 @@ use super::lifecycle::Stage;
 use super::operator::{What, Wish};
 use super::policy::{Action, Treatment};
 use super::state::{Replica, State};
+use super::takeover::Takeover;
 use super::workload::{Hook, HookId, Intent, Member, OnAbsent, OnFailure, Origin, Phase, Role, Workload};
 
 /// The first property that the step from one state to the next breaks.
@@ -190,15 +191,15 @@ fn exceeds_budget(before: &State, event: &Event) -> bool {
 }
 
 fn is_justified(before: &State, event: &Event, claim: &Claim) -> bool {
+    let is_open = |takeover: &Takeover| matches!(takeover.outcome, None | Some((PostOutcome::Unknown(_), _)));
     let Some(treatment) = &event.treatment else {
-        return false;
+        // What was decided alone needs no policy to be repeated.
+        return claim.reason == Reason::Takeover && event.takeovers.iter().any(is_open);
     };
     let mut needed = needed(before, event, treatment);
     let prepares = treatment.action == Action::Prepare;
     match claim.reason {
-        Reason::Takeover => {
-            event.takeovers.iter().any(|takeover| matches!(takeover.outcome, None | Some((PostOutcome::Unknown(_), _))))
-        }
+        Reason::Takeover => event.takeovers.iter().any(is_open),
         Reason::Policy => treatment.action == Action::Approve,
         Reason::Operator => {
             let decides = |wish: &&Wish| matches!(wish.what, What::Hold { .. } | What::Approve { .. });
