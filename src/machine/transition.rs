@@ -28,9 +28,7 @@ pub fn violated(before: &State, after: &State) -> Option<Broken> {
         };
         let begun = later.attempts.get(event.attempts.len()..).unwrap_or_default();
         let claimed = later.claims.get(event.claims.len()..).unwrap_or_default();
-        if !is_kept(event, later) {
-            Some(Broken::Rewritten)
-        } else if begun.iter().any(|attempt| is_restored_wrongly(before, event, attempt)) {
+        if begun.iter().any(|attempt| is_restored_wrongly(before, event, attempt)) {
             Some(Broken::RestoredWrongly)
         } else if begun.iter().any(|attempt| is_undone_wrongly(before, event, attempt)) {
             Some(Broken::UndoneWrongly)
@@ -55,11 +53,17 @@ fn is_deleted(before: &State, name: &VmName) -> bool {
     })
 }
 
-/// The same event afterwards; an event that closes may be listed again under its id in the same step.
+/// The same event afterwards, as it was kept; an event that closes may be listed again under its id in the same step,
+/// and even at the same moment.
 fn successor<'a>(event: &Event, after: &'a State) -> Option<&'a Event> {
     let id = &event.announcement.id;
     let closed = after.history.iter().rev().filter(|later| later.announcement.id == *id);
-    after.open.get(id).into_iter().chain(closed).find(|later| later.entered.starts_with(&event.entered))
+    after
+        .open
+        .get(id)
+        .into_iter()
+        .chain(closed)
+        .find(|later| later.entered.starts_with(&event.entered) && is_kept(event, later))
 }
 
 /// Nothing that was recorded is taken back; an ending may turn out to be a cancellation.
