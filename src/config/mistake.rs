@@ -50,13 +50,22 @@ impl fmt::Display for Mistakes {
     }
 }
 
+/// Characters of a message; what was written is shown in it, however long it is.
+const LONGEST: usize = 1000;
+
+/// One line, of what may be anything.
+fn line(message: &str) -> String {
+    let shown: String = message.chars().take(LONGEST).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if message.chars().nth(LONGEST).is_some() { shown + "…" } else { shown }
+}
+
 /// Where the readers put what they find.
 #[derive(Default)]
 pub(super) struct Findings(RefCell<Vec<Mistake>>);
 
 impl Findings {
     pub(super) fn add(&self, place: &Place, message: impl Into<String>) {
-        self.0.borrow_mut().push(Mistake { place: place.clone(), message: message.into() });
+        self.0.borrow_mut().push(Mistake { place: place.clone(), message: line(&message.into()) });
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -3,14 +3,18 @@
 use std::fs::{File, TryLockError};
 use std::hash::{BuildHasher as _, RandomState};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use prost::Message as _;
+use redb::backends::FileBackend;
 use redb::{Database, Durability, ReadableDatabase as _, TableDefinition, WriteTransaction};
 use tokio::sync::watch;
 
 use super::failure::OpenError;
+use super::platter::{Left, Opened};
+use super::tally::{self, Tally};
+use super::{inspection, sealed};
 use crate::wire::pb::allclear::raft::v1::Identity;
 
 /// Raised when an older program could no longer read what a newer one writes.
@@ -27,8 +31,12 @@ pub(super) const IDENTITY: &str = "identity";
 /// Dropped when nothing uses the directory any more; its fields are let go in this order.
 #[derive(Debug)]
 pub(crate) struct Disk {
+    _left: Left,
     pub(super) database: Database,
     pub(crate) identity: Identity,
+    path: PathBuf,
+    /// Not where a test keeps the database elsewhere.
+    tally: Option<Tally>,
     _lock: Option<File>,
     in_use: watch::Sender<()>,
 }
@@ -43,8 +51,7 @@ impl Disk {
         if !path.try_exists().map_err(io)? {
             create(directory, &path, cluster, replica)?;
         }
-        let database = builder().open(&path).map_err(|error| unreadable(&path, error))?;
-        Self::with(database, Some(lock), &path, cluster, replica)
+        Self::locked(lock, directory, &path, cluster, Some(replica))
     }
 
     /// Opens a directory that a replica of this cluster left behind, whichever it is. Blocks.
@@ -54,28 +61,48 @@ impl Disk {
             return Err(OpenError::NothingStored { path: directory.into() });
         }
         let lock = lock(directory)?;
-        let database = builder().open(&path).map_err(|error| unreadable(&path, error))?;
-        let replica = identity(&database, &path)?.replica;
-        Self::with(database, Some(lock), &path, cluster, &replica)
+        Self::locked(lock, directory, &path, cluster, None)
+    }
+
+    fn locked(
+        lock: File,
+        directory: &Path,
+        path: &Path,
+        cluster: &str,
+        replica: Option<&str>,
+    ) -> Result<Arc<Self>, OpenError> {
+        let io = |source| OpenError::Io { path: directory.into(), source };
+        let tally = Tally::open(directory).map_err(io)?;
+        let file = File::options().read(true).write(true).open(path).map_err(io)?;
+        if file.metadata().map_err(io)?.len() == 0 {
+            return Err(OpenError::Damaged { path: path.into(), why: "it is empty".into() });
+        }
+        let backend = FileBackend::new(file).map_err(|error| unreadable(path, error))?;
+        let opened = Opened::on(backend, &builder()).map_err(|error| unreadable(path, error))?;
+        Self::of(opened, Some(tally), Some(lock), path, cluster, replica)
     }
 
     /// A database on a backend of the caller's: to see what a failing disk does.
     #[cfg(test)]
-    pub(crate) fn on(backend: impl redb::StorageBackend, cluster: &str, replica: &str) -> Result<Arc<Self>, OpenError> {
-        let path = Path::new("a backend").to_path_buf();
-        let database = builder().create_with_backend(backend).map_err(|error| unreadable(&path, error))?;
-        stamp(&database, cluster, replica).map_err(|error| unreadable(&path, error))?;
-        Self::with(database, None, &path, cluster, replica)
+    pub(crate) fn on(backend: impl redb::StorageBackend, tally: Option<Tally>) -> Result<Arc<Self>, OpenError> {
+        let path = Path::new("a backend");
+        let is_new = backend.len().is_ok_and(|len| len == 0);
+        let opened = Opened::on(backend, &builder()).map_err(|error| unreadable(path, error))?;
+        if is_new {
+            stamp(&opened.database, "orders", "db-0").map_err(|error| unreadable(path, error))?;
+        }
+        Self::of(opened, tally, None, path, "orders", Some("db-0"))
     }
 
-    fn with(
-        database: Database,
+    fn of(
+        opened: Opened,
+        tally: Option<Tally>,
         lock: Option<File>,
         path: &Path,
         cluster: &str,
-        replica: &str,
+        replica: Option<&str>,
     ) -> Result<Arc<Self>, OpenError> {
-        let identity = identity(&database, path)?;
+        let identity = identity(&opened.database, path)?;
         let path = path.to_path_buf();
         if identity.format > FORMAT {
             return Err(OpenError::NewerFormat { path, found: identity.format, known: FORMAT });
@@ -83,10 +110,22 @@ impl Disk {
         if identity.cluster != cluster {
             return Err(OpenError::ForeignCluster { path, found: identity.cluster, expected: cluster.into() });
         }
-        if identity.replica != replica {
-            return Err(OpenError::OtherReplica { path, found: identity.replica, expected: replica.into() });
+        if let Some(expected) = replica.filter(|replica| identity.replica != *replica) {
+            return Err(OpenError::OtherReplica { path, found: identity.replica, expected: expected.into() });
         }
-        Ok(Arc::new(Self { database, identity, _lock: lock, in_use: watch::Sender::new(()) }))
+        let written =
+            inspection::inspect(&opened.database, tally.as_ref()).map_err(|error| unreadable(&path, error))?;
+        if let Some(Err(source)) = tally.as_ref().map(|tally| tally.note(written)) {
+            return Err(OpenError::Io { path, source });
+        }
+        let (in_use, Opened { left, database }) = (watch::Sender::new(()), opened);
+        Ok(Arc::new(Self { _left: left, database, identity, path, tally, _lock: lock, in_use }))
+    }
+
+    /// For tests: how many writes were counted.
+    #[cfg(test)]
+    pub(super) fn written(&self) -> u64 {
+        self.tally.as_ref().map_or(0, Tally::least)
     }
 
     /// Ends when the directory has been let go: then its channel closes.
@@ -101,7 +140,7 @@ impl Disk {
     ) -> io::Result<T> {
         let disk = Arc::clone(self);
         let done = tokio::task::spawn_blocking(move || work(&disk)).await;
-        done.map_err(io::Error::other)?.map_err(io::Error::other)
+        done.map_err(io::Error::other)?.map_err(|error| io::Error::other(unreadable(&self.path, error)))
     }
 
     /// One transaction, on the platter when this returns.
@@ -109,23 +148,35 @@ impl Disk {
         &self,
         work: impl FnOnce(&WriteTransaction) -> Result<(), redb::Error>,
     ) -> Result<(), redb::Error> {
-        self.write_with(Durability::Immediate, work)
+        let mut transaction = self.database.begin_write()?;
+        transaction.set_durability(Durability::Immediate)?;
+        let count = tally::count(&transaction)?;
+        work(&transaction)?;
+        transaction.commit()?;
+        Ok(self.tally.as_ref().map_or(Ok(()), |tally| tally.note(count))?)
     }
 
-    pub(super) fn write_with(
+    /// On the platter with the next write, or never.
+    pub(super) fn advise(
         &self,
-        durability: Durability,
         work: impl FnOnce(&WriteTransaction) -> Result<(), redb::Error>,
     ) -> Result<(), redb::Error> {
         let mut transaction = self.database.begin_write()?;
-        transaction.set_durability(durability)?;
+        transaction.set_durability(Durability::None)?;
         work(&transaction)?;
         Ok(transaction.commit()?)
     }
 
     pub(super) fn meta(&self, key: &str) -> Result<Option<Vec<u8>>, redb::Error> {
         let table = self.database.begin_read()?.open_table(META)?;
-        Ok(table.get(key)?.map(|value| value.value().to_vec()))
+        table.get(key)?.map(|value| Ok(sealed::value(key, value.value())?.to_vec())).transpose()
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // What was only advice goes to the platter as well; without it the next start has more to do.
+        let _ = self.write(|_| Ok(()));
     }
 }
 
@@ -173,14 +224,14 @@ fn stamp(database: &Database, cluster: &str, replica: &str) -> Result<(), redb::
     let mut transaction = database.begin_write()?;
     transaction.set_durability(Durability::Immediate)?;
     transaction.open_table(LOG)?;
-    transaction.open_table(META)?.insert(IDENTITY, identity.encode_to_vec().as_slice())?;
+    sealed::put(&mut transaction.open_table(META)?, IDENTITY, identity.encode_to_vec())?;
     Ok(transaction.commit()?)
 }
 
 fn identity(database: &Database, path: &Path) -> Result<Identity, OpenError> {
     let read = || -> Result<Option<Vec<u8>>, redb::Error> {
         let table = database.begin_read()?.open_table(META)?;
-        Ok(table.get(IDENTITY)?.map(|value| value.value().to_vec()))
+        table.get(IDENTITY)?.map(|value| Ok(sealed::value(IDENTITY, value.value())?.to_vec())).transpose()
     };
     let damaged = |why: String| OpenError::Damaged { path: path.into(), why };
     let bytes = read().map_err(|error| unreadable(path, error))?;
@@ -196,7 +247,9 @@ pub(super) fn random_node(cluster: &str, replica: &str) -> u64 {
 fn unreadable(path: &Path, error: impl Into<redb::Error>) -> OpenError {
     match error.into() {
         redb::Error::DatabaseAlreadyOpen => OpenError::InUse { path: path.into() },
-        redb::Error::Io(source) if source.kind() != io::ErrorKind::InvalidData => {
+        redb::Error::Io(source)
+            if !matches!(source.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof) =>
+        {
             OpenError::Io { path: path.into(), source }
         }
         other => OpenError::Damaged { path: path.into(), why: other.to_string() },

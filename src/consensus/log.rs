@@ -8,11 +8,11 @@ use std::sync::Arc;
 use openraft::storage::{IOFlushed, RaftLogStorage};
 use openraft::{LogState, OptionalSend, RaftLogReader};
 use prost::Message as _;
-use redb::{Durability, ReadableDatabase as _, ReadableTable as _};
+use redb::{ReadableDatabase as _, ReadableTable as _};
 
-use super::codec;
 use super::disk::{Disk, LOG, META};
 use super::types::{Entry, LogId, Types, Vote};
+use super::{codec, sealed};
 use crate::wire::pb::allclear::raft::v1 as pb;
 
 /// Entries that are sent together hold at most this many bytes, unless one alone holds more.
@@ -31,8 +31,11 @@ fn undecodable(what: impl std::fmt::Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("the stored log cannot be decoded: {what}"))
 }
 
-fn decode_entry(bytes: &[u8]) -> io::Result<Entry> {
-    codec::entry(pb::Entry::decode(bytes).map_err(undecodable)?).map_err(undecodable)
+/// Entries from before there were seals tell by themselves where they belong.
+fn decode_entry(index: u64, bytes: &[u8]) -> io::Result<Entry> {
+    let entry = codec::entry(pb::Entry::decode(bytes).map_err(undecodable)?).map_err(undecodable)?;
+    let found = entry.log_id.index();
+    if found == index { Ok(entry) } else { Err(undecodable(format!("entry {found} stands in the place of {index}"))) }
 }
 
 impl LogStore {
@@ -47,16 +50,17 @@ impl LogStore {
             let mut found = Vec::new();
             let mut bytes = 0;
             for pair in table.range(range)? {
-                let value = pair?.1.value().to_vec();
+                let (index, value) = pair?;
+                let (index, value) = (index.value(), sealed::entry(index.value(), value.value())?.to_vec());
                 bytes += value.len();
                 if bytes > most && !found.is_empty() {
                     break;
                 }
-                found.push(value);
+                found.push((index, value));
             }
             Ok(found)
         });
-        stored.await?.iter().map(|bytes| decode_entry(bytes)).collect()
+        stored.await?.iter().map(|(index, bytes)| decode_entry(*index, bytes)).collect()
     }
 }
 
@@ -86,10 +90,11 @@ impl RaftLogStorage<Types> for LogStore {
         let last_purged_log_id = self.position(PURGED).await?;
         let last = self.0.run(|disk| {
             let table = disk.database.begin_read()?.open_table(LOG)?;
-            Ok(table.last()?.map(|(_, value)| value.value().to_vec()))
+            let Some((index, value)) = table.last()? else { return Ok(None) };
+            Ok(Some((index.value(), sealed::entry(index.value(), value.value())?.to_vec())))
         });
         let last_log_id = match last.await? {
-            Some(bytes) => Some(decode_entry(&bytes)?.log_id),
+            Some((index, bytes)) => Some(decode_entry(index, &bytes)?.log_id),
             None => last_purged_log_id,
         };
         Ok(LogState { last_purged_log_id, last_log_id })
@@ -101,12 +106,8 @@ impl RaftLogStorage<Types> for LogStore {
 
     async fn save_vote(&mut self, vote: &Vote) -> Result<(), io::Error> {
         let bytes = codec::pb_vote(vote).encode_to_vec();
-        let write = move |disk: &Disk| {
-            disk.write(|transaction| {
-                transaction.open_table(META)?.insert(VOTE, bytes.as_slice())?;
-                Ok(())
-            })
-        };
+        let write =
+            move |disk: &Disk| disk.write(|transaction| sealed::put(&mut transaction.open_table(META)?, VOTE, bytes));
         self.0.run(write).await
     }
 
@@ -115,10 +116,7 @@ impl RaftLogStorage<Types> for LogStore {
         let Some(committed) = committed else { return Ok(()) };
         let bytes = codec::pb_log_id(&committed).encode_to_vec();
         let write = move |disk: &Disk| {
-            disk.write_with(Durability::None, |transaction| {
-                transaction.open_table(META)?.insert(COMMITTED, bytes.as_slice())?;
-                Ok(())
-            })
+            disk.advise(|transaction| sealed::put(&mut transaction.open_table(META)?, COMMITTED, bytes))
         };
         self.0.run(write).await
     }
@@ -137,10 +135,7 @@ impl RaftLogStorage<Types> for LogStore {
         let write = move |disk: &Disk| {
             disk.write(|transaction| {
                 let mut table = transaction.open_table(LOG)?;
-                for (index, bytes) in &encoded {
-                    table.insert(index, bytes.as_slice())?;
-                }
-                Ok(())
+                encoded.into_iter().try_for_each(|(index, bytes)| sealed::put_entry(&mut table, index, bytes))
             })
         };
         self.0.run(write).await?;
@@ -160,7 +155,7 @@ impl RaftLogStorage<Types> for LogStore {
         let bytes = codec::pb_log_id(&upto).encode_to_vec();
         let write = move |disk: &Disk| {
             disk.write(|transaction| {
-                transaction.open_table(META)?.insert(PURGED, bytes.as_slice())?;
+                sealed::put(&mut transaction.open_table(META)?, PURGED, bytes)?;
                 Ok(transaction.open_table(LOG)?.retain_in(..=upto.index(), |_, _| false)?)
             })
         };

@@ -18,27 +18,37 @@ mod failure;
 mod fence;
 mod fold;
 mod formation;
+mod inspection;
 mod log;
 mod membership;
 mod network;
 mod node;
 mod options;
 mod peers;
+mod platter;
 mod propose;
 mod raft_service;
 mod removal;
 mod restore;
 mod roster;
+mod sealed;
 mod serve;
 mod shared;
 mod standing;
 mod state;
 mod tail;
+mod tally;
 mod transfer;
 mod turns;
 mod types;
 mod upkeep;
 
+#[cfg(test)]
+mod damage_tests;
+#[cfg(test)]
+mod power_cut_tests;
+#[cfg(test)]
+mod recorded_tests;
 #[cfg(test)]
 mod store_tests;
 

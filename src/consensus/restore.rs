@@ -13,12 +13,12 @@ use openraft::entry::RaftEntry as _;
 use prost::Message as _;
 use redb::{ReadableDatabase as _, ReadableTable as _};
 
-use super::codec;
 use super::disk::{Disk, IDENTITY, LOG, META, random_node};
 use super::failure::OpenError;
 use super::log::{COMMITTED, PURGED, VOTE};
 use super::state::SNAPSHOT;
 use super::types::{Entry, LogId, Member, Membership};
+use super::{codec, sealed};
 use crate::wire::pb::allclear::raft::v1 as pb;
 
 /// What a stopped replica's disk holds.
@@ -98,11 +98,10 @@ impl Survivor {
         let vote = pb::Vote { term, node, committed: true }.encode_to_vec();
         let identity = pb::Identity { node, ..own.clone() }.encode_to_vec();
         let written = self.disk.write(|transaction| {
-            transaction.open_table(LOG)?.insert(index, entry.as_slice())?;
+            sealed::put_entry(&mut transaction.open_table(LOG)?, index, entry)?;
             let mut meta = transaction.open_table(META)?;
-            meta.insert(VOTE, vote.as_slice())?;
-            meta.insert(IDENTITY, identity.as_slice())?;
-            Ok(())
+            sealed::put(&mut meta, VOTE, vote)?;
+            sealed::put(&mut meta, IDENTITY, identity)
         });
         written.map_err(|error| failed(error.to_string()))
     }
@@ -126,7 +125,8 @@ fn read(disk: &Disk) -> Result<Stored, redb::Error> {
     let table = disk.database.begin_read()?.open_table(LOG)?;
     let mut log = Vec::new();
     for pair in table.iter()? {
-        log.push(pair?.1.value().to_vec());
+        let (index, value) = pair?;
+        log.push(sealed::entry(index.value(), value.value())?.to_vec());
     }
     let snapshot = disk.meta(SNAPSHOT)?.and_then(|bytes| pb::Snapshot::decode(bytes.as_slice()).ok());
     Ok(Stored {

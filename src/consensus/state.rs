@@ -11,11 +11,11 @@ use prost::Message as _;
 use redb::ReadableTable as _;
 use tokio::sync::watch;
 
-use super::codec;
 use super::disk::{Disk, META};
 use super::fold::{Fold, Undecodable};
 use super::options::MAX_SNAPSHOT_BYTES;
 use super::types::{LogId, Proposed, SharedFold, Snapshot, SnapshotMeta, StoredMembership, Types};
+use super::{codec, sealed};
 use crate::wire::pb::allclear::raft::v1 as pb;
 
 pub(super) const SNAPSHOT: &str = "snapshot";
@@ -142,9 +142,12 @@ async fn store(disk: &Arc<Disk>, meta: &SnapshotMeta, state: Bytes) -> io::Resul
     let write = move |disk: &Disk| {
         disk.write(|transaction| {
             let mut table = transaction.open_table(META)?;
-            let stored = table.get(SNAPSHOT)?.and_then(|value| pb::Snapshot::decode(value.value()).ok());
+            let stored = table.get(SNAPSHOT)?.and_then(|value| {
+                let message = sealed::value(SNAPSHOT, value.value()).ok()?;
+                pb::Snapshot::decode(message).ok()
+            });
             if last_index(stored.as_ref()) <= last_index(Some(&snapshot)) {
-                table.insert(SNAPSHOT, snapshot.encode_to_vec().as_slice())?;
+                sealed::put(&mut table, SNAPSHOT, snapshot.encode_to_vec())?;
             }
             Ok(())
         })

@@ -24,7 +24,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 
 /// Counts what it applied.
 #[derive(Default)]
-struct Counter {
+pub(super) struct Counter {
     count: u64,
     shown: Arc<Mutex<u64>>,
 }
@@ -135,7 +135,7 @@ async fn after_a_failed_fsync_nothing_more_is_acknowledged_and_the_replica_must_
     };
     let fold = Counter::default();
     let shown = Arc::clone(&fold.shown);
-    let disk = Disk::on(backend, "orders", "db-0").unwrap();
+    let disk = Disk::on(backend, None).unwrap();
     let (consensus, _routes) = Consensus::open_on(disk, options, Box::new(fold)).await.unwrap();
     let mut standing = consensus.standing();
     timeout(LIMIT, standing.wait_for(|now| now.role == Role::Leader)).await.unwrap().unwrap();

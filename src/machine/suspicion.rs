@@ -104,10 +104,10 @@ pub(super) fn record(state: &mut State, entry: &Journaled) -> bool {
     let now = state.now;
     let Journaled { announcement, takeover } = entry;
     let id = &announcement.id;
-    // An event that seemed to be cancelled may have ended because of this approval.
+    // An event that seemed to be cancelled may have ended because of this approval; a drill never did.
     let is_it = |event: &Event| {
         let is_later = event.over_at().is_some_and(|over| takeover.at > over);
-        event.announcement.id == *id && !(event.may_come_back() && is_later)
+        event.announcement.id == *id && !event.is_drill() && !(event.may_come_back() && is_later)
     };
     if state.open.get(id).is_some_and(Event::is_drill) {
         return false;

@@ -14,6 +14,7 @@ use super::lifecycle::Stage;
 use super::operator::{What, Wish};
 use super::policy::{Action, Treatment};
 use super::state::{Replica, State};
+use super::takeover::Takeover;
 use super::workload::{Hook, HookId, Intent, Member, OnAbsent, OnFailure, Origin, Phase, Role, Workload};
 
 /// The first property that the step from one state to the next breaks.
@@ -27,9 +28,7 @@ pub fn violated(before: &State, after: &State) -> Option<Broken> {
         };
         let begun = later.attempts.get(event.attempts.len()..).unwrap_or_default();
         let claimed = later.claims.get(event.claims.len()..).unwrap_or_default();
-        if !is_kept(event, later) {
-            Some(Broken::Rewritten)
-        } else if begun.iter().any(|attempt| is_restored_wrongly(before, event, attempt)) {
+        if begun.iter().any(|attempt| is_restored_wrongly(before, event, attempt)) {
             Some(Broken::RestoredWrongly)
         } else if begun.iter().any(|attempt| is_undone_wrongly(before, event, attempt)) {
             Some(Broken::UndoneWrongly)
@@ -54,11 +53,17 @@ fn is_deleted(before: &State, name: &VmName) -> bool {
     })
 }
 
-/// The same event afterwards; an event that closes may be listed again under its id in the same step.
+/// The same event afterwards, as it was kept; an event that closes may be listed again under its id in the same step,
+/// and even at the same moment.
 fn successor<'a>(event: &Event, after: &'a State) -> Option<&'a Event> {
     let id = &event.announcement.id;
     let closed = after.history.iter().rev().filter(|later| later.announcement.id == *id);
-    after.open.get(id).into_iter().chain(closed).find(|later| later.entered.starts_with(&event.entered))
+    after
+        .open
+        .get(id)
+        .into_iter()
+        .chain(closed)
+        .find(|later| later.entered.starts_with(&event.entered) && is_kept(event, later))
 }
 
 /// Nothing that was recorded is taken back; an ending may turn out to be a cancellation.
@@ -195,15 +200,15 @@ fn exceeds_budget(before: &State, event: &Event) -> bool {
 }
 
 fn is_justified(before: &State, event: &Event, claim: &Claim) -> bool {
+    let is_open = |takeover: &Takeover| matches!(takeover.outcome, None | Some((PostOutcome::Unknown(_), _)));
     let Some(treatment) = &event.treatment else {
-        return false;
+        // What was decided alone needs no policy to be repeated.
+        return claim.reason == Reason::Takeover && event.takeovers.iter().any(is_open);
     };
     let mut needed = needed(before, event, treatment);
     let prepares = treatment.action == Action::Prepare;
     match claim.reason {
-        Reason::Takeover => {
-            event.takeovers.iter().any(|takeover| matches!(takeover.outcome, None | Some((PostOutcome::Unknown(_), _))))
-        }
+        Reason::Takeover => event.takeovers.iter().any(is_open),
         Reason::Policy => treatment.action == Action::Approve,
         Reason::Operator => {
             let decides = |wish: &&Wish| matches!(wish.what, What::Hold { .. } | What::Approve { .. });

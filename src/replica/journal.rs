@@ -14,11 +14,13 @@ use crate::machine::state::State;
 use crate::machine::suspicion::unrecorded;
 use crate::machine::takeover::{Journaled, Takeover};
 use crate::machine::time::Timestamp;
-use crate::wire::log;
+use crate::wire::{log, seal};
 
 const FILE: &str = "journal";
 /// Becomes the journal when it is whole.
 const NEXT_FILE: &str = "journal.next";
+/// What it is sealed under.
+const PLACE: &[u8] = b"journal";
 
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
@@ -44,8 +46,7 @@ impl Journal {
     pub fn open(folder: &Path) -> Result<Self, JournalError> {
         let path = folder.join(FILE);
         let mut entries = match fs::read(&path) {
-            Ok(bytes) => log::decode_journal(&bytes)
-                .map_err(|error| JournalError::Unreadable { path, error: error.to_string() })?,
+            Ok(bytes) => read(&bytes).map_err(|error| JournalError::Unreadable { path, error })?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(JournalError::Disk { path, error }),
         };
@@ -103,11 +104,16 @@ impl Journal {
     async fn write(&self, change: impl FnOnce(&mut Vec<Journaled>)) -> io::Result<()> {
         let mut entries = self.entries().as_ref().clone();
         change(&mut entries);
-        let (folder, bytes) = (self.folder.clone(), log::encode_journal(&entries));
+        let (folder, bytes) = (self.folder.clone(), seal::seal(PLACE, log::encode_journal(&entries)));
         tokio::task::spawn_blocking(move || replace(&folder, &bytes)).await.map_err(io::Error::other)??;
         self.entries.send_replace(Arc::new(entries));
         Ok(())
     }
+}
+
+fn read(sealed: &[u8]) -> Result<Vec<Journaled>, String> {
+    let journal = seal::unseal(PLACE, sealed).map_err(|changed| changed.to_string())?;
+    log::decode_journal(journal).map_err(|error| error.to_string())
 }
 
 /// A crash leaves the old journal or the new one, whole.
@@ -199,6 +205,32 @@ mod tests {
         assert_eq!(give_account(&mut state, &journal), Verdict::Applied);
         journal.prune(&state).await.unwrap();
         assert!(Journal::open(folder.path()).unwrap().entries().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_journal_that_is_cut_off_or_changed_by_a_bit_is_refused_or_read_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::open(folder.path()).unwrap();
+        journal.begin(entry("e1"), || true).await.unwrap();
+        journal.end(&entry("e1").takeover, PostOutcome::Accepted, Timestamp(9)).await.unwrap();
+        let (written, path) = (journal.entries(), folder.path().join(FILE));
+        let whole = fs::read(&path).unwrap();
+        let cut_off = (0..whole.len()).map(|end| whole[..end].to_vec());
+        let flipped = (0..whole.len() * 8).map(|bit| {
+            let mut flipped = whole.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            flipped
+        });
+        for (at, bytes) in cut_off.chain(flipped).enumerate() {
+            fs::write(&path, &bytes).unwrap();
+            match Journal::open(folder.path()) {
+                Ok(read) => assert_eq!(read.entries(), written, "change {at}"),
+                Err(error) => {
+                    let told = error.to_string();
+                    assert!(told.contains("restore the file, or remove the replica"), "change {at}: {told}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -50,8 +50,8 @@ impl Lines {
             TryLockError::Error(error) => failed(error),
         })?;
         let damaged = |why| JournalError::Damaged { path: path.into(), why };
-        let journal = match fs::read_to_string(path) {
-            Ok(text) => parse(&text).and_then(Journal::read).map_err(damaged)?,
+        let journal = match fs::read(path) {
+            Ok(bytes) => parse(&bytes).and_then(Journal::read).map_err(damaged)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Journal::default(),
             Err(error) => return Err(failed(error)),
         };
@@ -100,8 +100,9 @@ fn text(lines: &[Line]) -> io::Result<Vec<u8>> {
 }
 
 /// What follows the last line's end was being written when the process was killed: nothing had been done on it yet.
-fn parse(text: &str) -> Result<Vec<Line>, String> {
-    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+fn parse(bytes: &[u8]) -> Result<Vec<Line>, String> {
+    let end = bytes.iter().rposition(|byte| *byte == b'\n').unwrap_or_default();
+    let whole = str::from_utf8(&bytes[..end]).map_err(|error| error.to_string())?;
     let lines: Vec<Line> = whole
         .lines()
         .enumerate()
@@ -143,7 +144,24 @@ mod tests {
         lines.append(&[line("a2")], whole).unwrap();
         lines.append(&[line("a3")], whole).unwrap();
         let expected = [whole(), vec![line("a2"), line("a3")]].concat();
-        assert_eq!(parse(&fs::read_to_string(&path).unwrap()), Ok(expected));
+        assert_eq!(parse(&fs::read(&path).unwrap()), Ok(expected));
+    }
+
+    #[test]
+    fn wherever_the_last_write_was_torn_what_was_written_before_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        let (mut lines, _) = Lines::open(&path).unwrap();
+        lines.append(&[line("a1")], whole).unwrap();
+        let before = fs::read(&path).unwrap();
+        lines.append(&[line("é2")], whole).unwrap();
+        drop(lines);
+        let after = fs::read(&path).unwrap();
+        for end in before.len()..after.len() {
+            assert_eq!(parse(&after[..end]), parse(&before), "torn at {end}");
+            fs::write(&path, &after[..end]).unwrap();
+            Lines::open(&path).unwrap();
+        }
     }
 
     #[test]
@@ -153,6 +171,6 @@ mod tests {
         let (mut lines, _) = Lines::open(&path).unwrap();
         lines.append(&vec![line("a1"); LINES - 1], whole).unwrap();
         lines.append(&[line("a2")], whole).unwrap();
-        assert_eq!(parse(&fs::read_to_string(&path).unwrap()).unwrap().len(), 2);
+        assert_eq!(parse(&fs::read(&path).unwrap()).unwrap().len(), 2);
     }
 }

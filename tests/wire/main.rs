@@ -7,5 +7,6 @@ mod hostile;
 mod record;
 mod refusals;
 mod samples;
+mod seals;
 mod snapshots;
 mod values;

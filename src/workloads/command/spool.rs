@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use super::name::encode;
 use super::output::{KEPT, bounded};
 use super::process::Process;
+use crate::wire::seal::{seal_text, unseal_text};
 use crate::workloads::Ended;
 
 const MAX_FILE: u64 = 1 << 20;
@@ -195,7 +196,7 @@ impl Folder {
     fn fill(&self, name: &str, content: &impl Serialize, durable: Durable) -> Result<PathBuf, SpoolError> {
         let path = self.0.join(format!("{name}.unfinished"));
         let filled = (|| {
-            let bytes = serde_json::to_vec(content)?;
+            let bytes = seal_text(name.as_bytes(), serde_json::to_vec(content)?);
             if bytes.len() as u64 > MAX_FILE {
                 return Err(io::Error::new(io::ErrorKind::FileTooLarge, "longer than 1 MiB"));
             }
@@ -220,7 +221,9 @@ impl Folder {
             }
             let mut bytes = Vec::new();
             File::open(&path)?.take(MAX_FILE).read_to_end(&mut bytes)?;
-            Ok(serde_json::from_slice(&bytes)?)
+            let text = unseal_text(name.as_bytes(), &bytes);
+            let text = text.map_err(|changed| io::Error::new(io::ErrorKind::InvalidData, changed))?;
+            Ok(serde_json::from_slice(text)?)
         })();
         match read {
             Ok(content) => Ok(Some(content)),
@@ -263,5 +266,34 @@ mod tests {
         let mark = Mark { place: "here".into(), supervisor: Process { pid: 7, started: 9 } };
         folder.leave_mark(&mark).unwrap();
         assert!(folder.leave_mark(&mark).is_err());
+    }
+
+    #[test]
+    fn an_outcome_that_is_cut_off_or_changed_by_a_bit_is_refused_or_read_as_it_was() {
+        let spool = tempfile::tempdir().unwrap();
+        let folder = Folder::at(spool.path());
+        folder.settle(&Outcome { ended: Ended::Failed("exit code 3".into()), at_ms: 7, broken: false }).unwrap();
+        let path = spool.path().join(OUTCOME);
+        let whole = fs::read(&path).unwrap();
+        let cut_off = (0..whole.len()).map(|end| whole[..end].to_vec());
+        let flipped = (0..whole.len() * 8).map(|bit| {
+            let mut flipped = whole.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            flipped
+        });
+        for (at, bytes) in cut_off.chain(flipped).enumerate() {
+            fs::write(&path, &bytes).unwrap();
+            match folder.outcome() {
+                Ok(read) => assert_eq!(read.unwrap().ended, Ended::Failed("exit code 3".into()), "change {at}"),
+                Err(error) => assert!(error.to_string().starts_with("cannot read "), "change {at}: {error}"),
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_written_without_a_seal_is_read() {
+        let spool = tempfile::tempdir().unwrap();
+        fs::write(spool.path().join(OUTCOME), r#"{"ended":{"outcome":"done"},"at_ms":7}"#).unwrap();
+        assert_eq!(Folder::at(spool.path()).outcome().unwrap().unwrap().ended, Ended::Done);
     }
 }

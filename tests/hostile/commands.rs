@@ -1,0 +1,101 @@
+//! Any commands in any order: what the planner would do, what replicas would answer, and what nobody should ask for,
+//! of any replica, at times that go on, stand still and go back. After each of them every promise holds, the state can
+//! be stored and read, and one that was ignored changed nothing.
+
+mod generator;
+mod odd;
+
+use allclear::machine::apply::apply;
+use allclear::machine::claim::Reason;
+use allclear::machine::command::{Command, Entry, Verdict};
+use allclear::machine::state::State;
+
+use crate::dice::{Dice, rounds};
+use crate::memory;
+use crate::sequence::{self, Fold, written, wrong};
+use crate::shrink::shrunk;
+
+const LENGTH: usize = 60;
+/// What is stored is looked at after so many entries, and wherever a case is made shorter.
+const LOOK_EVERY: usize = 8;
+
+/// A sequence that breaks something, as short as it was made.
+fn found(fold: Fold, seeds: std::ops::Range<u64>) -> Option<(String, Vec<Entry>)> {
+    let mut applied = 0;
+    for seed in seeds.clone() {
+        let (sequence, what) = played(fold, seed, &mut applied);
+        if let Some(what) = what {
+            let fails = |entries: &[Entry]| wrong(fold, entries).as_ref() == Some(&what);
+            return Some((format!("seed {seed}: {what}"), shrunk(sequence, fails)));
+        }
+    }
+    let share = applied * 100 / (seeds.count() * LENGTH).max(1);
+    println!("{share} % of the commands were applied");
+    assert!(share > 20, "only {share} % of the commands were applied: they prove little");
+    None
+}
+
+fn played(fold: Fold, seed: u64, applied: &mut usize) -> (Vec<Entry>, Option<String>) {
+    let (mut dice, mut state, mut sequence) = (Dice::of(seed), State::default(), Vec::new());
+    let mut world = generator::World::new(&mut dice);
+    while sequence.len() < LENGTH {
+        let entry = world.entry(&mut dice, &state);
+        sequence.push(entry.clone());
+        let revision = state.clone();
+        let is_looked_at = sequence.len() % LOOK_EVERY == 0;
+        let step = sequence::step(fold, &mut state, &entry);
+        if let Err(what) = step.and_then(|()| if is_looked_at { sequence::kept(&state) } else { Ok(()) }) {
+            return (sequence, Some(what));
+        }
+        *applied += usize::from(State { now: state.now, ..revision } != state);
+    }
+    (sequence, None)
+}
+
+#[test]
+fn no_sequence_of_commands_breaks_a_promise() {
+    if let Some((what, entries)) = found(apply, 0..rounds(1_200)) {
+        panic!("{what}; keep it in tests/hostile/found under a name that says what it is:\n{}", written(&entries));
+    }
+    memory::is_bounded();
+}
+
+/// A deliberate mistake: whoever says that they are the operator gets their claim.
+fn claims_for_the_asking(state: &mut State, entry: &Entry) -> Verdict {
+    if let Command::Claim { event, approver, reason: Reason::Operator, until } = &entry.command
+        && let Some(open) = state.open.get_mut(event)
+        && open.stage().may_become(allclear::machine::lifecycle::Stage::Claimed)
+    {
+        state.attempts += 1;
+        state.now = state.now.max(entry.at);
+        open.entered.push((allclear::machine::lifecycle::Stage::Claimed, state.now));
+        open.revision += 1;
+        open.claims.push(allclear::machine::claim::Claim {
+            attempt: allclear::machine::id::AttemptId(state.attempts),
+            approver: approver.clone(),
+            reason: Reason::Operator,
+            at: state.now,
+            until: *until,
+            outcome: None,
+        });
+        return Verdict::Applied;
+    }
+    apply(state, entry)
+}
+
+/// Another one: time is taken from the entry as it comes.
+fn lets_time_go_back(state: &mut State, entry: &Entry) -> Verdict {
+    let verdict = apply(state, entry);
+    state.now = entry.at;
+    verdict
+}
+
+#[test]
+fn a_fold_with_a_mistake_is_found_out_and_the_case_is_made_short() {
+    for fold in [claims_for_the_asking as Fold, lets_time_go_back] {
+        let (what, entries) = found(fold, 0..300).expect("nothing was found");
+        println!("{what}, in {} entries", entries.len());
+        assert!(entries.len() <= 12, "{what}:\n{}", written(&entries));
+        assert_eq!(sequence::read(&written(&entries)), entries);
+    }
+}

@@ -1,0 +1,247 @@
+//! Commands that nobody should propose: of anything, about anything, with any number in them.
+
+use std::time::Duration;
+
+use allclear::machine::attempt::{Progress, WaiverReason};
+use allclear::machine::claim::Reason;
+use allclear::machine::command::Command;
+use allclear::machine::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+use allclear::machine::drill::Mode;
+use allclear::machine::event::Event;
+use allclear::machine::id::{AttemptId, EventId, GroupName, VmName, WorkloadName};
+use allclear::machine::operator::Asked;
+use allclear::machine::policy::{Action, Treatment};
+use allclear::machine::state::State;
+use allclear::machine::takeover::{Journaled, Takeover};
+use allclear::machine::time::Timestamp;
+use allclear::machine::workload::{
+    Condition, Group, Hook, HookId, Intent, Member, OnAbsent, OnFailure, Origin, Phase, Role, RunsOn, Workload,
+};
+
+use super::generator::{a_vm, outcome, posted};
+use crate::dice::Dice;
+
+const WORKLOADS: [&str; 3] = ["pg", "cache", ""];
+
+pub(super) fn vm(dice: &mut Dice) -> VmName {
+    const NAMES: [&str; 6] = ["db-0", "db-1", "db-2", "_DB-1", "stranger", ""];
+    VmName::new(NAMES[dice.below(NAMES.len())])
+}
+
+pub(super) fn register(dice: &mut Dice) -> Command {
+    let workloads = (0..=dice.below(2)).map(|at| workload(dice, WORKLOADS[at], Origin::Configured)).collect();
+    let max_unavailable = if dice.once_in(8) { u32::try_from(dice.number() % (1 << 32)).unwrap() } else { 1 };
+    let group = Group { name: GroupName("g".into()), max_unavailable };
+    Command::Register { workloads, groups: if dice.once_in(3) { Vec::new() } else { vec![group] } }
+}
+
+fn workload(dice: &mut Dice, name: &str, origin: Origin) -> Workload {
+    let after = if dice.once_in(4) { vec![WorkloadName((*dice.one(&WORKLOADS)).into())] } else { Vec::new() };
+    Workload {
+        name: WorkloadName(name.into()),
+        group: (!dice.once_in(3)).then(|| GroupName("g".into())),
+        after,
+        hooks: (0..dice.below(4)).map(|_| hook(dice)).collect(),
+        origin,
+        on_absent: *dice.one(&[OnAbsent::Hold, OnAbsent::Skip, OnAbsent::Command]),
+    }
+}
+
+fn hook(dice: &mut Dice) -> Hook {
+    Hook {
+        phase: *dice.one(&Phase::ALL),
+        timeout: span(dice),
+        attempts: if dice.once_in(12) { u32::MAX } else { u32::try_from(dice.below(4)).unwrap() },
+        on_failure: *dice.one(&[OnFailure::Hold, OnFailure::Continue]),
+        runs_on: *dice.one(&[RunsOn::Affected, RunsOn::Peer, RunsOn::Any]),
+        can_confirm: dice.once_in(2),
+        can_undo: dice.once_in(2),
+        can_dry_run: dice.once_in(2),
+        min_freeze: dice.once_in(5).then(|| span(dice)),
+        fresh_for: dice.once_in(5).then(|| span(dice)),
+        optional_if_short: dice.once_in(5),
+        worst: dice.once_in(5).then(|| span(dice)),
+        exclusive: dice.once_in(5),
+        kinds: if dice.once_in(6) { vec![Kind::Reboot] } else { Vec::new() },
+    }
+}
+
+/// As far as the log can store one.
+fn span(dice: &mut Dice) -> Duration {
+    if dice.once_in(10) { Duration::from_millis(dice.number() >> 1) } else { Duration::from_secs(dice.next() % 120) }
+}
+
+fn time(dice: &mut Dice, state: &State) -> Timestamp {
+    if dice.once_in(6) {
+        Timestamp(dice.number().cast_signed())
+    } else {
+        state.now.plus(Duration::from_secs(dice.next() % 600))
+    }
+}
+
+fn event(dice: &mut Dice, state: &State) -> EventId {
+    let known: Vec<&EventId> =
+        state.open.keys().chain(state.history.iter().map(|event| &event.announcement.id)).collect();
+    if known.is_empty() || dice.once_in(10) {
+        EventId::new(["e1", "drill-1", "e99", ""][dice.below(4)])
+    } else {
+        (*dice.one(&known)).clone()
+    }
+}
+
+fn attempt(dice: &mut Dice, state: &State) -> AttemptId {
+    AttemptId(if dice.once_in(8) { dice.number() } else { dice.next() % (state.attempts + 2) })
+}
+
+fn member(dice: &mut Dice) -> Member {
+    Member { vm: vm(dice), workload: WorkloadName((*dice.one(&WORKLOADS)).into()) }
+}
+
+fn hook_id(dice: &mut Dice) -> HookId {
+    HookId {
+        phase: *dice.one(&Phase::ALL),
+        ordinal: if dice.once_in(12) { u16::MAX } else { u16::try_from(dice.below(3)).unwrap() },
+    }
+}
+
+pub(super) fn announcement(dice: &mut Dice, state: &State) -> Announcement {
+    let id = if dice.once_in(3) { EventId::new("drill-1") } else { event(dice, state) };
+    let status = *dice.one(&["Scheduled", "Started", "Completed", ""]);
+    Announcement {
+        id,
+        status: Status::from_word(status),
+        kind: dice.one(&[Kind::Reboot, Kind::Terminate, Kind::from_word("Explode")]).clone(),
+        source: dice.one(&[Source::User, Source::Platform, Source::from_word("")]).clone(),
+        resource_type: String::new(),
+        resources: (0..dice.below(4)).map(|_| vm(dice)).collect(),
+        not_before: if dice.once_in(3) { NotBefore::Unknown } else { NotBefore::At(time(dice, state)) },
+        description: "x".repeat(dice.below(64)),
+        duration: dice.once_in(2).then(|| span(dice)),
+    }
+}
+
+fn treatment(dice: &mut Dice) -> Treatment {
+    Treatment {
+        action: *dice.one(&[Action::Prepare, Action::Approve, Action::Observe]),
+        rule: String::new(),
+        phases: if dice.once_in(2) { Phase::ALL.into() } else { vec![*dice.one(&Phase::ALL); 2] },
+        budget: dice.once_in(2).then(|| span(dice)),
+        ahead: dice.once_in(3).then(|| span(dice)),
+        only_named_freezes: dice.once_in(4),
+        margin: span(dice),
+        restore_timeout: span(dice),
+    }
+}
+
+/// What a replica may have done alone: approved something of a user that it saw as Scheduled, before now.
+fn journal(dice: &mut Dice, state: &State, by: &VmName) -> Vec<Journaled> {
+    let of_users = |event: &&Event| event.is_user_initiated() && !event.is_drill();
+    let known: Vec<&Announcement> = state.open.values().filter(of_users).map(|event| &event.announcement).collect();
+    let entry = |dice: &mut Dice| {
+        let unheard = Announcement { id: EventId::new("e1"), source: Source::User, ..announcement(dice, state) };
+        let announcement = if known.is_empty() || dice.once_in(6) { unheard } else { (*dice.one(&known)).clone() };
+        let announcement = Announcement { status: Status::Scheduled, ..announcement };
+        let before = |dice: &mut Dice, at: Timestamp| at.minus(Duration::from_millis(dice.next() % 60_000));
+        let ended = before(dice, state.now);
+        let at = before(dice, ended);
+        let outcome = (!dice.once_in(3)).then(|| (posted(dice), ended));
+        let (alone_since, out_of_reach) = (before(dice, at), vec![a_vm(dice)]);
+        let takeover = Takeover { approver: by.clone(), at, alone_since, out_of_reach, outcome, recorded: None };
+        Journaled { announcement, takeover }
+    };
+    (0..dice.below(3)).map(|_| entry(dice)).collect()
+}
+
+fn account(dice: &mut Dice, state: &State) -> Command {
+    let by = a_vm(dice);
+    let number = state.suspicions.get(&by).map_or(0, |known| known.number);
+    Command::Account { number, journal: journal(dice, state, &by) }
+}
+
+fn suspect(dice: &mut Dice, state: &State) -> Command {
+    let replica = vm(dice);
+    let number = state.suspicions.get(&replica).map_or(0, |known| known.number);
+    Command::Suspect { replica, number: if dice.once_in(3) { dice.number() } else { number + 1 } }
+}
+
+fn note(dice: &mut Dice) -> Command {
+    let role = *dice.one(&[Role::Unknown, Role::Primary, Role::Replica]);
+    let condition = Condition { role, connected: !dice.once_in(2) };
+    Command::Note { conditions: vec![(WorkloadName((*dice.one(&WORKLOADS)).into()), condition)] }
+}
+
+fn asked(dice: &mut Dice, state: &State) -> Asked {
+    let event = event(dice, state);
+    match dice.below(7) {
+        0 => Asked::Hold { event, until: time(dice, state) },
+        1 => Asked::Release { event },
+        2 => Asked::Pause { until: time(dice, state) },
+        3 => Asked::Resume,
+        4 => {
+            let seen = state.event(&event).map_or(0, |event| event.revision);
+            Asked::Approve { event, revision: if dice.once_in(4) { dice.number() } else { seen } }
+        }
+        5 => Asked::Skip { event, member: member(dice), hook: hook_id(dice) },
+        _ => Asked::Wish { what: "leadership".into() },
+    }
+}
+
+pub(super) fn command(dice: &mut Dice, state: &State) -> Command {
+    let id = event(dice, state);
+    match dice.below(26) {
+        0 => register(dice),
+        1 => Command::Report { after: dice.number(), document: Document::new(vec![announcement(dice, state)]) },
+        2 => Command::Discount { replica: vm(dice) },
+        3 => Command::Treat { event: id, treatment: treatment(dice) },
+        4 => Command::Begin {
+            event: id,
+            member: member(dice),
+            hook: hook_id(dice),
+            intent: *dice.one(&[Intent::Run, Intent::Confirm, Intent::Undo]),
+            on: vm(dice),
+            deadline: time(dice, state),
+        },
+        5 => {
+            let expected_end = dice.once_in(2).then(|| time(dice, state));
+            Command::Advance {
+                event: id,
+                attempt: attempt(dice, state),
+                progress: Progress { text: "é".into(), expected_end },
+            }
+        }
+        6 => Command::Settle { event: id, attempt: attempt(dice, state), outcome: outcome(dice) },
+        7 => Command::Expire { event: id, attempt: attempt(dice, state) },
+        8 => Command::Waive { event: id, member: member(dice), hook: hook_id(dice), why: WaiverReason::Unreachable },
+        9 | 10 => Command::Claim {
+            event: id,
+            approver: vm(dice),
+            reason: *dice.one(&[
+                Reason::Prepared,
+                Reason::NothingToPrepare,
+                Reason::BudgetSpent,
+                Reason::Policy,
+                Reason::Takeover,
+                Reason::Operator,
+            ]),
+            until: time(dice, state),
+        },
+        11 => Command::Posted { event: id, attempt: attempt(dice, state), outcome: posted(dice) },
+        12 => Command::GiveUp { event: id },
+        13 => Command::Forget { event: id },
+        14 => Command::Lead { term: dice.number() % 50, turn: dice.number() % 50, voters: vec![vm(dice), vm(dice)] },
+        15 => suspect(dice, state),
+        16 => account(dice, state),
+        17 => Command::Absolve { replica: vm(dice) },
+        18 => Command::Dismiss { replica: vm(dice) },
+        19 => {
+            let announcement = announcement(dice, state);
+            Command::Drill { announcement, mode: *dice.one(&[Mode::DryRun, Mode::Rehearsal]), who: "uid 0".into() }
+        }
+        20 => Command::EndDrill { event: id },
+        21 => Command::Ask { what: asked(dice, state), who: "uid 0 on db-0".into(), reason: String::new() },
+        22 => Command::Enlist { workload: workload(dice, "pg", Origin::Dialled) },
+        23 => Command::Delist { workload: WorkloadName((*dice.one(&WORKLOADS)).into()) },
+        24 => note(dice),
+        _ => Command::Extend { event: id, attempt: attempt(dice, state), deadline: time(dice, state) },
+    }
+}

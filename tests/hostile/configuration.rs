@@ -1,0 +1,84 @@
+//! Configurations: each is understood and printed as one that says the same, or every mistake is told, each in a line
+//! that is not endless.
+
+use std::panic::catch_unwind;
+
+use allclear::config;
+use serde_json::Value;
+
+use crate::dice::{Dice, rounds};
+use crate::{memory, mutate};
+
+const LONGEST_MISTAKE: usize = 8_000;
+const MOST_MISTAKES: usize = 20_000;
+
+fn corpus() -> Vec<String> {
+    let example = include_str!("../../deploy/allclear.example.toml");
+    let small = include_str!("corpus/configuration.toml");
+    let printed = [example, small].map(|text| config::read("allclear.toml", text, []).unwrap().to_string());
+    [example.to_owned(), small.to_owned()].into_iter().chain(printed).collect()
+}
+
+/// Without what TOML has no word for.
+fn toml_of(value: &Value) -> Option<toml::Value> {
+    Some(match value {
+        Value::Null => return None,
+        Value::Bool(is) => toml::Value::Boolean(*is),
+        Value::Number(number) => number
+            .as_i64()
+            .map_or_else(|| number.as_f64().map(toml::Value::Float), |n| Some(toml::Value::Integer(n)))?,
+        Value::String(text) => toml::Value::String(text.clone()),
+        Value::Array(items) => toml::Value::Array(items.iter().filter_map(toml_of).collect()),
+        Value::Object(fields) => {
+            toml::Value::Table(fields.iter().filter_map(|(key, value)| Some((key.clone(), toml_of(value)?))).collect())
+        }
+    })
+}
+
+fn changed_as_a_tree(dice: &mut Dice, text: &str) -> Option<String> {
+    let mut tree: Value = serde_json::to_value(toml::from_str::<toml::Table>(text).unwrap()).unwrap();
+    mutate::json(dice, &mut tree);
+    let toml::Value::Table(table) = toml_of(&tree)? else { return None };
+    toml::to_string(&table).ok()
+}
+
+/// What is wrong with how it is read, and whether it was taken.
+fn read(text: &str, variable: Option<(String, String)>) -> (Option<String>, bool) {
+    let read = catch_unwind(|| config::read("allclear.toml", text, variable));
+    match read {
+        Err(_) => (Some("panicked".into()), false),
+        Ok(Ok(config)) => {
+            let again = config::read("allclear.toml", &config.to_string(), []);
+            ((again.as_ref() != Ok(&config)).then(|| format!("printed as another one:\n{config}\n{again:?}")), true)
+        }
+        Ok(Err(mistakes)) => {
+            let told = mistakes.to_string();
+            let longest = told.lines().map(str::len).max().unwrap_or_default();
+            let is_fit = longest <= LONGEST_MISTAKE && told.lines().count() <= MOST_MISTAKES && !told.is_empty();
+            let steers = told.chars().any(|c| c.is_control() && c != '\n');
+            ((!is_fit || steers).then(|| format!("told {told:.500?}")), false)
+        }
+    }
+}
+
+#[test]
+fn whatever_is_configured_is_understood_whole_or_every_mistake_is_told() {
+    let (corpus, mut dice, mut taken) = (corpus(), Dice::of(3), 0);
+    for round in 0..rounds(800) {
+        let whole = dice.one(&corpus).clone();
+        let text = match dice.below(3) {
+            0 => {
+                String::from_utf8_lossy(&mutate::bytes(&mut dice, whole.as_bytes(), corpus[1].as_bytes())).into_owned()
+            }
+            _ => changed_as_a_tree(&mut dice, &whole).unwrap_or(whole),
+        };
+        let name =
+            *dice.one(&["CLUSTER__NAME", "POLICY__MARGIN", "REPLICA", "X", "METADATA__ENDPOINT__X", "STATUS__LISTEN"]);
+        let variable = dice.once_in(4).then(|| (format!("ALLCLEAR__{name}"), mutate::text(&mut dice)));
+        let (wrong, is_taken) = read(&text, variable.clone());
+        taken += usize::from(is_taken);
+        assert_eq!(wrong, None, "round {round}, {variable:?}:\n{text:.4000}");
+    }
+    assert!(taken > 20, "only {taken} were understood");
+    memory::is_bounded();
+}

@@ -1,0 +1,52 @@
+//! Chance that is the same in every run, and how much of it a run takes.
+
+/// Splitmix64.
+#[derive(Clone, Debug)]
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    /// Of the seed that the environment says, and of a number of its own.
+    pub(crate) fn of(number: u64) -> Self {
+        let seed = std::env::var("ALLCLEAR_SEED").map_or(0, |seed| seed.parse().expect("ALLCLEAR_SEED is a number"));
+        let mut dice = Self(seed ^ number.wrapping_mul(0xA076_1D64_78BD_642F));
+        dice.next();
+        dice
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
+        usize::try_from(self.next() % u64::try_from(limit).unwrap()).unwrap()
+    }
+
+    /// True once in so many times.
+    pub(crate) fn once_in(&mut self, times: usize) -> bool {
+        self.below(times) == 0
+    }
+
+    pub(crate) fn one<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+        &of[self.below(of.len())]
+    }
+
+    /// Mostly small, now and then as odd as there are.
+    pub(crate) fn number(&mut self) -> u64 {
+        match self.below(8) {
+            0 => *self.one(&[u64::MAX, u64::MAX - 1, i64::MAX as u64, i64::MIN.cast_unsigned(), u64::from(u32::MAX)]),
+            1 => self.next(),
+            _ => self.next() % 20,
+        }
+    }
+}
+
+/// So many rounds, or as many times more as the environment says.
+pub(crate) fn rounds(usual: u64) -> u64 {
+    let times =
+        std::env::var("ALLCLEAR_HOSTILE").map_or(1, |times| times.parse().expect("ALLCLEAR_HOSTILE is a number"));
+    usual * times
+}

@@ -1,0 +1,132 @@
+//! Answers of the metadata service: read as a document that is bounded, stored and shown as it was read, or refused
+//! with a reason of one line. A document that was read never makes the machine break a promise.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use allclear::machine::apply::apply;
+use allclear::machine::command::{Command, Entry};
+use allclear::machine::document::{Document, NotBefore};
+use allclear::machine::id::VmName;
+use allclear::machine::invariants;
+use allclear::machine::state::State;
+use allclear::machine::time::Timestamp;
+use allclear::metadata::{MAX_BODY, MAX_EVENTS, MAX_RESOURCES, read_document, read_written};
+use allclear::wire::log;
+use serde_json::{Value, json};
+
+use crate::dice::{Dice, rounds};
+use crate::{memory, mutate};
+
+/// A reason is shown in one line of a log.
+const LONGEST_REASON: usize = 2_000;
+
+fn corpus() -> Vec<Value> {
+    let examples: Vec<Value> = serde_json::from_str(include_str!("../metadata/payloads.json")).unwrap();
+    let mut payloads: Vec<Value> = examples.into_iter().map(|example| example["payload"].clone()).collect();
+    payloads.extend(serde_json::from_str::<Vec<Value>>(include_str!("corpus/documents.json")).unwrap());
+    for payload in &mut payloads {
+        // What was logged alone is a document here.
+        if payload["Events"].is_array() && payload["DocumentIncarnation"].is_null() {
+            payload["DocumentIncarnation"] = 7.into();
+        }
+    }
+    payloads
+}
+
+/// What is wrong with how an answer is read.
+fn wrong(status: u16, body: &[u8]) -> Option<String> {
+    let read = catch_unwind(|| (read_document(status, body), read_written(body)));
+    let Ok((read, written)) = read else { return Some("panicked".into()) };
+    for document in [read.as_ref().ok(), written.as_ref().ok()].into_iter().flatten() {
+        if let Some(wrong) =
+            catch_unwind(AssertUnwindSafe(|| held_wrongly(document))).unwrap_or(Some("panicked".into()))
+        {
+            return Some(wrong);
+        }
+    }
+    let reasons = [read.err().map(|why| why.to_string()), written.err()];
+    let unfit = |reason: &String| {
+        reason.is_empty() || reason.len() > LONGEST_REASON || reason.contains(|c: char| c.is_control())
+    };
+    reasons.into_iter().flatten().find(unfit).map(|reason| format!("told {reason:.500?}"))
+}
+
+fn held_wrongly(document: &Document) -> Option<String> {
+    if document.events.len() > MAX_EVENTS || document.events.iter().any(|event| event.resources.len() > MAX_RESOURCES) {
+        return Some("read more than there may be".into());
+    }
+    let by = VmName::new("db-0");
+    let report = Command::Report { after: 0, document: document.clone() };
+    let mut state = State::default();
+    let register = Command::Register { workloads: Vec::new(), groups: Vec::new() };
+    for command in [register, report] {
+        let entry = Entry { at: Timestamp(1_000), by: by.clone(), command };
+        let stored = log::encode_entry(&entry);
+        if log::decode_entry(&stored).as_ref() != Ok(&entry) {
+            return Some("was not read back from the log".into());
+        }
+        if stored.len() > 2 * MAX_BODY {
+            return Some(format!("takes {} bytes in the log", stored.len()));
+        }
+        apply(&mut state, &entry);
+    }
+    let broken = invariants::violated(&state).map(|broken| broken.to_string());
+    let differs = log::decode_state(&log::encode_state(&state)).as_ref() != Ok(&state);
+    broken.or(differs.then(|| "the state was not read back".into()))
+}
+
+#[test]
+fn whatever_the_service_answers_is_a_document_or_a_reason() {
+    let (corpus, mut dice) = (corpus(), Dice::of(1));
+    for round in 0..rounds(4_000) {
+        let mut value = dice.one(&corpus).clone();
+        mutate::json(&mut dice, &mut value);
+        let mut body = serde_json::to_vec(&value).unwrap();
+        if dice.once_in(3) {
+            let other = serde_json::to_vec(dice.one(&corpus)).unwrap();
+            body = mutate::bytes(&mut dice, &body, &other);
+        }
+        let status = if dice.once_in(8) { *dice.one(&[100, 204, 302, 400, 429, 500, 599]) } else { 200 };
+        let wrong = wrong(status, &body);
+        assert_eq!(wrong, None, "round {round}, {status} {:.2000}", String::from_utf8_lossy(&body));
+    }
+    memory::is_bounded();
+}
+
+fn dated(date: &str) -> Option<Timestamp> {
+    let event = json!({"EventId": "e", "EventType": "Reboot", "NotBefore": date});
+    let document = read_written(event.to_string().as_bytes()).unwrap();
+    match document.events[0].not_before {
+        NotBefore::At(at) => Some(at),
+        NotBefore::Unknown => None,
+    }
+}
+
+#[test]
+fn a_date_is_a_moment_that_is_read_again_from_either_spelling_or_unknown() {
+    let corpus: Vec<&str> = include_str!("corpus/dates.txt").lines().collect();
+    let (mut dice, mut read) = (Dice::of(2), 0);
+    for _ in 0..rounds(20_000) {
+        let (line, other) = (*dice.one(&corpus), *dice.one(&corpus));
+        let mutated = mutate::bytes(&mut dice, line.as_bytes(), other.as_bytes());
+        let text = String::from_utf8_lossy(&mutated);
+        let Some(at) = dated(&text) else { continue };
+        read += 1;
+        let moment = jiff::Timestamp::from_millisecond(at.0).unwrap();
+        assert_eq!(dated(&moment.to_string()), Some(at), "{text:?}");
+        let year = moment.to_zoned(jiff::tz::TimeZone::UTC).year();
+        if at.0 % 1_000 == 0 && (0..=9999).contains(&year) {
+            let rfc = jiff::fmt::rfc2822::to_string(&moment.to_zoned(jiff::tz::TimeZone::UTC)).unwrap();
+            assert_eq!(dated(&rfc), Some(at), "{text:?} as {rfc}");
+        }
+    }
+    assert!(read > 300, "only {read} dates were read");
+}
+
+#[test]
+fn a_reader_that_takes_two_events_for_one_is_found_out() {
+    // As if the id had been cut: the document would hold what cannot be told apart.
+    let mut document = read_written(br#"{"EventId": "e", "EventType": "Reboot"}"#).unwrap();
+    document.events.extend(document.events.clone());
+    assert!(held_wrongly(&document).is_some());
+}

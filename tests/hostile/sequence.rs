@@ -1,0 +1,109 @@
+//! Entries of a log, one after the other, through the fold; what they break, and how they are kept as a case.
+
+use std::fmt::Write as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+
+use allclear::machine::apply::apply;
+use allclear::machine::command::{Command, Entry, Verdict};
+use allclear::machine::invariants::{self, Broken};
+use allclear::machine::state::State;
+use allclear::machine::transition;
+use allclear::wire::log;
+
+/// A state of a few events is far smaller.
+const LARGEST_STATE: usize = 4 << 20;
+
+/// What the fold is: `apply`, or one with a mistake in it.
+pub(crate) type Fold = fn(&mut State, &Entry) -> Verdict;
+
+/// What is wrong with the step that an entry made, in a word that stays the same while the case is made shorter.
+pub(crate) fn step(fold: Fold, state: &mut State, entry: &Entry) -> Result<(), String> {
+    let before = state.clone();
+    let verdict = catch_unwind(AssertUnwindSafe(|| fold(state, entry)));
+    let Ok(verdict) = verdict else {
+        // A debug build looks at the promises itself.
+        return Err("a panic".into());
+    };
+    let broken = transition::violated(&before, state).filter(|broken| !is_told(*broken, entry));
+    if let Some(broken) = broken.or_else(|| invariants::violated(state)) {
+        return Err(format!("broken: {broken}"));
+    }
+    if state.now < before.now {
+        return Err("time went back".into());
+    }
+    let unchanged = State { now: state.now, ..before };
+    if verdict != Verdict::Applied && without_late(state.clone()) != without_late(unchanged) {
+        return Err(format!("{verdict:?} and yet something changed"));
+    }
+    let entry_again = log::decode_entry(&log::encode_entry(entry));
+    if entry_again.as_ref() != Ok(entry) {
+        return Err("the entry is not read back as it was".into());
+    }
+    Ok(())
+}
+
+/// An outcome that comes too late is kept to be shown, and changes nothing.
+fn without_late(mut state: State) -> State {
+    for event in state.open.values_mut().chain(&mut state.history) {
+        event.attempts.iter_mut().for_each(|attempt| attempt.late = None);
+    }
+    state
+}
+
+/// What an account says was done is done: the fold can only write it down, and that it was wrong is seen from it.
+fn is_told(broken: Broken, entry: &Entry) -> bool {
+    broken == Broken::TakenOverWrongly && matches!(entry.command, Command::Account { .. })
+}
+
+/// What is wrong with how a state is stored.
+pub(crate) fn kept(state: &State) -> Result<(), String> {
+    let stored = log::encode_state(state);
+    if stored.len() > LARGEST_STATE {
+        return Err("the state has outgrown its bound".into());
+    }
+    match log::decode_state(&stored) {
+        Ok(again) if again == *state && log::encode_state(&again) == stored => Ok(()),
+        Ok(_) => Err("the state is read back as another one".into()),
+        Err(_) => Err("the state is not read back".into()),
+    }
+}
+
+/// The first thing that is wrong.
+pub(crate) fn wrong(fold: Fold, entries: &[Entry]) -> Option<String> {
+    let mut state = State::default();
+    entries.iter().find_map(|entry| step(fold, &mut state, entry).and_then(|()| kept(&state)).err())
+}
+
+/// An entry a line, as the log holds it.
+pub(crate) fn written(entries: &[Entry]) -> String {
+    let mut text = String::new();
+    for entry in entries {
+        let _ = writeln!(text, "# {} by {}: {:?}", entry.at.0, entry.by, entry.command);
+        let _ = writeln!(
+            text,
+            "{}",
+            log::encode_entry(entry).iter().fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"))
+        );
+    }
+    text
+}
+
+pub(crate) fn read(text: &str) -> Vec<Entry> {
+    let lines = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+    let bytes = |line: &str| -> Vec<u8> {
+        (0..line.len()).step_by(2).map(|at| u8::from_str_radix(&line[at..at + 2], 16).unwrap()).collect()
+    };
+    lines.map(|line| log::decode_entry(&bytes(line)).unwrap()).collect()
+}
+
+#[test]
+fn what_was_found_once_does_not_come_back() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/hostile/found");
+    for file in std::fs::read_dir(folder).unwrap() {
+        let path = file.unwrap().path();
+        let entries = read(&std::fs::read_to_string(&path).unwrap());
+        assert!(!entries.is_empty(), "{}", path.display());
+        assert_eq!(wrong(apply, &entries), None, "{}", path.display());
+    }
+}
