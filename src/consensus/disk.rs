@@ -11,6 +11,7 @@ use redb::{Database, Durability, ReadableDatabase as _, TableDefinition, WriteTr
 use tokio::sync::watch;
 
 use super::failure::OpenError;
+use super::means::Means;
 use crate::wire::pb::allclear::raft::v1::Identity;
 
 /// Raised when an older program could no longer read what a newer one writes.
@@ -29,13 +30,19 @@ pub(super) const IDENTITY: &str = "identity";
 pub(crate) struct Disk {
     pub(super) database: Database,
     pub(crate) identity: Identity,
+    means: Means,
     _lock: Option<File>,
     in_use: watch::Sender<()>,
 }
 
 impl Disk {
     /// Opens the directory, or makes it. Blocks.
-    pub(crate) fn open(directory: &Path, cluster: &str, replica: &str) -> Result<Arc<Self>, OpenError> {
+    pub(crate) fn open_by(
+        means: Means,
+        directory: &Path,
+        cluster: &str,
+        replica: &str,
+    ) -> Result<Arc<Self>, OpenError> {
         let io = |source| OpenError::Io { path: directory.into(), source };
         std::fs::create_dir_all(directory).map_err(io)?;
         let lock = lock(directory)?;
@@ -44,7 +51,12 @@ impl Disk {
             create(directory, &path, cluster, replica)?;
         }
         let database = builder().open(&path).map_err(|error| unreadable(&path, error))?;
-        Self::with(database, Some(lock), &path, cluster, replica)
+        Self::with(means, database, Some(lock), &path, cluster, replica)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn open(directory: &Path, cluster: &str, replica: &str) -> Result<Arc<Self>, OpenError> {
+        Self::open_by(Means::default(), directory, cluster, replica)
     }
 
     /// Opens a directory that a replica of this cluster left behind, whichever it is. Blocks.
@@ -56,7 +68,7 @@ impl Disk {
         let lock = lock(directory)?;
         let database = builder().open(&path).map_err(|error| unreadable(&path, error))?;
         let replica = identity(&database, &path)?.replica;
-        Self::with(database, Some(lock), &path, cluster, &replica)
+        Self::with(Means::default(), database, Some(lock), &path, cluster, &replica)
     }
 
     /// A database on a backend of the caller's: to see what a failing disk does.
@@ -65,10 +77,11 @@ impl Disk {
         let path = Path::new("a backend").to_path_buf();
         let database = builder().create_with_backend(backend).map_err(|error| unreadable(&path, error))?;
         stamp(&database, cluster, replica).map_err(|error| unreadable(&path, error))?;
-        Self::with(database, None, &path, cluster, replica)
+        Self::with(Means::default(), database, None, &path, cluster, replica)
     }
 
     fn with(
+        means: Means,
         database: Database,
         lock: Option<File>,
         path: &Path,
@@ -86,7 +99,7 @@ impl Disk {
         if identity.replica != replica {
             return Err(OpenError::OtherReplica { path, found: identity.replica, expected: replica.into() });
         }
-        Ok(Arc::new(Self { database, identity, _lock: lock, in_use: watch::Sender::new(()) }))
+        Ok(Arc::new(Self { database, identity, means, _lock: lock, in_use: watch::Sender::new(()) }))
     }
 
     /// Ends when the directory has been let go: then its channel closes.
@@ -94,14 +107,13 @@ impl Disk {
         self.in_use.subscribe()
     }
 
-    /// Runs on a thread that may block, so that a slow disk never holds up the runtime.
+    /// Runs aside, so that a slow disk never holds up the others.
     pub(super) async fn run<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&Self) -> Result<T, redb::Error> + Send + 'static,
     ) -> io::Result<T> {
         let disk = Arc::clone(self);
-        let done = tokio::task::spawn_blocking(move || work(&disk)).await;
-        done.map_err(io::Error::other)?.map_err(io::Error::other)
+        self.means.result_of(move || work(&disk)).await?.map_err(io::Error::other)
     }
 
     /// One transaction, on the platter when this returns.
@@ -190,7 +202,7 @@ fn identity(database: &Database, path: &Path) -> Result<Identity, OpenError> {
 
 /// `RandomState` is seeded by the operating system's randomness; zero stays free for "nobody".
 pub(super) fn random_node(cluster: &str, replica: &str) -> u64 {
-    RandomState::new().hash_one((cluster, replica, std::process::id())).max(1)
+    RandomState::new().hash_one((cluster, replica)).max(1)
 }
 
 fn unreadable(path: &Path, error: impl Into<redb::Error>) -> OpenError {
