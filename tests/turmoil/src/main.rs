@@ -30,7 +30,7 @@ use crate::world::{Mistake, World};
 
 const USAGE: &str = "seeds COUNT [FIRST] | seed SEED [MISTAKE] | check";
 /// What of the replicas' own logs belongs to the trace.
-const LOGGED: &str = "allclear=debug,openraft=error";
+const LOGGED: &str = "allclear=info,openraft=error";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();

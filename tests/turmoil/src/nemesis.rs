@@ -18,6 +18,8 @@ use crate::world::{Glance, Mistake, World};
 const START_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// No more faults at once.
 const AT_ONCE: usize = 3;
+/// Between two looks at what events do to machines.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// A disk that lies has lost this much at most.
 const COPY_EVERY: Duration = Duration::from_secs(3);
 
@@ -61,6 +63,7 @@ pub(crate) struct Nemesis<'s> {
     next: Duration,
     /// When those that are down are started again; none while an event keeps the machine down.
     down: BTreeMap<usize, Option<Duration>>,
+    looked: Duration,
     copied: Duration,
     /// How often each kind of fault was tried, and how often it was seen to change something.
     pub(crate) tally: BTreeMap<&'static str, (u32, u32)>,
@@ -76,6 +79,7 @@ impl<'s> Nemesis<'s> {
             active: Vec::new(),
             next: Duration::ZERO,
             down: BTreeMap::new(),
+            looked: Duration::ZERO,
             copied: Duration::ZERO,
             tally: BTreeMap::new(),
         }
@@ -89,7 +93,8 @@ impl<'s> Nemesis<'s> {
         for place in ended {
             self.crash(place, Some(now + START_AGAIN_AFTER));
         }
-        if !self.world.manner.is_quiet {
+        if !self.world.manner.is_quiet && now >= self.looked + LOOK_EVERY {
+            self.looked = now;
             self.interrupt(now);
         }
         let due: Vec<usize> =

@@ -13,7 +13,7 @@ use crate::nemesis::Nemesis;
 use crate::world::World;
 use crate::{host, net};
 
-const TICK: Duration = Duration::from_millis(5);
+const TICK: Duration = Duration::from_millis(10);
 const FORMED_WITHIN: Duration = Duration::from_mins(1);
 const RESTS_WITHIN: Duration = Duration::from_mins(15);
 /// A run with fewer proves nothing.
