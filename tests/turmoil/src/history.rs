@@ -113,9 +113,9 @@ impl History {
         known.latest = after.clone();
     }
 
-    fn proposed(&self, proposal: String, index: u64) {
+    fn proposed(&self, proposal: &str, index: u64) {
         let mut known = self.known();
-        if let Some(other) = known.proposals.insert(proposal.clone(), index).filter(|other| *other != index) {
+        if let Some(other) = known.proposals.insert(proposal.to_owned(), index).filter(|other| *other != index) {
             known.wrong.push(format!("{proposal} is in the log twice, as {other} and {index}"));
         }
     }
@@ -152,7 +152,7 @@ impl Fold for Watched {
     fn apply(&mut self, index: u64, entry: &[u8]) -> Result<Vec<u8>, Undecodable> {
         let decoded = log::decode_entry(entry).map_err(|error| Undecodable(error.to_string()))?;
         let before = self.state.clone();
-        let verdict = if self.forgets.is_some_and(|every| index % every == 0) {
+        let verdict = if self.forgets.is_some_and(|every| index.is_multiple_of(every)) {
             log::encode_verdict(&Verdict::Applied)
         } else {
             apply(&mut self.state, &decoded);
@@ -160,7 +160,7 @@ impl Fold for Watched {
         };
         self.world.trace.line(format_args!("{} folds {index}: {}", self.who, decoded.command.as_word()));
         if let Command::Ask { what: Asked::Wish { what }, .. } = &decoded.command {
-            self.world.history.proposed(what.clone(), index);
+            self.world.history.proposed(what, index);
         }
         self.world.history.folded(&self.who, index, entry, &verdict, &before, &self.state);
         Ok(verdict)

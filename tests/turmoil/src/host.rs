@@ -66,8 +66,8 @@ async fn live(world: &Arc<World>, place: usize, life: u32) -> Started<String> {
     let (sessions, of_sessions) = Sessions::open();
     let service = Arc::new(Metadata { world: world.clone(), vm: name.clone() });
     let count = u32::try_from(world.platform.vms.len())?;
-    let pace = Pace::new(POLL_EVERY, u32::try_from(place)?, count);
-    let observer = Arc::new(Observer::new(service, pace, STALL_AFTER));
+    let rhythm = Pace::new(POLL_EVERY, u32::try_from(place)?, count);
+    let observer = Arc::new(Observer::new(service, rhythm, STALL_AFTER));
     let hooks = Arc::new(Hooks::new(Front::new(commands, sessions), Configured::new()));
 
     let routes = routes.add_service(rpc::contact_service(here.clone(), observer.clone()));

@@ -76,15 +76,16 @@ fn one(seed: u64, mistake: Mistake, is_shown: bool) -> ExitCode {
         }
     }
     match outcome {
-        Ok(Outcome { ref wrong, .. }) if !wrong.is_empty() => {
-            wrong.iter().for_each(|wrong| eprintln!("wrong: {wrong}"))
+        Ok(outcome) => {
+            for wrong in &outcome.wrong {
+                eprintln!("wrong: {wrong}");
+            }
+            println!("seed={seed} {outcome}");
         }
-        Ok(_) => {}
-        Err(ref panic) => eprintln!("wrong: it panicked: {panic}"),
-    }
-    match &outcome {
-        Ok(outcome) => println!("seed={seed} {outcome}"),
-        Err(_) => println!("seed={seed} verdict=Fail"),
+        Err(panic) => {
+            eprintln!("wrong: it panicked: {panic}");
+            println!("seed={seed} verdict=Fail");
+        }
     }
     if is_fine { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -87,7 +87,7 @@ pub(crate) fn all(first: u64, count: u64) -> ExitCode {
             eprintln!("seed {seed} proves nothing: too little happened");
         }
         let done = done.fetch_add(1, Ordering::SeqCst) + 1;
-        if done % 20 == 0 {
+        if done.is_multiple_of(20) {
             println!("{done} of {count} seeds in {:.0} s", uptime() - begun);
         }
     };
@@ -116,7 +116,9 @@ pub(crate) fn check() -> ExitCode {
         }
     }
     let wrong = wrong.into_inner().expect("nobody panics with it");
-    wrong.iter().for_each(|wrong| eprintln!("{wrong}"));
+    for wrong in &wrong {
+        eprintln!("{wrong}");
+    }
     if wrong.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
