@@ -94,7 +94,7 @@ async fn run_until(config: Config, stop: CancellationToken) -> anyhow::Result<()
         consensus: consensus.clone(),
         state,
         contacts: Arc::new(Contacts::new(name.clone())),
-        journal: Journal::open(&config.replica.data_dir)?,
+        journal: Journal::open(&config.replica.data_dir, consensus::Means::default())?,
         alone: watch::Sender::new(None),
     });
     let observer = Arc::new(Observer::new(endpoint, pace(&config, &here), config.metadata.stall_after));
@@ -238,6 +238,7 @@ fn agreement(config: &Config, name: &VmName, members: &[(String, String)]) -> co
             ..consensus::Timing::default()
         },
         compaction: consensus::Compaction::default(),
+        means: consensus::Means::default(),
     }
 }
 

@@ -12,6 +12,7 @@ use redb::{Database, Durability, ReadableDatabase as _, TableDefinition, WriteTr
 use tokio::sync::watch;
 
 use super::failure::OpenError;
+use super::means::Means;
 use super::platter::{Left, Opened};
 use super::tally::{self, Tally};
 use super::{inspection, sealed};
@@ -37,13 +38,19 @@ pub(crate) struct Disk {
     path: PathBuf,
     /// Not where a test keeps the database elsewhere.
     tally: Option<Tally>,
+    means: Means,
     _lock: Option<File>,
     in_use: watch::Sender<()>,
 }
 
 impl Disk {
     /// Opens the directory, or makes it. Blocks.
-    pub(crate) fn open(directory: &Path, cluster: &str, replica: &str) -> Result<Arc<Self>, OpenError> {
+    pub(crate) fn open_by(
+        means: Means,
+        directory: &Path,
+        cluster: &str,
+        replica: &str,
+    ) -> Result<Arc<Self>, OpenError> {
         let io = |source| OpenError::Io { path: directory.into(), source };
         std::fs::create_dir_all(directory).map_err(io)?;
         let lock = lock(directory)?;
@@ -51,7 +58,12 @@ impl Disk {
         if !path.try_exists().map_err(io)? {
             create(directory, &path, cluster, replica)?;
         }
-        Self::locked(lock, directory, &path, cluster, Some(replica))
+        Self::locked(means, lock, directory, &path, cluster, Some(replica))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn open(directory: &Path, cluster: &str, replica: &str) -> Result<Arc<Self>, OpenError> {
+        Self::open_by(Means::default(), directory, cluster, replica)
     }
 
     /// Opens a directory that a replica of this cluster left behind, whichever it is. Blocks.
@@ -61,10 +73,11 @@ impl Disk {
             return Err(OpenError::NothingStored { path: directory.into() });
         }
         let lock = lock(directory)?;
-        Self::locked(lock, directory, &path, cluster, None)
+        Self::locked(Means::default(), lock, directory, &path, cluster, None)
     }
 
     fn locked(
+        means: Means,
         lock: File,
         directory: &Path,
         path: &Path,
@@ -79,7 +92,7 @@ impl Disk {
         }
         let backend = FileBackend::new(file).map_err(|error| unreadable(path, error))?;
         let opened = Opened::on(backend, &builder()).map_err(|error| unreadable(path, error))?;
-        Self::of(opened, Some(tally), Some(lock), path, cluster, replica)
+        Self::of(means, opened, Some(tally), Some(lock), path, cluster, replica)
     }
 
     /// A database on a backend of the caller's: to see what a failing disk does.
@@ -91,10 +104,11 @@ impl Disk {
         if is_new {
             stamp(&opened.database, "orders", "db-0").map_err(|error| unreadable(path, error))?;
         }
-        Self::of(opened, tally, None, path, "orders", Some("db-0"))
+        Self::of(Means::default(), opened, tally, None, path, "orders", Some("db-0"))
     }
 
     fn of(
+        means: Means,
         opened: Opened,
         tally: Option<Tally>,
         lock: Option<File>,
@@ -119,7 +133,7 @@ impl Disk {
             return Err(OpenError::Io { path, source });
         }
         let (in_use, Opened { left, database }) = (watch::Sender::new(()), opened);
-        Ok(Arc::new(Self { _left: left, database, identity, path, tally, _lock: lock, in_use }))
+        Ok(Arc::new(Self { _left: left, database, identity, path, tally, means, _lock: lock, in_use }))
     }
 
     /// For tests: how many writes were counted.
@@ -133,14 +147,14 @@ impl Disk {
         self.in_use.subscribe()
     }
 
-    /// Runs on a thread that may block, so that a slow disk never holds up the runtime.
+    /// Runs aside, so that a slow disk never holds up the others.
     pub(super) async fn run<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&Self) -> Result<T, redb::Error> + Send + 'static,
     ) -> io::Result<T> {
         let disk = Arc::clone(self);
-        let done = tokio::task::spawn_blocking(move || work(&disk)).await;
-        done.map_err(io::Error::other)?.map_err(|error| io::Error::other(unreadable(&self.path, error)))
+        let done = self.means.result_of(move || work(&disk)).await?;
+        done.map_err(|error| io::Error::other(unreadable(&self.path, error)))
     }
 
     /// One transaction, on the platter when this returns.
@@ -241,7 +255,7 @@ fn identity(database: &Database, path: &Path) -> Result<Identity, OpenError> {
 
 /// `RandomState` is seeded by the operating system's randomness; zero stays free for "nobody".
 pub(super) fn random_node(cluster: &str, replica: &str) -> u64 {
-    RandomState::new().hash_one((cluster, replica, std::process::id())).max(1)
+    RandomState::new().hash_one((cluster, replica)).max(1)
 }
 
 fn unreadable(path: &Path, error: impl Into<redb::Error>) -> OpenError {

@@ -54,7 +54,8 @@ impl Consensus {
     pub async fn open(options: Options, fold: impl Fold) -> Result<(Self, Routes), OpenError> {
         options.check()?;
         let Options { data_dir, cluster, replica, .. } = options.clone();
-        let opened = tokio::task::spawn_blocking(move || Disk::open(&data_dir, &cluster, &replica)).await;
+        let means = options.means;
+        let opened = means.result_of(move || Disk::open_by(means, &data_dir, &cluster, &replica)).await;
         let disk = opened.map_err(|error| OpenError::Start(error.to_string()))??;
         Self::open_on(disk, options, Box::new(fold)).await
     }
@@ -64,7 +65,7 @@ impl Consensus {
         options: Options,
         fold: Box<dyn Fold>,
     ) -> Result<(Self, Routes), OpenError> {
-        let peers = Arc::new(Peers::new(&options.replicas)?);
+        let peers = Arc::new(Peers::new(&options.replicas, options.means)?);
         let identity = disk.identity.clone();
         let let_go = disk.let_go();
         let (weak, start) = (Arc::downgrade(&disk), Start::now());

@@ -8,6 +8,7 @@ use std::time::Duration;
 use openraft::{Config, SnapshotPolicy};
 
 use super::failure::OpenError;
+use super::means::Means;
 
 /// The largest proposal that is taken.
 pub const MAX_PROPOSAL_BYTES: usize = 1 << 20;
@@ -70,6 +71,7 @@ pub struct Options {
     pub data_dir: PathBuf,
     pub timing: Timing,
     pub compaction: Compaction,
+    pub means: Means,
 }
 
 impl Options {
@@ -130,6 +132,7 @@ mod tests {
             data_dir: PathBuf::new(),
             timing: Timing::default(),
             compaction: Compaction::default(),
+            means: Means::default(),
         }
     }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tonic::transport::{Channel, Endpoint};
 
 use super::failure::OpenError;
+use super::means::Means;
 
 const CONNECT_WITHIN: Duration = Duration::from_millis(500);
 pub(super) const KEEPALIVE_EVERY: Duration = Duration::from_secs(1);
@@ -18,6 +19,7 @@ const LOST_AFTER: u32 = 3;
 /// One channel per replica name.
 #[derive(Debug)]
 pub(crate) struct Peers {
+    means: Means,
     configured: BTreeMap<String, Channel>,
     /// Members that this replica's configuration does not name, reached where the log says: one address per name.
     others: Mutex<BTreeMap<String, (String, Channel)>>,
@@ -26,15 +28,15 @@ pub(crate) struct Peers {
 }
 
 impl Peers {
-    pub(crate) fn new(replicas: &[(String, String)]) -> Result<Self, OpenError> {
+    pub(crate) fn new(replicas: &[(String, String)], means: Means) -> Result<Self, OpenError> {
         let connect = |(name, address): &(String, String)| {
-            let channel = dial(address).map_err(|error| {
+            let channel = dial(address, means).map_err(|error| {
                 OpenError::Options(format!("the address {address:?} of replica {name:?} is not host:port ({error})"))
             })?;
             Ok((name.clone(), channel))
         };
         let configured = replicas.iter().map(connect).collect::<Result<_, OpenError>>()?;
-        Ok(Self { configured, others: Mutex::default(), unanswered: Mutex::default() })
+        Ok(Self { means, configured, others: Mutex::default(), unanswered: Mutex::default() })
     }
 
     pub(crate) fn channel(&self, name: &str) -> Option<Channel> {
@@ -50,9 +52,14 @@ impl Peers {
         if let Some((_, channel)) = others.get(name).filter(|(known, _)| known == address) {
             return Ok(channel.clone());
         }
-        let channel = dial(address)?;
+        let channel = self.dial(address)?;
         others.insert(name.to_owned(), (address.to_owned(), channel.clone()));
         Ok(channel)
+    }
+
+    /// A connection that nobody shares.
+    pub(crate) fn dial(&self, address: &str) -> Result<Channel, tonic::transport::Error> {
+        dial(address, self.means)
     }
 
     /// Where a replica was last said to be; this address is only for one that nobody has heard of yet.
@@ -75,13 +82,12 @@ impl Peers {
     }
 }
 
-/// A connection that nobody shares yet; made when it is first used.
-pub(crate) fn dial(address: &str) -> Result<Channel, tonic::transport::Error> {
+fn dial(address: &str, means: Means) -> Result<Channel, tonic::transport::Error> {
     let endpoint = Endpoint::from_shared(format!("http://{address}"))?
         .connect_timeout(CONNECT_WITHIN)
         .tcp_nodelay(true)
         .http2_keep_alive_interval(KEEPALIVE_EVERY)
         .keep_alive_timeout(KEEPALIVE_WITHIN)
         .keep_alive_while_idle(true);
-    Ok(endpoint.connect_lazy())
+    Ok((means.dial)(&endpoint))
 }

@@ -3,11 +3,13 @@
 use std::io;
 use std::time::Duration;
 
+use futures_util::Stream;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
 use tonic::transport::Server;
-use tonic::transport::server::TcpIncoming;
+use tonic::transport::server::{Connected, TcpIncoming};
 
 use super::peers::{KEEPALIVE_EVERY, KEEPALIVE_WITHIN};
 
@@ -17,7 +19,18 @@ const DRAIN_WITHIN: Duration = Duration::from_secs(2);
 /// Serves until `stop`, and returns soon after it whatever is still open.
 pub async fn serve(listener: TcpListener, routes: Routes, stop: CancellationToken) -> io::Result<()> {
     // Without it every write stalls on delayed acknowledgements: the server's own setting does not reach this listener.
-    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+    serve_incoming(TcpIncoming::from(listener).with_nodelay(Some(true)), routes, stop).await
+}
+
+/// The same on connections of another kind.
+pub async fn serve_incoming<C>(
+    incoming: impl Stream<Item = io::Result<C>>,
+    routes: Routes,
+    stop: CancellationToken,
+) -> io::Result<()>
+where
+    C: AsyncRead + AsyncWrite + Connected + Unpin + Send + 'static,
+{
     let served = Server::builder()
         .http2_keepalive_interval(Some(KEEPALIVE_EVERY))
         .http2_keepalive_timeout(Some(KEEPALIVE_WITHIN))

@@ -16,6 +16,7 @@ use tokio::time::timeout;
 
 use super::disk::Disk;
 use super::log::LogStore;
+use super::means::Means;
 use super::state::State;
 use super::types::{LogId, SnapshotMeta, StoredMembership, Types};
 use super::{Compaction, ConfirmError, Consensus, Fold, Options, ProposeError, Role, Timing, Undecodable};
@@ -132,6 +133,7 @@ async fn after_a_failed_fsync_nothing_more_is_acknowledged_and_the_replica_must_
         data_dir: "unused".into(),
         timing: Timing::default(),
         compaction: Compaction::default(),
+        means: Means::default(),
     };
     let fold = Counter::default();
     let shown = Arc::clone(&fold.shown);

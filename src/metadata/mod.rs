@@ -15,6 +15,7 @@ mod instance;
 mod json;
 mod no_information;
 pub mod pace;
+mod service;
 mod standing;
 mod version;
 
@@ -24,4 +25,5 @@ pub use document::{MAX_BODY, MAX_EVENTS, MAX_RESOURCES, read as read_document, r
 pub use endpoint::{BadEndpoint, Endpoint, Options, Polled, Timeouts};
 pub use instance::Instance;
 pub use no_information::NoInformation;
+pub use service::Service;
 pub use version::ApiVersion;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use tokio::sync::{Mutex, MutexGuard, watch};
 
 use super::clock;
+use crate::consensus::Means;
 use crate::machine::claim::PostOutcome;
 use crate::machine::state::State;
 use crate::machine::suspicion::unrecorded;
@@ -36,6 +37,7 @@ pub enum JournalError {
 
 pub struct Journal {
     folder: PathBuf,
+    means: Means,
     /// Held while an entry is written and while an account of the journal is built.
     turn: Mutex<()>,
     entries: watch::Sender<Arc<Vec<Journaled>>>,
@@ -43,7 +45,7 @@ pub struct Journal {
 
 impl Journal {
     /// Reads the journal of a data directory. What an earlier life of this replica did not finish has an unknown end.
-    pub fn open(folder: &Path) -> Result<Self, JournalError> {
+    pub fn open(folder: &Path, means: Means) -> Result<Self, JournalError> {
         let path = folder.join(FILE);
         let mut entries = match fs::read(&path) {
             Ok(bytes) => read(&bytes).map_err(|error| JournalError::Unreadable { path, error })?,
@@ -54,7 +56,7 @@ impl Journal {
             let why = "this replica was restarted and cannot tell whether it had posted";
             entry.takeover.outcome = Some((PostOutcome::Unknown(why.into()), clock::now()));
         }
-        Ok(Self { folder: folder.into(), turn: Mutex::new(()), entries: watch::Sender::new(Arc::new(entries)) })
+        Ok(Self { folder: folder.into(), means, turn: Mutex::new(()), entries: watch::Sender::new(Arc::new(entries)) })
     }
 
     pub fn entries(&self) -> Arc<Vec<Journaled>> {
@@ -105,7 +107,7 @@ impl Journal {
         let mut entries = self.entries().as_ref().clone();
         change(&mut entries);
         let (folder, bytes) = (self.folder.clone(), seal::seal(PLACE, log::encode_journal(&entries)));
-        tokio::task::spawn_blocking(move || replace(&folder, &bytes)).await.map_err(io::Error::other)??;
+        self.means.result_of(move || replace(&folder, &bytes)).await??;
         self.entries.send_replace(Arc::new(entries));
         Ok(())
     }
@@ -161,7 +163,7 @@ mod tests {
     #[tokio::test]
     async fn what_was_begun_and_not_ended_in_an_earlier_life_has_an_unknown_end() {
         let folder = tempfile::tempdir().unwrap();
-        let journal = Journal::open(folder.path()).unwrap();
+        let journal = Journal::open(folder.path(), Means::default()).unwrap();
         assert!(journal.entries().is_empty());
         assert!(journal.begin(entry("e1"), || true).await.unwrap());
         journal.end(&entry("e1").takeover, PostOutcome::Accepted, Timestamp(9)).await.unwrap();
@@ -169,7 +171,7 @@ mod tests {
         second.takeover.at = Timestamp(2);
         assert!(journal.begin(second, || true).await.unwrap());
         drop(journal);
-        let next_life = Journal::open(folder.path()).unwrap();
+        let next_life = Journal::open(folder.path(), Means::default()).unwrap();
         assert_eq!(next_life.entries().len(), 2);
         assert!(next_life.entries()[0].takeover.outcome_is(&PostOutcome::Accepted));
         let last = next_life.entries().last().cloned().unwrap();
@@ -179,15 +181,15 @@ mod tests {
     #[tokio::test]
     async fn nothing_is_written_once_it_may_no_longer_be() {
         let folder = tempfile::tempdir().unwrap();
-        let journal = Journal::open(folder.path()).unwrap();
+        let journal = Journal::open(folder.path(), Means::default()).unwrap();
         assert!(!journal.begin(entry("e1"), || false).await.unwrap());
-        assert!(Journal::open(folder.path()).unwrap().entries().is_empty());
+        assert!(Journal::open(folder.path(), Means::default()).unwrap().entries().is_empty());
     }
 
     #[tokio::test]
     async fn only_what_the_log_knows_to_its_end_is_let_go() {
         let folder = tempfile::tempdir().unwrap();
-        let journal = Journal::open(folder.path()).unwrap();
+        let journal = Journal::open(folder.path(), Means::default()).unwrap();
         journal.begin(entry("e1"), || true).await.unwrap();
         let mut state = State::default();
         let suspicion = Suspicion { number: 1, since: Timestamp(0), is_cleared: false };
@@ -204,13 +206,13 @@ mod tests {
         assert_eq!(journal.entries().len(), 1, "its end is not in the log");
         assert_eq!(give_account(&mut state, &journal), Verdict::Applied);
         journal.prune(&state).await.unwrap();
-        assert!(Journal::open(folder.path()).unwrap().entries().is_empty());
+        assert!(Journal::open(folder.path(), Means::default()).unwrap().entries().is_empty());
     }
 
     #[tokio::test]
     async fn a_journal_that_is_cut_off_or_changed_by_a_bit_is_refused_or_read_as_it_was() {
         let folder = tempfile::tempdir().unwrap();
-        let journal = Journal::open(folder.path()).unwrap();
+        let journal = Journal::open(folder.path(), Means::default()).unwrap();
         journal.begin(entry("e1"), || true).await.unwrap();
         journal.end(&entry("e1").takeover, PostOutcome::Accepted, Timestamp(9)).await.unwrap();
         let (written, path) = (journal.entries(), folder.path().join(FILE));
@@ -223,7 +225,7 @@ mod tests {
         });
         for (at, bytes) in cut_off.chain(flipped).enumerate() {
             fs::write(&path, &bytes).unwrap();
-            match Journal::open(folder.path()) {
+            match Journal::open(folder.path(), Means::default()) {
                 Ok(read) => assert_eq!(read.entries(), written, "change {at}"),
                 Err(error) => {
                     let told = error.to_string();
@@ -238,7 +240,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for damaged in [&b""[..], b"\x0a", b"rubbish"] {
             fs::write(folder.path().join(FILE), damaged).unwrap();
-            assert!(matches!(Journal::open(folder.path()), Err(JournalError::Unreadable { .. })), "{damaged:?}");
+            assert!(
+                matches!(Journal::open(folder.path(), Means::default()), Err(JournalError::Unreadable { .. })),
+                "{damaged:?}"
+            );
         }
     }
 }

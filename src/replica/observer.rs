@@ -17,13 +17,13 @@ use crate::machine::observe::Observation;
 use crate::machine::situation;
 use crate::machine::workload::{Group, Workload};
 use crate::metadata::pace::Pace;
-use crate::metadata::{self, Approval, Channel, Endpoint, NoInformation};
+use crate::metadata::{self, Approval, Channel, NoInformation, Service};
 
 /// The pause before a report that did not reach the log is proposed again.
 const REPORT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 pub struct Observer {
-    endpoint: Arc<Endpoint>,
+    service: Arc<dyn Service>,
     sight: Mutex<Sight>,
     polls: watch::Sender<()>,
 }
@@ -35,15 +35,15 @@ struct Sight {
 }
 
 impl Observer {
-    pub fn new(endpoint: Arc<Endpoint>, pace: Pace, stall_after: Duration) -> Self {
+    pub fn new(service: Arc<dyn Service>, pace: Pace, stall_after: Duration) -> Self {
         let channel = Channel::new(stall_after, clock::steady());
         let sight = Sight { observation: Observation::default(), channel, pace };
-        Self { endpoint, sight: Mutex::new(sight), polls: watch::channel(()).0 }
+        Self { service, sight: Mutex::new(sight), polls: watch::channel(()).0 }
     }
 
     /// Asks the endpoint now; what it says counts like any other poll.
     pub async fn look(&self) -> Result<Document, NoInformation> {
-        let polled = self.endpoint.poll().await;
+        let polled = self.service.poll().await;
         let mut sight = self.sight();
         let result = match polled {
             Ok(polled) => {
@@ -76,7 +76,7 @@ impl Observer {
 
     /// Posts the approval of an event through the same channel.
     pub async fn approve(&self, event: &EventId) -> Approval {
-        self.endpoint.approve(event).await
+        self.service.approve(event).await
     }
 
     pub fn health(&self) -> Health {

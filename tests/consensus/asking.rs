@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use allclear::consensus::{self, Consensus, Options};
+use allclear::consensus::{self, Consensus, Means, Options};
 use allclear::fake_cloud;
 use allclear::machine::id::VmName;
 use allclear::machine::policy::Policy;
@@ -42,7 +42,7 @@ impl Asking {
         let name = VmName::new(&options.replica);
         let members = options.replicas.iter().map(|(name, _)| VmName::new(name)).collect();
         let time = Arc::new(ClusterTime::default());
-        let journal = Journal::open(&options.data_dir).unwrap();
+        let journal = Journal::open(&options.data_dir, Means::default()).unwrap();
         let (folded, state) = Folded::new(time.clone());
         let cluster = options.cluster.clone();
         let (consensus, routes) = Consensus::open(options, folded).await.unwrap();

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use allclear::consensus::{
-    self, Compaction, Consensus, Fold, MAX_VOTERS, OpenError, Options, Role, Standing, Timing, Undecodable,
+    self, Compaction, Consensus, Fold, MAX_VOTERS, Means, OpenError, Options, Role, Standing, Timing, Undecodable,
 };
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -156,6 +156,7 @@ impl Cluster {
             data_dir: self.directory(name),
             timing: self.timing.clone(),
             compaction: self.compaction.clone(),
+            means: Means::default(),
         }
     }
 

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{READY_WITHIN, span, until_ready};
 use crate::cli::stage::{Stage, VMS, free_addresses};
-use crate::consensus::{self, Compaction, Consensus, Fold, MAX_VOTERS, Options, Role, Timing, Undecodable};
+use crate::consensus::{self, Compaction, Consensus, Fold, MAX_VOTERS, Means, Options, Role, Timing, Undecodable};
 use crate::machine::time::Timestamp;
 use crate::replica::clock;
 use crate::rpc::client::Asking;
@@ -140,6 +140,7 @@ async fn replicas(folder: &Path) -> anyhow::Result<(Vec<Consensus>, JoinSet<std:
             max_voters: MAX_VOTERS,
             replace_after: Duration::from_mins(10),
             compaction: Compaction::default(),
+            means: Means::default(),
         };
         let (consensus, routes) = Consensus::open(options, Nothing).await?;
         serving.spawn(consensus::serve(TcpListener::bind(address).await?, routes, CancellationToken::new()));

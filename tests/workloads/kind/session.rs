@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use allclear::consensus::{self, Consensus};
+use allclear::consensus::{self, Consensus, Means};
 use allclear::machine::command::Command;
 use allclear::machine::document::{Announcement, Document, NotBefore, Status};
 use allclear::machine::id::WorkloadName;
@@ -131,6 +131,7 @@ pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<Report>) {
         data_dir: data_dir.clone(),
         timing: consensus::Timing::default(),
         compaction: consensus::Compaction::default(),
+        means: Means::default(),
     };
     let (consensus, _) = Consensus::open(options, fold).await.unwrap();
     let here = Arc::new(Here {
@@ -143,7 +144,7 @@ pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<Report>) {
         consensus,
         state,
         contacts: Arc::new(Contacts::new(name)),
-        journal: Journal::open(&data_dir).unwrap(),
+        journal: Journal::open(&data_dir, Means::default()).unwrap(),
         alone: tokio::sync::watch::Sender::new(None),
     });
     timeout(LIMIT, learn(&here)).await.expect("it leads itself");

@@ -1,0 +1,43 @@
+//! By what means this room reaches the other replicas and its disk: sockets and threads, unless whoever opens it brings
+//! others, as a simulated network does.
+
+use std::io;
+
+use futures_util::future::BoxFuture;
+use tokio::sync::oneshot;
+use tonic::transport::{Channel, Endpoint};
+
+/// Work that may block.
+pub type Work = Box<dyn FnOnce() + Send>;
+
+/// Two functions, and what they are by default.
+#[derive(Debug, Clone, Copy)]
+pub struct Means {
+    /// A connection to another replica, made when it is first used.
+    pub dial: fn(&Endpoint) -> Channel,
+    /// Has the work done where it holds nobody up, and ends when it is done or can no longer be.
+    pub aside: fn(Work) -> BoxFuture<'static, io::Result<()>>,
+}
+
+impl Default for Means {
+    fn default() -> Self {
+        Self { dial: Endpoint::connect_lazy, aside: on_a_thread }
+    }
+}
+
+impl Means {
+    /// What the work brought; an error when it was not done to its end.
+    pub async fn result_of<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
+        let (done, result) = oneshot::channel();
+        let work = move || {
+            let _ = done.send(work());
+        };
+        (self.aside)(Box::new(work)).await?;
+        result.await.map_err(io::Error::other)
+    }
+}
+
+fn on_a_thread(work: Work) -> BoxFuture<'static, io::Result<()>> {
+    let working = tokio::task::spawn_blocking(work);
+    Box::pin(async move { working.await.map_err(io::Error::other) })
+}

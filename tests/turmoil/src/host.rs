@@ -1,0 +1,179 @@
+//! One replica on one host: the program's own rooms, wired as `app` does, with the simulation's network, disk, metadata
+//! service and workload.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use allclear::consensus::{self, Compaction, Consensus, MAX_VOTERS, Options};
+use allclear::machine::command::Command;
+use allclear::machine::id::VmName;
+use allclear::machine::operator::Asked;
+use allclear::machine::policy::Policy;
+use allclear::machine::situation::Timing;
+use allclear::machine::state::State;
+use allclear::metadata::channel::STALL_AFTER;
+use allclear::metadata::pace::Pace;
+use allclear::replica::Replica;
+use allclear::replica::clock::ClusterTime;
+use allclear::replica::contacts::Contacts;
+use allclear::replica::folded::Folded;
+use allclear::replica::here::Here;
+use allclear::replica::hooks::{Configured, Hooks};
+use allclear::replica::journal::Journal;
+use allclear::replica::observer::Observer;
+use allclear::rpc;
+use allclear::workloads::session::Sessions;
+use allclear::workloads::{Front, RoleAsker, Runner, Surroundings};
+use tokio_util::sync::CancellationToken;
+
+use crate::history::Watched;
+use crate::net;
+use crate::platform::Metadata;
+use crate::workload::Workload;
+use crate::world::{Glance, Mistake, PORT, World};
+
+const CLUSTER: &str = "orders";
+const POLL_EVERY: Duration = Duration::from_secs(1);
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Every so many entries, the last replica forgets one, if that is the mistake.
+const FORGETS_EVERY: u64 = 50;
+
+/// Runs until it must not go on, or until the host is crashed.
+pub(crate) async fn run(world: Arc<World>, place: usize) -> turmoil::Result {
+    let (name, life) = {
+        let host = &world.hosts()[place];
+        (host.name.clone(), host.lives)
+    };
+    world.trace.line(format_args!("{name} begins its life {life}"));
+    let why = match live(&world, place, life).await {
+        Ok(fatal) => fatal,
+        Err(error) => format!("it could not start: {error:#}"),
+    };
+    world.trace.line(format_args!("{name} ends: {why}"));
+    world.change(place, |host| host.ended = Some(why));
+    Ok(())
+}
+
+type Started<T> = Result<T, Box<dyn std::error::Error>>;
+
+async fn live(world: &Arc<World>, place: usize, life: u32) -> Started<String> {
+    let name = world.platform.vms[place].clone();
+    let folder = world.hosts()[place].folder.clone();
+    let (here, routes) = open(world, &name, &folder).await?;
+    let (commands, of_commands) =
+        Runner::open(&folder.join("hooks"), PathBuf::from("/nonexistent"), Surroundings::default())?;
+    let (sessions, of_sessions) = Sessions::open();
+    let service = Arc::new(Metadata { world: world.clone(), vm: name.clone() });
+    let count = u32::try_from(world.platform.vms.len())?;
+    let rhythm = Pace::new(POLL_EVERY, u32::try_from(place)?, count);
+    let observer = Arc::new(Observer::new(service, rhythm, STALL_AFTER));
+    let hooks = Arc::new(Hooks::new(Front::new(commands, sessions), Configured::new()));
+
+    let routes = routes.add_service(rpc::contact_service(here.clone(), observer.clone()));
+    let stop = CancellationToken::new();
+    tokio::spawn(consensus::serve_incoming(net::listen().await?, routes, stop.clone()));
+    tokio::spawn(rpc::beat(here.clone(), observer.clone(), stop));
+    let roles = (RoleAsker::new(Surroundings::default())?, Vec::new());
+    let reports = [of_commands, of_sessions];
+    let _replica = Replica::start(&here, &observer, &hooks, Vec::new(), Vec::new(), roles, reports);
+
+    tokio::spawn(Workload { world: world.clone(), vm: name.clone(), hooks, life }.run());
+    tokio::spawn(propose(world.clone(), here.clone(), place, life));
+    tokio::spawn(read(world.clone(), here.clone()));
+    tokio::spawn(look(world.clone(), here.clone(), place));
+    Ok(here.consensus.fatal().await.to_string())
+}
+
+async fn open(world: &Arc<World>, name: &VmName, folder: &std::path::Path) -> Started<(Arc<Here>, rpc::Routes)> {
+    let manner = world.manner;
+    let time = Arc::new(ClusterTime::default());
+    let (fold, state) = Folded::new(time.clone());
+    let is_last = world.platform.vms.last() == Some(name);
+    let forgets = (world.mistake == Mistake::Forgets && is_last).then_some(FORGETS_EVERY);
+    let fold = Watched { fold, state: State::default(), who: name.to_string(), world: world.clone(), forgets };
+    let options = Options {
+        cluster: CLUSTER.into(),
+        replica: name.to_string(),
+        replicas: world.names().into_iter().map(|name| (name.clone(), format!("{name}:{PORT}"))).collect(),
+        max_voters: MAX_VOTERS,
+        replace_after: Duration::from_mins(10),
+        data_dir: folder.into(),
+        timing: consensus::Timing::default(),
+        compaction: Compaction { every_entries: manner.snapshot_every, keep_entries: manner.snapshot_every / 2 },
+        means: net::means(),
+    };
+    let (consensus, routes) = Consensus::open(options, fold).await?;
+    let here = Arc::new(Here {
+        name: name.clone(),
+        cluster: CLUSTER.into(),
+        configured: world.platform.vms.clone(),
+        policy: Policy {
+            user_budget: Duration::from_secs(20),
+            restore_timeout: Duration::from_mins(1),
+            ..Policy::default()
+        },
+        timing: Timing::default(),
+        time,
+        consensus,
+        state,
+        contacts: Arc::new(Contacts::new(name.clone())),
+        journal: Journal::open(folder, net::means())?,
+        alone: tokio::sync::watch::Sender::new(None),
+    });
+    Ok((here, routes))
+}
+
+/// A client that has something written down again and again.
+async fn propose(world: Arc<World>, here: Arc<Here>, place: usize, life: u32) {
+    for number in 0_u64.. {
+        tokio::time::sleep(world.dice.millis(100, 3_000)).await;
+        let what = format!("{} {life}.{number}", here.name);
+        let asked = Asked::Wish { what: what.clone() };
+        let command = Command::Ask { what: asked, who: "a client".into(), reason: String::new() };
+        let proposed = here.propose(&command);
+        if world.mistake == Mistake::EarlyAcknowledgement {
+            let is_late = tokio::time::timeout(Duration::from_millis(200), proposed).await.is_err();
+            if is_late {
+                world.history.acknowledge(&what);
+            }
+            continue;
+        }
+        match proposed.await {
+            Ok(_) => {
+                world.history.acknowledge(&what);
+                world.change(place, |host| host.acknowledged += 1);
+            }
+            Err(error) => world.trace.line(format_args!("{what} is not acknowledged: {error}")),
+        }
+    }
+}
+
+/// A client that reads: what was acknowledged before it asked has to be there.
+async fn read(world: Arc<World>, here: Arc<Here>) {
+    loop {
+        tokio::time::sleep(world.dice.millis(100, 5_000)).await;
+        let acknowledged = world.history.acknowledged();
+        if let Ok(index) = here.consensus.confirm().await
+            && index < acknowledged
+        {
+            world.history.wrong(format!("{} read at {index}, and {acknowledged} was acknowledged before", here.name));
+        }
+    }
+}
+
+async fn look(world: Arc<World>, here: Arc<Here>, place: usize) {
+    loop {
+        let standing = here.consensus.standing_now();
+        let open = here.state().open.len();
+        world.change(place, |host| {
+            host.glance = Glance {
+                applied: standing.applied,
+                term: standing.term,
+                has_leader: standing.hears_a_leader() || standing.leads(),
+                open,
+            };
+        });
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}

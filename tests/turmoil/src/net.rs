@@ -1,0 +1,87 @@
+//! The simulated network and disk, as the means of a replica's consensus.
+
+use std::io;
+use std::net::Ipv4Addr;
+use std::pin::Pin;
+use std::sync::OnceLock;
+use std::task::{Context, Poll};
+
+use allclear::consensus::{Means, Work};
+use futures_util::Stream;
+use futures_util::future::BoxFuture;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tonic::transport::server::Connected;
+use tonic::transport::{Channel, Endpoint, Uri};
+use tower::service_fn;
+use turmoil::net::{TcpListener, TcpStream};
+
+use crate::dice::Dice;
+use crate::world::PORT;
+
+/// How long a disk takes. One process runs one seed, and functions have no other place for it.
+static DISK: OnceLock<(Dice, (u64, u64))> = OnceLock::new();
+
+pub(crate) fn set_disk(dice: Dice, millis: (u64, u64)) {
+    let _ = DISK.set((dice, millis));
+}
+
+pub(crate) fn means() -> Means {
+    Means { dial, aside }
+}
+
+fn dial(endpoint: &Endpoint) -> Channel {
+    endpoint.connect_with_connector_lazy(service_fn(|uri: Uri| async move {
+        let host = uri.host().unwrap_or_default().to_owned();
+        let stream = TcpStream::connect((host, uri.port_u16().unwrap_or(PORT))).await?;
+        Ok::<_, io::Error>(TokioIo::new(stream))
+    }))
+}
+
+/// First the time that it takes, then the work: a crash in between is one before the work.
+fn aside(work: Work) -> BoxFuture<'static, io::Result<()>> {
+    Box::pin(async move {
+        if let Some((dice, (from, below))) = DISK.get() {
+            tokio::time::sleep(dice.millis(*from, *below)).await;
+        }
+        work();
+        Ok(())
+    })
+}
+
+/// Connections as they come in.
+pub(crate) async fn listen() -> io::Result<impl Stream<Item = io::Result<Connection>>> {
+    let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, PORT)).await?;
+    Ok(futures_util::stream::unfold(listener, |listener| async move {
+        let accepted = listener.accept().await.map(|(stream, _)| Connection(stream));
+        Some((accepted, listener))
+    }))
+}
+
+pub(crate) struct Connection(TcpStream);
+
+impl Connected for Connection {
+    type ConnectInfo = ();
+
+    fn connect_info(&self) {}
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(context, into)
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(context, from)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(context)
+    }
+}

@@ -1,0 +1,173 @@
+//! The database beside each replica: it dials in, takes a while for what it is asked, fails now and then, and goes away
+//! and comes back. What it did stays done, as on a disk.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use allclear::machine::id::{GroupName, VmName, WorkloadName};
+use allclear::machine::workload::{
+    Hook, Intent, OnAbsent, OnFailure, Origin, Phase, Role, RunsOn, Workload as Registered,
+};
+use allclear::replica::hooks::Hooks;
+use allclear::workloads::session::{Greeting, Said, Told, Visit};
+use allclear::workloads::{Ended, Task};
+use tokio::sync::mpsc::Receiver;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::world::World;
+
+const LEASE: Duration = Duration::from_secs(5);
+
+/// What all of them did, however often they were killed.
+#[derive(Default)]
+pub(crate) struct Effects(Mutex<Done>);
+
+#[derive(Default)]
+struct Done {
+    steps: BTreeSet<String>,
+    given: BTreeSet<String>,
+}
+
+impl Effects {
+    pub(crate) fn count(&self) -> usize {
+        self.done().steps.len()
+    }
+
+    fn done(&self) -> MutexGuard<'_, Done> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(crate) struct Workload {
+    pub(crate) world: Arc<World>,
+    pub(crate) vm: VmName,
+    pub(crate) hooks: Arc<Hooks>,
+    /// Of the host; a new process beside a new replica.
+    pub(crate) life: u32,
+}
+
+fn hook(phase: Phase) -> Hook {
+    Hook {
+        phase,
+        timeout: Duration::from_secs(15),
+        attempts: 3,
+        on_failure: OnFailure::Continue,
+        runs_on: RunsOn::Affected,
+        can_confirm: true,
+        can_undo: false,
+        can_dry_run: false,
+        min_freeze: None,
+        fresh_for: None,
+        optional_if_short: false,
+        worst: None,
+        exclusive: false,
+        kinds: Vec::new(),
+    }
+}
+
+/// Putting back is delivered at least once.
+fn may_repeat(phase: Phase) -> bool {
+    matches!(phase, Phase::Restore | Phase::Ready)
+}
+
+impl Workload {
+    fn greeting(&self, visits: u32) -> Greeting {
+        let name = WorkloadName("db".into());
+        Greeting {
+            workload: Registered {
+                name,
+                group: Some(GroupName("orders".into())),
+                after: Vec::new(),
+                hooks: [Phase::Failover, Phase::Drain, Phase::Restore].map(hook).into(),
+                origin: Origin::Dialled,
+                on_absent: OnAbsent::Hold,
+            },
+            boot: format!("{}.{visits}", self.life),
+            lease: LEASE,
+            retain: None,
+            role: if self.vm == self.world.platform.vms[0] { Role::Primary } else { Role::Replica },
+            known: BTreeMap::new(),
+            polls: false,
+        }
+    }
+
+    pub(crate) async fn run(self) {
+        for visits in 0.. {
+            let greeting = self.greeting(visits);
+            let sessions = &self.hooks.front.sessions;
+            if let Ok(reserved) = sessions.reserve(&greeting.workload.name, &greeting.boot) {
+                let (visit, told) = sessions.admit(&reserved, greeting);
+                drop(reserved);
+                self.attend(&visit, told).await;
+                sessions.leave(&visit);
+            }
+            sleep(self.world.dice.millis(500, 8_000)).await;
+        }
+    }
+
+    /// Until the session is over, or the process dies.
+    async fn attend(&self, visit: &Visit, mut told: Receiver<Told>) {
+        let dice = &self.world.dice;
+        let until = if self.world.manner.is_quiet { 3_600_000 } else { 120_000 };
+        let dies = Instant::now() + dice.millis(until / 8, until);
+        let mut due: BTreeMap<String, (Instant, Task)> = BTreeMap::new();
+        let sessions = &self.hooks.front.sessions;
+        loop {
+            let next = due.values().map(|(at, _)| *at).min().unwrap_or(dies).min(dies);
+            tokio::select! {
+                biased;
+                message = told.recv() => match message {
+                    Some(Told::Step { task, .. }) => self.begin(*task, &mut due),
+                    Some(Told::Cancel { attempt, .. }) => {
+                        due.remove(&attempt);
+                        let _ = sessions.report(visit, &attempt, Said::Ended(Ended::Cancelled));
+                    }
+                    Some(Told::Deadline { .. } | Told::Acknowledged(_)) => {}
+                    Some(Told::GoAway(_)) | None => return,
+                },
+                () = sleep_until(next) => {}
+                () = sleep(LEASE / 3) => {
+                    if sessions.hear(visit, None).is_err() {
+                        return;
+                    }
+                }
+            }
+            let now = Instant::now();
+            if now >= dies {
+                self.world.trace.line(format_args!("the workload of {} dies", self.vm));
+                return;
+            }
+            let ended: Vec<String> = due.iter().filter(|(_, (at, _))| *at <= now).map(|(key, _)| key.clone()).collect();
+            for (key, (_, task)) in ended.into_iter().filter_map(|key| due.remove_entry(&key)) {
+                let _ = sessions.report(visit, &key, Said::Ended(self.end(&task)));
+            }
+        }
+    }
+
+    fn begin(&self, task: Task, due: &mut BTreeMap<String, (Instant, Task)>) {
+        let is_new = self.world.effects.done().given.insert(task.attempt.clone());
+        if !is_new && !may_repeat(task.phase) {
+            self.world.history.wrong(format!("S7: {} was given to {} twice", task.attempt, self.vm));
+        }
+        let dice = &self.world.dice;
+        let takes = if dice.percent(5) { dice.millis(20_000, 60_000) } else { dice.millis(10, 4_000) };
+        due.insert(task.attempt.clone(), (Instant::now() + takes, task));
+    }
+
+    fn end(&self, task: &Task) -> Ended {
+        let mut done = self.world.effects.done();
+        match task.intent {
+            Intent::Confirm if done.steps.contains(&task.step) => Ended::Done,
+            Intent::Confirm => Ended::NotDone,
+            Intent::Undo => Ended::NotApplicable,
+            Intent::Run if self.world.dice.percent(8) => Ended::Failed("it could not".into()),
+            Intent::Run => {
+                if !done.steps.insert(task.step.clone()) && !may_repeat(task.phase) {
+                    self.world.history.wrong(format!("S7: {} has its effect twice", task.step));
+                }
+                Ended::Done
+            }
+        }
+    }
+}
