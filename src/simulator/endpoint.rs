@@ -12,7 +12,7 @@ use super::shell::Here;
 use super::tasks::Answer;
 use super::world::World;
 use crate::machine::claim::PostOutcome;
-use crate::machine::document::Document;
+use crate::machine::document::{Document, Status};
 use crate::machine::id::{AttemptId, EventId};
 use crate::machine::time::Timestamp;
 
@@ -44,7 +44,9 @@ struct Seat {
     /// The first document it ever gave.
     oldest: Option<Document>,
     answers: u64,
-    last: Option<(Timestamp, Document)>,
+    last: Option<Document>,
+    /// When a validated document showed an event as Scheduled last.
+    scheduled: BTreeMap<EventId, Timestamp>,
     /// In how many validated documents in a row an event was missing, and which were missing in two.
     missing: BTreeMap<EventId, u32>,
     gone: BTreeSet<EventId>,
@@ -75,14 +77,14 @@ impl Endpoints {
         self.seats[vm].gone.contains(event)
     }
 
-    /// The last validated document that was served here, and when.
-    pub(super) fn last(&self, vm: usize) -> Option<&(Timestamp, Document)> {
-        self.seats[vm].last.as_ref()
+    /// When a validated document showed it as Scheduled here last.
+    pub(super) fn scheduled_at(&self, vm: usize, event: &EventId) -> Option<Timestamp> {
+        self.seats[vm].scheduled.get(event).copied()
     }
 
     fn served(&mut self, vm: usize, document: &Document, now: Timestamp) {
         let seat = &mut self.seats[vm];
-        if let Some((_, before)) = &seat.last {
+        if let Some(before) = &seat.last {
             for event in before.events.iter().filter(|event| document.get(&event.id).is_none()) {
                 seat.missing.entry(event.id.clone()).or_default();
             }
@@ -96,8 +98,11 @@ impl Endpoints {
         }
         for event in &document.events {
             seat.gone.remove(&event.id);
+            if event.status == Status::Scheduled {
+                seat.scheduled.insert(event.id.clone(), now);
+            }
         }
-        seat.last = Some((now, document.clone()));
+        seat.last = Some(document.clone());
     }
 
     fn not_served(&mut self, vm: usize) {

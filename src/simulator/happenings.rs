@@ -227,10 +227,8 @@ impl World {
         for vm in 0..self.nodes.len() {
             self.nodes[vm].body.borrow_mut().fails = None;
             self.resume(vm);
-            if !self.is_impacted(vm) {
-                self.start(vm);
-            }
         }
+        self.start_who_can();
         self.put_in(Duration::from_secs(1), Due::Judge);
     }
 }

@@ -31,7 +31,17 @@ impl World {
                 _ => {}
             }
         }
+        if self.is_healed.get() {
+            self.start_who_can();
+        }
         self.put_in(EVERY, Due::Cloud);
+    }
+
+    /// Nobody is down any more but those whom an event holds.
+    pub(super) fn start_who_can(self: &Rc<Self>) {
+        for vm in (0..self.nodes.len()).filter(|vm| !self.nodes[*vm].is_up() && !self.is_impacted(*vm)) {
+            self.start(vm);
+        }
     }
 
     fn strike(self: &Rc<Self>, id: &EventId) {

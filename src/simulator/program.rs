@@ -118,7 +118,8 @@ impl World {
         phase: Phase,
     ) -> (Option<Duration>, Outcome) {
         let (least, most) = habits.takes;
-        let takes = if random.percent(10) { random.millis(most, most * 8) } else { random.millis(least, most) };
+        let is_slow = random.percent(10) && !self.judge.borrow().is_calm;
+        let takes = if is_slow { random.millis(most, most * 8) } else { random.millis(least, most) };
         if random.percent(habits.hangs) {
             return (None, Outcome::Done);
         }

@@ -91,7 +91,9 @@ impl World {
         let waits = hears_a_leader && !ballot.is_transfer;
         if ballot.is_pre {
             let is_granted = ballot.term > term && is_up_to_date && !waits;
-            return self.send(vm, from, Message::Vote { term: ballot.term, is_pre: true, is_granted });
+            // Who is behind in terms is told so, or it could never be elected.
+            let term = if is_granted { ballot.term } else { term };
+            return self.send(vm, from, Message::Vote { term, is_pre: true, is_granted });
         }
         if waits && ballot.term > term {
             return;
@@ -123,9 +125,8 @@ impl World {
     pub(in crate::simulator) fn on_vote(self: &Rc<Self>, vm: usize, from: usize, term: u64, is_pre: bool, is_granted: bool) {
         let node = &self.nodes[vm];
         let own = node.kept.borrow().term;
-        if term > own && !is_pre {
-            self.step_down(vm, term);
-            return;
+        if term > own && !(is_pre && is_granted) {
+            return self.step_down(vm, term);
         }
         let counts = {
             let agreement = node.agreement.borrow();

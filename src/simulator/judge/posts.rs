@@ -1,9 +1,10 @@
 //! What is judged when an approval leaves its machine, and when it gets to the platform.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use super::Posted;
-use crate::machine::document::{Announcement, Source, Status};
+use crate::machine::document::{Announcement, Source};
 use crate::machine::id::{AttemptId, EventId, GroupName, VmName};
 use crate::machine::operator::What;
 use crate::machine::situation::Situation;
@@ -13,6 +14,9 @@ use crate::simulator::cloud::{Approval, Approver};
 use crate::simulator::endpoint::Why;
 use crate::simulator::verdict::Property;
 use crate::simulator::world::World;
+
+/// Before a lone replica posts.
+const LOOKED_WITHIN: Duration = Duration::from_secs(10);
 
 impl World {
     pub(in crate::simulator) fn judge_post(&self, vm: usize, event: &EventId, why: Why) {
@@ -56,10 +60,7 @@ impl World {
                 return Some((Property::S3, "its claim lapsed long ago"));
             }
         }
-        let is_seen = endpoints.last(vm).is_some_and(|(at, document)| {
-            let status = document.get(event).map(|announced| &announced.status);
-            *at >= made.at && status == Some(&Status::Scheduled)
-        });
+        let is_seen = endpoints.scheduled_at(vm, event).is_some_and(|at| at >= made.at);
         (!is_seen).then_some((Property::S2, "it did not look whether the event is Scheduled since it was claimed"))
     }
 
@@ -71,10 +72,7 @@ impl World {
             return Some((Property::S2, "its journal does not say so"));
         }
         let endpoints = self.endpoints.borrow();
-        let shows = |document: &crate::machine::document::Document| {
-            document.get(event).is_some_and(|announced| announced.status == Status::Scheduled)
-        };
-        let is_seen = endpoints.last(vm).is_some_and(|(_, document)| shows(document));
+        let is_seen = endpoints.scheduled_at(vm, event).is_some_and(|at| self.now().since(at) <= LOOKED_WITHIN);
         (!is_seen).then_some((Property::S2, "its endpoint does not show it as Scheduled"))
     }
 
@@ -146,7 +144,11 @@ impl World {
     }
 
     fn members_of(&self, group: &GroupName) -> BTreeSet<VmName> {
-        let of_group = |vm: &usize| self.scenario.workloads[*vm].iter().any(|it| it.group.as_ref() == Some(group));
+        // One whose machine is deleted is no member any more.
+        let of_group = |vm: &usize| {
+            let is_deleted = self.nodes[*vm].body.borrow().is_deleted;
+            !is_deleted && self.scenario.workloads[*vm].iter().any(|it| it.group.as_ref() == Some(group))
+        };
         (0..self.nodes.len()).filter(of_group).map(|vm| self.nodes[vm].name.clone()).collect()
     }
 

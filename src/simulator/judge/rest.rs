@@ -100,7 +100,7 @@ impl World {
             if outlives && event.is_scheduled() {
                 return self.broke(Property::L4, format!("a claim of {id} outlives its lease"));
             }
-            if explain(state, event, &leader.situation()).is_none() && event.is_scheduled() && !event.is_drill() {
+            if event.stage() < Stage::Started && explain(state, event, &leader.situation()).is_none() {
                 return self.broke(Property::L1, format!("nobody can say what {id} waits for"));
             }
         }
