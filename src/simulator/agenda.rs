@@ -12,17 +12,35 @@ pub(super) enum Due {
     Wake(TaskId),
     Deliver(Box<Envelope>),
     /// A heartbeat, or the end of somebody's patience with a leader.
-    Tick { vm: usize, life: u32, number: u32 },
+    Tick {
+        vm: usize,
+        life: u32,
+        number: u32,
+    },
     /// What is committed is applied.
-    Apply { vm: usize, life: u32 },
+    Apply {
+        vm: usize,
+        life: u32,
+    },
     /// Something happens to a running hook.
-    Program { vm: usize, boot: u32, key: Key, turn: u32 },
+    Program {
+        vm: usize,
+        boot: u32,
+        key: Key,
+        turn: u32,
+    },
     /// A post arrives at the platform.
     Arrive(usize),
     Happening(usize),
     /// A pause, or a crash, is over.
-    Resume { vm: usize, number: u32 },
-    Restart { vm: usize, number: u32 },
+    Resume {
+        vm: usize,
+        number: u32,
+    },
+    Restart {
+        vm: usize,
+        number: u32,
+    },
     /// The platform goes on.
     Cloud,
     Heal,

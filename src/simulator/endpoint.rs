@@ -180,7 +180,13 @@ impl Here {
             Some(Trouble::PostsLost | Trouble::Silent) => {}
             _ => {
                 let mut endpoints = world.endpoints.borrow_mut();
-                endpoints.letters.push(Letter { by: vm, event: event.clone(), why, answer: answer.clone(), is_answered });
+                endpoints.letters.push(Letter {
+                    by: vm,
+                    event: event.clone(),
+                    why,
+                    answer: answer.clone(),
+                    is_answered,
+                });
                 world.put_in(way, Due::Arrive(endpoints.letters.len() - 1));
             }
         }

@@ -243,7 +243,8 @@ fn guests(random: &mut Random, scenario: &mut Scenario) {
     let guest = workload(random, name, None, Origin::Dialled);
     let mut at = random.secs(1, 30);
     for turn in 0..random.between(1, 4) {
-        let what = if turn % 2 == 0 { What::Come(vm, Box::new(guest.clone())) } else { What::Go(vm, random.percent(30)) };
+        let what =
+            if turn % 2 == 0 { What::Come(vm, Box::new(guest.clone())) } else { What::Go(vm, random.percent(30)) };
         scenario.happenings.push(Happening { at, what });
         at += random.secs(2, 60);
     }

@@ -174,7 +174,9 @@ impl Mistake {
         if situation.lead.as_ref().is_some() && !matches!(due.first(), Some(Command::Lead { .. })) {
             for id in state.open.keys() {
                 let approver = situation.approvers(state, id).into_iter().next();
-                let (Some(reason), Some(approver)) = (self.claims(state, id, situation.now), approver) else { continue };
+                let (Some(reason), Some(approver)) = (self.claims(state, id, situation.now), approver) else {
+                    continue;
+                };
                 let until = situation.now.plus(situation.timing.claim_lease);
                 due.push(Command::Claim { event: id.clone(), approver, reason, until });
             }
@@ -196,7 +198,8 @@ impl Mistake {
         match self {
             Self::ClaimUnprepared => (is_first && event.treatment.is_some()).then_some(Reason::Prepared),
             Self::ClaimAgain => {
-                let last = event.claims.last().filter(|_| event.stage() == Stage::Approved && event.claims.len() < 3)?;
+                let last =
+                    event.claims.last().filter(|_| event.stage() == Stage::Approved && event.claims.len() < 3)?;
                 Some(last.reason)
             }
             Self::BudgetIgnored if is_first => {

@@ -25,20 +25,51 @@ pub(super) struct Envelope {
 #[derive(Clone)]
 pub(super) enum Message {
     Append(Append),
-    Appended { term: u64, is_ok: bool, matched: usize, sent: Timestamp },
+    Appended {
+        term: u64,
+        is_ok: bool,
+        matched: usize,
+        sent: Timestamp,
+    },
     AskVote(Ballot),
-    Vote { term: u64, is_pre: bool, is_granted: bool },
+    Vote {
+        term: u64,
+        is_pre: bool,
+        is_granted: bool,
+    },
     /// Take leadership over.
-    LeadNow { term: u64 },
-    Propose { call: u64, command: Rc<Command> },
+    LeadNow {
+        term: u64,
+    },
+    Propose {
+        call: u64,
+        command: Rc<Command>,
+    },
     /// `None`: it was not taken.
-    Proposed { call: u64, answer: Option<Result<Verdict, ()>> },
-    Confirm { call: u64 },
-    Confirmed { call: u64, index: Option<usize> },
-    Beat { health: Health, wishes: u64 },
-    Reply { told: BTreeMap<VmName, Told>, time: Timestamp },
+    Proposed {
+        call: u64,
+        answer: Option<Result<Verdict, ()>>,
+    },
+    Confirm {
+        call: u64,
+    },
+    Confirmed {
+        call: u64,
+        index: Option<usize>,
+    },
+    Beat {
+        health: Health,
+        wishes: u64,
+    },
+    Reply {
+        told: BTreeMap<VmName, Told>,
+        time: Timestamp,
+    },
     AskPeer,
-    Peer { leader: Option<usize>, health: Health },
+    Peer {
+        leader: Option<usize>,
+        health: Health,
+    },
 }
 
 impl World {
@@ -51,7 +82,8 @@ impl World {
         if self.is_cut(from, to) {
             return;
         }
-        if matches!(message, Message::Proposed { .. }) && self.is_hit(|fault| matches!(fault, Fault::Unanswered { .. })) {
+        if matches!(message, Message::Proposed { .. }) && self.is_hit(|fault| matches!(fault, Fault::Unanswered { .. }))
+        {
             return;
         }
         let again = matches!(message, Message::Propose { .. } | Message::Append(_) | Message::Appended { .. })

@@ -28,8 +28,6 @@ pub(super) struct Node {
     pub(super) role: Cell<Role>,
     /// What dialled in, and whether it is there.
     pub(super) guest: RefCell<Option<Guest>>,
-    /// Validated documents of this endpoint, for those who judge.
-    pub(super) polls: Cell<u64>,
 }
 
 pub(super) struct Guest {
@@ -80,7 +78,6 @@ impl Node {
             process: RefCell::default(),
             role: Cell::new(Role::Unknown),
             guest: RefCell::default(),
-            polls: Cell::new(0),
         }
     }
 

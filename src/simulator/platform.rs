@@ -27,6 +27,8 @@ impl World {
                     self.tell(|| format!("the platform starts {event}: {cause:?}"));
                     self.strike(&event);
                 }
+                // The hardware has failed already.
+                cloud::What::Announced if self.is_impacted_by(&event) => self.strike(&event),
                 cloud::What::Ended(end) => self.tell(|| format!("{event} is over: {end:?}")),
                 _ => {}
             }
@@ -65,6 +67,10 @@ impl World {
                 }
             }
         }
+    }
+
+    fn is_impacted_by(&self, id: &EventId) -> bool {
+        self.cloud.borrow().event(id).is_some_and(|event| event.started.is_some())
     }
 
     /// A machine that an event has taken down comes back by itself.

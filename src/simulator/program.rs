@@ -167,8 +167,11 @@ impl World {
             let Some(program) = programs.get_mut(key).filter(|it| it.is_running && it.turn == turn) else { return };
             if now < program.ends {
                 let is_stopped = program.stops.is_some_and(|stops| now >= stops);
-                program.outcome =
-                    if is_stopped { Outcome::Cancelled } else { Outcome::TimedOut("it did not end by its deadline".into()) };
+                program.outcome = if is_stopped {
+                    Outcome::Cancelled
+                } else {
+                    Outcome::TimedOut("it did not end by its deadline".into())
+                };
             }
             program.is_running = false;
             program.clone()

@@ -65,24 +65,62 @@ pub enum Wish {
 #[derive(Clone, PartialEq, Debug)]
 pub enum Fault {
     /// The process dies; hooks go on, unless the whole machine goes down.
-    Crash { vm: usize, lasts: Duration, whole: bool },
+    Crash {
+        vm: usize,
+        lasts: Duration,
+        whole: bool,
+    },
     /// The process is stopped; its steady clock goes on, or the machine is paused and it does not.
-    Pause { vm: usize, lasts: Duration, stops_clock: bool },
+    Pause {
+        vm: usize,
+        lasts: Duration,
+        stops_clock: bool,
+    },
     /// Nothing gets from these to the others, nor back unless it is in one direction only.
-    Cut { vms: Vec<usize>, both: bool, lasts: Duration },
+    Cut {
+        vms: Vec<usize>,
+        both: bool,
+        lasts: Duration,
+    },
     /// Messages take up to so much longer, and overtake each other.
-    Slow { by: Duration, lasts: Duration },
+    Slow {
+        by: Duration,
+        lasts: Duration,
+    },
     /// Messages of these kinds are delivered twice, the second time later.
-    Twice { lasts: Duration },
+    Twice {
+        lasts: Duration,
+    },
     /// Answers to proposals are lost.
-    Unanswered { lasts: Duration },
+    Unanswered {
+        lasts: Duration,
+    },
     /// The next write fails, before it is on the disk or just after, and the process dies of it.
-    DiskFails { vm: usize, is_written: bool, lasts: Duration },
-    DiskSlow { vm: usize, by: Duration, lasts: Duration },
+    DiskFails {
+        vm: usize,
+        is_written: bool,
+        lasts: Duration,
+    },
+    DiskSlow {
+        vm: usize,
+        by: Duration,
+        lasts: Duration,
+    },
     /// What is committed is applied so much later.
-    ApplySlow { vm: usize, by: Duration, lasts: Duration },
-    ClockJump { vm: usize, by: i64 },
-    Endpoint { vm: usize, trouble: Trouble, lasts: Duration },
+    ApplySlow {
+        vm: usize,
+        by: Duration,
+        lasts: Duration,
+    },
+    ClockJump {
+        vm: usize,
+        by: i64,
+    },
+    Endpoint {
+        vm: usize,
+        trouble: Trouble,
+        lasts: Duration,
+    },
     /// The incarnations of all documents start again.
     Incarnations,
 }

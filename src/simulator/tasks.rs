@@ -159,12 +159,12 @@ impl<T> Answer<T> {
     }
 
     pub(super) async fn get(&self, tasks: &Tasks) -> T {
-        poll_fn(|_| match self.0.value.borrow_mut().take() {
-            Some(value) => Poll::Ready(value),
-            None => {
-                self.0.waiter.set(tasks.current());
-                Poll::Pending
+        poll_fn(|_| {
+            if let Some(value) = self.0.value.borrow_mut().take() {
+                return Poll::Ready(value);
             }
+            self.0.waiter.set(tasks.current());
+            Poll::Pending
         })
         .await
     }

@@ -88,7 +88,7 @@ impl Chain {
 
 impl World {
     /// The next link.
-    pub(super) fn commit(self: &Rc<Self>, vm: usize, slot: Slot) {
+    pub(super) fn commit(self: &Rc<Self>, vm: usize, slot: &Slot) {
         let before = self.chain.borrow().latest();
         let (after, verdict) = match &slot.what {
             Payload::Blank | Payload::Voters(_) => (before.clone(), None),

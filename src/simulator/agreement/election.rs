@@ -122,7 +122,14 @@ impl World {
         self.nodes[vm].kept.borrow().is_quorum(recent)
     }
 
-    pub(in crate::simulator) fn on_vote(self: &Rc<Self>, vm: usize, from: usize, term: u64, is_pre: bool, is_granted: bool) {
+    pub(in crate::simulator) fn on_vote(
+        self: &Rc<Self>,
+        vm: usize,
+        from: usize,
+        term: u64,
+        is_pre: bool,
+        is_granted: bool,
+    ) {
         let node = &self.nodes[vm];
         let own = node.kept.borrow().term;
         if term > own && !(is_pre && is_granted) {

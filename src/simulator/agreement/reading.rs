@@ -47,7 +47,9 @@ impl Here {
                 Some(leader) if leader == self.me => {
                     let waiting = Answer::new();
                     match self.world.append(self.me, self.me, &command, Asker::Here(waiting.clone())) {
-                        Some(()) => Some(self.within(deadline, waiting.get(&self.world.tasks)).await.unwrap_or(Err(()))),
+                        Some(()) => {
+                            Some(self.within(deadline, waiting.get(&self.world.tasks)).await.unwrap_or(Err(())))
+                        }
                         None => None,
                     }
                 }
@@ -118,7 +120,11 @@ impl Here {
     }
 
     /// `None` when it takes longer.
-    pub(in crate::simulator) async fn within<T>(&self, deadline: Timestamp, work: impl Future<Output = T>) -> Option<T> {
+    pub(in crate::simulator) async fn within<T>(
+        &self,
+        deadline: Timestamp,
+        work: impl Future<Output = T>,
+    ) -> Option<T> {
         first(work, self.sleep(deadline.since(self.steady()))).await.ok()
     }
 }

@@ -149,7 +149,7 @@ impl World {
             (from + 1..).zip(kept.log[from.min(committed)..committed].iter().cloned()).collect()
         };
         for (_, slot) in slots {
-            self.commit(vm, slot);
+            self.commit(vm, &slot);
         }
     }
 
@@ -224,7 +224,13 @@ impl World {
     }
 
     /// As the leader; `None` where it is not.
-    pub(in crate::simulator) fn append(self: &Rc<Self>, vm: usize, by: usize, command: &Command, asker: Asker) -> Option<()> {
+    pub(in crate::simulator) fn append(
+        self: &Rc<Self>,
+        vm: usize,
+        by: usize,
+        command: &Command,
+        asker: Asker,
+    ) -> Option<()> {
         let node = &self.nodes[vm];
         let process = self.process(vm).filter(|_| node.agreement.borrow().role == Role::Leader)?;
         // Only the leader stamps.

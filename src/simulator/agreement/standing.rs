@@ -93,7 +93,12 @@ impl World {
 }
 
 /// When what a quorum acknowledged last was sent. The only voter needs nobody else.
-fn quorum_acknowledged(kept: &super::Kept, agreement: &super::Agreement, vm: usize, now: Timestamp) -> Option<Timestamp> {
+fn quorum_acknowledged(
+    kept: &super::Kept,
+    agreement: &super::Agreement,
+    vm: usize,
+    now: Timestamp,
+) -> Option<Timestamp> {
     let mut times: Vec<Option<Timestamp>> = kept
         .voters
         .iter()

@@ -25,7 +25,8 @@ impl World {
         }
         if let Some(broken) = transition::violated(before, after).or_else(|| invariants::violated(after)) {
             let word = entry.command.as_word();
-            return self.broke(broken.into(), format!("{broken}, after a {word} that {} appended", self.nodes[vm].name));
+            return self
+                .broke(broken.into(), format!("{broken}, after a {word} that {} appended", self.nodes[vm].name));
         }
         match &entry.command {
             Command::Claim { event, .. } => self.note_claim(after, event),

@@ -43,8 +43,11 @@ impl World {
         let healed_at = *self.judge.borrow_mut().rest.healed_at.get_or_insert(now);
         let leader = (0..self.nodes.len()).filter_map(|vm| self.here(vm)).find(|here| here.standing().leads());
         let Some(leader) = leader else {
+            // Without a quorum of machines nobody can.
+            if !self.has_quorum() {
+                self.judge.borrow_mut().rest.led_at = Some(now);
+            }
             let led_at = self.judge.borrow().rest.led_at.unwrap_or(healed_at);
-            // The machine it is on may be taken by the last event.
             if now.since(led_at.max(healed_at)) > LED_WITHIN {
                 self.broke(Property::L1, "nobody leads, though everybody is there".into());
             }
@@ -80,6 +83,13 @@ impl World {
         if !is_paused && now.since(empty_since) > Duration::from_secs(5) && now.since(healed_at) > LED_WITHIN {
             self.announce_the_last(&state);
         }
+    }
+
+    fn has_quorum(&self) -> bool {
+        let longest = (0..self.nodes.len()).max_by_key(|vm| self.nodes[*vm].kept.borrow().log.len()).unwrap_or(0);
+        let voters = self.nodes[longest].kept.borrow().voters.clone();
+        let runs = |vm: &&usize| self.nodes[**vm].is_up() && !self.nodes[**vm].is_paused();
+        voters.iter().filter(runs).count() * 2 > voters.len()
     }
 
     /// L2 and L4.
@@ -134,10 +144,7 @@ impl World {
         let (is_accepted, is_ended) = {
             let cloud = self.cloud.borrow();
             let event = cloud.event(&id);
-            (
-                event.is_some_and(|event| event.accepted.is_some()),
-                event.is_some_and(|event| event.ended.is_some()),
-            )
+            (event.is_some_and(|event| event.accepted.is_some()), event.is_some_and(|event| event.ended.is_some()))
         };
         let patience = self.scenario.policy.user_budget + ELECTION;
         if !is_accepted && self.now().since(announced) > patience {

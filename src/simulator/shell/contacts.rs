@@ -197,7 +197,13 @@ impl World {
         self.send(vm, from, Message::Peer { leader, health: here.health() });
     }
 
-    pub(in crate::simulator) fn on_peer(self: &Rc<Self>, vm: usize, from: usize, leader: Option<usize>, health: Health) {
+    pub(in crate::simulator) fn on_peer(
+        self: &Rc<Self>,
+        vm: usize,
+        from: usize,
+        leader: Option<usize>,
+        health: Health,
+    ) {
         let Some(here) = self.here(vm) else { return };
         let peer = Peer { leader, channel: health.channel };
         let name = self.nodes[from].name.clone();

@@ -52,10 +52,7 @@ pub(super) async fn run(here: Here) {
         }
         posts_begun.borrow_mut().retain(|claim| is_open(&state, *claim));
         let is_busy = hooks::clear_away(&here, &state) || is_busy;
-        let news = first(
-            here.process.changed.changed(tasks, changed),
-            here.process.programs.changed(tasks, programs),
-        );
+        let news = first(here.process.changed.changed(tasks, changed), here.process.programs.changed(tasks, programs));
         if is_busy {
             let _ = first(news, here.sleep(TICK)).await;
         } else {

@@ -120,7 +120,11 @@ fn task(here: &Here, state: &State, event: &Event, attempt: &Attempt, key: Key) 
         hook: attempt.hook,
         intent: attempt.intent,
         step: event.step_id(&attempt.member, attempt.hook),
-        prefer: if attempt.intent == Intent::Run { prefer(state, &here.situation(), &attempt.member) } else { Vec::new() },
+        prefer: if attempt.intent == Intent::Run {
+            prefer(state, &here.situation(), &attempt.member)
+        } else {
+            Vec::new()
+        },
         left: Duration::ZERO,
     }
 }

@@ -4,10 +4,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use crate::machine::alone::Alone;
 use super::clock::{Clocks, ClusterTime};
 use super::contacts::Contacts;
 use super::observer::Sight;
+use crate::machine::alone::Alone;
 use crate::machine::command::Verdict;
 use crate::machine::state::State;
 use crate::machine::time::Timestamp;
