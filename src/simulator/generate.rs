@@ -7,7 +7,7 @@ use super::cloud::{Move, Opening, Plan};
 use super::faults::fault;
 use super::program::Habits;
 use super::random::Random;
-use super::scenario::{Happening, Scenario, What, Wish};
+use super::scenario::{Happening, Moment, Scenario, What, Wish};
 use super::world::name;
 use crate::machine::document::{Kind, Source};
 use crate::machine::id::{GroupName, VmName, WorkloadName};
@@ -44,9 +44,11 @@ pub fn generate(seed: u64) -> Scenario {
     guests(&mut random, &mut scenario);
     let faults = if random.percent(10) { 0 } else { random.between(1, 7) };
     for _ in 0..faults {
+        let after = random.percent(45).then(|| moment(&mut random));
         let at = near(&mut random, &announced, heal_at);
+        let at = if after.is_some() { random.millis(0, 40) } else { at };
         let fault = fault(&mut random, replicas);
-        scenario.happenings.push(Happening { at, what: What::Fault(fault) });
+        scenario.happenings.push(Happening { at, after, what: What::Fault(fault) });
     }
     scenario.happenings.sort_by_key(|happening| happening.at);
     scenario
@@ -61,6 +63,11 @@ fn near(random: &mut Random, announced: &[Duration], heal_at: Duration) -> Durat
     let event = *random.pick(announced);
     let at = (event + random.secs(0, 60)).saturating_sub(Duration::from_secs(20));
     at.clamp(Duration::from_secs(3), Duration::from_millis(latest))
+}
+
+fn moment(random: &mut Random) -> Moment {
+    let times = random.weighted(&[(60, 1), (25, 2), (15, 3)]);
+    *random.pick(&[Moment::Claim(times), Moment::Begin(times), Moment::Confirm(times), Moment::Post(times)])
 }
 
 fn clock(random: &mut Random) -> i64 {
@@ -147,7 +154,7 @@ fn events(random: &mut Random, scenario: &mut Scenario) -> Vec<Duration> {
     let mut announced = Vec::new();
     for _ in 0..count {
         let plan = plan(random, scenario.replicas, next_vm, &mut deletes);
-        scenario.happenings.push(Happening { at: first, what: What::Announce(Box::new(plan)) });
+        scenario.happenings.push(Happening { at: first, after: None, what: What::Announce(Box::new(plan)) });
         announced.push(first);
         next_vm = (next_vm + 1) % scenario.replicas;
         first = if is_close { first + random.secs(0, 15) } else { random.secs(8, latest.max(9)) };
@@ -202,13 +209,13 @@ fn roles(random: &mut Random, scenario: &mut Scenario) {
     let primary = random.index(scenario.replicas);
     for vm in 0..scenario.replicas {
         let role = if vm == primary { Role::Primary } else { Role::Replica };
-        scenario.happenings.push(Happening { at: Duration::from_millis(1), what: What::Role(vm, role) });
+        scenario.happenings.push(Happening { at: Duration::from_millis(1), after: None, what: What::Role(vm, role) });
     }
     if random.percent(20) {
         let at = random.millis(5000, u64::try_from(scenario.heal_at.as_millis()).unwrap_or(5000));
         let next = random.index(scenario.replicas);
         for (vm, role) in [(primary, Role::Replica), (next, Role::Primary)] {
-            scenario.happenings.push(Happening { at, what: What::Role(vm, role) });
+            scenario.happenings.push(Happening { at, after: None, what: What::Role(vm, role) });
         }
     }
 }
@@ -229,7 +236,7 @@ fn wishes(random: &mut Random, scenario: &mut Scenario, announced: &[Duration]) 
         ]);
         let at = near(random, announced, scenario.heal_at);
         let what = What::Wish(random.index(scenario.replicas), wish);
-        scenario.happenings.push(Happening { at, what });
+        scenario.happenings.push(Happening { at, after: None, what });
     }
 }
 
@@ -245,10 +252,10 @@ fn guests(random: &mut Random, scenario: &mut Scenario) {
     for turn in 0..random.between(1, 4) {
         let what =
             if turn % 2 == 0 { What::Come(vm, Box::new(guest.clone())) } else { What::Go(vm, random.percent(30)) };
-        scenario.happenings.push(Happening { at, what });
+        scenario.happenings.push(Happening { at, after: None, what });
         at += random.secs(2, 60);
     }
     // In the end it is there, or has said farewell: nobody waits for it for ever.
     let what = if random.percent(70) { What::Come(vm, Box::new(guest)) } else { What::Go(vm, true) };
-    scenario.happenings.push(Happening { at: at.max(scenario.heal_at), what });
+    scenario.happenings.push(Happening { after: None, at: at.max(scenario.heal_at), what });
 }

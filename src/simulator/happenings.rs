@@ -22,6 +22,9 @@ const NOTICED_FROM: Duration = Duration::from_secs(3);
 impl World {
     pub(super) fn happen(self: &Rc<Self>, place: usize) {
         let happening = self.scenario.happenings[place].clone();
+        if self.is_healed.get() && matches!(happening.what, What::Fault(_)) {
+            return;
+        }
         match happening.what {
             What::Announce(plan) => {
                 let announced = self.cloud.borrow_mut().announce(self.now(), *plan);
@@ -175,7 +178,10 @@ impl World {
             if !body.is_up || body.pause.is_some() {
                 return false;
             }
-            body.pause = Some(Pause { since: self.now(), stops_clock });
+            // Connections do not last for ever.
+            let lasting = u64::try_from(lasts.as_millis()).unwrap_or(0);
+            let holds = self.random.borrow_mut().millis(0, lasting * 2);
+            body.pause = Some(Pause { since: self.now(), stops_clock, holds });
             body.downs += 1;
             body.downs
         };
@@ -229,6 +235,5 @@ impl World {
             self.resume(vm);
         }
         self.start_who_can();
-        self.put_in(Duration::from_secs(1), Due::Judge);
     }
 }

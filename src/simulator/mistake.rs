@@ -47,14 +47,10 @@ pub enum Mistake {
     JournalSkipped,
     /// The journal does not survive the process.
     JournalLost,
-    /// A lone replica acts though it hears a leader again.
-    BegunInContact,
     /// Time that a paused machine slept through counts for being alone.
     PauseCounts,
     /// Nobody gives account.
     NoAccount,
-    /// A vote is not on the disk when it is given.
-    VoteForgotten,
     /// Entries are acknowledged before they are on the disk.
     LogNotSynced,
     /// `takeover` does not wait.
@@ -79,13 +75,11 @@ pub enum Mistake {
     NeverExpires,
     /// `plan` makes one claim for each event.
     NeverClaimsAgain,
-    /// `plan` takes what a silent replica said last for ever.
-    NeverDiscounts,
 }
 
 impl Mistake {
     /// Each, with the property by which it is to be seen.
-    pub const ALL: [(Self, Property); 29] = [
+    pub const ALL: [(Self, Property); 26] = [
         (Self::PostUnconfirmed, Property::S3),
         (Self::LeaseUnchecked, Property::S3),
         (Self::DocumentNotFresh, Property::S2),
@@ -95,13 +89,11 @@ impl Mistake {
         (Self::AbsenceAtOnce, Property::S6),
         (Self::BadReadDoesNotInterrupt, Property::S6),
         (Self::EmptyIsNoEvents, Property::S6),
-        (Self::IncarnationRules, Property::L1),
+        (Self::IncarnationRules, Property::L3),
         (Self::JournalSkipped, Property::S2),
         (Self::JournalLost, Property::S2),
-        (Self::BegunInContact, Property::S5),
         (Self::PauseCounts, Property::S5),
         (Self::NoAccount, Property::L3),
-        (Self::VoteForgotten, Property::S9),
         (Self::LogNotSynced, Property::S9),
         (Self::TakeoverTooEarly, Property::S5),
         (Self::TakeoverOfAnything, Property::S5),
@@ -113,8 +105,7 @@ impl Mistake {
         (Self::RestoreListed, Property::S8),
         (Self::LateOutcomeCounts, Property::Record),
         (Self::NeverExpires, Property::L2),
-        (Self::NeverClaimsAgain, Property::L3),
-        (Self::NeverDiscounts, Property::L1),
+        (Self::NeverClaimsAgain, Property::L4),
     ];
 
     pub(super) fn apply(self, state: &mut State, entry: &Entry) -> Verdict {
@@ -164,7 +155,6 @@ impl Mistake {
         let mut due = plan(state, situation);
         due.retain(|due| match due {
             Command::Expire { .. } => self != Self::NeverExpires,
-            Command::Discount { .. } => self != Self::NeverDiscounts,
             Command::Claim { event, .. } => {
                 let is_first = state.open.get(event).is_none_or(|event| event.claims.is_empty());
                 self != Self::NeverClaimsAgain || is_first

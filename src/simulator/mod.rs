@@ -31,7 +31,7 @@ pub use generate::generate;
 pub use mistake::Mistake;
 pub use program::Habits;
 pub use reduce::reduce;
-pub use scenario::{Fault, Happening, Scenario, Trouble, What, Wish};
+pub use scenario::{Fault, Happening, Moment, Scenario, Trouble, What, Wish};
 pub use verdict::{Breach, Property, Run, Verdict};
 
 /// Plays one scenario to its end.

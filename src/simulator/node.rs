@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::time::Duration;
 
 use super::agenda::Due;
 use super::agreement::{Agreement, Kept};
@@ -64,6 +65,8 @@ pub(super) struct Body {
 pub(super) struct Pause {
     pub(super) since: Timestamp,
     pub(super) stops_clock: bool,
+    /// What is sent to it later than this is lost.
+    pub(super) holds: Duration,
 }
 
 impl Node {

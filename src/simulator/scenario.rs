@@ -31,9 +31,23 @@ pub struct Scenario {
 
 #[derive(Clone, Debug)]
 pub struct Happening {
-    /// From the beginning.
+    /// From the beginning, or from a moment that has to come first.
     pub at: Duration,
+    pub after: Option<Moment>,
     pub what: What,
+}
+
+/// Something that happens in the course of a run, and for which time. What goes wrong just then finds most.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Moment {
+    /// A claim is committed.
+    Claim(u32),
+    /// An attempt at a hook is committed.
+    Begin(u32),
+    /// An approver asks whether its claim is still in force.
+    Confirm(u32),
+    /// An approval leaves a machine.
+    Post(u32),
 }
 
 #[derive(Clone, Debug)]
@@ -181,6 +195,9 @@ impl Scenario {
 impl fmt::Display for Happening {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:>8.3} s  ", self.at.as_secs_f64())?;
+        if let Some(after) = self.after {
+            write!(f, "after {after:?}: ")?;
+        }
         match &self.what {
             What::Announce(plan) => {
                 let names: Vec<&str> = plan.resources.iter().map(crate::machine::id::VmName::as_str).collect();

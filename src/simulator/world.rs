@@ -12,7 +12,7 @@ use super::judge::Judge;
 use super::mistake::Mistake;
 use super::node::Node;
 use super::random::Random;
-use super::scenario::{Fault, Scenario, What};
+use super::scenario::{Fault, Moment, Scenario, What};
 use super::shell::Process;
 use super::tasks::Tasks;
 use super::verdict::{Breach, Property, Run, Verdict};
@@ -54,6 +54,10 @@ pub(super) struct Counts {
     pub(super) posts: Cell<usize>,
     pub(super) alone: Cell<usize>,
     pub(super) hooks: Cell<usize>,
+    pub(super) claims: Cell<u32>,
+    pub(super) begun: Cell<u32>,
+    pub(super) confirmed: Cell<u32>,
+    pub(super) posted: Cell<u32>,
 }
 
 struct Window {
@@ -114,8 +118,11 @@ impl World {
     /// Lets everything happen until nothing is left, time is up, or a property is broken.
     pub(super) fn run(self: &Rc<Self>) {
         for (place, happening) in self.scenario.happenings.iter().enumerate() {
-            self.put_in(happening.at, Due::Happening(place));
+            if happening.after.is_none() {
+                self.put_in(happening.at, Due::Happening(place));
+            }
         }
+        self.put_in(Duration::from_secs(1), Due::Judge);
         self.put_in(self.scenario.heal_at, Due::Heal);
         self.put_in(Duration::from_millis(100), Due::Cloud);
         for vm in 0..self.nodes.len() {
@@ -146,7 +153,7 @@ impl World {
         if let Some(vm) = due.of()
             && self.nodes[vm].is_paused()
         {
-            return self.nodes[vm].body.borrow_mut().held.push(due);
+            return self.hold(vm, due);
         }
         let lives = |vm: usize, life: u32| self.nodes[vm].is_up() && self.nodes[vm].life() == life;
         match due {
@@ -181,6 +188,14 @@ impl World {
         }
     }
 
+    fn hold(&self, vm: usize, due: Due) {
+        let mut body = self.nodes[vm].body.borrow_mut();
+        let is_lost = body.pause.is_some_and(|pause| self.now().since(pause.since) > pause.holds);
+        if !is_lost || !matches!(due, Due::Deliver(_)) {
+            body.held.push(due);
+        }
+    }
+
     /// Again what was put off while somebody was paused.
     pub(super) fn take_held(self: &Rc<Self>, held: Vec<Due>) {
         for due in held {
@@ -206,6 +221,16 @@ impl World {
         }
     }
 
+    /// A moment has come for which something may wait.
+    pub(super) fn come(&self, times: &Cell<u32>, moment: impl Fn(u32) -> Moment) {
+        times.set(times.get() + 1);
+        let come = moment(times.get());
+        let waits = self.scenario.happenings.iter().enumerate().filter(|(_, it)| it.after == Some(come));
+        for (place, happening) in waits {
+            self.put_in(happening.at, Due::Happening(place));
+        }
+    }
+
     /// A fault that lasts begins.
     pub(super) fn open_window(&self, place: usize, fault: Fault) {
         let heal = BEGIN.plus(self.scenario.heal_at);
@@ -220,6 +245,12 @@ impl World {
     /// A fault of this kind is in force; it has had its effect.
     pub(super) fn is_hit(&self, by: impl Fn(&Fault) -> bool) -> bool {
         self.slowest(|fault| by(fault).then_some(Duration::ZERO)).is_some()
+    }
+
+    /// The same, where nothing comes of it.
+    pub(super) fn is_in_force(&self, which: impl Fn(&Fault) -> bool) -> bool {
+        let now = self.now();
+        self.windows.borrow().iter().any(|window| now < window.until && which(&window.fault))
     }
 
     /// The longest of what the faults in force say; each that says something has had its effect.

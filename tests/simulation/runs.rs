@@ -66,7 +66,7 @@ fn a_run_whose_faults_had_no_effect_proves_nothing() {
     let at = scenario.heal_at.saturating_sub(Duration::from_millis(1));
     let trouble = Trouble::PostsLost;
     let what = What::Fault(Fault::Endpoint { vm: 0, trouble, lasts: Duration::from_millis(1) });
-    scenario.happenings.push(Happening { at, what });
+    scenario.happenings.push(Happening { at, after: None, what });
     assert_eq!(play(&scenario).verdict, Verdict::Unknown);
 }
 

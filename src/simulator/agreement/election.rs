@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use super::{Ballot, ELECTION_LEAST, ELECTION_MOST, HEARTBEAT, LEASE, Payload, Role, Slot};
 use crate::simulator::agenda::Due;
-use crate::simulator::mistake::Mistake;
 use crate::simulator::network::Message;
 use crate::simulator::world::World;
 
@@ -99,7 +98,6 @@ impl World {
             return;
         }
         let may = ballot.term > term || (ballot.term == term && voted.is_none_or(|voted| voted == from));
-        let may = may || (self.mistake == Mistake::VoteForgotten && ballot.term == term);
         let is_granted = may && is_up_to_date;
         if ballot.term > term {
             self.step_down(vm, ballot.term);

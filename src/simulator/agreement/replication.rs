@@ -303,9 +303,6 @@ impl World {
             kept.truncate(len);
             kept.applied = kept.applied.min(len);
         }
-        if self.mistake == Mistake::VoteForgotten {
-            node.kept.borrow_mut().voted = None;
-        }
         let applied = node.kept.borrow().applied;
         *node.agreement.borrow_mut() = super::Agreement { committed: applied, applied, ..super::Agreement::default() };
     }

@@ -8,6 +8,7 @@ use crate::machine::invariants;
 use crate::machine::state::State;
 use crate::machine::transition;
 use crate::simulator::judge::ClaimMade;
+use crate::simulator::scenario::Moment;
 use crate::simulator::verdict::Property;
 use crate::simulator::world::World;
 
@@ -29,7 +30,11 @@ impl World {
                 .broke(broken.into(), format!("{broken}, after a {word} that {} appended", self.nodes[vm].name));
         }
         match &entry.command {
-            Command::Claim { event, .. } => self.note_claim(after, event),
+            Command::Claim { event, .. } => {
+                self.note_claim(after, event);
+                self.come(&self.counts.claims, Moment::Claim);
+            }
+            Command::Begin { .. } => self.come(&self.counts.begun, Moment::Begin),
             Command::Posted { attempt, .. } => self.lapse(*attempt),
             Command::Report { document, .. } => self.judge_report(before, entry, document),
             Command::Settle { event, attempt, outcome: Outcome::Done } => {

@@ -42,6 +42,7 @@ struct ClaimMade {
 }
 
 struct Posted {
+    by: usize,
     event: EventId,
     why: Why,
 }

@@ -12,6 +12,7 @@ use crate::machine::time::Timestamp;
 use crate::machine::workload::Phase;
 use crate::simulator::cloud::{Approval, Approver};
 use crate::simulator::endpoint::Why;
+use crate::simulator::scenario::Moment;
 use crate::simulator::verdict::Property;
 use crate::simulator::world::World;
 
@@ -22,6 +23,7 @@ impl World {
     pub(in crate::simulator) fn judge_post(&self, vm: usize, event: &EventId, why: Why) {
         self.tell(|| format!("{} posts the approval of {event}: {why:?}", self.nodes[vm].name));
         self.counts.posts.set(self.counts.posts.get() + 1);
+        self.come(&self.counts.posted, Moment::Post);
         let broken = match why {
             Why::Claim(claim) => self.wrong_with_claim(vm, event, claim),
             Why::Takeover(at) => {
@@ -32,7 +34,7 @@ impl World {
         let is_again = {
             let mut judge = self.judge.borrow_mut();
             let is_again = judge.posts.iter().any(|posted| posted.event == *event);
-            judge.posts.push(Posted { event: event.clone(), why });
+            judge.posts.push(Posted { by: vm, event: event.clone(), why });
             is_again && !judge.is_disturbed
         };
         if let Some((property, what)) = broken {

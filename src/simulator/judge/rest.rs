@@ -10,9 +10,12 @@ use crate::machine::document::{Kind, Source};
 use crate::machine::id::EventId;
 use crate::machine::lifecycle::Stage;
 use crate::machine::state::State;
+use crate::machine::takeover::Takeover;
 use crate::machine::time::Timestamp;
 use crate::simulator::agenda::Due;
 use crate::simulator::cloud::Plan;
+use crate::simulator::endpoint::Why;
+use crate::simulator::scenario::Fault;
 use crate::simulator::shell::Here;
 use crate::simulator::verdict::Property;
 use crate::simulator::world::World;
@@ -25,6 +28,11 @@ const CLOSED_WITHIN: Duration = Duration::from_mins(3);
 const LED_WITHIN: Duration = Duration::from_secs(30);
 /// After its end, for an attempt or a claim.
 const SETTLED_WITHIN: Duration = Duration::from_secs(30);
+
+/// A leader that has led for so long has had time for everything.
+const STEADY_FOR: Duration = Duration::from_secs(20);
+/// From here on claims in vain are further apart.
+const MANY_CLAIMS: usize = 19;
 
 #[derive(Default)]
 pub(super) struct Rest {
@@ -40,6 +48,9 @@ impl World {
     pub(in crate::simulator) fn judge_progress(self: &Rc<Self>) {
         let now = self.now();
         self.put_in(EVERY, Due::Judge);
+        if !self.is_healed.get() {
+            return self.judge_hooks_of_a_steady_leader();
+        }
         let healed_at = *self.judge.borrow_mut().rest.healed_at.get_or_insert(now);
         let leader = (0..self.nodes.len()).filter_map(|vm| self.here(vm)).find(|here| here.standing().leads());
         let Some(leader) = leader else {
@@ -85,6 +96,16 @@ impl World {
         }
     }
 
+    /// Somebody's disk, log or links are slow: nothing can be expected of anybody.
+    fn is_slowed(&self) -> bool {
+        self.is_in_force(|fault| {
+            matches!(
+                fault,
+                Fault::Slow { .. } | Fault::DiskSlow { .. } | Fault::ApplySlow { .. } | Fault::Unanswered { .. }
+            )
+        })
+    }
+
     fn has_quorum(&self) -> bool {
         let longest = (0..self.nodes.len()).max_by_key(|vm| self.nodes[*vm].kept.borrow().log.len()).unwrap_or(0);
         let voters = self.nodes[longest].kept.borrow().voters.clone();
@@ -92,22 +113,43 @@ impl World {
         voters.iter().filter(runs).count() * 2 > voters.len()
     }
 
+    /// L2 holds under faults, too, as long as somebody leads.
+    fn judge_hooks_of_a_steady_leader(self: &Rc<Self>) {
+        let leaders = (0..self.nodes.len()).filter_map(|vm| self.here(vm)).filter(|here| here.standing().leads());
+        for leader in leaders {
+            let since = leader.leads_since();
+            if since.is_some_and(|since| leader.time().since(since) > STEADY_FOR) && !self.is_slowed() {
+                self.judge_hooks(&leader, &leader.known());
+            }
+        }
+    }
+
+    /// L2.
+    fn judge_hooks(&self, leader: &Here, state: &State) {
+        let led_since = leader.leads_since().unwrap_or(Timestamp(0));
+        for event in state.open.values() {
+            let hangs = event.attempts.iter().find(|attempt| {
+                let ends = event.deadline_of(attempt).max(led_since).plus(ENDED_WITHIN).plus(SETTLED_WITHIN);
+                attempt.outcome.is_none() && leader.time() > ends
+            });
+            if let Some(attempt) = hangs {
+                let (id, attempt) = (&event.announcement.id, attempt.id);
+                let what = format!("attempt {attempt} of {id} is past its deadline and not settled");
+                return self.broke(Property::L2, what);
+            }
+        }
+    }
+
     /// L2 and L4.
     fn judge_what_is_open(&self, leader: &Here, state: &State) {
         let now = leader.time();
+        self.judge_hooks(leader, state);
         for event in state.open.values() {
             let id = &event.announcement.id;
-            let hangs = event.attempts.iter().find(|attempt| {
-                let ends = event.deadline_of(attempt).plus(ENDED_WITHIN).plus(SETTLED_WITHIN);
-                attempt.outcome.is_none() && now > ends
-            });
-            if let Some(attempt) = hangs {
-                let what = format!("attempt {} of {id} is past its deadline and not settled", attempt.id);
-                return self.broke(Property::L2, what);
-            }
-            let claim = event.open_claim().filter(|_| event.stage() == Stage::Claimed && state.is_listed(id));
-            let outlives = claim.is_some_and(|claim| now > claim.until.plus(SETTLED_WITHIN));
-            if outlives && event.is_scheduled() {
+            // Its platform may have started it meanwhile.
+            let is_pending = event.stage() == Stage::Claimed && state.is_listed(id) && event.is_scheduled();
+            let last = event.claims.last().filter(|_| is_pending && event.claims.len() < MANY_CLAIMS);
+            if last.is_some_and(|claim| now > claim.until.plus(SETTLED_WITHIN)) {
                 return self.broke(Property::L4, format!("a claim of {id} outlives its lease"));
             }
             if event.stage() < Stage::Started && explain(state, event, &leader.situation()).is_none() {
@@ -117,8 +159,10 @@ impl World {
     }
 
     /// One that nothing stands in the way of.
-    fn announce_the_last(&self, state: &State) {
-        let is_there = |vm: &usize| !self.nodes[*vm].body.borrow().is_deleted && self.nodes[*vm].is_up();
+    fn announce_the_last(self: &Rc<Self>, state: &State) {
+        // One whose deletion was approved and cancelled is there, and no member any more.
+        let is_there =
+            |vm: &usize| self.nodes[*vm].is_up() && self.here(*vm).is_some_and(|here| here.standing().quorum);
         let Some(vm) = (0..self.nodes.len()).rev().find(is_there) else { return };
         let id = EventId::new("LAST");
         let plan = Plan {
@@ -171,7 +215,26 @@ impl World {
             drop(judge);
             return self.broke(Property::S9, "the log gives another state when it is folded once more".into());
         }
-        if chain.latest().wished < judge.acknowledged {
+        let latest = chain.latest();
+        let is_known = |posted: &&super::Posted| {
+            let Why::Takeover(at) = posted.why else { return true };
+            let mut events = latest.open.values().chain(&latest.history);
+            let by = &self.nodes[posted.by];
+            by.body.borrow().is_deleted
+                || events.any(|event| {
+                    let is_it = |it: &Takeover| it.approver == by.name && it.at == at;
+                    event.announcement.id == posted.event && event.takeovers.iter().any(is_it)
+                })
+        };
+        if let Some(untold) = judge.posts.iter().find(|posted| !is_known(posted)) {
+            let what = format!(
+                "{} was approved by {} alone, and the log does not know",
+                untold.event, self.nodes[untold.by].name
+            );
+            drop(judge);
+            return self.broke(Property::S2, what);
+        }
+        if latest.wished < judge.acknowledged {
             drop(judge);
             self.broke(Property::S9, "what was confirmed to an operator is not in the log".into());
         }

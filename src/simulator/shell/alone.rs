@@ -169,7 +169,7 @@ async fn act(here: &Here, mut situation: Situation) {
         here.sleep(Duration::from_millis(5)).await;
     }
     let is_fresh = here.steady().since(looked_at) < FRESH_FOR;
-    if !(is_silent(here) || mistake == Mistake::BegunInContact) || !is_fresh {
+    if !is_silent(here) || !is_fresh {
         return;
     }
     if mistake != Mistake::JournalSkipped {

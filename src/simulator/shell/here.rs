@@ -63,6 +63,16 @@ impl Here {
         self.process.time.borrow().follows() || self.standing().leads()
     }
 
+    /// What it has applied.
+    pub(in crate::simulator) fn known(&self) -> Rc<State> {
+        self.process.state()
+    }
+
+    /// In the cluster's time.
+    pub(in crate::simulator) fn leads_since(&self) -> Option<Timestamp> {
+        self.process.contacts.borrow().leading_since().map(|at| self.at(at))
+    }
+
     /// It belongs to the cluster as far as it knows.
     pub(super) fn takes_part(&self) -> bool {
         self.world.nodes[self.me].kept.borrow().voters.contains(&self.me)

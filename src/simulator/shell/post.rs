@@ -10,6 +10,7 @@ use crate::machine::id::{AttemptId, EventId};
 use crate::machine::time::Timestamp;
 use crate::simulator::endpoint::Why;
 use crate::simulator::mistake::Mistake;
+use crate::simulator::scenario::Moment;
 
 const CONFIRM_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
@@ -44,6 +45,7 @@ async fn act(here: &Here, claimed: &Claimed) -> Option<PostOutcome> {
             return Some(PostOutcome::Withdrawn);
         }
     }
+    here.world.come(&here.world.counts.confirmed, Moment::Confirm);
     while mistake != Mistake::PostUnconfirmed && here.confirm().await.is_err() {
         if !is_ours(here, claimed) {
             return None;
