@@ -87,7 +87,9 @@ impl World {
         let is_silent = heard.is_none_or(|heard| steady.since(heard) >= takeover_after);
         let id = &announced.id;
         let may_run = || {
-            let mut programs = self.nodes.iter().flat_map(|node| node.programs.borrow().clone());
+            // A machine that stands still runs nothing, and does not know how late it is when it goes on.
+            let nodes = self.nodes.iter().filter(|node| node.steady(self.now()) == self.now());
+            let mut programs = nodes.flat_map(|node| node.programs.borrow().clone());
             programs.any(|(key, it)| key.0 == *id && it.is_running && it.hook.phase < Phase::Restore)
         };
         let log_time = situation.alone.as_ref().map_or(Timestamp(0), |alone| alone.log_time);

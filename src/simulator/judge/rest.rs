@@ -90,6 +90,14 @@ impl World {
             self.judge_last_event(&leader, &state);
             return self.end();
         }
+        // Nobody saw that its deletion had started: it takes a share of its group until somebody removes it.
+        let voters = self.nodes[leader.me].kept.borrow().voters.clone();
+        if voters.iter().any(|voter| self.nodes[*voter].body.borrow().is_deleted) {
+            if now.since(empty_since) > SETTLED_WITHIN {
+                self.end();
+            }
+            return;
+        }
         let is_paused = state.pause(leader.time()).is_some();
         if !is_paused && now.since(empty_since) > Duration::from_secs(5) && now.since(healed_at) > LED_WITHIN {
             self.announce_the_last(&state);
@@ -149,7 +157,8 @@ impl World {
             // Its platform may have started it meanwhile.
             let is_pending = event.stage() == Stage::Claimed && state.is_listed(id) && event.is_scheduled();
             let last = event.claims.last().filter(|_| is_pending && event.claims.len() < MANY_CLAIMS);
-            if last.is_some_and(|claim| now > claim.until.plus(SETTLED_WITHIN)) {
+            let is_able = || !leader.situation().approvers(state, id).is_empty();
+            if last.is_some_and(|claim| now > claim.until.plus(SETTLED_WITHIN)) && is_able() {
                 return self.broke(Property::L4, format!("a claim of {id} outlives its lease"));
             }
             if event.stage() < Stage::Started && explain(state, event, &leader.situation()).is_none() {
