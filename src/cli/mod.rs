@@ -18,6 +18,7 @@ mod policy;
 mod restore;
 mod run;
 mod signals;
+mod simulate;
 mod stage;
 mod supervise;
 mod told;
@@ -61,6 +62,7 @@ enum Command {
     Approve(wish::Approve),
     Skip(wish::Skip),
     FakeCloud(fake_cloud::FakeCloud),
+    Simulate(simulate::Simulate),
     #[command(hide = true)]
     DemoHook(demo_hook::DemoHook),
     #[command(hide = true)]
@@ -93,6 +95,7 @@ impl Command {
             Self::Approve(approve) => approve.run().into(),
             Self::Skip(skip) => skip.run().into(),
             Self::FakeCloud(cloud) => cloud.run().into(),
+            Self::Simulate(simulate) => simulate.run().into(),
             Self::DemoHook(hook) => hook.run(),
             Self::DemoKv(member) => member.run().into(),
             Self::HttpHook(hook) => hook.run(),

@@ -1,18 +1,18 @@
 //! Event ids that look like the platform's (GUID, upper case), from a seed.
 
 use crate::machine::id::EventId;
+use crate::simulator::random::Random;
 
-/// `SplitMix64`: one word of state, the same ids from the same seed on every machine.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Guids(u64);
+pub(super) struct Guids(Random);
 
 impl Guids {
     pub(super) fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(Random::new(seed))
     }
 
     pub(super) fn next_id(&mut self) -> EventId {
-        let (high, low) = (self.word(), self.word());
+        let (high, low) = (self.0.word(), self.0.word());
         EventId::new(&format!(
             "{:08X}-{:04X}-4{:03X}-{:04X}-{:012X}",
             high >> 32,
@@ -21,13 +21,6 @@ impl Guids {
             0x8000 | ((low >> 48) & 0x3FFF),
             low & 0xFFFF_FFFF_FFFF,
         ))
-    }
-
-    fn word(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
     }
 }
 

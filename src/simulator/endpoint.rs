@@ -1,0 +1,227 @@
+//! The metadata endpoint of each VM: what it answers, what it does instead, and the posts that go through it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::agenda::Due;
+use super::cloud::{Approval, Approver};
+use super::mistake::Mistake;
+use super::scenario::{Fault, Trouble};
+use super::shell::Here;
+use super::tasks::Answer;
+use super::world::World;
+use crate::machine::claim::PostOutcome;
+use crate::machine::document::{Document, Status};
+use crate::machine::id::{AttemptId, EventId};
+use crate::machine::time::Timestamp;
+
+/// A request that is not answered by then is given up.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
+
+/// Nothing that could be believed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct NoInformation;
+
+/// Why an approval is posted.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Why {
+    Claim(AttemptId),
+    /// The entry of the journal with this time.
+    Takeover(Timestamp),
+}
+
+pub(super) struct Letter {
+    pub(super) by: usize,
+    pub(super) event: EventId,
+    pub(super) why: Why,
+    answer: Answer<PostOutcome>,
+    is_answered: bool,
+}
+
+#[derive(Default)]
+struct Seat {
+    /// The first document it ever gave.
+    oldest: Option<Document>,
+    answers: u64,
+    last: Option<Document>,
+    /// When a validated document showed an event as Scheduled last.
+    scheduled: BTreeMap<EventId, Timestamp>,
+    /// In how many validated documents in a row an event was missing, and which were missing in two.
+    missing: BTreeMap<EventId, u32>,
+    gone: BTreeSet<EventId>,
+}
+
+pub(super) struct Endpoints {
+    seats: Vec<Seat>,
+    letters: Vec<Letter>,
+}
+
+impl Endpoints {
+    pub(super) fn new(vms: usize) -> Self {
+        Self { seats: (0..vms).map(|_| Seat::default()).collect(), letters: Vec::new() }
+    }
+
+    /// The odd answers are as they should be, so that nothing wrong is said twice in a row.
+    pub(super) fn begin_trouble(&mut self, vm: usize) {
+        self.seats[vm].answers &= !1;
+    }
+
+    /// Whoever begins anew counts anew.
+    pub(super) fn forget_absences(&mut self, vm: usize) {
+        self.not_served(vm);
+    }
+
+    /// This endpoint was believed to say that the event is gone, and had said so twice in a row.
+    pub(super) fn has_said_gone(&self, vm: usize, event: &EventId) -> bool {
+        self.seats[vm].gone.contains(event)
+    }
+
+    /// When a validated document showed it as Scheduled here last.
+    pub(super) fn scheduled_at(&self, vm: usize, event: &EventId) -> Option<Timestamp> {
+        self.seats[vm].scheduled.get(event).copied()
+    }
+
+    fn served(&mut self, vm: usize, document: &Document, now: Timestamp) {
+        let seat = &mut self.seats[vm];
+        if let Some(before) = &seat.last {
+            for event in before.events.iter().filter(|event| document.get(&event.id).is_none()) {
+                seat.missing.entry(event.id.clone()).or_default();
+            }
+        }
+        seat.missing.retain(|id, _| document.get(id).is_none());
+        for (id, times) in &mut seat.missing {
+            *times += 1;
+            if *times >= 2 {
+                seat.gone.insert(id.clone());
+            }
+        }
+        for event in &document.events {
+            seat.gone.remove(&event.id);
+            if event.status == Status::Scheduled {
+                seat.scheduled.insert(event.id.clone(), now);
+            }
+        }
+        seat.last = Some(document.clone());
+    }
+
+    fn not_served(&mut self, vm: usize) {
+        self.seats[vm].missing.values_mut().for_each(|times| *times = 0);
+    }
+}
+
+impl Here {
+    /// One poll: the document, and the incarnation that came with it.
+    pub(super) async fn ask_endpoint(&self) -> Result<(Document, u64), NoInformation> {
+        let (world, vm) = (&self.world, self.me);
+        let way = world.random.borrow_mut().millis(2, 15);
+        self.sleep(way).await;
+        let trouble = world.trouble(vm, |trouble| {
+            !matches!(
+                trouble,
+                Trouble::PostsLost | Trouble::RepliesLost | Trouble::PostsRefused(_) | Trouble::PostsSlow(_)
+            )
+        });
+        match trouble {
+            Some(Trouble::Silent) => {
+                world.endpoints.borrow_mut().not_served(vm);
+                self.sleep(ANSWERS_WITHIN).await;
+                return Err(NoInformation);
+            }
+            Some(Trouble::Empty) if world.mistake == Mistake::EmptyIsNoEvents => return Ok((Document::default(), 0)),
+            Some(Trouble::Empty | Trouble::Status(_)) => {
+                world.endpoints.borrow_mut().not_served(vm);
+                return Err(NoInformation);
+            }
+            _ => {}
+        }
+        let name = &world.nodes[vm].name;
+        let notice = world.cloud.borrow_mut().poll(world.now(), name).ok_or(NoInformation)?;
+        let mut endpoints = world.endpoints.borrow_mut();
+        let seat = &mut endpoints.seats[vm];
+        seat.answers += 1;
+        let is_odd = seat.answers % 2 == 1;
+        let is_wrong = is_odd && !world.is_healed.get();
+        let document = match trouble {
+            Some(Trouble::Old) if is_wrong => seat.oldest.clone().unwrap_or_default(),
+            Some(Trouble::Missing) if is_wrong => Document::default(),
+            _ => Document::new(notice.events),
+        };
+        seat.oldest.get_or_insert_with(|| document.clone());
+        endpoints.served(vm, &document, world.now());
+        Ok((document, notice.incarnation))
+    }
+
+    /// Posts an approval, once.
+    pub(super) async fn post_approval(&self, event: &EventId, why: Why) -> PostOutcome {
+        let (world, vm) = (&self.world, self.me);
+        world.judge_post(vm, event, why);
+        let trouble = world.trouble(vm, |trouble| {
+            matches!(
+                trouble,
+                Trouble::Silent
+                    | Trouble::PostsLost
+                    | Trouble::RepliesLost
+                    | Trouble::PostsRefused(_)
+                    | Trouble::PostsSlow(_)
+            )
+        });
+        let way = match trouble {
+            Some(Trouble::PostsSlow(seconds)) => Duration::from_secs(seconds),
+            _ => world.random.borrow_mut().millis(5, 30),
+        };
+        let answer = Answer::new();
+        let is_answered = trouble != Some(Trouble::RepliesLost);
+        match trouble {
+            Some(Trouble::PostsRefused(status)) => {
+                self.sleep(way).await;
+                return PostOutcome::Refused(status);
+            }
+            Some(Trouble::PostsLost | Trouble::Silent) => {}
+            _ => {
+                let mut endpoints = world.endpoints.borrow_mut();
+                endpoints.letters.push(Letter {
+                    by: vm,
+                    event: event.clone(),
+                    why,
+                    answer: answer.clone(),
+                    is_answered,
+                });
+                world.put_in(way, Due::Arrive(endpoints.letters.len() - 1));
+            }
+        }
+        let deadline = self.steady().plus(ANSWERS_WITHIN);
+        let outcome = self.within(deadline, answer.get(&world.tasks)).await;
+        outcome.unwrap_or_else(|| PostOutcome::Unknown("no reply".into()))
+    }
+}
+
+impl World {
+    fn trouble(&self, vm: usize, counts: impl Fn(Trouble) -> bool) -> Option<Trouble> {
+        self.slowest(|fault| match fault {
+            Fault::Endpoint { vm: troubled, trouble, .. } if *troubled == vm && counts(*trouble) => Some(*trouble),
+            _ => None,
+        })
+    }
+
+    /// A post gets to the platform.
+    pub(super) fn arrive(self: &Rc<Self>, place: usize) {
+        let (by, event, why, answer, is_answered) = {
+            let endpoints = self.endpoints.borrow();
+            let letter = &endpoints.letters[place];
+            (letter.by, letter.event.clone(), letter.why, letter.answer.clone(), letter.is_answered)
+        };
+        let approver = Approver::Vm(self.nodes[by].name.clone());
+        let approval = self.cloud.borrow_mut().approve(self.now(), approver, &event);
+        self.tell(|| format!("the platform is told that {event} may start, by {}: {approval:?}", self.nodes[by].name));
+        self.judge_arrival(by, &event, why, approval);
+        if is_answered {
+            let outcome = match approval {
+                Approval::Accepted | Approval::Repeated => PostOutcome::Accepted,
+                Approval::Started | Approval::Finished => PostOutcome::Refused(400),
+                Approval::Unknown => PostOutcome::Refused(404),
+            };
+            answer.give(&self.tasks, outcome);
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What is judged when an entry is committed: the state and the step to it, and that it says what was so.
+
+use crate::machine::attempt::Outcome;
+use crate::machine::command::{Command, Entry, Verdict};
+use crate::machine::document::Document;
+use crate::machine::id::{AttemptId, EventId};
+use crate::machine::invariants;
+use crate::machine::state::State;
+use crate::machine::transition;
+use crate::simulator::judge::ClaimMade;
+use crate::simulator::scenario::Moment;
+use crate::simulator::verdict::Property;
+use crate::simulator::world::World;
+
+impl World {
+    pub(in crate::simulator) fn judge_entry(
+        &self,
+        vm: usize,
+        before: &State,
+        after: &State,
+        entry: &Entry,
+        verdict: &Verdict,
+    ) {
+        if *verdict != Verdict::Applied {
+            return;
+        }
+        if let Some(broken) = transition::violated(before, after).or_else(|| invariants::violated(after)) {
+            let word = entry.command.as_word();
+            return self
+                .broke(broken.into(), format!("{broken}, after a {word} that {} appended", self.nodes[vm].name));
+        }
+        match &entry.command {
+            Command::Claim { event, .. } => {
+                self.note_claim(after, event);
+                self.come(&self.counts.claims, Moment::Claim);
+            }
+            Command::Begin { .. } => self.come(&self.counts.begun, Moment::Begin),
+            Command::Posted { attempt, .. } => self.lapse(*attempt),
+            Command::Report { document, .. } => self.judge_report(before, entry, document),
+            Command::Settle { event, attempt, outcome: Outcome::Done } => {
+                let key = (event.clone(), *attempt);
+                if self.judge.borrow().ended.get(&key) != Some(&Outcome::Done) {
+                    let what = format!("attempt {attempt} of {event} is taken for done, and no hook has said so");
+                    self.broke(Property::S1, what);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn note_claim(&self, after: &State, event: &EventId) {
+        let Some(event) = after.open.get(event) else { return };
+        let mut claims = event.claims.iter().rev();
+        let Some(claim) = claims.next() else { return };
+        let (id, approver) = (event.announcement.id.clone(), claim.approver.clone());
+        let made = ClaimMade { event: id, approver, at: self.now(), lapsed: None };
+        self.judge.borrow_mut().claims.insert(claim.attempt, made);
+        if let Some(before) = claims.next() {
+            self.lapse(before.attempt);
+        }
+    }
+
+    fn lapse(&self, claim: AttemptId) {
+        let stood = self.nodes.iter().map(|node| node.body.borrow().stood).collect();
+        let now = self.now();
+        if let Some(made) = self.judge.borrow_mut().claims.get_mut(&claim) {
+            made.lapsed.get_or_insert((now, stood));
+        }
+    }
+
+    /// S6: whoever says that an event is gone was told so twice in a row.
+    fn judge_report(&self, before: &State, entry: &Entry, document: &Document) {
+        let Some(vm) = self.vm(&entry.by) else { return };
+        let known = before.replicas.get(&entry.by).and_then(|replica| replica.document.as_ref());
+        let listed = known.into_iter().flat_map(|known| &known.events);
+        let endpoints = self.endpoints.borrow();
+        let guessed = listed
+            .filter(|event| document.get(&event.id).is_none())
+            .find(|event| !endpoints.has_said_gone(vm, &event.id));
+        if let Some(event) = guessed {
+            let what = format!("{} says that {} is gone, and was not told so twice in a row", entry.by, event.id);
+            self.broke(Property::S6, what);
+        }
+    }
+}

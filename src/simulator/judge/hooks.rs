@@ -1,0 +1,41 @@
+//! What is judged when a hook begins to run: that it is the one that the log asks for, once, and at its time.
+
+use crate::machine::id::VmName;
+use crate::machine::workload::{HookId, Intent, Member, Phase};
+use crate::simulator::program::Key;
+use crate::simulator::verdict::Property;
+use crate::simulator::world::World;
+
+impl World {
+    pub(in crate::simulator) fn judge_begin(
+        &self,
+        vm: usize,
+        key: &Key,
+        member: &Member,
+        hook: HookId,
+        intent: Intent,
+    ) {
+        let name: &VmName = &self.nodes[vm].name;
+        let (event, attempt) = key;
+        let before = self.judge.borrow_mut().begun.insert(key.clone(), vm);
+        let is_again = before.is_some_and(|before| before != vm || hook.phase < Phase::Restore);
+        if is_again {
+            let what = format!("attempt {attempt} of {event} ({} of {member}) is run twice", hook.phase);
+            return self.broke(Property::S7, what);
+        }
+        let state = self.chain.borrow().latest();
+        let known = state.event(event).and_then(|event| event.attempt(*attempt));
+        // A clock that stood still does not know how late it is.
+        let knows_the_time = self.nodes[vm].body.borrow().stood == 0;
+        let is_asked = known.is_some_and(|known| known.on == *name && (known.outcome.is_none() || !knows_the_time));
+        if !is_asked {
+            let what = format!("{name} runs attempt {attempt} of {event}, which nobody asks for any more");
+            return self.broke(Property::S7, what);
+        }
+        let is_over = self.cloud.borrow().event(event).is_some_and(|event| event.ended.is_some());
+        if hook.phase >= Phase::Restore && !is_over && intent == Intent::Run {
+            let what = format!("{member} is put back on {name} while the platform still lists {event}");
+            self.broke(Property::S8, what);
+        }
+    }
+}

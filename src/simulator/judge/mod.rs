@@ -1,0 +1,48 @@
+//! Whether what happens keeps the promises, judged from what the world itself saw: posts, hooks, documents, and every
+//! entry that is committed.
+
+mod entries;
+mod hooks;
+mod posts;
+mod rest;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::endpoint::Why;
+use super::program::Key;
+use crate::machine::attempt::Outcome;
+use crate::machine::id::{AttemptId, EventId, VmName};
+use crate::machine::time::Timestamp;
+
+/// What was seen so far. All times are true ones.
+#[derive(Default)]
+pub(super) struct Judge {
+    /// What hooks have done and nobody took back.
+    pub(super) steps_done: BTreeSet<String>,
+    /// Nothing went wrong for so long that the last event is an easy one.
+    pub(super) is_calm: bool,
+    /// Somebody was down or paused, by a fault or an event.
+    pub(super) is_disturbed: bool,
+    /// Wishes of operators that were confirmed to them.
+    pub(super) acknowledged: u64,
+    /// How each hook ended.
+    pub(super) ended: BTreeMap<Key, Outcome>,
+    begun: BTreeMap<Key, usize>,
+    claims: BTreeMap<AttemptId, ClaimMade>,
+    posts: Vec<Posted>,
+    rest: rest::Rest,
+}
+
+struct ClaimMade {
+    event: EventId,
+    approver: VmName,
+    at: Timestamp,
+    /// When it was not in force any more, and how long each steady clock had stood by then.
+    lapsed: Option<(Timestamp, Vec<i64>)>,
+}
+
+struct Posted {
+    by: usize,
+    event: EventId,
+    why: Why,
+}

@@ -1,0 +1,259 @@
+//! Deliberate mistakes in the shell's contract and around the functions that decide, to see that they are seen. No
+//! command reaches them.
+
+use std::collections::BTreeSet;
+
+use crate::machine::apply::apply;
+use crate::machine::attempt::Outcome;
+use crate::machine::blocker::{Clearance, clearance};
+use crate::machine::claim::{Claim, Reason};
+use crate::machine::command::{Command, Entry, Verdict};
+use crate::machine::document::Source;
+use crate::machine::id::{AttemptId, EventId};
+use crate::machine::lifecycle::Stage;
+use crate::machine::plan::plan;
+use crate::machine::situation::Situation;
+use crate::machine::state::State;
+use crate::machine::takeover::takeover;
+use crate::machine::time::Timestamp;
+use crate::machine::workload::Phase;
+
+use super::verdict::Property;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mistake {
+    None,
+    /// An approver posts what it saw claimed, without a round trip to a quorum.
+    PostUnconfirmed,
+    /// It does not mind how old its claim is.
+    LeaseUnchecked,
+    /// It posts without a fresh document.
+    DocumentNotFresh,
+    /// A replica that was restarted takes nothing for something that it may have done already.
+    NothingInherited,
+    /// What was lost with its machine is run once more.
+    LostRunAgain,
+    /// A hook starts without a round trip to a quorum, whatever time it is.
+    HookUnconfirmed,
+    /// One poll without an event is enough.
+    AbsenceAtOnce,
+    /// A poll that brought nothing does not interrupt the row of two.
+    BadReadDoesNotInterrupt,
+    /// An empty body is taken for a document without events.
+    EmptyIsNoEvents,
+    /// A document with a lower incarnation is taken for an old one.
+    IncarnationRules,
+    /// A lone replica posts before its journal is written.
+    JournalSkipped,
+    /// The journal does not survive the process.
+    JournalLost,
+    /// Time that a paused machine slept through counts for being alone.
+    PauseCounts,
+    /// Nobody gives account.
+    NoAccount,
+    /// Entries are acknowledged before they are on the disk.
+    LogNotSynced,
+    /// `takeover` does not wait.
+    TakeoverTooEarly,
+    /// `takeover` approves what the platform asks for.
+    TakeoverOfAnything,
+    /// `takeover` minds no hook that may run.
+    TakeoverDuringHooks,
+    /// `plan` and `apply` claim whatever the group has lost already.
+    BudgetIgnored,
+    /// `plan` and `apply` claim whatever an operator wants.
+    HoldIgnored,
+    /// `plan` and `apply` claim as soon as the event is seen.
+    ClaimUnprepared,
+    /// `plan` and `apply` claim once more what is approved already.
+    ClaimAgain,
+    /// `apply` puts back before the event is over.
+    RestoreListed,
+    /// `apply` lets a late outcome replace the one that was recorded.
+    LateOutcomeCounts,
+    /// `plan` never gives an attempt up.
+    NeverExpires,
+    /// `plan` makes one claim for each event.
+    NeverClaimsAgain,
+}
+
+impl Mistake {
+    /// Each, with the property by which it is to be seen.
+    pub const ALL: [(Self, Property); 26] = [
+        (Self::PostUnconfirmed, Property::S3),
+        (Self::LeaseUnchecked, Property::S3),
+        (Self::DocumentNotFresh, Property::S2),
+        (Self::NothingInherited, Property::S2),
+        (Self::LostRunAgain, Property::S7),
+        (Self::HookUnconfirmed, Property::S7),
+        (Self::AbsenceAtOnce, Property::S6),
+        (Self::BadReadDoesNotInterrupt, Property::S6),
+        (Self::EmptyIsNoEvents, Property::S6),
+        (Self::IncarnationRules, Property::L3),
+        (Self::JournalSkipped, Property::S2),
+        (Self::JournalLost, Property::S2),
+        (Self::PauseCounts, Property::S5),
+        (Self::NoAccount, Property::L3),
+        (Self::LogNotSynced, Property::S9),
+        (Self::TakeoverTooEarly, Property::S5),
+        (Self::TakeoverOfAnything, Property::S5),
+        (Self::TakeoverDuringHooks, Property::S5),
+        (Self::BudgetIgnored, Property::S4),
+        (Self::HoldIgnored, Property::Wishes),
+        (Self::ClaimUnprepared, Property::S1),
+        (Self::ClaimAgain, Property::S2),
+        (Self::RestoreListed, Property::S8),
+        (Self::LateOutcomeCounts, Property::Record),
+        (Self::NeverExpires, Property::L2),
+        (Self::NeverClaimsAgain, Property::L4),
+    ];
+
+    pub(super) fn apply(self, state: &mut State, entry: &Entry) -> Verdict {
+        match (self, &entry.command) {
+            (
+                Self::BudgetIgnored | Self::HoldIgnored | Self::ClaimUnprepared | Self::ClaimAgain,
+                Command::Claim { event, .. },
+            ) => match self.claims(state, event, entry.at) {
+                Some(reason) => push_claim(state, entry, reason),
+                None => apply(state, entry),
+            },
+            (Self::RestoreListed, Command::Report { .. }) => {
+                let verdict = apply(state, entry);
+                let now = state.now;
+                for event in state.open.values_mut().filter(|event| event.stage() == Stage::Started) {
+                    let touched = event.attempts.iter().any(|it| it.hook.phase < Phase::Restore);
+                    if touched && event.ending.is_none() {
+                        event.ending = Some(crate::machine::event::Ending::Completed);
+                        event.entered.push((Stage::Restoring, now));
+                        for replica in state.replicas.values_mut() {
+                            let document = replica.document.take().map(|mut document| {
+                                document.events.retain(|listed| listed.id != event.announcement.id);
+                                document
+                            });
+                            replica.document = document;
+                        }
+                    }
+                }
+                verdict
+            }
+            (Self::LateOutcomeCounts, Command::Settle { event, attempt, outcome }) => {
+                let known = state.open.get_mut(event);
+                let known = known.and_then(|event| event.attempts.iter_mut().find(|known| known.id == *attempt));
+                match known {
+                    Some(known) if known.outcome.as_ref().is_some_and(|(was, _)| was != outcome) => {
+                        known.outcome = Some((outcome.clone(), entry.at));
+                        Verdict::Applied
+                    }
+                    _ => apply(state, entry),
+                }
+            }
+            _ => apply(state, entry),
+        }
+    }
+
+    pub(super) fn plan(self, state: &State, situation: &Situation) -> Vec<Command> {
+        let mut due = plan(state, situation);
+        due.retain(|due| match due {
+            Command::Expire { .. } => self != Self::NeverExpires,
+            Command::Claim { event, .. } => {
+                let is_first = state.open.get(event).is_none_or(|event| event.claims.is_empty());
+                self != Self::NeverClaimsAgain || is_first
+            }
+            _ => true,
+        });
+        if situation.lead.as_ref().is_some() && !matches!(due.first(), Some(Command::Lead { .. })) {
+            for id in state.open.keys() {
+                let approver = situation.approvers(state, id).into_iter().next();
+                let (Some(reason), Some(approver)) = (self.claims(state, id, situation.now), approver) else {
+                    continue;
+                };
+                let until = situation.now.plus(situation.timing.claim_lease);
+                due.push(Command::Claim { event: id.clone(), approver, reason, until });
+            }
+        }
+        due
+    }
+
+    /// Why this mistake claims an event that must not be claimed.
+    fn claims(self, state: &State, id: &EventId, now: Timestamp) -> Option<Reason> {
+        let event = state.open.get(id)?;
+        let reason = |state: &State| match clearance(state, state.open.get(id)?, now, &BTreeSet::new()) {
+            Clearance::Clear(reason) => Some(reason),
+            Clearance::Blocked(_) | Clearance::NothingToApprove => None,
+        };
+        let is_first = event.claims.is_empty() && event.takeovers.is_empty() && event.stage() <= Stage::Preparing;
+        if reason(state).is_some() && self != Self::ClaimAgain {
+            return None;
+        }
+        match self {
+            Self::ClaimUnprepared => (is_first && event.treatment.is_some()).then_some(Reason::Prepared),
+            Self::ClaimAgain => {
+                let last =
+                    event.claims.last().filter(|_| event.stage() == Stage::Approved && event.claims.len() < 3)?;
+                Some(last.reason)
+            }
+            Self::BudgetIgnored if is_first => {
+                let mut alone = state.clone();
+                alone.open.retain(|other, _| other == id);
+                alone.suspicions.clear();
+                reason(&alone)
+            }
+            Self::HoldIgnored if is_first => {
+                let mut free = state.clone();
+                free.wishes.clear();
+                free.open.get_mut(id)?.wishes.clear();
+                reason(&free)
+            }
+            _ => None,
+        }
+    }
+
+    /// The event that the replica approves alone.
+    pub(super) fn takeover(self, state: &State, situation: &Situation) -> Option<EventId> {
+        let mut known = None;
+        let mut changed = None;
+        match self {
+            Self::TakeoverTooEarly => {
+                let mut situation = situation.clone();
+                let alone = situation.alone.as_mut()?;
+                alone.since = Timestamp(0);
+                alone.seen_since.values_mut().for_each(|seen| *seen = Timestamp(0));
+                changed = Some(situation);
+            }
+            Self::TakeoverOfAnything => {
+                let mut situation = situation.clone();
+                for event in &mut situation.alone.as_mut()?.document.as_mut()?.events {
+                    event.source = Source::User;
+                }
+                let mut state = state.clone();
+                state.open.values_mut().for_each(|event| event.treatment = None);
+                (known, changed) = (Some(state), Some(situation));
+            }
+            Self::TakeoverDuringHooks => {
+                let mut state = state.clone();
+                for attempt in state.open.values_mut().flat_map(|event| &mut event.attempts) {
+                    attempt.outcome.get_or_insert((Outcome::Done, attempt.begun_at));
+                }
+                known = Some(state);
+            }
+            _ => {}
+        }
+        let (known, changed) = (known.as_ref().unwrap_or(state), changed.as_ref().unwrap_or(situation));
+        takeover(known, changed).map(|announced| announced.id.clone())
+    }
+}
+
+fn push_claim(state: &mut State, entry: &Entry, reason: Reason) -> Verdict {
+    let Command::Claim { event, approver, until, .. } = &entry.command else { return apply(state, entry) };
+    state.now = state.now.max(entry.at);
+    state.attempts += 1;
+    let (attempt, at) = (AttemptId(state.attempts), state.now);
+    if let Some(event) = state.open.get_mut(event) {
+        if event.stage() < Stage::Claimed {
+            event.entered.push((Stage::Claimed, at));
+        }
+        let (approver, until) = (approver.clone(), *until);
+        event.claims.push(Claim { attempt, approver, reason, at, until, outcome: None });
+    }
+    Verdict::Applied
+}

@@ -1,0 +1,147 @@
+//! What replicas send each other, and how it gets there: late, twice, in another order, or not at all.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::agenda::Due;
+use super::agreement::{Append, Ballot};
+use super::scenario::Fault;
+use super::shell::contacts::{Health, Told};
+use super::world::World;
+use crate::machine::command::{Command, Verdict};
+use crate::machine::id::VmName;
+use crate::machine::time::Timestamp;
+
+pub(super) struct Envelope {
+    pub(super) from: usize,
+    pub(super) to: usize,
+    /// The connection ends with either process.
+    from_life: u32,
+    to_life: u32,
+    pub(super) message: Message,
+}
+
+#[derive(Clone)]
+pub(super) enum Message {
+    Append(Append),
+    Appended {
+        term: u64,
+        is_ok: bool,
+        matched: usize,
+        sent: Timestamp,
+    },
+    AskVote(Ballot),
+    Vote {
+        term: u64,
+        is_pre: bool,
+        is_granted: bool,
+    },
+    /// Take leadership over.
+    LeadNow {
+        term: u64,
+    },
+    Propose {
+        call: u64,
+        command: Rc<Command>,
+    },
+    /// `None`: it was not taken.
+    Proposed {
+        call: u64,
+        answer: Option<Result<Verdict, ()>>,
+    },
+    Confirm {
+        call: u64,
+    },
+    Confirmed {
+        call: u64,
+        index: Option<usize>,
+    },
+    Beat {
+        health: Health,
+        wishes: u64,
+    },
+    Reply {
+        told: BTreeMap<VmName, Told>,
+        time: Timestamp,
+    },
+    AskPeer,
+    Peer {
+        leader: Option<usize>,
+        health: Health,
+    },
+}
+
+impl World {
+    pub(super) fn send(&self, from: usize, to: usize, message: Message) {
+        self.send_after(Duration::ZERO, from, to, message);
+    }
+
+    /// `after` is what it takes before it leaves.
+    pub(super) fn send_after(&self, after: Duration, from: usize, to: usize, message: Message) {
+        if self.is_cut(from, to) {
+            return;
+        }
+        if matches!(message, Message::Proposed { .. }) && self.is_hit(|fault| matches!(fault, Fault::Unanswered { .. }))
+        {
+            return;
+        }
+        let again = matches!(message, Message::Propose { .. } | Message::Append(_) | Message::Appended { .. })
+            && self.is_hit(|fault| matches!(fault, Fault::Twice { .. }));
+        if again {
+            let later = self.random.borrow_mut().millis(1, 8000);
+            self.post_letter(after + later, from, to, message.clone());
+        }
+        self.post_letter(after, from, to, message);
+    }
+
+    fn post_letter(&self, after: Duration, from: usize, to: usize, message: Message) {
+        let way = self.random.borrow_mut().millis(0, 2);
+        let slow = self.slowest(|fault| if let Fault::Slow { by, .. } = fault { Some(*by) } else { None });
+        let extra = slow.map_or(Duration::ZERO, |by| {
+            let most = u64::try_from(by.as_millis()).unwrap_or(0);
+            self.random.borrow_mut().millis(0, most)
+        });
+        let (from_life, to_life) = (self.nodes[from].life(), self.nodes[to].life());
+        let envelope = Envelope { from, to, from_life, to_life, message };
+        self.put_in(after + way + extra, Due::Deliver(Box::new(envelope)));
+    }
+
+    /// Nothing gets through in this direction; counts as an effect of the cut.
+    pub(super) fn is_cut(&self, from: usize, to: usize) -> bool {
+        self.is_hit(|fault| match fault {
+            Fault::Cut { vms, both, .. } => {
+                let (near, far) = (vms.contains(&from), vms.contains(&to));
+                near != far && (*both || near)
+            }
+            _ => false,
+        })
+    }
+
+    pub(super) fn deliver(self: &Rc<Self>, envelope: Envelope) {
+        let Envelope { from, to, from_life, to_life, message } = envelope;
+        let is_there = |vm: usize, life: u32| self.nodes[vm].is_up() && self.nodes[vm].life() == life;
+        if !is_there(to, to_life) {
+            return;
+        }
+        // A proposal or a vote that was sent by a process that is gone is taken all the same.
+        if from_life != self.nodes[from].life() && matches!(message, Message::AskPeer | Message::Confirm { .. }) {
+            return;
+        }
+        match message {
+            Message::Append(append) => self.on_append(to, from, &append),
+            Message::Appended { term, is_ok, matched, sent } => self.on_appended(to, from, term, is_ok, matched, sent),
+            Message::AskVote(ballot) => self.on_ballot(to, from, &ballot),
+            Message::Vote { term, is_pre, is_granted } => self.on_vote(to, from, term, is_pre, is_granted),
+            Message::LeadNow { term } => self.on_lead_now(to, term),
+            Message::Propose { call, command } => self.on_propose(to, from, call, &command),
+            Message::Proposed { call, answer } => self.on_proposed(to, call, answer),
+            Message::Confirm { call } => self.on_confirm(to, from, call),
+            Message::Confirmed { call, index } => self.on_confirmed(to, call, index),
+            Message::Beat { health, wishes } => self.on_beat(to, from, health, wishes),
+            Message::Reply { told, time } => self.on_reply(to, told, time),
+            Message::AskPeer => self.on_ask_peer(to, from),
+            Message::Peer { leader, health } => self.on_peer(to, from, leader, health),
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! A world before it is run: who is in it, and everything that is done to it from outside. Plain data, so that a run
+//! that fails can be tried again with less of it.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::cloud::Plan;
+use super::program::Habits;
+use crate::machine::policy::Policy;
+use crate::machine::situation::Timing;
+use crate::machine::workload::{Role, Workload};
+
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    pub seed: u64,
+    pub replicas: usize,
+    /// Of every group.
+    pub max_unavailable: u32,
+    pub policy: Policy,
+    pub timing: Timing,
+    /// The configured ones of each VM.
+    pub workloads: Vec<Vec<Workload>>,
+    pub habits: Habits,
+    /// How far each wall clock is ahead of the right time, in milliseconds.
+    pub clocks: Vec<i64>,
+    /// In the order of time.
+    pub happenings: Vec<Happening>,
+    /// From here on nothing goes wrong any more.
+    pub heal_at: Duration,
+}
+
+#[derive(Clone, Debug)]
+pub struct Happening {
+    /// From the beginning, or from a moment that has to come first.
+    pub at: Duration,
+    pub after: Option<Moment>,
+    pub what: What,
+}
+
+/// Something that happens in the course of a run, and for which time. What goes wrong just then finds most.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Moment {
+    /// A claim is committed.
+    Claim(u32),
+    /// An attempt at a hook is committed.
+    Begin(u32),
+    /// An approver asks whether its claim is still in force.
+    Confirm(u32),
+    /// An approval leaves a machine.
+    Post(u32),
+}
+
+#[derive(Clone, Debug)]
+pub enum What {
+    Announce(Box<Plan>),
+    Fault(Fault),
+    /// Somebody asks this replica.
+    Wish(usize, Wish),
+    /// The workload on this VM becomes something else by itself.
+    Role(usize, Role),
+    /// A workload dials in at this VM, or comes back.
+    Come(usize, Box<Workload>),
+    /// It goes away: with a farewell, or not.
+    Go(usize, bool),
+}
+
+/// About the event that stands at this place among the open ones, as the replica that is asked knows them.
+#[derive(Clone, Copy, Debug)]
+pub enum Wish {
+    Hold(usize, Duration),
+    Release(usize),
+    Pause(Duration),
+    Resume,
+    Approve(usize),
+    /// The first hook that is not settled.
+    Skip(usize),
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub enum Fault {
+    /// The process dies; hooks go on, unless the whole machine goes down.
+    Crash {
+        vm: usize,
+        lasts: Duration,
+        whole: bool,
+    },
+    /// The process is stopped; its steady clock goes on, or the machine is paused and it does not.
+    Pause {
+        vm: usize,
+        lasts: Duration,
+        stops_clock: bool,
+    },
+    /// Nothing gets from these to the others, nor back unless it is in one direction only.
+    Cut {
+        vms: Vec<usize>,
+        both: bool,
+        lasts: Duration,
+    },
+    /// Messages take up to so much longer, and overtake each other.
+    Slow {
+        by: Duration,
+        lasts: Duration,
+    },
+    /// Messages of these kinds are delivered twice, the second time later.
+    Twice {
+        lasts: Duration,
+    },
+    /// Answers to proposals are lost.
+    Unanswered {
+        lasts: Duration,
+    },
+    /// The next write fails, before it is on the disk or just after, and the process dies of it.
+    DiskFails {
+        vm: usize,
+        is_written: bool,
+        lasts: Duration,
+    },
+    DiskSlow {
+        vm: usize,
+        by: Duration,
+        lasts: Duration,
+    },
+    /// What is committed is applied so much later.
+    ApplySlow {
+        vm: usize,
+        by: Duration,
+        lasts: Duration,
+    },
+    ClockJump {
+        vm: usize,
+        by: i64,
+    },
+    Endpoint {
+        vm: usize,
+        trouble: Trouble,
+        lasts: Duration,
+    },
+    /// The incarnations of all documents start again.
+    Incarnations,
+}
+
+/// What a metadata endpoint does instead of answering.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Trouble {
+    Silent,
+    /// 200 and nothing in it.
+    Empty,
+    /// 429 or 500.
+    Status(u16),
+    /// Every other answer is the first document it ever gave.
+    Old,
+    /// Every other answer lacks its events.
+    Missing,
+    /// Posts do not get there.
+    PostsLost,
+    /// Posts get there and nobody hears of it.
+    RepliesLost,
+    /// Posts are refused.
+    PostsRefused(u16),
+    /// Posts take this long to get there, in seconds.
+    PostsSlow(u64),
+}
+
+impl Fault {
+    pub(super) fn lasts(&self) -> Duration {
+        match self {
+            Self::Crash { lasts, .. }
+            | Self::Pause { lasts, .. }
+            | Self::Cut { lasts, .. }
+            | Self::Slow { lasts, .. }
+            | Self::Twice { lasts }
+            | Self::Unanswered { lasts }
+            | Self::DiskFails { lasts, .. }
+            | Self::DiskSlow { lasts, .. }
+            | Self::ApplySlow { lasts, .. }
+            | Self::Endpoint { lasts, .. } => *lasts,
+            Self::ClockJump { .. } | Self::Incarnations => Duration::ZERO,
+        }
+    }
+}
+
+impl Scenario {
+    /// The same with only these of its happenings, by their places.
+    #[must_use]
+    pub fn only(&self, places: &[usize]) -> Self {
+        let kept = self.happenings.iter().enumerate().filter(|(place, _)| places.contains(place));
+        Self { happenings: kept.map(|(_, happening)| happening.clone()).collect(), ..self.clone() }
+    }
+
+    pub fn faults(&self) -> usize {
+        self.happenings.iter().filter(|happening| matches!(happening.what, What::Fault(_))).count()
+    }
+}
+
+impl fmt::Display for Happening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:>8.3} s  ", self.at.as_secs_f64())?;
+        if let Some(after) = self.after {
+            write!(f, "after {after:?}: ")?;
+        }
+        match &self.what {
+            What::Announce(plan) => {
+                let names: Vec<&str> = plan.resources.iter().map(crate::machine::id::VmName::as_str).collect();
+                let notice = plan.notice.as_secs_f64();
+                write!(f, "a {} by {} of {}, notice {notice:.1} s", plan.kind, plan.source, names.join(" "))?;
+                match (plan.cancel_after, plan.approved_after, plan.strikes_after) {
+                    (Some(after), _, _) => write!(f, ", cancelled after {:.1} s", after.as_secs_f64()),
+                    (_, Some(after), _) => write!(f, ", approved elsewhere after {:.1} s", after.as_secs_f64()),
+                    (_, _, Some(after)) => write!(f, ", strikes after {:.1} s", after.as_secs_f64()),
+                    (None, None, None) => Ok(()),
+                }
+            }
+            What::Fault(fault) => write!(f, "{fault:?}"),
+            What::Wish(vm, wish) => write!(f, "an operator asks db-{vm}: {wish:?}"),
+            What::Role(vm, role) => write!(f, "the workload on db-{vm} becomes {role}"),
+            What::Come(vm, workload) => write!(f, "{} dials in at db-{vm}", workload.name),
+            What::Go(vm, true) => write!(f, "the workload that dialled in at db-{vm} says farewell"),
+            What::Go(vm, false) => write!(f, "the workload that dialled in at db-{vm} is gone"),
+        }
+    }
+}

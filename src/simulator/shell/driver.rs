@@ -1,0 +1,73 @@
+//! The leader's loop, as `replica::driver`.
+
+use std::time::Duration;
+
+use super::Here;
+use crate::machine::succession::heir;
+use crate::machine::time::Timestamp;
+use crate::simulator::tasks::first;
+
+/// Less often than in earnest, where it is 50 ms: what is due is looked at whenever something changes anyway.
+const TICK: Duration = Duration::from_millis(500);
+const IDLE_TICK: Duration = Duration::from_secs(1);
+const HAND_OVER_WITHIN: Duration = Duration::from_secs(2);
+const HAND_OVER_AGAIN_AFTER: Duration = Duration::from_secs(10);
+
+pub(super) async fn drive(here: Here) {
+    let world = here.world.clone();
+    let tasks = &world.tasks;
+    let mut tried_to_go = None;
+    loop {
+        let (standing, state) = (here.process.standing.version(), here.process.changed.version());
+        let contact = here.process.contact.version();
+        let leads = here.standing().leads();
+        here.process.contacts.borrow_mut().leading(here.steady(), leads);
+        if leads {
+            here.process.time.borrow_mut().lead();
+            if !hand_over_if_due(&here, &mut tried_to_go).await {
+                propose_what_is_due(&here).await;
+            }
+        }
+        let is_busy = leads && !here.state().open.is_empty();
+        let tick = if is_busy { TICK } else { IDLE_TICK };
+        let news = first(
+            first(here.process.standing.changed(tasks, standing), here.process.changed.changed(tasks, state)),
+            here.process.contact.changed(tasks, contact),
+        );
+        let _ = first(news, here.sleep(tick)).await;
+    }
+}
+
+/// True when another replica leads from now on.
+async fn hand_over_if_due(here: &Here, tried: &mut Option<Timestamp>) -> bool {
+    let now = here.steady();
+    if tried.is_some_and(|tried| now.since(tried) < HAND_OVER_AGAIN_AFTER) {
+        return false;
+    }
+    let Some(heir) = heir(&here.state(), &here.situation()).and_then(|heir| here.world.vm(&heir)) else {
+        return false;
+    };
+    *tried = Some(now);
+    if !here.world.hand_over(here.me, heir) {
+        return false;
+    }
+    let gone = async {
+        loop {
+            let version = here.process.standing.version();
+            if here.standing().leader.is_some_and(|leader| leader != here.me) {
+                return;
+            }
+            here.process.standing.changed(&here.world.tasks, version).await;
+        }
+    };
+    here.within(now.plus(HAND_OVER_WITHIN), gone).await.is_some()
+}
+
+async fn propose_what_is_due(here: &Here) {
+    let due = here.world.mistake.plan(&here.state(), &here.situation());
+    for command in due {
+        if here.propose(&command).await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Sees to this replica's share of the committed state, as `replica::errands`.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::Here;
+use super::hooks;
+use super::post::{self, Claimed};
+use crate::machine::errands::{Errand, errands};
+use crate::machine::id::AttemptId;
+use crate::machine::state::State;
+use crate::simulator::mistake::Mistake;
+use crate::simulator::tasks::first;
+
+const TICK: Duration = Duration::from_millis(250);
+const ASK_AGAIN_AFTER: Duration = Duration::from_millis(100);
+
+pub(super) async fn run(here: Here) {
+    let world = here.world.clone();
+    let tasks = &world.tasks;
+    while here.confirm().await.is_err() {
+        here.sleep(ASK_AGAIN_AFTER).await;
+    }
+    // What is older may have been acted on by an earlier life of this replica.
+    let inherited = AttemptId(if world.mistake == Mistake::NothingInherited { 0 } else { here.state().attempts });
+    let posts_begun: Rc<RefCell<BTreeSet<AttemptId>>> = Rc::default();
+    loop {
+        let (changed, programs) = (here.process.changed.version(), here.process.programs.version());
+        let state = here.state();
+        let errands = errands(&state, here.name());
+        let is_busy = !errands.is_empty();
+        for errand in errands {
+            match errand {
+                Errand::Run { event, attempt, again_if_lost } => {
+                    hooks::see_to(&here, event, attempt, again_if_lost, attempt.id <= inherited);
+                }
+                Errand::Cancel { event, attempt } => hooks::stop(&here, event, attempt),
+                Errand::Post { event, claim } => {
+                    if posts_begun.borrow_mut().insert(claim.attempt) {
+                        let claimed = Claimed {
+                            event: event.announcement.id.clone(),
+                            claim: claim.attempt,
+                            seen_at: here.steady(),
+                            is_inherited: claim.attempt <= inherited,
+                        };
+                        tasks.spawn(here.me, post::post(here.clone(), claimed));
+                    }
+                }
+            }
+        }
+        posts_begun.borrow_mut().retain(|claim| is_open(&state, *claim));
+        let is_busy = hooks::clear_away(&here, &state) || is_busy;
+        let news = first(here.process.changed.changed(tasks, changed), here.process.programs.changed(tasks, programs));
+        if is_busy {
+            let _ = first(news, here.sleep(TICK)).await;
+        } else {
+            let _ = news.await;
+        }
+    }
+}
+
+fn is_open(state: &State, claim: AttemptId) -> bool {
+    state.open.values().any(|event| event.open_claim().is_some_and(|open| open.attempt == claim))
+}

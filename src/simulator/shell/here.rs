@@ -1,0 +1,137 @@
+//! What the tasks of one replica share: who it is, its clocks, and the situation it decides in.
+
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+use super::clock::Clocks;
+use super::contacts::Health;
+use super::process::Process;
+use crate::machine::id::VmName;
+use crate::machine::situation::{Contact, Lead, Situation};
+use crate::machine::state::State;
+use crate::machine::time::Timestamp;
+use crate::simulator::agenda::Due;
+use crate::simulator::agreement::Standing;
+use crate::simulator::world::World;
+
+#[derive(Clone)]
+pub(in crate::simulator) struct Here {
+    pub(in crate::simulator) world: Rc<World>,
+    pub(in crate::simulator) me: usize,
+    pub(in crate::simulator) process: Rc<Process>,
+}
+
+impl Here {
+    pub(super) fn name(&self) -> &VmName {
+        &self.world.nodes[self.me].name
+    }
+
+    pub(in crate::simulator) fn steady(&self) -> Timestamp {
+        self.world.nodes[self.me].steady(self.world.now())
+    }
+
+    pub(super) fn clocks(&self) -> Clocks {
+        Clocks { steady: self.steady(), wall: self.world.nodes[self.me].wall(self.world.now()) }
+    }
+
+    /// The cluster's time.
+    pub(in crate::simulator) fn time(&self) -> Timestamp {
+        self.process.time.borrow().now(self.clocks())
+    }
+
+    /// A moment of the steady clock in the cluster's time.
+    pub(super) fn at(&self, steady: Timestamp) -> Timestamp {
+        self.time().minus(self.steady().since(steady))
+    }
+
+    pub(super) fn state(&self) -> Rc<State> {
+        self.process.state()
+    }
+
+    pub(in crate::simulator) fn standing(&self) -> Standing {
+        self.world.standing(self.me)
+    }
+
+    pub(super) fn health(&self) -> Health {
+        self.process.sight.borrow().health(self.steady())
+    }
+
+    pub(super) fn knows_the_time(&self) -> bool {
+        self.process.time.borrow().follows() || self.standing().leads()
+    }
+
+    /// What it has applied.
+    pub(in crate::simulator) fn known(&self) -> Rc<State> {
+        self.process.state()
+    }
+
+    /// In the cluster's time.
+    pub(in crate::simulator) fn leads_since(&self) -> Option<Timestamp> {
+        self.process.contacts.borrow().leading_since().map(|at| self.at(at))
+    }
+
+    /// It belongs to the cluster as far as it knows.
+    pub(super) fn takes_part(&self) -> bool {
+        self.world.nodes[self.me].kept.borrow().voters.contains(&self.me)
+    }
+
+    pub(super) fn members(&self) -> Vec<VmName> {
+        let voters = self.world.nodes[self.me].kept.borrow().voters.clone();
+        voters.iter().map(|voter| self.world.nodes[*voter].name.clone()).collect()
+    }
+
+    pub(super) fn contacts(&self, members: &[VmName]) -> BTreeMap<VmName, Contact> {
+        let contacts = self.process.contacts.borrow();
+        contacts.of(self.steady(), self.name(), members, |steady| self.at(steady))
+    }
+
+    pub(in crate::simulator) fn situation(&self) -> Situation {
+        let (standing, members) = (self.standing(), self.members());
+        let leading_since = self.process.contacts.borrow().leading_since();
+        Situation {
+            now: self.time(),
+            me: self.name().clone(),
+            contacts: self.contacts(&members),
+            learners: [].into(),
+            quorum: standing.quorum,
+            leading_since: leading_since.map_or(Timestamp(i64::MIN), |at| self.at(at)),
+            lead: standing.leads().then(|| self.lead(standing, &members)),
+            members,
+            alone: self.process.alone.borrow().clone(),
+            policy: self.world.scenario.policy.clone(),
+            timing: self.world.scenario.timing,
+        }
+    }
+
+    fn lead(&self, standing: Standing, members: &[VmName]) -> Lead {
+        let agreement = self.world.nodes[self.me].agreement.borrow();
+        let acknowledged = agreement.acknowledged.iter();
+        let acknowledged =
+            acknowledged.map(|(voter, sent)| (self.world.nodes[*voter].name.clone(), self.at(*sent))).collect();
+        Lead { term: standing.term, turn: standing.turn, voters: members.to_vec(), acknowledged }
+    }
+
+    /// By the steady clock of this machine.
+    pub(in crate::simulator) async fn sleep(&self, span: Duration) {
+        let target = self.steady().plus(span);
+        let mut woken_at = None;
+        poll_fn(|_| {
+            let now = self.steady();
+            if now >= target {
+                return Poll::Ready(());
+            }
+            let wake_at = self.world.now().plus(target.since(now));
+            if let Some(current) = self.world.tasks.current()
+                && woken_at.is_none_or(|at| at < wake_at)
+            {
+                woken_at = Some(wake_at);
+                self.world.put_in(target.since(now), Due::Wake(current));
+            }
+            Poll::Pending
+        })
+        .await;
+    }
+}

@@ -1,0 +1,169 @@
+//! One replica's eyes, as `replica::observer`: polls always, and reports what changed.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::Here;
+use super::contacts::Health;
+use crate::machine::command::Command;
+use crate::machine::document::Document;
+use crate::machine::observe::Observation;
+use crate::machine::situation::Channel;
+use crate::machine::time::Timestamp;
+use crate::machine::workload::Group;
+use crate::simulator::endpoint::NoInformation;
+use crate::simulator::mistake::Mistake;
+use crate::simulator::tasks::first;
+
+const INTERVAL: Duration = Duration::from_secs(1);
+const STALL_AFTER: Duration = Duration::from_secs(15);
+/// Of a service that never answered.
+const ENROLS_WITHIN: Duration = Duration::from_secs(130);
+const LONGEST_WHILE_OPEN: Duration = Duration::from_secs(5);
+const LONGEST: Duration = Duration::from_secs(30);
+const REPORT_AGAIN_AFTER: Duration = Duration::from_millis(100);
+
+pub(super) struct Sight {
+    observation: Observation,
+    opened: Timestamp,
+    last: Option<Timestamp>,
+    failures: u32,
+    /// The highest incarnation that was seen; only a mistake looks at it.
+    incarnation: u64,
+}
+
+impl Sight {
+    pub(super) fn new(opened: Timestamp) -> Self {
+        Self { observation: Observation::default(), opened, last: None, failures: 0, incarnation: 0 }
+    }
+
+    pub(super) fn health(&self, now: Timestamp) -> Health {
+        let age = self.last.map(|at| now.since(at));
+        let channel = match age {
+            Some(age) if age < STALL_AFTER => Channel::Healthy,
+            None if now.since(self.opened) < ENROLS_WITHIN => Channel::Unknown,
+            Some(_) | None => Channel::Stalled,
+        };
+        Health { channel, document_age: age }
+    }
+}
+
+impl Here {
+    /// Asks the endpoint now; what it says counts like any other poll.
+    pub(super) async fn look(&self) -> Result<Document, NoInformation> {
+        let polled = self.ask_endpoint().await;
+        let mistake = self.world.mistake;
+        let result = {
+            let mut sight = self.process.sight.borrow_mut();
+            match polled {
+                Ok((_, incarnation)) if mistake == Mistake::IncarnationRules && incarnation < sight.incarnation => {
+                    sight.last = Some(self.steady());
+                    Err(NoInformation)
+                }
+                Ok((document, incarnation)) => {
+                    sight.incarnation = incarnation;
+                    sight.observation.saw(&document, |_| true);
+                    if mistake == Mistake::AbsenceAtOnce {
+                        sight.observation.saw(&document, |_| true);
+                    }
+                    sight.last = Some(self.steady());
+                    sight.failures = 0;
+                    Ok(document)
+                }
+                Err(why) => {
+                    if mistake != Mistake::BadReadDoesNotInterrupt {
+                        sight.observation.saw_nothing();
+                    }
+                    sight.failures += 1;
+                    Err(why)
+                }
+            }
+        };
+        self.process.polled.tell(&self.world.tasks);
+        result
+    }
+
+    /// What its endpoint says, as far as it is believed; `None` while the channel does not work.
+    pub(super) fn believed(&self) -> Option<Document> {
+        let sight = self.process.sight.borrow();
+        let is_healthy = sight.health(self.steady()).channel == Channel::Healthy;
+        sight.observation.document().filter(|_| is_healthy).cloned()
+    }
+
+    /// Until its share of the interval, or longer after failures.
+    fn until_next_poll(&self) -> Duration {
+        let failures = self.process.sight.borrow().failures;
+        if failures == 0 {
+            let place = i64::try_from(self.me * 1000 / self.world.nodes.len()).unwrap_or(0);
+            let since = (self.clocks().wall.0 - place).rem_euclid(1000);
+            return Duration::from_millis(1000 - since.unsigned_abs());
+        }
+        let longest = if self.state().open.is_empty() { LONGEST } else { LONGEST_WHILE_OPEN };
+        let doubled = (INTERVAL * (1 << (failures - 1).min(6))).min(longest);
+        let half = u64::try_from(doubled.as_millis()).unwrap_or(0) / 2;
+        self.world.random.borrow_mut().millis(half, half * 2)
+    }
+}
+
+pub(super) async fn poll(here: Here) {
+    loop {
+        here.sleep(here.until_next_poll()).await;
+        let _ = here.look().await;
+    }
+}
+
+/// Keeps the log's idea of this replica's workloads and document what it should be.
+pub(super) async fn report(here: Here) {
+    let tasks = Rc::clone(&here.world);
+    let tasks = &tasks.tasks;
+    let mut has_resumed = false;
+    loop {
+        let (changed, polled) = (here.process.changed.version(), here.process.polled.version());
+        if !has_resumed && here.confirm().await.is_ok() {
+            resume(&here);
+            has_resumed = true;
+        }
+        let due = if has_resumed { due(&here) } else { None };
+        let is_again = due.is_some() || !has_resumed;
+        if let Some(command) = due {
+            let _ = here.propose(&command).await;
+        }
+        let news = first(here.process.changed.changed(tasks, changed), here.process.polled.changed(tasks, polled));
+        if is_again {
+            let _ = first(news, here.sleep(REPORT_AGAIN_AFTER)).await;
+        } else {
+            let _ = news.await;
+        }
+    }
+}
+
+/// Documents that were polled before the log was known come after what was reported in an earlier life.
+fn resume(here: &Here) {
+    let mut sight = here.process.sight.borrow_mut();
+    let resumed = Observation::resume(&here.state(), here.name());
+    let polled = std::mem::replace(&mut sight.observation, resumed);
+    if let Some(document) = polled.document() {
+        sight.observation.saw(document, |_| true);
+    }
+}
+
+fn due(here: &Here) -> Option<Command> {
+    let state = here.state();
+    let scenario = &here.world.scenario;
+    let workloads = &scenario.workloads[here.me];
+    let groups: Vec<Group> = groups(here);
+    let known = state.replicas.get(here.name());
+    if !known.is_some_and(|replica| replica.workloads == *workloads && replica.groups == groups) {
+        return Some(Command::Register { workloads: workloads.clone(), groups });
+    }
+    here.process.sight.borrow().observation.report(&state, here.name())
+}
+
+fn groups(here: &Here) -> Vec<Group> {
+    let scenario = &here.world.scenario;
+    let mut names: Vec<_> = scenario.workloads.iter().flatten().filter_map(|it| it.group.clone()).collect();
+    names.sort();
+    names.dedup();
+    let max_unavailable = scenario.max_unavailable;
+    names.into_iter().map(|name| Group { name, max_unavailable }).collect()
+}

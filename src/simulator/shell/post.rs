@@ -1,0 +1,68 @@
+//! Posts one approval, as `replica::post`: a fresh document, a round trip to a quorum, the post.
+
+use std::time::Duration;
+
+use super::Here;
+use crate::machine::claim::PostOutcome;
+use crate::machine::command::Command;
+use crate::machine::document::Status;
+use crate::machine::id::{AttemptId, EventId};
+use crate::machine::time::Timestamp;
+use crate::simulator::endpoint::Why;
+use crate::simulator::mistake::Mistake;
+use crate::simulator::scenario::Moment;
+
+const CONFIRM_AGAIN_AFTER: Duration = Duration::from_millis(100);
+
+pub(super) struct Claimed {
+    pub(super) event: EventId,
+    pub(super) claim: AttemptId,
+    /// On the steady clock.
+    pub(super) seen_at: Timestamp,
+    pub(super) is_inherited: bool,
+}
+
+pub(super) async fn post(here: Here, claimed: Claimed) {
+    let outcome = if claimed.is_inherited {
+        Some(PostOutcome::Unknown("this replica was restarted and cannot tell whether it had posted".into()))
+    } else {
+        act(&here, &claimed).await
+    };
+    let Claimed { event, claim, .. } = claimed;
+    if let Some(outcome) = outcome {
+        here.record(&Command::Posted { event, attempt: claim, outcome }).await;
+    }
+}
+
+/// `None` when the claim lapsed or was given to another.
+async fn act(here: &Here, claimed: &Claimed) -> Option<PostOutcome> {
+    let mistake = here.world.mistake;
+    if mistake != Mistake::DocumentNotFresh {
+        let Ok(document) = here.look().await else {
+            return Some(PostOutcome::NotSent("no fresh document".into()));
+        };
+        if document.get(&claimed.event).is_none_or(|announced| announced.status != Status::Scheduled) {
+            return Some(PostOutcome::Withdrawn);
+        }
+    }
+    here.world.come(&here.world.counts.confirmed, Moment::Confirm);
+    while mistake != Mistake::PostUnconfirmed && here.confirm().await.is_err() {
+        if !is_ours(here, claimed) {
+            return None;
+        }
+        here.sleep(CONFIRM_AGAIN_AFTER).await;
+    }
+    if !is_ours(here, claimed) {
+        return None;
+    }
+    Some(here.post_approval(&claimed.event, Why::Claim(claimed.claim)).await)
+}
+
+/// The claim is in force as far as this replica has applied, and its lease is not over.
+fn is_ours(here: &Here, claimed: &Claimed) -> bool {
+    let state = here.state();
+    let open = state.open.get(&claimed.event).and_then(|event| event.open_claim());
+    let is_in_time = here.steady().since(claimed.seen_at) < here.world.scenario.timing.claim_lease;
+    open.is_some_and(|open| open.attempt == claimed.claim && open.approver == *here.name())
+        && (is_in_time || here.world.mistake == Mistake::LeaseUnchecked)
+}

@@ -1,0 +1,12 @@
+//! Whole clusters on virtual time (`src/simulator`): the production machine in a simulated shell, over an abstract log
+//! and the simulated cloud, under every kind of fault. Each world is made from a seed, and judged at every step by what
+//! it saw happen: posts that left and arrived, hooks that ran, documents that were served, entries that were committed.
+//! When nothing goes wrong any more, all has to come to rest, and one more event to be dealt with as it should be.
+//!
+//! What is assumed: steady clocks run alike; documents of different VMs show the same; an endpoint says nothing wrong
+//! twice in a row. What is left out: learners, snapshots, a disk that comes back empty, and events that only some VMs
+//! see.
+
+mod mistakes;
+mod runs;
+mod seeds;

@@ -1,0 +1,101 @@
+//! Deliberate mistakes: each is seen by the property that is named for it.
+
+use std::time::Duration;
+
+use allclear::simulator::{Fault, Happening, Mistake, Moment, Property, Scenario, Trouble, What, generate, run};
+
+/// In so many seeds each of them shows.
+pub(crate) const WITHIN: u64 = 300;
+
+/// Where it was seen last, unless under one of the first seeds; tried before the others to save time.
+const FIRST: [(Mistake, u64); 12] = [
+    (Mistake::PostUnconfirmed, 47),
+    (Mistake::LostRunAgain, 8),
+    (Mistake::HookUnconfirmed, 21),
+    (Mistake::BadReadDoesNotInterrupt, 98),
+    (Mistake::EmptyIsNoEvents, 137),
+    (Mistake::JournalSkipped, 41),
+    (Mistake::JournalLost, 41),
+    (Mistake::PauseCounts, 69),
+    (Mistake::TakeoverTooEarly, 121),
+    (Mistake::TakeoverDuringHooks, 33),
+    (Mistake::BudgetIgnored, 11),
+    (Mistake::RestoreListed, 10),
+];
+
+const HOUR: Duration = Duration::from_hours(1);
+
+#[test]
+fn every_mistake_is_seen() {
+    for (mistake, property) in Mistake::ALL {
+        let seen = seen(mistake, property);
+        assert!(seen.is_some(), "{mistake:?} does not break {property} in {WITHIN} seeds");
+        println!("{mistake:?} breaks {property} under seed {}", seen.unwrap_or_default());
+    }
+}
+
+/// The first seed that shows it.
+pub(crate) fn seen(mistake: Mistake, property: Property) -> Option<u64> {
+    let shows = |seed: &u64| {
+        let run = run(&aimed(mistake, *seed), mistake, false);
+        run.breach().is_some_and(|breach| breach.property == property)
+    };
+    let known = FIRST.iter().filter(|(known, _)| *known == mistake).map(|(_, seed)| *seed);
+    known.chain(0..WITHIN).find(shows)
+}
+
+/// The scenario of a seed, and what brings the mistake out where chance seldom does.
+fn aimed(mistake: Mistake, seed: u64) -> Scenario {
+    let mut scenario = generate(seed);
+    let vm = usize::try_from(seed).unwrap_or_default() % scenario.replicas;
+    let (secs, replicas) = (Duration::from_secs, scenario.replicas);
+    let offset = Duration::from_millis(3 + seed % 17);
+    let first = scenario.happenings.iter().find(|it| matches!(it.what, What::Announce(_))).map_or(secs(20), |it| it.at);
+    let mut add = |at, after, fault| scenario.happenings.push(Happening { at, after, what: What::Fault(fault) });
+    let pause = |lasts| Fault::Pause { vm, lasts: secs(lasts), stops_clock: false };
+    match mistake {
+        // The approver sleeps before it has seen its claim, or while it has it confirmed; meanwhile another posts.
+        Mistake::PostUnconfirmed => add(Duration::ZERO, Some(Moment::Claim(1)), pause(20)),
+        Mistake::LeaseUnchecked => add(Duration::from_millis(seed % 3), Some(Moment::Confirm(1)), pause(20)),
+        Mistake::NothingInherited => {
+            let crash = Fault::Crash { vm, lasts: Duration::from_millis(900), whole: false };
+            add(offset, Some(Moment::Post(1)), crash);
+        }
+        Mistake::HookUnconfirmed => add(Duration::ZERO, Some(Moment::Begin(1)), pause(55)),
+        Mistake::PauseCounts => {
+            for vm in 0..replicas.min(2) {
+                add(first, None, Fault::Endpoint { vm, trouble: Trouble::PostsLost, lasts: secs(60) });
+            }
+            add(first + secs(3), None, pause(20));
+        }
+        Mistake::TakeoverDuringHooks => {
+            add(offset, Some(Moment::Begin(1)), Fault::Cut { vms: vec![0], both: true, lasts: secs(60) });
+            scenario.habits.takes = (20_000, 35_000);
+        }
+        Mistake::NeverExpires => {
+            add(offset, Some(Moment::Begin(1)), Fault::Crash { vm, lasts: HOUR, whole: true });
+            scenario.heal_at = first + secs(200);
+        }
+        Mistake::NeverClaimsAgain => {
+            for vm in 0..replicas {
+                add(
+                    Duration::ZERO,
+                    Some(Moment::Claim(1)),
+                    Fault::Endpoint { vm, trouble: Trouble::PostsLost, lasts: secs(15) },
+                );
+            }
+            scenario.heal_at = first + secs(30);
+        }
+        Mistake::IncarnationRules => add(scenario.heal_at.saturating_sub(secs(1)), None, Fault::Incarnations),
+        _ => return scenario,
+    }
+    for happening in &mut scenario.happenings {
+        if let What::Announce(plan) = &mut happening.what {
+            // It stays Scheduled for a while after its approval, and is not started by itself.
+            plan.other_tenants = secs(60);
+            plan.notice = secs(600);
+            (plan.cancel_after, plan.approved_after, plan.strikes_after) = (None, None, None);
+        }
+    }
+    scenario
+}
