@@ -43,7 +43,7 @@ fn due(here: &Here) -> Vec<Command> {
     }
     if let Some(guest) = node.guest.borrow().as_ref() {
         let name = &guest.workload.name;
-        let listed = known.dialled.iter().find(|workload| workload.name == *name);
+        let listed = known.dialled.get(name);
         if !guest.is_here && guest.says_farewell && listed.is_some() {
             commands.push(Command::Delist { workload: name.clone() });
         } else if guest.is_here && listed != Some(&guest.workload) {
