@@ -46,7 +46,8 @@ fn is_waiting(status: &Status) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_that_lost_its_disk_is_removed_and_added_and_then_votes_and_handles_an_event() {
-    let mut cluster = Cluster::with_hooks(vec![hook("drain"), hook("restore")]).await;
+    let plan = Cluster::of(&["db-0", "db-1", "db-2"]).workload("database", vec![hook("drain"), hook("restore")]);
+    let mut cluster = plan.may_lose(2, "database").start().await;
     let leader = cluster.leader(0).await;
     let (lost, third) = ((leader + 1) % 3, (leader + 2) % 3);
     let name = format!("db-{lost}");

@@ -15,7 +15,7 @@ use crate::replica::view::View;
 use crate::wire::pb::allclear::operator::v1 as shown;
 use crate::wire::pb::allclear::workload::v1 as pb;
 
-/// What changes within this time of the last news is told together: a thousand workloads read every one of them.
+/// What changes within this time of the last look is told together: a thousand workloads read it every time.
 const GATHER: Duration = Duration::from_millis(250);
 
 pub(super) type Open = watch::Receiver<Arc<Vec<pb::Event>>>;
@@ -27,16 +27,14 @@ pub(super) fn watch_open(view: View, here: Arc<Here>, stop: CancellationToken) -
         let mut changes = view.changes();
         while stop.run_until_cancelled(changes.next()).await == Some(true) {
             let events = open_events(&view, &here.state());
-            let is_news = open.send_if_modified(|known| {
+            open.send_if_modified(|known| {
                 let is_news = **known != events;
                 if is_news {
                     *known = Arc::new(events);
                 }
                 is_news
             });
-            if is_news {
-                tokio::time::sleep(GATHER).await;
-            }
+            tokio::time::sleep(GATHER).await;
         }
     });
     seen
