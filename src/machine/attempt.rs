@@ -25,7 +25,7 @@ pub struct Attempt {
     pub progress: Option<Progress>,
     /// `None` while it runs.
     pub outcome: Option<(Outcome, Timestamp)>,
-    /// An outcome that arrived after the attempt was settled without it. It does not count, but whoever can be asked is.
+    /// An outcome that arrived after the attempt was settled without it. It does not count.
     pub late: Option<(Outcome, Timestamp)>,
 }
 
