@@ -46,7 +46,9 @@ async fn a_workload_that_may_be_skipped_is_not_waited_for_and_what_was_done_to_i
     cluster.until(0, "aware that it is away", is_away).await;
     let event = cluster.until_stage(0, &id, "started").await;
     assert_eq!(event.start_cause.as_deref(), Some("approved"));
-    assert_eq!(outcomes(&event), [("checkpoint", "run", Some("done")), ("drain", "run", Some("unknown"))]);
+    // It may have been asked about before its absence was in the log.
+    let ran: Vec<_> = outcomes(&event).into_iter().filter(|(_, intent, _)| *intent == "run").collect();
+    assert_eq!(ran, [("checkpoint", "run", Some("done")), ("drain", "run", Some("unknown"))]);
     cluster.cloud.finish(&id).await;
     cluster.until_stage(0, &id, "restoring").await;
     Dialled::at(&cluster.door(0), greeting()).await.does(Restore).await;

@@ -220,7 +220,7 @@ impl Book {
         for (key, attempt) in its_own {
             match attempt.reach {
                 Reach::Unsent if waits => {}
-                Reach::Unsent => end(&self.reports, key, attempt, Ended::Blocked(format!("{name} is not connected"))),
+                Reach::Unsent => end(&self.reports, key, attempt, not_connected(name)),
                 Reach::Inherited | Reach::Sent => end(&self.reports, key, attempt, Ended::Unknown(why.to_owned())),
             }
         }
@@ -229,6 +229,10 @@ impl Book {
 
 pub(super) fn not_known(name: &WorkloadName) -> Ended {
     Ended::Unknown(format!("{name} does not know of it; whether it was begun cannot be told"))
+}
+
+pub(super) fn not_connected(name: &WorkloadName) -> Ended {
+    Ended::Blocked(format!("{name} is not connected"))
 }
 
 pub(super) fn send(seat: &mut Seat, attempt: &mut Attempt) {

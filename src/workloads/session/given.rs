@@ -3,11 +3,12 @@
 use tokio::time::Instant;
 
 use super::attempt::{Attempt, Reach};
-use super::book::{Book, end, not_known, send, stop, tell, tell_progress};
+use super::book::{Book, end, not_connected, not_known, send, stop, tell, tell_progress};
 use super::seat::Seat;
 use super::{Terms, Told};
 use crate::machine::id::WorkloadName;
 use crate::machine::time::Timestamp;
+use crate::machine::workload::OnAbsent;
 use crate::workloads::{Ended, News, Standing, Task};
 
 impl Book {
@@ -37,6 +38,10 @@ impl Book {
                 end(&self.reports, key, &mut attempt, not_known(&task.workload));
             }
             (_, Some(seat)) if !terms.is_inherited && is_live => send(seat, &mut attempt),
+            // The log may not know yet that it is away.
+            (_, Some(seat)) if seat.has_lapsed() && seat.workload.on_absent != OnAbsent::Hold => {
+                end(&self.reports, key, &mut attempt, not_connected(&task.workload));
+            }
             _ => {
                 attempt.progress.news = Some((format!("waits for {} to connect", task.workload), None));
                 tell_progress(&self.reports, key, &mut attempt, now);

@@ -401,4 +401,10 @@ async fn what_waits_for_one_that_others_stand_in_for_is_given_back() {
     drop(told);
     bench.run("a");
     assert_eq!(bench.end().await, Ended::Blocked("db is not connected".into()));
+    bench.run("E.2");
+    assert_eq!(
+        bench.end().await,
+        Ended::Blocked("db is not connected".into()),
+        "whom the log does not know to be away"
+    );
 }
