@@ -32,7 +32,7 @@ impl Costs {
 
 /// The primary's VM is taken, and nobody was asked.
 async fn uncoordinated<S: System>(kind: Kind) -> Cost {
-    let mut stage = Stage::<S>::bare();
+    let mut stage = Stage::<S>::bare().await;
     let writers = Writers::start::<S>(&stage.trio);
     let primary = stage.primary();
     if kind == Kind::Redeploy && !S::FAILS_OVER {

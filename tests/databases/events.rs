@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use allclear::wire::pb::allclear::operator::v1::Event;
 
+use super::mishaps;
 use super::stage::{Cost, Kind, Stage};
 use super::trio::{System, VMS, is_installed};
 use super::writers::Writers;
@@ -121,6 +122,26 @@ macro_rules! events {
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn a_wave_over_three_vms_moves_the_primary_at_most_twice() {
                 super::take_one_vm_after_the_other::<System>(Reboot).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn a_primary_that_nobody_can_take_over_from_stays_where_it_is() {
+                super::mishaps::nobody_can_take_over::<System>().await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn a_switch_that_is_killed_is_gone_on_with_or_taken_back() {
+                super::mishaps::the_switch_is_killed::<System>().await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn a_switch_that_is_given_up_leaves_one_primary() {
+                super::mishaps::the_switch_is_given_up::<System>().await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn a_vm_that_dies_in_its_switch_leaves_one_primary() {
+                super::mishaps::the_vm_dies_in_its_switch::<System>().await;
             }
         })*
     };

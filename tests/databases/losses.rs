@@ -5,12 +5,12 @@ use super::stage::{Kind, Stage};
 use super::trio::{System as _, is_installed};
 use super::writers::Writers;
 
-#[test]
-fn writes_that_no_other_member_has_are_lost_with_the_primary() {
+#[tokio::test]
+async fn writes_that_no_other_member_has_are_lost_with_the_primary() {
     if !is_installed::<Postgresql>() {
         return;
     }
-    let mut stage = Stage::<Postgresql>::bare();
+    let mut stage = Stage::<Postgresql>::bare().await;
     let writers = Writers::start::<Postgresql>(&stage.trio);
     let others = [1, 2];
     for place in others {

@@ -22,6 +22,7 @@ mod hooks;
 #[allow(dead_code, reason = "others use it")]
 mod links;
 mod losses;
+mod mishaps;
 #[path = "../cluster/namespaces.rs"]
 #[allow(dead_code, reason = "others use it")]
 mod namespaces;

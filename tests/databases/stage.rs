@@ -7,6 +7,8 @@ use std::time::Duration;
 use allclear::wire::pb::allclear::operator::v1::Event;
 use serde_json::json;
 
+use tokio::sync::{Semaphore, SemaphorePermit};
+
 use super::cluster::Cluster;
 use super::hooks;
 use super::record::{Record, Wrong};
@@ -35,25 +37,30 @@ pub(crate) struct Cost {
     pub(crate) lost: usize,
 }
 
+/// Clients that write without pause leave no room for many of them.
+static ROOM: Semaphore = Semaphore::const_new(2);
+
 /// The servers of a system, and a replica beside each where events are coordinated.
 pub(crate) struct Stage<S: System> {
     /// Ends before the servers do.
     pub(crate) cluster: Option<Cluster>,
     pub(crate) trio: Arc<Trio>,
     system: PhantomData<S>,
+    _room: SemaphorePermit<'static>,
 }
 
 impl<S: System> Stage<S> {
     /// Servers alone.
-    pub(crate) fn bare() -> Self {
+    pub(crate) async fn bare() -> Self {
+        let room = ROOM.acquire().await.unwrap();
         let trio = Arc::new(Trio::of::<S>());
         S::found(&trio);
-        Self { cluster: None, trio, system: PhantomData }
+        Self { cluster: None, trio, system: PhantomData, _room: room }
     }
 
     /// With a replica beside each server, and the hooks of the system.
     pub(crate) async fn with_allclear() -> Self {
-        let mut stage = Self::bare();
+        let mut stage = Self::bare().await;
         let tables = (0..VMS.len()).map(|place| hooks::tables::<S>(&stage.trio, place)).collect();
         stage.cluster = Some(Cluster::of(&VMS).tables(tables).start().await);
         stage
@@ -64,24 +71,40 @@ impl<S: System> Stage<S> {
         until("a primary", || S::primary(&self.trio).ok_or_else(|| "no member says that it is one".into()))
     }
 
+    /// The replicas; only where there are any.
+    pub(crate) fn cluster(&self) -> &Cluster {
+        self.cluster.as_ref().expect("replicas beside the servers")
+    }
+
     /// An event of these VMs is announced, prepared, and given the all-clear; the platform takes them and gives them
     /// back; all is restored. Returns what the event's record says in the end.
     pub(crate) async fn event(&mut self, kind: Kind, places: &[usize], away: Duration) -> Event {
-        let cluster = self.cluster.as_ref().expect("a cluster that hears of it");
-        let observer = (0..VMS.len()).find(|place| !places.contains(place)).expect("a VM that stays");
-        let order = json!({ "type": format!("{kind:?}"), "source": "Platform", "vms": places });
-        let id = cluster.cloud.announce(order).await;
-        cluster.until_stage(observer, &id, "started").await;
-        assert!(!places.contains(&self.primary()), "the primary is on a VM that is taken");
+        let id = self.announce(kind, places).await;
+        self.all_clear(&id, places).await;
         self.take(kind, places, away).await;
-        let cluster = self.cluster.as_ref().unwrap();
-        cluster.cloud.finish(&id).await;
-        let event = cluster.closed_everywhere(&id).await;
+        let event = self.over(&id).await;
         for hook in &event.hooks {
             let outcome = hook.outcome.as_deref();
             assert!(matches!(outcome, Some("done" | "not_applicable")), "{hook:#?}");
         }
         event
+    }
+
+    pub(crate) async fn announce(&self, kind: Kind, places: &[usize]) -> String {
+        let order = json!({ "type": format!("{kind:?}"), "source": "Platform", "vms": places });
+        self.cluster().cloud.announce(order).await
+    }
+
+    /// The all-clear is given, and the platform begins.
+    pub(crate) async fn all_clear(&self, id: &str, places: &[usize]) {
+        self.cluster().until_stage(observer(places), id, "started").await;
+        assert!(!places.contains(&self.primary()), "the primary is on a VM that is taken");
+    }
+
+    /// The platform is done with it, and all is restored.
+    pub(crate) async fn over(&self, id: &str) -> Event {
+        self.cluster().cloud.finish(id).await;
+        self.cluster().closed_everywhere(id).await
     }
 
     /// What the platform does, whether or not anybody was asked.
@@ -111,7 +134,7 @@ impl<S: System> Stage<S> {
         }
     }
 
-    fn give_back(&mut self, kind: Kind, place: usize) {
+    pub(crate) fn give_back(&mut self, kind: Kind, place: usize) {
         if kind == Kind::Freeze {
             self.trio.thaw(place);
             self.cluster.iter().for_each(|cluster| cluster.thaw(place));
@@ -148,4 +171,9 @@ impl<S: System> Stage<S> {
     fn cost(record: &Record, lost: usize) -> Cost {
         Cost { gap: record.gap(), worst: record.worst_gap(), acknowledged: record.acknowledged.len(), lost }
     }
+}
+
+/// A VM that an event leaves alone.
+pub(crate) fn observer(places: &[usize]) -> usize {
+    (0..VMS.len()).find(|place| !places.contains(place)).expect("a VM that stays")
 }
