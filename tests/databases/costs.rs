@@ -80,5 +80,6 @@ async fn the_table_of_what_an_event_costs() {
         "| system | event | without coordination | lost | with its own failover | lost | with allclear | lost |\n\
          |---|---|---|---|---|---|---|---|"
     );
+    rows::<super::patroni::Patroni>(runs).await;
     rows::<super::postgresql::Postgresql>(runs).await;
 }

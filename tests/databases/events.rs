@@ -148,5 +148,6 @@ macro_rules! events {
 }
 
 events! {
+    patroni: crate::patroni::Patroni;
     postgresql: crate::postgresql::Postgresql;
 }

@@ -39,6 +39,7 @@ pub(crate) fn tables<S: System>(trio: &Trio, place: usize) -> String {
     for workload in each(&mut tables, "workload") {
         if let Some(Value::Table(role)) = workload.get_mut("role") {
             here.adapt_commands(role);
+            here.adapt_address(role);
         }
         for hook in each(workload, "hook") {
             here.adapt_commands(hook);
@@ -57,6 +58,10 @@ struct Here {
 
 impl Here {
     fn adapt_hook(&self, hook: &mut Table) {
+        // What is asked over HTTP has nothing but its address.
+        if hook.contains_key("http") {
+            return self.adapt_address(hook);
+        }
         hook.remove("user");
         if let Some(user) = &self.user {
             hook.insert("user".into(), Value::String(user.clone()));
@@ -64,6 +69,15 @@ impl Here {
         let env = hook.entry("env").or_insert_with(|| Value::Table(Table::new()));
         for (name, value) in &self.settings {
             env.as_table_mut().unwrap().insert((*name).into(), Value::String(value.clone()));
+        }
+    }
+
+    /// `http` among the settings is where this VM's server is asked.
+    fn adapt_address(&self, table: &mut Table) {
+        let setting = self.settings.iter().find(|(name, _)| *name == "http");
+        if let (Some(Value::String(address)), Some((_, here))) = (table.get_mut("http"), setting) {
+            let (_, path) = address.trim_start_matches("http://").split_once('/').unwrap_or_default();
+            *address = format!("{here}/{path}");
         }
     }
 

@@ -26,6 +26,7 @@ mod mishaps;
 #[path = "../cluster/namespaces.rs"]
 #[allow(dead_code, reason = "others use it")]
 mod namespaces;
+mod patroni;
 #[path = "../cluster/plan.rs"]
 #[allow(dead_code, reason = "others use it")]
 mod plan;

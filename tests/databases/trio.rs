@@ -95,6 +95,8 @@ impl Vm {
 
 pub(crate) struct Trio {
     pub(crate) vms: Vec<Vm>,
+    /// A machine of somebody else, which no event takes.
+    pub(crate) elsewhere: Vm,
     pub(crate) user: Option<User>,
     _folder: TempDir,
 }
@@ -105,8 +107,8 @@ impl Trio {
         let folder = TempDir::with_prefix("db").unwrap();
         fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
         let user = processes::ordinary_user(&[S::USER]);
-        let mut addresses = free_addresses(9);
-        let make = |name: &'static str| {
+        let mut addresses = free_addresses(12);
+        let mut make = |name: &'static str| {
             let vm = Vm { name, folder: folder.path().join(name), addresses: addresses.split_off(addresses.len() - 3) };
             fs::create_dir(&vm.folder).unwrap();
             hooks::install(&vm.folder);
@@ -115,8 +117,8 @@ impl Trio {
             }
             vm
         };
-        let vms = VMS.into_iter().map(make).collect();
-        Self { vms, user, _folder: folder }
+        let elsewhere = make("elsewhere");
+        Self { vms: VMS.into_iter().map(make).collect(), elsewhere, user, _folder: folder }
     }
 
     /// `MEMBERS` as hooks read it, with the address of this number of each VM.
@@ -127,8 +129,12 @@ impl Trio {
 
     /// A program on that VM: as the servers' user, in the VM's folder, and it ends with the test.
     pub(crate) fn command(&self, place: usize, program: &str) -> Command {
+        self.command_on(&self.vms[place], program)
+    }
+
+    fn command_on(&self, vm: &Vm, program: &str) -> Command {
         let mut command = processes::command(&find(program).unwrap(), self.user.as_ref());
-        command.current_dir(&self.vms[place].folder).stdin(Stdio::null());
+        command.current_dir(&vm.folder).stdin(Stdio::null());
         command
     }
 
@@ -142,9 +148,13 @@ impl Trio {
 
     /// Starts a server, whose output goes to a file in the VM's folder.
     pub(crate) fn spawn(&self, place: usize, program: &str, arguments: &[&str]) {
-        let log = self.vms[place].folder.join("server.log");
+        self.spawn_on(&self.vms[place], program, arguments);
+    }
+
+    pub(crate) fn spawn_on(&self, vm: &Vm, program: &str, arguments: &[&str]) {
+        let log = vm.folder.join("server.log");
         let log = File::options().create(true).append(true).open(log).unwrap();
-        let mut command = self.command(place, program);
+        let mut command = self.command_on(vm, program);
         let mut child = command.args(arguments).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
         // What has ended is gone at once, as it is where init started it.
         std::thread::spawn(move || child.wait());
@@ -171,7 +181,7 @@ impl Trio {
 
 impl Drop for Trio {
     fn drop(&mut self) {
-        for vm in &self.vms {
+        for vm in self.vms.iter().chain([&self.elsewhere]) {
             processes::end(&vm.folder);
             let log = fs::read_to_string(vm.folder.join("server.log")).unwrap_or_default();
             if std::thread::panicking() {
@@ -195,7 +205,7 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Result<T, String>) 
 }
 
 /// Where Debian keeps programs that are not in the path of an ordinary user.
-fn find(program: &str) -> Option<PathBuf> {
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var("PATH").unwrap_or_default();
     let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
     folders.extend(["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from));

@@ -25,7 +25,7 @@ impl Connection {
     }
 
     /// The rows of the answer, as texts.
-    pub(super) fn ask(&mut self, statement: &str) -> io::Result<Vec<Vec<String>>> {
+    pub(crate) fn ask(&mut self, statement: &str) -> io::Result<Vec<Vec<String>>> {
         self.send(Some(b'Q'), format!("{statement}\0").as_bytes())?;
         self.answer()
     }

@@ -1,6 +1,6 @@
 //! PostgreSQL with streaming replication, asynchronous.
 
-mod client;
+pub(crate) mod client;
 
 use std::fs;
 use std::io;
