@@ -128,26 +128,41 @@ macro_rules! events {
             async fn a_primary_that_nobody_can_take_over_from_stays_where_it_is() {
                 super::mishaps::nobody_can_take_over::<System>().await;
             }
-
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn a_switch_that_is_killed_is_gone_on_with_or_taken_back() {
-                super::mishaps::the_switch_is_killed::<System>().await;
-            }
-
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn a_switch_that_is_given_up_leaves_one_primary() {
-                super::mishaps::the_switch_is_given_up::<System>().await;
-            }
-
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn a_vm_that_dies_in_its_switch_leaves_one_primary() {
-                super::mishaps::the_vm_dies_in_its_switch::<System>().await;
-            }
         })*
+    };
+}
+
+/// Of one whose failover is a program; Patroni's is one request, which `tests/workloads/patroni.rs` loses in every way.
+macro_rules! mishaps {
+    ($($system:ident: $kind:ty;)*) => {
+        mod interrupted {
+            $(mod $system {
+                type System = $kind;
+
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn a_switch_that_is_killed_is_gone_on_with_or_taken_back() {
+                    crate::mishaps::the_switch_is_killed::<System>().await;
+                }
+
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn a_switch_that_is_given_up_leaves_one_primary() {
+                    crate::mishaps::the_switch_is_given_up::<System>().await;
+                }
+
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn a_vm_that_dies_in_its_switch_leaves_one_primary() {
+                    crate::mishaps::the_vm_dies_in_its_switch::<System>().await;
+                }
+            })*
+        }
     };
 }
 
 events! {
     patroni: crate::patroni::Patroni;
+    postgresql: crate::postgresql::Postgresql;
+}
+
+mishaps! {
     postgresql: crate::postgresql::Postgresql;
 }

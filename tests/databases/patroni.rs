@@ -1,13 +1,14 @@
 //! PostgreSQL under Patroni, which keeps what it agrees on in an etcd on a machine of its own.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read as _, Write as _};
+use std::net::TcpStream;
 use std::time::Duration;
 
 use super::postgresql::Postgresql;
 use super::postgresql::client::Connection;
 use super::record::Row;
-use super::trio::{System, Trio, Vm, until};
+use super::trio::{System, Trio, VMS, Vm, until};
 
 pub(crate) struct Patroni;
 
@@ -34,9 +35,9 @@ impl System for Patroni {
         let mut primary = Self::connect(trio, primary, Duration::from_secs(20)).unwrap();
         primary.ask("create table rows (client int, number bigint)").unwrap();
         until("two standbys that stream", || {
-            let streaming = "select count(*) from pg_stat_replication where state = 'streaming'";
-            let count = primary.ask(streaming).map_err(|error| error.to_string())?;
-            if count == [["2"]] { Ok(()) } else { Err(format!("{count:?} stream")) }
+            let cluster = get(rest(&trio.vms[0]), "/cluster").map_err(|error| error.to_string())?;
+            let streaming = cluster.matches("\"streaming\"").count();
+            if streaming == VMS.len() - 1 { Ok(()) } else { Err(cluster) }
         });
     }
 
@@ -63,6 +64,16 @@ impl System for Patroni {
 
 fn rest(vm: &Vm) -> &str {
     &vm.addresses[1]
+}
+
+/// What its REST API says.
+fn get(address: &str, path: &str) -> io::Result<String> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+    write!(stream, "GET {path} HTTP/1.0\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
 }
 
 fn start_etcd(trio: &Trio) {
@@ -92,7 +103,7 @@ fn configuration(trio: &Trio, vm: &Vm) -> String {
            initdb: [{{encoding: UTF8}}, no-sync]\n\
          postgresql:\n  \
            listen: '{server}'\n  connect_address: '{server}'\n  data_dir: '{data}'\n  bin_dir: '{programs}'\n  \
-           pgpass: '{folder}/pgpass'\n  \
+           pgpass: '{folder}/pgpass'\n  basebackup: {{checkpoint: fast}}\n  \
            authentication:\n    superuser: {{username: postgres}}\n    replication: {{username: postgres}}\n    \
              rewind: {{username: postgres}}\n  \
            pg_hba: [local all all trust, host all all 127.0.0.0/8 trust, host replication all 127.0.0.0/8 trust]\n  \
