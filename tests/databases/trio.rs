@@ -20,7 +20,7 @@ use super::record::Row;
 pub(crate) const VMS: [&str; 3] = ["db-0", "db-1", "db-2"];
 
 /// Far beyond what anything takes on a loaded machine.
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_mins(2);
 
 /// A database system. Its servers are known by their place among the three, and hold no state of the test: whatever a
 /// hook changes about them is seen where it is, on the disk and on the wire.
@@ -83,6 +83,11 @@ impl Vm {
         self.folder.join("data")
     }
 
+    /// What its server says, whoever started it.
+    pub(crate) fn log(&self) -> PathBuf {
+        self.folder.join("server.log")
+    }
+
     pub(crate) fn host(&self) -> &str {
         self.addresses[0].split_once(':').unwrap().0
     }
@@ -112,8 +117,10 @@ impl Trio {
             let vm = Vm { name, folder: folder.path().join(name), addresses: addresses.split_off(addresses.len() - 3) };
             fs::create_dir(&vm.folder).unwrap();
             hooks::install(&vm.folder);
-            if let Some(user) = &user {
-                chown(&vm.folder, Some(user.uid.as_raw()), Some(user.gid.as_raw())).unwrap();
+            File::create(vm.log()).unwrap();
+            for path in [&vm.folder, &vm.log()] {
+                let (uid, gid) = user.as_ref().map(|user| (user.uid.as_raw(), user.gid.as_raw())).unzip();
+                chown(path, uid, gid).unwrap();
             }
             vm
         };
@@ -152,8 +159,7 @@ impl Trio {
     }
 
     pub(crate) fn spawn_on(&self, vm: &Vm, program: &str, arguments: &[&str]) {
-        let log = vm.folder.join("server.log");
-        let log = File::options().create(true).append(true).open(log).unwrap();
+        let log = File::options().append(true).open(vm.log()).unwrap();
         let mut command = self.command_on(vm, program);
         let mut child = command.args(arguments).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
         // What has ended is gone at once, as it is where init started it.
@@ -183,7 +189,7 @@ impl Drop for Trio {
     fn drop(&mut self) {
         for vm in self.vms.iter().chain([&self.elsewhere]) {
             processes::end(&vm.folder);
-            let log = fs::read_to_string(vm.folder.join("server.log")).unwrap_or_default();
+            let log = fs::read_to_string(vm.log()).unwrap_or_default();
             if std::thread::panicking() {
                 let lines: Vec<_> = log.lines().collect();
                 println!("---- the server of {}\n{}", vm.name, lines[lines.len().saturating_sub(30)..].join("\n"));
