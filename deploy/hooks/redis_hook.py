@@ -18,7 +18,7 @@ Promises
   says why for each.
 - Without Sentinel FAILOVER does it, shortly before the successor acknowledges (once a second), so that writes wait 0.1 s.
 - With Sentinel the old primary steps down before Sentinel promotes, and Sentinel can choose only one member. Writes
-  wait for about a second, most of which Sentinel takes to tell the new address. Writes on the old one are paused for
+  wait for half a second to a second, most of which Sentinel takes to tell the new address. Writes on the old one are paused for
   5 s at the most, whatever becomes of the hook. Killed between the two steps, no member takes writes until it is called
   again (`undo` or another attempt), or Sentinel promotes by itself, after `down-after-milliseconds` and 20 s.
 - `restore` ends when this member has everything that was written before it was asked.
@@ -154,7 +154,7 @@ def failover(told):
     progress(f"{heir} takes over")
     if cluster.sentinels:
         steer(cluster, heir, seen, min(SENTINEL_SEES, told.seconds_left()))
-        hand_over_by_sentinel(cluster, heir)
+        hand_over_by_sentinel(cluster, heir, min(SENTINEL_SEES, told.seconds_left() / 2))
     else:
         hand_over(own, heir, heir.entry(seen[own]))
     finish(cluster, cluster.look())
@@ -195,9 +195,11 @@ def take_back(own, heir):
         raise Blocked(f"{heir} did not take over; {own} is the primary as before")
 
 
-def hand_over_by_sentinel(cluster, heir):
+def hand_over_by_sentinel(cluster, heir, seconds):
     own, sentinels = cluster.own, cluster.sentinels
     sentinels.ask("CKQUORUM")
+    asked = sentinels.reachable()
+    sentinels.wait_for_glance(heir, asked[0], seconds)
     with uninterrupted():
         own.call("CLIENT", "PAUSE", PAUSE_MS, "WRITE")
         try:
@@ -209,7 +211,7 @@ def hand_over_by_sentinel(cluster, heir):
             if not until(lambda: heir.look().offset >= written, CATCH_UP / 5, every=0.001):
                 own.lead()
                 raise Blocked(f"{own} was written to while it stepped down; it is the primary as before")
-            if not sentinels.promote(heir, 1.2):
+            if not sentinels.promote(heir, asked, 1.2):
                 own.lead()
                 raise Blocked(f"no Sentinel promoted {heir}; {own} is the primary as before")
             until(lambda: heir.is_at(sentinels.primary()), 1.5)
