@@ -166,7 +166,7 @@ def hand_over(own, heir, entry):
     with uninterrupted():
         own.call("FAILOVER", "TO", entry["ip"], entry["port"], "TIMEOUT", FAILOVER_MS)
         if not until(lambda: not own.look().is_handing_over, FAILOVER_MS / 1000 + 1):
-            take_back(own, heir)
+            give_up(own, heir)
     if own.look().is_primary:
         raise Blocked(f"{heir} did not catch up within {FAILOVER_MS} ms; {own} is the primary as before")
     own.send_clients_away()
@@ -182,17 +182,19 @@ def wait_for_acknowledgement(own, heir):
         time.sleep(1 - EARLY)
 
 
-def take_back(own, heir):
-    """FAILOVER waits without end for a successor that went away. Only one that has surely not taken over is given up."""
+def give_up(own, heir, though_it_hangs=False):
+    """FAILOVER waits without end for a successor that went away. It may be ended while that has not taken over. As long
+    as nobody is followed, nothing is handed over."""
     try:
-        has_taken_over = heir.look().is_primary
+        has_taken_over = heir is not None and heir.look().is_primary
     except resp.Refused:
         has_taken_over = False
     except Unreachable as error:
-        raise Unknown(f"{heir} hangs while it takes over: {error}") from error
+        if not though_it_hangs:
+            raise Unknown(f"{heir} hangs while it takes over: {error}") from error
+        has_taken_over = False
     if not has_taken_over:
         own.call("FAILOVER", "ABORT")
-        raise Blocked(f"{heir} did not take over; {own} is the primary as before")
 
 
 def hand_over_by_sentinel(cluster, heir, seconds):
@@ -220,11 +222,11 @@ def hand_over_by_sentinel(cluster, heir, seconds):
             own.call("CLIENT", "UNPAUSE")
 
 
-def settled(cluster):
+def settled(cluster, is_last=False):
     """Ends what an attempt that was killed has left under way, and looks."""
     own = cluster.own
     if not until(lambda: not own.look().is_handing_over, FAILOVER_MS / 1000 + 1):
-        own.call("FAILOVER", "ABORT")
+        give_up(own, cluster.at(own.look().follows), is_last)
     if cluster.sentinels and not until(lambda: not cluster.sentinels.is_switching(), 5, every=0.1):
         cluster.sentinels.ask("RESET")
     seen = cluster.look()
@@ -232,23 +234,25 @@ def settled(cluster):
         raise Blocked(f"{own} does not answer")
     if is_half_way(cluster, seen):
         own.lead()
+        # The others try once a second.
+        until(lambda: own.look().replicas, 2.5, every=0.05)
         seen = cluster.look()
     return seen
 
 
 def is_half_way(cluster, seen):
-    """Whether this member stepped down and nobody stepped up: the two follow each other."""
-    own = seen.get(cluster.own)
-    heir = cluster.at(own.follows) if own else None
-    return heir in seen and cluster.own.is_at(seen[heir].follows)
+    """Whether this member stepped down and nobody stepped up: the two follow each other, and it has everything. One
+    that came back empty may look like that too, and has less."""
+    own = seen[cluster.own]
+    heir = cluster.at(own.follows)
+    return heir in seen and cluster.own.is_at(seen[heir].follows) and own.offset >= seen[heir].offset
 
 
 def finish(cluster, seen):
     """What is left when the roles have changed. It may be done again, by whichever hook comes first."""
     primary = cluster.at(seen[cluster.own].follows)
-    if primary not in seen or not seen[primary].is_primary:
-        raise Blocked(f"{cluster.own} follows {seen[cluster.own].follows}, which is no primary")
-    cluster.gather(primary, seen)
+    if primary in seen and seen[primary].is_primary:
+        cluster.gather(primary, seen)
 
 
 def confirm_failover(told):
@@ -265,18 +269,13 @@ def confirm_failover(told):
 
 def undo_failover(told):
     cluster = Cluster(told)
-    own = cluster.own
-    seen = settled(cluster)
+    seen = settled(cluster, is_last=True)
+    cluster.own.call("CLIENT", "UNPAUSE")
     primary = cluster.primary(seen)
-    if cluster.sentinels:
-        own.call("CLIENT", "UNPAUSE")
-        cluster.put_priorities_back(seen)
     if primary is None:
+        cluster.put_priorities_back(seen)
         raise Blocked("no member is a primary")
-    if primary is not own and seen[own].is_primary:
-        own.follow(primary)
-    if not seen[own].is_primary:
-        finish(cluster, cluster.look())
+    cluster.gather(primary, seen)
     return Done(f"{primary} is the primary")
 
 
@@ -312,10 +311,9 @@ def restore(told):
     own = cluster.own
     if not until(lambda: is_loaded(own), told.seconds_left() - 1, every=0.02):
         raise Blocked(f"{own} is not up")
-    primary = until(lambda: cluster.primary(cluster.look()), 3, every=0.1) or elect(cluster)
-    if primary is not own and not primary.is_at(own.look().follows):
-        progress(f"{own} follows {primary}")
-        own.follow(primary)
+    seen = settled(cluster)
+    primary = cluster.primary(seen) or until(lambda: cluster.primary(cluster.look()), 3, every=0.1) or elect(cluster)
+    progress(f"{primary} is the primary")
     cluster.gather(primary, cluster.look())
     if primary is not own:
         written = primary.look().offset

@@ -66,6 +66,7 @@ class View:
         self.offset = int(info["master_repl_offset" if self.is_primary else "slave_repl_offset"])
         self.is_linked = info.get("master_link_status") == "up" and info.get("master_sync_in_progress") == "0"
         self.history = info["master_replid"]
+        self.histories = {self.history, info["master_replid2"]} - {"0" * 40}
         self.priority = int(info.get("slave_priority", 1))
         self.is_handing_over = info.get("master_failover_state", "no-failover") != "no-failover"
         lines = [info[f"slave{number}"] for number in range(100) if f"slave{number}" in info]
@@ -151,13 +152,22 @@ class Cluster:
                     member.call("CONFIG", "SET", "replica-priority", self.priority(member))
 
     def gather(self, primary, seen):
-        """All replicas follow this primary and no other, also when they are restarted. May be done again."""
-        self.put_priorities_back(seen)
+        """All follow this primary and no other, also when they are restarted. May be done again."""
         for member, view in seen.items():
-            if not view.is_primary and member is not primary and not primary.is_at(view.follows):
-                member.follow(primary)
-        for member in seen:
-            member.call("CONFIG", "REWRITE")
+            try:
+                if member is not primary and not primary.is_at(view.follows) and self.may_follow(member, seen, primary):
+                    member.follow(primary)
+                member.call("CONFIG", "REWRITE")
+            except Unreachable:
+                if member in (self.own, primary):
+                    raise
+        self.put_priorities_back(seen)
+
+    def may_follow(self, member, seen, primary):
+        """Another primary gives up what it has. This one's restore may have it do so; others only where both come from
+        one history, as when a successor took over after it was given up."""
+        view = seen[member]
+        return not view.is_primary or member is self.own or bool(view.histories & seen[primary].histories)
 
 
 class Sentinels:
