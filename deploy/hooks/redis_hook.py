@@ -200,8 +200,11 @@ def give_up(own, heir, though_it_hangs=False):
 def hand_over_by_sentinel(cluster, heir, seconds):
     own, sentinels = cluster.own, cluster.sentinels
     sentinels.ask("CKQUORUM")
+    if asked := sentinels.reachable():
+        sentinels.wait_for_glance(heir, asked[0], seconds)
     asked = sentinels.reachable()
-    sentinels.wait_for_glance(heir, asked[0], seconds)
+    if not asked:
+        raise Blocked("no Sentinel answers, or all are in TILT")
     with uninterrupted():
         own.call("CLIENT", "PAUSE", PAUSE_MS, "WRITE")
         try:
@@ -227,8 +230,8 @@ def settled(cluster, is_last=False):
     own = cluster.own
     if not until(lambda: not own.look().is_handing_over, FAILOVER_MS / 1000 + 1):
         give_up(own, cluster.at(own.look().follows), is_last)
-    if cluster.sentinels and not until(lambda: not cluster.sentinels.is_switching(), 5, every=0.1):
-        cluster.sentinels.ask("RESET")
+    if cluster.sentinels:
+        cluster.sentinels.give_up(5)
     seen = cluster.look()
     if own not in seen:
         raise Blocked(f"{own} does not answer")

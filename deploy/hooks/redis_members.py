@@ -193,9 +193,10 @@ class Sentinels:
         return host, int(port)
 
     def reachable(self):
+        """Those that answer and act: one in TILT mistrusts its clock, and does nothing."""
         def answers(server):
             try:
-                return server.call("PING") == "PONG"
+                return resp.facts(server.call("INFO", "sentinel"))["sentinel_tilt"] == "0"
             except Unreachable:
                 return False
 
@@ -213,9 +214,22 @@ class Sentinels:
                 open_to_it.append((replica["ip"], int(replica["port"])))
         return bool(open_to_it) and all(map(successor.is_at, open_to_it))
 
-    def is_switching(self):
-        flags = [resp.pairs(server.call("SENTINEL", "MASTER", self.name))["flags"] for server in self.reachable()]
-        return any("failover_in_progress" in each for each in flags)
+    def switching(self):
+        """Those that are in the middle of a failover."""
+        def is_at_it(server):
+            try:
+                flags = resp.pairs(server.call("SENTINEL", "MASTER", self.name))["flags"]
+            except Unreachable:
+                return False
+            return "failover_in_progress" in flags
+
+        return [server for server in self.servers if is_at_it(server)]
+
+    def give_up(self, seconds):
+        """Lets them finish, and ends what they do not."""
+        until(lambda: not self.switching(), seconds, every=0.1)
+        for server in self.switching():
+            server.call("SENTINEL", "RESET", self.name)
 
     def wait_for_glance(self, successor, server, seconds):
         """Comes back when it is good to have this Sentinel promote. It tells the new address when it has looked at the
@@ -250,7 +264,7 @@ def steer(cluster, successor, seen, seconds):
             member.call("CONFIG", "SET", "replica-priority", wanted)
     asked = sentinels.reachable()
     if not asked:
-        raise Blocked("no Sentinel answers")
+        raise Blocked("no Sentinel answers, or all are in TILT")
     if not until(lambda: all(sentinels.would_choose_only(successor, each) for each in asked), seconds, every=0.1):
         cluster.put_priorities_back(seen)
         raise Blocked(f"Sentinel might choose another member than {successor}: it does not see their replica-priority")

@@ -128,4 +128,6 @@ macro_rules! events {
 
 events! {
     postgresql: crate::postgresql::Postgresql;
+    redis: crate::redis::Redis;
+    sentinel: crate::redis::Sentinel;
 }
