@@ -82,4 +82,6 @@ async fn the_table_of_what_an_event_costs() {
     );
     rows::<super::patroni::Patroni>(runs).await;
     rows::<super::postgresql::Postgresql>(runs).await;
+    rows::<super::redis::Redis>(runs).await;
+    rows::<super::redis::Sentinel>(runs).await;
 }

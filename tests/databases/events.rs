@@ -120,4 +120,6 @@ macro_rules! events {
 events! {
     patroni: crate::patroni::Patroni;
     postgresql: crate::postgresql::Postgresql;
+    redis: crate::redis::Redis;
+    sentinel: crate::redis::Sentinel;
 }

@@ -33,6 +33,7 @@ mod plan;
 mod postgresql;
 mod processes;
 mod record;
+mod redis;
 mod stage;
 mod trio;
 #[path = "../cluster/workload.rs"]
