@@ -373,10 +373,11 @@ def choose(told, group, old):
 def failover(told):
     with Group(told, locked=True) as group:
         old, primary = group.here, group.primary()
-        if primary not in (None, old):
-            return finish(told, group, primary)
-        if old.follows:
+        if old.follows and not memory().recall():
             raise NotApplicable(f"{old.vm} is a replica")
+        if primary not in (None, old):
+            # An attempt before this one was ended after it had opened the new primary.
+            return finish(told, group, primary)
         if primary is None:
             # An attempt before this one was ended after it had stopped the writes.
             take_back(group)
