@@ -190,14 +190,21 @@ def drain(told):
 
 def restore(told):
     here = Member(told.vm, address_here(told))
-    if not reads(here) and setting("START", ""):
-        environment = added_anew(told) if is_lost() else recalled_environment()
-        call(shlex.split(setting("START")), 60, env={**os.environ, **environment})
+    if is_lost() and not reads(here):
+        start(added_anew(told))
+    elif not until(lambda: reads(here), 5, every=0.1):
+        # It did not come up by itself, or that was tried before it was added anew.
+        start(memory().recall().get("environment", {}))
     if not until(lambda: reads(here), max(0.0, told.seconds_left() - 2), every=0.1):
         raise Blocked(f"{told.vm} does not answer reads that need a majority; see etcd's own log there")
     memory().forget()
     environment_file().unlink(missing_ok=True)
     return Done(f"{told.vm} has what the cluster agrees on")
+
+
+def start(environment):
+    if setting("START", ""):
+        call(shlex.split(setting("START")), 60, env={**os.environ, **environment})
 
 
 def reads(member):
@@ -244,11 +251,6 @@ def added_anew(told):
 
 def environment_file():
     return memory().path.with_suffix(".env")
-
-
-def recalled_environment():
-    """Of a start that was begun and came to nothing."""
-    return memory().recall().get("environment", {})
 
 
 serve({
