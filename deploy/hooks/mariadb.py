@@ -17,25 +17,28 @@ Promises
 
 Cannot promise
   That users with READ ONLY ADMIN stop writing: read_only does not hold them. While they do, there is no switch.
+  That with semi-synchronous replication a second member has the first writes after a switch: writes are open before the
+  others have connected to the new primary, some 100 ms. After that every commit waits again, as far as a member that is
+  spared is there to wait for.
   That scheduled events run on the new primary: MariaDB disables them on replicas, and so they stay.
-  A switch that is short with long statements: those that write are waited for (STOP_MS), then it is taken back.
+  A switch that is short with long statements: those that write are waited for (STOP_SECONDS), then it is taken back.
   Lost data are copied by `mariadb-dump` as SQL: right for tens of gigabytes and InnoDB. It needs an empty server that
   runs, as the package leaves behind, and an account of it that the hook's user may use over SOCKET without a password.
   A member with transactions that the primary does not have is left alone; emptying it is for people.
   MySQL is not supported: its GTIDs, its statements and its client differ.
 
 Settings (env)
-  MEMBERS          "db-0=10.0.0.4:3306 db-1=10.0.0.5:3306": each VM and its server
+  MEMBERS          "db-0=10.0.0.4:3306 db-1=10.0.0.5:3306": each VM and its server, as hooks and replicas reach it
   OPTION_FILE      default /etc/allclear/mariadb.cnf: [client] with the hooks' account, [replication] with user and
                    password of the other
   MASTER_OPTIONS   more for CHANGE MASTER, as "MASTER_SSL = 1"
   MAX_LAG_MS       default 500: a candidate must have what the primary wrote within this long, looked at before
   CATCH_UP_MS      default 2000: so long may it take while writes are stopped; after that it is taken back
-  STOP_MS          default 1000: so long may statements that write keep the primary from being read-only
+  STOP_SECONDS     default 1: so long may statements that write keep the primary from being read-only
   SETTLE_MS        default 500: clients have this long to move before the drain ends
   SEMI_SYNC_MS     rpl_semi_sync_master_timeout of a whole group; left out: asynchronous
   SOCKET           default /run/mysqld/mysqld.sock: of this VM's server, asked when its accounts are lost
-  STATE_DIR        default /var/lib/allclear-hooks
+  STATE_DIR        default /var/lib/allclear-hooks; on each VM's own disk, and the hooks' user may write there
 """
 
 import configparser
@@ -95,6 +98,8 @@ class Server:
 
     def send(self, *statements):
         """Statements in their order; the first that fails ends the client, and the rest is not run."""
+        if self.lost:
+            raise Unreachable(f"{self.vm}: {self.lost}")
         text = "".join(f"{one}\n{DELIMITER}\nSELECT 1 AS `{END}`\n{DELIMITER}\n" for one in statements)
         self._asked.append(len(statements))
         try:
@@ -228,7 +233,7 @@ class Group:
         return self.servers[self.vm]
 
     def others(self, than):
-        return [server for server in self if server is not than]
+        return [server for server in self if server is not than and not server.lost]
 
     def primary(self):
         writable = [server for server in self if server.is_primary]
@@ -257,7 +262,7 @@ def text(value):
 def replication_account():
     file = configparser.ConfigParser(allow_no_value=True, interpolation=None, strict=False)
     if not file.read(option_file()) or not file.has_section("replication"):
-        raise Failed(f"{option_file()} cannot be read, or has no [replication] with user and password")
+        raise Failed(f"{option_file()} cannot be read, or has no [replication]")
     return [file["replication"].get(name, "").strip("\"'") for name in ("user", "password")]
 
 
@@ -290,8 +295,9 @@ def runs(server):
 def lead(group, primary):
     """All others follow this one. Returns what went wrong on whom."""
     statements, wrong = following(primary), []
-    # This VM last: once it follows, all others have been told.
-    apart = sorted((one for one in group.others(primary) if not (is_following(one, primary) and runs(one))),
+    # One without a position has no data either, and needs more than that. This VM last: once it follows, all others
+    # have been told.
+    apart = sorted((one for one in group.others(primary) if one.position and not is_following(one, primary)),
                    key=lambda one: one.vm == group.vm)
     for server in apart:
         server.send(*statements)
@@ -375,6 +381,8 @@ def failover(told):
         old, primary = group.here, group.primary()
         if old.follows and not memory().recall():
             raise NotApplicable(f"{old.vm} is a replica")
+        if told.is_dry_run:
+            return Done(f"would switch from {old.vm} to {choose(told, group, old).vm}")
         if primary not in (None, old):
             # An attempt before this one was ended after it had opened the new primary.
             return finish(told, group, primary)
@@ -383,8 +391,9 @@ def failover(told):
             take_back(group)
             group.refresh()
         new = choose(told, group, old)
-        if told.is_dry_run:
-            return Done(f"would switch from {old.vm} to {new.vm}")
+        # What would fail later had better fail now, while the primary takes writes.
+        memory().remember({})
+        replication_account()
         signal.signal(signal.SIGTERM, cancelled)
         try:
             return switch(told, group, old, new)
@@ -402,7 +411,7 @@ def cancelled(*_):
 
 def switch(told, group, old, new):
     stopped = time.monotonic()
-    old.ask(f"SET lock_wait_timeout = {milliseconds('STOP_MS', '1000'):.0f}", "SET GLOBAL read_only = 1",
+    old.ask(f"SET lock_wait_timeout = {int(setting('STOP_SECONDS', '1'))}", "SET GLOBAL read_only = 1",
             KILL_APPLICATIONS)
     catch_up(old, new, stopped + milliseconds("CATCH_UP_MS", "2000"))
     # Should this be the last that this program does, then nobody opens the old primary without asking that one.
@@ -549,10 +558,14 @@ def data_here(told):
     try:
         with Group(told, only=told.vm) as group:
             is_empty = group.here.one(USER_SCHEMAS) == "0" and not group.here.follows
-            return "lost" if is_empty else "whole"
     except Unreachable as error:
-        # Its accounts are lost with the rest.
-        return "lost" if "Access denied" in str(error) or "not allowed" in str(error) else None
+        # Accounts are lost with the rest; but it may be that the hooks' own is wrong.
+        if "Access denied" not in str(error) and "not allowed to connect" not in str(error):
+            return None
+        is_empty = call(on_socket("--skip-column-names", "-e", USER_SCHEMAS)).strip() == "0"
+        if not is_empty:
+            raise Failed(f"{error}; and there are data") from error
+    return "lost" if is_empty else "whole"
 
 
 def on_socket(*arguments):
