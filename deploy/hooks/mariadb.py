@@ -34,6 +34,7 @@ Settings (env)
   MASTER_OPTIONS   more for CHANGE MASTER, as "MASTER_SSL = 1"
   MAX_LAG_MS       default 500: a candidate must have what the primary wrote within this long, looked at before
   CATCH_UP_MS      default 2000: so long may it take while writes are stopped; after that it is taken back
+  PATIENCE_SECONDS default 5: a member that does not answer within this long is not there
   STOP_SECONDS     default 1: so long may statements that write keep the primary from being read-only
   SETTLE_MS        default 500: clients have this long to move before the drain ends
   SEMI_SYNC_MS     rpl_semi_sync_master_timeout of a whole group; left out: asynchronous
@@ -51,7 +52,6 @@ import time
 from allclear_hook import (Blocked, Done, Failed, Memory, NotApplicable, NotDone, Unknown, Unreachable, call, members,
                            progress, serve, setting, until)
 
-ANSWER_SECONDS = 5
 LOCK = "SELECT GET_LOCK('allclear', 5) AS got"
 POSITION = "SELECT @@gtid_binlog_pos AS position"
 LOOK = ("SELECT @@server_id AS id, @@read_only AS read_only, @@log_bin AS log_bin, @@log_slave_updates AS passes_on,"
@@ -76,6 +76,10 @@ def option_file():
     return setting("OPTION_FILE", "/etc/allclear/mariadb.cnf")
 
 
+def patience():
+    return int(setting("PATIENCE_SECONDS", "5"))
+
+
 def milliseconds(name, default):
     return int(setting(name, default)) / 1000
 
@@ -91,7 +95,7 @@ class Server:
         # Without a session of its own it would get the signals for the hook's group, and die before what is taken back.
         self._client = subprocess.Popen(
             ["mariadb", f"--defaults-file={option_file()}", *how, "--batch", "--unbuffered", "--skip-reconnect",
-             "--no-auto-rehash", "--connect-timeout=2", f"--delimiter={DELIMITER}"],
+             "--no-auto-rehash", f"--connect-timeout={patience()}", f"--delimiter={DELIMITER}"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=0, start_new_session=True)
         self._said = b""
         self._asked = []
@@ -107,9 +111,9 @@ class Server:
         except BrokenPipeError:
             pass  # Why it ended is in its output.
 
-    def answer(self, seconds=ANSWER_SECONDS):
+    def answer(self, seconds=None):
         """The rows of each statement of the eldest `send`."""
-        count, ends = self._asked.pop(0), time.monotonic() + seconds
+        count, ends = self._asked.pop(0), time.monotonic() + (seconds or patience())
         mark = f"{END}\n1\n".encode()
         while self._said.count(mark) < count:
             ready = select.select([self._client.stdout], [], [], max(0, ends - time.monotonic()))[0]
@@ -120,7 +124,7 @@ class Server:
         *parts, self._said = self._said.split(mark, count)
         return [rows(part.decode(errors="replace")) for part in parts]
 
-    def ask(self, *statements, seconds=ANSWER_SECONDS):
+    def ask(self, *statements, seconds=None):
         self.send(*statements)
         return self.answer(seconds)
 
@@ -153,8 +157,8 @@ class Server:
 
     def reaches(self, position, seconds):
         """Whether it has all of that position, or gets there in time."""
-        found = self.ask(f"SELECT MASTER_GTID_WAIT('{position}', {seconds:.3f}) AS late",
-                         seconds=seconds + ANSWER_SECONDS)
+        # Where it is asked writes may be stopped: of a server that has just died not more is waited for.
+        found = self.ask(f"SELECT MASTER_GTID_WAIT('{position}', {seconds:.3f}) AS late", seconds=seconds + 1)
         return found[0][0]["late"] == "0"
 
 
@@ -192,7 +196,7 @@ class Group:
         """Each in the same order: two hooks must not wait for each other. A lock ends with its connection."""
         for server in list(self):
             try:
-                got = server.ask(LOCK, seconds=2 * ANSWER_SECONDS)[0][0]["got"]
+                got = server.ask(LOCK, seconds=5 + patience())[0][0]["got"]
             except Unreachable as error:
                 self._drop(server, error)
                 continue
@@ -400,8 +404,7 @@ def failover(told):
         except BaseException:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             group.close()
-            with Group(told, locked=True, without=group.lost) as again:
-                take_back(again)
+            take_back_at_once(told, group.lost)
             raise
 
 
@@ -457,6 +460,18 @@ def take_back(group):
     lead(group, here)
     wait_for_acknowledgement(group, here, (), seconds=1)
     memory().forget()
+
+
+def take_back_at_once(told, lost):
+    """Until it succeeds, within the time that is left to a hook which has to end. After that `undo` does it."""
+    ends = time.monotonic() + 4
+    while True:
+        try:
+            with Group(told, locked=True, without=lost) as group:
+                return take_back(group)
+        except (Unreachable, Blocked):
+            if time.monotonic() > ends:
+                raise
 
 
 def undo_failover(told):
@@ -596,7 +611,7 @@ def copy(source, seconds):
          "--ignore-table=mysql.gtid_slave_pos"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         call(on_socket("--init-command=SET sql_log_bin = 0"), seconds, stdin=dump.stdout)
-        if dump.wait(ANSWER_SECONDS) != 0:
+        if dump.wait(patience()) != 0:
             raise Blocked(f"mariadb-dump of {source}: {dump.stderr.read().strip()}")
     finally:
         dump.kill()

@@ -127,5 +127,6 @@ macro_rules! events {
 }
 
 events! {
+    mariadb: crate::mariadb::MariaDb;
     postgresql: crate::postgresql::Postgresql;
 }
