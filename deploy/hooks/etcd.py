@@ -180,7 +180,7 @@ def confirm_failover(told):
 
 
 def drain(told):
-    """Clients settle on the new leader; then this member's own clients get an error rather than wait for a frozen one."""
+    """Clients settle on the new leader; those of a member that is stopped get an error rather than wait."""
     time.sleep(int(setting("SETTLE_MS", "500")) / 1000)
     stop = setting("STOP", "")
     if stop:

@@ -76,7 +76,10 @@ impl System for Etcd {
         let (mut connection, mut rows) = (open(trio, place, READING)?, Vec::new());
         let mut from = Row { client: 0, number: 0 };
         loop {
-            let range = json!({ "key": key(from), "range_end": "rowt", "limit": PAGE, "keys_only": true, "serializable": true });
+            // What this member holds, whether or not the others agree.
+            let range = json!({
+                "key": key(from), "range_end": "rowt", "limit": PAGE, "keys_only": true, "serializable": true,
+            });
             let answer = connection.ask("kv/range", &range)?;
             let page = answer["kvs"].as_array().into_iter().flatten();
             let before = rows.len();
@@ -103,7 +106,7 @@ fn unit(trio: &Trio, place: usize) -> String {
     let vm = &trio.vms[place];
     let peers: Vec<_> = trio.vms.iter().map(|vm| format!("{}=http://{}", vm.name, vm.addresses[1])).collect();
     format!(
-        "exec >>{folder}/server.log 2>&1 </dev/null
+        "exec >>{folder}/etcd.log 2>&1 </dev/null
          export ETCD_INITIAL_CLUSTER={peers} ETCD_INITIAL_CLUSTER_STATE=new
          if [ -f {folder}/state/etcd.env ]; then set -a; . {folder}/state/etcd.env; fi
          exec etcd --name {name} --data-dir {data} --listen-client-urls http://{client} \
