@@ -84,4 +84,6 @@ async fn the_table_of_what_an_event_costs() {
     rows::<super::postgresql::Postgresql>(runs).await;
     rows::<super::redis::Redis>(runs).await;
     rows::<super::redis::Sentinel>(runs).await;
+    rows::<super::mariadb::MariaDb>(runs).await;
+    rows::<super::etcd::Etcd>(runs).await;
 }

@@ -119,6 +119,7 @@ macro_rules! events {
 
 events! {
     patroni: crate::patroni::Patroni;
+    mariadb: crate::mariadb::MariaDb;
     postgresql: crate::postgresql::Postgresql;
     redis: crate::redis::Redis;
     sentinel: crate::redis::Sentinel;

@@ -16,12 +16,14 @@ mod costs;
 #[path = "../cluster/disks.rs"]
 #[allow(dead_code, reason = "others use it")]
 mod disks;
+mod etcd;
 mod events;
 mod hooks;
 #[path = "../cluster/links.rs"]
 #[allow(dead_code, reason = "others use it")]
 mod links;
 mod losses;
+mod mariadb;
 mod mishaps;
 #[path = "../cluster/namespaces.rs"]
 #[allow(dead_code, reason = "others use it")]

@@ -1,0 +1,162 @@
+//! etcd. Every member takes writes and hands them to the leader, which is called the primary here.
+
+mod client;
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::events;
+use super::record::Row;
+use super::stage::{Kind, Stage};
+use super::trio::{System, Trio, VMS, is_installed, until};
+use super::writers::Writers;
+use client::{Connection, key, row};
+
+pub(crate) struct Etcd;
+
+const GLANCE: Duration = Duration::from_secs(1);
+const READING: Duration = Duration::from_secs(20);
+/// Rows in one answer.
+const PAGE: usize = 10_000;
+
+impl System for Etcd {
+    const NAME: &'static str = "etcd";
+    const TABLES: &'static str = "etcd.toml";
+    const PROGRAMS: &'static [&'static str] = &["etcd"];
+    const USER: &'static str = "nobody";
+    const FAILS_OVER: bool = true;
+    type Client = Connection;
+
+    fn found(trio: &Trio) {
+        for place in 0..VMS.len() {
+            fs::write(service(trio, place), unit(trio, place)).unwrap();
+            fs::set_permissions(service(trio, place), fs::Permissions::from_mode(0o755)).unwrap();
+            Self::boot(trio, place);
+        }
+        until("a leader", || Self::primary(trio).ok_or_else(|| "nobody leads".into()));
+        for place in 0..VMS.len() {
+            until("a member", || Self::rows(trio, place).map_err(|error| error.to_string()));
+        }
+    }
+
+    /// Where its data are gone, etcd itself refuses to start.
+    fn boot(trio: &Trio, place: usize) {
+        trio.spawn(place, "sh", &[&service(trio, place)]);
+    }
+
+    fn primary(trio: &Trio) -> Option<usize> {
+        let leads = |place: &usize| {
+            let ask = || open(trio, *place, GLANCE)?.ask("maintenance/status", &json!({}));
+            ask().is_ok_and(|status| status["leader"] == status["header"]["member_id"])
+        };
+        (0..VMS.len()).find(leads)
+    }
+
+    fn settings(trio: &Trio, place: usize) -> Vec<(&'static str, String)> {
+        let vm = &trio.vms[place];
+        vec![
+            ("MEMBERS", trio.members(0)),
+            ("STATE_DIR", vm.folder.join("state").display().to_string()),
+            ("DATA_DIR", vm.data().display().to_string()),
+            ("STOP", String::new()),
+            ("START", format!("setsid --fork sh {}", service(trio, place))),
+        ]
+    }
+
+    fn connect(trio: &Trio, place: usize, patience: Duration) -> io::Result<Connection> {
+        open(trio, place, patience)
+    }
+
+    fn rows(trio: &Trio, place: usize) -> io::Result<Vec<Row>> {
+        let (mut connection, mut rows) = (open(trio, place, READING)?, Vec::new());
+        let mut from = Row { client: 0, number: 0 };
+        loop {
+            // What this member holds, whether or not the others agree.
+            let range = json!({
+                "key": key(from), "range_end": "rowt", "limit": PAGE, "keys_only": true, "serializable": true,
+            });
+            let answer = connection.ask("kv/range", &range)?;
+            let page = answer["kvs"].as_array().into_iter().flatten();
+            let before = rows.len();
+            rows.extend(page.map(|kv| row(kv["key"].as_str().unwrap())));
+            if rows.len() - before < PAGE {
+                return Ok(rows);
+            }
+            let last = rows[rows.len() - 1];
+            from = Row { number: last.number + 1, ..last };
+        }
+    }
+}
+
+fn open(trio: &Trio, place: usize, patience: Duration) -> io::Result<Connection> {
+    Connection::open(&trio.vms[place].addresses[0], patience)
+}
+
+fn service(trio: &Trio, place: usize) -> String {
+    trio.vms[place].folder.join("etcd.sh").display().to_string()
+}
+
+/// What a systemd unit with `EnvironmentFile=-` would say.
+fn unit(trio: &Trio, place: usize) -> String {
+    let vm = &trio.vms[place];
+    let peers: Vec<_> = trio.vms.iter().map(|vm| format!("{}=http://{}", vm.name, vm.addresses[1])).collect();
+    format!(
+        "exec >>{folder}/etcd.log 2>&1 </dev/null
+         export ETCD_INITIAL_CLUSTER={peers} ETCD_INITIAL_CLUSTER_STATE=new
+         if [ -f {folder}/state/etcd.env ]; then set -a; . {folder}/state/etcd.env; fi
+         exec etcd --name {name} --data-dir {data} --listen-client-urls http://{client} \
+         --advertise-client-urls http://{client} --listen-peer-urls http://{peer} \
+         --initial-advertise-peer-urls http://{peer}\n",
+        folder = vm.folder.display(),
+        peers = peers.join(","),
+        name = vm.name,
+        data = vm.data().display(),
+        client = vm.addresses[0],
+        peer = vm.addresses[1],
+    )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reboot_of_the_leaders_vm_costs_no_acknowledged_write() {
+    events::takes_the_primary::<Etcd>(Kind::Reboot).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redeploy_of_the_leaders_vm_costs_no_acknowledged_write_and_the_member_is_added_anew() {
+    events::takes_the_primary::<Etcd>(Kind::Redeploy).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_freeze_of_the_leaders_vm_costs_no_acknowledged_write() {
+    events::takes_the_primary::<Etcd>(Kind::Freeze).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wave_over_three_vms_moves_the_leader_at_most_twice() {
+    events::take_one_vm_after_the_other::<Etcd>(Kind::Reboot).await;
+}
+
+#[test]
+fn an_event_that_takes_the_majority_is_blocked_with_the_reason() {
+    if !is_installed::<Etcd>() {
+        return;
+    }
+    let stage = Stage::<Etcd>::bare();
+    let writers = Writers::start::<Etcd>(&stage.trio);
+    let leader = stage.primary();
+    let both = [VMS[leader], VMS[(leader + 1) % VMS.len()]].join(" ");
+    let mut hook = stage.trio.command(leader, "python3");
+    hook.arg(stage.trio.vms[leader].folder.join("hooks/etcd.py"))
+        .arg("failover")
+        .envs(Etcd::settings(&stage.trio, leader));
+    hook.envs([("ALLCLEAR_VM", VMS[leader]), ("ALLCLEAR_EVENT_RESOURCES", &both)]).stderr(Stdio::piped());
+    let output = hook.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(75) && said.contains("1 of 3 members"), "{said}");
+    stage.all_is_there(writers);
+}

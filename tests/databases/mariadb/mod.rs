@@ -1,0 +1,188 @@
+//! MariaDB with GTID replication, asynchronous.
+
+mod client;
+mod switches;
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::chown;
+use std::time::Duration;
+
+use super::record::Row;
+use super::trio::{System, Trio, VMS, Vm, until};
+use client::Connection;
+
+pub(crate) struct MariaDb;
+
+/// As the configuration file of a member has it, which the tables in `deploy/hooks` ask for.
+const SERVER: &[&str] = &[
+    "--no-defaults",
+    "--log-bin=binlog",
+    "--relay-log=relay",
+    "--log-slave-updates",
+    "--gtid-strict-mode=ON",
+    "--read-only=1",
+    "--skip-name-resolve",
+    "--innodb-log-file-size=16M",
+    "--innodb-buffer-pool-size=32M",
+    "--innodb-fast-shutdown=0",
+];
+
+/// What people set up once, on the primary.
+const ACCOUNTS: &str = "SET GLOBAL read_only = 0;
+CREATE USER allclear@'%' IDENTIFIED BY 'of the hooks';
+GRANT READ_ONLY ADMIN, CONNECTION ADMIN, PROCESS, BINLOG ADMIN, BINLOG MONITOR, SLAVE MONITOR,
+  REPLICATION MASTER ADMIN, REPLICATION SLAVE ADMIN ON *.* TO allclear@'%';
+GRANT CREATE ON allclear.* TO allclear@'%';
+GRANT SELECT, RELOAD, LOCK TABLES, SHOW VIEW, TRIGGER, EVENT ON *.* TO allclear@'%';
+CREATE USER replication@'%' IDENTIFIED BY 'of replicas';
+GRANT REPLICATION SLAVE ON *.* TO replication@'%';
+CREATE USER app@'%';
+CREATE DATABASE app;
+GRANT ALL ON app.* TO app@'%';
+CREATE TABLE app.records (client INT, number BIGINT);";
+
+const OPTION_FILE: &str = "[client]
+user = allclear
+password = 'of the hooks'
+
+[replication]
+user = replication
+password = 'of replicas'
+";
+
+/// Whoever asks whether a member is the primary.
+const GLANCE: Duration = Duration::from_secs(1);
+/// Whoever reads all rows.
+const READING: Duration = Duration::from_secs(20);
+
+impl System for MariaDb {
+    const NAME: &'static str = "MariaDB";
+    const TABLES: &'static str = "mariadb.toml";
+    const PROGRAMS: &'static [&'static str] = &["mariadbd", "mariadb-install-db", "mariadb", "mariadb-dump"];
+    const USER: &'static str = "mysql";
+    type Client = Connection;
+
+    fn found(trio: &Trio) {
+        for place in 0..VMS.len() {
+            let vm = &trio.vms[place];
+            fs::write(option_file(vm), OPTION_FILE).unwrap();
+            if let Some(user) = &trio.user {
+                chown(option_file(vm), Some(user.uid.as_raw()), Some(user.gid.as_raw())).unwrap();
+            }
+            start(trio, place);
+        }
+        by_socket(trio, 0, ACCOUNTS);
+        for place in 1..VMS.len() {
+            follow(trio, place, 0);
+        }
+        for place in 1..VMS.len() {
+            until("a replica that has the table", || connect(trio, place, GLANCE).map_err(|error| error.to_string()));
+        }
+    }
+
+    /// Where nobody is coordinated, a primary that comes back is opened by a person, for its file says read-only.
+    fn boot(trio: &Trio, place: usize) {
+        let was_there = trio.vms[place].data().exists();
+        start(trio, place);
+        if was_there && by_socket(trio, place, "SHOW SLAVE STATUS").is_empty() {
+            by_socket(trio, place, "SET GLOBAL read_only = 0");
+        }
+    }
+
+    /// The one that has received most.
+    fn promote(trio: &Trio, among: &[usize]) {
+        let received = |place: &usize| {
+            let position = by_socket(trio, *place, "STOP SLAVE IO_THREAD; SELECT @@gtid_current_pos");
+            position.trim().rsplit('-').next().unwrap().parse::<u64>().unwrap()
+        };
+        let best = among.iter().copied().max_by_key(received).unwrap();
+        by_socket(trio, best, "STOP SLAVE; RESET SLAVE ALL; SET GLOBAL read_only = 0");
+    }
+
+    fn primary(trio: &Trio) -> Option<usize> {
+        (0..VMS.len()).find(|place| Self::connect(trio, *place, GLANCE).is_ok())
+    }
+
+    fn settings(trio: &Trio, place: usize) -> Vec<(&'static str, String)> {
+        let vm = &trio.vms[place];
+        vec![
+            ("MEMBERS", trio.members(0)),
+            ("STATE_DIR", vm.folder.join("state").display().to_string()),
+            ("OPTION_FILE", option_file(vm)),
+            ("SOCKET", socket(vm)),
+            // A machine that tests many things at once is slow.
+            ("PATIENCE_SECONDS", "20".into()),
+        ]
+    }
+
+    fn connect(trio: &Trio, place: usize, patience: Duration) -> io::Result<Connection> {
+        let mut connection = connect(trio, place, patience)?;
+        let is_open = connection.ask("SELECT @@read_only")? == [["0"]];
+        if is_open { Ok(connection) } else { Err(io::Error::other("read-only")) }
+    }
+
+    fn rows(trio: &Trio, place: usize) -> io::Result<Vec<Row>> {
+        let rows = connect(trio, place, READING)?.ask("SELECT client, number FROM records")?;
+        let row = |row: Vec<String>| Row { client: row[0].parse().unwrap(), number: row[1].parse().unwrap() };
+        Ok(rows.into_iter().map(row).collect())
+    }
+}
+
+fn connect(trio: &Trio, place: usize, patience: Duration) -> io::Result<Connection> {
+    Connection::open(&trio.vms[place].addresses[0], patience)
+}
+
+fn option_file(vm: &Vm) -> String {
+    vm.folder.join("hooks.cnf").display().to_string()
+}
+
+fn socket(vm: &Vm) -> String {
+    vm.folder.join("sock").display().to_string()
+}
+
+/// With no data there, with those that the package makes. Returns when the server answers.
+fn start(trio: &Trio, place: usize) {
+    let vm = &trio.vms[place];
+    let data = format!("--datadir={}", vm.data().display());
+    // The test's own may be closed to the servers' user.
+    let temporary = format!("--tmpdir={}", vm.folder.display());
+    if !vm.data().exists() {
+        let own = nix::unistd::User::from_uid(nix::unistd::getuid()).unwrap().unwrap();
+        let socket_user = format!("--auth-root-socket-user={}", trio.user.as_ref().unwrap_or(&own).name);
+        let quickly = ["--no-defaults", "--skip-test-db", "--innodb-log-file-size=16M", "--innodb-flush-method=nosync"];
+        trio.run(place, "mariadb-install-db", &[&quickly[..], &[&data, &temporary, &socket_user]].concat());
+    }
+    let local = [
+        data,
+        temporary,
+        format!("--socket={}", socket(vm)),
+        format!("--pid-file={}", vm.folder.join("pid").display()),
+        format!("--bind-address={}", vm.host()),
+        format!("--port={}", vm.port()),
+        format!("--server-id={}", place + 1),
+    ];
+    let local: Vec<_> = local.iter().map(String::as_str).collect();
+    trio.spawn(place, "mariadbd", &[SERVER, &local].concat());
+    until("a server that answers", || {
+        let mut command = trio.command(place, "mariadb");
+        let output = command.args(["--no-defaults", "-S", &socket(vm), "-e", "SELECT 1"]).output().unwrap();
+        if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
+    });
+}
+
+/// As the servers' own user.
+fn by_socket(trio: &Trio, place: usize, statements: &str) -> String {
+    let socket = socket(&trio.vms[place]);
+    trio.run(place, "mariadb", &["--no-defaults", "-S", &socket, "--batch", "--skip-column-names", "-e", statements])
+}
+
+fn follow(trio: &Trio, place: usize, primary: usize) {
+    let vm = &trio.vms[primary];
+    let (host, port) = (vm.host(), vm.port());
+    let statements = format!(
+        "CHANGE MASTER TO MASTER_HOST = '{host}', MASTER_PORT = {port}, MASTER_USER = 'replication', \
+         MASTER_PASSWORD = 'of replicas', MASTER_USE_GTID = slave_pos; START SLAVE"
+    );
+    by_socket(trio, place, &statements);
+}
