@@ -101,10 +101,28 @@ def alter(server, name, value):
     server.ask("SELECT pg_reload_conf()")
 
 
+def comes_true(server, question, seconds):
+    """Waits for a standby to get on.
+
+    Its replay, and with it a promotion, can sleep for wal_retrieve_retry_interval (5 s) although there is news; to have
+    the configuration read again wakes it.
+    """
+    asked = 0
+
+    def holds():
+        nonlocal asked
+        asked += 1
+        if asked % 10 == 0:
+            server.ask("SELECT pg_reload_conf()")
+        return server.ask(question) == "t"
+
+    return until(holds, seconds, 0.002)
+
+
 class Group:
     """The members that answer, and what they said."""
 
-    def __init__(self, vms=None, seconds=2):
+    def __init__(self, vms=None, seconds=4):
         self.servers, self.seen, self.silent = {}, {}, {}
         ends = time.monotonic() + seconds
         for vm, (host, port) in members().items():
@@ -391,14 +409,13 @@ class Switch:
             raise Unreachable(f"the old primary was not shut down cleanly: {control['Database cluster state']}")
         last = control["Latest checkpoint location"]
         has_it = f"SELECT pg_last_wal_replay_lsn() > {literal(last)}"
-        if not until(lambda: self.group.servers[to].ask(has_it) == "t", number("REPLAY_SECONDS", 5), 0.002):
+        if not comes_true(self.group.servers[to], has_it, number("REPLAY_SECONDS", 5)):
             raise Unreachable(f"{to} has not replayed {last}, the end of what was written")
 
     def promote(self, to):
         server = self.group.servers[to]
         server.ask("SELECT pg_promote(false)")
-        is_primary = "SELECT NOT pg_is_in_recovery()"
-        if not until(lambda: server.ask(is_primary) == "t", number("PROMOTE_SECONDS", 10), 0.002):
+        if not comes_true(server, "SELECT NOT pg_is_in_recovery()", number("PROMOTE_SECONDS", 10)):
             raise Unreachable(f"{to} is not promoted after {setting('PROMOTE_SECONDS', '10')} s")
 
     def take_back(self):
@@ -418,7 +435,8 @@ class Switch:
             self.tell(vm, to)
         self.poolers.point_and_resume(to)
         new = self.group.again(to)
-        follow = {vm for vm in self.others(to) if until(lambda: self.follows(vm, new["timeline"]), 5, 0.01)}
+        ends = time.monotonic() + 5
+        follow = {vm for vm in self.others(to) if self.follows(vm, new["timeline"], ends - time.monotonic())}
         if self.others(to) - follow:
             progress(f"{' '.join(self.others(to) - follow)}: does not follow {to} yet")
         if synchronous(new) != follow - self.told.affected:
@@ -432,10 +450,10 @@ class Switch:
         except Unreachable as error:
             progress(f"was not told of the new primary: {error}")
 
-    def follows(self, vm, timeline):
+    def follows(self, vm, timeline, seconds):
+        streams = f"SELECT EXISTS (SELECT FROM pg_stat_wal_receiver WHERE status = 'streaming' AND received_tli = {timeline})"
         try:
-            said = self.group.again(vm)
-            return said["streams"] and said["timeline"] == timeline
+            return comes_true(self.group.servers[vm], streams, seconds)
         except Unreachable:
             return False
 
