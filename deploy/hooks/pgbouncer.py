@@ -61,6 +61,9 @@ class Pooler:
         self.ask(f"SET conffile='{setting('POOLER_CONFIG', '/etc/pgbouncer/primary-{vm}.ini').format(vm=vm)}'")
         self.ask("RELOAD")
 
+    def leads_to(self, vm):
+        return succeeds(lambda: self.point(vm)) & succeeds(self.resume)
+
     def resume(self):
         self.ask("RESUME", unless="not paused")
 
@@ -77,43 +80,42 @@ class Poolers:
     """All that stand before one primary."""
 
     def __init__(self, addresses):
-        asked = [Pooler(address) for address in addresses]
-        for pooler in asked:
+        self.asked = {address: Pooler(address) for address in addresses}
+        for pooler in self.asked.values():
             pooler.console.send("SHOW VERSION")
-        self.reached = [pooler for pooler in asked if self._answers(pooler)]
+        self.silent = [address for address, pooler in self.asked.items() if not succeeds(pooler.answer)]
 
-    def _answers(self, pooler):
-        try:
-            return pooler.answer()
-        except Unreachable as error:
-            progress(f"goes on without a pooler: {error}")
-            return None
+    def reached(self):
+        return [pooler for address, pooler in self.asked.items() if address not in self.silent]
 
     def pause(self, seconds):
-        """Pauses all of them or none."""
-        for pooler in self.reached:
+        """Pauses all that answer, or none."""
+        for pooler in self.reached():
             pooler.console.send("PAUSE")
         try:
-            for pooler in self.reached:
+            for pooler in self.reached():
                 pooler.answer(seconds, unless="already suspended/paused")
         except Unreachable as error:
-            self.resume()
+            for pooler in self.asked.values():
+                succeeds(pooler.resume)
             raise Blocked(f"clients could not be paused, a transaction may run for long: {error}") from error
 
     def point_and_resume(self, vm):
-        for pooler in self.reached:
-            try:
-                pooler.point(vm)
-            except Unreachable as error:
-                progress(f"was not pointed to {vm}: {error}")
-        self.resume()
+        """Lets the clients go on at this member. Who does not answer is asked once more when all others are done."""
+        left = [address for address in self.asked if address in self.silent or not self.asked[address].leads_to(vm)]
+        for address in left:
+            self.asked[address] = Pooler(address)
+            if not self.asked[address].leads_to(vm):
+                progress(f"pooler {address} is not pointed to {vm}, and may be paused")
 
-    def resume(self):
-        for pooler in self.reached:
-            try:
-                pooler.resume()
-            except Unreachable as error:
-                progress(f"was not resumed: {error}")
+
+def succeeds(what):
+    try:
+        what()
+        return True
+    except Unreachable as error:
+        progress(str(error))
+        return False
 
 
 def drain(told):

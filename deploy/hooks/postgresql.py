@@ -425,6 +425,8 @@ class Switch:
         if self.facts["step"] == "promoting":
             rule_out(self.facts["to"])
         self.here.be_primary_again()
+        for vm in self.others(self.told.vm):
+            self.tell(vm, self.told.vm)
         self.poolers.point_and_resume(self.told.vm)
         self.memory.forget()
 
