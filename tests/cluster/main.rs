@@ -6,6 +6,7 @@
 mod absences;
 mod answers;
 mod approvers;
+mod cables;
 mod clocks;
 mod cloud;
 mod cluster;

@@ -1,18 +1,13 @@
-//! The same with a network that the kernel cuts: each replica in a namespace of its own, all on one bridge. Skipped, and
-//! said so, where namespaces cannot be made.
+//! A network that the kernel cuts: each replica in a namespace of its own, all on one bridge.
 
 use std::fs::File;
 use std::net::TcpListener;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use allclear::wire::pb::allclear::operator::v1::Status;
 use nix::sched::{CloneFlags, setns};
-use serde_json::json;
 
-use super::cluster::Cluster;
 use super::links::Forwarder;
-use super::workload::hook;
 
 /// How many of this process have been made.
 static MADE: AtomicUsize = AtomicUsize::new(0);
@@ -26,7 +21,7 @@ pub(crate) struct Namespaces {
 
 impl Namespaces {
     /// Why not, where the machine or the user cannot.
-    fn make(count: usize) -> Result<Self, String> {
+    pub(crate) fn make(count: usize) -> Result<Self, String> {
         let name = format!("ac{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
         let made = Self { name, count, forwarder: Forwarder::new() };
         let switch = made.switch();
@@ -74,11 +69,11 @@ impl Namespaces {
     }
 
     /// Its cable is pulled out of the bridge; it notices nothing but silence.
-    fn cut_off(&self, place: usize) {
+    pub(crate) fn cut_off(&self, place: usize) {
         ip(&["-n", &self.switch(), "link", "set", &port(place), "nomaster"]).unwrap();
     }
 
-    fn heal(&self, place: usize) {
+    pub(crate) fn heal(&self, place: usize) {
         ip(&["-n", &self.switch(), "link", "set", &port(place), "master", "br0"]).unwrap();
     }
 }
@@ -100,33 +95,4 @@ fn ip(arguments: &[&str]) -> Result<(), String> {
     let output = Command::new("ip").args(arguments).output().map_err(|error| format!("ip: {error}"))?;
     let told = String::from_utf8_lossy(&output.stderr);
     if output.status.success() { Ok(()) } else { Err(format!("ip {}: {}", arguments.join(" "), told.trim())) }
-}
-
-#[tokio::test]
-async fn a_leader_whose_cable_is_pulled_is_replaced_and_the_event_is_approved_once() {
-    let namespaces = match Namespaces::make(3) {
-        Ok(namespaces) => namespaces,
-        Err(why) => return println!("skipped, no network namespaces can be made here: {why}"),
-    };
-    let plan = Cluster::of(&["db-0", "db-1", "db-2"]).workload("database", vec![hook("drain").waits_for("gate")]);
-    let plan = plan.may_lose(2, "database");
-    let cluster = plan.within(namespaces).start().await;
-    let namespaces = cluster.namespaces.as_ref().unwrap();
-    let leader = cluster.leader(0).await;
-    let (affected, other) = ((leader + 1) % 3, (leader + 2) % 3);
-    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": affected })).await;
-    cluster.seen_by_all(&id).await;
-    cluster.until_true("the drain", async || cluster.hooks.begun() == ["drain"]).await;
-    namespaces.cut_off(leader);
-    cluster.hooks.open("gate");
-    cluster.until_stage(other, &id, "started").await;
-    assert_ne!(cluster.cloud.posted_by().await, [format!("db-{leader}")]);
-    cluster.until(leader, "alone", |status: &Status| !status.quorum).await;
-    namespaces.heal(leader);
-    cluster.ready().await;
-    cluster.a_few_polls_later().await;
-    cluster.cloud.finish(&id).await;
-    cluster.closed_everywhere(&id).await;
-    assert_eq!(cluster.hooks.begun(), ["drain"]);
-    assert_eq!(cluster.cloud.posts().await.len(), 1);
 }

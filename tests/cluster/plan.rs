@@ -27,6 +27,7 @@ pub(crate) struct Plan {
     namespaces: Option<Namespaces>,
     script: Option<&'static str>,
     disks: Option<&'static str>,
+    tables: Vec<String>,
 }
 
 impl Cluster {
@@ -76,6 +77,13 @@ impl Plan {
     /// What hooks are, instead of the usual script.
     pub(crate) fn script(mut self, script: &'static str) -> Self {
         self.script = Some(script);
+        self
+    }
+
+    /// What the configuration of each replica says besides.
+    #[allow(dead_code, reason = "for other suites, whose workloads differ from one VM to another")]
+    pub(crate) fn tables(mut self, of_each: Vec<String>) -> Self {
+        self.tables = of_each;
         self
     }
 
@@ -153,7 +161,7 @@ impl Plan {
                 "[replica]\nname = {vm:?}\ndata_dir = {data:?}\n\
                  [cluster]\nname = \"tests\"\nlisten = {listen:?}\nreplicas = {{ {list} }}\n\
                  [metadata]\nendpoint = {endpoint:?}\n[status]\nlisten = {page:?}\n\
-                 [operator]\nsocket = {operator:?}\n[workloads]\nsocket = {workloads:?}\n{tables}",
+                 [operator]\nsocket = {operator:?}\n[workloads]\nsocket = {workloads:?}\n{tables}{own}",
                 data = path("data"),
                 listen = addresses[place],
                 list = list.join(", "),
@@ -161,6 +169,7 @@ impl Plan {
                 page = pages[place],
                 operator = path("operator"),
                 workloads = path("workloads"),
+                own = self.tables.get(place).map_or("", String::as_str),
             );
             std::fs::write(path("toml"), toml).unwrap();
             let (name, page) = ((*vm).to_owned(), format!("http://{}", pages[place]));
@@ -176,7 +185,7 @@ impl Plan {
 
 /// Ports that are free now and that no other test was given. Connections go out from 127.0.0.1, so none of them takes
 /// such a port while its replica does not run.
-fn free_addresses(count: usize) -> Vec<String> {
+pub(crate) fn free_addresses(count: usize) -> Vec<String> {
     static GIVEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
     let any = || TcpListener::bind("127.0.0.3:0").unwrap().local_addr().unwrap().to_string();

@@ -1,0 +1,152 @@
+//! What every system goes through. No test asserts a time; what it took is printed.
+
+use std::time::Duration;
+
+use allclear::wire::pb::allclear::operator::v1::Event;
+
+use super::mishaps;
+use super::stage::{Cost, Kind, Stage};
+use super::trio::{System, VMS, is_installed};
+use super::writers::Writers;
+
+/// As long as no test has to wait for it in vain.
+const AWAY: Duration = Duration::from_secs(2);
+/// Longer than clients and replicas wait for a VM.
+const FROZEN: Duration = Duration::from_secs(8);
+
+/// The primary's VM is taken while clients write.
+pub(crate) async fn takes_the_primary<S: System>(kind: Kind) {
+    takes_so_many::<S>(kind, 1).await;
+}
+
+/// The same, and another VM with it.
+pub(crate) async fn takes_two_of_three<S: System>(kind: Kind) {
+    takes_so_many::<S>(kind, 2).await;
+}
+
+async fn takes_so_many<S: System>(kind: Kind, count: usize) {
+    if !is_installed::<S>() {
+        return;
+    }
+    let mut stage = Stage::<S>::with_allclear().await;
+    let writers = Writers::start::<S>(&stage.trio);
+    let primary = stage.primary();
+    let places: Vec<usize> = (0..count).map(|step| (primary + step) % VMS.len()).collect();
+    let event = stage.event(kind, &places, if kind == Kind::Freeze { FROZEN } else { AWAY }).await;
+    let cost = stage.all_is_there(writers);
+    tell::<S>(kind, &event, &cost);
+}
+
+/// A replica's VM is taken: nobody fails over, and no write is in doubt.
+pub(crate) async fn takes_a_replica<S: System>(kind: Kind) {
+    if !is_installed::<S>() {
+        return;
+    }
+    let mut stage = Stage::<S>::with_allclear().await;
+    let writers = Writers::start::<S>(&stage.trio);
+    let primary = stage.primary();
+    let event = stage.event(kind, &[(primary + 1) % VMS.len()], AWAY).await;
+    assert_eq!(stage.primary(), primary);
+    let cost = stage.all_is_there(writers);
+    tell::<S>(kind, &event, &cost);
+}
+
+/// One fault domain after the other, each as soon as the one before is put back.
+pub(crate) async fn take_one_vm_after_the_other<S: System>(kind: Kind) {
+    if !is_installed::<S>() {
+        return;
+    }
+    let mut stage = Stage::<S>::with_allclear().await;
+    let writers = Writers::start::<S>(&stage.trio);
+    let (mut moves, mut before) = (0, stage.primary());
+    for (place, vm) in VMS.iter().enumerate() {
+        let event = stage.event(kind, &[place], AWAY).await;
+        writers.go_on();
+        moves += usize::from(stage.primary() != before);
+        before = stage.primary();
+        println!("{}: {vm}: {}", S::NAME, hooks(&event).join(", "));
+    }
+    let cost = stage.all_is_there(writers);
+    println!("{}: the primary moved {moves} times, and the longest gap was {:?}", S::NAME, cost.gap);
+    assert!(moves <= 2, "the primary moved {moves} times");
+}
+
+fn tell<S: System>(kind: Kind, event: &Event, cost: &Cost) {
+    let Cost { gap, worst, acknowledged, lost } = cost;
+    println!("{}, {kind:?}: {acknowledged} acknowledged, {lost} lost, gap {gap:?}, of one client {worst:?}", S::NAME);
+    println!("  {}", hooks(event).join(", "));
+}
+
+/// What ran for it, and how long.
+fn hooks(event: &Event) -> Vec<String> {
+    let at = |text: &str| text.parse::<jiff::Timestamp>().unwrap().as_millisecond();
+    let told = event.hooks.iter().map(|hook| {
+        let took = hook.ended_at.as_deref().map_or(0, at) - at(&hook.started_at);
+        format!("{} on {} {} {took} ms", hook.phase, hook.on, hook.outcome.as_deref().unwrap_or("runs"))
+    });
+    told.collect()
+}
+
+/// The tests of a system: what is taken, and what of it.
+macro_rules! events {
+    ($($system:ident: $kind:ty;)*) => {
+        $(mod $system {
+            use super::Kind::{Freeze, Reboot, Redeploy};
+            type System = $kind;
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn a_reboot_of_the_primarys_vm_costs_no_acknowledged_write() {
+                super::takes_the_primary::<System>(Reboot).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn a_redeploy_of_the_primarys_vm_costs_no_acknowledged_write() {
+                super::takes_the_primary::<System>(Redeploy).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn a_freeze_of_the_primarys_vm_costs_no_acknowledged_write() {
+                super::takes_the_primary::<System>(Freeze).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn a_reboot_of_two_of_three_vms_costs_no_acknowledged_write() {
+                super::takes_two_of_three::<System>(Reboot).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn a_reboot_of_a_replicas_vm_leaves_the_primary_where_it_is() {
+                super::takes_a_replica::<System>(Reboot).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn a_wave_over_three_vms_moves_the_primary_at_most_twice() {
+                super::take_one_vm_after_the_other::<System>(Reboot).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn a_primary_that_nobody_can_take_over_from_stays_where_it_is() {
+                super::mishaps::nobody_can_take_over::<System>().await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn a_switch_that_is_killed_is_gone_on_with_or_taken_back() {
+                super::mishaps::the_switch_is_killed::<System>().await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn a_switch_that_is_given_up_leaves_one_primary() {
+                super::mishaps::the_switch_is_given_up::<System>().await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn a_vm_that_dies_in_its_switch_leaves_one_primary() {
+                super::mishaps::the_vm_dies_in_its_switch::<System>().await;
+            }
+        })*
+    };
+}
+
+events! {
+    postgresql: crate::postgresql::Postgresql;
+}

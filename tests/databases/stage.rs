@@ -1,0 +1,179 @@
+//! An event as its users live through it: clients that write, a cloud that announces, and a VM that is taken.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use allclear::wire::pb::allclear::operator::v1::Event;
+use serde_json::json;
+
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use super::cluster::Cluster;
+use super::hooks;
+use super::record::{Record, Wrong};
+use super::trio::{System, Trio, VMS, until};
+use super::writers::Writers;
+
+/// What the platform does to a VM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Nothing on it runs for a while.
+    Freeze,
+    /// Everything on it is killed, and started again.
+    Reboot,
+    /// The same, and the data of its server is gone.
+    Redeploy,
+}
+
+/// What it cost.
+pub(crate) struct Cost {
+    /// The longest time in which nobody was told that a write is done.
+    pub(crate) gap: Duration,
+    /// For the client that waited longest.
+    pub(crate) worst: Duration,
+    pub(crate) acknowledged: usize,
+    /// Of those that were acknowledged.
+    pub(crate) lost: usize,
+}
+
+/// Clients that write without pause leave no room for many of them.
+static ROOM: Semaphore = Semaphore::const_new(2);
+
+/// The servers of a system, and a replica beside each where events are coordinated.
+pub(crate) struct Stage<S: System> {
+    /// Ends before the servers do.
+    pub(crate) cluster: Option<Cluster>,
+    pub(crate) trio: Arc<Trio>,
+    system: PhantomData<S>,
+    _room: SemaphorePermit<'static>,
+}
+
+impl<S: System> Stage<S> {
+    /// Servers alone.
+    pub(crate) async fn bare() -> Self {
+        let room = ROOM.acquire().await.unwrap();
+        let trio = Arc::new(Trio::of::<S>());
+        S::found(&trio);
+        Self { cluster: None, trio, system: PhantomData, _room: room }
+    }
+
+    /// With a replica beside each server, and the hooks of the system.
+    pub(crate) async fn with_allclear() -> Self {
+        let mut stage = Self::bare().await;
+        let tables = (0..VMS.len()).map(|place| hooks::tables::<S>(&stage.trio, place)).collect();
+        stage.cluster = Some(Cluster::of(&VMS).tables(tables).start().await);
+        stage
+    }
+
+    /// The place of the member that takes writes.
+    pub(crate) fn primary(&self) -> usize {
+        until("a primary", || S::primary(&self.trio).ok_or_else(|| "no member says that it is one".into()))
+    }
+
+    /// The replicas; only where there are any.
+    pub(crate) fn cluster(&self) -> &Cluster {
+        self.cluster.as_ref().expect("replicas beside the servers")
+    }
+
+    /// An event of these VMs is announced, prepared, and given the all-clear; the platform takes them and gives them
+    /// back; all is restored. Returns what the event's record says in the end.
+    pub(crate) async fn event(&mut self, kind: Kind, places: &[usize], away: Duration) -> Event {
+        let id = self.announce(kind, places).await;
+        self.all_clear(&id, places).await;
+        self.take(kind, places, away).await;
+        let event = self.over(&id).await;
+        for hook in &event.hooks {
+            let outcome = hook.outcome.as_deref();
+            assert!(matches!(outcome, Some("done" | "not_applicable")), "{hook:#?}");
+        }
+        event
+    }
+
+    pub(crate) async fn announce(&self, kind: Kind, places: &[usize]) -> String {
+        let order = json!({ "type": format!("{kind:?}"), "source": "Platform", "vms": places });
+        self.cluster().cloud.announce(order).await
+    }
+
+    /// The all-clear is given, and the platform begins.
+    pub(crate) async fn all_clear(&self, id: &str, places: &[usize]) {
+        self.cluster().until_stage(observer(places), id, "started").await;
+        assert!(!places.contains(&self.primary()), "the primary is on a VM that is taken");
+    }
+
+    /// The platform is done with it, and all is restored.
+    pub(crate) async fn over(&self, id: &str) -> Event {
+        self.cluster().cloud.finish(id).await;
+        self.cluster().closed_everywhere(id).await
+    }
+
+    /// What the platform does, whether or not anybody was asked.
+    pub(crate) async fn take(&mut self, kind: Kind, places: &[usize], away: Duration) {
+        for place in places.iter().copied() {
+            self.take_away(kind, place);
+        }
+        tokio::time::sleep(away).await;
+        for place in places.iter().copied() {
+            self.give_back(kind, place);
+        }
+    }
+
+    pub(crate) fn take_away(&mut self, kind: Kind, place: usize) {
+        match &mut self.cluster {
+            Some(cluster) if kind == Kind::Freeze => cluster.freeze(place),
+            Some(cluster) => cluster.kill(place),
+            None => {}
+        }
+        match kind {
+            Kind::Freeze => self.trio.freeze(place),
+            Kind::Reboot => self.trio.kill(place),
+            Kind::Redeploy => {
+                self.trio.kill(place);
+                self.trio.lose_data(place);
+            }
+        }
+    }
+
+    pub(crate) fn give_back(&mut self, kind: Kind, place: usize) {
+        if kind == Kind::Freeze {
+            self.trio.thaw(place);
+            self.cluster.iter().for_each(|cluster| cluster.thaw(place));
+        } else {
+            S::boot(&self.trio, place);
+            self.cluster.iter_mut().for_each(|cluster| cluster.start(place));
+        }
+    }
+
+    /// The writers are done, and every member has what was acknowledged, exactly once.
+    pub(crate) fn all_is_there(&self, writers: Writers) -> Cost {
+        let record = writers.stop();
+        for (place, vm) in VMS.iter().enumerate() {
+            until("all rows", || match self.wrong(place, &record)? {
+                wrong if wrong == Wrong::default() => Ok(()),
+                wrong => Err(format!("{vm}: {wrong:?}")),
+            });
+        }
+        Self::cost(&record, 0)
+    }
+
+    /// The writers are done, and what the primary does not have of what was acknowledged is lost.
+    pub(crate) fn what_is_left(&self, writers: Writers) -> Cost {
+        let record = writers.stop();
+        let lost = until("the primary's rows", || Ok(self.wrong(self.primary(), &record)?.lost));
+        Self::cost(&record, lost)
+    }
+
+    fn wrong(&self, place: usize, record: &Record) -> Result<Wrong, String> {
+        let rows = S::rows(&self.trio, place).map_err(|error| format!("{}: {error}", VMS[place]))?;
+        Ok(record.against(&rows))
+    }
+
+    fn cost(record: &Record, lost: usize) -> Cost {
+        Cost { gap: record.gap(), worst: record.worst_gap(), acknowledged: record.acknowledged.len(), lost }
+    }
+}
+
+/// A VM that an event leaves alone.
+pub(crate) fn observer(places: &[usize]) -> usize {
+    (0..VMS.len()).find(|place| !places.contains(place)).expect("a VM that stays")
+}
