@@ -232,15 +232,18 @@ class Here:
         log = Path(setting("STATE_DIR", "/var/lib/allclear-hooks")) / "postgresql.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         default = f"{self.program('pg_ctl')} -D {shlex.quote(str(self.path))} -W -l {shlex.quote(str(log))} start"
-        with log.open("ab") as out:
-            subprocess.run(
-                shlex.split(setting("START", default)), stdin=subprocess.DEVNULL, stdout=out, stderr=out, timeout=120,
-                check=False,
-            )
-        group = until(self._answering, 120, 0.02)
-        if not group:
-            raise Failed(f"{self.vm}: the server does not answer after its start; see {log} and its own log")
-        return group
+        # The lock of a process that has just ended can make a first start fail.
+        for _ in range(3):
+            with log.open("ab") as out:
+                subprocess.run(
+                    shlex.split(setting("START", default)), stdin=subprocess.DEVNULL, stdout=out, stderr=out, timeout=120,
+                    check=False,
+                )
+            until(self.pid, 5, 0.01)
+            said = until(lambda: self._answering() or not self.pid(), 120, 0.02)
+            if isinstance(said, Group):
+                return said
+        raise Failed(f"{self.vm}: the server does not answer after its start; see {log} and its own log")
 
     def _answering(self):
         group = Group([self.vm])
@@ -249,8 +252,9 @@ class Here:
     def be_primary_again(self):
         """Takes back a stop. Only for whoever knows that nobody else was promoted."""
         if self.pid():
-            group = Group([self.vm])
-            if group.primaries():
+            is_starting_as_primary = not self.standby_signal.exists()
+            group = until(self._answering, 120 if is_starting_as_primary else 0, 0.02)
+            if group and group.primaries():
                 self.standby_signal.unlink(missing_ok=True)
                 return
             try:
@@ -405,8 +409,12 @@ class Switch:
 
     def wait_for_the_last_write(self, to):
         control = self.here.control()
-        if control["Database cluster state"] not in ("shut down", "shut down in recovery"):
-            raise Unreachable(f"the old primary was not shut down cleanly: {control['Database cluster state']}")
+        state = control["Database cluster state"]
+        # One that crashed and was started as a standby meanwhile may have writes that nobody else has. Once `promoting`
+        # is noted it had been seen to be shut down before.
+        was_seen = self.facts["step"] == "promoting" and state == "shut down in recovery"
+        if state != "shut down" and not was_seen:
+            raise Unreachable(f"it was not shut down cleanly ({state})")
         last = control["Latest checkpoint location"]
         has_it = f"SELECT pg_last_wal_replay_lsn() > {literal(last)}"
         if not comes_true(self.group.servers[to], has_it, number("REPLAY_SECONDS", 5)):
