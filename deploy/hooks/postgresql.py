@@ -624,18 +624,24 @@ def rejoin(told, here, group, primary):
 
 def has_diverged(here, group, primary):
     """Whether this server has written, or may have, what is not in the history of the primary."""
-    control, seen = here.control(), group.seen.get(here.vm)
+    now, seen = group.seen[primary]["timeline"], group.seen.get(here.vm)
+    if seen and seen["streams"] and seen["timeline"] == now:
+        return False
+    control = here.control()
     if control["Database cluster state"] in ("in production", "shutting down", "in crash recovery"):
         return True
     timeline = int(control["Latest checkpoint's TimeLineID"])
-    now = group.seen[primary]["timeline"]
-    if timeline == now:
+    recovered = int(control["Min recovery ending loc's timeline"]) or timeline
+    reached = [
+        (timeline, position(control["Latest checkpoint location"]) + 1),
+        (recovered, position(control["Minimum recovery ending location"])),
+        (recovered, seen["lsn"] if seen else 0),
+    ]
+    if {timeline, recovered} == {now}:
         return False
     history = group.servers[primary].ask(f"SELECT pg_read_file('pg_wal/{now:08X}.history')")
     forks = {int(row[0]): position(row[1]) for row in map(str.split, history.splitlines()) if row}
-    reached = max(position(control["Minimum recovery ending location"]), seen["lsn"] if seen else 0)
-    fork = forks.get(timeline, 0)
-    return reached > fork or position(control["Latest checkpoint location"]) >= fork
+    return any(lsn > forks.get(of, 0) for of, lsn in reached if of != now)
 
 
 def rewind(here, server, primary, memory, told):
