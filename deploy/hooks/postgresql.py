@@ -594,10 +594,7 @@ def fenced(told, here, group, facts):
         here.be_standby()
         here.stop()
         if facts.get("to") != other:
-            raise Failed(
-                f"{told.vm} was writable beside {other}, which was promoted after it, and has been stopped. "
-                f"Look for writes that only it has, and run pg_rewind when there are none to keep"
-            )
+            Memory(f"postgresql-{told.vm}-data").remember({"step": "fenced"})
     return other
 
 
@@ -608,6 +605,11 @@ def rejoin(told, here, group, primary):
     spoilt = memory.recall().get("step")
     if here.is_lost() or spoilt == "copying":
         copy(here, primary, memory, told)
+    elif spoilt == "fenced" and has_diverged(here, group, primary):
+        raise Failed(
+            f"{told.vm} was writable beside {primary}, which was promoted after it, and has been stopped. Look for writes "
+            f"that only it has; when there are none to keep, run pg_rewind or empty {here.path}"
+        )
     elif spoilt == "rewinding" or has_diverged(here, group, primary):
         rewind(here, server, primary, memory, told)
     if here.pid():
@@ -620,6 +622,7 @@ def rejoin(told, here, group, primary):
         here.follow(primary)
         here.start()
     prove(told, Group([primary, told.vm]), primary)
+    memory.forget()
 
 
 def has_diverged(here, group, primary):
