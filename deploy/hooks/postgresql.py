@@ -21,9 +21,10 @@ time a member is away, because replication slots do not move: with primary_slot_
 Promises: never two primaries; no acknowledged write is lost, synchronous or not; a member is back only when it has
 replayed what was written on the primary after its return. A primary that comes back after another one was promoted is a
 standby, however it is started.
-Cannot promise: to act when no primary runs (it is not a failover manager for crashes); logical slots before 17; commits
-on two members while every synchronous standby is away: then the primary acknowledges alone, and says so in
-synchronous_standby_names.
+Cannot promise: to act when no primary runs (it is not a failover manager for crashes); a primary at once when the
+candidate is lost in the moment of its promotion: until it answers nobody can tell, and the answer is unknown; logical
+slots before 17; commits on two members while every synchronous standby is away: then the primary acknowledges alone, and
+says so in synchronous_standby_names.
 
 checkpoint: flushes, so that the stop is short. On a standby's VM: leaves the synchronous set, so that no commit waits.
 failover: as above.    shutdown: stops a standby, never a primary.

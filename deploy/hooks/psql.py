@@ -51,7 +51,7 @@ class Psql:
         try:
             self._process.stdin.write(f"{statement};\n\\echo {END} :ERROR\n".encode())
             self._process.stdin.flush()
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise Unreachable(self._last_words()) from error
 
     def answer(self, seconds=5):
@@ -83,7 +83,7 @@ class Psql:
     def _last_words(self):
         self.close()
         lines = self._read.decode(errors="replace").strip().splitlines()
-        return f"{self.name}: {lines[-1] if lines else 'the connection was lost'}"
+        return f"{self.name}: {lines[0].removeprefix('psql: error: ') if lines else 'the connection was lost'}"
 
     def close(self):
         if self._process.poll() is None:
