@@ -432,7 +432,7 @@ class Switch:
         if self.facts["step"] == "switched":
             self.group.the_primary()
         if self.facts["step"] == "promoting":
-            rule_out(self.facts["to"])
+            self.group.servers[self.facts["to"]] = rule_out(self.facts["to"])
         self.here.be_primary_again()
         for vm in self.others(self.told.vm):
             self.tell(vm, self.told.vm)
@@ -470,7 +470,7 @@ class Switch:
 
 
 def rule_out(vm):
-    """Returns when this member is not promoted, and will not be. Otherwise nobody can tell."""
+    """A session at this member, when it is not promoted and will not be. Otherwise nobody can tell."""
     host, port = members()[vm]
     try:
         server = Psql(vm, host, port)
@@ -486,6 +486,7 @@ def rule_out(vm):
         raise Unknown(f"nobody can tell whether {vm} is promoted: {error}") from error
     if asked != "f":
         raise Unknown(f"{vm} was told to be promoted, and may be at any time")
+    return server
 
 
 def failover(told):
