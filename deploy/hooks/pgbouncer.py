@@ -11,7 +11,7 @@ all else. `SET conffile`, `RELOAD` and `RESUME` are one step from one primary to
                                      orders = host=10.0.0.4 port=5432
   /etc/pgbouncer/pgbouncer.ini:      a link to one of them, made by `pgbouncer.py point` before each start
 
-Needs: transaction or statement pooling (a session would have to end before a pause is complete); an admin whom psql can
+Needs: the members' addresses in these files as in MEMBERS; transaction or statement pooling (a session would have to end before a pause is complete); an admin whom psql can
 be (PGUSER, PGPASSFILE); for `point` a login at the members.
 Promises: a transaction that runs is waited for and never cut off by a pause; a pause that does not come about within
 PAUSE_SECONDS is taken back.
@@ -33,6 +33,10 @@ from pathlib import Path
 
 from allclear_hook import Blocked, Done, Failed, Unreachable, members, progress, serve, setting, until
 from psql import Psql, Refused
+
+
+def config_for(vm):
+    return setting("POOLER_CONFIG", "/etc/pgbouncer/primary-{vm}.ini").format(vm=vm)
 
 
 class Pooler:
@@ -58,10 +62,15 @@ class Pooler:
             raise
 
     def point(self, vm):
-        self.ask(f"SET conffile='{setting('POOLER_CONFIG', '/etc/pgbouncer/primary-{vm}.ini').format(vm=vm)}'")
+        self.ask(f"SET conffile='{config_for(vm)}'")
         self.ask("RELOAD")
+        # A file that is not there is no error to it.
+        host, port = members()[vm]
+        rows = [line.split("|") for line in self.ask("SHOW DATABASES").splitlines()]
+        if not any(row[1:3] == [host, str(port)] for row in rows):
+            raise Refused(f"{self.console.name} has read {config_for(vm)}, and has no database at {host}:{port}")
 
-    def leads_to(self, vm):
+    def lets_clients_go_on_at(self, vm):
         return succeeds(lambda: self.point(vm)) & succeeds(self.resume)
 
     def resume(self):
@@ -88,24 +97,28 @@ class Poolers:
     def reached(self):
         return [pooler for address, pooler in self.asked.items() if address not in self.silent]
 
+    def check(self, vm):
+        """That they can be pointed, as long as it does no harm."""
+        for pooler in self.reached():
+            pooler.point(vm)
+            pooler.resume()
+
     def pause(self, seconds):
-        """Pauses all that answer, or none."""
+        """When not all of those that answer can be paused, none may stay so: let them go on."""
         for pooler in self.reached():
             pooler.console.send("PAUSE")
         try:
             for pooler in self.reached():
                 pooler.answer(seconds, unless="already suspended/paused")
         except Unreachable as error:
-            for pooler in self.asked.values():
-                succeeds(pooler.resume)
             raise Blocked(f"clients could not be paused, a transaction may run for long: {error}") from error
 
     def point_and_resume(self, vm):
         """Lets the clients go on at this member. Who does not answer is asked once more when all others are done."""
-        left = [address for address in self.asked if address in self.silent or not self.asked[address].leads_to(vm)]
+        left = [one for one in self.asked if one in self.silent or not self.asked[one].lets_clients_go_on_at(vm)]
         for address in left:
             self.asked[address] = Pooler(address)
-            if not self.asked[address].leads_to(vm):
+            if not self.asked[address].lets_clients_go_on_at(vm):
                 progress(f"pooler {address} is not pointed to {vm}, and may be paused")
 
 
@@ -166,7 +179,7 @@ def point(told):
     link = Path(setting("CONFIG", "/etc/pgbouncer/pgbouncer.ini"))
     beside = link.with_suffix(".new")
     beside.unlink(missing_ok=True)
-    os.symlink(setting("POOLER_CONFIG", "/etc/pgbouncer/primary-{vm}.ini").format(vm=vm), beside)
+    os.symlink(config_for(vm), beside)
     beside.replace(link)
 
 

@@ -376,13 +376,13 @@ class Switch:
             return Done(f"{to} would be promoted")
         if told.seconds_left() < 10:
             raise Blocked("less than 10 s are left, which may be too short for a switch")
+        self.poolers.check(told.vm)
         progress(f"{to} is to be promoted")
         flush(group, [told.vm, to], told.seconds_left())
         self.step("stopping", to)
         streaming = {vm for vm in self.others(to) if group.seen[vm]["streams"]}
         set_synchronous(new, streaming - told.affected)
         alter(old, "primary_conninfo", primary_conninfo(told.vm, to))
-        self.poolers.point_and_resume(told.vm)
         with Uninterrupted():
             self.here.be_standby()
             return self.go_over()
