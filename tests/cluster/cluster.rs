@@ -20,7 +20,7 @@ pub(crate) use super::plan::Plan;
 use super::workload::Hooks;
 
 /// Far beyond what anything takes on a loaded machine; only a failing test waits this long.
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_mins(2);
 /// Between two looks at what is waited for.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use allclear::wire::pb::allclear::operator::v1::Event;
 
-use super::mishaps;
 use super::stage::{Cost, Kind, Stage};
 use super::trio::{System, VMS, is_installed};
 use super::writers::Writers;
@@ -19,12 +18,8 @@ pub(crate) async fn takes_the_primary<S: System>(kind: Kind) {
     takes_so_many::<S>(kind, 1).await;
 }
 
-/// The same, and another VM with it.
-pub(crate) async fn takes_two_of_three<S: System>(kind: Kind) {
-    takes_so_many::<S>(kind, 2).await;
-}
-
-async fn takes_so_many<S: System>(kind: Kind, count: usize) {
+/// And as many others with it as there are to be taken at once.
+pub(crate) async fn takes_so_many<S: System>(kind: Kind, count: usize) {
     if !is_installed::<S>() {
         return;
     }
@@ -87,7 +82,7 @@ fn hooks(event: &Event) -> Vec<String> {
     told.collect()
 }
 
-/// The tests of a system: what is taken, and what of it.
+/// What every system goes through.
 macro_rules! events {
     ($($system:ident: $kind:ty;)*) => {
         $(mod $system {
@@ -110,11 +105,6 @@ macro_rules! events {
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn a_reboot_of_two_of_three_vms_costs_no_acknowledged_write() {
-                super::takes_two_of_three::<System>(Reboot).await;
-            }
-
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn a_reboot_of_a_replicas_vm_leaves_the_primary_where_it_is() {
                 super::takes_a_replica::<System>(Reboot).await;
             }
@@ -122,26 +112,6 @@ macro_rules! events {
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn a_wave_over_three_vms_moves_the_primary_at_most_twice() {
                 super::take_one_vm_after_the_other::<System>(Reboot).await;
-            }
-
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn a_primary_that_nobody_can_take_over_from_stays_where_it_is() {
-                super::mishaps::nobody_can_take_over::<System>().await;
-            }
-
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn a_switch_that_is_killed_is_gone_on_with_or_taken_back() {
-                super::mishaps::the_switch_is_killed::<System>().await;
-            }
-
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn a_switch_that_is_given_up_leaves_one_primary() {
-                super::mishaps::the_switch_is_given_up::<System>().await;
-            }
-
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn a_vm_that_dies_in_its_switch_leaves_one_primary() {
-                super::mishaps::the_vm_dies_in_its_switch::<System>().await;
             }
         })*
     };

@@ -1,5 +1,5 @@
-//! What goes wrong in the middle: nobody to take over, and a switch that is killed, given up, or dies with its VM.
-//! Afterwards there is one primary, and nothing is lost.
+//! What goes wrong: two VMs are taken at once, nobody can take over, and a switch is killed, given up, or dies with its
+//! VM. Afterwards there is one primary, and nothing is lost. For systems where one member can go on alone.
 
 use std::time::Duration;
 
@@ -7,6 +7,7 @@ use allclear::wire::pb::allclear::operator::v1::Event;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use super::events::takes_so_many;
 use super::processes;
 use super::stage::{Kind, Stage, observer};
 use super::trio::{System, VMS, is_installed};
@@ -115,4 +116,42 @@ fn switches<S: System>(stage: &Stage<S>, place: usize) -> Vec<i32> {
         arguments.ends_with(b"\0failover\0")
     };
     processes::of(folder).into_iter().filter(is_one).collect()
+}
+
+/// What systems go through that need no majority.
+macro_rules! mishaps {
+    ($($system:ident: $kind:ty;)*) => {
+        $(mod $system {
+            type System = $kind;
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn a_reboot_of_two_of_three_vms_costs_no_acknowledged_write() {
+                super::takes_so_many::<System>(super::Kind::Reboot, 2).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn a_primary_that_nobody_can_take_over_from_stays_where_it_is() {
+                super::nobody_can_take_over::<System>().await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn a_switch_that_is_killed_is_gone_on_with_or_taken_back() {
+                super::the_switch_is_killed::<System>().await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn a_switch_that_is_given_up_leaves_one_primary() {
+                super::the_switch_is_given_up::<System>().await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn a_vm_that_dies_in_its_switch_leaves_one_primary() {
+                super::the_vm_dies_in_its_switch::<System>().await;
+            }
+        })*
+    };
+}
+
+mishaps! {
+    postgresql: crate::postgresql::Postgresql;
 }

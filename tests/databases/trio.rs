@@ -20,7 +20,7 @@ use super::record::Row;
 pub(crate) const VMS: [&str; 3] = ["db-0", "db-1", "db-2"];
 
 /// Far beyond what anything takes on a loaded machine.
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_mins(2);
 
 /// A database system. Its servers are known by their place among the three, and hold no state of the test: whatever a
 /// hook changes about them is seen where it is, on the disk and on the wire.
@@ -195,7 +195,7 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Result<T, String>) 
 }
 
 /// Where Debian keeps programs that are not in the path of an ordinary user.
-fn find(program: &str) -> Option<PathBuf> {
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var("PATH").unwrap_or_default();
     let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
     folders.extend(["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from));

@@ -8,7 +8,7 @@ use std::io;
 use std::time::Duration;
 
 use super::record::Row;
-use super::trio::{System, Trio, VMS, until};
+use super::trio::{System, Trio, VMS, find, until};
 use client::Connection;
 
 pub(crate) struct Postgresql;
@@ -87,11 +87,13 @@ impl System for Postgresql {
     }
 
     fn settings(trio: &Trio, place: usize) -> Vec<(&'static str, String)> {
-        let vm = &trio.vms[place];
+        let (vm, program) = (&trio.vms[place], find("pg_ctl").unwrap());
+        let (program, data, folder) = (program.display(), vm.data(), vm.folder.display());
         vec![
+            ("START", format!("{program} -D {} -W -l {folder}/server.log start", data.display())),
             ("MEMBERS", trio.members(0)),
             ("STATE_DIR", vm.folder.join("state").display().to_string()),
-            ("PGDATA", vm.data().display().to_string()),
+            ("PGDATA", data.display().to_string()),
             ("PGUSER", "postgres".into()),
             ("PRIMARY_CONNINFO", "user=postgres".into()),
         ]
