@@ -11,8 +11,8 @@ all else. `SET conffile`, `RELOAD` and `RESUME` are one step from one primary to
                                      orders = host=10.0.0.4 port=5432
   /etc/pgbouncer/pgbouncer.ini:      a link to one of them, made by `pgbouncer.py point` before each start
 
-Needs: the members' addresses in these files as in MEMBERS; transaction or statement pooling (a session would have to end before a pause is complete); an admin whom psql can
-be (PGUSER, PGPASSFILE); for `point` a login at the members.
+Needs: the members' addresses in these files as in MEMBERS; transaction or statement pooling (a session would have to end
+before a pause is complete); an admin whom psql can be (PGUSER, PGPASSFILE); for `point` a login at the members.
 Promises: a transaction that runs is waited for and never cut off by a pause; a pause that does not come about within
 PAUSE_SECONDS is taken back.
 Cannot promise: that a pooler that does not answer is paused or pointed. It is pointed when `restore` of the database

@@ -1,35 +1,36 @@
 #!/usr/bin/env python3
-"""PostgreSQL with streaming replication, asynchronous or synchronous, 13 or later. Runs beside each server, as its user.
+"""PostgreSQL 13 or later with streaming replication, asynchronous or synchronous. Runs beside each server, as its user.
 
-The switch. It runs on the affected VM that holds the primary. First it looks, with everything still writable: a standby
-must stream on the primary's timeline, under its VM's name, with little lag, not on a VM to avoid. Then
-  1. `stopping` and the new primary's name go into STATE_DIR, standby.signal into PGDATA: whoever starts this server from
-     now on gets a standby of the new primary;
+The switch. It runs on the affected VM that holds the primary. First it looks, with everything still writable: a
+standby must stream on the primary's timeline, under its VM's name, with little lag, not on a VM to avoid. Then
+  1. `stopping` and the new primary's name go into STATE_DIR, standby.signal into PGDATA: whoever starts this server
+     from now on gets a standby of the new primary;
   2. poolers are paused, and the server is stopped fast; it must say that it was shut down;
   3. the candidate must have replayed the checkpoint of that shutdown: it has every write that was acknowledged;
-  4. `promoting` goes into STATE_DIR, the candidate is promoted, the other standbys are pointed to it, the poolers let go;
+  4. `promoting` goes into STATE_DIR, the candidate is promoted, other standbys are pointed to it, poolers let go;
   5. `switched` goes into STATE_DIR. The server stays down until `restore` starts it as a standby.
-A signal to end does not cut 2 to 4 in two. What fails before 4 is taken back: the old primary is started again. After 4
-it is started only once the candidate answers that it neither is nor will be promoted. A run that was killed is gone on
-with by the next, or taken back by `undo`. `confirm` says done when another member is primary and all of this is done, not
-done when nobody else is primary, and unknown when somebody who might be does not answer.
+A signal to end does not cut 2 to 4 in two. What fails before 4 is taken back: the old primary is started again. After
+4 it is started only once the candidate answers that it neither is nor will be promoted. A run that was killed is gone
+on with by the next, or taken back by `undo`. `confirm` says done when another member is primary and all of this is
+done, not done when nobody else is primary, and unknown when somebody who might be does not answer.
 
-Needs: application_name of every standby is its VM's name; recovery_target_timeline = latest and hot_standby (defaults);
-a superuser that every member lets in from every other (PGUSER, PGPASSFILE); one for replication (PRIMARY_CONNINFO); the
-same on all members. For a rejoin after a crash data checksums or wal_log_hints = on. wal_keep_size or an archive for the
-time a member is away, because replication slots do not move: with primary_slot_name set nothing is switched.
+Needs: application_name of every standby is its VM's name; recovery_target_timeline = latest and hot_standby
+(defaults); a superuser that every member lets in from every other (PGUSER, PGPASSFILE); one for replication
+(PRIMARY_CONNINFO); the same on all members. For a rejoin after a crash data checksums or wal_log_hints = on.
+wal_keep_size or an archive for the time a member is away, because replication slots do not move: with
+primary_slot_name set nothing is switched.
 Promises: never two primaries; no acknowledged write is lost, synchronous or not; a member is back only when it has
-replayed what was written on the primary after its return. A primary that comes back after another one was promoted is a
-standby, however it is started.
+replayed what was written on the primary after its return. A primary that was moved away comes back as a standby,
+however its service starts it; one that others replaced without this hook is stopped by `restore`, and what it wrote kept.
 Cannot promise: to act when no primary runs (it is not a failover manager for crashes); a primary at once when the
 candidate is lost in the moment of its promotion: until it answers nobody can tell, and the answer is unknown; logical
-slots before 17; commits on two members while every synchronous standby is away: then the primary acknowledges alone, and
-says so in synchronous_standby_names.
+slots before 17; commits on two members while every synchronous standby is away: then the primary acknowledges alone,
+and says so in synchronous_standby_names.
 
-checkpoint: flushes, so that the stop is short. On a standby's VM: leaves the synchronous set, so that no commit waits.
+checkpoint: flushes, so that the stop is short. A standby leaves the synchronous set, so that no commit waits.
 failover: as above.    shutdown: stops a standby, never a primary.
-restore: follows whoever is primary now; after a crash with pg_rewind, into an empty PGDATA with pg_basebackup; then takes
-  its place in the synchronous set.    ready: whether that holds.    role: for the workload's role.
+restore: follows whoever is primary now; after a crash with pg_rewind, into an empty PGDATA with pg_basebackup; then
+  takes its place in the synchronous set.    ready: whether that holds.    role: for the workload's role.
 
 Settings, in the env table
   PGDATA, PGUSER, PGPASSFILE ...        as psql knows them
@@ -58,7 +59,7 @@ from allclear_hook import (
     call, members, progress, serve, setting, until,
 )
 from pgbouncer import Poolers
-from psql import Psql, Refused
+from psql import Psql
 
 LOOK = """SELECT json_build_object(
   'primary', NOT pg_is_in_recovery(),
@@ -236,17 +237,15 @@ class Here:
         # The lock of a process that has just ended can make a first start fail.
         for _ in range(3):
             with log.open("ab") as out:
-                subprocess.run(
-                    shlex.split(setting("START", default)), stdin=subprocess.DEVNULL, stdout=out, stderr=out, timeout=120,
-                    check=False,
-                )
+                command = shlex.split(setting("START", default))
+                subprocess.run(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, timeout=120, check=False)
             until(self.pid, 5, 0.01)
-            said = until(lambda: self._answering() or not self.pid(), 120, 0.02)
+            said = until(lambda: self.answering() or not self.pid(), 120, 0.02)
             if isinstance(said, Group):
                 return said
         raise Failed(f"{self.vm}: the server does not answer after its start; see {log} and its own log")
 
-    def _answering(self):
+    def answering(self):
         group = Group([self.vm])
         return group if group.seen else None
 
@@ -254,7 +253,7 @@ class Here:
         """Takes back a stop. Only for whoever knows that nobody else was promoted."""
         if self.pid():
             is_starting_as_primary = not self.standby_signal.exists()
-            group = until(self._answering, 120 if is_starting_as_primary else 0, 0.02)
+            group = until(self.answering, 120 if is_starting_as_primary else 0, 0.02)
             if group and group.primaries():
                 self.standby_signal.unlink(missing_ok=True)
                 return
@@ -462,9 +461,10 @@ class Switch:
             progress(f"was not told of the new primary: {error}")
 
     def follows(self, vm, timeline, seconds):
-        streams = f"SELECT EXISTS (SELECT FROM pg_stat_wal_receiver WHERE status = 'streaming' AND received_tli = {timeline})"
+        streams = f"status = 'streaming' AND received_tli = {timeline}"
+        question = f"SELECT EXISTS (SELECT FROM pg_stat_wal_receiver WHERE {streams})"
         try:
-            return comes_true(self.group.servers[vm], streams, seconds)
+            return comes_true(self.group.servers[vm], question, seconds)
         except Unreachable:
             return False
 
@@ -609,16 +609,16 @@ def rejoin(told, here, group, primary):
         copy(here, primary, memory, told)
     elif spoilt == "fenced" and has_diverged(here, group, primary):
         raise Failed(
-            f"{told.vm} was writable beside {primary}, which was promoted after it, and has been stopped. Look for writes "
-            f"that only it has; when there are none to keep, run pg_rewind or empty {here.path}"
+            f"{told.vm} was writable beside {primary}, which was promoted after it, and has been stopped. Look for "
+            f"writes that only it has; when there are none to keep, run pg_rewind or empty {here.path}"
         )
     elif spoilt == "rewinding" or has_diverged(here, group, primary):
         rewind(here, server, primary, memory, told)
     if here.pid():
-        group = until(lambda: (found := Group([primary, told.vm])).seen.get(told.vm) and found, told.seconds_left() - 2, 0.1)
-        if not group:
+        answering = until(here.answering, told.seconds_left() - 2, 0.1)
+        if not answering:
             raise Blocked(f"{told.vm}: the server does not answer yet")
-        alter(group.servers[told.vm], "primary_conninfo", primary_conninfo(told.vm, primary))
+        alter(answering.servers[told.vm], "primary_conninfo", primary_conninfo(told.vm, primary))
     else:
         here.be_standby()
         here.follow(primary)
@@ -686,7 +686,8 @@ def copy(here, primary, memory, told):
     for inside in here.path.iterdir():
         shutil.rmtree(inside) if inside.is_dir() and not inside.is_symlink() else inside.unlink()
     source = primary_conninfo(here.vm, primary)
-    call([here.program("pg_basebackup"), "-D", here.path, "-d", source, "-c", "fast", "-X", "stream"], told.seconds_left())
+    program = here.program("pg_basebackup")
+    call([program, "-D", here.path, "-d", source, "-c", "fast", "-X", "stream"], told.seconds_left())
     here.be_standby()
     here.follow(primary)
     memory.forget()

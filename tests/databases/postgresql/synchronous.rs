@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use super::super::events::{takes_a_replica, takes_the_primary, takes_two_of_three};
+use super::super::events::{takes_a_replica, takes_so_many, takes_the_primary};
 use super::super::record::Row;
 use super::super::stage::Kind;
 use super::super::trio::{System, Trio, until};
@@ -63,5 +63,5 @@ async fn a_synchronous_primary_moves_and_commits_go_on() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_primary_and_a_synchronous_standby_go_away_together_and_commits_go_on() {
-    takes_two_of_three::<Synchronous>(Kind::Reboot).await;
+    takes_so_many::<Synchronous>(Kind::Reboot, 2).await;
 }
