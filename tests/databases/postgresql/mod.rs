@@ -1,6 +1,7 @@
 //! PostgreSQL with streaming replication, asynchronous.
 
 pub(crate) mod client;
+mod synchronous;
 
 use std::fs;
 use std::io;

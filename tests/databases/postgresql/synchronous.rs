@@ -1,0 +1,67 @@
+//! The same servers, of which a commit waits for one standby: no commit may wait for one that is away.
+
+use std::io;
+use std::time::Duration;
+
+use super::super::events::{takes_a_replica, takes_so_many, takes_the_primary};
+use super::super::record::Row;
+use super::super::stage::Kind;
+use super::super::trio::{System, Trio, until};
+use super::{Connection, Postgresql, READING, connect};
+
+struct Synchronous;
+
+impl System for Synchronous {
+    const NAME: &'static str = "PostgreSQL, synchronous";
+    const TABLES: &'static str = Postgresql::TABLES;
+    const PROGRAMS: &'static [&'static str] = Postgresql::PROGRAMS;
+    const USER: &'static str = Postgresql::USER;
+    type Client = Connection;
+
+    fn found(trio: &Trio) {
+        Postgresql::found(trio);
+        let mut primary = connect(trio, 0, READING).unwrap();
+        primary.ask(r#"alter system set synchronous_standby_names = 'ANY 1 ("db-1", "db-2")'"#).unwrap();
+        primary.ask("select pg_reload_conf()").unwrap();
+        until("a synchronous standby", || {
+            let count = primary.ask("select count(*) from pg_stat_replication where sync_state = 'quorum'");
+            let count = count.map_err(|error| error.to_string())?;
+            if count == [["2"]] { Ok(()) } else { Err(format!("{count:?} are")) }
+        });
+    }
+
+    fn boot(trio: &Trio, place: usize) {
+        Postgresql::boot(trio, place);
+    }
+
+    fn primary(trio: &Trio) -> Option<usize> {
+        Postgresql::primary(trio)
+    }
+
+    fn settings(trio: &Trio, place: usize) -> Vec<(&'static str, String)> {
+        [Postgresql::settings(trio, place), vec![("SYNCHRONOUS", "ANY 1".into())]].concat()
+    }
+
+    fn connect(trio: &Trio, place: usize, patience: Duration) -> io::Result<Connection> {
+        Postgresql::connect(trio, place, patience)
+    }
+
+    fn rows(trio: &Trio, place: usize) -> io::Result<Vec<Row>> {
+        Postgresql::rows(trio, place)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_freeze_of_a_synchronous_standbys_vm_is_not_waited_for() {
+    takes_a_replica::<Synchronous>(Kind::Freeze).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_synchronous_primary_moves_and_commits_go_on() {
+    takes_the_primary::<Synchronous>(Kind::Reboot).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_primary_and_a_synchronous_standby_go_away_together_and_commits_go_on() {
+    takes_so_many::<Synchronous>(Kind::Reboot, 2).await;
+}
