@@ -17,7 +17,7 @@ use crate::machine::situation::{Channel, Contact, Situation};
 use crate::machine::state::State;
 use crate::machine::suspicion::as_if_told;
 use crate::machine::takeover::Journaled;
-use crate::machine::workload::{Member, Workload};
+use crate::machine::workload::Workload;
 use crate::wire::pb::allclear::operator::v1 as shown;
 
 /// Closed events that a list of events ends with.
@@ -156,9 +156,8 @@ fn replicas(here: &Here, state: &State) -> Vec<shown::Replica> {
 }
 
 fn workloads(state: &State, situation: &Situation) -> Vec<shown::Workload> {
-    let shown = |member: &Member, workload: &Workload| {
-        let vm = &member.vm;
-        let condition = state.condition(member).unwrap_or_default();
+    let shown = |vm: &VmName, workload: &Workload| {
+        let condition = state.condition(&workload.on(vm)).unwrap_or_default();
         let mut phases: Vec<_> = workload.hooks.iter().map(|hook| hook.phase).collect();
         phases.sort_unstable();
         phases.dedup();
@@ -171,5 +170,5 @@ fn workloads(state: &State, situation: &Situation) -> Vec<shown::Workload> {
             phases: phases.iter().map(ToString::to_string).collect(),
         }
     };
-    state.workloads().map(|(member, workload)| shown(&member, workload)).collect()
+    state.workloads().map(|(vm, workload)| shown(vm, workload)).collect()
 }
