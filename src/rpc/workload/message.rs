@@ -41,7 +41,7 @@ fn step(task: Task, left: Duration, state: &State, view: &View) -> pb::Step {
     let names = |vms: &[crate::machine::id::VmName]| vms.iter().map(ToString::to_string).collect();
     pb::Step {
         members: members(&task, state),
-        event: events::one(view, state, &task.event_id),
+        event: events::one(view, &task.event_id),
         attempt: task.attempt,
         // The last part of a step's name is the hook's place.
         ordinal: task.step.rsplit('/').next().and_then(|ordinal| ordinal.parse().ok()).unwrap_or(0),
