@@ -16,7 +16,8 @@ use crate::machine::state::State;
 use crate::replica::view::{self, View};
 use crate::wire::pb::allclear::workload::v1 as pb;
 
-/// What changes within this time of the last look is told together: a thousand workloads read it every time.
+/// What changes within this time is told together: a thousand workloads read it every time. Whoever has something to do
+/// is told of the event with that, and first.
 const GATHER: Duration = Duration::from_millis(250);
 
 pub(super) type Open = watch::Receiver<Arc<Vec<pb::Event>>>;
@@ -27,6 +28,7 @@ pub(super) fn watch_open(view: View, stop: CancellationToken) -> Open {
     tokio::spawn(async move {
         let mut changes = view.changes();
         while stop.run_until_cancelled(changes.next()).await == Some(true) {
+            tokio::time::sleep(GATHER).await;
             let events = open_events(&view);
             open.send_if_modified(|known| {
                 let is_news = **known != events;
@@ -35,7 +37,6 @@ pub(super) fn watch_open(view: View, stop: CancellationToken) -> Open {
                 }
                 is_news
             });
-            tokio::time::sleep(GATHER).await;
         }
     });
     seen
