@@ -109,8 +109,7 @@ fn begin(
         return Err(Ignored::UnknownReplica);
     }
     let event = state.open.get(id).ok_or(Ignored::UnknownEvent)?;
-    let due = steps::next(state, event, now);
-    if !due.iter().any(|next| next.step.member == *member && next.step.id == hook && next.intent == intent) {
+    if !steps::is_next(state, event, now, member, hook, intent) {
         return Err(Ignored::NotDue);
     }
     let runs_on = state.hook(member, hook).map_or(RunsOn::Affected, |hook| hook.runs_on);

@@ -112,7 +112,7 @@ pub fn share_a_group(state: &State, vms: &[VmName], others: &[VmName]) -> bool {
 }
 
 fn members(state: &State) -> impl Iterator<Item = (&GroupName, Member)> {
-    state.workloads().filter_map(|(member, workload)| Some((workload.group.as_ref()?, member)))
+    state.workloads().filter_map(|(vm, workload)| Some((workload.group.as_ref()?, workload.on(vm))))
 }
 
 /// It is on a VM of the event, or the event has yet to put it back.

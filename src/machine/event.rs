@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::attempt::{Attempt, Waiver};
+use super::attempts::Attempts;
 use super::claim::{Claim, PostOutcome};
 use super::document::{Announcement, Kind, NotBefore, Source, Status};
 use super::drill::Drill;
@@ -29,7 +30,7 @@ pub struct Event {
     pub revision: u64,
     pub treatment: Option<Treatment>,
     /// In the order in which they were committed.
-    pub attempts: Vec<Attempt>,
+    pub attempts: Attempts,
     pub waivers: Vec<Waiver>,
     /// In the order in which they were committed; the last one is in force.
     pub claims: Vec<Claim>,
@@ -52,7 +53,7 @@ impl Event {
             entered: alloc::vec![(Stage::Announced, at)],
             revision: 1,
             treatment: None,
-            attempts: Vec::new(),
+            attempts: Attempts::default(),
             waivers: Vec::new(),
             claims: Vec::new(),
             takeovers: Vec::new(),
@@ -152,8 +153,7 @@ impl Event {
             Phase::Checkpoint | Phase::Failover | Phase::Drain | Phase::Shutdown => Some(self.preparation_ends()),
             Phase::Restore => None,
             Phase::Ready => {
-                let restores =
-                    self.attempts.iter().filter(|each| each.member == *member && each.hook.phase == Phase::Restore);
+                let restores = self.attempts.of(member).filter(|each| each.hook.phase == Phase::Restore);
                 let last = restores.filter_map(|restore| restore.outcome.as_ref()).map(|(_, at)| *at).max();
                 Some(last.or(self.over_at())?.plus(self.treatment.as_ref()?.restore_timeout))
             }
@@ -171,30 +171,28 @@ impl Event {
     }
 
     /// The attempts of one hook of one workload, oldest first.
-    pub fn attempts_of<'a, 'm>(
+    pub fn attempts_of<'a>(
         &'a self,
-        member: &'m Member,
+        member: &Member,
         hook: HookId,
-    ) -> impl DoubleEndedIterator<Item = &'a Attempt> + use<'a, 'm> {
-        self.attempts.iter().filter(move |attempt| attempt.member == *member && attempt.hook == hook)
+    ) -> impl DoubleEndedIterator<Item = &'a Attempt> + use<'a> {
+        self.attempts.of(member).filter(move |attempt| attempt.hook == hook)
     }
 
     /// Those that were to get it done: the others take it back.
-    pub fn forward_attempts_of<'a, 'm>(
+    pub fn forward_attempts_of<'a>(
         &'a self,
-        member: &'m Member,
+        member: &Member,
         hook: HookId,
-    ) -> impl DoubleEndedIterator<Item = &'a Attempt> + use<'a, 'm> {
+    ) -> impl DoubleEndedIterator<Item = &'a Attempt> + use<'a> {
         self.attempts_of(member, hook).filter(|attempt| attempt.intent != Intent::Undo)
     }
 
     /// A hook that prepares was started for this workload, so it is owed a restore; on a VM that is deleted nothing is.
     pub fn touched(&self, member: &Member) -> bool {
         let is_deleted = self.departed.contains(&member.vm) || (self.deletes_vms() && self.affects(&member.vm));
-        let prepared = |attempt: &Attempt| {
-            attempt.member == *member && attempt.hook.phase < Phase::Restore && attempt.intent == Intent::Run
-        };
-        !is_deleted && self.attempts.iter().any(prepared)
+        let prepared = |attempt: &Attempt| attempt.hook.phase < Phase::Restore && attempt.intent == Intent::Run;
+        !is_deleted && self.attempts.of(member).any(prepared)
     }
 
     pub fn is_accepted(&self) -> bool {

@@ -1,20 +1,22 @@
 //! Names of things: VMs, events, workloads, attempts. Comparing names is decided here and nowhere else.
 
 use alloc::string::String;
+use alloc::sync::Arc;
 use core::cmp::Ordering;
 use core::fmt;
 use core::hash::{Hash, Hasher};
 
-/// A text that is compared by its key and shown as it was received.
+/// A text that is compared by its key and shown as it was received. Many things bear the same name, so its text is
+/// shared.
 #[derive(Clone)]
 struct Caseless {
-    key: String,
-    shown: String,
+    key: Arc<str>,
+    shown: Arc<str>,
 }
 
 impl Caseless {
     fn new(shown: &str, key: &str) -> Self {
-        Self { key: key.to_ascii_lowercase(), shown: shown.into() }
+        Self { key: key.to_ascii_lowercase().into(), shown: shown.into() }
     }
 }
 

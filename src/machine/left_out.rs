@@ -41,7 +41,7 @@ pub(super) fn left_out(
     event: &Event,
     treatment: &Treatment,
     step: &Step<'_>,
-    is_led: bool,
+    is_led: impl Fn() -> bool,
 ) -> Option<LeftOut> {
     let Step { member, id, hook, .. } = step;
     if !treatment.phases.contains(&id.phase) {
@@ -90,18 +90,18 @@ fn too_short(event: &Event, treatment: &Treatment, hook: &Hook) -> Option<LeftOu
 
 /// Who may be the primary of its group as far as anybody knows. A failover that was begun stays this member's
 /// business, whatever it is by now.
-fn may_be_primary(state: &State, event: &Event, member: &Member, is_led: bool) -> bool {
-    let is_begun = || event.attempts.iter().any(|each| each.member == *member && each.hook.phase == Phase::Failover);
+fn may_be_primary(state: &State, event: &Event, member: &Member, is_led: impl Fn() -> bool) -> bool {
+    let is_begun = || event.attempts.of(member).any(|each| each.hook.phase == Phase::Failover);
     match state.role(member) {
         Role::Primary => true,
-        Role::Unknown => !is_led || is_begun(),
+        Role::Unknown => !is_led() || is_begun(),
         Role::Replica => is_begun(),
     }
 }
 
 /// The hooks before the event that it does not need, where it is prepared at all.
 pub fn left_out_of<'a>(state: &'a State, event: &Event) -> Vec<(Step<'a>, LeftOut)> {
-    needs::considered(state, event).into_iter().filter_map(|(step, why)| Some((step, why?))).collect()
+    needs::considered(state, event, None).into_iter().filter_map(|(step, why)| Some((step, why?))).collect()
 }
 
 /// What a dry run only names: the hooks that a rehearsal would run beside those that it runs itself.
@@ -109,7 +109,8 @@ pub fn would_run<'a>(state: &'a State, event: &Event) -> Vec<Step<'a>> {
     let before = left_out_of(state, event).into_iter().filter(|(_, why)| *why == LeftOut::DryRun);
     let mut found: Vec<Step<'a>> = before.map(|(step, _)| step).collect();
     let runs = needs::preparing(state, event);
-    for (member, workload) in affected(state, event).filter(|_| event.is_dry_run()) {
+    for (vm, workload) in affected(state, event).filter(|_| event.is_dry_run()) {
+        let member = workload.on(vm);
         if !found.iter().chain(&runs).any(|step| step.member == member) {
             continue;
         }

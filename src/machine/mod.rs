@@ -5,6 +5,7 @@
 pub mod alone;
 pub mod apply;
 pub mod attempt;
+pub mod attempts;
 pub mod blocker;
 pub mod budget;
 pub mod claim;

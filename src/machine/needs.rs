@@ -3,9 +3,10 @@
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
+use core::cell::LazyCell;
 
 use super::event::Event;
-use super::id::GroupName;
+use super::id::{GroupName, VmName};
 use super::left_out::{LeftOut, left_out};
 use super::policy::Action;
 use super::state::State;
@@ -23,22 +24,33 @@ pub struct Step<'a> {
 
 /// The hooks that prepare the affected workloads; those of one workload stand in the order in which they run.
 pub fn preparing<'a>(state: &'a State, event: &Event) -> Vec<Step<'a>> {
-    let needed = considered(state, event).into_iter().filter(|(_, left_out)| left_out.is_none());
+    preparing_of(state, event, None)
+}
+
+/// The same, of one workload alone where one is named.
+pub(super) fn preparing_of<'a>(state: &'a State, event: &Event, whom: Option<&Member>) -> Vec<Step<'a>> {
+    let needed = considered(state, event, whom).into_iter().filter(|(_, left_out)| left_out.is_none());
     needed.map(|(step, _)| step).collect()
 }
 
 /// Every hook before the event of those it affects, where it is prepared at all; `None`: the event needs it.
-pub(super) fn considered<'a>(state: &'a State, event: &Event) -> Vec<(Step<'a>, Option<LeftOut>)> {
+pub(super) fn considered<'a>(
+    state: &'a State,
+    event: &Event,
+    whom: Option<&Member>,
+) -> Vec<(Step<'a>, Option<LeftOut>)> {
     let Some(treatment) = event.treatment.as_ref().filter(|treatment| treatment.action == Action::Prepare) else {
         return Vec::new();
     };
-    let affected: Vec<_> = affected(state, event).collect();
-    let is_primary = |(member, _): &&(Member, &Workload)| state.role(member) == Role::Primary;
-    let led: BTreeSet<&GroupName> =
-        affected.iter().filter(is_primary).filter_map(|(_, workload)| workload.group.as_ref()).collect();
+    let led = LazyCell::new(|| led(state, event));
     let mut found = Vec::new();
-    for (member, workload) in affected {
-        let is_led = workload.group.as_ref().is_some_and(|group| led.contains(group));
+    for (vm, workload) in state.workloads_of(whom).filter(|(vm, _)| event.affects(vm)) {
+        // Many that dial in only want to know.
+        if workload.hooks.is_empty() {
+            continue;
+        }
+        let member = workload.on(vm);
+        let is_led = || workload.group.as_ref().is_some_and(|group| led.contains(group));
         let away = away(state, &member, workload);
         for phase in Phase::ALL.into_iter().filter(|phase| *phase < Phase::Restore) {
             found.extend(workload.hooks_of(phase).map(|(id, hook)| {
@@ -51,8 +63,15 @@ pub(super) fn considered<'a>(state: &'a State, event: &Event) -> Vec<(Step<'a>, 
     found
 }
 
-pub(super) fn affected<'a>(state: &'a State, event: &Event) -> impl Iterator<Item = (Member, &'a Workload)> {
-    state.workloads().filter(|(member, _)| event.affects(&member.vm))
+/// The groups of which an affected member is known to be the primary.
+fn led<'a>(state: &'a State, event: &Event) -> BTreeSet<&'a GroupName> {
+    let grouped = affected(state, event).filter_map(|(vm, workload)| Some((workload.group.as_ref()?, vm, workload)));
+    let primaries = grouped.filter(|(_, vm, workload)| state.role(&workload.on(vm)) == Role::Primary);
+    primaries.map(|(group, ..)| group).collect()
+}
+
+pub(super) fn affected<'a>(state: &'a State, event: &Event) -> impl Iterator<Item = (&'a VmName, &'a Workload)> {
+    state.workloads().filter(|(vm, _)| event.affects(vm))
 }
 
 /// The workload dials in and is away: what that means.

@@ -42,11 +42,10 @@ fn reaches(after: &BTreeMap<&WorkloadName, BTreeSet<&WorkloadName>>, from: &Work
 pub(super) fn after<'a>(
     state: &'a State,
     member: &Member,
-    circles: &BTreeSet<&WorkloadName>,
+    is_in_a_circle: impl Fn(&WorkloadName) -> bool,
 ) -> impl Iterator<Item = &'a WorkloadName> {
-    let is_in_one = circles.contains(&member.workload);
     let named = state.workload(member).into_iter().flat_map(|workload| &workload.after);
-    named.filter(move |name| !(is_in_one && circles.contains(name)))
+    named.filter(move |name| !(is_in_a_circle(name) && is_in_a_circle(&member.workload)))
 }
 
 /// What runs in other events: a second hook for the same workload would meet it.

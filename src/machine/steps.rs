@@ -2,6 +2,7 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::cell::LazyCell;
 use core::time::Duration;
 
 use super::attempt::{Attempt, Outcome};
@@ -9,12 +10,13 @@ use super::drill;
 use super::event::Event;
 use super::id::WorkloadName;
 use super::lifecycle::Stage;
+use super::needs::preparing_of;
 pub use super::needs::{Step, preparing};
 use super::order;
 use super::restoring;
 use super::state::State;
 use super::time::Timestamp;
-use super::workload::{Intent, OnAbsent, OnFailure, Phase};
+use super::workload::{HookId, Intent, Member, OnAbsent, OnFailure, Phase};
 
 /// The pause before the second attempt; doubled for each further one.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -186,43 +188,69 @@ pub struct Next<'a> {
 
 /// The attempts that may be begun at a time; `plan` begins them and `apply` refuses any other.
 pub fn next<'a>(state: &'a State, event: &Event, now: Timestamp) -> Vec<Next<'a>> {
+    next_of(state, event, now, None)
+}
+
+/// Whether an attempt is among them. Of a thousand workloads one is looked at, unless it has to mind the others.
+pub(super) fn is_next(
+    state: &State,
+    event: &Event,
+    now: Timestamp,
+    member: &Member,
+    id: HookId,
+    intent: Intent,
+) -> bool {
+    let is_it = |next: &Next<'_>| next.step.member == *member && next.step.id == id && next.intent == intent;
+    let is_named = |whom| next_of(state, event, now, whom).iter().any(is_it);
+    let follows = state.workload(member).is_some_and(|workload| !workload.after.is_empty());
+    let is_kept_apart = id.phase == Phase::Failover || state.hook(member, id).is_some_and(|hook| hook.exclusive);
+    // What is too old is asked about again when everything else is done.
+    let minds_others = follows || is_kept_apart || intent == Intent::Confirm;
+    let is_next = is_named((!minds_others).then_some(member));
+    debug_assert_eq!(is_next, is_named(None), "{member} has to mind the others");
+    is_next
+}
+
+/// The same, of one workload alone where one is named that has not to mind the others.
+fn next_of<'a>(state: &'a State, event: &Event, now: Timestamp, whom: Option<&Member>) -> Vec<Next<'a>> {
     match event.stage() {
         Stage::Announced | Stage::Preparing if event.is_approved_by_operator() => Vec::new(),
         Stage::Announced | Stage::Preparing if now < event.preparation_starts() || event.is_taken_over() => Vec::new(),
-        Stage::Announced | Stage::Preparing => next_preparing(state, event, now),
+        Stage::Announced | Stage::Preparing => next_preparing(state, event, now, whom),
         Stage::Started if event.entered_at(Stage::Started) == Some(event.first_seen()) => {
-            next_preparing(state, event, now)
+            next_preparing(state, event, now, whom)
         }
         // A document that lists it again is waited out: nothing is put back on a VM that may be about to go.
         Stage::Restoring if state.is_listed(&event.announcement.id) => Vec::new(),
-        Stage::Restoring => next_restoring(state, event, now),
+        Stage::Restoring => next_restoring(state, event, now, whom),
         Stage::Claimed | Stage::Approved | Stage::Started | Stage::Closed => Vec::new(),
     }
 }
 
-fn next_restoring<'a>(state: &'a State, event: &Event, now: Timestamp) -> Vec<Next<'a>> {
+fn next_restoring<'a>(state: &'a State, event: &Event, now: Timestamp, whom: Option<&Member>) -> Vec<Next<'a>> {
     let busy = order::busy_elsewhere(state, event);
-    let mut found = next_of(event, &restoring::steps(state, event), now, |step| {
+    let mut found = first_due(event, &restoring::steps_of(state, event, whom), now, |step| {
         // What still runs for the same workload is stopped first.
         !drill::is_wanted_away(state, event, &step.member, now)
             && !order::is_wanted_away(state, event, &step.member)
             && !busy.contains(&step.member)
-            && !event.attempts.iter().any(|attempt| {
-                attempt.member == step.member && attempt.hook.phase < Phase::Restore && attempt.outcome.is_none()
-            })
+            && !event
+                .attempts
+                .of(&step.member)
+                .any(|attempt| attempt.hook.phase < Phase::Restore && attempt.outcome.is_none())
     });
     order::keep_apart(state, event, &mut found);
     found
 }
 
-fn next_preparing<'a>(state: &'a State, event: &Event, now: Timestamp) -> Vec<Next<'a>> {
-    let steps = preparing(state, event);
-    let (circles, busy) = (order::circles(state), order::busy_elsewhere(state, event));
-    let mut found = next_of(event, &steps, now, |step| {
+fn next_preparing<'a>(state: &'a State, event: &Event, now: Timestamp, whom: Option<&Member>) -> Vec<Next<'a>> {
+    let steps = preparing_of(state, event, whom);
+    let (circles, busy) = (LazyCell::new(|| order::circles(state)), order::busy_elsewhere(state, event));
+    let mut found = first_due(event, &steps, now, |step| {
         if busy.contains(&step.member) || order::held_back(state, event, step, now).is_some() {
             return false;
         }
-        let after: Vec<&WorkloadName> = order::after(state, &step.member, &circles).collect();
+        let after: Vec<&WorkloadName> = order::after(state, &step.member, |name| circles.contains(name)).collect();
         after.is_empty()
             || steps
                 .iter()
@@ -238,7 +266,7 @@ fn next_preparing<'a>(state: &'a State, event: &Event, now: Timestamp) -> Vec<Ne
 }
 
 /// The first step of each workload that is due, provided those before it let it pass and `gate` opens.
-fn next_of<'a>(event: &Event, steps: &[Step<'a>], now: Timestamp, gate: impl Fn(&Step<'a>) -> bool) -> Vec<Next<'a>> {
+fn first_due<'a>(event: &Event, steps: &[Step<'a>], now: Timestamp, gate: impl Fn(&Step<'a>) -> bool) -> Vec<Next<'a>> {
     let mut found: Vec<Next<'a>> = Vec::new();
     for (place, step) in steps.iter().enumerate() {
         let Progress::Due { intent, from, .. } = progress(event, step, now) else {

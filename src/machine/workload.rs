@@ -23,6 +23,10 @@ pub struct Workload {
 }
 
 impl Workload {
+    pub fn on(&self, vm: &VmName) -> Member {
+        Member { vm: vm.clone(), workload: self.name.clone() }
+    }
+
     /// The hooks of a phase with their ids, in the order in which they run.
     pub fn hooks_of(&self, phase: Phase) -> impl Iterator<Item = (HookId, &Hook)> {
         (0u16..)

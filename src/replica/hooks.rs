@@ -129,6 +129,9 @@ impl Hooks {
     }
 
     fn start(self: &Arc<Self>, here: &Arc<Here>, event: &Event, attempt: &Attempt, key: String, is_inherited: bool) {
+        if self.busy().contains(&key) {
+            return;
+        }
         let Some(call) = call(&self.configured, here, attempt, is_inherited) else {
             let reason = format!("{} has no such hook, nor a workload that dialled in with it", here.name);
             return self.settle(here, key, Outcome::Failed(reason));

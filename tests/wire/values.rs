@@ -180,7 +180,7 @@ fn closed_event() -> Event {
         entered: (10..).zip(Stage::ALL).map(|(at, stage)| (stage, Timestamp(NOW + at))).collect(),
         revision: 23,
         treatment: Some(treatment()),
-        attempts: vec![attempt(1, Intent::Run, None), late, attempt(3, Intent::Confirm, Some(Outcome::NotDone))],
+        attempts: vec![attempt(1, Intent::Run, None), late, attempt(3, Intent::Confirm, Some(Outcome::NotDone))].into(),
         waivers: vec![Waiver {
             member: member("cache"),
             hook: HookId { phase: Phase::Drain, ordinal: 0 },

@@ -4,7 +4,7 @@ use super::{blocker, drill, timeline, wish};
 use crate::machine::attempt::Attempt;
 use crate::machine::blocker::explain;
 use crate::machine::claim::{Claim, PostOutcome, Reason};
-use crate::machine::document::NotBefore;
+use crate::machine::document::{NotBefore, Status};
 use crate::machine::event::{Ending, Event, StartCause};
 use crate::machine::situation::Situation;
 use crate::machine::state::State;
@@ -14,13 +14,12 @@ use crate::wire::pb::allclear::operator::v1 as shown;
 
 pub(super) fn shown(state: &State, event: &Event, situation: &Situation) -> shown::Event {
     let announcement = &event.announcement;
-    let is_open = event.ending.is_none();
     shown::Event {
         id: announcement.id.to_string(),
         r#type: announcement.kind.to_string(),
         source: announcement.source.to_string(),
         resources: announcement.resources.iter().map(ToString::to_string).collect(),
-        status: state.observed_status(&announcement.id).filter(|_| is_open).map(ToString::to_string),
+        status: status(state, event).map(ToString::to_string),
         not_before: match announcement.not_before {
             NotBefore::At(at) => Some(rfc3339(at)),
             NotBefore::Unknown => None,
@@ -41,6 +40,11 @@ pub(super) fn shown(state: &State, event: &Event, situation: &Situation) -> show
         seen_by: event.seen_by.iter().map(ToString::to_string).collect(),
         hold: event.hold(situation.now).map(|hold| wish::shown(&hold, state, situation)),
     }
+}
+
+/// As the documents show it, until it is over.
+pub fn status<'a>(state: &'a State, event: &Event) -> Option<&'a Status> {
+    state.observed_status(&event.announcement.id).filter(|_| event.ending.is_none())
 }
 
 fn hook(event: &Event, attempt: &Attempt) -> shown::Hook {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+pub use self::event::status;
 use super::here::Here;
 use crate::consensus::{Role, Standing};
 use crate::machine::id::{EventId, VmName};
@@ -17,7 +18,7 @@ use crate::machine::situation::{Channel, Contact, Situation};
 use crate::machine::state::State;
 use crate::machine::suspicion::as_if_told;
 use crate::machine::takeover::Journaled;
-use crate::machine::workload::{Member, Workload};
+use crate::machine::workload::Workload;
 use crate::wire::pb::allclear::operator::v1 as shown;
 
 /// Closed events that a list of events ends with.
@@ -33,8 +34,13 @@ impl View {
         Self { here }
     }
 
+    /// What everything that it tells is made from.
+    pub fn basis(&self) -> (Arc<State>, Situation) {
+        (self.state(), self.here.situation())
+    }
+
     pub fn status(&self) -> shown::Status {
-        let (state, situation) = (self.state(), self.here.situation());
+        let (state, situation) = self.basis();
         let standing = self.here.consensus.standing().borrow().clone();
         shown::Status {
             replica: self.here.name.to_string(),
@@ -54,7 +60,7 @@ impl View {
 
     /// The most recent closed events, oldest first, and then the open ones.
     pub fn events(&self) -> shown::EventList {
-        let (state, situation) = (self.state(), self.here.situation());
+        let (state, situation) = self.basis();
         let closed = state.history.iter().skip(state.history.len().saturating_sub(RECENT));
         let events = closed.chain(state.open.values()).map(|event| event::shown(&state, event, &situation)).collect();
         shown::EventList { events }
@@ -62,9 +68,8 @@ impl View {
 
     /// One event, open or closed.
     pub fn event(&self, id: &str) -> Option<shown::Event> {
-        let state = self.state();
-        let event = state.event(&EventId::new(id))?;
-        Some(event::shown(&state, event, &self.here.situation()))
+        let (state, situation) = self.basis();
+        Some(event::shown(&state, state.event(&EventId::new(id))?, &situation))
     }
 
     /// What the log says, and what this replica saw and did alone that the log does not know yet.
@@ -156,9 +161,8 @@ fn replicas(here: &Here, state: &State) -> Vec<shown::Replica> {
 }
 
 fn workloads(state: &State, situation: &Situation) -> Vec<shown::Workload> {
-    let shown = |member: &Member, workload: &Workload| {
-        let vm = &member.vm;
-        let condition = state.condition(member).unwrap_or_default();
+    let shown = |vm: &VmName, workload: &Workload| {
+        let condition = state.condition(&workload.on(vm)).unwrap_or_default();
         let mut phases: Vec<_> = workload.hooks.iter().map(|hook| hook.phase).collect();
         phases.sort_unstable();
         phases.dedup();
@@ -171,5 +175,5 @@ fn workloads(state: &State, situation: &Situation) -> Vec<shown::Workload> {
             phases: phases.iter().map(ToString::to_string).collect(),
         }
     };
-    state.workloads().map(|(member, workload)| shown(&member, workload)).collect()
+    state.workloads().map(|(vm, workload)| shown(vm, workload)).collect()
 }

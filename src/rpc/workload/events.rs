@@ -7,26 +7,29 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::message::ms;
+use crate::machine::blocker::explain;
 use crate::machine::document::NotBefore;
+use crate::machine::event::Event;
 use crate::machine::id::EventId;
+use crate::machine::situation::Situation;
 use crate::machine::state::State;
-use crate::replica::here::Here;
-use crate::replica::view::View;
-use crate::wire::pb::allclear::operator::v1 as shown;
+use crate::replica::view::{self, View};
 use crate::wire::pb::allclear::workload::v1 as pb;
 
-/// What changes within this time of the last look is told together: a thousand workloads read it every time.
+/// What changes within this time is told together: a thousand workloads read it every time. Whoever has something to do
+/// is told of the event with that, and first.
 const GATHER: Duration = Duration::from_millis(250);
 
 pub(super) type Open = watch::Receiver<Arc<Vec<pb::Event>>>;
 
 /// Goes on until it is stopped.
-pub(super) fn watch_open(view: View, here: Arc<Here>, stop: CancellationToken) -> Open {
-    let (open, seen) = watch::channel(Arc::new(open_events(&view, &here.state())));
+pub(super) fn watch_open(view: View, stop: CancellationToken) -> Open {
+    let (open, seen) = watch::channel(Arc::new(open_events(&view)));
     tokio::spawn(async move {
         let mut changes = view.changes();
         while stop.run_until_cancelled(changes.next()).await == Some(true) {
-            let events = open_events(&view, &here.state());
+            tokio::time::sleep(GATHER).await;
+            let events = open_events(&view);
             open.send_if_modified(|known| {
                 let is_news = **known != events;
                 if is_news {
@@ -34,37 +37,40 @@ pub(super) fn watch_open(view: View, here: Arc<Here>, stop: CancellationToken) -
                 }
                 is_news
             });
-            tokio::time::sleep(GATHER).await;
         }
     });
     seen
 }
 
-fn open_events(view: &View, state: &State) -> Vec<pb::Event> {
-    view.status().events.into_iter().map(|event| of(event, state)).collect()
+fn open_events(view: &View) -> Vec<pb::Event> {
+    let (state, situation) = view.basis();
+    state.open.values().map(|event| of(event, &state, &situation)).collect()
 }
 
 /// One event, open or closed.
-pub(super) fn one(view: &View, state: &State, id: &EventId) -> Option<pb::Event> {
-    view.event(id.as_str()).map(|event| of(event, state))
+pub(super) fn one(view: &View, id: &EventId) -> Option<pb::Event> {
+    let (state, situation) = view.basis();
+    state.event(id).map(|event| of(event, &state, &situation))
 }
 
-fn of(event: shown::Event, state: &State) -> pb::Event {
-    let known = state.event(&EventId::new(&event.id)).map(|event| &event.announcement);
+/// Without its history: a hundred workloads may be told of it at once.
+fn of(event: &Event, state: &State, situation: &Situation) -> pb::Event {
+    let announcement = &event.announcement;
     pb::Event {
-        not_before_unix_ms: known.and_then(|announcement| match announcement.not_before {
+        id: announcement.id.to_string(),
+        r#type: announcement.kind.to_string(),
+        source: announcement.source.to_string(),
+        resources: announcement.resources.iter().map(ToString::to_string).collect(),
+        status: view::status(state, event).map(ToString::to_string),
+        not_before_unix_ms: match announcement.not_before {
             NotBefore::At(at) => Some(at.0),
             NotBefore::Unknown => None,
-        }),
-        duration_ms: known.and_then(|announcement| announcement.duration).map(ms),
-        id: event.id,
-        r#type: event.r#type,
-        source: event.source,
-        resources: event.resources,
-        status: event.status,
-        description: event.description,
-        stage: event.stage,
-        blocker: event.blocker.map(|blocker| blocker.message),
+        },
+        description: announcement.description.clone(),
+        duration_ms: announcement.duration.map(ms),
+        stage: event.stage().to_string(),
+        blocker: explain(state, event, situation)
+            .map(|found| view::blocker::shown(&found, event, state, situation).message),
         revision: event.revision,
     }
 }

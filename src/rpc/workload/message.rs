@@ -41,7 +41,7 @@ fn step(task: Task, left: Duration, state: &State, view: &View) -> pb::Step {
     let names = |vms: &[crate::machine::id::VmName]| vms.iter().map(ToString::to_string).collect();
     pb::Step {
         members: members(&task, state),
-        event: events::one(view, state, &task.event_id),
+        event: events::one(view, &task.event_id),
         attempt: task.attempt,
         // The last part of a step's name is the hook's place.
         ordinal: task.step.rsplit('/').next().and_then(|ordinal| ordinal.parse().ok()).unwrap_or(0),
@@ -81,13 +81,13 @@ fn step(task: Task, left: Duration, state: &State, view: &View) -> pb::Step {
 fn members(task: &Task, state: &State) -> Vec<pb::Peer> {
     let is_one = |group: Option<&_>| group.is_some() && group == task.group.as_ref();
     let members = state.workloads().filter(|(_, workload)| is_one(workload.group.as_ref()));
-    let peers = members.map(|(member, _)| {
-        let condition = state.condition(&member).unwrap_or_default();
+    let peers = members.map(|(vm, workload)| {
+        let condition = state.condition(&workload.on(vm)).unwrap_or_default();
         pb::Peer {
-            vm: member.vm.to_string(),
+            vm: vm.to_string(),
             role: role(condition.role).into(),
             connected: condition.connected,
-            affected: task.resources.contains(&member.vm),
+            affected: task.resources.contains(vm),
         }
     });
     peers.collect()

@@ -69,7 +69,7 @@ pub fn workload_routes(
     users: Users,
     stop: CancellationToken,
 ) -> Routes {
-    let open = events::watch_open(view.clone(), here.clone(), stop.clone());
+    let open = events::watch_open(view.clone(), stop.clone());
     let (lines, changes) = (asking::Lines::default(), Mutex::default());
     let door = Door { here, hooks, view, open, users, lines, changes, stop };
     let server = WorkloadsServer::new(Arc::new(door));

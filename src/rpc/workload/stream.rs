@@ -7,12 +7,12 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tonic::{Status, Streaming};
 
-use super::events::Open;
+use super::events::{self, Open};
 use super::hello;
 use super::message::{self, ms, to_workload};
 use super::pace::Pace;
 use super::{Door, MESSAGES_A_SECOND, MESSAGES_AT_ONCE};
-use crate::machine::id::VmName;
+use crate::machine::id::{EventId, VmName};
 use crate::wire::pb::allclear::workload::v1 as pb;
 use crate::wire::pb::allclear::workload::v1::from_workload::Message as From;
 use crate::wire::pb::allclear::workload::v1::to_workload::Message as To;
@@ -146,11 +146,8 @@ impl Stream {
     async fn tell_events(&mut self) -> Result<(), End> {
         let open = self.events.borrow_and_update().clone();
         let current = affecting(&open, &self.door.here.name);
-        let state = self.door.here.state();
         let gone = self.shown.iter().filter(|shown| !current.iter().any(|event| event.id == shown.id));
-        let closed = gone.filter_map(|shown| {
-            super::events::one(&self.door.view, &state, &crate::machine::id::EventId::new(&shown.id))
-        });
+        let closed = gone.filter_map(|shown| events::one(&self.door.view, &EventId::new(&shown.id)));
         let news = current.iter().filter(|event| !self.shown.contains(event)).cloned();
         for event in closed.chain(news).collect::<Vec<_>>() {
             self.say(To::Event(event)).await?;

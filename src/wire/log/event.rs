@@ -3,6 +3,8 @@
 use super::pb;
 use super::stored::{Stored, named, numbered, required, take};
 use super::undecodable::{Fault, Undecodable};
+use crate::machine::attempt::Attempt;
+use crate::machine::attempts::Attempts;
 use crate::machine::drill::{Drill, Mode};
 use crate::machine::event::{Ending, Event};
 use crate::machine::lifecycle::Stage;
@@ -45,6 +47,18 @@ impl Stored for Event {
             drill: take!(message.drill),
             wishes: take!(message.wishes),
         })
+    }
+}
+
+impl Stored for Attempts {
+    type Message = Vec<pb::Attempt>;
+
+    fn store(&self) -> Self::Message {
+        self.iter().map(Attempt::store).collect()
+    }
+
+    fn restore(messages: Self::Message) -> Result<Self, Undecodable> {
+        Ok(Vec::restore(messages)?.into())
     }
 }
 

@@ -93,11 +93,20 @@ impl Book {
         }
     }
 
-    pub(super) fn change_deadline(&mut self, key: &str, deadline: Timestamp, on_the_wall: Timestamp, until: Instant) {
+    /// False when it is as before, which it mostly is.
+    pub(super) fn change_deadline(
+        &mut self,
+        key: &str,
+        deadline: Timestamp,
+        on_the_wall: Timestamp,
+        until: Instant,
+    ) -> bool {
         let attempt = self.attempts.get_mut(key).filter(|attempt| attempt.is_running());
-        if attempt.is_some_and(|attempt| attempt.change_deadline(deadline, on_the_wall, until)) {
+        let is_changed = attempt.is_some_and(|attempt| attempt.change_deadline(deadline, on_the_wall, until));
+        if is_changed {
             self.remind(key);
         }
+        is_changed
     }
 
     /// Tells a workload again until when an attempt has to be done.

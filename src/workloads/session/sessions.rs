@@ -187,8 +187,9 @@ impl Sessions {
     /// The log has another deadline for it, which is this one on the machine's wall clock.
     pub fn change_deadline(&self, attempt: &str, deadline: Timestamp, on_the_wall: Timestamp) {
         let until = Instant::now() + on_the_wall.since(clock::now());
-        self.shared.book().change_deadline(attempt, deadline, on_the_wall, until);
-        self.shared.is_sooner.notify_one();
+        if self.shared.book().change_deadline(attempt, deadline, on_the_wall, until) {
+            self.shared.is_sooner.notify_one();
+        }
     }
 
     /// Tells its workload again until when it has to be done.
