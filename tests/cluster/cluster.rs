@@ -12,6 +12,7 @@ use nix::unistd::Pid;
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
+use super::clocks;
 use super::cloud::Cloud;
 use super::disks::SmallDisk;
 use super::links::Links;
@@ -103,6 +104,7 @@ impl Cluster {
         let mut child = self.replicas[place].child.take().expect("it runs");
         child.kill().unwrap();
         child.wait().unwrap();
+        clocks::clear_away(child.id());
     }
 
     /// How a replica ended by itself, told once.
@@ -320,6 +322,7 @@ impl Drop for Cluster {
             if let Some(mut child) = replica.child.take() {
                 let _ = child.kill();
                 let _ = child.wait();
+                clocks::clear_away(child.id());
             }
         }
         // Hooks outlive their replicas on purpose; those of a test that failed wait for something that never comes.
