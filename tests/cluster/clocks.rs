@@ -24,13 +24,6 @@ pub(crate) fn faketime() -> Option<PathBuf> {
     folders.map(|folder| folder.join("faketime/libfaketime.so.1")).find(|path| path.is_file())
 }
 
-/// What the library leaves behind where a process that it was in was killed.
-pub(crate) fn clear_away(pid: u32) {
-    for name in ["faketime_shm_", "sem.faketime_sem_"] {
-        let _ = std::fs::remove_file(format!("/dev/shm/{name}{pid}"));
-    }
-}
-
 /// Three replicas with clocks as above. `None`, and a word about it, where clocks cannot be set.
 fn three() -> Option<Plan> {
     let Some(library) = faketime() else {
