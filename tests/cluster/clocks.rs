@@ -36,7 +36,6 @@ fn three() -> Option<Plan> {
             ("LD_PRELOAD", library.display().to_string()),
             ("FAKETIME", format!("{ahead:+}s")),
             ("FAKETIME_DONT_FAKE_MONOTONIC", word("1")),
-            ("FAKETIME_DISABLE_SHM", word("1")),
             ("NO_FAKE_STAT", word("1")),
         ]
     };

@@ -103,6 +103,7 @@ impl Cluster {
         let mut child = self.replicas[place].child.take().expect("it runs");
         child.kill().unwrap();
         child.wait().unwrap();
+        clear_clock_away(child.id());
     }
 
     /// How a replica ended by itself, told once.
@@ -320,6 +321,7 @@ impl Drop for Cluster {
             if let Some(mut child) = replica.child.take() {
                 let _ = child.kill();
                 let _ = child.wait();
+                clear_clock_away(child.id());
             }
         }
         // Hooks outlive their replicas on purpose; those of a test that failed wait for something that never comes.
@@ -334,6 +336,13 @@ impl Drop for Cluster {
                 println!("---- the end of the log of {}\n{tail}", self.replicas[place].name);
             }
         }
+    }
+}
+
+/// What libfaketime leaves behind where a process that it was in was killed.
+fn clear_clock_away(pid: u32) {
+    for name in ["faketime_shm_", "sem.faketime_sem_"] {
+        let _ = std::fs::remove_file(format!("/dev/shm/{name}{pid}"));
     }
 }
 
