@@ -47,7 +47,9 @@ impl DerefMut for Attempts {
 impl From<Vec<Attempt>> for Attempts {
     fn from(all: Vec<Attempt>) -> Self {
         let mut attempts = Self::default();
-        all.into_iter().for_each(|attempt| attempts.push(attempt));
+        for attempt in all {
+            attempts.push(attempt);
+        }
         attempts
     }
 }
