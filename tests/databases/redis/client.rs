@@ -21,10 +21,8 @@ impl Connection {
 
     /// The texts and numbers of the answer in their order, however they are nested.
     pub(super) fn ask(&mut self, words: &[&str]) -> io::Result<Vec<String>> {
-        let mut command = format!("*{}\r\n", words.len());
-        for word in words {
-            command += &format!("${}\r\n{word}\r\n", word.len());
-        }
+        let parts: Vec<_> = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len())).collect();
+        let command = format!("*{}\r\n{}", words.len(), parts.concat());
         self.stream.get_mut().write_all(command.as_bytes())?;
         let mut told = Vec::new();
         self.answer(&mut told)?;

@@ -101,9 +101,10 @@ impl System for Sentinel {
         }
         for place in 0..VMS.len() {
             until("a quorum of Sentinels that know both replicas", || {
-                let mut sentinel = Connection::open(&trio.vms[place].addresses[WATCHER], READING).map_err(text)?;
+                let mut sentinel = Connection::open(&trio.vms[place].addresses[WATCHER], READING)
+                    .map_err(|error| error.to_string())?;
                 for (list, count) in [("SENTINELS", 2), ("REPLICAS", 2)] {
-                    let told = sentinel.ask(&["SENTINEL", list, "mymaster"]).map_err(text)?;
+                    let told = sentinel.ask(&["SENTINEL", list, "mymaster"]).map_err(|error| error.to_string())?;
                     let known = told.iter().filter(|word| *word == "runid").count();
                     if known != count {
                         return Err(format!("it knows {known} {list}"));
@@ -160,7 +161,7 @@ fn named_primary(trio: &Trio, place: usize, patience: Duration) -> io::Result<St
 
 /// No machine begins as a primary.
 fn set_up(trio: &Trio, place: usize) {
-    let (vm, other) = (&trio.vms[place], &trio.vms[if place == 0 { 1 } else { 0 }]);
+    let (vm, other) = (&trio.vms[place], &trio.vms[usize::from(place == 0)]);
     let text = format!(
         "bind {host}\nport {port}\nreplica-announce-ip {host}\ndir {data}\nsave \"\"\nappendonly yes\n\
          repl-backlog-size 64mb\nrepl-diskless-sync-delay 0\nreplicaof {to} {to_port}\n",
@@ -197,8 +198,4 @@ fn own(trio: &Trio, paths: &[&std::path::Path]) {
     for path in paths {
         chown(path, Some(user.uid.as_raw()), Some(user.gid.as_raw())).unwrap();
     }
-}
-
-fn text(error: io::Error) -> String {
-    error.to_string()
 }
