@@ -1,4 +1,4 @@
-//! A client of MariaDB that speaks its protocol as far as a writer needs it, for an account without a password: a
+//! A client of `MariaDB` that speaks its protocol as far as a writer needs it, for an account without a password: a
 //! driver's process would cost more than the switches that are measured.
 
 use std::io::{self, BufReader, Read as _, Write as _};

@@ -1,4 +1,4 @@
-//! MariaDB with GTID replication, asynchronous.
+//! `MariaDB` with GTID replication, asynchronous.
 
 mod client;
 mod switches;
