@@ -141,12 +141,12 @@ async fn a_wave_over_three_vms_moves_the_leader_at_most_twice() {
     events::take_one_vm_after_the_other::<Etcd>(Kind::Reboot).await;
 }
 
-#[test]
-fn an_event_that_takes_the_majority_is_blocked_with_the_reason() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_event_that_takes_the_majority_is_blocked_with_the_reason() {
     if !is_installed::<Etcd>() {
         return;
     }
-    let stage = Stage::<Etcd>::bare();
+    let stage = Stage::<Etcd>::bare().await;
     let writers = Writers::start::<Etcd>(&stage.trio);
     let leader = stage.primary();
     let both = [VMS[leader], VMS[(leader + 1) % VMS.len()]].join(" ");

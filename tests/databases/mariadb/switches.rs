@@ -32,12 +32,12 @@ fn told(output: Output) -> (i32, String) {
     (status.code().unwrap_or(-1), String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned())
 }
 
-#[test]
-fn without_a_fit_target_it_is_blocked_with_the_reason_for_each_and_nothing_changes() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_fit_target_it_is_blocked_with_the_reason_for_each_and_nothing_changes() {
     if !is_installed::<MariaDb>() {
         return;
     }
-    let stage = Stage::<MariaDb>::bare();
+    let stage = Stage::<MariaDb>::bare().await;
     let writers = Writers::start::<MariaDb>(&stage.trio);
     by_socket(&stage.trio, 2, "STOP SLAVE SQL_THREAD");
     let (status, said) = call(&stage, 0, "failover", &[("ALLCLEAR_AVOID_VMS", "db-1")]);
@@ -51,12 +51,12 @@ fn without_a_fit_target_it_is_blocked_with_the_reason_for_each_and_nothing_chang
     stage.all_is_there(writers);
 }
 
-#[test]
-fn a_target_that_does_not_answer_is_passed_over() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_target_that_does_not_answer_is_passed_over() {
     if !is_installed::<MariaDb>() {
         return;
     }
-    let stage = Stage::<MariaDb>::bare();
+    let stage = Stage::<MariaDb>::bare().await;
     let writers = Writers::start::<MariaDb>(&stage.trio);
     stage.trio.freeze(1);
     let (status, said) = call(&stage, 0, "failover", &[("PATIENCE_SECONDS", "5"), ("CATCH_UP_MS", "10000")]);
@@ -67,12 +67,12 @@ fn a_target_that_does_not_answer_is_passed_over() {
     stage.all_is_there(writers);
 }
 
-#[test]
-fn what_does_not_catch_up_in_time_is_taken_back() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_does_not_catch_up_in_time_is_taken_back() {
     if !is_installed::<MariaDb>() {
         return;
     }
-    let stage = Stage::<MariaDb>::bare();
+    let stage = Stage::<MariaDb>::bare().await;
     let writers = Writers::start::<MariaDb>(&stage.trio);
     for place in [1, 2] {
         by_socket(&stage.trio, place, "STOP SLAVE; CHANGE MASTER TO MASTER_DELAY = 2; START SLAVE");
@@ -84,12 +84,12 @@ fn what_does_not_catch_up_in_time_is_taken_back() {
     stage.all_is_there(writers);
 }
 
-#[test]
-fn called_again_it_has_no_second_effect() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn called_again_it_has_no_second_effect() {
     if !is_installed::<MariaDb>() {
         return;
     }
-    let stage = Stage::<MariaDb>::bare();
+    let stage = Stage::<MariaDb>::bare().await;
     let confirm = [("ALLCLEAR_INTENT", "confirm")];
     let undo = [("ALLCLEAR_INTENT", "undo")];
     let writers = Writers::start::<MariaDb>(&stage.trio);
@@ -104,12 +104,12 @@ fn called_again_it_has_no_second_effect() {
 
 /// Killed after so many milliseconds, which fall before, into and after the time without writes; then gone on with,
 /// taken back, or left to `restore`.
-#[test]
-fn killed_at_any_point_it_leaves_one_primary_and_every_acknowledged_write() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_at_any_point_it_leaves_one_primary_and_every_acknowledged_write() {
     if !is_installed::<MariaDb>() {
         return;
     }
-    let stage = Stage::<MariaDb>::bare();
+    let stage = Stage::<MariaDb>::bare().await;
     let writers = Writers::start::<MariaDb>(&stage.trio);
     for (round, millis) in (40..400).step_by(30).enumerate() {
         let place = stage.primary();
@@ -133,12 +133,12 @@ fn killed_at_any_point_it_leaves_one_primary_and_every_acknowledged_write() {
     stage.all_is_there(writers);
 }
 
-#[test]
-fn transactions_that_the_primary_does_not_have_are_left_to_people() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn transactions_that_the_primary_does_not_have_are_left_to_people() {
     if !is_installed::<MariaDb>() {
         return;
     }
-    let mut stage = Stage::<MariaDb>::bare();
+    let mut stage = Stage::<MariaDb>::bare().await;
     by_socket(&stage.trio, 0, "SET GLOBAL read_only = 1");
     by_socket(&stage.trio, 1, "STOP SLAVE; RESET SLAVE ALL; SET GLOBAL read_only = 0");
     by_socket(&stage.trio, 1, "CREATE DATABASE known_to_this_one");

@@ -21,11 +21,11 @@ fn is_whole<S: System>(stage: &Stage<S>, writers: Writers) {
     stage.all_is_there(writers);
 }
 
-fn is_done_once<S: System>() {
+async fn is_done_once<S: System>() {
     if !is_installed::<S>() {
         return;
     }
-    let stage = Stage::<S>::bare();
+    let stage = Stage::<S>::bare().await;
     let writers = Writers::start::<S>(&stage.trio);
     let run = |intent| Hook::run::<S>(&stage.trio, 0, "failover", intent).status;
     assert_eq!(run("confirm"), NOT_DONE);
@@ -37,22 +37,22 @@ fn is_done_once<S: System>() {
     is_whole(&stage, writers);
 }
 
-#[test]
-fn a_switch_that_is_asked_for_again_is_done_once() {
-    is_done_once::<Redis>();
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_switch_that_is_asked_for_again_is_done_once() {
+    is_done_once::<Redis>().await;
 }
 
-#[test]
-fn a_switch_by_sentinel_that_is_asked_for_again_is_done_once() {
-    is_done_once::<Sentinel>();
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_switch_by_sentinel_that_is_asked_for_again_is_done_once() {
+    is_done_once::<Sentinel>().await;
 }
 
-#[test]
-fn without_a_successor_nothing_is_switched_and_the_reason_is_told_for_each() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_successor_nothing_is_switched_and_the_reason_is_told_for_each() {
     if !is_installed::<Redis>() {
         return;
     }
-    let stage = Stage::<Redis>::bare();
+    let stage = Stage::<Redis>::bare().await;
     let writers = Writers::start::<Redis>(&stage.trio);
     stage.trio.freeze(2);
     let ended = Hook::begin::<Redis>(&stage.trio, 0, "failover", "run", &[1]).end();
@@ -63,12 +63,12 @@ fn without_a_successor_nothing_is_switched_and_the_reason_is_told_for_each() {
     is_whole(&stage, writers);
 }
 
-#[test]
-fn a_switch_that_is_stopped_at_any_moment_is_finished_or_taken_back_and_costs_no_write() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_switch_that_is_stopped_at_any_moment_is_finished_or_taken_back_and_costs_no_write() {
     if !is_installed::<Redis>() {
         return;
     }
-    let stage = Stage::<Redis>::bare();
+    let stage = Stage::<Redis>::bare().await;
     let writers = Writers::start::<Redis>(&stage.trio);
     for trial in 0..8 {
         let primary = stage.primary();
@@ -86,11 +86,11 @@ fn a_switch_that_is_stopped_at_any_moment_is_finished_or_taken_back_and_costs_no
 }
 
 /// The moment in which nobody is a primary.
-fn is_stopped_half_way(then: &str) {
+async fn is_stopped_half_way(then: &str) {
     if !is_installed::<Sentinel>() {
         return;
     }
-    let stage = Stage::<Sentinel>::bare();
+    let stage = Stage::<Sentinel>::bare().await;
     let writers = Writers::start::<Sentinel>(&stage.trio);
     let hook = Hook::begin::<Sentinel>(&stage.trio, 0, "failover", "run", &[]);
     until("a primary that steps down", || match role(&stage.trio, 0) {
@@ -106,22 +106,22 @@ fn is_stopped_half_way(then: &str) {
     is_whole(&stage, writers);
 }
 
-#[test]
-fn a_switch_by_sentinel_that_is_killed_half_way_is_taken_back_without_a_lost_write() {
-    is_stopped_half_way("undo");
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_switch_by_sentinel_that_is_killed_half_way_is_taken_back_without_a_lost_write() {
+    is_stopped_half_way("undo").await;
 }
 
-#[test]
-fn a_switch_by_sentinel_that_is_killed_half_way_is_taken_up_again_without_a_lost_write() {
-    is_stopped_half_way("run");
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_switch_by_sentinel_that_is_killed_half_way_is_taken_up_again_without_a_lost_write() {
+    is_stopped_half_way("run").await;
 }
 
-#[test]
-fn a_successor_that_dies_in_the_middle_leaves_the_primary_where_it_was() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_successor_that_dies_in_the_middle_leaves_the_primary_where_it_was() {
     if !is_installed::<Redis>() {
         return;
     }
-    let mut stage = Stage::<Redis>::bare();
+    let mut stage = Stage::<Redis>::bare().await;
     let writers = Writers::start::<Redis>(&stage.trio);
     let mut hook = Hook::begin::<Redis>(&stage.trio, 0, "failover", "run", &[]);
     hook.until_it_acts();
@@ -137,12 +137,12 @@ fn a_successor_that_dies_in_the_middle_leaves_the_primary_where_it_was() {
     is_whole(&stage, writers);
 }
 
-#[test]
-fn a_primary_that_comes_back_empty_and_believes_that_it_is_one_gets_everything_and_gives_nothing() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_primary_that_comes_back_empty_and_believes_that_it_is_one_gets_everything_and_gives_nothing() {
     if !is_installed::<Redis>() {
         return;
     }
-    let mut stage = Stage::<Redis>::bare();
+    let mut stage = Stage::<Redis>::bare().await;
     let writers = Writers::start::<Redis>(&stage.trio);
     assert_eq!(Hook::run::<Redis>(&stage.trio, 0, "failover", "run").status, DONE);
     assert_eq!(Hook::run::<Redis>(&stage.trio, 0, "drain", "run").status, DONE);
