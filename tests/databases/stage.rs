@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use allclear::wire::pb::allclear::operator::v1::Event;
+use allclear::wire::pb::allclear::operator::v1::{Event, Hook};
 use serde_json::json;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -86,11 +86,9 @@ impl<S: System> Stage<S> {
         self.all_clear(&id, places).await;
         self.take(kind, places, away).await;
         let event = self.over(&id).await;
-        // One that had to wait was tried again.
-        let mut last = BTreeMap::new();
-        for hook in &event.hooks {
-            last.insert((&hook.workload, &hook.vm, &hook.phase), hook);
-        }
+        // What was blocked or failed is tried again; the last attempt counts.
+        let key = |hook: &Hook| (hook.workload.clone(), hook.vm.clone(), hook.phase.clone());
+        let last: BTreeMap<_, _> = event.hooks.iter().map(|hook| (key(hook), hook)).collect();
         for hook in last.into_values() {
             assert!(matches!(hook.outcome.as_deref(), Some("done" | "not_applicable")), "{hook:#?}");
         }
