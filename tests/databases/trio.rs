@@ -83,6 +83,11 @@ impl Vm {
         self.folder.join("data")
     }
 
+    /// What its server says, whoever started it.
+    pub(crate) fn log(&self) -> PathBuf {
+        self.folder.join("server.log")
+    }
+
     pub(crate) fn host(&self) -> &str {
         self.addresses[0].split_once(':').unwrap().0
     }
@@ -110,8 +115,10 @@ impl Trio {
             let vm = Vm { name, folder: folder.path().join(name), addresses: addresses.split_off(addresses.len() - 3) };
             fs::create_dir(&vm.folder).unwrap();
             hooks::install(&vm.folder);
-            if let Some(user) = &user {
-                chown(&vm.folder, Some(user.uid.as_raw()), Some(user.gid.as_raw())).unwrap();
+            File::create(vm.log()).unwrap();
+            for path in [&vm.folder, &vm.log()] {
+                let (uid, gid) = user.as_ref().map(|user| (user.uid.as_raw(), user.gid.as_raw())).unzip();
+                chown(path, uid, gid).unwrap();
             }
             vm
         };
@@ -142,8 +149,7 @@ impl Trio {
 
     /// Starts a server, whose output goes to a file in the VM's folder.
     pub(crate) fn spawn(&self, place: usize, program: &str, arguments: &[&str]) {
-        let log = self.vms[place].folder.join("server.log");
-        let log = File::options().create(true).append(true).open(log).unwrap();
+        let log = File::options().append(true).open(self.vms[place].log()).unwrap();
         let mut command = self.command(place, program);
         let mut child = command.args(arguments).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
         // What has ended is gone at once, as it is where init started it.
@@ -173,7 +179,7 @@ impl Drop for Trio {
     fn drop(&mut self) {
         for vm in &self.vms {
             processes::end(&vm.folder);
-            let log = fs::read_to_string(vm.folder.join("server.log")).unwrap_or_default();
+            let log = fs::read_to_string(vm.log()).unwrap_or_default();
             if std::thread::panicking() {
                 let lines: Vec<_> = log.lines().collect();
                 println!("---- the server of {}\n{}", vm.name, lines[lines.len().saturating_sub(30)..].join("\n"));

@@ -88,9 +88,9 @@ impl System for Postgresql {
 
     fn settings(trio: &Trio, place: usize) -> Vec<(&'static str, String)> {
         let (vm, program) = (&trio.vms[place], find("pg_ctl").unwrap());
-        let (program, data, folder) = (program.display(), vm.data(), vm.folder.display());
+        let (program, data, log) = (program.display(), vm.data(), vm.log());
         vec![
-            ("START", format!("{program} -D {} -W -l {folder}/server.log start", data.display())),
+            ("START", format!("{program} -D {} -W -l {} start", data.display(), log.display())),
             ("MEMBERS", trio.members(0)),
             ("STATE_DIR", vm.folder.join("state").display().to_string()),
             ("PGDATA", data.display().to_string()),
