@@ -18,7 +18,7 @@ Promises
   says why for each.
 - Without Sentinel FAILOVER does it, shortly before the successor acknowledges (once a second), so that writes wait 0.1 s.
 - With Sentinel the old primary steps down before Sentinel promotes, and Sentinel can choose only one member. Writes
-  wait for half a second to a second, most of which Sentinel takes to tell the new address. Writes on the old one are paused for
+  wait for about a second, most of which Sentinel takes to tell the new address. Writes on the old one are paused for
   5 s at the most, whatever becomes of the hook. Killed between the two steps, no member takes writes until it is called
   again (`undo` or another attempt), or Sentinel promotes by itself, after `down-after-milliseconds` and 20 s.
 - `restore` ends when this member has everything that was written before it was asked.
@@ -131,8 +131,8 @@ def look_first(cluster, heir):
 
 def checkpoint(told):
     cluster = Cluster(told)
-    seen = cluster.look()
-    if cluster.own not in seen or not seen[cluster.own].is_primary:
+    seen = looked(cluster)
+    if not seen[cluster.own].is_primary:
         return NotApplicable(f"{cluster.own} is no primary")
     heir = successor(cluster, told, seen)
     if cluster.sentinels and not told.is_dry_run:
@@ -157,7 +157,7 @@ def failover(told):
         hand_over_by_sentinel(cluster, heir, min(SENTINEL_SEES, told.seconds_left() / 2))
     else:
         hand_over(own, heir, heir.entry(seen[own]))
-    finish(cluster, cluster.look())
+    finish(cluster, looked(cluster))
     return Done(f"{heir} has taken over")
 
 
@@ -232,14 +232,19 @@ def settled(cluster, is_last=False):
         give_up(own, cluster.at(own.look().follows), is_last)
     if cluster.sentinels:
         cluster.sentinels.give_up(5)
-    seen = cluster.look()
-    if own not in seen:
-        raise Blocked(f"{own} does not answer")
+    seen = looked(cluster)
     if is_half_way(cluster, seen):
         own.lead()
         # The others try once a second.
         until(lambda: own.look().replicas, 2.5, every=0.05)
-        seen = cluster.look()
+        seen = looked(cluster)
+    return seen
+
+
+def looked(cluster):
+    seen = cluster.look()
+    if cluster.own not in seen:
+        raise Blocked(f"{cluster.own} does not answer")
     return seen
 
 
@@ -289,8 +294,8 @@ def drain(told):
     """Clients have gone when none was refused a write for a while. Those that keep trying are sent away again."""
     cluster = Cluster(told)
     own = cluster.own
-    seen = cluster.look()
-    if own not in seen or seen[own].is_primary:
+    seen = looked(cluster)
+    if seen[own].is_primary:
         return NotApplicable(f"{own} is no replica")
     finish(cluster, seen)
     refused, since = refused_writes(own), time.monotonic()
