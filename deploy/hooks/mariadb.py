@@ -156,7 +156,7 @@ class Server:
         return positions(self.look["position"])
 
     def reaches(self, position, seconds, grace=1):
-        """Whether it has all of that position, or gets there in time. A dead server is known by the grace after that."""
+        """Whether it has all of that position, or gets there in time. A dead one is known by the grace after that."""
         found = self.ask(f"SELECT MASTER_GTID_WAIT('{position}', {seconds:.3f}) AS late", seconds=seconds + grace)
         return found[0][0]["late"] == "0"
 
