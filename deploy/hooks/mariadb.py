@@ -155,10 +155,9 @@ class Server:
     def position(self):
         return positions(self.look["position"])
 
-    def reaches(self, position, seconds):
-        """Whether it has all of that position, or gets there in time."""
-        # Where it is asked writes may be stopped: of a server that has just died not more is waited for.
-        found = self.ask(f"SELECT MASTER_GTID_WAIT('{position}', {seconds:.3f}) AS late", seconds=seconds + 1)
+    def reaches(self, position, seconds, grace=1):
+        """Whether it has all of that position, or gets there in time. A dead one is known by the grace after that."""
+        found = self.ask(f"SELECT MASTER_GTID_WAIT('{position}', {seconds:.3f}) AS late", seconds=seconds + grace)
         return found[0][0]["late"] == "0"
 
 
@@ -554,7 +553,7 @@ def prove(told):
         if primary is None:
             raise Blocked("nobody is writable")
         position = primary.ask("CREATE DATABASE IF NOT EXISTS allclear", POSITION)[1][0]["position"]
-        while not here.reaches(position, min(1.0, told.seconds_left())):
+        while not here.reaches(position, min(1.0, told.seconds_left()), patience()):
             here.see(here.ask(LOOK, "SHOW SLAVE STATUS"))
             if told.seconds_left() < 2:
                 errors = here.follows["Last_IO_Error"] or here.follows["Last_SQL_Error"] or "it still catches up"

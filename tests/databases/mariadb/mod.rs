@@ -21,6 +21,7 @@ const SERVER: &[&str] = &[
     "--relay-log=relay",
     "--log-slave-updates",
     "--gtid-strict-mode=ON",
+    "--slave-parallel-threads=4",
     "--read-only=1",
     "--skip-name-resolve",
     "--innodb-log-file-size=16M",
