@@ -19,6 +19,11 @@ impl World {
         let (event, attempt) = key;
         let before = self.judge.borrow_mut().begun.insert(key.clone(), vm);
         let is_again = before.is_some_and(|before| before != vm || hook.phase < Phase::Restore);
+        let has_ended = self.judge.borrow().ended.get(key).cloned();
+        if let Some(outcome) = has_ended {
+            let what = format!("attempt {attempt} of {event} ended ({}) and is run again", outcome.as_word());
+            return self.broke(Property::S7, what);
+        }
         if is_again {
             let what = format!("attempt {attempt} of {event} ({} of {member}) is run twice", hook.phase);
             return self.broke(Property::S7, what);
