@@ -44,11 +44,12 @@ pub fn violated(before: &State, after: &State) -> Option<Broken> {
     })
 }
 
-/// A deletion that names it has started, or was approved and is over.
+/// A deletion that names it has started, or was approved and is over, and the replica was not heard since.
 fn is_deleted(before: &State, name: &VmName) -> bool {
+    let is_silent = before.replicas.get(name).is_some_and(|replica| replica.discounted.is_some());
     before.open.values().chain(&before.history).any(|event| {
-        let has_begun =
-            event.entered_at(Stage::Started).is_some() || (event.is_accepted() && event.over_at().is_some());
+        let is_over = event.is_accepted() && event.over_at().is_some();
+        let has_begun = event.entered_at(Stage::Started).is_some() || (is_over && is_silent);
         event.announcement.kind == Kind::Terminate && event.announcement.resources.contains(name) && has_begun
     })
 }

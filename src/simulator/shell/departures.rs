@@ -13,7 +13,7 @@ pub(super) async fn run(here: Here) {
         if !here.standing().leads() {
             continue;
         }
-        for gone in departing(&here.state()) {
+        for gone in departing(&here.state(), &here.situation()) {
             if let Some(gone) = here.world.vm(&gone) {
                 here.world.remove(here.me, gone);
             }
