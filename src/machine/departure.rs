@@ -27,9 +27,8 @@ pub fn departing(state: &State, situation: &Situation) -> Vec<VmName> {
 
 fn deleted(state: &State, by: impl Fn(&Event, &VmName, &Replica) -> bool) -> Vec<VmName> {
     let events: Vec<&Event> = all(state).filter(|event| event.deletes_vms()).collect();
-    let is_deleted = |name: &VmName, replica: &Replica| {
-        events.iter().any(|event| event.affects(name) && by(event, name, replica))
-    };
+    let is_deleted =
+        |name: &VmName, replica: &Replica| events.iter().any(|event| event.affects(name) && by(event, name, replica));
     let replicas = state.replicas.iter().filter(|(name, replica)| is_deleted(name, replica));
     replicas.map(|(name, _)| name.clone()).collect()
 }

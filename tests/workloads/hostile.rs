@@ -74,8 +74,7 @@ async fn strange_things_in_the_spool_are_left_alone() {
     symlink("/dev/zero", strange.join("request.json")).unwrap();
 
     let (runner, _reports) = bench.open();
-    until(|| runner.attempts().iter().all(|(_, standing)| matches!(standing, Standing::Ended(Ended::Lost(_)))))
-        .await;
+    until(|| runner.attempts().iter().all(|(_, standing)| matches!(standing, Standing::Ended(Ended::Lost(_))))).await;
     let names: Vec<_> = runner.attempts().into_iter().map(|(attempt, _)| attempt).collect();
     assert_eq!(names, ["strange"]);
     assert!(bench.spool().join("lost+found").exists() && !bench.spool().join(".gone-17").exists());
