@@ -1,4 +1,4 @@
-//! The leader's part in departures, as `replica::departures`.
+//! The leader's part in who belongs to the cluster, as `replica::departures` and the upkeep of `consensus`.
 
 use std::time::Duration;
 
@@ -18,5 +18,6 @@ pub(super) async fn run(here: Here) {
                 here.world.remove(here.me, gone);
             }
         }
+        here.world.complete(here.me);
     }
 }
