@@ -2,26 +2,50 @@
 //! forgotten. Whoever bears the name afterwards is somebody new.
 
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use super::apply::Applied;
 use super::attempt::Outcome;
 use super::command::{Command, Ignored};
 use super::event::Event;
 use super::id::{EventId, VmName};
+use super::lifecycle::Stage;
 use super::sight;
 use super::situation::Situation;
-use super::state::State;
+use super::state::{Replica, State};
 
-/// The registered replicas whose VMs are being deleted, or are deleted.
-pub fn departing(state: &State) -> Vec<VmName> {
+/// Whoever falls silent later than this after a deletion is over was not deleted by it.
+const SILENT_WITHIN: Duration = Duration::from_mins(5);
+
+/// The registered replicas whose VMs are being deleted, or are deleted. Where nobody saw that begin, one that answers
+/// is not.
+pub fn departing(state: &State, situation: &Situation) -> Vec<VmName> {
+    deleted(state, |event, name, replica| {
+        has_begun(event) || (!situation.reaches(name) && was_silenced(event, replica))
+    })
+}
+
+fn deleted(state: &State, by: impl Fn(&Event, &VmName, &Replica) -> bool) -> Vec<VmName> {
     let events: Vec<&Event> = all(state).filter(|event| event.deletes_vms()).collect();
-    let is_deleted = |name: &&VmName| events.iter().any(|event| event.affects(name));
-    if events.is_empty() { Vec::new() } else { state.replicas.keys().filter(is_deleted).cloned().collect() }
+    let is_deleted =
+        |name: &VmName, replica: &Replica| events.iter().any(|event| event.affects(name) && by(event, name, replica));
+    let replicas = state.replicas.iter().filter(|(name, replica)| is_deleted(name, replica));
+    replicas.map(|(name, _)| name.clone()).collect()
+}
+
+fn has_begun(event: &Event) -> bool {
+    event.entered_at(Stage::Started).is_some()
+}
+
+/// Its document no longer counts, and has not since the event was over.
+fn was_silenced(event: &Event, replica: &Replica) -> bool {
+    let over = event.over_at();
+    replica.discounted.is_some_and(|since| over.is_some_and(|over| since <= over.plus(SILENT_WITHIN)))
 }
 
 /// As long as a replica is a member it could register again at once, so its membership ends first.
 pub(super) fn to_dismiss(state: &State, situation: &Situation) -> impl Iterator<Item = Command> {
-    let gone = departing(state).into_iter().filter(|name| !situation.members.contains(name));
+    let gone = departing(state, situation).into_iter().filter(|name| !situation.members.contains(name));
     gone.map(|replica| Command::Dismiss { replica })
 }
 
@@ -29,7 +53,8 @@ pub(super) fn dismiss(state: &mut State, replica: &VmName) -> Applied {
     if !state.replicas.contains_key(replica) {
         return Err(Ignored::UnknownReplica);
     }
-    if !departing(state).contains(replica) {
+    let is_deleted = |event: &Event, _: &VmName, replica: &Replica| has_begun(event) || was_silenced(event, replica);
+    if !deleted(state, is_deleted).contains(replica) {
         return Err(Ignored::NotDue);
     }
     state.replicas.remove(replica);

@@ -233,7 +233,7 @@ impl Event {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Ending {
     Completed,
-    /// Started was never seen and nobody of us approved.
+    /// Started was never seen and nobody of us approved, or a VM outlived its deletion.
     Cancelled,
     /// Nobody has listed it for so long that it is not waited for any more.
     Forgotten,

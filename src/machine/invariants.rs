@@ -29,6 +29,8 @@ pub enum Broken {
     ApprovedUnseen,
     /// S7: two attempts of one hook at the same time.
     RunTwice,
+    /// L2: a hook was asked about that was settled, or that hung when it was asked before.
+    AskedWrongly,
     /// Hooks of two events for one workload at the same time, or two exclusive hooks.
     RunBeside,
     /// A replica without a quorum approved what it must not.
@@ -62,6 +64,7 @@ impl fmt::Display for Broken {
             Self::ApprovedUnseen => "an operator's approval counts for what they have not seen",
             Self::TakenOverWrongly => "S5: a replica without a quorum approved what it must not",
             Self::RunTwice => "S7: a hook ran twice at the same time",
+            Self::AskedWrongly => "L2: a hook was asked about that was settled, or hung when it was asked before",
             Self::RunBeside => {
                 "a hook ran beside another event's for the same workload, or beside one that excludes it"
             }

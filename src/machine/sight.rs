@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::apply::Applied;
 use super::command::Ignored;
-use super::document::{Announcement, Document, NotBefore, Status};
+use super::document::{Announcement, Document, Kind, NotBefore, Status};
 use super::event::{Ending, Event};
 use super::id::{EventId, VmName};
 use super::lifecycle::Stage;
@@ -98,11 +98,21 @@ pub(super) fn look_again(state: &mut State) {
 /// The event is over: its ending is fixed, and what was touched is put back.
 pub(super) fn end(state: &mut State, id: &EventId, ending: Option<Ending>) {
     let now = state.now;
+    let is_outlived = state.open.get(id).is_some_and(|event| is_outlived(state, event));
     let Some(event) = state.open.get_mut(id) else { return };
-    event.ending = ending.or(Some(if event.may_have_happened() { Ending::Completed } else { Ending::Cancelled }));
+    let happened = event.may_have_happened() && !is_outlived;
+    event.ending = ending.or(Some(if happened { Ending::Completed } else { Ending::Cancelled }));
     let touched = event.attempts.iter().any(|attempt| event.touched(&attempt.member));
     enter(event, if touched { Stage::Restoring } else { Stage::Closed }, now);
     close_if_restored(state, id);
+}
+
+/// A deletion that nobody saw begin was cancelled, approved or not, where a VM that it names says itself that it is gone.
+fn is_outlived(state: &State, event: &Event) -> bool {
+    let id = &event.announcement.id;
+    let survives = |vm: &VmName| event.affects(vm) && state.replicas.get(vm).is_some_and(|replica| replica.cleared(id));
+    let has_begun = event.entered_at(Stage::Started).is_some();
+    event.announcement.kind == Kind::Terminate && !has_begun && event.seen_by.iter().any(survives)
 }
 
 /// Moves an event that is over to the history once nothing is left to put back.

@@ -112,7 +112,7 @@ impl Replica {
     }
 
     /// It listed the event and its current document no longer does.
-    fn cleared(&self, event: &EventId) -> bool {
+    pub(super) fn cleared(&self, event: &EventId) -> bool {
         self.discounted.is_none() && self.document.as_ref().is_some_and(|document| document.get(event).is_none())
     }
 }

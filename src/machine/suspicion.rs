@@ -132,6 +132,7 @@ pub(super) fn record(state: &mut State, entry: &Journaled) -> bool {
 }
 
 fn merge(event: &mut Event, takeover: &Takeover, now: Timestamp) -> bool {
+    let is_settled = event.may_have_happened();
     let same = |known: &&mut Takeover| known.approver == takeover.approver && known.at == takeover.at;
     match event.takeovers.iter_mut().find(same) {
         Some(known) if known.outcome.is_some() || takeover.outcome.is_none() => return false,
@@ -146,7 +147,7 @@ fn merge(event: &mut Event, takeover: &Takeover, now: Timestamp) -> bool {
     if takeover.outcome_is(&PostOutcome::Accepted) {
         enter(event, Stage::Approved, now);
     }
-    if event.ending == Some(Ending::Cancelled) && event.may_have_happened() {
+    if event.ending == Some(Ending::Cancelled) && !is_settled && event.may_have_happened() {
         event.ending = Some(Ending::Completed);
     }
     true

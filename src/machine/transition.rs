@@ -34,6 +34,8 @@ pub fn violated(before: &State, after: &State) -> Option<Broken> {
             Some(Broken::UndoneWrongly)
         } else if begun.iter().any(|attempt| is_beside_another(before, event, attempt)) {
             Some(Broken::RunBeside)
+        } else if begun.iter().any(|attempt| is_asked_wrongly(before, event, attempt)) {
+            Some(Broken::AskedWrongly)
         } else if is_taken_over_wrongly(event, later) {
             Some(Broken::TakenOverWrongly)
         } else if is_approved_unseen(before, event, later) {
@@ -44,11 +46,12 @@ pub fn violated(before: &State, after: &State) -> Option<Broken> {
     })
 }
 
-/// A deletion that names it has started, or was approved and is over.
+/// A deletion that names it has started, or was approved and is over, and the replica was not heard since.
 fn is_deleted(before: &State, name: &VmName) -> bool {
+    let is_silent = before.replicas.get(name).is_some_and(|replica| replica.discounted.is_some());
     before.open.values().chain(&before.history).any(|event| {
-        let has_begun =
-            event.entered_at(Stage::Started).is_some() || (event.is_accepted() && event.over_at().is_some());
+        let is_over = event.is_accepted() && event.over_at().is_some();
+        let has_begun = event.entered_at(Stage::Started).is_some() || (is_over && is_silent);
         event.announcement.kind == Kind::Terminate && event.announcement.resources.contains(name) && has_begun
     })
 }
@@ -91,17 +94,38 @@ fn is_beside_another(before: &State, event: &Event, begun: &Attempt) -> bool {
     if elsewhere.any(|other| other.member == begun.member && other.outcome.is_none()) {
         return true;
     }
-    let is_exclusive = |attempt: &Attempt| {
-        let replica = before.replicas.get(&attempt.member.vm);
-        let mut workloads = replica.into_iter().flat_map(effective);
-        let workload = workloads.find(|workload| workload.name == attempt.member.workload);
-        workload.and_then(|workload| workload.hook(attempt.hook)).is_some_and(|hook| hook.exclusive)
-    };
+    let is_exclusive = |attempt: &Attempt| declared(before, attempt).is_some_and(|hook| hook.exclusive);
     let is_same = |other: &&Attempt| {
         other.member.workload == begun.member.workload && other.hook.phase == begun.hook.phase && is_exclusive(other)
     };
     let mut open = before.open.values().flat_map(|event| &event.attempts).filter(|other| other.outcome.is_none());
     begun.intent == Intent::Run && is_exclusive(begun) && open.any(|other| is_same(&other))
+}
+
+/// The hook as it is registered.
+fn declared<'a>(before: &'a State, attempt: &Attempt) -> Option<&'a Hook> {
+    let mut workloads = before.replicas.get(&attempt.member.vm).into_iter().flat_map(effective);
+    workloads.find(|workload| workload.name == attempt.member.workload)?.hook(attempt.hook)
+}
+
+/// L2: asked about is what is in doubt, or done for too long to be relied on. What was stopped at its deadline, and does
+/// not answer when it is asked about, is not asked about again.
+fn is_asked_wrongly(before: &State, event: &Event, asked: &Attempt) -> bool {
+    let mut earlier =
+        event.attempts_of(&asked.member, asked.hook).rev().filter(|attempt| attempt.intent != Intent::Undo).peekable();
+    let Some(last) = earlier.peek().copied().filter(|_| asked.intent == Intent::Confirm) else {
+        return asked.intent == Intent::Confirm;
+    };
+    let run = earlier.find(|attempt| attempt.intent == Intent::Run);
+    let has_timed_out = run.is_some_and(|run| matches!(run.outcome, Some((Outcome::TimedOut(_), _))));
+    match (last.intent, last.outcome.as_ref().map(|(outcome, _)| outcome)) {
+        (_, Some(Outcome::Unknown(_)))
+        | (Intent::Confirm, Some(Outcome::Blocked(_)))
+        | (Intent::Run, Some(Outcome::TimedOut(_))) => false,
+        (_, Some(Outcome::Done)) => declared(before, asked).is_some_and(|hook| hook.fresh_for.is_none()),
+        (Intent::Confirm, Some(Outcome::TimedOut(_) | Outcome::Failed(_) | Outcome::Cancelled)) => has_timed_out,
+        _ => true,
+    }
 }
 
 /// S5: without a quorum only what a user asked for is approved, and never while a hook that the log knows may run.

@@ -19,7 +19,7 @@ pub(super) async fn run(here: Arc<Here>, stop: CancellationToken) {
         if stop.run_until_cancelled(tokio::time::sleep(LOOK_EVERY)).await.is_none() {
             return;
         }
-        let departing = if here.leads() { departing(&here.state()) } else { Vec::new() };
+        let departing = if here.leads() { departing(&here.state(), &here.situation()) } else { Vec::new() };
         said.retain(|name, _| departing.contains(name));
         for name in departing {
             let members = here.consensus.members();

@@ -48,8 +48,8 @@ impl Hooks {
                 let (ends, is_over) = (event.deadline_of(attempt), steps::is_overrun(event, attempt, here.time.now()));
                 self.front.change_deadline(&key, ends, here.time.on_the_wall(ends), is_over);
             }
-            Some(Standing::Ended(Ended::Unknown(_))) if again_if_lost && !here.knows_the_time() => {}
-            Some(Standing::Ended(Ended::Unknown(why))) if again_if_lost && here.time.now() < attempt.deadline => {
+            Some(Standing::Ended(Ended::Lost(_))) if again_if_lost && !here.knows_the_time() => {}
+            Some(Standing::Ended(Ended::Lost(why))) if again_if_lost && here.time.now() < attempt.deadline => {
                 tracing::warn!(attempt = key, why, "a hook was lost and is run again under the same id");
                 self.front.forget(&key);
                 self.start(here, event, attempt, key, false);
@@ -123,7 +123,7 @@ impl Hooks {
 
     fn ended(self: &Arc<Self>, here: &Arc<Here>, key: String, ended: Ended) {
         // Whether a lost hook is run again is decided with the errands, which come round shortly.
-        if !matches!(ended, Ended::Unknown(_)) {
+        if !matches!(ended, Ended::Lost(_)) {
             self.settle(here, key, outcome(ended));
         }
     }
@@ -292,7 +292,7 @@ pub(super) fn outcome(ended: Ended) -> Outcome {
         Ended::Blocked(reason) => Outcome::Blocked(bounded(&reason)),
         Ended::TimedOut => Outcome::TimedOut("it did not end by its deadline".into()),
         Ended::Cancelled => Outcome::Cancelled,
-        Ended::Unknown(reason) => Outcome::Unknown(bounded(&reason)),
+        Ended::Unknown(reason) | Ended::Lost(reason) => Outcome::Unknown(bounded(&reason)),
     }
 }
 

@@ -7,7 +7,7 @@ use super::cloud::{Move, Opening, Plan};
 use super::faults::fault;
 use super::program::Habits;
 use super::random::Random;
-use super::scenario::{Happening, Moment, Scenario, What, Wish};
+use super::scenario::{Fault, Happening, Moment, Scenario, What, Wish};
 use super::world::name;
 use crate::machine::document::{Kind, Source};
 use crate::machine::id::{GroupName, VmName, WorkloadName};
@@ -29,6 +29,8 @@ pub fn generate(seed: u64) -> Scenario {
     let mut scenario = Scenario {
         seed,
         replicas,
+        voters: replicas,
+        snapshot_every: usize::MAX,
         max_unavailable: if replicas > 2 && random.percent(15) { 2 } else { 1 },
         policy,
         timing,
@@ -50,8 +52,26 @@ pub fn generate(seed: u64) -> Scenario {
         let fault = fault(&mut random, replicas);
         scenario.happenings.push(Happening { at, after, what: What::Fault(fault) });
     }
+    disks_and_learners(&mut Random::new(seed ^ 0x5851_F42D_4C95_7F2D), &mut scenario);
     scenario.happenings.sort_by_key(|happening| happening.at);
     scenario
+}
+
+/// How the log is kept and who votes, and perhaps a disk that is lost. Drawn apart, so that all else is as it was.
+fn disks_and_learners(random: &mut Random, scenario: &mut Scenario) {
+    scenario.snapshot_every = random.weighted(&[(40, usize::MAX), (30, 40), (20, 15), (10, 6)]);
+    let (replicas, heal_at) = (scenario.replicas, scenario.heal_at);
+    if replicas > 3 && random.percent(50) {
+        scenario.voters = if replicas > 5 && random.percent(50) { 5 } else { 3 };
+    }
+    let is_deletion = |it: &Happening| matches!(&it.what, What::Announce(plan) if plan.kind == Kind::Terminate);
+    let loses = random.percent(12) && replicas > 2 && !scenario.happenings.iter().any(is_deletion);
+    if loses {
+        let latest = u64::try_from(heal_at.as_millis()).unwrap_or(0);
+        let (at, lasts) = (random.millis(5_000, latest), random.secs(1, 60));
+        let what = What::Fault(Fault::DiskLost { vm: random.index(replicas), lasts });
+        scenario.happenings.push(Happening { at, after: None, what });
+    }
 }
 
 /// Close to the announcement of an event, or at any time.

@@ -73,6 +73,11 @@ impl World {
                     self.took_effect(place);
                 }
             }
+            Fault::DiskLost { vm, lasts } => {
+                self.crash(vm, lasts, true);
+                self.lose_disk(vm);
+                self.took_effect(place);
+            }
             Fault::Pause { vm, lasts, stops_clock } => {
                 if self.pause(vm, lasts, stops_clock) {
                     self.took_effect(place);
@@ -169,6 +174,15 @@ impl World {
         node.process.replace(None);
         *node.agreement.borrow_mut() = Agreement::default();
         was_up
+    }
+
+    fn lose_disk(&self, vm: usize) {
+        let node = &self.nodes[vm];
+        let another = node.kept.borrow().another();
+        *node.kept.borrow_mut() = another;
+        let journal = std::mem::take(&mut *node.journal.borrow_mut());
+        node.programs.borrow_mut().clear();
+        self.judge.borrow_mut().lose_disk(vm, !journal.is_empty());
     }
 
     fn pause(&self, vm: usize, lasts: Duration, stops_clock: bool) -> bool {

@@ -33,6 +33,8 @@ pub enum Mistake {
     NothingInherited,
     /// What was lost with its machine is run once more.
     LostRunAgain,
+    /// What puts back and says that nobody can tell counts as lost.
+    UnknownRunAgain,
     /// A hook starts without a round trip to a quorum, whatever time it is.
     HookUnconfirmed,
     /// One poll without an event is enough.
@@ -79,12 +81,13 @@ pub enum Mistake {
 
 impl Mistake {
     /// Each, with the property by which it is to be seen.
-    pub const ALL: [(Self, Property); 26] = [
+    pub const ALL: [(Self, Property); 27] = [
         (Self::PostUnconfirmed, Property::S3),
         (Self::LeaseUnchecked, Property::S3),
         (Self::DocumentNotFresh, Property::S2),
         (Self::NothingInherited, Property::S2),
         (Self::LostRunAgain, Property::S7),
+        (Self::UnknownRunAgain, Property::S7),
         (Self::HookUnconfirmed, Property::S7),
         (Self::AbsenceAtOnce, Property::S6),
         (Self::BadReadDoesNotInterrupt, Property::S6),

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::agenda::Due;
-use super::agreement::{Append, Ballot};
+use super::agreement::{Append, Ballot, Snapshot};
 use super::scenario::Fault;
 use super::shell::contacts::{Health, Told};
 use super::world::World;
@@ -19,6 +19,7 @@ pub(super) struct Envelope {
     /// The connection ends with either process.
     from_life: u32,
     to_life: u32,
+    from_disk: u32,
     pub(super) message: Message,
 }
 
@@ -29,6 +30,12 @@ pub(super) enum Message {
         term: u64,
         is_ok: bool,
         matched: usize,
+        sent: Timestamp,
+    },
+    /// In place of entries that are gone.
+    Install {
+        term: u64,
+        snapshot: Snapshot,
         sent: Timestamp,
     },
     AskVote(Ballot),
@@ -103,8 +110,13 @@ impl World {
             self.random.borrow_mut().millis(0, most)
         });
         let (from_life, to_life) = (self.nodes[from].life(), self.nodes[to].life());
-        let envelope = Envelope { from, to, from_life, to_life, message };
+        let from_disk = self.disk(from);
+        let envelope = Envelope { from, to, from_life, to_life, from_disk, message };
         self.put_in(after + way + extra, Due::Deliver(Box::new(envelope)));
+    }
+
+    fn disk(&self, vm: usize) -> u32 {
+        self.nodes[vm].kept.borrow().disk
     }
 
     /// Nothing gets through in this direction; counts as an effect of the cut.
@@ -119,9 +131,10 @@ impl World {
     }
 
     pub(super) fn deliver(self: &Rc<Self>, envelope: Envelope) {
-        let Envelope { from, to, from_life, to_life, message } = envelope;
+        let Envelope { from, to, from_life, to_life, from_disk, message } = envelope;
         let is_there = |vm: usize, life: u32| self.nodes[vm].is_up() && self.nodes[vm].life() == life;
-        if !is_there(to, to_life) {
+        // What somebody said whose disk was lost is said by nobody.
+        if !is_there(to, to_life) || from_disk != self.disk(from) {
             return;
         }
         // A proposal or a vote that was sent by a process that is gone is taken all the same.
@@ -131,6 +144,7 @@ impl World {
         match message {
             Message::Append(append) => self.on_append(to, from, &append),
             Message::Appended { term, is_ok, matched, sent } => self.on_appended(to, from, term, is_ok, matched, sent),
+            Message::Install { term, snapshot, sent } => self.on_install(to, from, term, &snapshot, sent),
             Message::AskVote(ballot) => self.on_ballot(to, from, &ballot),
             Message::Vote { term, is_pre, is_granted } => self.on_vote(to, from, term, is_pre, is_granted),
             Message::LeadNow { term } => self.on_lead_now(to, term),

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::agenda::Due;
-use super::agreement::{Agreement, Kept};
+use super::agreement::{Agreement, Kept, Members};
 use super::program::{Key, Program};
 use super::shell::Process;
 use crate::machine::id::VmName;
@@ -70,11 +70,11 @@ pub(super) struct Pause {
 }
 
 impl Node {
-    pub(super) fn new(name: VmName, ahead: i64, voters: Rc<Vec<usize>>) -> Self {
+    pub(super) fn new(name: VmName, ahead: i64, members: Rc<Members>) -> Self {
         Self {
             name,
             body: RefCell::new(Body { ahead, ..Body::default() }),
-            kept: RefCell::new(Kept::new(voters)),
+            kept: RefCell::new(Kept::new(members)),
             journal: RefCell::default(),
             programs: RefCell::default(),
             agreement: RefCell::default(),

@@ -48,6 +48,8 @@ impl Habits {
 pub(super) struct Program {
     pub(super) is_running: bool,
     pub(super) outcome: Outcome,
+    /// It ended with its machine and did not say how.
+    pub(super) is_lost: bool,
     pub(super) member: Member,
     pub(super) hook: HookId,
     pub(super) is_twice: bool,
@@ -87,6 +89,7 @@ impl World {
         self.tell(|| format!("{}: a hook begins, {member} {} {intent} [{}]", self.nodes[vm].name, hook.phase, key.1));
         let program = Program {
             is_running: true,
+            is_lost: false,
             outcome,
             member,
             hook,
@@ -234,7 +237,7 @@ impl World {
     /// The machine goes down: what ran on it is lost.
     pub(super) fn lose_programs(&self, vm: usize) {
         for program in self.nodes[vm].programs.borrow_mut().values_mut().filter(|program| program.is_running) {
-            program.is_running = false;
+            (program.is_running, program.is_lost) = (false, true);
             program.outcome = Outcome::Unknown("it was lost with its supervisor".into());
         }
     }

@@ -14,6 +14,10 @@ use crate::machine::workload::{Role, Workload};
 pub struct Scenario {
     pub seed: u64,
     pub replicas: usize,
+    /// So many of them vote, as long as there are so many.
+    pub voters: usize,
+    /// How many entries a log holds before they give way to a snapshot.
+    pub snapshot_every: usize,
     /// Of every group.
     pub max_unavailable: u32,
     pub policy: Policy,
@@ -115,6 +119,11 @@ pub enum Fault {
         is_written: bool,
         lasts: Duration,
     },
+    /// The machine goes down and comes back with an empty disk.
+    DiskLost {
+        vm: usize,
+        lasts: Duration,
+    },
     DiskSlow {
         vm: usize,
         by: Duration,
@@ -171,6 +180,7 @@ impl Fault {
             | Self::Twice { lasts }
             | Self::Unanswered { lasts }
             | Self::DiskFails { lasts, .. }
+            | Self::DiskLost { lasts, .. }
             | Self::DiskSlow { lasts, .. }
             | Self::ApplySlow { lasts, .. }
             | Self::Endpoint { lasts, .. } => *lasts,

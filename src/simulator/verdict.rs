@@ -37,6 +37,7 @@ impl From<Broken> for Property {
             Broken::BudgetExceeded => Self::S4,
             Broken::TakenOverWrongly => Self::S5,
             Broken::RunTwice | Broken::RunBeside => Self::S7,
+            Broken::AskedWrongly => Self::L2,
             Broken::RestoredWrongly | Broken::UndoneWrongly => Self::S8,
             Broken::ClaimedAgainstWish | Broken::ApprovedUnseen => Self::Wishes,
             Broken::Forgotten

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::agenda::{Agenda, Due};
-use super::agreement::Chain;
+use super::agreement::{Chain, Members};
 use super::cloud::{Cloud, Manners, Vm};
 use super::endpoint::Endpoints;
 use super::judge::Judge;
@@ -69,12 +69,12 @@ struct Window {
 impl World {
     pub(super) fn new(scenario: &Scenario, mistake: Mistake, is_traced: bool) -> Rc<Self> {
         let names: Vec<VmName> = (0..scenario.replicas).map(name).collect();
-        let voters: Rc<Vec<usize>> = Rc::new((0..scenario.replicas).collect());
+        let members = Rc::new(Members::first(scenario.replicas, scenario.voters));
         let vms = names.iter().map(|name| Vm { name: name.clone(), zone: None });
         let cloud = Cloud::new(vms, Manners { first_incarnation: 1000, ..Manners::default() }, scenario.seed, BEGIN);
         let node = |(vm, name): (usize, &VmName)| {
             let ahead = scenario.clocks.get(vm).copied().unwrap_or(0);
-            Node::new(name.clone(), ahead, voters.clone())
+            Node::new(name.clone(), ahead, members.clone())
         };
         Rc::new(Self {
             mistake,

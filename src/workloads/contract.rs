@@ -77,6 +77,8 @@ pub enum Ended {
     Cancelled,
     /// It may have had its effect or not; only asking the hook can tell.
     Unknown(String),
+    /// The same, and it did not say so itself: what ran it is gone.
+    Lost(String),
 }
 
 impl fmt::Display for Ended {
@@ -90,6 +92,7 @@ impl fmt::Display for Ended {
             Self::TimedOut => f.write_str("timed out"),
             Self::Cancelled => f.write_str("cancelled"),
             Self::Unknown(reason) => write!(f, "unknown: {reason}"),
+            Self::Lost(reason) => write!(f, "lost: {reason}"),
         }
     }
 }

@@ -176,6 +176,7 @@ impl From<Broken> for Breach {
             | Broken::ApprovedUnseen
             | Broken::RunTwice
             | Broken::RunBeside
+            | Broken::AskedWrongly
             | Broken::RestoredWrongly
             | Broken::UndoneWrongly
             | Broken::StageOutOfOrder

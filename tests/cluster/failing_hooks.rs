@@ -73,6 +73,19 @@ async fn a_hook_that_is_still_running_when_the_users_patience_ends_is_overruled(
 }
 
 #[tokio::test]
+async fn a_restore_that_says_unknown_has_ended_and_is_tried_again_as_one_that_failed() {
+    let doubtful = hook("restore").exits(13, "nobody can tell").with("attempts = 2");
+    let cluster = Cluster::with_hooks(vec![hook("drain"), doubtful]).await;
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 0 })).await;
+    cluster.until_stage(1, &id, "started").await;
+    cluster.cloud.finish(&id).await;
+    let event = cluster.closed_everywhere(&id).await;
+    assert_eq!(cluster.hooks.begun(), ["drain", "restore", "restore"]);
+    let outcomes: Vec<_> = event.hooks.iter().filter_map(|hook| hook.outcome.as_deref()).collect();
+    assert_eq!(outcomes, ["done", "unknown", "unknown"]);
+}
+
+#[tokio::test]
 async fn what_an_event_that_is_cancelled_interrupts_is_taken_back_and_then_restored() {
     let endless = hook("drain").waits_for("never").can_undo();
     let cluster = Cluster::with_hooks(vec![hook("checkpoint").can_undo(), endless, hook("restore")]).await;

@@ -126,15 +126,19 @@ fn is_fit(text: &str) -> bool {
     text.chars().count() <= LONGEST && !text.contains(char::is_control)
 }
 
+/// What is shown of a hook while it runs fits into a line.
+fn is_told_well(news: &News) -> bool {
+    !matches!(news, News::Progress { text: Some(text), .. } if !is_fit(text))
+}
+
 /// Looks at everything that is told until so many have ended.
 async fn ends(reports: &mut Receiver<Report>, count: usize) -> BTreeMap<String, Ended> {
     let mut ends = BTreeMap::new();
     while ends.len() < count {
         let report = timeout(LIMIT, reports.recv()).await.expect("no end").unwrap();
-        match report.news {
-            News::Progress { text, .. } => assert!(text.as_deref().is_none_or(is_fit), "{text:?}"),
-            News::Ended(ended) => drop(ends.insert(report.attempt, ended)),
-            News::MoreTime { .. } => {}
+        assert!(is_told_well(&report.news), "{:?}", report.news);
+        if let News::Ended(ended) = report.news {
+            ends.insert(report.attempt, ended);
         }
     }
     ends
@@ -189,5 +193,25 @@ async fn whatever_a_hook_prints_its_progress_is_one_line_and_its_end_is_its_exit
     for (attempt, ended) in ends(&mut reports, count).await {
         let Ended::Failed(reason) = &ended else { panic!("{attempt}: {ended:?}") };
         assert!(is_fit(reason), "{attempt}: {ended:?}");
+    }
+}
+
+#[test]
+fn progress_that_is_passed_on_as_it_was_printed_is_found_out() {
+    let (corpus, mut dice) = (lines(include_str!("corpus/progress.txt")), Dice::of(7));
+    let mut mistaken: [(&str, fn(&str) -> String, bool); 3] = [
+        ("as it is", str::to_owned, false),
+        ("without what steers, however long", |printed| printed.replace(char::is_control, " "), false),
+        ("cut, with what steers", |printed| printed.chars().take(LONGEST).collect(), false),
+    ];
+    for _ in 0..2_000 {
+        let printed = String::from_utf8_lossy(&said(&mut dice, &corpus)).into_owned();
+        for (_, passed_on, is_found) in &mut mistaken {
+            let news = News::Progress { text: Some(passed_on(&printed)), expected_end: None };
+            *is_found |= !is_told_well(&news);
+        }
+    }
+    for (what, _, is_found) in mistaken {
+        assert!(is_found, "progress that is told {what} looks well");
     }
 }

@@ -3,7 +3,7 @@
 
 use std::panic::catch_unwind;
 
-use allclear::config;
+use allclear::config::{self, Config};
 use serde_json::Value;
 
 use crate::dice::{Dice, rounds};
@@ -42,17 +42,24 @@ fn changed_as_a_tree(dice: &mut Dice, text: &str) -> Option<String> {
     toml::to_string(&table).ok()
 }
 
+/// The reader, or one with a mistake: a configuration, or everything that is told about it.
+type Reader = fn(&str, Option<(String, String)>) -> Result<Config, String>;
+
+fn read(text: &str, variable: Option<(String, String)>) -> Result<Config, String> {
+    config::read("allclear.toml", text, variable).map_err(|mistakes| mistakes.to_string())
+}
+
 /// What is wrong with how it is read, and whether it was taken.
-fn read(text: &str, variable: Option<(String, String)>) -> (Option<String>, bool) {
-    let read = catch_unwind(|| config::read("allclear.toml", text, variable));
-    match read {
+fn judged(reader: Reader, text: &str, variable: Option<(String, String)>) -> (Option<String>, bool) {
+    match catch_unwind(|| reader(text, variable)) {
         Err(_) => (Some("panicked".into()), false),
         Ok(Ok(config)) => {
-            let again = config::read("allclear.toml", &config.to_string(), []);
-            ((again.as_ref() != Ok(&config)).then(|| format!("printed as another one:\n{config}\n{again:?}")), true)
+            let printed = config.to_string();
+            let again = catch_unwind(|| reader(&printed, None)).ok();
+            let is_same = again.as_ref().is_some_and(|again| again.as_ref() == Ok(&config));
+            ((!is_same).then(|| format!("printed as another one:\n{printed}\n{again:?}")), true)
         }
-        Ok(Err(mistakes)) => {
-            let told = mistakes.to_string();
+        Ok(Err(told)) => {
             let longest = told.lines().map(str::len).max().unwrap_or_default();
             let is_fit = longest <= LONGEST_MISTAKE && told.lines().count() <= MOST_MISTAKES && !told.is_empty();
             let steers = told.chars().any(|c| c.is_control() && c != '\n');
@@ -61,10 +68,10 @@ fn read(text: &str, variable: Option<(String, String)>) -> (Option<String>, bool
     }
 }
 
-#[test]
-fn whatever_is_configured_is_understood_whole_or_every_mistake_is_told() {
+/// How many were taken, or what is wrong.
+fn searched(reader: Reader, rounds: u64) -> Result<usize, String> {
     let (corpus, mut dice, mut taken) = (corpus(), Dice::of(3), 0);
-    for round in 0..rounds(800) {
+    for round in 0..rounds {
         let whole = dice.one(&corpus).clone();
         let text = match dice.below(3) {
             0 => {
@@ -75,10 +82,38 @@ fn whatever_is_configured_is_understood_whole_or_every_mistake_is_told() {
         let name =
             *dice.one(&["CLUSTER__NAME", "POLICY__MARGIN", "REPLICA", "X", "METADATA__ENDPOINT__X", "STATUS__LISTEN"]);
         let variable = dice.once_in(4).then(|| (format!("ALLCLEAR__{name}"), mutate::text(&mut dice)));
-        let (wrong, is_taken) = read(&text, variable.clone());
+        let (wrong, is_taken) = judged(reader, &text, variable.clone());
         taken += usize::from(is_taken);
-        assert_eq!(wrong, None, "round {round}, {variable:?}:\n{text:.4000}");
+        if let Some(wrong) = wrong {
+            return Err(format!("round {round}, {variable:?}: {wrong}\n{text:.4000}"));
+        }
     }
+    Ok(taken)
+}
+
+#[test]
+fn whatever_is_configured_is_understood_whole_or_every_mistake_is_told() {
+    let taken = searched(read, rounds(800)).unwrap();
     assert!(taken > 20, "only {taken} were understood");
     memory::is_bounded();
+}
+
+#[test]
+fn readers_with_a_mistake_are_found_out() {
+    let mistaken: [(&str, Reader); 3] = [
+        ("one that cuts lines in the middle of a letter", |text, variable| {
+            let halves: usize = text.lines().map(|line| line[..line.len() / 2].len()).sum();
+            read(text, variable).map_err(|told| format!("{halves}: {told}"))
+        }),
+        ("one that repeats what it cannot read", |text, variable| {
+            read(text, variable).map_err(|_| format!("{text} cannot be read"))
+        }),
+        ("one that reads forty lines", |text, variable| {
+            read(&text.lines().take(40).collect::<Vec<_>>().join("\n"), variable)
+        }),
+    ];
+    for (what, reader) in mistaken {
+        let found = searched(reader, 800);
+        assert!(found.is_err(), "{what} was not found in {found:?}");
+    }
 }

@@ -2,6 +2,7 @@
 //! with a reason of one line. A document that was read never makes the machine break a promise.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 use allclear::machine::apply::apply;
 use allclear::machine::command::{Command, Entry};
@@ -102,25 +103,63 @@ fn dated(date: &str) -> Option<Timestamp> {
     }
 }
 
-#[test]
-fn a_date_is_a_moment_that_is_read_again_from_either_spelling_or_unknown() {
-    let corpus: Vec<&str> = include_str!("corpus/dates.txt").lines().collect();
-    let (mut dice, mut read) = (Dice::of(2), 0);
-    for _ in 0..rounds(20_000) {
-        let (line, other) = (*dice.one(&corpus), *dice.one(&corpus));
-        let mutated = mutate::bytes(&mut dice, line.as_bytes(), other.as_bytes());
-        let text = String::from_utf8_lossy(&mutated);
-        let Some(at) = dated(&text) else { continue };
-        read += 1;
-        let moment = jiff::Timestamp::from_millisecond(at.0).unwrap();
-        assert_eq!(dated(&moment.to_string()), Some(at), "{text:?}");
-        let year = moment.to_zoned(jiff::tz::TimeZone::UTC).year();
-        if at.0 % 1_000 == 0 && (0..=9999).contains(&year) {
-            let rfc = jiff::fmt::rfc2822::to_string(&moment.to_zoned(jiff::tz::TimeZone::UTC)).unwrap();
-            assert_eq!(dated(&rfc), Some(at), "{text:?} as {rfc}");
+/// The reader, or one with a mistake.
+type Dated = fn(&str) -> Option<Timestamp>;
+
+/// What is wrong with how a date is read, and whether it is one.
+fn dated_wrongly(dated: Dated, text: &str) -> Result<bool, String> {
+    let read = |text: &str| catch_unwind(|| dated(text)).map_err(|_| format!("panicked at {text:?}"));
+    let Some(at) = read(text)? else { return Ok(false) };
+    let moment = jiff::Timestamp::from_millisecond(at.0).map_err(|why| format!("{text:?}: {why}"))?;
+    let utc = moment.to_zoned(jiff::tz::TimeZone::UTC);
+    let mut spelled = vec![moment.to_string()];
+    if at.0 % 1_000 == 0 && (0..=9999).contains(&utc.year()) {
+        spelled.push(jiff::fmt::rfc2822::to_string(&utc).unwrap());
+    }
+    for spelled in spelled {
+        if read(&spelled)? != Some(at) {
+            return Err(format!("{text:?} as {spelled}"));
         }
     }
+    Ok(true)
+}
+
+/// How many were dates, or what is wrong.
+fn dates_searched(dated: Dated, rounds: u64) -> Result<usize, String> {
+    let corpus: Vec<&str> = include_str!("corpus/dates.txt").lines().collect();
+    let (mut dice, mut read) = (Dice::of(2), 0);
+    for _ in 0..rounds {
+        let (line, other) = (*dice.one(&corpus), *dice.one(&corpus));
+        let mutated = mutate::bytes(&mut dice, line.as_bytes(), other.as_bytes());
+        read += usize::from(dated_wrongly(dated, &String::from_utf8_lossy(&mutated))?);
+    }
+    Ok(read)
+}
+
+#[test]
+fn a_date_is_a_moment_that_is_read_again_from_either_spelling_or_unknown() {
+    let read = dates_searched(dated, rounds(20_000)).unwrap();
     assert!(read > 300, "only {read} dates were read");
+}
+
+#[test]
+fn readers_of_dates_with_a_mistake_are_found_out() {
+    let mistaken: [(&str, Dated); 3] = [
+        ("one that cuts a text in the middle of a letter", |text| {
+            let half = text[..text.len() / 2].len();
+            dated(text).filter(|_| half <= text.len())
+        }),
+        ("one that takes the spelling of mails for another zone", |text| {
+            let late = Duration::from_hours(u64::from(text.contains(',')));
+            dated(text).map(|at| at.plus(late))
+        }),
+        ("one that knows no moment before its own time", |text| {
+            dated(text).filter(|at| at.0 >= 0 || text.contains(' '))
+        }),
+    ];
+    for (what, dated) in mistaken {
+        assert!(dates_searched(dated, 20_000).is_err(), "{what} was not found");
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use allclear::machine::observe::Observation;
 use allclear::machine::operator::Asked;
 use allclear::machine::plan::plan;
 use allclear::machine::time::Timestamp;
-use allclear::machine::workload::{Intent, Member, Phase};
+use allclear::machine::workload::{Condition, Intent, Member, OnAbsent, Origin, Phase, Role};
 
 use crate::mutant::Mutant;
 use crate::world::{Cluster, GONE_BY, MOMENTS, Post, Run, Shown, Trouble, World, event_id, name};
@@ -35,6 +35,8 @@ pub(crate) enum Action {
     Arrive,
     /// An operator asks for it.
     Ask(Asked),
+    /// The workload on a replica is something else from here on.
+    Change(usize, Condition),
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -62,6 +64,7 @@ fn proposals(cluster: &Cluster, world: &World) -> Vec<(usize, Command)> {
             observation.saw(&world.document(cluster), |_| true);
         }
         found.extend(observation.report(&world.log, &me).map(|report| (replica, report)));
+        found.extend(note(cluster, world, replica).map(|note| (replica, note)));
         for (attempt, run) in &local.hooks {
             if let Run::Ended(outcome) = run {
                 let (attempt, outcome) = (*attempt, outcome.clone());
@@ -82,6 +85,14 @@ fn proposals(cluster: &Cluster, world: &World) -> Vec<(usize, Command)> {
     found
 }
 
+/// What the log does not know yet of a replica's workload.
+fn note(cluster: &Cluster, world: &World, replica: usize) -> Option<Command> {
+    let workload = cluster.workload.as_ref()?.name.clone();
+    let known = world.log.replicas.get(&name(replica))?.condition(&workload);
+    let condition = world.conditions[replica];
+    (known != condition).then(|| Command::Note { conditions: vec![(workload, condition)] })
+}
+
 /// What the replicas have to do by themselves: the next thing of those that watch endpoints, of those that run hooks
 /// and post, and of the leader. The order among the three is free; within one of them the faults change it.
 fn chores(cluster: &Cluster, world: &World, proposals: &[(usize, Command)]) -> Vec<Action> {
@@ -89,7 +100,7 @@ fn chores(cluster: &Cluster, world: &World, proposals: &[(usize, Command)]) -> V
     let mut busy = BTreeSet::new();
     for (by, command) in proposals {
         let actor = match &command {
-            Command::Report { .. } => Actor::Observer,
+            Command::Report { .. } | Command::Note { .. } => Actor::Observer,
             Command::Settle { .. } | Command::Posted { .. } => Actor::Runner,
             _ => Actor::Leader,
         };
@@ -126,7 +137,12 @@ fn errand(cluster: &Cluster, world: &World, replica: usize) -> Option<Action> {
     errands(&world.log, &name(replica)).into_iter().find_map(|errand| match errand {
         Errand::Run { attempt, .. } => {
             let may_start = !local.hooks.contains_key(&attempt.id) && world.now() < attempt.deadline;
-            may_start.then_some(Action::Start(replica, attempt.id))
+            let start = Action::Start(replica, attempt.id);
+            may_start.then_some(start).and_then(|start| match absence(cluster, world, replica) {
+                None => Some(start),
+                Some(OnAbsent::Hold) => None,
+                Some(_) => Some(Action::Finish(replica, attempt.id, Outcome::Blocked("away".into()))),
+            })
         }
         Errand::Cancel { attempt, .. } => {
             let is_over = matches!(local.hooks.get(&attempt.id), Some(Run::Ended(_)));
@@ -136,6 +152,26 @@ fn errand(cluster: &Cluster, world: &World, replica: usize) -> Option<Action> {
             (local.post.is_none() && !local.cut).then_some(Action::Confirm(replica, claim.attempt))
         }
     })
+}
+
+/// What is to run the hooks of a replica is away: what that means.
+fn absence(cluster: &Cluster, world: &World, replica: usize) -> Option<OnAbsent> {
+    let is_away = !world.conditions[replica].connected && world.is_dialled(cluster, replica);
+    cluster.workload.as_ref().filter(|_| is_away).map(|workload| workload.on_absent)
+}
+
+/// Another role, or away and back.
+fn changes(cluster: &Cluster, world: &World) -> Vec<Action> {
+    let Some(workload) = &cluster.workload else { return Vec::new() };
+    let mut found = Vec::new();
+    for (replica, condition) in world.conditions.iter().enumerate() {
+        let roles = [Role::Unknown, Role::Primary, Role::Replica].into_iter().filter(|role| *role != condition.role);
+        found.extend(roles.map(|role| Action::Change(replica, Condition { role, ..*condition })));
+        if workload.origin == Origin::Dialled {
+            found.push(Action::Change(replica, Condition { connected: !condition.connected, ..*condition }));
+        }
+    }
+    found
 }
 
 /// What happens without a fault and in its own time.
@@ -237,14 +273,15 @@ fn rogues_of(cluster: &Cluster, world: &World, number: usize) -> Vec<Command> {
         }
         found.push(Command::Discount { replica: replica.clone() });
         let Some(workload) = &cluster.workload else { continue };
-        let member = Member { vm: name(number), workload: workload.name.clone() };
+        let member = Member { vm: cluster.vm(number), workload: workload.name.clone() };
         for phase in [Phase::Failover, Phase::Drain, Phase::Restore] {
             for (hook, declared) in workload.hooks_of(phase) {
                 let (of, whose, on) = (event.clone(), member.clone(), replica.clone());
                 let deadline = Timestamp(world.now().0 + 60_000);
-                if declared.can_undo {
+                let others = [(declared.can_undo, Intent::Undo), (declared.can_confirm, Intent::Confirm)];
+                for (_, intent) in others.into_iter().filter(|(can, _)| *can) {
                     let (event, member, on) = (of.clone(), whose.clone(), on.clone());
-                    found.push(Command::Begin { event, member, hook, intent: Intent::Undo, on, deadline });
+                    found.push(Command::Begin { event, member, hook, intent, on, deadline });
                 }
                 found.push(Command::Begin { event: of, member: whose, hook, intent: Intent::Run, on, deadline });
                 let (event, member, why) = (event.clone(), member.clone(), WaiverReason::Unreachable);
@@ -298,6 +335,9 @@ pub(crate) fn possible(cluster: &Cluster, world: &World) -> Vec<Action> {
     }
     if world.asked < cluster.wishes && world.connected(world.leader) {
         found.extend(asks(cluster, world));
+    }
+    if world.changed < cluster.changes {
+        found.extend(changes(cluster, world));
     }
     found.extend(developments(world));
     found.extend(recoveries(world));

@@ -7,7 +7,7 @@ use allclear::machine::event::Event;
 use allclear::machine::id::AttemptId;
 use allclear::machine::lifecycle::Stage;
 use allclear::machine::time::Timestamp;
-use allclear::machine::workload::Phase;
+use allclear::machine::workload::{Condition, Phase};
 
 use crate::action::{Action, Fault};
 use crate::mutant::Mutant;
@@ -40,6 +40,7 @@ pub(crate) fn take(cluster: &Cluster, world: &World, action: Action) -> World {
             let (by, who) = (name(next.leader), "somebody".into());
             next.commit(cluster, &by, Command::Ask { what, who, reason: String::new() });
         }
+        Action::Change(replica, condition) => change(cluster, &mut next, replica, condition),
         Action::Fault(fault) => fail(cluster, &mut next, fault),
     }
     next
@@ -63,6 +64,25 @@ fn start(next: &mut World, replica: usize, attempt: AttemptId) {
         next.broke(Breach::RunTwice);
     }
     next.replicas[replica].hooks.insert(attempt, Run::Running);
+}
+
+/// What a workload that dialled in runs is lost with it; what puts back is run again.
+fn change(cluster: &Cluster, next: &mut World, replica: usize, condition: Condition) {
+    next.changed += 1;
+    let is_lost = next.conditions[replica].connected && !condition.connected && next.is_dialled(cluster, replica);
+    next.conditions[replica] = condition;
+    if !is_lost {
+        return;
+    }
+    let phase_of = |attempt| next.log.open.values().find_map(|event| event.attempt(attempt)).map(|it| it.hook.phase);
+    let again: Vec<AttemptId> =
+        next.replicas[replica].hooks.keys().copied().filter(|id| phase_of(*id) >= Some(Phase::Restore)).collect();
+    for (attempt, run) in next.replicas[replica].hooks.iter_mut().filter(|(_, run)| **run == Run::Running) {
+        if !again.contains(attempt) {
+            *run = Run::Ended(Outcome::Unknown("lost".into()));
+        }
+    }
+    next.replicas[replica].hooks.retain(|attempt, run| *run != Run::Running || !again.contains(attempt));
 }
 
 /// S3: only the claim in force of an event that is neither approved nor under way leads to a post.

@@ -11,30 +11,31 @@
 //! time passes while somebody had something to do. Without one, time moves on only when all have done what they can.
 
 mod action;
+mod clusters;
 mod effect;
+mod larger;
 mod mutant;
+mod runs;
 mod world;
 
 use std::time::Duration;
 
 use allclear::machine::attempt::{Attempt, Outcome};
 use allclear::machine::claim::Reason;
-use allclear::machine::document::Source;
 use allclear::machine::event::{Ending, Event, StartCause};
-use allclear::machine::id::{GroupName, WorkloadName};
 use allclear::machine::lifecycle::Stage;
-use allclear::machine::workload::{Hook, Intent, OnAbsent, OnFailure, Origin, Phase, RunsOn, Workload};
-use stateright::{Checker, HasDiscoveries, Model, Property};
+use allclear::machine::workload::{Intent, Origin, Phase, Role, Workload};
+use stateright::{Model, Property};
 
 use action::Action;
-use mutant::Mutant;
-use world::{Breach, Cluster, Trouble, World};
+use world::{Breach, Cluster, World};
 
 const S1: &str = "S1 nothing is claimed before it is prepared";
 const S2: &str = "S2 one post without faults, and every post repeats a committed claim";
 const S3: &str = "S3 nothing is posted or approved that is not the claim in force";
 const S4: &str = "S4 no group loses more than its disruption budget allows";
 const S7: &str = "S7 no attempt is run twice";
+const L2: &str = "L2 what is settled, or hung when it was asked about, is not asked about";
 const S8: &str = "S8 what was touched is put back, and nothing else, when the event is over";
 const WISH: &str = "nothing is claimed against an operator's wish, nor approved by one who has not seen it";
 const LIFE: &str = "nothing goes back, nothing recorded changes";
@@ -69,6 +70,7 @@ impl Model for Cluster {
             Property::always(S3, |_, world| keeps(world, Breach::Uncommitted)),
             Property::always(S4, |_, world| keeps(world, Breach::BudgetExceeded)),
             Property::always(S7, |_, world| keeps(world, Breach::RunTwice)),
+            Property::always(L2, |_, world| keeps(world, Breach::AskedWrongly)),
             Property::always(S8, |cluster: &Cluster, world: &World| {
                 let put_back = |event: &Event| is_put_back(cluster, event);
                 keeps(world, Breach::RestoredWrongly) && world.log.history.iter().all(put_back)
@@ -100,7 +102,7 @@ impl Model for Cluster {
             }),
             Property::sometimes("held by another event", |cluster: &Cluster, world: &World| {
                 let stages: Vec<Stage> = world.log.open.values().map(Event::stage).collect();
-                cluster.events == 1 || (stages.contains(&Stage::Approved) && action::is_held(world))
+                cluster.events == 1 || cluster.same_vm || (stages.contains(&Stage::Approved) && action::is_held(world))
             }),
             Property::sometimes("both approved", |cluster: &Cluster, world: &World| {
                 let approved = |event: &&Event| event.is_accepted();
@@ -115,6 +117,17 @@ impl Model for Cluster {
                 let overruled = |event: &Event| event.claims.iter().any(|claim| claim.reason == Reason::Operator);
                 cluster.wishes == 0 || world.log.open.values().any(overruled)
             }),
+            Property::sometimes("a failover of who is known as primary", |cluster: &Cluster, world: &World| {
+                let is_moved = |event: &Event| {
+                    let mut moves = event.attempts.iter().filter(|attempt| attempt.hook.phase == Phase::Failover);
+                    moves.any(|attempt| world.log.role(&attempt.member) == Role::Primary)
+                };
+                !has_failover(cluster) || cluster.changes == 0 || world.log.open.values().any(is_moved)
+            }),
+            Property::sometimes("approved while its workload is away", |cluster: &Cluster, world: &World| {
+                let is_away = world.log.replicas.values().any(|replica| !replica.away.is_empty());
+                !is_dialled(cluster) || (is_away && world.log.open.values().any(Event::is_accepted))
+            }),
             Property::sometimes("claimed again", |cluster: &Cluster, world: &World| {
                 let claims = |event: &Event| event.claims.len() > 1;
                 cluster.faults == 0 || world.log.open.values().any(claims)
@@ -125,6 +138,14 @@ impl Model for Cluster {
 
 fn closed(world: &World, ending: Ending, cause: StartCause) -> bool {
     world.log.history.iter().any(|event| event.ending == Some(ending) && event.start_cause() == Some(cause))
+}
+
+fn has_failover(cluster: &Cluster) -> bool {
+    cluster.workload.as_ref().is_some_and(|workload| workload.hooks_of(Phase::Failover).next().is_some())
+}
+
+fn is_dialled(cluster: &Cluster) -> bool {
+    cluster.workload.as_ref().is_some_and(|workload| workload.origin == Origin::Dialled)
 }
 
 fn is_restorable(cluster: &Cluster) -> bool {
@@ -150,246 +171,4 @@ fn is_put_back(cluster: &Cluster, event: &Event) -> bool {
     };
     let is_left = event.attempts.iter().filter(can_undo).any(is_left);
     !is_restorable(cluster) || (touched == restored && !is_left) || (touched && given_up)
-}
-
-fn hook(phase: Phase, on_failure: OnFailure) -> Hook {
-    Hook {
-        phase,
-        timeout: Duration::from_mins(1),
-        attempts: 1,
-        on_failure,
-        runs_on: RunsOn::Affected,
-        can_confirm: false,
-        can_undo: false,
-        can_dry_run: false,
-        min_freeze: None,
-        fresh_for: None,
-        optional_if_short: false,
-        worst: None,
-        exclusive: false,
-        kinds: Vec::new(),
-    }
-}
-
-fn workload(hooks: Vec<Hook>) -> Workload {
-    Workload {
-        name: WorkloadName("w".into()),
-        group: None,
-        after: Vec::new(),
-        hooks,
-        origin: Origin::Configured,
-        on_absent: OnAbsent::Hold,
-    }
-}
-
-/// A drain that must succeed, a shutdown that need not, and a restore.
-fn two_steps() -> Workload {
-    workload(vec![
-        hook(Phase::Drain, OnFailure::Hold),
-        hook(Phase::Shutdown, OnFailure::Continue),
-        hook(Phase::Restore, OnFailure::Hold),
-    ])
-}
-
-/// A failover on a peer that can be asked whether it is done.
-fn failover() -> Workload {
-    let failover = Hook { can_confirm: true, runs_on: RunsOn::Any, ..hook(Phase::Failover, OnFailure::Hold) };
-    let group = Some(GroupName("g".into()));
-    Workload { group, ..workload(vec![failover, hook(Phase::Restore, OnFailure::Hold)]) }
-}
-
-/// One step that must succeed.
-fn one_step() -> Workload {
-    workload(vec![hook(Phase::Drain, OnFailure::Hold), hook(Phase::Restore, OnFailure::Hold)])
-}
-
-/// A failover and a drain that can be taken back.
-fn reversible() -> Workload {
-    let reversible = |phase| Hook { can_undo: true, ..hook(phase, OnFailure::Hold) };
-    workload(vec![reversible(Phase::Failover), reversible(Phase::Drain), hook(Phase::Restore, OnFailure::Hold)])
-}
-
-/// One step of which at most one runs in the cluster.
-fn one_at_a_time() -> Workload {
-    workload(vec![Hook { exclusive: true, ..hook(Phase::Drain, OnFailure::Hold) }])
-}
-
-fn cluster(replicas: usize, source: Source, workload: Option<Workload>) -> Cluster {
-    let (trouble, mutant) = (Trouble::Losses, Mutant::None);
-    Cluster { replicas, events: 1, source, workload, wishes: 0, faults: 0, trouble, drill: false, mutant }
-}
-
-/// A second event, for another member of the same group.
-fn two_events(cluster: Cluster) -> Cluster {
-    let group = Some(GroupName("g".into()));
-    let workload = cluster.workload.unwrap_or_else(|| workload(Vec::new()));
-    Cluster { events: 2, workload: Some(Workload { group, ..workload }), ..cluster }
-}
-
-/// With a drill for the VM of the first event.
-fn drilling(cluster: Cluster) -> Cluster {
-    Cluster { drill: true, ..cluster }
-}
-
-fn with(faults: u8, trouble: Trouble, cluster: Cluster) -> Cluster {
-    Cluster { faults, trouble, ..cluster }
-}
-
-fn check(cluster: Cluster) {
-    let begun = std::time::Instant::now();
-    let checker = cluster.checker().threads(2).spawn_bfs().join();
-    println!("{} states, depth {}, {:?}", checker.unique_state_count(), checker.max_depth(), begun.elapsed());
-    checker.assert_properties();
-}
-
-fn expect(mutant: Mutant, property: &'static str, cluster: Cluster) {
-    let checker = Cluster { mutant, ..cluster }.checker().threads(2).finish_when(HasDiscoveries::AnyFailures);
-    let checker = checker.spawn_bfs().join();
-    let found = checker.discoveries();
-    assert!(found.contains_key(property), "{mutant:?} did not break '{property}' but {:?}", found.keys());
-}
-
-#[test]
-fn a_user_initiated_event_is_safe_without_faults() {
-    check(cluster(3, Source::User, Some(two_steps())));
-}
-
-#[test]
-fn an_event_of_the_platform_is_safe_without_faults() {
-    check(cluster(3, Source::Platform, Some(two_steps())));
-}
-
-#[test]
-fn a_replica_is_lost_while_a_hook_runs() {
-    check(with(1, Trouble::Losses, cluster(2, Source::User, Some(one_step()))));
-}
-
-#[test]
-fn a_replica_is_lost_while_a_failover_runs_that_can_be_asked() {
-    check(with(1, Trouble::Losses, cluster(2, Source::Platform, Some(failover()))));
-}
-
-#[test]
-fn a_replica_is_lost_while_an_approval_is_posted() {
-    check(with(1, Trouble::Losses, cluster(3, Source::User, None)));
-}
-
-#[test]
-fn twice_something_is_lost_while_an_approval_is_posted() {
-    check(with(2, Trouble::Losses, cluster(2, Source::User, None)));
-}
-
-#[test]
-fn a_replica_of_three_is_lost_while_two_hooks_run() {
-    check(with(1, Trouble::Losses, cluster(3, Source::User, Some(two_steps()))));
-}
-
-#[test]
-fn a_replica_of_three_is_lost_while_a_failover_runs_that_can_be_asked() {
-    check(with(1, Trouble::Losses, cluster(3, Source::User, Some(failover()))));
-}
-
-#[test]
-fn a_proposal_arrives_once_more_and_late() {
-    check(with(1, Trouble::Delays, cluster(2, Source::Platform, Some(one_step()))));
-    check(with(1, Trouble::Delays, cluster(3, Source::User, None)));
-}
-
-#[test]
-fn a_leader_proposes_anything_at_all() {
-    for source in [Source::Platform, Source::User] {
-        check(with(1, Trouble::Rogues, cluster(2, source, Some(one_step()))));
-    }
-}
-
-#[test]
-fn a_leader_proposes_anything_at_all_twice() {
-    check(with(2, Trouble::Rogues, cluster(2, Source::User, Some(failover()))));
-}
-
-#[test]
-fn a_proposal_for_a_failover_arrives_once_more_and_late() {
-    check(with(1, Trouble::Delays, cluster(3, Source::User, Some(failover()))));
-}
-
-#[test]
-fn what_failed_is_taken_back_though_a_replica_is_lost() {
-    check(with(1, Trouble::Losses, cluster(2, Source::Platform, Some(reversible()))));
-}
-
-#[test]
-fn a_leader_proposes_to_take_back_anything_at_all() {
-    check(with(1, Trouble::Rogues, cluster(2, Source::User, Some(reversible()))));
-}
-
-#[test]
-fn two_events_of_a_group_come_one_after_the_other() {
-    check(two_events(cluster(3, Source::Platform, None)));
-}
-
-#[test]
-fn a_leader_proposes_anything_at_all_for_two_events_of_a_group() {
-    check(with(1, Trouble::Rogues, two_events(cluster(2, Source::User, None))));
-}
-
-/// Operators ask for something this often, at any moment.
-fn asked(wishes: u8, cluster: Cluster) -> Cluster {
-    Cluster { wishes, ..cluster }
-}
-
-#[test]
-fn operators_ask_for_anything_at_all() {
-    check(asked(2, cluster(2, Source::User, Some(one_step()))));
-    check(asked(1, two_events(cluster(2, Source::Platform, None))));
-}
-
-#[test]
-#[ignore = "takes minutes"]
-fn operators_ask_for_anything_at_all_beside_two_hooks_two_events_or_a_leader_gone_mad() {
-    check(asked(2, cluster(2, Source::User, Some(two_steps()))));
-    check(asked(2, two_events(cluster(2, Source::Platform, None))));
-    check(asked(1, with(1, Trouble::Rogues, cluster(2, Source::User, Some(one_step())))));
-}
-
-#[test]
-fn an_event_comes_while_a_drill_is_under_way() {
-    check(drilling(cluster(2, Source::User, Some(one_step()))));
-}
-
-#[test]
-#[ignore = "large"]
-fn an_event_of_the_platform_comes_while_a_drill_is_under_way() {
-    check(drilling(cluster(2, Source::Platform, Some(one_step()))));
-}
-
-#[test]
-#[ignore = "large"]
-fn a_replica_is_lost_while_an_event_comes_upon_a_drill() {
-    check(with(1, Trouble::Losses, drilling(cluster(2, Source::User, Some(one_step())))));
-}
-
-#[test]
-fn every_mutant_is_seen() {
-    let calm = || cluster(2, Source::User, Some(one_step()));
-    let lossy = |source, workload| with(1, Trouble::Losses, cluster(2, source, workload));
-    let rogue = || with(1, Trouble::Rogues, cluster(2, Source::User, Some(one_step())));
-    expect(Mutant::ClaimUnguarded, S1, rogue());
-    expect(Mutant::ClaimTwice, S2, rogue());
-    expect(Mutant::PostUnconfirmed, S3, lossy(Source::User, None));
-    expect(Mutant::ApproveRefused, S3, lossy(Source::User, None));
-    expect(Mutant::Rewrite, LIFE, lossy(Source::User, Some(one_step())));
-    expect(Mutant::ClaimBeyondBudget, S4, with(1, Trouble::Rogues, two_events(cluster(2, Source::User, None))));
-    expect(Mutant::RunAgain, S7, lossy(Source::User, Some(one_step())));
-    let exclusive = || two_events(cluster(2, Source::User, Some(one_at_a_time())));
-    expect(Mutant::RunBeside, S7, with(1, Trouble::Rogues, exclusive()));
-    expect(Mutant::RestoreEarly, S8, rogue());
-    expect(Mutant::UndoDone, S8, with(1, Trouble::Rogues, cluster(2, Source::User, Some(reversible()))));
-    expect(Mutant::ClaimAgainstWish, WISH, asked(1, rogue()));
-    expect(Mutant::ApproveUnseen, WISH, asked(1, calm()));
-    expect(Mutant::ForgetRestoring, S8, calm());
-    expect(Mutant::GoBack, LIFE, calm());
-    expect(Mutant::ClaimDrill, S1, drilling(calm()));
-    expect(Mutant::StartDrill, DRILL, drilling(calm()));
-    expect(Mutant::DrillOn, DRILL, drilling(calm()));
-    expect(Mutant::NeverDiscount, L1, lossy(Source::User, Some(one_step())));
 }

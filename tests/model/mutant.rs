@@ -26,6 +26,10 @@ pub(crate) enum Mutant {
     UndoDone,
     /// `apply` begins an exclusive hook beside another one.
     RunBeside,
+    /// `apply` begins a hook beside another event's for the same workload.
+    RunBesideEvent,
+    /// `apply` lets what was asked about be asked about again.
+    AskAgain,
     /// `apply` closes an event that is over without putting anything back.
     ForgetRestoring,
     /// `apply` lets an event go back to the beginning when it is listed again.
@@ -87,6 +91,21 @@ impl Mutant {
             (Self::RunBeside, Command::Begin { event, hook, .. }) => {
                 let is_free = state.open.get(event)?.attempts.is_empty() && hook.phase < Phase::Restore;
                 is_free.then_some(())?;
+                push_attempt(state, entry)
+            }
+            (Self::RunBesideEvent, Command::Begin { event, .. }) => {
+                // As if there were no other event.
+                let mut alone = state.clone();
+                alone.open.retain(|id, _| id == event);
+                let verdict = apply(&mut alone, entry);
+                let begun = alone.open.remove(event).filter(|_| verdict == Verdict::Applied)?;
+                state.attempts = alone.attempts;
+                state.open.insert(event.clone(), begun);
+                Some(verdict)
+            }
+            (Self::AskAgain, Command::Begin { event, member, hook, intent: Intent::Confirm, .. }) => {
+                let last = state.open.get(event)?.attempts_of(member, *hook).next_back()?;
+                (last.intent == Intent::Confirm && last.outcome.is_some()).then_some(())?;
                 push_attempt(state, entry)
             }
             (Self::ForgetRestoring, Command::Begin { event, .. }) => {

@@ -17,7 +17,7 @@ use allclear::machine::situation::{Channel, Contact, Situation, Timing};
 use allclear::machine::state::State;
 use allclear::machine::time::Timestamp;
 use allclear::machine::transition;
-use allclear::machine::workload::Workload;
+use allclear::machine::workload::{Condition, OnAbsent, Origin, Workload};
 
 use crate::mutant::Mutant;
 
@@ -44,6 +44,10 @@ pub(crate) struct Cluster {
     pub(crate) trouble: Trouble,
     /// A drill is under way when the events are announced, at whichever moment.
     pub(crate) drill: bool,
+    /// All events name the first replica.
+    pub(crate) same_vm: bool,
+    /// How often workloads change at most: another role, or, where they dial in, away and back.
+    pub(crate) changes: u8,
     pub(crate) mutant: Mutant,
 }
 
@@ -71,6 +75,9 @@ pub(crate) struct World {
     pub(crate) late: Option<(VmName, Command)>,
     pub(crate) faults: u8,
     pub(crate) asked: u8,
+    pub(crate) changed: u8,
+    /// How the workload of each replica is doing, whoever knows.
+    pub(crate) conditions: Vec<Condition>,
     /// Attempts that prepare and were begun in the world.
     pub(crate) begun: BTreeSet<AttemptId>,
     pub(crate) breach: Option<Breach>,
@@ -131,6 +138,7 @@ pub(crate) enum Breach {
     Lifecycle,
     Drill,
     AgainstWish,
+    AskedWrongly,
 }
 
 impl From<Broken> for Breach {
@@ -143,6 +151,7 @@ impl From<Broken> for Breach {
             Broken::DrillApproved | Broken::DrillBesideEvent => Self::Drill,
             Broken::ClaimedAgainstWish | Broken::ApprovedUnseen => Self::AgainstWish,
             Broken::RunTwice | Broken::RunBeside => Self::RunTwice,
+            Broken::AskedWrongly => Self::AskedWrongly,
             Broken::RestoredWrongly | Broken::UndoneWrongly => Self::RestoredWrongly,
             Broken::StageOutOfOrder | Broken::Misplaced | Broken::Rewritten | Broken::Forgotten => Self::Lifecycle,
         }
@@ -165,9 +174,16 @@ fn announcement(cluster: &Cluster, event: usize, id: EventId, status: Status) ->
         kind: Kind::Reboot,
         source: cluster.source.clone(),
         resource_type: String::new(),
-        resources: vec![name(event)],
+        resources: vec![cluster.vm(event)],
         description: String::new(),
         duration: None,
+    }
+}
+
+impl Cluster {
+    /// The one that an event names.
+    pub(crate) fn vm(&self, event: usize) -> VmName {
+        name(if self.same_vm { 0 } else { event })
     }
 }
 
@@ -191,12 +207,23 @@ impl World {
             late: None,
             faults: 0,
             asked: 0,
+            changed: 0,
+            conditions: vec![Condition::default(); cluster.replicas],
             begun: BTreeSet::new(),
             breach: None,
         };
         for replica in 0..cluster.replicas {
-            let workloads = cluster.workload.iter().cloned().collect();
-            world.commit(cluster, &name(replica), Command::Register { workloads, groups: Vec::new() });
+            let by = name(replica);
+            let of_origin = |origin| cluster.workload.iter().find(move |workload| workload.origin == origin);
+            // What stands in for one that dials in is the same.
+            let stands_in = of_origin(Origin::Dialled).filter(|workload| workload.on_absent == OnAbsent::Command);
+            let configured = of_origin(Origin::Configured).or(stands_in);
+            let workloads = configured.map(|it| Workload { origin: Origin::Configured, ..it.clone() });
+            let register = Command::Register { workloads: workloads.into_iter().collect(), groups: Vec::new() };
+            world.commit(cluster, &by, register);
+            if let Some(workload) = of_origin(Origin::Dialled).cloned() {
+                world.commit(cluster, &by, Command::Enlist { workload });
+            }
         }
         if cluster.drill {
             let (announcement, who) =
@@ -246,6 +273,13 @@ impl World {
             event.attempt(attempt).is_some() || event.claims.iter().any(|claim| claim.attempt == attempt)
         };
         Some(self.log.open.values().chain(&self.log.history).find(is_of)?.announcement.id.clone())
+    }
+
+    /// What runs on a replica does so in a workload that dialled in, as far as the log knows.
+    pub(crate) fn is_dialled(&self, cluster: &Cluster, replica: usize) -> bool {
+        let Some(workload) = &cluster.workload else { return false };
+        let known = self.log.replicas.get(&name(replica)).and_then(|replica| replica.workload(&workload.name));
+        known.is_some_and(|workload| workload.origin == Origin::Dialled)
     }
 
     pub(crate) fn situation(&self) -> Situation {

@@ -4,8 +4,8 @@
 //! When nothing goes wrong any more, all has to come to rest, and one more event to be dealt with as it should be.
 //!
 //! What is assumed: steady clocks run alike; documents of different VMs show the same; an endpoint says nothing wrong
-//! twice in a row. What is left out: learners, snapshots, a disk that comes back empty, and events that only some VMs
-//! see.
+//! twice in a row. What is left out: events that only some VMs see. A replica that approved alone and then loses its disk
+//! forgets that, and nobody can tell: such a run is not judged by it.
 
 mod mistakes;
 mod runs;

@@ -9,7 +9,7 @@ use allclear::workloads::{Ended, Runner, Standing, Surroundings};
 use crate::bench::{ATTEMPT, Bench, LIMIT, end, open, task, until, within};
 
 #[tokio::test]
-async fn a_broken_folder_is_unknown_and_is_set_aside_when_it_is_forgotten() {
+async fn a_broken_folder_is_lost_and_is_set_aside_when_it_is_forgotten() {
     for (file, content) in [
         ("outcome.json", "{\"ended\": {\"outcome\": \"do"),
         ("outcome.json", "{\"ended\": {\"outcome\": \"splendid\"}, \"at_ms\": 1}"),
@@ -22,12 +22,12 @@ async fn a_broken_folder_is_unknown_and_is_set_aside_when_it_is_forgotten() {
         fs::create_dir_all(bench.attempt()).unwrap();
         fs::write(bench.attempt().join(file), content).unwrap();
         let (runner, mut reports) = bench.open();
-        assert!(matches!(end(&mut reports).await, Ended::Unknown(_)), "{file} {content}");
+        assert!(matches!(end(&mut reports).await, Ended::Lost(_)), "{file} {content}");
         runner.run(&task(), &bench.shell("echo ran > $BENCH/ran"));
-        assert!(matches!(end(&mut reports).await, Ended::Unknown(_)));
+        assert!(matches!(end(&mut reports).await, Ended::Lost(_)));
         drop(runner);
         let (runner, _) = bench.open();
-        assert!(matches!(runner.known(ATTEMPT), Some(Standing::Ended(Ended::Unknown(_)))), "also after a restart");
+        assert!(matches!(runner.known(ATTEMPT), Some(Standing::Ended(Ended::Lost(_)))), "also after a restart");
         runner.forget(ATTEMPT);
         until(|| !bench.attempt().exists()).await;
         assert_eq!(fs::read_dir(bench.spool().join(".aside")).unwrap().count(), 1);
@@ -49,7 +49,7 @@ async fn a_mark_that_names_somebody_else_ends_nobody() {
         let mark = serde_json::json!({"place": place, "supervisor": {"pid": pid, "started": 1}});
         fs::write(bench.attempt().join("mark.json"), mark.to_string()).unwrap();
         let (_runner, mut reports) = bench.open();
-        assert!(matches!(end(&mut reports).await, Ended::Unknown(_)));
+        assert!(matches!(end(&mut reports).await, Ended::Lost(_)));
     }
     let lives = bystander.try_wait().unwrap().is_none();
     bystander.kill().unwrap();
@@ -74,8 +74,7 @@ async fn strange_things_in_the_spool_are_left_alone() {
     symlink("/dev/zero", strange.join("request.json")).unwrap();
 
     let (runner, _reports) = bench.open();
-    until(|| runner.attempts().iter().all(|(_, standing)| matches!(standing, Standing::Ended(Ended::Unknown(_)))))
-        .await;
+    until(|| runner.attempts().iter().all(|(_, standing)| matches!(standing, Standing::Ended(Ended::Lost(_))))).await;
     let names: Vec<_> = runner.attempts().into_iter().map(|(attempt, _)| attempt).collect();
     assert_eq!(names, ["strange"]);
     assert!(bench.spool().join("lost+found").exists() && !bench.spool().join(".gone-17").exists());
@@ -120,7 +119,7 @@ async fn an_outcome_that_cannot_be_written_is_written_later() {
 }
 
 #[tokio::test]
-async fn after_a_restart_of_the_machine_a_hook_without_an_outcome_is_unknown() {
+async fn after_a_restart_of_the_machine_a_hook_without_an_outcome_is_lost() {
     let bench = Bench::new();
     fs::create_dir_all(bench.attempt()).unwrap();
     let request = serde_json::json!({
@@ -130,7 +129,7 @@ async fn after_a_restart_of_the_machine_a_hook_without_an_outcome_is_unknown() {
     fs::write(bench.attempt().join("request.json"), request.to_string()).unwrap();
     let (_runner, mut reports) = bench.open();
     let reason = "the machine or its container was restarted while it ran";
-    assert_eq!(end(&mut reports).await, Ended::Unknown(reason.into()));
+    assert_eq!(end(&mut reports).await, Ended::Lost(reason.into()));
 }
 
 #[tokio::test]

@@ -51,7 +51,7 @@ async fn whenever_a_supervisor_is_killed_the_outcome_is_true_and_nobody_is_left(
             .collect();
         assert!(!ran.iter().copied().any(lives), "moment {moment}");
         match (&ended, ran.len()) {
-            (Ended::Blocked(_), 0) | (Ended::Unknown(_), 0 | 1) | (Ended::Done, 1) => {}
+            (Ended::Blocked(_), 0) | (Ended::Lost(_), 0 | 1) | (Ended::Done, 1) => {}
             (_, times) => panic!("moment {moment}: {ended}, ran {times} times"),
         }
         assert_eq!(runner.known(ATTEMPT), Some(Standing::Ended(ended)));

@@ -74,7 +74,7 @@ async fn the_deadline_holds_though_no_replica_is_there() {
 }
 
 #[tokio::test]
-async fn when_a_supervisor_is_killed_its_hook_is_ended_and_the_outcome_is_unknown() {
+async fn when_a_supervisor_is_killed_its_hook_is_ended_and_the_outcome_is_lost() {
     let bench = Bench::new();
     let (runner, mut reports) = bench.open();
     let script = r#"sh -c 'trap "" TERM; echo $$ > $BENCH/grandchild; while :; do sleep 0.05; done' & echo $$ > $BENCH/ran; wait"#;
@@ -82,7 +82,7 @@ async fn when_a_supervisor_is_killed_its_hook_is_ended_and_the_outcome_is_unknow
     let (hook, grandchild) = (bench.process("ran").await, bench.process("grandchild").await);
     send(bench.supervisor(), Signal::SIGKILL);
     let ended = end(&mut reports).await;
-    assert_eq!(ended, Ended::Unknown("its supervisor was killed while it ran".into()));
+    assert_eq!(ended, Ended::Lost("its supervisor was killed while it ran".into()));
     assert!(!lives(hook) && !lives(grandchild));
     drop(runner);
     let (runner, _) = bench.open();
@@ -98,7 +98,7 @@ async fn when_replica_and_supervisor_are_killed_the_next_replica_ends_the_hook()
     send(bench.supervisor(), Signal::SIGKILL);
     let (runner, mut reports) = bench.open();
     runner.run(&task(), &bench.shell(PATIENT));
-    assert!(matches!(end(&mut reports).await, Ended::Unknown(_)));
+    assert!(matches!(end(&mut reports).await, Ended::Lost(_)));
     assert!(!lives(hook));
     assert_eq!(bench.process("ran").await, hook, "it ran once");
 }

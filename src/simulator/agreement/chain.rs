@@ -33,8 +33,16 @@ impl Chain {
 
     /// After so many entries; the oldest that is still known where that is not any more.
     pub(in crate::simulator) fn state(&self, position: usize) -> Rc<State> {
+        if position == 0 {
+            return Rc::default();
+        }
         let place = position.saturating_sub(self.first).min(self.states.len() - 1);
         self.states[place].clone()
+    }
+
+    /// Whoever has applied so many entries can apply the next one.
+    pub(super) fn knows(&self, position: usize) -> bool {
+        self.first <= position
     }
 
     pub(in crate::simulator) fn latest(&self) -> Rc<State> {
@@ -46,7 +54,7 @@ impl Chain {
         let is_same = match (&known.what, &slot.what) {
             (Payload::Entry(one), Payload::Entry(other)) => Rc::ptr_eq(one, other),
             (Payload::Blank, Payload::Blank) => true,
-            (Payload::Voters(one), Payload::Voters(other)) => one == other,
+            (Payload::Members(one), Payload::Members(other)) => one == other,
             _ => false,
         };
         known.term == slot.term && is_same
@@ -61,10 +69,10 @@ impl Chain {
     }
 
     /// What stands in a log behind what is applied.
-    pub(in crate::simulator) fn tail(log: &[Slot], applied: usize) -> Vec<Entry> {
-        let entries = log.iter().skip(applied).filter_map(|slot| match &slot.what {
+    pub(in crate::simulator) fn tail(log: &[Slot]) -> Vec<Entry> {
+        let entries = log.iter().filter_map(|slot| match &slot.what {
             Payload::Entry(entry) => Some(entry.as_ref().clone()),
-            Payload::Blank | Payload::Voters(_) => None,
+            Payload::Blank | Payload::Members(_) => None,
         });
         entries.collect()
     }
@@ -81,7 +89,7 @@ impl Chain {
     pub(in crate::simulator) fn entries(&self) -> impl Iterator<Item = &Rc<Entry>> {
         self.links.iter().filter_map(|link| match &link.slot.what {
             Payload::Entry(entry) => Some(entry),
-            Payload::Blank | Payload::Voters(_) => None,
+            Payload::Blank | Payload::Members(_) => None,
         })
     }
 }
@@ -91,7 +99,7 @@ impl World {
     pub(super) fn commit(self: &Rc<Self>, vm: usize, slot: &Slot) {
         let before = self.chain.borrow().latest();
         let (after, verdict) = match &slot.what {
-            Payload::Blank | Payload::Voters(_) => (before.clone(), None),
+            Payload::Blank | Payload::Members(_) => (before.clone(), None),
             Payload::Entry(entry) => {
                 let mut state = before.as_ref().clone();
                 let verdict = self.mistake.apply(&mut state, entry);

@@ -3,7 +3,8 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::{Ballot, ELECTION_LEAST, ELECTION_MOST, HEARTBEAT, LEASE, Payload, Role, Slot};
+use super::kept::{Payload, Slot};
+use super::{Ballot, ELECTION_LEAST, ELECTION_MOST, HEARTBEAT, LEASE, Role};
 use crate::simulator::agenda::Due;
 use crate::simulator::network::Message;
 use crate::simulator::world::World;
@@ -21,7 +22,10 @@ impl World {
             self.broadcast(vm);
             HEARTBEAT
         } else if now >= patience {
-            let is_voter = node.kept.borrow().voters.contains(&vm);
+            let is_voter = {
+                let kept = node.kept.borrow();
+                kept.members.is_voter(vm, kept.disk)
+            };
             self.be_patient(vm);
             if is_voter {
                 self.stand(vm, true, false);
@@ -57,10 +61,10 @@ impl World {
         if !is_pre && !self.write(vm, |kept| (kept.term, kept.voted) = (kept.term + 1, Some(vm))) {
             return;
         }
-        let (ballot, voters) = {
+        let (ballot, members) = {
             let kept = node.kept.borrow();
             let term = if is_pre { kept.term + 1 } else { kept.term };
-            (Ballot { term, last: kept.last(), is_pre, is_transfer }, kept.voters.clone())
+            (Ballot { term, last: kept.last(), is_pre, is_transfer }, kept.members.clone())
         };
         {
             let mut agreement = node.agreement.borrow_mut();
@@ -68,7 +72,7 @@ impl World {
             agreement.leader = None;
             agreement.votes = [vm].into();
         }
-        for other in voters.iter().filter(|other| **other != vm) {
+        for other in members.voters.iter().filter(|other| **other != vm) {
             self.send(vm, *other, Message::AskVote(ballot.clone()));
         }
         self.count_votes(vm);
@@ -134,8 +138,10 @@ impl World {
             return self.step_down(vm, term);
         }
         let counts = {
-            let agreement = node.agreement.borrow();
-            agreement.role == (Role::Candidate { is_pre }) && term == own + u64::from(is_pre) && is_granted
+            let (kept, agreement) = (node.kept.borrow(), node.agreement.borrow());
+            let is_candidate = agreement.role == (Role::Candidate { is_pre });
+            let is_voter = kept.members.is_voter(from, self.nodes[from].kept.borrow().disk);
+            is_candidate && is_voter && term == own + u64::from(is_pre) && is_granted
         };
         if counts {
             node.agreement.borrow_mut().votes.insert(from);
@@ -158,13 +164,14 @@ impl World {
 
     fn begin_to_lead(self: &Rc<Self>, vm: usize) {
         let node = &self.nodes[vm];
-        let len = node.kept.borrow().log.len();
+        let len = node.kept.borrow().len();
         {
             let mut agreement = node.agreement.borrow_mut();
             agreement.role = Role::Leader;
             agreement.leader = Some(vm);
-            agreement.next = node.kept.borrow().voters.iter().map(|voter| (*voter, len + 1)).collect();
+            agreement.next = node.kept.borrow().members.all().map(|member| (member, len + 1)).collect();
             agreement.matched.clear();
+            agreement.disks.clear();
             agreement.acknowledged.clear();
         }
         self.counts.elections.set(self.counts.elections.get() + 1);
@@ -212,7 +219,7 @@ impl World {
         let node = &self.nodes[vm];
         let (term, len) = {
             let kept = node.kept.borrow();
-            (kept.term, kept.log.len())
+            (kept.term, kept.len())
         };
         let has_all = node.agreement.borrow().matched.get(&to).is_some_and(|matched| *matched >= len);
         if has_all {

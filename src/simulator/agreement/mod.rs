@@ -1,21 +1,28 @@
 //! Agreement as the replicas need it: a log that a leader with a quorum appends to, elections with a vote before the
-//! vote, contact by what was sent when, and reads by a round trip. Kept as small as it can be: no snapshots, no learners.
+//! vote, contact by what was sent when, reads by a round trip, snapshots for who is far behind, learners, and machines
+//! that come back with an empty disk. Kept as small as it can be.
 
 mod chain;
 mod election;
+mod kept;
+mod members;
+mod membership;
 mod reading;
 mod replication;
 mod standing;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
 use std::time::Duration;
 
 pub(super) use chain::Chain;
+pub(super) use kept::{Kept, Snapshot};
+pub(super) use members::Members;
 pub(super) use standing::Standing;
 
+use kept::{Payload, Slot};
+
 use super::tasks::Answer;
-use crate::machine::command::{Entry, Verdict};
+use crate::machine::command::Verdict;
 use crate::machine::time::Timestamp;
 
 pub(super) const HEARTBEAT: Duration = Duration::from_millis(200);
@@ -25,33 +32,6 @@ const ELECTION_MOST: u64 = 1200;
 pub(super) const LEASE: Duration = Duration::from_millis(ELECTION_MOST);
 /// Entries in one message.
 const AT_ONCE: usize = 64;
-
-/// What is on the disk. Position 1 is the first entry.
-pub(super) struct Kept {
-    pub(super) term: u64,
-    pub(super) voted: Option<usize>,
-    pub(super) log: Vec<Slot>,
-    /// So much was known to be committed.
-    pub(super) applied: usize,
-    founders: Rc<Vec<usize>>,
-    /// By the latest word on it in the log, committed or not.
-    pub(super) voters: Rc<Vec<usize>>,
-}
-
-#[derive(Clone)]
-pub(super) struct Slot {
-    pub(super) term: u64,
-    pub(super) what: Payload,
-}
-
-#[derive(Clone)]
-pub(super) enum Payload {
-    /// A leader begins.
-    Blank,
-    Entry(Rc<Entry>),
-    /// Who votes from here on.
-    Voters(Rc<Vec<usize>>),
-}
 
 #[derive(Clone)]
 pub(super) struct Append {
@@ -100,6 +80,8 @@ pub(super) struct Agreement {
     votes: BTreeSet<usize>,
     next: BTreeMap<usize, usize>,
     matched: BTreeMap<usize, usize>,
+    /// By which disk each follower was last heard.
+    disks: BTreeMap<usize, u32>,
     /// When what each voter acknowledged last was sent.
     pub(super) acknowledged: BTreeMap<usize, Timestamp>,
     turns: standing::Turns,
@@ -114,39 +96,4 @@ pub(super) struct Agreement {
 pub(super) enum Asker {
     Here(Answer<Result<Verdict, ()>>),
     There { vm: usize, call: u64 },
-}
-
-impl Kept {
-    pub(super) fn new(founders: Rc<Vec<usize>>) -> Self {
-        Self { term: 0, voted: None, log: Vec::new(), applied: 0, voters: founders.clone(), founders }
-    }
-
-    fn term_at(&self, position: usize) -> u64 {
-        if position == 0 { 0 } else { self.log.get(position - 1).map_or(0, |slot| slot.term) }
-    }
-
-    fn last(&self) -> (u64, usize) {
-        (self.term_at(self.log.len()), self.log.len())
-    }
-
-    fn push(&mut self, slot: Slot) {
-        if let Payload::Voters(voters) = &slot.what {
-            self.voters = voters.clone();
-        }
-        self.log.push(slot);
-    }
-
-    fn truncate(&mut self, len: usize) {
-        self.log.truncate(len);
-        let word = self.log.iter().rev().find_map(|slot| match &slot.what {
-            Payload::Voters(voters) => Some(voters.clone()),
-            Payload::Blank | Payload::Entry(_) => None,
-        });
-        self.voters = word.unwrap_or_else(|| self.founders.clone());
-    }
-
-    /// So many of the voters are a quorum, if these are among them.
-    fn is_quorum(&self, is_among: impl Fn(usize) -> bool) -> bool {
-        self.voters.iter().filter(|voter| is_among(**voter)).count() * 2 > self.voters.len()
-    }
 }

@@ -132,7 +132,8 @@ impl Here {
 impl World {
     pub(in crate::simulator) fn on_propose(self: &Rc<Self>, vm: usize, from: usize, call: u64, command: &Command) {
         let asker = Asker::There { vm: from, call };
-        let is_member = self.nodes[vm].kept.borrow().voters.contains(&from);
+        let disk = self.nodes[from].kept.borrow().disk;
+        let is_member = self.nodes[vm].kept.borrow().members.is_member(from, disk);
         let taken = if is_member { self.append(vm, from, command, asker) } else { None };
         if taken.is_none() {
             self.send(vm, from, Message::Proposed { call, answer: None });

@@ -3,8 +3,10 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::{AT_ONCE, Append, Asker, Payload, Role, Slot};
+use super::kept::{Payload, Slot, Snapshot};
+use super::{AT_ONCE, Append, Asker, Kept, Role};
 use crate::machine::command::{Command, Entry, Verdict};
+use crate::machine::time::Timestamp;
 use crate::simulator::agenda::Due;
 use crate::simulator::mistake::Mistake;
 use crate::simulator::network::Message;
@@ -12,30 +14,32 @@ use crate::simulator::scenario::Fault;
 use crate::simulator::verdict::Property;
 use crate::simulator::world::World;
 
+/// Of what a snapshot stands for so much is kept, for those who are a little behind.
+const KEPT_BEHIND: usize = 5;
+
 impl World {
     pub(super) fn broadcast(&self, vm: usize) {
-        let voters = self.nodes[vm].kept.borrow().voters.clone();
-        for other in voters.iter().filter(|other| **other != vm) {
-            self.replicate(vm, *other);
+        let members = self.nodes[vm].kept.borrow().members.clone();
+        for other in members.all().filter(|other| *other != vm) {
+            self.replicate(vm, other);
         }
     }
 
     fn replicate(&self, vm: usize, to: usize) {
         let node = &self.nodes[vm];
-        let append = {
+        let message = {
             let (kept, mut agreement) = (node.kept.borrow(), node.agreement.borrow_mut());
-            let next = *agreement.next.entry(to).or_insert(kept.log.len() + 1);
-            let entries: Vec<Slot> = kept.log.iter().skip(next - 1).take(AT_ONCE).cloned().collect();
-            Append {
-                term: kept.term,
-                previous: next - 1,
-                previous_term: kept.term_at(next - 1),
-                entries,
-                committed: agreement.committed,
-                sent: node.steady(self.now()),
+            let next = *agreement.next.entry(to).or_insert(kept.len() + 1);
+            let (term, sent) = (kept.term, node.steady(self.now()));
+            if next <= kept.begins() || !self.chain.borrow().knows(next - 1) {
+                Message::Install { term, snapshot: kept.snapshot_at(agreement.applied), sent }
+            } else {
+                let entries: Vec<Slot> = kept.behind(next - 1).iter().take(AT_ONCE).cloned().collect();
+                let (previous, previous_term) = (next - 1, kept.term_at(next - 1));
+                Message::Append(Append { term, previous, previous_term, entries, committed: agreement.committed, sent })
             }
         };
-        self.send(vm, to, Message::Append(append));
+        self.send(vm, to, message);
     }
 
     pub(in crate::simulator) fn on_append(self: &Rc<Self>, vm: usize, from: usize, append: &Append) {
@@ -44,17 +48,13 @@ impl World {
         if append.term < term {
             return self.send(vm, from, Message::Appended { term, is_ok: false, matched: 0, sent });
         }
-        self.step_down(vm, append.term);
-        {
-            let mut agreement = node.agreement.borrow_mut();
-            agreement.leader = Some(from);
-            agreement.heard = Some(node.steady(self.now()));
-        }
-        self.be_patient(vm);
+        self.follow(vm, from, append.term);
         let (len, fits) = {
             let kept = node.kept.borrow();
-            let fits = append.previous <= kept.log.len() && kept.term_at(append.previous) == append.previous_term;
-            (kept.log.len(), fits)
+            // What a snapshot stands for is the same everywhere.
+            let fits = append.previous < kept.begins()
+                || (append.previous <= kept.len() && kept.term_at(append.previous) == append.previous_term);
+            (kept.len(), fits)
         };
         if !fits {
             let matched = len.min(append.previous - 1);
@@ -63,7 +63,8 @@ impl World {
         }
         let is_news = {
             let kept = node.kept.borrow();
-            (append.previous + 1..).zip(&append.entries).any(|(position, slot)| kept.term_at(position) != slot.term)
+            let mut slots = (append.previous + 1..).zip(&append.entries);
+            slots.any(|(position, slot)| position > kept.begins() && kept.term_at(position) != slot.term)
         };
         if is_news && !self.write(vm, |kept| take_over(kept, append)) {
             return;
@@ -79,6 +80,52 @@ impl World {
         self.send_after(after, vm, from, Message::Appended { term: append.term, is_ok: true, matched, sent });
     }
 
+    fn follow(&self, vm: usize, leader: usize, term: u64) {
+        self.step_down(vm, term);
+        let node = &self.nodes[vm];
+        {
+            let mut agreement = node.agreement.borrow_mut();
+            agreement.leader = Some(leader);
+            agreement.heard = Some(node.steady(self.now()));
+        }
+        self.be_patient(vm);
+    }
+
+    /// It takes the leader's word for all that is applied there.
+    pub(in crate::simulator) fn on_install(
+        self: &Rc<Self>,
+        vm: usize,
+        from: usize,
+        term: u64,
+        snapshot: &Snapshot,
+        sent: Timestamp,
+    ) {
+        let node = &self.nodes[vm];
+        let own = node.kept.borrow().term;
+        if term < own {
+            return self.send(vm, from, Message::Appended { term: own, is_ok: false, matched: 0, sent });
+        }
+        self.follow(vm, from, term);
+        let (before, matched) = (node.agreement.borrow().applied, snapshot.position);
+        if before < matched {
+            if !self.write(vm, |kept| kept.install(snapshot)) {
+                return;
+            }
+            self.tell(|| format!("{} takes a snapshot over, of {matched} entries", node.name));
+            {
+                let mut agreement = node.agreement.borrow_mut();
+                agreement.applied = matched;
+                agreement.committed = agreement.committed.max(matched);
+            }
+            let is_news = self.chain.borrow().is_news(before, matched);
+            if let Some(process) = self.process(vm) {
+                process.applied(self, is_news);
+            }
+        }
+        self.look_at_standing(vm);
+        self.send_after(self.disk_time(vm), vm, from, Message::Appended { term, is_ok: true, matched, sent });
+    }
+
     pub(in crate::simulator) fn on_appended(
         self: &Rc<Self>,
         vm: usize,
@@ -86,7 +133,7 @@ impl World {
         term: u64,
         is_ok: bool,
         matched: usize,
-        sent: crate::machine::time::Timestamp,
+        sent: Timestamp,
     ) {
         let node = &self.nodes[vm];
         let own = node.kept.borrow().term;
@@ -96,10 +143,18 @@ impl World {
         if term < own || node.agreement.borrow().role != Role::Leader {
             return;
         }
+        let disk = self.nodes[from].kept.borrow().disk;
         let is_behind = {
-            let (len, mut agreement) = (node.kept.borrow().log.len(), node.agreement.borrow_mut());
-            let acknowledged = agreement.acknowledged.entry(from).or_insert(sent);
-            *acknowledged = (*acknowledged).max(sent);
+            let (kept, mut agreement) = (node.kept.borrow(), node.agreement.borrow_mut());
+            let len = kept.len();
+            if agreement.disks.insert(from, disk).is_some_and(|before| before != disk) {
+                agreement.matched.remove(&from);
+                agreement.acknowledged.remove(&from);
+            }
+            if kept.members.is_voter(from, disk) {
+                let acknowledged = agreement.acknowledged.entry(from).or_insert(sent);
+                *acknowledged = (*acknowledged).max(sent);
+            }
             if is_ok {
                 let known = agreement.matched.entry(from).or_default();
                 let is_news = matched > *known;
@@ -126,10 +181,11 @@ impl World {
         let committed = {
             let (kept, agreement) = (node.kept.borrow(), node.agreement.borrow());
             let has = |voter: usize| {
-                let matched = agreement.matched.get(&voter).copied().unwrap_or(0);
-                if voter == vm { kept.log.len() } else { matched }
+                let is_it = agreement.disks.get(&voter).is_some_and(|disk| kept.members.is_known(voter, *disk));
+                let matched = agreement.matched.get(&voter).copied().filter(|_| is_it).unwrap_or(0);
+                if voter == vm { kept.len() } else { matched }
             };
-            let mut has: Vec<usize> = kept.voters.iter().map(|voter| has(*voter)).collect();
+            let mut has: Vec<usize> = kept.members.voters.iter().map(|voter| has(*voter)).collect();
             has.sort_unstable();
             let by_quorum = has.get(has.len().saturating_sub(1) / 2).copied().unwrap_or(0);
             (by_quorum > agreement.committed && kept.term_at(by_quorum) == kept.term).then_some(by_quorum)
@@ -146,7 +202,7 @@ impl World {
     fn chain_up_to(self: &Rc<Self>, vm: usize, committed: usize) {
         let slots: Vec<(usize, Slot)> = {
             let (kept, from) = (self.nodes[vm].kept.borrow(), self.chain.borrow().len());
-            (from + 1..).zip(kept.log[from.min(committed)..committed].iter().cloned()).collect()
+            (from + 1..=committed).zip(kept.behind(from).iter().cloned()).collect()
         };
         for (_, slot) in slots {
             self.commit(vm, &slot);
@@ -181,12 +237,20 @@ impl World {
         };
         let is_agreed = {
             let (kept, chain) = (node.kept.borrow(), self.chain.borrow());
-            to <= chain.len() && (from + 1..=to).all(|position| chain.is(position, &kept.log[position - 1]))
+            let is_same = |position| kept.slot(position).is_some_and(|slot| chain.is(position, slot));
+            to <= chain.len() && (from + 1..=to).all(is_same)
         };
         if !is_agreed {
             return self.broke(Property::S9, format!("{} applies another log than the others", node.name));
         }
-        node.kept.borrow_mut().applied = to;
+        {
+            let mut kept = node.kept.borrow_mut();
+            kept.applied = to;
+            if to - kept.begins() >= self.scenario.snapshot_every {
+                let snapshot = kept.snapshot_at(to.saturating_sub(KEPT_BEHIND).max(kept.begins()));
+                kept.install(&snapshot);
+            }
+        }
         let is_news = self.chain.borrow().is_news(from, to);
         if let Some(process) = self.process(vm) {
             process.applied(self, is_news);
@@ -246,7 +310,7 @@ impl World {
         if !self.write(vm, |kept| kept.push(Slot { term, what })) {
             return;
         }
-        let position = node.kept.borrow().log.len();
+        let position = node.kept.borrow().len();
         if let Some(asker) = asker {
             node.agreement.borrow_mut().waiting.insert(position, (term, asker));
         }
@@ -254,24 +318,8 @@ impl World {
         self.advance(vm);
     }
 
-    /// A leader removes whose VM is deleted: its last act beside consensus.
-    pub(in crate::simulator) fn remove(self: &Rc<Self>, vm: usize, gone: usize) {
-        let node = &self.nodes[vm];
-        let (voters, is_settled) = {
-            let (kept, agreement) = (node.kept.borrow(), node.agreement.borrow());
-            let changed = kept.log.iter().rposition(|slot| matches!(slot.what, Payload::Voters(_)));
-            let is_begun = kept.term_at(agreement.committed) == kept.term;
-            (kept.voters.clone(), is_begun && changed.is_none_or(|changed| changed < agreement.committed))
-        };
-        let left: Vec<usize> = voters.iter().copied().filter(|voter| *voter != gone).collect();
-        if is_settled && gone != vm && left.len() < voters.len() && !left.is_empty() {
-            self.tell(|| format!("{} removes {} from the cluster", node.name, self.nodes[gone].name));
-            self.append_slot(vm, Payload::Voters(Rc::new(left)), None);
-        }
-    }
-
     /// One write and its sync; false where the disk failed and the process with it.
-    pub(in crate::simulator) fn write(&self, vm: usize, change: impl FnOnce(&mut super::Kept)) -> bool {
+    pub(in crate::simulator) fn write(&self, vm: usize, change: impl FnOnce(&mut Kept)) -> bool {
         let node = &self.nodes[vm];
         if node.body.borrow().is_doomed {
             return false;
@@ -299,7 +347,7 @@ impl World {
         let node = &self.nodes[vm];
         if self.mistake == Mistake::LogNotSynced {
             let mut kept = node.kept.borrow_mut();
-            let len = kept.log.len().saturating_sub(3);
+            let len = kept.len().saturating_sub(3).max(kept.begins());
             kept.truncate(len);
             kept.applied = kept.applied.min(len);
         }
@@ -308,12 +356,12 @@ impl World {
     }
 }
 
-fn take_over(kept: &mut super::Kept, append: &Append) {
+fn take_over(kept: &mut Kept, append: &Append) {
     for (position, slot) in (append.previous + 1..).zip(&append.entries) {
-        if kept.term_at(position) == slot.term {
+        if position <= kept.begins() || kept.term_at(position) == slot.term {
             continue;
         }
-        if position <= kept.log.len() {
+        if position <= kept.len() {
             kept.truncate(position - 1);
         }
         kept.push(slot.clone());

@@ -49,7 +49,7 @@ impl World {
         let node = &self.nodes[vm];
         let now = node.steady(self.now());
         let kept = node.kept.borrow();
-        let is_member = kept.voters.contains(&vm);
+        let is_member = kept.members.is_member(vm, kept.disk);
         let mut agreement = node.agreement.borrow_mut();
         if agreement.role == Role::Leader {
             let acknowledged = quorum_acknowledged(&kept, &agreement, vm, now);
@@ -100,11 +100,12 @@ fn quorum_acknowledged(
     now: Timestamp,
 ) -> Option<Timestamp> {
     let mut times: Vec<Option<Timestamp>> = kept
+        .members
         .voters
         .iter()
         .map(|voter| if *voter == vm { Some(now) } else { agreement.acknowledged.get(voter).copied() })
         .collect();
     times.sort_unstable();
     times.reverse();
-    times.get(kept.voters.len() / 2).copied().flatten()
+    times.get(kept.members.voters.len() / 2).copied().flatten()
 }

@@ -23,6 +23,8 @@ pub(super) struct Judge {
     pub(super) is_calm: bool,
     /// Somebody was down or paused, by a fault or an event.
     pub(super) is_disturbed: bool,
+    /// A disk was lost with approvals on it that the log may not know.
+    pub(super) is_forgotten: bool,
     /// Wishes of operators that were confirmed to them.
     pub(super) acknowledged: u64,
     /// How each hook ended.
@@ -31,6 +33,14 @@ pub(super) struct Judge {
     claims: BTreeMap<AttemptId, ClaimMade>,
     posts: Vec<Posted>,
     rest: rest::Rest,
+}
+
+impl Judge {
+    /// What was begun on a machine whose disk is lost may be begun there once more: nobody can know.
+    pub(super) fn lose_disk(&mut self, vm: usize, had_journal: bool) {
+        self.begun.retain(|_, at| *at != vm);
+        self.is_forgotten |= had_journal;
+    }
 }
 
 struct ClaimMade {

@@ -118,7 +118,7 @@ impl World {
 
     /// S4: what was approved by us and is not over takes no more of a group than it may lose.
     pub(in crate::simulator) fn judge_arrival(&self, by: usize, event: &EventId, why: Why, approval: Approval) {
-        if approval != Approval::Accepted {
+        if approval != Approval::Accepted || self.judge.borrow().is_forgotten {
             return;
         }
         let cloud = self.cloud.borrow();

@@ -91,8 +91,8 @@ impl World {
             return self.end();
         }
         // Nobody saw that its deletion had started: it takes a share of its group until somebody removes it.
-        let voters = self.nodes[leader.me].kept.borrow().voters.clone();
-        if voters.iter().any(|voter| self.nodes[*voter].body.borrow().is_deleted) {
+        let members = self.nodes[leader.me].kept.borrow().members.clone();
+        if members.all().any(|member| self.nodes[member].body.borrow().is_deleted) {
             if now.since(empty_since) > SETTLED_WITHIN {
                 self.end();
             }
@@ -115,10 +115,10 @@ impl World {
     }
 
     fn has_quorum(&self) -> bool {
-        let longest = (0..self.nodes.len()).max_by_key(|vm| self.nodes[*vm].kept.borrow().log.len()).unwrap_or(0);
-        let voters = self.nodes[longest].kept.borrow().voters.clone();
+        let longest = (0..self.nodes.len()).max_by_key(|vm| self.nodes[*vm].kept.borrow().len()).unwrap_or(0);
+        let members = self.nodes[longest].kept.borrow().members.clone();
         let runs = |vm: &&usize| self.nodes[**vm].is_up() && !self.nodes[**vm].is_paused();
-        voters.iter().filter(runs).count() * 2 > voters.len()
+        members.voters.iter().filter(runs).count() * 2 > members.voters.len()
     }
 
     /// L2 holds under faults, too, as long as somebody leads.
@@ -169,7 +169,7 @@ impl World {
 
     /// One that nothing stands in the way of.
     fn announce_the_last(self: &Rc<Self>, state: &State) {
-        // One whose deletion was approved and cancelled is there, and no member any more.
+        // One that was silent when its deletion was approved and cancelled is there, and no member any more.
         let is_there =
             |vm: &usize| self.nodes[*vm].is_up() && self.here(*vm).is_some_and(|here| here.standing().quorum);
         let Some(vm) = (0..self.nodes.len()).rev().find(is_there) else { return };
@@ -230,6 +230,7 @@ impl World {
             let mut events = latest.open.values().chain(&latest.history);
             let by = &self.nodes[posted.by];
             by.body.borrow().is_deleted
+                || judge.is_forgotten
                 || events.any(|event| {
                     let is_it = |it: &Takeover| it.approver == by.name && it.at == at;
                     event.announcement.id == posted.event && event.takeovers.iter().any(is_it)

@@ -85,7 +85,7 @@ impl Watch {
         }
         self.has_caught_up = false;
         let heard = here.world.last_contact(here.me);
-        let voters = if here.takes_part() { here.members() } else { Vec::new() };
+        let voters = if here.takes_part() { here.voters() } else { Vec::new() };
         let reached = reached(here, &voters, now);
         if reached.values().any(|peer| peer.leader.is_some()) {
             self.told_of_leader = Some(now);
@@ -93,7 +93,7 @@ impl Watch {
         let since = [heard, self.told_of_leader].into_iter().flatten().fold(self.awake_since, Timestamp::max);
         let tail = {
             let node = &here.world.nodes[here.me];
-            Chain::tail(&node.kept.borrow().log, node.agreement.borrow().applied)
+            Chain::tail(node.kept.borrow().behind(node.agreement.borrow().applied))
         };
         Some(Alone {
             since: here.at(since),

@@ -146,8 +146,8 @@ pub(super) async fn beat(here: Here) {
             Some(leader) if leader == here.me => {}
             Some(leader) => world.send(here.me, leader, Message::Beat { health, wishes }),
             None => {
-                let voters = world.nodes[here.me].kept.borrow().voters.clone();
-                for other in voters.iter().filter(|other| **other != here.me) {
+                let members = world.nodes[here.me].kept.borrow().members.clone();
+                for other in members.voters.iter().filter(|other| **other != here.me) {
                     world.send(here.me, *other, Message::AskPeer);
                 }
             }

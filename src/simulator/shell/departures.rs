@@ -1,4 +1,4 @@
-//! The leader's part in departures, as `replica::departures`.
+//! The leader's part in who belongs to the cluster, as `replica::departures` and the upkeep of `consensus`.
 
 use std::time::Duration;
 
@@ -13,10 +13,11 @@ pub(super) async fn run(here: Here) {
         if !here.standing().leads() {
             continue;
         }
-        for gone in departing(&here.state()) {
+        for gone in departing(&here.state(), &here.situation()) {
             if let Some(gone) = here.world.vm(&gone) {
                 here.world.remove(here.me, gone);
             }
         }
+        here.world.complete(here.me);
     }
 }

@@ -75,12 +75,18 @@ impl Here {
 
     /// It belongs to the cluster as far as it knows.
     pub(super) fn takes_part(&self) -> bool {
-        self.world.nodes[self.me].kept.borrow().voters.contains(&self.me)
+        let kept = self.world.nodes[self.me].kept.borrow();
+        kept.members.is_voter(self.me, kept.disk)
+    }
+
+    pub(super) fn voters(&self) -> Vec<VmName> {
+        let members = self.world.nodes[self.me].kept.borrow().members.clone();
+        members.voters.iter().map(|voter| self.world.nodes[*voter].name.clone()).collect()
     }
 
     pub(super) fn members(&self) -> Vec<VmName> {
-        let voters = self.world.nodes[self.me].kept.borrow().voters.clone();
-        voters.iter().map(|voter| self.world.nodes[*voter].name.clone()).collect()
+        let members = self.world.nodes[self.me].kept.borrow().members.clone();
+        members.all().map(|member| self.world.nodes[member].name.clone()).collect()
     }
 
     pub(super) fn contacts(&self, members: &[VmName]) -> BTreeMap<VmName, Contact> {
@@ -89,16 +95,16 @@ impl Here {
     }
 
     pub(in crate::simulator) fn situation(&self) -> Situation {
-        let (standing, members) = (self.standing(), self.members());
+        let (standing, members, voters) = (self.standing(), self.members(), self.voters());
         let leading_since = self.process.contacts.borrow().leading_since();
         Situation {
             now: self.time(),
             me: self.name().clone(),
             contacts: self.contacts(&members),
-            learners: [].into(),
+            learners: members.iter().filter(|member| !voters.contains(member)).cloned().collect(),
             quorum: standing.quorum,
             leading_since: leading_since.map_or(Timestamp(i64::MIN), |at| self.at(at)),
-            lead: standing.leads().then(|| self.lead(standing, &members)),
+            lead: standing.leads().then(|| self.lead(standing, voters)),
             members,
             alone: self.process.alone.borrow().clone(),
             policy: self.world.scenario.policy.clone(),
@@ -106,12 +112,12 @@ impl Here {
         }
     }
 
-    fn lead(&self, standing: Standing, members: &[VmName]) -> Lead {
+    fn lead(&self, standing: Standing, voters: Vec<VmName>) -> Lead {
         let agreement = self.world.nodes[self.me].agreement.borrow();
         let acknowledged = agreement.acknowledged.iter();
         let acknowledged =
             acknowledged.map(|(voter, sent)| (self.world.nodes[*voter].name.clone(), self.at(*sent))).collect();
-        Lead { term: standing.term, turn: standing.turn, voters: members.to_vec(), acknowledged }
+        Lead { term: standing.term, turn: standing.turn, voters, acknowledged }
     }
 
     /// By the steady clock of this machine.

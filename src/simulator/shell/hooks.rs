@@ -30,9 +30,11 @@ pub(super) fn see_to(here: &Here, event: &Event, attempt: &Attempt, again_if_los
                 here.world.change_deadline(here.me, &key, left);
             }
         }
-        Some(Program { outcome: Outcome::Unknown(_), .. }) if again_if_lost && !here.knows_the_time() => {}
-        Some(Program { outcome: Outcome::Unknown(_), .. })
-            if (again_if_lost || here.world.mistake == Mistake::LostRunAgain) && here.time() < attempt.deadline =>
+        Some(program) if again_if_lost && is_lost(here, &program) && !here.knows_the_time() => {}
+        Some(program)
+            if (again_if_lost || here.world.mistake == Mistake::LostRunAgain)
+                && is_lost(here, &program)
+                && here.time() < attempt.deadline =>
         {
             here.world.nodes[here.me].programs.borrow_mut().remove(&key);
             start(here, event, attempt, key, false);
@@ -40,6 +42,11 @@ pub(super) fn see_to(here: &Here, event: &Event, attempt: &Attempt, again_if_los
         Some(program) => settle(here, key, program.outcome, program.is_twice),
         None => start(here, event, attempt, key, is_inherited),
     }
+}
+
+fn is_lost(here: &Here, program: &Program) -> bool {
+    let is_doubtful = matches!(program.outcome, Outcome::Unknown(_));
+    program.is_lost || (is_doubtful && here.world.mistake == Mistake::UnknownRunAgain)
 }
 
 /// Stops the attempt; what was never started is settled at once.

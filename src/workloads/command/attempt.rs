@@ -228,7 +228,7 @@ async fn settle(shared: &Shared, attempt: &str, folder: &Folder, cancelled: bool
             if !end_what_is_left(shared, folder).await {
                 reason.push_str(", and some of its processes cannot be killed");
             }
-            (Ended::Unknown(reason), broken, lock)
+            (Ended::Lost(reason), broken, lock)
         }
     };
     warn!(attempt, %ended, broken, folder = %folder.path().display(), "a hook was settled without its supervisor");

@@ -63,7 +63,7 @@ pub fn http_hook(url: &str, adapter: Adapter) -> ExitCode {
         Ended::NotDone => (exit::NOT_DONE, None),
         Ended::Failed(reason) => (exit::FAILED, Some(reason)),
         Ended::Blocked(reason) => (exit::BLOCKED, Some(reason)),
-        Ended::Unknown(reason) => (exit::UNKNOWN, Some(reason)),
+        Ended::Unknown(reason) | Ended::Lost(reason) => (exit::UNKNOWN, Some(reason)),
         // Who ended it knows why.
         Ended::TimedOut | Ended::Cancelled => (exit::FAILED, None),
     };

@@ -221,14 +221,14 @@ impl Book {
             match attempt.reach {
                 Reach::Unsent if waits => {}
                 Reach::Unsent => end(&self.reports, key, attempt, not_connected(name)),
-                Reach::Inherited | Reach::Sent => end(&self.reports, key, attempt, Ended::Unknown(why.to_owned())),
+                Reach::Inherited | Reach::Sent => end(&self.reports, key, attempt, Ended::Lost(why.to_owned())),
             }
         }
     }
 }
 
 pub(super) fn not_known(name: &WorkloadName) -> Ended {
-    Ended::Unknown(format!("{name} does not know of it; whether it was begun cannot be told"))
+    Ended::Lost(format!("{name} does not know of it; whether it was begun cannot be told"))
 }
 
 pub(super) fn not_connected(name: &WorkloadName) -> Ended {

@@ -126,8 +126,8 @@ fn words(told: &mut Receiver<Told>) -> Vec<&'static str> {
     words
 }
 
-fn unknown(ended: &Ended) -> bool {
-    matches!(ended, Ended::Unknown(_))
+fn lost(ended: &Ended) -> bool {
+    matches!(ended, Ended::Lost(_))
 }
 
 #[tokio::test(start_paused = true)]
@@ -167,25 +167,25 @@ async fn who_comes_back_within_the_lease_goes_on_with_what_it_knows() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_workload_was_sent_and_does_not_know_any_more_is_unknown() {
+async fn what_a_workload_was_sent_and_does_not_know_any_more_is_lost() {
     let mut bench = Bench::open();
     let (_, told) = bench.dial(greeting("1"));
     bench.run("a");
     drop(told);
     let (_, mut told) = bench.dial(greeting("2"));
-    assert!(unknown(&bench.end().await));
+    assert!(lost(&bench.end().await));
     assert_eq!(words(&mut told), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_the_lease_what_was_sent_is_unknown_and_what_was_not_waits() {
+async fn after_the_lease_what_was_sent_is_lost_and_what_was_not_waits() {
     let mut bench = Bench::open();
     let (visit, told) = bench.dial(greeting("1"));
     bench.run("a");
     drop(told);
     bench.run("b");
     assert!(bench.is_connected());
-    assert!(unknown(&bench.end().await));
+    assert!(lost(&bench.end().await));
     assert!(!bench.is_connected());
     assert_eq!(bench.sessions.known("b"), Some(Standing::Running));
     assert_eq!(bench.sessions.hear(&visit, None), Err(Over));
@@ -268,7 +268,7 @@ async fn a_workload_that_is_told_to_stop_says_how_it_ended_or_nobody_knows() {
     assert_eq!(words(&mut told), ["step", "cancel", "step", "cancel"]);
     bench.sessions.report(&visit, "b", Said::Ended(Ended::Cancelled)).unwrap();
     assert_eq!(bench.end().await, Ended::Cancelled);
-    assert!(unknown(&bench.end().await));
+    assert!(matches!(bench.end().await, Ended::Unknown(_)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -296,9 +296,9 @@ async fn what_was_not_sent_is_cancelled_at_once_and_blocked_when_its_time_is_ove
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_earlier_life_may_have_sent_is_taken_up_or_unknown_and_never_sent() {
+async fn what_an_earlier_life_may_have_sent_is_taken_up_or_lost_and_never_sent() {
     for (greeting, expected) in [
-        (greeting("1"), Some("unknown")),
+        (greeting("1"), Some("lost")),
         (knowing("1", "a", Some(Ended::Done)), Some("done")),
         (knowing("1", "a", None), None),
     ] {
@@ -312,7 +312,7 @@ async fn what_an_earlier_life_may_have_sent_is_taken_up_or_unknown_and_never_sen
             bench.sessions.run(&task("a"), terms(true));
             let (visit, mut told) = line.unwrap_or_else(|| bench.dial(greeting.clone()));
             match expected {
-                Some("unknown") => assert!(unknown(&bench.end().await)),
+                Some("lost") => assert!(lost(&bench.end().await)),
                 Some(_) => assert_eq!(bench.end().await, Ended::Done),
                 None => bench.done(&visit, "a"),
             }
@@ -322,14 +322,14 @@ async fn what_an_earlier_life_may_have_sent_is_taken_up_or_unknown_and_never_sen
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_earlier_life_sent_to_one_that_does_not_come_back_is_unknown() {
+async fn what_an_earlier_life_sent_to_one_that_does_not_come_back_is_lost() {
     let mut bench = Bench::open();
     bench.sessions.expect([(&workload("db"), Condition::default())]);
     bench.sessions.run(&task("a"), terms(true));
     assert!(timeout(29 * SECOND, bench.end()).await.is_err());
-    assert!(unknown(&bench.end().await));
+    assert!(lost(&bench.end().await));
     bench.sessions.run(&task("b"), terms(true));
-    assert!(unknown(&bench.end().await));
+    assert!(lost(&bench.end().await));
 }
 
 #[tokio::test(start_paused = true)]

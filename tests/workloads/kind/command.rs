@@ -73,7 +73,7 @@ fn ends(ended: &Ended) -> String {
         Ended::Unknown(reason) => (13, reason.as_str()),
         Ended::Blocked(reason) => (75, reason.as_str()),
         Ended::Failed(reason) => (1, reason.as_str()),
-        Ended::TimedOut | Ended::Cancelled => panic!("no hook says that of itself"),
+        Ended::TimedOut | Ended::Cancelled | Ended::Lost(_) => panic!("no hook says that of itself"),
     };
     format!("echo '{reason}' >&2; exit {status}")
 }

@@ -88,7 +88,7 @@ fn said(ended: &Ended) -> String {
         Ended::Unknown(reason) => ("unknown", reason.as_str()),
         Ended::Blocked(reason) => ("blocked", reason.as_str()),
         Ended::Failed(reason) => ("failed", reason.as_str()),
-        Ended::TimedOut | Ended::Cancelled => panic!("no hook says that of itself"),
+        Ended::TimedOut | Ended::Cancelled | Ended::Lost(_) => panic!("no hook says that of itself"),
     };
     json!({ "outcome": outcome, "reason": reason }).to_string()
 }

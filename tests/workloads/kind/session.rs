@@ -230,6 +230,6 @@ fn says(ended: Ended) -> Outcome {
         Ended::Unknown(reason) => Outcome::Unknown(reason),
         Ended::Blocked(reason) => Outcome::Blocked(reason),
         Ended::Failed(reason) => Outcome::Failed(reason),
-        Ended::TimedOut | Ended::Cancelled => panic!("no hook says that of itself"),
+        Ended::TimedOut | Ended::Cancelled | Ended::Lost(_) => panic!("no hook says that of itself"),
     }
 }

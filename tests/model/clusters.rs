@@ -1,0 +1,119 @@
+//! The bounded clusters that are explored, put together from what differs.
+
+use std::time::Duration;
+
+use allclear::machine::document::Source;
+use allclear::machine::id::{GroupName, WorkloadName};
+use allclear::machine::workload::{Hook, OnAbsent, OnFailure, Origin, Phase, RunsOn, Workload};
+
+use crate::mutant::Mutant;
+use crate::world::{Cluster, Trouble};
+
+pub(crate) fn hook(phase: Phase, on_failure: OnFailure) -> Hook {
+    Hook {
+        phase,
+        timeout: Duration::from_mins(1),
+        attempts: 1,
+        on_failure,
+        runs_on: RunsOn::Affected,
+        can_confirm: false,
+        can_undo: false,
+        can_dry_run: false,
+        min_freeze: None,
+        fresh_for: None,
+        optional_if_short: false,
+        worst: None,
+        exclusive: false,
+        kinds: Vec::new(),
+    }
+}
+
+pub(crate) fn workload(hooks: Vec<Hook>) -> Workload {
+    Workload {
+        name: WorkloadName("w".into()),
+        group: None,
+        after: Vec::new(),
+        hooks,
+        origin: Origin::Configured,
+        on_absent: OnAbsent::Hold,
+    }
+}
+
+/// A drain that must succeed, a shutdown that need not, and a restore.
+pub(crate) fn two_steps() -> Workload {
+    workload(vec![
+        hook(Phase::Drain, OnFailure::Hold),
+        hook(Phase::Shutdown, OnFailure::Continue),
+        hook(Phase::Restore, OnFailure::Hold),
+    ])
+}
+
+/// A failover on a peer that can be asked whether it is done.
+pub(crate) fn failover() -> Workload {
+    let failover = Hook { can_confirm: true, runs_on: RunsOn::Any, ..hook(Phase::Failover, OnFailure::Hold) };
+    let group = Some(GroupName("g".into()));
+    Workload { group, ..workload(vec![failover, hook(Phase::Restore, OnFailure::Hold)]) }
+}
+
+/// One step that must succeed.
+pub(crate) fn one_step() -> Workload {
+    workload(vec![hook(Phase::Drain, OnFailure::Hold), hook(Phase::Restore, OnFailure::Hold)])
+}
+
+/// One step that can be asked whether it is done.
+pub(crate) fn askable() -> Workload {
+    workload(vec![Hook { can_confirm: true, attempts: 2, ..hook(Phase::Drain, OnFailure::Hold) }])
+}
+
+/// The same workload, as one that dials in and may be away.
+pub(crate) fn dialled(on_absent: OnAbsent, of: Workload) -> Workload {
+    Workload { origin: Origin::Dialled, on_absent, ..of }
+}
+
+/// A failover and a drain that can be taken back.
+pub(crate) fn reversible() -> Workload {
+    let reversible = |phase| Hook { can_undo: true, ..hook(phase, OnFailure::Hold) };
+    workload(vec![reversible(Phase::Failover), reversible(Phase::Drain), hook(Phase::Restore, OnFailure::Hold)])
+}
+
+/// One step of which at most one runs in the cluster.
+pub(crate) fn one_at_a_time() -> Workload {
+    workload(vec![Hook { exclusive: true, ..hook(Phase::Drain, OnFailure::Hold) }])
+}
+
+pub(crate) fn cluster(replicas: usize, source: Source, workload: Option<Workload>) -> Cluster {
+    let (trouble, mutant) = (Trouble::Losses, Mutant::None);
+    let (drill, same_vm) = (false, false);
+    Cluster { replicas, events: 1, source, workload, wishes: 0, faults: 0, trouble, drill, same_vm, changes: 0, mutant }
+}
+
+/// A second event, for another member of the same group.
+pub(crate) fn two_events(cluster: Cluster) -> Cluster {
+    let group = Some(GroupName("g".into()));
+    let workload = cluster.workload.unwrap_or_else(|| workload(Vec::new()));
+    Cluster { events: 2, workload: Some(Workload { group, ..workload }), ..cluster }
+}
+
+/// A second event, for the same VM.
+pub(crate) fn for_one_vm(cluster: Cluster) -> Cluster {
+    Cluster { events: 2, same_vm: true, ..cluster }
+}
+
+/// Workloads change this often, at any moment.
+pub(crate) fn changing(changes: u8, cluster: Cluster) -> Cluster {
+    Cluster { changes, ..cluster }
+}
+
+/// With a drill for the VM of the first event.
+pub(crate) fn drilling(cluster: Cluster) -> Cluster {
+    Cluster { drill: true, ..cluster }
+}
+
+pub(crate) fn with(faults: u8, trouble: Trouble, cluster: Cluster) -> Cluster {
+    Cluster { faults, trouble, ..cluster }
+}
+
+/// Operators ask for something this often, at any moment.
+pub(crate) fn asked(wishes: u8, cluster: Cluster) -> Cluster {
+    Cluster { wishes, ..cluster }
+}

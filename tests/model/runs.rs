@@ -1,0 +1,171 @@
+//! What every run of the suite explores, and that each mistake is seen.
+
+use allclear::machine::document::Source;
+use allclear::machine::workload::OnAbsent;
+use stateright::{Checker, HasDiscoveries, Model};
+
+use crate::clusters::{
+    askable, asked, changing, cluster, dialled, drilling, failover, for_one_vm, one_at_a_time, one_step, reversible,
+    two_events, two_steps, with,
+};
+use crate::mutant::Mutant;
+use crate::world::{Cluster, Trouble};
+use crate::{DRILL, L1, L2, LIFE, S1, S2, S3, S4, S7, S8, WISH};
+
+fn check(cluster: Cluster) {
+    let begun = std::time::Instant::now();
+    let checker = cluster.checker().threads(2).spawn_bfs().join();
+    println!("{} states, depth {}, {:?}", checker.unique_state_count(), checker.max_depth(), begun.elapsed());
+    checker.assert_properties();
+}
+
+fn expect(mutant: Mutant, property: &'static str, cluster: Cluster) {
+    let checker = Cluster { mutant, ..cluster }.checker().threads(2).finish_when(HasDiscoveries::AnyFailures);
+    let checker = checker.spawn_bfs().join();
+    let found = checker.discoveries();
+    assert!(found.contains_key(property), "{mutant:?} did not break '{property}' but {:?}", found.keys());
+}
+
+#[test]
+fn a_user_initiated_event_is_safe_without_faults() {
+    check(cluster(3, Source::User, Some(two_steps())));
+}
+
+#[test]
+fn an_event_of_the_platform_is_safe_without_faults() {
+    check(cluster(3, Source::Platform, Some(two_steps())));
+}
+
+#[test]
+fn a_replica_is_lost_while_a_hook_runs() {
+    check(with(1, Trouble::Losses, cluster(2, Source::User, Some(one_step()))));
+}
+
+#[test]
+fn a_replica_is_lost_while_a_failover_runs_that_can_be_asked() {
+    check(with(1, Trouble::Losses, cluster(2, Source::Platform, Some(failover()))));
+}
+
+#[test]
+fn a_replica_is_lost_while_an_approval_is_posted() {
+    check(with(1, Trouble::Losses, cluster(3, Source::User, None)));
+}
+
+#[test]
+fn twice_something_is_lost_while_an_approval_is_posted() {
+    check(with(2, Trouble::Losses, cluster(2, Source::User, None)));
+}
+
+#[test]
+fn a_replica_of_three_is_lost_while_two_hooks_run() {
+    check(with(1, Trouble::Losses, cluster(3, Source::User, Some(two_steps()))));
+}
+
+#[test]
+fn a_replica_of_three_is_lost_while_a_failover_runs_that_can_be_asked() {
+    check(with(1, Trouble::Losses, cluster(3, Source::User, Some(failover()))));
+}
+
+#[test]
+fn a_proposal_arrives_once_more_and_late() {
+    check(with(1, Trouble::Delays, cluster(2, Source::Platform, Some(one_step()))));
+    check(with(1, Trouble::Delays, cluster(3, Source::User, None)));
+}
+
+#[test]
+fn a_leader_proposes_anything_at_all() {
+    for source in [Source::Platform, Source::User] {
+        check(with(1, Trouble::Rogues, cluster(2, source, Some(one_step()))));
+    }
+}
+
+#[test]
+fn a_leader_proposes_anything_at_all_twice() {
+    check(with(2, Trouble::Rogues, cluster(2, Source::User, Some(failover()))));
+}
+
+#[test]
+fn a_proposal_for_a_failover_arrives_once_more_and_late() {
+    check(with(1, Trouble::Delays, cluster(3, Source::User, Some(failover()))));
+}
+
+#[test]
+fn what_failed_is_taken_back_though_a_replica_is_lost() {
+    check(with(1, Trouble::Losses, cluster(2, Source::Platform, Some(reversible()))));
+}
+
+#[test]
+fn a_leader_proposes_to_take_back_anything_at_all() {
+    check(with(1, Trouble::Rogues, cluster(2, Source::User, Some(reversible()))));
+}
+
+#[test]
+fn two_events_of_a_group_come_one_after_the_other() {
+    check(two_events(cluster(3, Source::Platform, None)));
+}
+
+#[test]
+fn a_leader_proposes_anything_at_all_for_two_events_of_a_group() {
+    check(with(1, Trouble::Rogues, two_events(cluster(2, Source::User, None))));
+}
+
+#[test]
+fn operators_ask_for_anything_at_all() {
+    check(asked(2, cluster(2, Source::User, Some(one_step()))));
+    check(asked(1, two_events(cluster(2, Source::Platform, None))));
+}
+
+#[test]
+fn an_event_comes_while_a_drill_is_under_way() {
+    check(drilling(cluster(2, Source::User, Some(one_step()))));
+}
+
+#[test]
+fn two_events_of_one_vm_prepare_its_workload_one_after_the_other() {
+    check(for_one_vm(cluster(2, Source::User, Some(one_step()))));
+}
+
+#[test]
+fn who_is_the_primary_changes_at_any_moment() {
+    check(changing(1, cluster(2, Source::User, Some(failover()))));
+}
+
+#[test]
+fn a_workload_that_dials_in_goes_away_and_comes_back_at_any_moment() {
+    for on_absent in [OnAbsent::Hold, OnAbsent::Skip, OnAbsent::Command] {
+        check(changing(1, cluster(2, Source::User, Some(dialled(on_absent, one_step())))));
+    }
+}
+
+#[test]
+fn every_mutant_is_seen() {
+    let calm = || cluster(2, Source::User, Some(one_step()));
+    let lossy = |source, workload| with(1, Trouble::Losses, cluster(2, source, workload));
+    let rogue = || with(1, Trouble::Rogues, cluster(2, Source::User, Some(one_step())));
+    expect(Mutant::ClaimUnguarded, S1, rogue());
+    expect(Mutant::ClaimTwice, S2, rogue());
+    expect(Mutant::PostUnconfirmed, S3, lossy(Source::User, None));
+    expect(Mutant::ApproveRefused, S3, lossy(Source::User, None));
+    expect(Mutant::Rewrite, LIFE, lossy(Source::User, Some(one_step())));
+    expect(Mutant::ClaimBeyondBudget, S4, with(1, Trouble::Rogues, two_events(cluster(2, Source::User, None))));
+    expect(Mutant::RunAgain, S7, lossy(Source::User, Some(one_step())));
+    expect(Mutant::RestoreEarly, S8, rogue());
+    expect(Mutant::UndoDone, S8, with(1, Trouble::Rogues, cluster(2, Source::User, Some(reversible()))));
+    expect(Mutant::ClaimAgainstWish, WISH, asked(1, rogue()));
+    expect(Mutant::ApproveUnseen, WISH, asked(1, calm()));
+    expect(Mutant::ForgetRestoring, S8, calm());
+    expect(Mutant::GoBack, LIFE, calm());
+    expect(Mutant::ClaimDrill, S1, drilling(calm()));
+    expect(Mutant::StartDrill, DRILL, drilling(calm()));
+    expect(Mutant::DrillOn, DRILL, drilling(calm()));
+    expect(Mutant::NeverDiscount, L1, lossy(Source::User, Some(one_step())));
+}
+
+#[test]
+fn every_mutant_that_begins_a_hook_out_of_turn_is_seen() {
+    let exclusive = || two_events(cluster(2, Source::User, Some(one_at_a_time())));
+    expect(Mutant::RunBeside, S7, with(1, Trouble::Rogues, exclusive()));
+    let for_one_vm = || for_one_vm(cluster(2, Source::User, Some(one_step())));
+    expect(Mutant::RunBesideEvent, S7, with(1, Trouble::Rogues, for_one_vm()));
+    expect(Mutant::AskAgain, L2, with(1, Trouble::Rogues, cluster(2, Source::Platform, Some(askable()))));
+}
