@@ -95,21 +95,25 @@ macro_rules! events {
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            #[ignore = "all of them take half an hour"]
             async fn a_redeploy_of_the_primarys_vm_costs_no_acknowledged_write() {
                 super::takes_the_primary::<System>(Redeploy).await;
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            #[ignore = "all of them take half an hour"]
             async fn a_freeze_of_the_primarys_vm_costs_no_acknowledged_write() {
                 super::takes_the_primary::<System>(Freeze).await;
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            #[ignore = "all of them take half an hour"]
             async fn a_reboot_of_a_replicas_vm_leaves_the_primary_where_it_is() {
                 super::takes_a_replica::<System>(Reboot).await;
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            #[ignore = "all of them take half an hour"]
             async fn a_wave_over_three_vms_moves_the_primary_at_most_twice() {
                 super::take_one_vm_after_the_other::<System>(Reboot).await;
             }

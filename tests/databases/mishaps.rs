@@ -125,26 +125,31 @@ macro_rules! mishaps {
             type System = $kind;
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            #[ignore = "all of them take half an hour"]
             async fn a_reboot_of_two_of_three_vms_costs_no_acknowledged_write() {
                 super::takes_so_many::<System>(super::Kind::Reboot, 2).await;
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            #[ignore = "all of them take half an hour"]
             async fn a_primary_that_nobody_can_take_over_from_stays_where_it_is() {
                 super::nobody_can_take_over::<System>().await;
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            #[ignore = "all of them take half an hour"]
             async fn a_switch_that_is_killed_is_gone_on_with_or_taken_back() {
                 super::the_switch_is_killed::<System>().await;
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            #[ignore = "all of them take half an hour"]
             async fn a_switch_that_is_given_up_leaves_one_primary() {
                 super::the_switch_is_given_up::<System>().await;
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            #[ignore = "all of them take half an hour"]
             async fn a_vm_that_dies_in_its_switch_leaves_one_primary() {
                 super::the_vm_dies_in_its_switch::<System>().await;
             }
@@ -161,11 +166,13 @@ mod patroni {
     use crate::patroni::Patroni;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    #[ignore = "all of them take half an hour"]
     async fn a_reboot_of_two_of_three_vms_costs_no_acknowledged_write() {
         super::takes_so_many::<Patroni>(super::Kind::Reboot, 2).await;
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    #[ignore = "all of them take half an hour"]
     async fn a_primary_that_nobody_can_take_over_from_stays_where_it_is() {
         super::nobody_can_take_over::<Patroni>().await;
     }

@@ -127,21 +127,25 @@ async fn a_reboot_of_the_leaders_vm_costs_no_acknowledged_write() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
 async fn a_redeploy_of_the_leaders_vm_costs_no_acknowledged_write_and_the_member_is_added_anew() {
     events::takes_the_primary::<Etcd>(Kind::Redeploy).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
 async fn a_freeze_of_the_leaders_vm_costs_no_acknowledged_write() {
     events::takes_the_primary::<Etcd>(Kind::Freeze).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
 async fn a_wave_over_three_vms_moves_the_leader_at_most_twice() {
     events::take_one_vm_after_the_other::<Etcd>(Kind::Reboot).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
 async fn an_event_that_takes_the_majority_is_blocked_with_the_reason() {
     if !is_installed::<Etcd>() {
         return;

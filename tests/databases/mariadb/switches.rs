@@ -52,6 +52,7 @@ async fn without_a_fit_target_it_is_blocked_with_the_reason_for_each_and_nothing
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
 async fn a_target_that_does_not_answer_is_passed_over() {
     if !is_installed::<MariaDb>() {
         return;
@@ -68,6 +69,7 @@ async fn a_target_that_does_not_answer_is_passed_over() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
 async fn what_does_not_catch_up_in_time_is_taken_back() {
     if !is_installed::<MariaDb>() {
         return;
@@ -85,6 +87,7 @@ async fn what_does_not_catch_up_in_time_is_taken_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
 async fn called_again_it_has_no_second_effect() {
     if !is_installed::<MariaDb>() {
         return;
@@ -105,6 +108,7 @@ async fn called_again_it_has_no_second_effect() {
 /// Killed after so many milliseconds, which fall before, into and after the time without writes; then gone on with,
 /// taken back, or left to `restore`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
 async fn killed_at_any_point_it_leaves_one_primary_and_every_acknowledged_write() {
     if !is_installed::<MariaDb>() {
         return;
@@ -134,6 +138,7 @@ async fn killed_at_any_point_it_leaves_one_primary_and_every_acknowledged_write(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
 async fn transactions_that_the_primary_does_not_have_are_left_to_people() {
     if !is_installed::<MariaDb>() {
         return;

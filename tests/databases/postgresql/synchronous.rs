@@ -52,16 +52,19 @@ impl System for Synchronous {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
 async fn a_freeze_of_a_synchronous_standbys_vm_is_not_waited_for() {
     takes_a_replica::<Synchronous>(Kind::Freeze).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
 async fn a_synchronous_primary_moves_and_commits_go_on() {
     takes_the_primary::<Synchronous>(Kind::Reboot).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
 async fn a_primary_and_a_synchronous_standby_go_away_together_and_commits_go_on() {
     takes_so_many::<Synchronous>(Kind::Reboot, 2).await;
 }
