@@ -107,7 +107,7 @@ fn configuration(trio: &Trio, vm: &Vm) -> String {
            authentication:\n    superuser: {{username: postgres}}\n    replication: {{username: postgres}}\n    \
              rewind: {{username: postgres}}\n  \
            pg_hba: [local all all trust, host all all 127.0.0.0/8 trust, host replication all 127.0.0.0/8 trust]\n  \
-           parameters: {{unix_socket_directories: '{folder}'}}\n",
+           parameters: {{unix_socket_directories: '{folder}', dynamic_shared_memory_type: mmap}}\n",
         data = vm.data().display(),
         programs = super::trio::find("postgres").unwrap().canonicalize().unwrap().parent().unwrap().display(),
     )

@@ -196,13 +196,17 @@ async fn whatever_a_hook_prints_its_progress_is_one_line_and_its_end_is_its_exit
     }
 }
 
+type PassedOn = fn(&str) -> String;
+
 #[test]
 fn progress_that_is_passed_on_as_it_was_printed_is_found_out() {
     let (corpus, mut dice) = (lines(include_str!("corpus/progress.txt")), Dice::of(7));
-    let mut mistaken: [(&str, fn(&str) -> String, bool); 3] = [
-        ("as it is", str::to_owned, false),
-        ("without what steers, however long", |printed| printed.replace(char::is_control, " "), false),
-        ("cut, with what steers", |printed| printed.chars().take(LONGEST).collect(), false),
+    let without_what_steers: PassedOn = |printed| printed.replace(char::is_control, " ");
+    let cut: PassedOn = |printed| printed.chars().take(LONGEST).collect();
+    let mut mistaken = [
+        ("as it is", str::to_owned as PassedOn, false),
+        ("without what steers, however long", without_what_steers, false),
+        ("cut, with what steers", cut, false),
     ];
     for _ in 0..2_000 {
         let printed = String::from_utf8_lossy(&said(&mut dice, &corpus)).into_owned();

@@ -13,7 +13,7 @@ use client::Connection;
 
 pub(crate) struct Postgresql;
 
-/// Nothing that is local to a VM stands in the data directory: a copy of that is another member.
+/// A server that is killed leaves nothing outside of its folder. Nothing that is local to a VM stands in the data directory: a copy of that is another member.
 const SETTINGS: &str = "
 include '../server.conf'
 wal_level = replica
@@ -22,6 +22,7 @@ max_wal_senders = 10
 wal_keep_size = 1GB
 hot_standby = on
 shared_buffers = 32MB
+dynamic_shared_memory_type = mmap
 ";
 
 /// Whoever asks whether a member is the primary.
