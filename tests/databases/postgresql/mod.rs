@@ -13,7 +13,8 @@ use client::Connection;
 
 pub(crate) struct Postgresql;
 
-/// A server that is killed leaves nothing outside of its folder. Nothing that is local to a VM stands in the data directory: a copy of that is another member.
+/// A server that is killed leaves nothing outside of its folder. Nothing that is local to a VM stands in the data
+/// directory: a copy of that is another member.
 const SETTINGS: &str = "
 include '../server.conf'
 wal_level = replica
