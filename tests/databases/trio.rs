@@ -213,8 +213,9 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Result<T, String>) 
 /// Where Debian keeps programs that are not in the path of an ordinary user.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var("PATH").unwrap_or_default();
-    let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    folders.extend(["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from));
+    // First those that any user can read: one's own path may begin with a folder that is closed to others.
+    let mut folders: Vec<PathBuf> = ["/usr/bin", "/usr/sbin", "/usr/local/sbin"].map(PathBuf::from).into();
+    folders.extend(std::env::split_paths(&path));
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     folders.extend(versions.map(|version| version.path().join("bin")));
     folders.iter().map(|folder| folder.join(program)).find(|path: &PathBuf| Path::exists(path))
