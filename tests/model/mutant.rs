@@ -76,6 +76,39 @@ impl Mutant {
                 event.entered.push((Stage::Claimed, entry.at));
                 push_claim(state, entry)
             }
+            (Self::ForgetRestoring, Command::Begin { event, .. }) => {
+                let mut event = state.open.get(event).filter(|event| event.stage() == Stage::Restoring)?.clone();
+                event.entered.push((Stage::Closed, entry.at));
+                state.open.remove(&event.announcement.id);
+                state.history.push_back(event);
+                Some(Verdict::Applied)
+            }
+            (Self::GoBack, Command::Report { .. }) => {
+                let mut gone_back = false;
+                for event in state.open.values_mut().filter(|event| event.stage() == Stage::Claimed) {
+                    event.entered.push((Stage::Preparing, entry.at));
+                    gone_back = true;
+                }
+                gone_back.then_some(Verdict::Applied)
+            }
+            (Self::ApproveRefused, Command::Posted { event, outcome, .. }) => {
+                let event = state.open.get_mut(event).filter(|event| event.stage() == Stage::Claimed)?;
+                event.entered.push((Stage::Approved, entry.at));
+                event.claims.last_mut()?.outcome = Some((outcome.clone(), entry.at));
+                Some(Verdict::Applied)
+            }
+            (Self::Rewrite, Command::Settle { event, attempt, outcome }) => {
+                let event = state.open.get_mut(event)?;
+                let attempt = event.attempts.iter_mut().find(|found| found.id == *attempt)?;
+                attempt.outcome.is_some().then(|| attempt.outcome = Some((outcome.clone(), entry.at)))?;
+                Some(Verdict::Applied)
+            }
+            _ => self.begins_wrongly(state, entry).or_else(|| self.mistakes_a_drill(state, entry)),
+        }
+    }
+
+    fn begins_wrongly(self, state: &mut State, entry: &Entry) -> Option<Verdict> {
+        match (self, &entry.command) {
             (Self::RestoreEarly, Command::Begin { event, member, hook, .. }) => {
                 let event = state.open.get_mut(event).filter(|event| event.stage() == Stage::Started)?;
                 (hook.phase == Phase::Restore && event.touched(member)).then_some(())?;
@@ -108,34 +141,7 @@ impl Mutant {
                 (last.intent == Intent::Confirm && last.outcome.is_some()).then_some(())?;
                 push_attempt(state, entry)
             }
-            (Self::ForgetRestoring, Command::Begin { event, .. }) => {
-                let mut event = state.open.get(event).filter(|event| event.stage() == Stage::Restoring)?.clone();
-                event.entered.push((Stage::Closed, entry.at));
-                state.open.remove(&event.announcement.id);
-                state.history.push_back(event);
-                Some(Verdict::Applied)
-            }
-            (Self::GoBack, Command::Report { .. }) => {
-                let mut gone_back = false;
-                for event in state.open.values_mut().filter(|event| event.stage() == Stage::Claimed) {
-                    event.entered.push((Stage::Preparing, entry.at));
-                    gone_back = true;
-                }
-                gone_back.then_some(Verdict::Applied)
-            }
-            (Self::ApproveRefused, Command::Posted { event, outcome, .. }) => {
-                let event = state.open.get_mut(event).filter(|event| event.stage() == Stage::Claimed)?;
-                event.entered.push((Stage::Approved, entry.at));
-                event.claims.last_mut()?.outcome = Some((outcome.clone(), entry.at));
-                Some(Verdict::Applied)
-            }
-            (Self::Rewrite, Command::Settle { event, attempt, outcome }) => {
-                let event = state.open.get_mut(event)?;
-                let attempt = event.attempts.iter_mut().find(|found| found.id == *attempt)?;
-                attempt.outcome.is_some().then(|| attempt.outcome = Some((outcome.clone(), entry.at)))?;
-                Some(Verdict::Applied)
-            }
-            _ => self.mistakes_a_drill(state, entry),
+            _ => None,
         }
     }
 
