@@ -62,11 +62,6 @@ impl Endpoints {
         Self { seats: (0..vms).map(|_| Seat::default()).collect(), letters: Vec::new() }
     }
 
-    /// The odd answers are as they should be, so that nothing wrong is said twice in a row.
-    pub(super) fn begin_trouble(&mut self, vm: usize) {
-        self.seats[vm].answers &= !1;
-    }
-
     /// Whoever begins anew counts anew.
     pub(super) fn forget_absences(&mut self, vm: usize) {
         self.not_served(vm);
@@ -140,6 +135,7 @@ impl Here {
         let mut endpoints = world.endpoints.borrow_mut();
         let seat = &mut endpoints.seats[vm];
         seat.answers += 1;
+        // Whatever begins or ends meanwhile, nothing wrong is said twice in a row.
         let is_odd = seat.answers % 2 == 1;
         let is_wrong = is_odd && !world.is_healed.get();
         let document = match trouble {

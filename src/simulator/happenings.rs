@@ -99,11 +99,8 @@ impl World {
                     self.took_effect(place);
                 }
             }
-            Fault::Endpoint { vm, .. } => {
-                self.endpoints.borrow_mut().begin_trouble(vm);
-                self.open_window(place, fault);
-            }
-            Fault::Cut { .. }
+            Fault::Endpoint { .. }
+            | Fault::Cut { .. }
             | Fault::Slow { .. }
             | Fault::Twice { .. }
             | Fault::Unanswered { .. }
