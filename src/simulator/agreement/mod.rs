@@ -2,7 +2,9 @@
 //! vote, contact by what was sent when, reads by a round trip, snapshots for who is far behind, learners, and machines
 //! that come back with an empty disk. Kept as small as it can be.
 
+mod applying;
 mod chain;
+mod disk;
 mod election;
 mod kept;
 mod members;

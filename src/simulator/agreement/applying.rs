@@ -1,0 +1,161 @@
+//! How what is in the log becomes committed and applied, and who waits for that is told.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::kept::{Payload, Slot};
+use super::{Asker, Role};
+use crate::machine::command::{Command, Entry, Verdict};
+use crate::simulator::agenda::Due;
+use crate::simulator::network::Message;
+use crate::simulator::scenario::Fault;
+use crate::simulator::verdict::Property;
+use crate::simulator::world::World;
+
+/// Of what a snapshot stands for so much is kept, for those who are a little behind.
+const KEPT_BEHIND: usize = 5;
+
+impl World {
+    /// What a quorum has is committed, if it is of this term.
+    pub(super) fn advance(self: &Rc<Self>, vm: usize) {
+        let node = &self.nodes[vm];
+        let committed = {
+            let (kept, agreement) = (node.kept.borrow(), node.agreement.borrow());
+            let has = |voter: usize| {
+                let is_it = agreement.disks.get(&voter).is_some_and(|disk| kept.members.is_known(voter, *disk));
+                let matched = agreement.matched.get(&voter).copied().filter(|_| is_it).unwrap_or(0);
+                if voter == vm { kept.len() } else { matched }
+            };
+            let mut has: Vec<usize> = kept.members.voters.iter().map(|voter| has(*voter)).collect();
+            has.sort_unstable();
+            let by_quorum = has.get(has.len().saturating_sub(1) / 2).copied().unwrap_or(0);
+            (by_quorum > agreement.committed && kept.term_at(by_quorum) == kept.term).then_some(by_quorum)
+        };
+        if let Some(committed) = committed {
+            node.agreement.borrow_mut().committed = committed;
+            self.chain_up_to(vm, committed);
+            self.apply_soon(vm);
+            self.broadcast(vm);
+        }
+    }
+
+    /// All replicas agree on what is committed.
+    fn chain_up_to(self: &Rc<Self>, vm: usize, committed: usize) {
+        let slots: Vec<(usize, Slot)> = {
+            let (kept, from) = (self.nodes[vm].kept.borrow(), self.chain.borrow().len());
+            (from + 1..=committed).zip(kept.behind(from).iter().cloned()).collect()
+        };
+        for (_, slot) in slots {
+            self.commit(vm, &slot);
+        }
+    }
+
+    pub(super) fn apply_soon(&self, vm: usize) {
+        let node = &self.nodes[vm];
+        let is_due = {
+            let mut agreement = node.agreement.borrow_mut();
+            let is_due = agreement.committed > agreement.applied && !agreement.is_applying;
+            agreement.is_applying |= is_due;
+            is_due
+        };
+        if is_due {
+            let slow = self.slowest(|fault| match fault {
+                Fault::ApplySlow { vm: slow, by, .. } if *slow == vm => Some(*by),
+                _ => None,
+            });
+            self.put_in(slow.unwrap_or(Duration::from_millis(1)), Due::Apply { vm, life: node.life() });
+        }
+    }
+
+    pub(in crate::simulator) fn apply(self: &Rc<Self>, vm: usize) {
+        let node = &self.nodes[vm];
+        let (from, to) = {
+            let mut agreement = node.agreement.borrow_mut();
+            agreement.is_applying = false;
+            let (from, to) = (agreement.applied, agreement.committed);
+            agreement.applied = to;
+            (from, to)
+        };
+        let is_agreed = {
+            let (kept, chain) = (node.kept.borrow(), self.chain.borrow());
+            let is_same = |position| kept.slot(position).is_some_and(|slot| chain.is(position, slot));
+            to <= chain.len() && (from + 1..=to).all(is_same)
+        };
+        if !is_agreed {
+            return self.broke(Property::S9, format!("{} applies another log than the others", node.name));
+        }
+        {
+            let mut kept = node.kept.borrow_mut();
+            kept.applied = to;
+            if to - kept.begins() >= self.scenario.snapshot_every {
+                let snapshot = kept.snapshot_at(to.saturating_sub(KEPT_BEHIND).max(kept.begins()));
+                kept.install(&snapshot);
+            }
+        }
+        let is_news = self.chain.borrow().is_news(from, to);
+        if let Some(process) = self.process(vm) {
+            process.applied(self, is_news);
+        }
+        let told = {
+            let mut agreement = node.agreement.borrow_mut();
+            let later = agreement.waiting.split_off(&(to + 1));
+            std::mem::replace(&mut agreement.waiting, later)
+        };
+        for (position, (term, asker)) in told {
+            let verdict = self.chain.borrow().verdict(position, term);
+            self.answer(vm, &asker, verdict.map_or(Some(Err(())), |verdict| Some(Ok(verdict))));
+        }
+    }
+
+    pub(super) fn answer(&self, vm: usize, asker: &Asker, answer: Option<Result<Verdict, ()>>) {
+        match asker {
+            Asker::Here(waiting) => waiting.give(&self.tasks, answer.unwrap_or(Err(()))),
+            Asker::There { vm: to, call } => self.send(vm, *to, Message::Proposed { call: *call, answer }),
+        }
+    }
+
+    /// Whoever leads no more cannot tell what becomes of what it appended.
+    pub(super) fn answer_nobody_knows(&self, vm: usize) {
+        let (waiting, reads) = {
+            let mut agreement = self.nodes[vm].agreement.borrow_mut();
+            (std::mem::take(&mut agreement.waiting), std::mem::take(&mut agreement.reads))
+        };
+        for (_, asker) in waiting.values() {
+            self.answer(vm, asker, Some(Err(())));
+        }
+        for read in reads {
+            self.answer_read(vm, &read, None);
+        }
+    }
+
+    /// As the leader; `None` where it is not.
+    pub(in crate::simulator) fn append(
+        self: &Rc<Self>,
+        vm: usize,
+        by: usize,
+        command: &Command,
+        asker: Asker,
+    ) -> Option<()> {
+        let node = &self.nodes[vm];
+        let process = self.process(vm).filter(|_| node.agreement.borrow().role == Role::Leader)?;
+        // Only the leader stamps.
+        let at = process.stamp(self, vm);
+        let entry = Entry { at, by: self.nodes[by].name.clone(), command: command.clone() };
+        self.append_slot(vm, Payload::Entry(Rc::new(entry)), Some(asker));
+        Some(())
+    }
+
+    pub(super) fn append_slot(self: &Rc<Self>, vm: usize, what: Payload, asker: Option<Asker>) {
+        let node = &self.nodes[vm];
+        let term = node.kept.borrow().term;
+        if !self.write(vm, |kept| kept.push(Slot { term, what })) {
+            return;
+        }
+        let position = node.kept.borrow().len();
+        if let Some(asker) = asker {
+            node.agreement.borrow_mut().waiting.insert(position, (term, asker));
+        }
+        self.broadcast(vm);
+        self.advance(vm);
+    }
+}

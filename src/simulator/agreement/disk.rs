@@ -1,0 +1,47 @@
+//! What a replica's disk takes, how long that takes, and what it gives back.
+
+use std::time::Duration;
+
+use super::{Agreement, Kept};
+use crate::simulator::mistake::Mistake;
+use crate::simulator::scenario::Fault;
+use crate::simulator::world::World;
+
+impl World {
+    /// One write and its sync; false where the disk failed and the process with it.
+    pub(in crate::simulator) fn write(&self, vm: usize, change: impl FnOnce(&mut Kept)) -> bool {
+        let node = &self.nodes[vm];
+        if node.body.borrow().is_doomed {
+            return false;
+        }
+        let fails = node.body.borrow_mut().fails.take();
+        if fails != Some(false) {
+            change(&mut node.kept.borrow_mut());
+        }
+        if fails.is_some() {
+            self.doom(vm);
+        }
+        fails.is_none()
+    }
+
+    pub(in crate::simulator) fn disk_time(&self, vm: usize) -> Duration {
+        let slow = self.slowest(|fault| match fault {
+            Fault::DiskSlow { vm: slow, by, .. } if *slow == vm => Some(*by),
+            _ => None,
+        });
+        slow.unwrap_or(Duration::from_millis(1))
+    }
+
+    /// What a restart finds on the disk.
+    pub(in crate::simulator) fn read_back(&self, vm: usize) {
+        let node = &self.nodes[vm];
+        if self.mistake == Mistake::LogNotSynced {
+            let mut kept = node.kept.borrow_mut();
+            let len = kept.len().saturating_sub(3).max(kept.begins());
+            kept.truncate(len);
+            kept.applied = kept.applied.min(len);
+        }
+        let applied = node.kept.borrow().applied;
+        *node.agreement.borrow_mut() = Agreement { committed: applied, applied, ..Agreement::default() };
+    }
+}
