@@ -10,6 +10,8 @@ mod given;
 mod seat;
 mod sessions;
 #[cfg(test)]
+mod test_bench;
+#[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
