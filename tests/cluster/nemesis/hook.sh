@@ -7,7 +7,8 @@ say() {
         "$$ ${HOME##*/} $(date +%s%3N) $2" >> "$log"
 }
 say begin -
-trap 'code=$?; say end $code' EXIT
+# whoever is told to stop twice still writes down when it ended: what it runs for that is not stopped
+trap 'code=$?; trap "" TERM; say end $code' EXIT
 trap 'exit 143' TERM
 if [ "$ALLCLEAR_INTENT" = confirm ]; then
     grep -q "^$ALLCLEAR_VM $ALLCLEAR_WORKLOAD $ALLCLEAR_PHASE end run $ALLCLEAR_EVENT_ID .* 0\$" "$log" || exit 12
