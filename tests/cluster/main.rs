@@ -47,3 +47,9 @@ mod strangers;
 mod thaws;
 mod trial;
 mod workload;
+
+/// Here for its name: tests begin in the order of their names, and this one takes longest.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_nemesis_breaks_no_promise_and_everything_comes_right_in_the_end() {
+    nemesis::play().await;
+}
