@@ -1,11 +1,6 @@
 """The members of a MariaDB replication, as the hooks of `mariadb.py` see them, and how they are asked."""
 
-import os
-import select
-import subprocess
-import time
-
-from allclear_hook import Blocked, Failed, Memory, Unreachable, members, setting
+from allclear_hook import Blocked, Client, Failed, Memory, Unreachable, members, setting
 
 LOCK = "SELECT GET_LOCK('allclear', 5) AS got"
 POSITION = "SELECT @@gtid_binlog_pos AS position"
@@ -27,45 +22,26 @@ def milliseconds(name, default):
     return int(setting(name, default)) / 1000
 
 
-class Server:
-    """A member, and one client process that stays: nothing is started while writes are stopped."""
+class Server(Client):
+    """A member, and the client that it is asked by."""
 
     def __init__(self, vm, how):
+        super().__init__(vm, [
+            "mariadb", f"--defaults-file={option_file()}", *how, "--batch", "--unbuffered", "--skip-reconnect",
+            "--no-auto-rehash", f"--connect-timeout={patience()}", f"--delimiter={DELIMITER}"])
         self.vm = vm
-        self.lost = None
         self.look = {}
         self.follows = None
-        # Without a session of its own it would get the signals for the hook's group, and die before what is taken back.
-        self._client = subprocess.Popen(
-            ["mariadb", f"--defaults-file={option_file()}", *how, "--batch", "--unbuffered", "--skip-reconnect",
-             "--no-auto-rehash", f"--connect-timeout={patience()}", f"--delimiter={DELIMITER}"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=0, start_new_session=True)
-        self._said = b""
         self._asked = []
 
     def send(self, *statements):
         """Statements in their order; the first that fails ends the client, and the rest is not run."""
-        if self.lost:
-            raise Unreachable(f"{self.vm}: {self.lost}")
-        text = "".join(f"{one}\n{DELIMITER}\nSELECT 1 AS `{END}`\n{DELIMITER}\n" for one in statements)
         self._asked.append(len(statements))
-        try:
-            self._client.stdin.write(text.encode())
-        except BrokenPipeError:
-            pass  # Why it ended is in its output.
+        self.say("".join(f"{one}\n{DELIMITER}\nSELECT 1 AS `{END}`\n{DELIMITER}\n" for one in statements))
 
     def answer(self, seconds=None):
         """The rows of each statement of the eldest `send`."""
-        count, ends = self._asked.pop(0), time.monotonic() + (seconds or patience())
-        mark = f"{END}\n1\n".encode()
-        while self._said.count(mark) < count:
-            ready = select.select([self._client.stdout], [], [], max(0, ends - time.monotonic()))[0]
-            read = os.read(self._client.stdout.fileno(), 65536) if ready else b""
-            if not read:
-                self._lose("did not answer" if not ready else "")
-            self._said += read
-        *parts, self._said = self._said.split(mark, count)
-        return [rows(part.decode(errors="replace")) for part in parts]
+        return [rows(part) for part in self.hear(f"{END}\n1\n", seconds or patience(), self._asked.pop(0))]
 
     def ask(self, *statements, seconds=None):
         self.send(*statements)
@@ -75,17 +51,8 @@ class Server:
         """The only value of the only row."""
         return next(iter(self.ask(statement)[0][0].values()))
 
-    def _lose(self, reason):
-        lines = [line for line in self._said.decode(errors="replace").splitlines() if line.startswith("ERROR ")]
-        self.lost = reason or (lines[-1] if lines else "closed the connection")
-        self.close()
-        raise Unreachable(f"{self.vm}: {self.lost}")
-
-    def close(self):
-        self._client.kill()
-        self._client.wait()
-        self._client.stdin.close()
-        self._client.stdout.close()
+    def why_it_ended(self, said):
+        return super().why_it_ended([line for line in said if line.startswith("ERROR ")])
 
     def see(self, found):
         self.look, self.follows = found[0][0], (found[1] or [None])[0]
