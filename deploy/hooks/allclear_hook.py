@@ -90,6 +90,14 @@ def setting(name, default=None):
     return value
 
 
+def number(name, default):
+    value = setting(name, str(default))
+    try:
+        return float(value)
+    except ValueError as error:
+        raise Failed(f"{name} is {value!r}, which is not a number") from error
+
+
 def members(name="MEMBERS"):
     """`MEMBERS = "db-0=10.0.0.4:5432 db-1=10.0.0.5:5432"` as {vm: (host, port)}."""
     found = {}

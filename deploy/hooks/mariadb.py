@@ -45,9 +45,9 @@ Settings (env)
 
 import time
 
-from allclear_hook import Blocked, Done, Failed, Unknown, serve, until
+from allclear_hook import Blocked, Done, Failed, Unknown, number, serve, until
 from mariadb_data import data_here, fill
-from mariadb_members import LOOK, POSITION, Group, covers, milliseconds, patience
+from mariadb_members import LOOK, POSITION, Group, covers, patience
 from mariadb_replication import following, is_following, lead, runs, wait_for_acknowledgement
 from mariadb_switch import KILL_APPLICATIONS, confirm_failover, failover, take_back, undo_failover
 
@@ -67,7 +67,7 @@ def drain(told):
         primary = group.primary()
         if primary:
             wait_for_acknowledgement(group, primary, told.affected)
-        time.sleep(milliseconds("SETTLE_MS", "500"))
+        time.sleep(number("SETTLE_MS", 500) / 1000)
         if not group.here.is_primary:
             group.here.ask(KILL_APPLICATIONS)
 

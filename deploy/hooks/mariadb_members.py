@@ -1,6 +1,6 @@
 """The members of a MariaDB replication, as the hooks of `mariadb.py` see them, and how they are asked."""
 
-from allclear_hook import Blocked, Client, Failed, Memory, Unreachable, members, setting
+from allclear_hook import Blocked, Client, Failed, Memory, Unreachable, members, number, setting
 
 LOCK = "SELECT GET_LOCK('allclear', 5) AS got"
 POSITION = "SELECT @@gtid_binlog_pos AS position"
@@ -15,11 +15,7 @@ def option_file():
 
 
 def patience():
-    return int(setting("PATIENCE_SECONDS", "5"))
-
-
-def milliseconds(name, default):
-    return int(setting(name, default)) / 1000
+    return int(number("PATIENCE_SECONDS", 5))
 
 
 class Server(Client):

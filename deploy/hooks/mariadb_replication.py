@@ -2,7 +2,7 @@
 
 import configparser
 
-from allclear_hook import Failed, Unreachable, members, setting, until
+from allclear_hook import Failed, Unreachable, members, number, setting, until
 from mariadb_members import option_file
 
 
@@ -80,6 +80,6 @@ def wait_for_acknowledgement(group, primary, without, seconds=0.0):
             server.send("SHOW STATUS LIKE 'Rpl_semi_sync_slave_status'")
         return "ON" in [server.answer()[0][0]["Value"] for server in left]
 
-    timeout = int(setting("SEMI_SYNC_MS")) if until(one_acknowledges, seconds) else 1
+    timeout = int(number("SEMI_SYNC_MS", 0)) if until(one_acknowledges, seconds) else 1
     primary.ask(f"SET GLOBAL rpl_semi_sync_master_timeout = {timeout}",
                 "SET GLOBAL rpl_semi_sync_master_enabled = 1")

@@ -3,9 +3,9 @@
 import signal
 import time
 
-from allclear_hook import (Blocked, Done, Failed, NotApplicable, NotDone, Unknown, Unreachable, members, progress,
-                           setting)
-from mariadb_members import LOOK, POSITION, Group, covers, memory, milliseconds, positions
+from allclear_hook import (Blocked, Done, Failed, NotApplicable, NotDone, Unknown, Unreachable, members, number,
+                           progress)
+from mariadb_members import LOOK, POSITION, Group, covers, memory, positions
 from mariadb_replication import is_following, lead, replication_account, runs, wait_for_acknowledgement
 
 # Those of replication and of the server itself have no part in what applications do.
@@ -35,8 +35,8 @@ def why_not(old, server):
     now = old.one(POSITION)
     if not covers(positions(now), server.position):
         return f"has transactions that {old.vm} does not have"
-    lag = milliseconds("MAX_LAG_MS", "500")
-    return "" if server.reaches(now, lag) else f"lags more than {lag * 1000:.0f} ms"
+    lag = number("MAX_LAG_MS", 500)
+    return "" if server.reaches(now, lag / 1000) else f"lags more than {lag:g} ms"
 
 
 def choose(told, group, old):
@@ -89,9 +89,9 @@ def cancelled(*_):
 
 def switch(told, group, old, new):
     stopped = time.monotonic()
-    old.ask(f"SET lock_wait_timeout = {int(setting('STOP_SECONDS', '1'))}", "SET GLOBAL read_only = 1",
+    old.ask(f"SET lock_wait_timeout = {int(number('STOP_SECONDS', 1))}", "SET GLOBAL read_only = 1",
             KILL_APPLICATIONS)
-    catch_up(old, new, stopped + milliseconds("CATCH_UP_MS", "2000"))
+    catch_up(old, new, stopped + number("CATCH_UP_MS", 2000) / 1000)
     # Should this be the last that this program does, then nobody opens the old primary without asking that one.
     memory().remember({"candidate": new.vm})
     new.ask("STOP SLAVE", "RESET SLAVE ALL", "SET GLOBAL read_only = 0")

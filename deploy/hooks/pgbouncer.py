@@ -31,7 +31,7 @@ CONFIG (/etc/pgbouncer/pgbouncer.ini).
 import os
 from pathlib import Path
 
-from allclear_hook import Blocked, Done, Failed, Unreachable, members, progress, serve, setting, until
+from allclear_hook import Blocked, Done, Failed, Unreachable, members, number, progress, serve, setting, until
 from psql import Psql, Refused
 
 
@@ -136,10 +136,10 @@ def drain(told):
     databases = setting("POOLER_DATABASES", "").split() or pooler.databases()
     for database in databases:
         pooler.ask(f'DISABLE "{database}"')
-    until(lambda: not pooler.clients(databases), min(float(setting("LEAVE_SECONDS", "5")), told.seconds_left()), 0.1)
+    until(lambda: not pooler.clients(databases), min(number("LEAVE_SECONDS", 5), told.seconds_left()), 0.1)
     left = pooler.clients(databases)
     for database in databases:
-        pooler.ask(f'PAUSE "{database}"', float(setting("PAUSE_SECONDS", "5")), unless="already")
+        pooler.ask(f'PAUSE "{database}"', number("PAUSE_SECONDS", 5), unless="already")
         pooler.ask(f'KILL "{database}"')
     return Done(f"{left} clients did not leave and were dropped between two transactions" if left else "")
 

@@ -27,10 +27,6 @@ def literal(text):
     return "'" + text.replace("'", "''") + "'"
 
 
-def number(name, default):
-    return float(setting(name, str(default)))
-
-
 def primary_conninfo(of, to):
     host, port = members()[to]
     return f"{setting('PRIMARY_CONNINFO')} host={host} port={port} application_name={of}"

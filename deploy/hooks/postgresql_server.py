@@ -8,8 +8,8 @@ import subprocess
 import time
 from pathlib import Path
 
-from allclear_hook import Failed, Unreachable, call, members, setting, until
-from postgresql_members import Group, literal, number, primary_conninfo
+from allclear_hook import Failed, Unreachable, call, members, number, setting, until
+from postgresql_members import Group, literal, primary_conninfo
 
 
 class Here:
@@ -74,7 +74,7 @@ class Here:
         for sender in expendable:
             end(sender, signal.SIGTERM)
         if not until(is_down, number("STOP_SECONDS", 15) - (time.monotonic() - began), 0.002):
-            raise Unreachable(f"{self.vm}: the server did not stop within {setting('STOP_SECONDS', '15')} s")
+            raise Unreachable(f"{self.vm}: the server did not stop within {number('STOP_SECONDS', 15):g} s")
 
     def start(self):
         """Starts it and waits until it answers."""

@@ -5,12 +5,10 @@ import time
 
 from allclear_hook import (
     Answer, Blocked, Done, Failed, Memory, NotApplicable, NotDone, Unknown, Unreachable,
-    members, progress, setting,
+    members, number, progress, setting,
 )
 from pgbouncer import Poolers
-from postgresql_members import (
-    Group, alter, comes_true, literal, number, primary_conninfo, set_synchronous, synchronous,
-)
+from postgresql_members import Group, alter, comes_true, literal, primary_conninfo, set_synchronous, synchronous
 from postgresql_server import Here
 from psql import Psql
 
@@ -144,7 +142,7 @@ class Switch:
         server = self.group.servers[to]
         server.ask("SELECT pg_promote(false)")
         if not comes_true(server, "SELECT NOT pg_is_in_recovery()", number("PROMOTE_SECONDS", 10)):
-            raise Unreachable(f"{to} is not promoted after {setting('PROMOTE_SECONDS', '10')} s")
+            raise Unreachable(f"{to} is not promoted after {number('PROMOTE_SECONDS', 10):g} s")
 
     def take_back(self):
         """Makes this server the primary again, unless another one may be."""

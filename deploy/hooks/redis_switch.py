@@ -5,7 +5,7 @@ import time
 from contextlib import contextmanager
 
 import resp
-from allclear_hook import (Blocked, Done, Failed, NotApplicable, NotDone, Unknown, Unreachable, progress, setting,
+from allclear_hook import (Blocked, Done, Failed, NotApplicable, NotDone, Unknown, Unreachable, number, progress,
                            until)
 from redis_members import Cluster, steer
 
@@ -57,7 +57,7 @@ def unfit(cluster, told, member, seen):
         return f"does not stream from {cluster.own}"
     if (cluster.priority(member) if cluster.sentinels else view.priority) == 0:
         return "has replica-priority 0"
-    if lag > int(setting("MAX_LAG", "1048576")):
+    if lag > number("MAX_LAG", 1 << 20):
         return f"lags {lag} bytes behind"
     return None
 
