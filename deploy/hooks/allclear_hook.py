@@ -59,17 +59,20 @@ class Told:
     """What allclear told this hook."""
 
     def __init__(self, environment=os.environ):
-        def words(name):
-            return environment.get(name, "").split()
+        listed = [word.partition("=")[0] for word in environment.get("MEMBERS", "").split()]
+        spelling = {without_case(vm): vm for vm in listed}
 
-        self.vm = environment.get("ALLCLEAR_VM", "")
+        def vms(name):
+            """As MEMBERS spells them. The platform may have another case, and an underscore before a name."""
+            return [spelling.get(without_case(vm), vm) for vm in environment.get(name, "").split()]
+
+        self.vm = "".join(vms("ALLCLEAR_VM"))
         self.intent = environment.get("ALLCLEAR_INTENT", "run")
         self.is_dry_run = environment.get("ALLCLEAR_MODE") == "dry_run"
         # A VM that the event names is as good as gone, whatever the list of what to avoid says.
-        self.affected = set(words("ALLCLEAR_EVENT_RESOURCES")) | {self.vm}
-        self.avoid = self.affected | set(words("ALLCLEAR_AVOID_VMS"))
-        self.prefer = words("ALLCLEAR_PREFER_VMS")
-        self.attempt = environment.get("ALLCLEAR_ATTEMPT", "")
+        self.affected = set(vms("ALLCLEAR_EVENT_RESOURCES")) | {self.vm}
+        self.avoid = self.affected | set(vms("ALLCLEAR_AVOID_VMS"))
+        self.prefer = vms("ALLCLEAR_PREFER_VMS")
         left = environment.get("ALLCLEAR_TIME_LEFT_MS")
         self._ends = time.monotonic() + (int(left) / 1000 if left else 60)
 
@@ -80,6 +83,11 @@ class Told:
         """Those of these VMs that nothing speaks against, the best first."""
         place = {vm: number for number, vm in enumerate(self.prefer)}
         return sorted((vm for vm in vms if vm not in self.avoid), key=lambda vm: place.get(vm, len(place)))
+
+
+def without_case(vm):
+    """What two spellings of one VM have in common, as allclear compares them."""
+    return vm.removeprefix("_").lower()
 
 
 def setting(name, default=None):
