@@ -28,7 +28,11 @@ pub(super) fn install(vm: &Path) {
 
 /// The tables of a system for the replica on this VM.
 pub(crate) fn tables<S: System>(trio: &Trio, place: usize) -> String {
-    let path = deployed().join(S::TABLES);
+    S::TABLES.iter().map(|name| tables_of::<S>(trio, place, name)).collect()
+}
+
+fn tables_of<S: System>(trio: &Trio, place: usize, name: &str) -> String {
+    let path = deployed().join(name);
     let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let mut tables: Table = text.parse().unwrap();
     let here = Here {

@@ -17,7 +17,7 @@ const TTL: u32 = 20;
 
 impl System for Patroni {
     const NAME: &'static str = "Patroni";
-    const TABLES: &'static str = "patroni.toml";
+    const TABLES: &'static [&'static str] = &["patroni.toml"];
     const PROGRAMS: &'static [&'static str] = &["patroni", "etcd", "postgres", "initdb", "pg_basebackup", "pg_rewind"];
     const USER: &'static str = "postgres";
     const FAILS_OVER: bool = true;

@@ -28,7 +28,7 @@ pub(crate) trait System: Send + Sync + 'static {
     /// As people call it.
     const NAME: &'static str;
     /// Its tables in `deploy/hooks`, which name its hook set.
-    const TABLES: &'static str;
+    const TABLES: &'static [&'static str];
     /// What must be installed.
     const PROGRAMS: &'static [&'static str];
     /// Whose rights its servers have when the test runs as root; `nobody` where there is no such user.

@@ -26,7 +26,7 @@ const PAGE: usize = 10_000;
 
 impl System for Etcd {
     const NAME: &'static str = "etcd";
-    const TABLES: &'static str = "etcd.toml";
+    const TABLES: &'static [&'static str] = &["etcd.toml"];
     const PROGRAMS: &'static [&'static str] = &["etcd"];
     const USER: &'static str = "nobody";
     const FAILS_OVER: bool = true;

@@ -59,7 +59,7 @@ const READING: Duration = Duration::from_secs(20);
 
 impl System for MariaDb {
     const NAME: &'static str = "MariaDB";
-    const TABLES: &'static str = "mariadb.toml";
+    const TABLES: &'static [&'static str] = &["mariadb.toml"];
     const PROGRAMS: &'static [&'static str] = &["mariadbd", "mariadb-install-db", "mariadb", "mariadb-dump"];
     const USER: &'static str = "mysql";
     type Client = Connection;

@@ -33,7 +33,7 @@ const READING: Duration = Duration::from_secs(20);
 
 impl System for Postgresql {
     const NAME: &'static str = "PostgreSQL";
-    const TABLES: &'static str = "postgresql.toml";
+    const TABLES: &'static [&'static str] = &["postgresql.toml"];
     const PROGRAMS: &'static [&'static str] = &["postgres", "initdb", "pg_basebackup", "psql"];
     const USER: &'static str = "postgres";
     type Client = Connection;

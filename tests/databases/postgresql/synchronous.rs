@@ -13,7 +13,7 @@ struct Synchronous;
 
 impl System for Synchronous {
     const NAME: &'static str = "PostgreSQL, synchronous";
-    const TABLES: &'static str = Postgresql::TABLES;
+    const TABLES: &'static [&'static str] = Postgresql::TABLES;
     const PROGRAMS: &'static [&'static str] = Postgresql::PROGRAMS;
     const USER: &'static str = Postgresql::USER;
     type Client = Connection;

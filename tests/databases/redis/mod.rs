@@ -26,7 +26,7 @@ const WATCHER: usize = 1;
 
 impl System for Redis {
     const NAME: &'static str = "Redis";
-    const TABLES: &'static str = "redis.toml";
+    const TABLES: &'static [&'static str] = &["redis.toml"];
     const PROGRAMS: &'static [&'static str] = &["redis-server", "python3"];
     const USER: &'static str = "redis";
     type Client = Connection;
@@ -88,7 +88,7 @@ impl System for Redis {
 
 impl System for Sentinel {
     const NAME: &'static str = "Redis with Sentinel";
-    const TABLES: &'static str = "redis.toml";
+    const TABLES: &'static [&'static str] = &["redis.toml"];
     const PROGRAMS: &'static [&'static str] = &["redis-server", "redis-sentinel", "python3"];
     const USER: &'static str = "redis";
     const FAILS_OVER: bool = true;
