@@ -35,6 +35,8 @@ pub(crate) trait System: Send + Sync + 'static {
     const USER: &'static str;
     /// It finds a new primary by itself.
     const FAILS_OVER: bool = false;
+    /// A primary that was restarted takes no writes until somebody makes it the primary again.
+    const COMES_BACK_CLOSED: bool = false;
     /// One connection of a client.
     type Client: Client;
 

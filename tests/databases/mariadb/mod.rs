@@ -62,6 +62,8 @@ impl System for MariaDb {
     const TABLES: &'static [&'static str] = &["mariadb.toml"];
     const PROGRAMS: &'static [&'static str] = &["mariadbd", "mariadb-install-db", "mariadb", "mariadb-dump"];
     const USER: &'static str = "mysql";
+    /// Its configuration file says read-only.
+    const COMES_BACK_CLOSED: bool = true;
     type Client = Connection;
 
     fn found(trio: &Trio) {
@@ -82,13 +84,8 @@ impl System for MariaDb {
         }
     }
 
-    /// Where nobody is coordinated, a primary that comes back is opened by a person, for its file says read-only.
     fn boot(trio: &Trio, place: usize) {
-        let was_there = trio.vms[place].data().exists();
         start(trio, place);
-        if was_there && by_socket(trio, place, "SHOW SLAVE STATUS").is_empty() {
-            by_socket(trio, place, "SET GLOBAL read_only = 0");
-        }
     }
 
     /// The one that has received most.
@@ -114,6 +111,8 @@ impl System for MariaDb {
             ("SOCKET", socket(vm)),
             // A machine that tests many things at once is slow.
             ("PATIENCE_SECONDS", "20".into()),
+            ("MAX_LAG_MS", "10000".into()),
+            ("CATCH_UP_MS", "10000".into()),
         ]
     }
 
