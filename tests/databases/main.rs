@@ -18,6 +18,7 @@ mod costs;
 mod disks;
 mod etcd;
 mod events;
+mod hook;
 mod hooks;
 #[path = "../cluster/links.rs"]
 #[allow(dead_code, reason = "others use it")]

@@ -25,6 +25,8 @@ pub(crate) enum Kind {
     Reboot,
     /// The same, and the data of its server is gone.
     Redeploy,
+    /// It is deleted.
+    Terminate,
 }
 
 /// What it cost.
@@ -34,6 +36,8 @@ pub(crate) struct Cost {
     /// For the client that waited longest.
     pub(crate) worst: Duration,
     pub(crate) acknowledged: usize,
+    /// Writes that ended with an error.
+    pub(crate) errors: usize,
     /// Of those that were acknowledged.
     pub(crate) lost: usize,
 }
@@ -132,7 +136,7 @@ impl<S: System> Stage<S> {
         match kind {
             Kind::Freeze => self.trio.freeze(place),
             Kind::Reboot => self.trio.kill(place),
-            Kind::Redeploy => {
+            Kind::Redeploy | Kind::Terminate => {
                 self.trio.kill(place);
                 self.trio.lose_data(place);
             }
@@ -151,11 +155,16 @@ impl<S: System> Stage<S> {
 
     /// The writers are done, and every member has what was acknowledged, exactly once.
     pub(crate) fn all_is_there(&self, writers: Writers) -> Cost {
+        self.all_is_there_on(&[0, 1, 2], writers)
+    }
+
+    /// The same of these members.
+    pub(crate) fn all_is_there_on(&self, places: &[usize], writers: Writers) -> Cost {
         let record = writers.stop();
-        for (place, vm) in VMS.iter().enumerate() {
-            until("all rows", || match self.wrong(place, &record)? {
+        for place in places {
+            until("all rows", || match self.wrong(*place, &record)? {
                 wrong if wrong == Wrong::default() => Ok(()),
-                wrong => Err(format!("{vm}: {wrong:?}")),
+                wrong => Err(format!("{}: {wrong:?}", VMS[*place])),
             });
         }
         Self::cost(&record, 0)
@@ -174,7 +183,8 @@ impl<S: System> Stage<S> {
     }
 
     fn cost(record: &Record, lost: usize) -> Cost {
-        Cost { gap: record.gap(), worst: record.worst_gap(), acknowledged: record.acknowledged.len(), lost }
+        let (acknowledged, errors) = (record.acknowledged.len(), record.unknown.len());
+        Cost { gap: record.gap(), worst: record.worst_gap(), acknowledged, errors, lost }
     }
 }
 

@@ -1,7 +1,6 @@
 //! Redis replication, alone and under Sentinel.
 
 mod client;
-mod hook;
 mod switches;
 
 use std::fs;
