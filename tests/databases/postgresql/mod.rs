@@ -1,6 +1,8 @@
 //! PostgreSQL with streaming replication, asynchronous.
 
 pub(crate) mod client;
+mod pooled;
+mod switches;
 mod synchronous;
 
 use std::fs;
