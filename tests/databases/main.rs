@@ -18,7 +18,6 @@ mod costs;
 mod disks;
 mod etcd;
 mod events;
-mod hooks;
 #[path = "../cluster/links.rs"]
 #[allow(dead_code, reason = "others use it")]
 mod links;
@@ -33,8 +32,6 @@ mod patroni;
 #[allow(dead_code, reason = "others use it")]
 mod plan;
 mod postgresql;
-mod processes;
-mod record;
 mod redis;
 mod stage;
 mod trio;
@@ -42,3 +39,5 @@ mod trio;
 #[allow(dead_code, reason = "others use it")]
 mod workload;
 mod writers;
+
+use allclear::databases::{processes, record};

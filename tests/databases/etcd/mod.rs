@@ -46,7 +46,7 @@ impl System for Etcd {
 
     /// Where its data are gone, etcd itself refuses to start.
     fn boot(trio: &Trio, place: usize) {
-        trio.spawn(place, "sh", &[&service(trio, place)]);
+        trio.spawn(place, "sh", &[&service(trio, place)]).unwrap();
     }
 
     fn primary(trio: &Trio) -> Option<usize> {
@@ -154,7 +154,7 @@ async fn an_event_that_takes_the_majority_is_blocked_with_the_reason() {
     let writers = Writers::start::<Etcd>(&stage.trio);
     let leader = stage.primary();
     let both = [VMS[leader], VMS[(leader + 1) % VMS.len()]].join(" ");
-    let mut hook = stage.trio.command(leader, "python3");
+    let mut hook = stage.trio.command(leader, "python3").unwrap();
     hook.arg(stage.trio.vms[leader].folder.join("hooks/etcd.py"))
         .arg("failover")
         .envs(Etcd::settings(&stage.trio, leader));

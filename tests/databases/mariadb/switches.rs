@@ -16,7 +16,7 @@ const NOT_DONE: i32 = 12;
 fn begin(stage: &Stage<MariaDb>, place: usize, hook: &str, more: &[(&str, &str)]) -> Child {
     let trio = &stage.trio;
     let program = trio.vms[place].folder.join("hooks/mariadb.py").display().to_string();
-    let mut command = trio.command(place, "python3");
+    let mut command = trio.command(place, "python3").unwrap();
     command.args([&*program, hook]).envs(MariaDb::settings(trio, place));
     command.envs([("ALLCLEAR_VM", VMS[place]), ("ALLCLEAR_EVENT_RESOURCES", VMS[place])]);
     command.envs(more.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()

@@ -27,7 +27,7 @@ impl Hook {
     /// Begins it on that VM, in an event that names the VM and what is to be avoided.
     pub(super) fn begin<S: System>(trio: &Trio, place: usize, name: &str, intent: &str, avoid: &[usize]) -> Self {
         let program = trio.vms[place].folder.join("hooks/redis_hook.py");
-        let mut command = trio.command(place, &program.display().to_string());
+        let mut command = trio.command(place, &program.display().to_string()).unwrap();
         let avoid: Vec<&str> = avoid.iter().map(|place| VMS[*place]).collect();
         command.arg(name).envs(S::settings(trio, place)).env("ALLCLEAR_INTENT", intent);
         command.env("ALLCLEAR_VM", VMS[place]).env("ALLCLEAR_AVOID_VMS", avoid.join(" "));
