@@ -7,8 +7,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use toml::{Table, Value};
 
-use super::hooks::tables;
-use super::trio::{System, Trio, VMS, until};
+use super::trio::{System, Trio, VMS, tables, until};
 
 pub(crate) struct Hook(Child);
 
@@ -38,7 +37,7 @@ impl Hook {
         let hooks = each(&tables["workload"]).flat_map(|workload| each(&workload["hook"]));
         let hook = hooks.into_iter().find(|hook| hook["phase"].as_str() == Some(phase)).unwrap();
         let words: Vec<_> = each(&hook["command"]).map(|word| word.as_str().unwrap()).collect();
-        let mut command = trio.command(place, words[0]);
+        let mut command = trio.command(place, words[0]).unwrap();
         let env = hook["env"].as_table().unwrap().iter().map(|(name, value)| (name, value.as_str().unwrap()));
         command.args(&words[1..]).envs(env);
         command.envs([("ALLCLEAR_VM", VMS[place]), ("ALLCLEAR_EVENT_RESOURCES", VMS[place])]);

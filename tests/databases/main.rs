@@ -19,7 +19,6 @@ mod disks;
 mod etcd;
 mod events;
 mod hook;
-mod hooks;
 #[path = "../cluster/links.rs"]
 #[allow(dead_code, reason = "others use it")]
 mod links;
@@ -34,8 +33,6 @@ mod patroni;
 #[allow(dead_code, reason = "others use it")]
 mod plan;
 mod postgresql;
-mod processes;
-mod record;
 mod redis;
 mod stage;
 mod trio;
@@ -43,3 +40,5 @@ mod trio;
 #[allow(dead_code, reason = "others use it")]
 mod workload;
 mod writers;
+
+use allclear::databases::{processes, record};

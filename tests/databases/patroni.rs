@@ -5,8 +5,9 @@ use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
+use allclear::databases::postgresql::client::Connection;
+
 use super::postgresql::Postgresql;
-use super::postgresql::client::Connection;
 use super::record::Row;
 use super::trio::{System, Trio, VMS, Vm, until};
 
@@ -42,7 +43,7 @@ impl System for Patroni {
     }
 
     fn boot(trio: &Trio, place: usize) {
-        trio.spawn(place, "patroni", &["patroni.yml"]);
+        trio.spawn(place, "patroni", &["patroni.yml"]).unwrap();
     }
 
     fn primary(trio: &Trio) -> Option<usize> {
@@ -87,7 +88,7 @@ fn start_etcd(trio: &Trio) {
         ["--initial-advertise-peer-urls", &peers],
         ["--initial-cluster", &format!("default={peers}")],
     ];
-    trio.spawn_on(vm, "etcd", arguments.as_flattened());
+    trio.spawn_on(vm, "etcd", arguments.as_flattened()).unwrap();
 }
 
 fn configuration(trio: &Trio, vm: &Vm) -> String {

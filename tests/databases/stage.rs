@@ -11,9 +11,8 @@ use serde_json::json;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::cluster::Cluster;
-use super::hooks;
 use super::record::{Record, Wrong};
-use super::trio::{System, Trio, VMS, until};
+use super::trio::{System, Trio, VMS, tables, until, vms_of};
 use super::writers::Writers;
 
 /// What the platform does to a VM.
@@ -58,7 +57,7 @@ impl<S: System> Stage<S> {
     /// Servers alone.
     pub(crate) async fn bare() -> Self {
         let room = ROOM.acquire().await.unwrap();
-        let trio = Arc::new(Trio::of::<S>());
+        let trio = Arc::new(vms_of::<S>());
         S::found(&trio);
         Self { cluster: None, trio, system: PhantomData, _room: room }
     }
@@ -66,7 +65,7 @@ impl<S: System> Stage<S> {
     /// With a replica beside each server, and the hooks of the system.
     pub(crate) async fn with_allclear() -> Self {
         let mut stage = Self::bare().await;
-        let tables = (0..VMS.len()).map(|place| hooks::tables::<S>(&stage.trio, place)).collect();
+        let tables = (0..VMS.len()).map(|place| tables::<S>(&stage.trio, place)).collect();
         // Replicas share the processors with clients that never rest; on a VM they do not.
         let patient = Cluster::of(&VMS).also("cluster.heartbeat", "250ms").also("cluster.election_timeout", "1s");
         stage.cluster = Some(patient.tables(tables).start().await);
@@ -138,7 +137,7 @@ impl<S: System> Stage<S> {
             Kind::Reboot => self.trio.kill(place),
             Kind::Redeploy | Kind::Terminate => {
                 self.trio.kill(place);
-                self.trio.lose_data(place);
+                self.trio.lose_data(place).unwrap();
             }
         }
     }
@@ -185,6 +184,14 @@ impl<S: System> Stage<S> {
     fn cost(record: &Record, lost: usize) -> Cost {
         let (acknowledged, errors) = (record.acknowledged.len(), record.unknown.len());
         Cost { gap: record.gap(), worst: record.worst_gap(), acknowledged, errors, lost }
+    }
+}
+
+impl<S: System> Drop for Stage<S> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.trio.vms.iter().chain([&self.trio.elsewhere]).for_each(|vm| println!("{}", vm.tail()));
+        }
     }
 }
 

@@ -45,7 +45,7 @@ impl System for Etcd {
 
     /// Where its data are gone, etcd itself refuses to start.
     fn boot(trio: &Trio, place: usize) {
-        trio.spawn(place, "sh", &[&service(trio, place)]);
+        trio.spawn(place, "sh", &[&service(trio, place)]).unwrap();
     }
 
     fn primary(trio: &Trio) -> Option<usize> {

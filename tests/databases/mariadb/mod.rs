@@ -151,7 +151,7 @@ fn start(trio: &Trio, place: usize) {
         let own = nix::unistd::User::from_uid(nix::unistd::getuid()).unwrap().unwrap();
         let socket_user = format!("--auth-root-socket-user={}", trio.user.as_ref().unwrap_or(&own).name);
         let quickly = ["--no-defaults", "--skip-test-db", "--innodb-log-file-size=16M", "--innodb-flush-method=nosync"];
-        trio.run(place, "mariadb-install-db", &[&quickly[..], &[&data, &temporary, &socket_user]].concat());
+        trio.run(place, "mariadb-install-db", &[&quickly[..], &[&data, &temporary, &socket_user]].concat()).unwrap();
     }
     let local = [
         data,
@@ -163,9 +163,9 @@ fn start(trio: &Trio, place: usize) {
         format!("--server-id={}", place + 1),
     ];
     let local: Vec<_> = local.iter().map(String::as_str).collect();
-    trio.spawn(place, "mariadbd", &[SERVER, &local].concat());
+    trio.spawn(place, "mariadbd", &[SERVER, &local].concat()).unwrap();
     until("a server that answers", || {
-        let mut command = trio.command(place, "mariadb");
+        let mut command = trio.command(place, "mariadb").unwrap();
         let output = command.args(["--no-defaults", "-S", &socket(vm), "-e", "SELECT 1"]).output().unwrap();
         if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
     });
@@ -174,7 +174,8 @@ fn start(trio: &Trio, place: usize) {
 /// As the servers' own user.
 fn by_socket(trio: &Trio, place: usize, statements: &str) -> String {
     let socket = socket(&trio.vms[place]);
-    trio.run(place, "mariadb", &["--no-defaults", "-S", &socket, "--batch", "--skip-column-names", "-e", statements])
+    let arguments = ["--no-defaults", "-S", &socket, "--batch", "--skip-column-names", "-e", statements];
+    trio.run(place, "mariadb", &arguments).unwrap()
 }
 
 fn follow(trio: &Trio, place: usize, primary: usize) {

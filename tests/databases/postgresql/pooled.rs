@@ -132,7 +132,7 @@ fn start(trio: &Trio, vm: &Vm) {
     let settings: String = settings.iter().map(|(name, value)| format!("{name}='{value}' ")).collect();
     let point = format!("{settings} CONFIG=pgbouncer.ini python3 hooks/pgbouncer.py point");
     let start = format!("exec {} pgbouncer.ini", find("pgbouncer").unwrap().display());
-    trio.spawn_on(vm, "sh", &["-c", &format!("{point} && {start}")]);
+    trio.spawn_on(vm, "sh", &["-c", &format!("{point} && {start}")]).unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

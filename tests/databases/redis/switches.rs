@@ -3,13 +3,14 @@
 use std::fs;
 use std::time::Duration;
 
+use allclear::databases::redis::{role, set_up};
 use nix::sys::signal::Signal;
 
 use super::super::hook::{BLOCKED, Hook, UNDO};
 use super::super::stage::{Kind, Stage};
 use super::super::trio::{System, VMS, is_installed, until};
 use super::super::writers::Writers;
-use super::{Redis, Sentinel, role, set_up};
+use super::{Redis, Sentinel};
 
 /// Everything is there, and only one member takes writes.
 fn is_whole<S: System>(stage: &Stage<S>, writers: Writers) {
@@ -126,7 +127,7 @@ async fn a_primary_that_comes_back_empty_and_believes_that_it_is_one_gets_everyt
         Hook::until_done::<Redis>(&stage.trio, 0, phase, &[]);
     }
     stage.take_away(Kind::Redeploy, 0);
-    set_up(&stage.trio, 0);
+    set_up(&stage.trio, 0).unwrap();
     let settings = stage.trio.vms[0].data().join("redis.conf");
     let text = fs::read_to_string(&settings).unwrap();
     fs::write(&settings, text.replace("replicaof", "# ")).unwrap();

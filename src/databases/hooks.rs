@@ -1,43 +1,53 @@
-//! The hook sets of `deploy/hooks`, installed on a VM of the test, with the tables that stand beside them: what is
-//! tested is what people paste.
+//! The hook sets of `deploy/hooks`, as this program has them with it: installed on a VM, with the tables that stand beside
+//! them. What is tested and shown is what people paste.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 
+use anyhow::Context as _;
 use toml::{Table, Value};
 
-use super::trio::{System, Trio};
+use super::Settings;
+use super::trio::Trio;
 
 /// Where the tables suppose that the hook sets are.
 const INSTALLED: &str = "/usr/lib/allclear/hooks/";
 
-fn deployed() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/hooks")
+macro_rules! deployed {
+    ($($name:literal)*) => { &[$(($name, include_str!(concat!("../../deploy/hooks/", $name)))),*] };
 }
 
-/// Copies them all to a VM, where its ordinary user can read them.
-pub(super) fn install(vm: &Path) {
+const PROGRAMS: &[(&str, &str)] = deployed![
+    "allclear_hook.py" "etcd.py" "mariadb.py" "mariadb_data.py" "mariadb_members.py" "mariadb_replication.py"
+    "mariadb_switch.py" "pgbouncer.py" "postgresql.py" "postgresql_members.py" "postgresql_restore.py"
+    "postgresql_server.py" "postgresql_switch.py" "psql.py" "redis_hook.py" "redis_members.py" "redis_switch.py" "resp.py"
+];
+
+const TABLES: &[(&str, &str)] =
+    deployed!["etcd.toml" "mariadb.toml" "patroni.toml" "pgbouncer.toml" "postgresql.toml" "redis.toml"];
+
+/// Puts them all on a VM, where its ordinary user can read them.
+pub(super) fn install(vm: &Path) -> anyhow::Result<()> {
     let folder = vm.join("hooks");
-    fs::create_dir(&folder).unwrap();
-    for entry in fs::read_dir(deployed()).unwrap().map(Result::unwrap) {
-        if entry.file_type().unwrap().is_file() {
-            fs::copy(entry.path(), folder.join(entry.file_name())).unwrap();
-        }
+    let readable = || Permissions::from_mode(0o755);
+    fs::create_dir(&folder)?;
+    fs::set_permissions(&folder, readable())?;
+    for (name, text) in PROGRAMS {
+        let path = folder.join(name);
+        fs::write(&path, text)?;
+        fs::set_permissions(&path, readable())?;
     }
+    Ok(())
 }
 
-/// The tables of a system for the replica on this VM.
-pub(crate) fn tables<S: System>(trio: &Trio, place: usize) -> String {
-    S::TABLES.iter().map(|name| tables_of::<S>(trio, place, name)).collect()
-}
-
-fn tables_of<S: System>(trio: &Trio, place: usize, name: &str) -> String {
-    let path = deployed().join(name);
-    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let mut tables: Table = text.parse().unwrap();
+/// The tables of this name for the replica on a VM.
+pub fn tables(trio: &Trio, place: usize, name: &str, settings: Settings) -> anyhow::Result<String> {
+    let (_, text) = TABLES.iter().find(|(known, _)| *known == name).with_context(|| format!("there is no {name}"))?;
+    let mut tables: Table = text.parse().with_context(|| name.to_owned())?;
     let here = Here {
         hooks: format!("{}/", trio.vms[place].folder.join("hooks").display()),
-        settings: S::settings(trio, place),
+        settings,
         user: trio.user.as_ref().map(|user| user.name.clone()),
     };
     for workload in each(&mut tables, "workload") {
@@ -50,13 +60,13 @@ fn tables_of<S: System>(trio: &Trio, place: usize, name: &str) -> String {
             here.adapt_hook(hook);
         }
     }
-    format!("\n{tables}")
+    Ok(format!("\n{tables}"))
 }
 
 /// What differs from one VM to another.
 struct Here {
     hooks: String,
-    settings: Vec<(&'static str, String)>,
+    settings: Settings,
     user: Option<String>,
 }
 
@@ -71,8 +81,8 @@ impl Here {
             hook.insert("user".into(), Value::String(user.clone()));
         }
         let env = hook.entry("env").or_insert_with(|| Value::Table(Table::new()));
-        for (name, value) in &self.settings {
-            env.as_table_mut().unwrap().insert((*name).into(), Value::String(value.clone()));
+        if let Value::Table(env) = env {
+            env.extend(self.settings.iter().map(|(name, value)| ((*name).into(), Value::String(value.clone()))));
         }
     }
 
@@ -105,4 +115,21 @@ impl Here {
 fn each<'t>(table: &'t mut Table, key: &str) -> impl Iterator<Item = &'t mut Table> {
     let array = table.get_mut(key).and_then(Value::as_array_mut);
     array.into_iter().flatten().filter_map(Value::as_table_mut)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_hook_set_and_every_table_is_with_it() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/hooks");
+        let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut deployed: Vec<String> =
+            entries.filter(|name| name.ends_with(".py") || name.ends_with(".toml")).collect();
+        let mut known: Vec<_> = PROGRAMS.iter().chain(TABLES).map(|(name, _)| (*name).to_owned()).collect();
+        deployed.sort();
+        known.sort();
+        assert_eq!(known, deployed);
+    }
 }
