@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use allclear::wire::pb::allclear::operator::v1::Event;
+use allclear::wire::pb::allclear::operator::v1::{Event, Hook as Attempt};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -34,10 +34,9 @@ async fn nobody_can_take_over<S: System>() {
         stage.trio.kill(*place);
     }
     let id = stage.announce(Kind::Reboot, &[primary]).await;
-    let is_blocked = |event: &Event| {
-        let mut failovers = event.hooks.iter().filter(|hook| hook.phase == "failover");
-        failovers.any(|hook| hook.outcome.as_deref() == Some("blocked") && hook.reason.is_some())
-    };
+    // Whichever hook looks first.
+    let says_why = |hook: &Attempt| hook.outcome.as_deref() == Some("blocked") && hook.reason.is_some();
+    let is_blocked = |event: &Event| event.hooks.iter().any(says_why);
     let event = stage.cluster().until_event(others[0], &id, "without a target", is_blocked).await;
     let reasons = event.hooks.iter().filter_map(|hook| hook.reason.as_deref());
     println!("{}: {}", S::NAME, reasons.collect::<Vec<_>>().join("; "));
