@@ -119,6 +119,8 @@ fn each<'t>(table: &'t mut Table, key: &str) -> impl Iterator<Item = &'t mut Tab
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -131,5 +133,37 @@ mod tests {
         deployed.sort();
         known.sort();
         assert_eq!(known, deployed);
+    }
+
+    /// Whoever does not install all of them reads there which ones go together.
+    #[test]
+    fn the_head_of_the_tables_names_the_files_that_their_program_needs() {
+        for (name, text) in TABLES.iter().filter(|(_, text)| text.contains(INSTALLED)) {
+            let (_, list) = text.split_once("# Install in /usr/lib/allclear/hooks:").expect(name);
+            let (list, _) = list.split_once(".py.").expect(name);
+            let named: BTreeSet<String> = list
+                .replace('#', "")
+                .split(',')
+                .map(|file| format!("{}.py", file.trim().trim_end_matches(".py")))
+                .collect();
+            let called = text.split(INSTALLED).skip(1).filter_map(|rest| rest.split('"').next());
+            let mut needed: BTreeSet<String> = called.map(str::to_owned).collect();
+            loop {
+                let more: BTreeSet<String> = needed.iter().flat_map(|file| imported(file)).collect();
+                if more.is_subset(&needed) {
+                    break;
+                }
+                needed.extend(more);
+            }
+            assert_eq!(named, needed, "{name}");
+        }
+    }
+
+    /// What a program takes from others of them.
+    fn imported(file: &str) -> Vec<String> {
+        let (_, text) = PROGRAMS.iter().find(|(name, _)| *name == file).expect(file);
+        let words = text.lines().filter_map(|line| line.strip_prefix("from ").or(line.strip_prefix("import ")));
+        let files = words.filter_map(|words| Some(format!("{}.py", words.split_whitespace().next()?)));
+        files.filter(|file| PROGRAMS.iter().any(|(name, _)| name == file)).collect()
     }
 }
