@@ -92,11 +92,10 @@ impl Play<'_> {
     async fn follow(&mut self, sight: &mut Sight, takeover: &mut Option<Takeover>) -> anyhow::Result<()> {
         let mut story = Story::default();
         let leader = sight.leader().map(|(leader, _)| leader.to_owned()).unwrap_or_default();
-        let mut primary = self.primary.now().map_or_else(String::new, |vm| format!("; {vm} is the database's primary"));
-        if self.stage.servers.is_some() {
-            primary += &format!(" and takes {} writes per second", self.pulse.rate());
-        }
-        self.screen.line(&story.own(&format!("the replicas are ready, {leader} leads{primary}")));
+        let primary = self.primary.now().map_or_else(String::new, |vm| format!("; {vm} is the database's primary"));
+        let writes = self.stage.servers.as_ref().map(|_| format!(" and takes {} writes per second", self.pulse.rate()));
+        let writes = writes.unwrap_or_default();
+        self.screen.line(&story.own(&format!("the replicas are ready, {leader} leads{primary}{writes}")));
         self.stage.cloud.play(self.scenario)?;
         let lines = Lines::to(&self.stage.replicas);
         let mut tick = every(LOOK_EVERY);
