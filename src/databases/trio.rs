@@ -90,8 +90,9 @@ impl Trio {
     pub fn make(folder: PathBuf, user: &str, addresses: &[String]) -> anyhow::Result<Self> {
         ensure!(addresses.len() == ADDRESSES, "three VMs take {ADDRESSES} addresses, not {}", addresses.len());
         let user = processes::ordinary_user(user)?;
-        let made = fs::create_dir(&folder).and_then(|()| fs::set_permissions(&folder, Permissions::from_mode(0o755)));
-        made.with_context(|| format!("cannot make {}", folder.display()))?;
+        let is_open =
+            fs::create_dir(&folder).and_then(|()| fs::set_permissions(&folder, Permissions::from_mode(0o755)));
+        is_open.with_context(|| format!("cannot make {}", folder.display()))?;
         let (elsewhere, addresses) = addresses.split_at(EACH);
         let make = |name: &'static str, addresses: &[String]| {
             let path = folder.join(name);

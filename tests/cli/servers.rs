@@ -71,7 +71,8 @@ fn a_demo_of_redis_can_be_read_where_there_is_no_terminal() {
     assert_eq!(output.status.code(), Some(0), "{}\n{}", stdout(&output), stderr(&output));
     for line in [
         "writes acknowledged by Redis",
-        "longest pause without one",
+        "pause when the primary moved",
+        "longest pause of all",
         "every acknowledged write is there exactly once, on db-0, db-1 and db-2",
         "All is well",
     ] {

@@ -164,6 +164,7 @@ impl Demo {
             kills_leader: self.kill_leader,
             primary: Primary::default(),
             pulse: Pulse::default(),
+            moves: Vec::new(),
             machines: Machines::default(),
         };
         let mut report = tokio::select! {

@@ -22,6 +22,7 @@ use crate::cli::stage::moment::read;
 use crate::cli::stage::servers::Servers;
 use crate::cli::stage::sight::{Lines, Sight};
 use crate::cli::stage::{Stage, VMS};
+use crate::databases::writers::Latest;
 use crate::fake_cloud::Scenario;
 use crate::replica::clock;
 use crate::simulator::cloud::Event;
@@ -39,6 +40,8 @@ pub(super) struct Play<'a> {
     pub(super) kills_leader: bool,
     pub(super) primary: Primary,
     pub(super) pulse: Pulse,
+    /// The first write that each new primary of servers took.
+    pub(super) moves: Vec<Latest>,
     pub(super) machines: Machines,
 }
 
@@ -89,11 +92,10 @@ impl Play<'_> {
     async fn follow(&mut self, sight: &mut Sight, takeover: &mut Option<Takeover>) -> anyhow::Result<()> {
         let mut story = Story::default();
         let leader = sight.leader().map(|(leader, _)| leader.to_owned()).unwrap_or_default();
-        let mut primary = self.primary.now().map_or_else(String::new, |vm| format!("; {vm} is the database's primary"));
-        if self.stage.servers.is_some() {
-            primary += &format!(" and takes {} writes per second", self.pulse.rate());
-        }
-        self.screen.line(&story.own(&format!("the replicas are ready, {leader} leads{primary}")));
+        let primary = self.primary.now().map_or_else(String::new, |vm| format!("; {vm} is the database's primary"));
+        let writes = self.stage.servers.as_ref().map(|_| format!(" and takes {} writes per second", self.pulse.rate()));
+        let writes = writes.unwrap_or_default();
+        self.screen.line(&story.own(&format!("the replicas are ready, {leader} leads{primary}{writes}")));
         self.stage.cloud.play(self.scenario)?;
         let lines = Lines::to(&self.stage.replicas);
         let mut tick = every(LOOK_EVERY);
@@ -153,11 +155,12 @@ impl Play<'_> {
         self.pulse.see(clock::steady(), progress.total());
         if let Some(latest) = progress.latest {
             let moved = self.primary.see(VMS[latest.place], clock::now().minus(latest.since.elapsed()));
-            let pause = latest.pause.as_millis();
-            said.extend(moved.map(|moved| {
+            if let Some(moved) = moved {
+                self.moves.push(latest);
+                let pause = latest.pause.as_millis();
                 let what = format!("{}; no write was acknowledged for {pause} ms", moved.what);
-                Said { who: "clients", what, ..moved }
-            }));
+                said.push(Said { who: "clients", what, ..moved });
+            }
         }
         Ok(said)
     }
@@ -167,7 +170,7 @@ impl Play<'_> {
         let Some(servers) = &mut self.stage.servers else { return Ok(None) };
         let settled = servers.settle().await?;
         let announced: Vec<_> = self.stage.cloud.events().iter().map(|event| event.announced_at).collect();
-        Ok(Some(Writes::of(servers.name(), &settled, &announced)))
+        Ok(Some(Writes::of(servers.name(), &settled, &self.moves, &announced)))
     }
 
     /// Every event has come and gone for the cloud, and is closed for every replica that runs.

@@ -9,10 +9,11 @@ use super::pulse::bars;
 use crate::cli::stage::servers::Settled;
 use crate::cli::stage::{VMS, moment};
 use crate::databases::record::{Record, Row, Wrong};
+use crate::databases::writers::Latest;
 use crate::machine::time::Timestamp;
 use crate::replica::clock;
 
-/// Shown before the longest pause, and after it.
+/// Shown before the pause, and after it.
 const AROUND: Duration = Duration::from_millis(1500);
 const COLUMN: Duration = Duration::from_millis(100);
 /// A pause that is longer is shown by its begin.
@@ -25,12 +26,14 @@ pub(super) struct Writes {
     /// Nobody was told whether they are there.
     unknown: usize,
     per_second: f64,
-    /// Without a write that was acknowledged, by whichever client.
+    /// Without a write that was acknowledged, by whichever client: each time when the primary moved, and at all.
+    pauses_of_moves_ms: Vec<f64>,
     longest_pause_ms: f64,
     longest_pause_of_a_client_ms: f64,
     /// After the announcement that came last before it.
     longest_pause_begins_s: Option<f64>,
-    /// Acknowledged in each tenth of a second, from 1.5 s before the longest pause until 1.5 s after it.
+    /// Acknowledged in each tenth of a second, from 1.5 s before the longest pause of a move until 1.5 s after it; where
+    /// nothing moved, of all.
     around_it: Vec<usize>,
     members: Vec<Member>,
 }
@@ -45,20 +48,24 @@ struct Member {
 }
 
 impl Writes {
-    pub(super) fn of(system: &'static str, settled: &Settled, announced: &[Timestamp]) -> Self {
+    /// `moves` are the first writes that another member took.
+    pub(super) fn of(system: &'static str, settled: &Settled, moves: &[Latest], announced: &[Timestamp]) -> Self {
         let record = &settled.record;
         let pause = longest_pause(record);
         let begins = pause.map(|(from, _)| clock::now().minus(from.elapsed()));
+        let longest_move = moves.iter().max_by_key(|first| first.pause);
+        let shown = longest_move.and_then(|first| Some((first.since.checked_sub(first.pause)?, first.since))).or(pause);
         let before = |begins: Timestamp| announced.iter().copied().filter(|at| *at <= begins).max();
         Self {
             system,
             acknowledged: record.acknowledged.len(),
             unknown: record.unknown.len(),
             per_second: per_second(record),
+            pauses_of_moves_ms: moves.iter().map(|first| millis(first.pause)).collect(),
             longest_pause_ms: millis(record.gap()),
             longest_pause_of_a_client_ms: millis(record.worst_gap()),
             longest_pause_begins_s: begins.and_then(|begins| Some(moment::seconds(before(begins)?, begins))),
-            around_it: pause.map(|(from, to)| around(record, from, to)).unwrap_or_default(),
+            around_it: shown.map(|(from, to)| around(record, from, to)).unwrap_or_default(),
             members: settled.wrong.iter().map(|(vm, wrong)| Member::of(vm, *wrong)).collect(),
         }
     }
@@ -87,15 +94,20 @@ impl Writes {
             self.acknowledged, self.system, self.per_second
         );
         let begins = self.longest_pause_begins_s.map(|at| format!(", {at:.2} s after an announcement"));
-        for (what, millis, more) in [
-            ("longest pause without one", self.longest_pause_ms, begins.unwrap_or_default()),
-            ("longest for one client", self.longest_pause_of_a_client_ms, String::new()),
-        ] {
+        let mut pauses: Vec<(&str, f64, String)> = self
+            .pauses_of_moves_ms
+            .iter()
+            .map(|pause| ("pause when the primary moved", *pause, String::new()))
+            .collect();
+        pauses.push(("longest pause of all", self.longest_pause_ms, begins.unwrap_or_default()));
+        pauses.push(("longest for one client", self.longest_pause_of_a_client_ms, String::new()));
+        for (what, millis, more) in pauses {
             // Writing to a string cannot fail.
             let _ = writeln!(text, "  {what:<28} {millis:>7.0} ms{more}");
         }
         let numbers: Vec<u64> = self.around_it.iter().map(|count| *count as u64).collect();
-        let _ = writeln!(text, "  around it, 0.1 s each: |{}|", bars(&numbers));
+        let which = if self.pauses_of_moves_ms.is_empty() { "the longest pause" } else { "the move" };
+        let _ = writeln!(text, "  writes around {which}, 0.1 s each: |{}|", bars(&numbers));
         if self.missing().is_empty() {
             let (last, others) = (VMS[VMS.len() - 1], VMS[..VMS.len() - 1].join(", "));
             let _ = writeln!(text, "  every acknowledged write is there exactly once, on {others} and {last}");
@@ -155,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_pause_is_seen_with_what_was_before_and_after_it() {
-        let writes = Writes::of("PostgreSQL", &settled(Wrong::default()), &[]);
+        let writes = Writes::of("PostgreSQL", &settled(Wrong::default()), &[], &[]);
         assert_eq!((writes.acknowledged, format!("{:.0}", writes.longest_pause_ms)), (251, "500".to_owned()));
         assert_eq!(writes.around_it.iter().filter(|count| **count == 0).count(), 4 + 5, "{:?}", writes.around_it);
         assert!(writes.told().contains("exactly once"), "{}", writes.told());
@@ -163,7 +175,7 @@ mod tests {
 
     #[test]
     fn what_is_lost_is_missing() {
-        let writes = Writes::of("Redis", &settled(Wrong { lost: 2, ..Wrong::default() }), &[]);
+        let writes = Writes::of("Redis", &settled(Wrong { lost: 2, ..Wrong::default() }), &[], &[]);
         assert_eq!(writes.missing(), ["Redis on db-0: 2 acknowledged writes are lost"]);
         assert!(!writes.told().contains("exactly once"), "{}", writes.told());
     }

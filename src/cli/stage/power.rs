@@ -41,6 +41,11 @@ impl Stage {
         }
         servers.boot(place).await.with_context(|| format!("the server on {} cannot be started", VMS[place]))?;
         self.start(VMS[place])?;
-        Ok("is up again, and starts its replica and what server it has")
+        let is_empty = *kind == Kind::Redeploy;
+        Ok(if is_empty {
+            "is up again with an empty disk, and its replica starts"
+        } else {
+            "is up again, and starts both"
+        })
     }
 }

@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 use super::free_addresses_of;
 use crate::databases::record::{Record, Wrong};
-use crate::databases::trio::{ADDRESSES, Trio, VMS};
+use crate::databases::trio::{ADDRESSES, Trio, VMS, Vm};
 use crate::databases::writers::{Progress, Writers};
 use crate::databases::{POSTGRESQL, REDIS, System, hooks, programs};
 use crate::replica::clock;
@@ -115,7 +115,7 @@ impl Servers {
     }
 
     pub(in crate::cli) fn tails(&self) -> impl Iterator<Item = String> {
-        self.trio.vms.iter().map(|vm| vm.tail())
+        self.trio.vms.iter().map(Vm::tail)
     }
 
     pub(super) fn trio(&self) -> &Trio {
