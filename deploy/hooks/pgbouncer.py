@@ -29,6 +29,7 @@ CONFIG (/etc/pgbouncer/pgbouncer.ini).
 """
 
 import os
+import time
 from pathlib import Path
 
 from allclear_hook import Blocked, Done, Failed, Unreachable, members, number, progress, serve, setting, until
@@ -92,7 +93,10 @@ class Poolers:
         self.asked = {address: Pooler(address) for address in addresses}
         for pooler in self.asked.values():
             pooler.console.send("SHOW VERSION")
-        self.silent = [address for address, pooler in self.asked.items() if not succeeds(pooler.answer)]
+        # As long as a member: one that is only slow would not be paused, and its clients would see errors.
+        ends = time.monotonic() + 4
+        has_answered = lambda pooler: succeeds(lambda: pooler.answer(max(0.1, ends - time.monotonic())))
+        self.silent = [address for address, pooler in self.asked.items() if not has_answered(pooler)]
 
     def reached(self):
         return [pooler for address, pooler in self.asked.items() if address not in self.silent]
