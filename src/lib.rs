@@ -9,6 +9,7 @@ pub mod app;
 pub mod cli;
 pub mod config;
 pub mod consensus;
+pub mod databases;
 pub mod fake_cloud;
 pub mod machine;
 pub mod metadata;

@@ -7,6 +7,7 @@ otherwise has failed, with the reason.
 
 import json
 import os
+import select
 import subprocess
 import sys
 import time
@@ -58,17 +59,20 @@ class Told:
     """What allclear told this hook."""
 
     def __init__(self, environment=os.environ):
-        def words(name):
-            return environment.get(name, "").split()
+        listed = [word.partition("=")[0] for word in environment.get("MEMBERS", "").split()]
+        spelling = {without_case(vm): vm for vm in listed}
 
-        self.vm = environment.get("ALLCLEAR_VM", "")
+        def vms(name):
+            """As MEMBERS spells them. The platform may have another case, and an underscore before a name."""
+            return [spelling.get(without_case(vm), vm) for vm in environment.get(name, "").split()]
+
+        self.vm = "".join(vms("ALLCLEAR_VM"))
         self.intent = environment.get("ALLCLEAR_INTENT", "run")
         self.is_dry_run = environment.get("ALLCLEAR_MODE") == "dry_run"
         # A VM that the event names is as good as gone, whatever the list of what to avoid says.
-        self.affected = set(words("ALLCLEAR_EVENT_RESOURCES")) | {self.vm}
-        self.avoid = self.affected | set(words("ALLCLEAR_AVOID_VMS"))
-        self.prefer = words("ALLCLEAR_PREFER_VMS")
-        self.attempt = environment.get("ALLCLEAR_ATTEMPT", "")
+        self.affected = set(vms("ALLCLEAR_EVENT_RESOURCES")) | {self.vm}
+        self.avoid = self.affected | set(vms("ALLCLEAR_AVOID_VMS"))
+        self.prefer = vms("ALLCLEAR_PREFER_VMS")
         left = environment.get("ALLCLEAR_TIME_LEFT_MS")
         self._ends = time.monotonic() + (int(left) / 1000 if left else 60)
 
@@ -81,12 +85,25 @@ class Told:
         return sorted((vm for vm in vms if vm not in self.avoid), key=lambda vm: place.get(vm, len(place)))
 
 
+def without_case(vm):
+    """What two spellings of one VM have in common, as allclear compares them."""
+    return vm.removeprefix("_").lower()
+
+
 def setting(name, default=None):
     """A value of the hook's `env` table."""
     value = os.environ.get(name, default)
     if value is None:
         raise Failed(f"{name} is not set; give it in the hook's env table")
     return value
+
+
+def number(name, default):
+    value = setting(name, str(default))
+    try:
+        return float(value)
+    except ValueError as error:
+        raise Failed(f"{name} is {value!r}, which is not a number") from error
 
 
 def members(name="MEMBERS"):
@@ -131,6 +148,63 @@ def call(arguments, seconds=10, **more):
 
 class Unreachable(Exception):
     """A server did not answer, or refused. Whether that matters is for the caller to say."""
+
+
+class Client:
+    """A database's own client program, which stays: a switch has no time to start one for each question."""
+
+    def __init__(self, name, arguments, environment=None):
+        self.name, self.lost = name, ""
+        self._said = b""
+        # A session of its own, so that a signal to the hook does not end it in the middle of a switch. It ends with the
+        # hook, because its input does.
+        self._process = subprocess.Popen(  # pylint: disable=consider-using-with
+            arguments,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            bufsize=0,
+            env=environment,
+            start_new_session=True,
+        )
+
+    def say(self, text):
+        self._check()
+        try:
+            self._process.stdin.write(text.encode())
+        except BrokenPipeError:
+            pass  # Why it ended is in its output.
+
+    def hear(self, mark, seconds, count=1):
+        """What it says before each of so many marks. Who is late is not asked again: what it says from then on would be
+        taken for the answer to something else."""
+        self._check()
+        mark, ends = mark.encode(), time.monotonic() + seconds
+        while self._said.count(mark) < count:
+            ready = select.select([self._process.stdout], [], [], max(0, ends - time.monotonic()))[0]
+            read = os.read(self._process.stdout.fileno(), 65536) if ready else b""
+            if not read:
+                said = self._said.decode(errors="replace").strip().splitlines()
+                self.lost = self.why_it_ended(said) if ready else f"did not answer within {seconds:g} s"
+                self.close()
+            self._check()
+            self._said += read
+        *parts, self._said = self._said.split(mark, count)
+        return [part.decode(errors="replace") for part in parts]
+
+    def why_it_ended(self, said):
+        """By the lines of its output."""
+        return said[-1] if said else "the connection was lost"
+
+    def _check(self):
+        if self.lost:
+            raise Unreachable(f"{self.name}: {self.lost}")
+
+    def close(self):
+        self._process.kill()
+        self._process.wait()
+        self._process.stdin.close()
+        self._process.stdout.close()
 
 
 class Memory:

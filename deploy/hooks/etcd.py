@@ -43,7 +43,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from allclear_hook import (Blocked, Done, Failed, Memory, NotApplicable, NotDone, Unknown, Unreachable, call, members,
-                           progress, serve, setting, until)
+                           number, progress, serve, setting, until)
 
 ANY_KEY = base64.b64encode(b"allclear").decode()
 
@@ -181,7 +181,7 @@ def confirm_failover(told):
 
 def drain(told):
     """Clients settle on the new leader; those of a member that is stopped get an error rather than wait."""
-    time.sleep(int(setting("SETTLE_MS", "500")) / 1000)
+    time.sleep(number("SETTLE_MS", 500) / 1000)
     stop = setting("STOP", "")
     if stop:
         Cluster().spared(told.affected)

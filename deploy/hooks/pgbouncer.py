@@ -29,9 +29,10 @@ CONFIG (/etc/pgbouncer/pgbouncer.ini).
 """
 
 import os
+import time
 from pathlib import Path
 
-from allclear_hook import Blocked, Done, Failed, Unreachable, members, progress, serve, setting, until
+from allclear_hook import Blocked, Done, Failed, Unreachable, members, number, progress, serve, setting, until
 from psql import Psql, Refused
 
 
@@ -92,7 +93,10 @@ class Poolers:
         self.asked = {address: Pooler(address) for address in addresses}
         for pooler in self.asked.values():
             pooler.console.send("SHOW VERSION")
-        self.silent = [address for address, pooler in self.asked.items() if not succeeds(pooler.answer)]
+        # As long as a member: one that is only slow would not be paused, and its clients would see errors.
+        ends = time.monotonic() + 4
+        has_answered = lambda pooler: succeeds(lambda: pooler.answer(max(0.1, ends - time.monotonic())))
+        self.silent = [address for address, pooler in self.asked.items() if not has_answered(pooler)]
 
     def reached(self):
         return [pooler for address, pooler in self.asked.items() if address not in self.silent]
@@ -136,10 +140,10 @@ def drain(told):
     databases = setting("POOLER_DATABASES", "").split() or pooler.databases()
     for database in databases:
         pooler.ask(f'DISABLE "{database}"')
-    until(lambda: not pooler.clients(databases), min(float(setting("LEAVE_SECONDS", "5")), told.seconds_left()), 0.1)
+    until(lambda: not pooler.clients(databases), min(number("LEAVE_SECONDS", 5), told.seconds_left()), 0.1)
     left = pooler.clients(databases)
     for database in databases:
-        pooler.ask(f'PAUSE "{database}"', float(setting("PAUSE_SECONDS", "5")), unless="already")
+        pooler.ask(f'PAUSE "{database}"', number("PAUSE_SECONDS", 5), unless="already")
         pooler.ask(f'KILL "{database}"')
     return Done(f"{left} clients did not leave and were dropped between two transactions" if left else "")
 

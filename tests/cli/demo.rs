@@ -1,9 +1,12 @@
 //! `allclear demo`: the main job, as a user sees it. One demo at a time: each has seven processes.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use allclear::databases::processes;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
@@ -23,6 +26,8 @@ fn play(arguments: &[&str]) -> (Output, Value) {
 pub(crate) fn play_with(arguments: &[&str], environment: &[(&str, &str)]) -> (Output, Value) {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
+    // Servers run as another user, who has to get through it.
+    std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
     let temporary = folder.path().to_str().unwrap();
     let output =
         allclear(&[&["demo", "--json"], arguments].concat(), &[&[("TMPDIR", temporary)], environment].concat());
@@ -37,6 +42,7 @@ pub(crate) fn nothing_is_left(folder: &Path) {
     let left: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert_eq!(left, Vec::<std::path::PathBuf>::new());
     assert_eq!(processes_that_name(folder), Vec::<String>::new());
+    assert_eq!(processes::of(folder), Vec::<i32>::new());
 }
 
 pub(crate) fn processes_that_name(folder: &Path) -> Vec<String> {

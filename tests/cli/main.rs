@@ -9,6 +9,7 @@ mod policy;
 #[path = "../clients/python.rs"]
 mod python;
 mod run;
+mod servers;
 mod usage;
 mod wave;
 

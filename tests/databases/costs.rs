@@ -42,6 +42,9 @@ async fn uncoordinated<S: System>(kind: Kind) -> Cost {
         S::promote(&stage.trio, &others);
     } else {
         stage.take(kind, &[primary], AWAY).await;
+        if S::COMES_BACK_CLOSED && kind == Kind::Reboot {
+            S::promote(&stage.trio, &[primary]);
+        }
     }
     stage.what_is_left(writers)
 }

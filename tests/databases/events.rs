@@ -46,6 +46,26 @@ pub(crate) async fn takes_a_replica<S: System>(kind: Kind) {
     tell::<S>(kind, &event, &cost);
 }
 
+/// The primary's VM is deleted: nothing is put back on it, and the two others need nothing.
+pub(crate) async fn takes_the_primary_for_good<S: System>() {
+    if !is_installed::<S>() {
+        return;
+    }
+    let mut stage = Stage::<S>::with_allclear().await;
+    let writers = Writers::start::<S>(&stage.trio);
+    let primary = stage.primary();
+    let others: Vec<_> = (0..VMS.len()).filter(|place| *place != primary).collect();
+    let id = stage.announce(Kind::Terminate, &[primary]).await;
+    stage.all_clear(&id, &[primary]).await;
+    stage.take_away(Kind::Terminate, primary);
+    stage.cluster().cloud.finish(&id).await;
+    let event = stage.cluster().until_stage(others[0], &id, "closed").await;
+    let put_back = event.hooks.iter().find(|hook| matches!(&*hook.phase, "restore" | "ready"));
+    assert!(put_back.is_none(), "{put_back:#?}");
+    let cost = stage.all_is_there_on(&others, writers);
+    tell::<S>(Kind::Terminate, &event, &cost);
+}
+
 /// One fault domain after the other, each as soon as the one before is put back.
 pub(crate) async fn take_one_vm_after_the_other<S: System>(kind: Kind) {
     if !is_installed::<S>() {
@@ -67,8 +87,9 @@ pub(crate) async fn take_one_vm_after_the_other<S: System>(kind: Kind) {
 }
 
 fn tell<S: System>(kind: Kind, event: &Event, cost: &Cost) {
-    let Cost { gap, worst, acknowledged, lost } = cost;
-    println!("{}, {kind:?}: {acknowledged} acknowledged, {lost} lost, gap {gap:?}, of one client {worst:?}", S::NAME);
+    let Cost { gap, worst, acknowledged, errors, lost } = cost;
+    println!("{}, {kind:?}: {acknowledged} acknowledged, {errors} errors, {lost} lost", S::NAME);
+    println!("  gap {gap:?}, of one client {worst:?}");
     println!("  {}", hooks(event).join(", "));
 }
 
@@ -108,6 +129,12 @@ macro_rules! events {
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             #[ignore = "all of them take half an hour"]
+            async fn a_primarys_vm_that_never_comes_back_costs_no_acknowledged_write() {
+                super::takes_the_primary_for_good::<System>().await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            #[ignore = "all of them take half an hour"]
             async fn a_reboot_of_a_replicas_vm_leaves_the_primary_where_it_is() {
                 super::takes_a_replica::<System>(Reboot).await;
             }
@@ -122,6 +149,7 @@ macro_rules! events {
 }
 
 events! {
+    etcd: crate::etcd::Etcd;
     patroni: crate::patroni::Patroni;
     mariadb: crate::mariadb::MariaDb;
     postgresql: crate::postgresql::Postgresql;

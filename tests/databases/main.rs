@@ -18,7 +18,7 @@ mod costs;
 mod disks;
 mod etcd;
 mod events;
-mod hooks;
+mod hook;
 #[path = "../cluster/links.rs"]
 #[allow(dead_code, reason = "others use it")]
 mod links;
@@ -33,8 +33,6 @@ mod patroni;
 #[allow(dead_code, reason = "others use it")]
 mod plan;
 mod postgresql;
-mod processes;
-mod record;
 mod redis;
 mod stage;
 mod trio;
@@ -42,3 +40,5 @@ mod trio;
 #[allow(dead_code, reason = "others use it")]
 mod workload;
 mod writers;
+
+use allclear::databases::{processes, record};

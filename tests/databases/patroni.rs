@@ -5,8 +5,9 @@ use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
+use allclear::databases::postgresql::client::Connection;
+
 use super::postgresql::Postgresql;
-use super::postgresql::client::Connection;
 use super::record::Row;
 use super::trio::{System, Trio, VMS, Vm, until};
 
@@ -17,7 +18,7 @@ const TTL: u32 = 20;
 
 impl System for Patroni {
     const NAME: &'static str = "Patroni";
-    const TABLES: &'static str = "patroni.toml";
+    const TABLES: &'static [&'static str] = &["patroni.toml"];
     const PROGRAMS: &'static [&'static str] = &["patroni", "etcd", "postgres", "initdb", "pg_basebackup", "pg_rewind"];
     const USER: &'static str = "postgres";
     const FAILS_OVER: bool = true;
@@ -42,7 +43,7 @@ impl System for Patroni {
     }
 
     fn boot(trio: &Trio, place: usize) {
-        trio.spawn(place, "patroni", &["patroni.yml"]);
+        trio.spawn(place, "patroni", &["patroni.yml"]).unwrap();
     }
 
     fn primary(trio: &Trio) -> Option<usize> {
@@ -87,7 +88,7 @@ fn start_etcd(trio: &Trio) {
         ["--initial-advertise-peer-urls", &peers],
         ["--initial-cluster", &format!("default={peers}")],
     ];
-    trio.spawn_on(vm, "etcd", arguments.as_flattened());
+    trio.spawn_on(vm, "etcd", arguments.as_flattened()).unwrap();
 }
 
 fn configuration(trio: &Trio, vm: &Vm) -> String {

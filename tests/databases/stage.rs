@@ -11,9 +11,8 @@ use serde_json::json;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::cluster::Cluster;
-use super::hooks;
 use super::record::{Record, Wrong};
-use super::trio::{System, Trio, VMS, until};
+use super::trio::{System, Trio, VMS, tables, until, vms_of};
 use super::writers::Writers;
 
 /// What the platform does to a VM.
@@ -25,6 +24,8 @@ pub(crate) enum Kind {
     Reboot,
     /// The same, and the data of its server is gone.
     Redeploy,
+    /// It is deleted.
+    Terminate,
 }
 
 /// What it cost.
@@ -34,6 +35,8 @@ pub(crate) struct Cost {
     /// For the client that waited longest.
     pub(crate) worst: Duration,
     pub(crate) acknowledged: usize,
+    /// Writes that ended with an error.
+    pub(crate) errors: usize,
     /// Of those that were acknowledged.
     pub(crate) lost: usize,
 }
@@ -54,7 +57,7 @@ impl<S: System> Stage<S> {
     /// Servers alone.
     pub(crate) async fn bare() -> Self {
         let room = ROOM.acquire().await.unwrap();
-        let trio = Arc::new(Trio::of::<S>());
+        let trio = Arc::new(vms_of::<S>());
         S::found(&trio);
         Self { cluster: None, trio, system: PhantomData, _room: room }
     }
@@ -62,7 +65,7 @@ impl<S: System> Stage<S> {
     /// With a replica beside each server, and the hooks of the system.
     pub(crate) async fn with_allclear() -> Self {
         let mut stage = Self::bare().await;
-        let tables = (0..VMS.len()).map(|place| hooks::tables::<S>(&stage.trio, place)).collect();
+        let tables = (0..VMS.len()).map(|place| tables::<S>(&stage.trio, place)).collect();
         // Replicas share the processors with clients that never rest; on a VM they do not.
         let patient = Cluster::of(&VMS).also("cluster.heartbeat", "250ms").also("cluster.election_timeout", "1s");
         stage.cluster = Some(patient.tables(tables).start().await);
@@ -132,9 +135,9 @@ impl<S: System> Stage<S> {
         match kind {
             Kind::Freeze => self.trio.freeze(place),
             Kind::Reboot => self.trio.kill(place),
-            Kind::Redeploy => {
+            Kind::Redeploy | Kind::Terminate => {
                 self.trio.kill(place);
-                self.trio.lose_data(place);
+                self.trio.lose_data(place).unwrap();
             }
         }
     }
@@ -151,11 +154,16 @@ impl<S: System> Stage<S> {
 
     /// The writers are done, and every member has what was acknowledged, exactly once.
     pub(crate) fn all_is_there(&self, writers: Writers) -> Cost {
+        self.all_is_there_on(&[0, 1, 2], writers)
+    }
+
+    /// The same of these members.
+    pub(crate) fn all_is_there_on(&self, places: &[usize], writers: Writers) -> Cost {
         let record = writers.stop();
-        for (place, vm) in VMS.iter().enumerate() {
-            until("all rows", || match self.wrong(place, &record)? {
+        for place in places {
+            until("all rows", || match self.wrong(*place, &record)? {
                 wrong if wrong == Wrong::default() => Ok(()),
-                wrong => Err(format!("{vm}: {wrong:?}")),
+                wrong => Err(format!("{}: {wrong:?}", VMS[*place])),
             });
         }
         Self::cost(&record, 0)
@@ -174,7 +182,16 @@ impl<S: System> Stage<S> {
     }
 
     fn cost(record: &Record, lost: usize) -> Cost {
-        Cost { gap: record.gap(), worst: record.worst_gap(), acknowledged: record.acknowledged.len(), lost }
+        let (acknowledged, errors) = (record.acknowledged.len(), record.unknown.len());
+        Cost { gap: record.gap(), worst: record.worst_gap(), acknowledged, errors, lost }
+    }
+}
+
+impl<S: System> Drop for Stage<S> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.trio.vms.iter().chain([&self.trio.elsewhere]).for_each(|vm| println!("{}", vm.tail()));
+        }
     }
 }
 

@@ -19,6 +19,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("fake_cloud", &["machine", "simulator"]),
     // which versions of the service there are, is known there
     ("config", &["machine", "metadata"]),
+    // which programs the PATH has, is known there
+    ("databases", &["config"]),
     ("app", ALL),
     ("cli", ALL),
     ("lib", ALL),
@@ -38,6 +40,7 @@ const ALL: &[&str] = &[
     "ops",
     "fake_cloud",
     "config",
+    "databases",
     "app",
     "cli",
 ];
@@ -57,13 +60,13 @@ const FOREIGN: &[(&str, &[&str])] = &[
     ("tonic", &["rpc", "consensus", "workload"]),
     // hooks, and the replicas of a demo
     ("tokio::process", &["workloads", "cli"]),
-    ("nix", &["workloads", "cli"]),
+    ("nix", &["workloads", "cli", "databases"]),
     ("axum", &["ops", "fake_cloud"]),
-    // the second for scenarios
-    ("toml", &["config", "fake_cloud"]),
+    // the second for scenarios, the third for the tables of hook sets
+    ("toml", &["config", "fake_cloud", "databases"]),
     ("clap", &["cli"]),
     ("tracing_subscriber", &["ops"]),
-    ("anyhow", &["main", "app", "cli"]),
+    ("anyhow", &["main", "app", "cli", "databases"]),
 ];
 
 pub(super) fn between_rooms(source: &Source) -> Vec<(usize, String)> {

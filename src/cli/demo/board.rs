@@ -9,9 +9,10 @@ use crate::wire::pb::allclear::operator::v1 as shown;
 /// Hooks of one event that are shown at most, the latest.
 const MOST_HOOKS: usize = 6;
 
-/// As lines, drawn anew each time.
-pub(super) fn board(sight: &Sight, screen: &Screen) -> Vec<String> {
+/// As lines, drawn anew each time; with what is told of clients where there are any.
+pub(super) fn board(sight: &Sight, clients: Option<String>, screen: &Screen) -> Vec<String> {
     let mut lines = vec![screen.paint(Colour::Faint, &"-".repeat(72))];
+    lines.extend(clients);
     lines.extend(sight.replicas.iter().map(|seen| replica(seen, sight, screen)));
     let open = sight.answers().map(|(_, answer)| &answer.status).max_by_key(|status| status.term);
     for event in open.into_iter().flat_map(|status| &status.events) {

@@ -1,14 +1,17 @@
 //! `allclear demo`: the main job on one machine, with nothing to configure: a fake cloud, three replicas and a sample
-//! workload or the example database on loopback, and events from their announcement to their end.
+//! workload, the example database or real servers on loopback, and events from their announcement to their end.
 
 mod board;
+mod machines;
 mod play;
 mod primary;
+mod pulse;
 mod report;
 mod screen;
 mod story;
 mod takeover;
 mod verdict;
+mod writes;
 
 use std::io::Write as _;
 use std::num::NonZeroU32;
@@ -16,21 +19,27 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
+use machines::Machines;
 use play::Play;
 use primary::Primary;
+use pulse::Pulse;
 use report::Report;
 use screen::Screen;
 
 use super::fake_cloud::scenarios;
 use super::signals::asked_to_stop;
-use super::stage::{self, Hooks, Stage, Workload, folder, replica};
+use super::stage::servers::{Server, Servers};
+use super::stage::{self, Hooks, Stage, Workload, folder, power, replica};
 use super::{Exit, demo_hook, runtime, say};
 use crate::config;
 use crate::fake_cloud::{Scenario, ScenarioError};
+use crate::machine::document::{Announcement, Status};
+use crate::machine::id::VmName;
+use crate::replica::clock;
 
 /// How long the shortest notice of a scenario becomes.
 const NOTICE: Duration = Duration::from_secs(20);
-/// With a takeover in between.
+/// With a takeover in between, or with servers.
 const LONG_NOTICE: Duration = Duration::from_secs(30);
 
 /// Plays an event from its announcement to its end: a fake cloud, three replicas and a sample workload, all local
@@ -45,6 +54,10 @@ pub(super) struct Demo {
     /// for the scenario `wave`: example]
     #[arg(long, value_name = "PROGRAM")]
     workload: Option<String>,
+    /// Real servers, which must be installed: a primary and two others that follow it, one beside each replica, with the
+    /// hook set of deploy/hooks and clients that write all the time. The machines that an event takes really go down
+    #[arg(long, value_name = "SYSTEM", conflicts_with_all = ["workload", "kill_leader"])]
+    with: Option<Server>,
     /// Kills the leader while a hook runs, and starts it again 2 s later
     #[arg(long)]
     kill_leader: bool,
@@ -66,11 +79,15 @@ impl Demo {
                 return Exit::Usage;
             }
         };
+        if let Some(Err(lack)) = self.with.map(Server::lacks) {
+            say(lack);
+            return Exit::Failed;
+        }
         let runtime = match runtime() {
             Ok(runtime) => runtime,
             Err(exit) => return exit,
         };
-        let folder = match folder::make() {
+        let folder = match if self.with.is_some() { folder::make_to_pass() } else { folder::make() } {
             Ok(folder) => folder,
             Err(error) => {
                 say(format_args!("the demo has no folder: {error}"));
@@ -91,6 +108,19 @@ impl Demo {
     }
 
     fn workload(&self, scenario: &Scenario) -> anyhow::Result<Workload> {
+        if let Some(server) = self.with {
+            let vms = stage::VMS.map(VmName::new);
+            let sights = scenario.first_sights(&vms, clock::now())?;
+            let is_shown = |event: &Announcement| power::comes_back(&event.kind) && event.status == Status::Scheduled;
+            if !sights.iter().all(is_shown) {
+                bail!(
+                    "{}: --with shows machines that are announced to go and that come back: a Freeze, Reboot or \
+                     Redeploy that is Scheduled; use another scenario, or leave out --with",
+                    scenario.name()
+                );
+            }
+            return Ok(Workload::Serves(server));
+        }
         let usual = if scenario.name() == "wave" && !self.kill_leader { "example" } else { "hooks" };
         match self.workload.as_deref().unwrap_or(usual) {
             "hooks" => Ok(Workload::Hooks(if self.kill_leader { Hooks::Long } else { Hooks::Unhurried })),
@@ -113,14 +143,11 @@ impl Demo {
             Ok(stop) => stop,
             Err(error) => return no_play(&folder, &error.into()),
         };
-        let speed = speed(scenario, self.kill_leader);
+        let speed = speed(scenario, self.kill_leader || self.with.is_some());
         let mut screen = Screen::new(self.json, config::colours_refused());
-        screen.line(&format!("{}: {}", scenario.name(), scenario.about()));
-        let each = match workload {
-            Workload::Hooks(_) => "one workload each",
-            Workload::Dials(_) => "a member of a database beside each, which dials in",
-        };
-        screen.line(&format!("three replicas, {each}; time runs {speed} times faster for the cloud"));
+        for line in introduced(scenario, workload, speed) {
+            screen.line(&line);
+        }
         tokio::pin!(stop);
         let set_up = tokio::select! {
             set_up = Stage::set_up(folder.clone(), speed, workload) => set_up,
@@ -136,6 +163,9 @@ impl Demo {
             scenario,
             kills_leader: self.kill_leader,
             primary: Primary::default(),
+            pulse: Pulse::default(),
+            moves: Vec::new(),
+            machines: Machines::default(),
         };
         let mut report = tokio::select! {
             report = play.go(speed.get()) => report,
@@ -149,6 +179,7 @@ impl Demo {
         if !report.ok {
             report.folder = Some(folder.display().to_string());
             stage.processes().for_each(|process| say(process.tail()));
+            stage.servers.iter().flat_map(Servers::tails).for_each(say);
         }
         self.tell(&report);
         if self.keep {
@@ -171,10 +202,27 @@ impl Demo {
 }
 
 /// So many times faster that the shortest notice becomes short enough to watch.
-fn speed(scenario: &Scenario, kills_leader: bool) -> NonZeroU32 {
-    let notice = if kills_leader { LONG_NOTICE } else { NOTICE };
+fn speed(scenario: &Scenario, is_long: bool) -> NonZeroU32 {
+    let notice = if is_long { LONG_NOTICE } else { NOTICE };
     let times = scenario.shortest_notice().as_secs() / notice.as_secs();
     u32::try_from(times).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
+}
+
+fn introduced(scenario: &Scenario, workload: &Workload, speed: NonZeroU32) -> Vec<String> {
+    let each = match workload {
+        Workload::Hooks(_) => "one workload each".to_owned(),
+        Workload::Dials(_) => "a member of a database beside each, which dials in".to_owned(),
+        Workload::Serves(server) => format!("a server of {} beside each", server.system().name),
+    };
+    let mut lines = vec![
+        format!("{}: {}", scenario.name(), scenario.about()),
+        format!("three replicas, {each}; time runs {speed} times faster for the cloud"),
+    ];
+    if let Workload::Serves(_) = workload {
+        lines
+            .push("the servers are set up, which takes some seconds: a primary on db-0, and two that follow it".into());
+    }
+    lines
 }
 
 fn no_play(folder: &Path, error: &anyhow::Error) -> Exit {
@@ -195,7 +243,10 @@ fn kept(stage: &Stage) -> String {
         let Some(program) = std::env::args().next() else { return String::new() };
         format!("  http://{}/v1/status   {program} status --endpoint {}", replica.status, replica.socket.display())
     };
-    let lines: Vec<String> = stage.replicas.iter().map(line).collect();
+    let mut lines: Vec<String> = stage.replicas.iter().map(line).collect();
+    if let Some(servers) = &stage.servers {
+        lines.extend(servers.addresses().map(|(vm, at)| format!("  {} on {vm} is at {at}", servers.name())));
+    }
     format!(
         "Everything stays up until Ctrl-C.\n{}\n  {} directs the fake cloud",
         lines.join("\n"),

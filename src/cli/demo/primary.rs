@@ -1,4 +1,4 @@
-//! Where the primary of a database that dials in is, and whether it was where it may be.
+//! Where the primary of a database is, and whether it was where it may be.
 
 use serde::Serialize;
 
@@ -42,7 +42,7 @@ impl Primary {
             return None;
         }
         self.held.push((vm.to_owned(), since));
-        Some(Said { at: since, vm: before?, what: format!("the primary has moved from here to {vm}") })
+        Some(Said { at: since, who: "member", vm: before?, what: format!("the primary has moved from here to {vm}") })
     }
 
     pub(super) fn moves(&self) -> Vec<Move> {
@@ -86,15 +86,15 @@ impl Primary {
         self.held.iter().zip(ends).any(|((name, since), end)| VmName::new(name) == *vm && *since < to && from < end)
     }
 
-    /// What the cluster does not know of the database. It knows only whom it was told of by dialling in: no
-    /// configuration names the database.
+    /// What the cluster does not know of the database: who is there by dialling in, or by its configuration, and who is
+    /// the primary.
     pub(super) fn not_registered(&self, sight: &Sight) -> Option<String> {
         for (asked, answer) in sight.answers() {
             let is_it = |workload: &&shown::Workload, vm| workload.vm == vm && workload.connected;
             for vm in VMS {
                 let role = if self.now() == Some(vm) { "primary" } else { "replica" };
                 match answer.status.workloads.iter().find(|workload| is_it(workload, vm)) {
-                    None => return Some(format!("for {asked}, no database has dialled in on {vm}")),
+                    None => return Some(format!("for {asked}, there is no database on {vm}")),
                     Some(known) if known.role != role => {
                         return Some(format!("for {asked}, {vm} is {}, not {role}", known.role));
                     }
@@ -191,6 +191,6 @@ mod tests {
             answer: Some(Answer { status: shown::Status::default(), events: Vec::new() }.into()),
         });
         let found = judged(&way, "db-0", &without);
-        assert!(found.contains("for db-0, no database has dialled in on db-0"), "{found}");
+        assert!(found.contains("for db-0, there is no database on db-0"), "{found}");
     }
 }

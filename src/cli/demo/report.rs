@@ -7,6 +7,8 @@ use serde::Serialize;
 use super::primary::Move;
 use super::story::names;
 use super::takeover::Takeover;
+use super::verdict;
+use super::writes::Writes;
 use crate::cli::demo_hook::Note;
 use crate::cli::stage::moment::{read, seconds};
 use crate::cli::stage::sight::Sight;
@@ -23,10 +25,12 @@ pub(super) struct Report {
     /// What should have been and was not.
     pub(super) missing: Vec<String>,
     pub(super) events: Vec<EventReport>,
-    /// The way of the primary in words, where a database dials in.
+    /// The way of the primary in words, where there is a database.
     #[serde(skip)]
     pub(super) primary: Option<String>,
     pub(super) moves: Vec<Move>,
+    /// Where clients write to real servers.
+    pub(super) writes: Option<Writes>,
     pub(super) takeover: Option<Takeover>,
     /// Kept because something went wrong.
     pub(super) folder: Option<String>,
@@ -122,7 +126,7 @@ impl EventReport {
 /// When the last hook that prepares was done, as the hook itself noted it.
 fn last_hook(event: &shown::Event, notes: &[Note]) -> Option<Timestamp> {
     let attempts: Vec<&str> =
-        event.hooks.iter().filter(|hook| hook.phase != "restore").map(|hook| hook.attempt.as_str()).collect();
+        event.hooks.iter().filter(|hook| verdict::prepares(hook)).map(|hook| hook.attempt.as_str()).collect();
     let done = notes.iter().filter(|note| note.done && attempts.contains(&note.attempt.as_str()));
     done.map(|note| Timestamp(note.at_ms)).max()
 }
@@ -158,6 +162,10 @@ impl Report {
             line(&mut text, "");
             line(&mut text, primary);
         }
+        if let Some(writes) = &self.writes {
+            line(&mut text, "");
+            text.push_str(&writes.told());
+        }
         line(&mut text, "");
         if self.ok {
             let given: usize = self.events.iter().map(|event| event.posts_taken).sum();
@@ -171,10 +179,14 @@ impl Report {
                 }
             };
             line(&mut text, &told);
-            if self.primary.is_some() {
-                let told =
-                    "Every member of the database dialled in, and its primary was never where a machine went down.";
-                line(&mut text, told);
+            match (&self.primary, &self.writes) {
+                (Some(_), Some(_)) => line(&mut text, "The primary was never where a machine went down."),
+                (Some(_), None) => {
+                    let told =
+                        "Every member of the database dialled in, and its primary was never where a machine went down.";
+                    line(&mut text, told);
+                }
+                (None, _) => {}
             }
         }
         for missing in &self.missing {

@@ -1,4 +1,4 @@
-//! What happened, told once each, in the order of time: by the cloud, by the cluster, and by a database that dials in.
+//! What happened, told once each, in the order of time: by the cloud, by the cluster, and by a database and its clients.
 
 use std::collections::BTreeSet;
 
@@ -49,7 +49,7 @@ impl Story {
         lines.extend(said.iter().map(|said| {
             let is_about = |event: &&Event| event.plan.resources.contains(&VmName::new(&said.vm));
             let event = events.iter().rfind(is_about).or(events.last());
-            (said.at, 0, told(event.map(|event| event.announced_at), said.at, &said.vm, "member", &said.what))
+            (said.at, 0, told(event.map(|event| event.announced_at), said.at, &said.vm, said.who, &said.what))
         }));
         lines.sort_by_key(|(at, rank, _)| (*at, *rank));
         lines.into_iter().map(|(_, _, text)| text).collect()

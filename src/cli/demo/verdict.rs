@@ -17,7 +17,9 @@ use crate::wire::pb::allclear::operator::v1 as shown;
 pub(super) struct Noted<'a> {
     pub(super) notes: &'a [Note],
     /// By a database, which does not want a hook run for everything.
-    pub(super) is_dialled: bool,
+    pub(super) by_a_database: bool,
+    /// By hooks of servers, which are tried again: the last attempt of each counts.
+    pub(super) may_repeat: bool,
 }
 
 /// Everything that is missing; nothing when all is well.
@@ -68,12 +70,14 @@ fn of_approval(at: Timestamp, by: &Approver, posts: &[&Post], known: &shown::Eve
     if !is_by(&claim.approver) {
         missing.push(format!("the cluster named {} to post, and somebody else did", claim.approver));
     }
-    let preparing: Vec<_> = known.hooks.iter().filter(|hook| hook.phase != "restore").collect();
-    let is_idle = noted.is_dialled && claim.reason == "nothing_to_prepare";
+    let preparing = known.hooks.iter().enumerate().filter(|(_, hook)| prepares(hook));
+    let preparing: Vec<_> =
+        preparing.filter(|(place, hook)| !noted.may_repeat || is_last(&known.hooks[place + 1..], hook)).collect();
+    let is_idle = noted.by_a_database && claim.reason == "nothing_to_prepare";
     if preparing.is_empty() && !is_idle {
         missing.push("no hook ran before the all-clear".into());
     }
-    for hook in preparing {
+    for (_, hook) in preparing {
         let what = format!("{} on {}", hook.phase, hook.on);
         if !is_prepared(hook) {
             missing.push(format!("{what} ended as {}", hook.outcome.as_deref().unwrap_or("nothing")));
@@ -86,6 +90,20 @@ fn of_approval(at: Timestamp, by: &Approver, posts: &[&Post], known: &shown::Eve
         }
     }
     missing
+}
+
+/// Whether it runs before the all-clear.
+pub(super) fn prepares(hook: &shown::Hook) -> bool {
+    !matches!(hook.phase.as_str(), "restore" | "ready")
+}
+
+/// Whether none of those that came later was another attempt of the same.
+pub(super) fn is_last(later: &[shown::Hook], hook: &shown::Hook) -> bool {
+    later.iter().all(|other| attempted(other) != attempted(hook))
+}
+
+fn attempted(hook: &shown::Hook) -> [&str; 4] {
+    [&hook.vm, &hook.workload, &hook.phase, &hook.intent]
 }
 
 /// Also a replica that has nothing to write to disk is.
@@ -125,12 +143,8 @@ fn of_restoring(event: &Event, known: &shown::Event) -> Vec<String> {
     if event.plan.kind == Kind::Terminate && event.started.is_some() {
         return Vec::new();
     }
-    let mut touched: Vec<&str> = known
-        .hooks
-        .iter()
-        .filter(|hook| hook.phase != "restore" && hook.intent == "run")
-        .map(|hook| hook.vm.as_str())
-        .collect();
+    let mut touched: Vec<&str> =
+        known.hooks.iter().filter(|hook| prepares(hook) && hook.intent == "run").map(|hook| hook.vm.as_str()).collect();
     touched.sort_unstable();
     touched.dedup();
     let ended = event.ended.map(|(at, _)| at);
@@ -224,7 +238,7 @@ mod tests {
         let Case { event, posts, known, notes } = case;
         let answer = Answer { status: shown::Status::default(), events: vec![known] };
         let sight = Sight { replicas: vec![Seen { name: "db-1".into(), answer: Some(answer.into()) }] };
-        missing(&[event], &posts, &sight, &Noted { notes: &notes, is_dialled: false }).join("\n")
+        missing(&[event], &posts, &sight, &Noted { notes: &notes, by_a_database: false, may_repeat: false }).join("\n")
     }
 
     #[test]

@@ -2,12 +2,15 @@
 
 use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getpid};
+
+use super::servers::folder_of_servers;
+use crate::databases::processes;
 
 /// A path of a socket has at most 108 bytes; names in the folder need some of them.
 const LONGEST: usize = 80;
@@ -18,12 +21,23 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Makes an own folder where temporary files live.
 pub(in crate::cli) fn make() -> io::Result<PathBuf> {
+    make_in(&std::env::temp_dir().canonicalize()?, 0o700)
+}
+
+/// The same, for servers that run as another user and have to get through to theirs.
+pub(in crate::cli) fn make_to_pass() -> io::Result<PathBuf> {
     let usual = std::env::temp_dir().canonicalize()?;
-    let parent = if usual.as_os_str().len() > LONGEST - 30 { PathBuf::from("/tmp") } else { usual };
+    let is_open = |folder: &Path| fs::metadata(folder).is_ok_and(|folder| folder.mode() & 0o001 != 0);
+    let parent = if usual.ancestors().all(is_open) { &usual } else { Path::new("/tmp") };
+    make_in(parent, 0o711)
+}
+
+fn make_in(usual: &Path, mode: u32) -> io::Result<PathBuf> {
+    let parent = if usual.as_os_str().len() > LONGEST - 30 { Path::new("/tmp") } else { usual };
     let own = getpid();
     for number in 0..TRIES {
         let path = parent.join(format!("allclear-demo-{own}-{number}"));
-        match DirBuilder::new().mode(0o700).create(&path) {
+        match DirBuilder::new().mode(mode).create(&path) {
             Ok(()) => return Ok(path),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(io::Error::new(error.kind(), format!("{}: {error}", path.display()))),
@@ -32,8 +46,9 @@ pub(in crate::cli) fn make() -> io::Result<PathBuf> {
     Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("too many demos are left in {}", parent.display())))
 }
 
-/// Kills whatever still runs for this folder: hooks go on when their replica ends.
+/// Kills whatever still runs for this folder: hooks go on when their replica ends, and servers that they started.
 pub(in crate::cli) fn end_leftovers(folder: &Path) {
+    processes::end(&folder_of_servers(folder));
     for _ in 0..TRIES {
         let left = processes_of(folder);
         if left.is_empty() {

@@ -32,9 +32,10 @@ pub(in crate::cli) struct Members {
     heard: mpsc::Receiver<Said>,
 }
 
-/// A line that a member wrote.
+/// What a member, or somebody else beside the cluster, has to tell of a VM.
 pub(in crate::cli) struct Said {
     pub(in crate::cli) at: Timestamp,
+    pub(in crate::cli) who: &'static str,
     pub(in crate::cli) vm: String,
     pub(in crate::cli) what: String,
 }
@@ -116,6 +117,6 @@ async fn listen(vm: &str, lines: ChildStdout, tell: mpsc::Sender<Said>) {
     while let Ok(Some(line)) = lines.next_line().await {
         let what = line.strip_prefix(&format!("{vm}: ")).unwrap_or(&line).to_owned();
         // Read all the same, so that the writer never waits.
-        let _ = tell.try_send(Said { at: clock::now(), vm: vm.to_owned(), what });
+        let _ = tell.try_send(Said { at: clock::now(), who: "member", vm: vm.to_owned(), what });
     }
 }

@@ -1,11 +1,13 @@
 //! Everything a demo runs on: a folder, a fake cloud, three replicas with their configuration, and the members of a
-//! database where one dials in. Taken down at the end.
+//! database where one dials in, or the servers of one. Taken down at the end.
 
 pub(super) mod folder;
 pub(super) mod members;
 pub(super) mod moment;
+pub(super) mod power;
 mod process;
 pub(super) mod replica;
+pub(super) mod servers;
 pub(super) mod sight;
 
 use std::fmt::Write as _;
@@ -18,9 +20,10 @@ use anyhow::Context as _;
 use self::members::Members;
 use self::process::Process;
 use self::replica::Replica;
+use self::servers::{Server, Servers};
+pub(in crate::cli) use crate::databases::trio::VMS;
 use crate::fake_cloud::{self, Options, Running};
 
-pub(in crate::cli) const VMS: [&str; 3] = ["db-0", "db-1", "db-2"];
 pub(in crate::cli) const WORKLOAD: &str = "orders-db";
 
 /// Phase, the least freeze it is worth, and how long it takes to be watched and to be interrupted.
@@ -50,29 +53,38 @@ pub(in crate::cli) enum Workload {
     Hooks(Hooks),
     /// A database that dials in: its program with its first arguments, to which name, socket and folder are added.
     Dials(Vec<String>),
+    /// Real servers, whose hooks are the hook set of `deploy/hooks`.
+    Serves(Server),
 }
+
+/// Clients that write all the time leave the replicas less of the processors than a VM would.
+const PATIENCE: &str = "heartbeat = \"250ms\"\nelection_timeout = \"1s\"\n";
 
 pub(in crate::cli) struct Stage {
     pub(in crate::cli) folder: PathBuf,
     pub(in crate::cli) cloud: Running,
     pub(in crate::cli) replicas: Vec<Replica>,
     pub(in crate::cli) members: Option<Members>,
+    pub(in crate::cli) servers: Option<Servers>,
     program: PathBuf,
 }
 
 impl Stage {
-    /// Makes the cloud, and starts the replicas and whoever dials in.
+    /// Makes the cloud, and starts servers, the replicas, and whoever dials in.
     pub(in crate::cli) async fn set_up(folder: PathBuf, speed: NonZeroU32, who: &Workload) -> anyhow::Result<Self> {
         let program = std::env::current_exe().context("cannot find its own program")?;
         let log = Some(folder.join("requests.jsonl"));
         let options = Options { speed, log, ..Options::new(VMS) };
         let cloud = fake_cloud::serve(options).await?;
-        let mut stage = Self { folder, cloud, replicas: Vec::new(), members: None, program };
+        let mut stage = Self { folder, cloud, replicas: Vec::new(), members: None, servers: None, program };
+        if let Workload::Serves(server) = who {
+            stage.servers.insert(Servers::new(*server, &stage.folder)?).found().await?;
+        }
         let addresses = free_addresses(2 * VMS.len()).context("no free port on loopback")?;
         let (clusters, statuses) = addresses.split_at(VMS.len());
         for ((vm, cluster), status) in VMS.iter().zip(clusters).zip(statuses) {
             let replica = Replica::new(&stage.folder, vm, *status);
-            replica.configure(&stage.configuration(&replica, *cluster, clusters, who))?;
+            replica.configure(&stage.configuration(&replica, *cluster, clusters, who)?)?;
             stage.replicas.push(replica);
         }
         for replica in &mut stage.replicas {
@@ -115,17 +127,28 @@ impl Stage {
         self.cloud.shutdown().await;
     }
 
-    fn configuration(&self, replica: &Replica, listen: SocketAddr, clusters: &[SocketAddr], who: &Workload) -> String {
+    fn configuration(
+        &self,
+        replica: &Replica,
+        listen: SocketAddr,
+        clusters: &[SocketAddr],
+        who: &Workload,
+    ) -> anyhow::Result<String> {
         let name = &replica.name;
         let path = |ending: &str| quoted(&self.folder.join(format!("{name}{ending}")));
         let peers: Vec<String> = VMS.iter().zip(clusters).map(|(vm, at)| format!("{vm} = \"{at}\"")).collect();
-        let prepared = match who {
-            Workload::Hooks(hooks) => self.with_hooks(*hooks),
-            Workload::Dials(_) => format!("[[group]]\nname = \"{}\"\nmax_unavailable = 1\n", members::GROUP),
+        let prepared = match (who, &self.servers) {
+            (Workload::Hooks(hooks), _) => self.with_hooks(*hooks),
+            (Workload::Dials(_), _) => format!("[[group]]\nname = \"{}\"\nmax_unavailable = 1\n", members::GROUP),
+            (Workload::Serves(_), servers) => {
+                let place = self.replicas.len();
+                servers.as_ref().map_or_else(|| Ok(String::new()), |servers| servers.tables(place))?
+            }
         };
-        format!(
+        let patience = if self.servers.is_some() { PATIENCE } else { "" };
+        Ok(format!(
             "[replica]\nname = \"{name}\"\ndata_dir = {}\n\n\
-             [cluster]\nname = \"demo\"\nlisten = \"{listen}\"\nreplicas = {{ {} }}\n\n\
+             [cluster]\nname = \"demo\"\nlisten = \"{listen}\"\nreplicas = {{ {} }}\n{patience}\n\
              [metadata]\nendpoint = \"{}\"\n\n\
              [status]\nlisten = \"{}\"\n\n\
              [operator]\nsocket = {}\n\n\
@@ -138,7 +161,7 @@ impl Stage {
             replica.status,
             quoted(&replica.socket),
             quoted(&workloads_socket(&self.folder, name)),
-        )
+        ))
     }
 
     fn with_hooks(&self, hooks: Hooks) -> String {
@@ -175,9 +198,12 @@ fn quoted(path: &Path) -> String {
     serde_json::Value::from(path.to_string_lossy()).to_string()
 }
 
-/// All held until all are found, so that each is another one.
 pub(in crate::cli) fn free_addresses(count: usize) -> std::io::Result<Vec<SocketAddr>> {
-    let held: Vec<TcpListener> =
-        (0..count).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).collect::<Result<_, _>>()?;
+    free_addresses_of(Ipv4Addr::LOCALHOST, count)
+}
+
+/// All held until all are found, so that each is another one.
+fn free_addresses_of(host: Ipv4Addr, count: usize) -> std::io::Result<Vec<SocketAddr>> {
+    let held: Vec<TcpListener> = (0..count).map(|_| TcpListener::bind((host, 0))).collect::<Result<_, _>>()?;
     held.iter().map(TcpListener::local_addr).collect()
 }

@@ -59,9 +59,15 @@ impl Process {
     }
 
     pub(super) fn ask_to_stop(&self) {
+        self.signal(Signal::SIGTERM);
+        // One that stands still would not hear of it.
+        self.signal(Signal::SIGCONT);
+    }
+
+    pub(super) fn signal(&self, signal: Signal) {
         if let Some(pid) = self.child.as_ref().and_then(Child::id).and_then(|pid| i32::try_from(pid).ok()) {
             // Only fails when it has just ended.
-            let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
+            let _ = kill(Pid::from_raw(pid), signal);
         }
     }
 

@@ -5,14 +5,13 @@ mod client;
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
-use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::json;
 
-use super::events;
+use super::hook::{BLOCKED, Hook};
 use super::record::Row;
-use super::stage::{Kind, Stage};
+use super::stage::Stage;
 use super::trio::{System, Trio, VMS, is_installed, until};
 use super::writers::Writers;
 use client::{Connection, key, row};
@@ -26,7 +25,7 @@ const PAGE: usize = 10_000;
 
 impl System for Etcd {
     const NAME: &'static str = "etcd";
-    const TABLES: &'static str = "etcd.toml";
+    const TABLES: &'static [&'static str] = &["etcd.toml"];
     const PROGRAMS: &'static [&'static str] = &["etcd"];
     const USER: &'static str = "nobody";
     const FAILS_OVER: bool = true;
@@ -46,7 +45,7 @@ impl System for Etcd {
 
     /// Where its data are gone, etcd itself refuses to start.
     fn boot(trio: &Trio, place: usize) {
-        trio.spawn(place, "sh", &[&service(trio, place)]);
+        trio.spawn(place, "sh", &[&service(trio, place)]).unwrap();
     }
 
     fn primary(trio: &Trio) -> Option<usize> {
@@ -122,29 +121,6 @@ fn unit(trio: &Trio, place: usize) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reboot_of_the_leaders_vm_costs_no_acknowledged_write() {
-    events::takes_the_primary::<Etcd>(Kind::Reboot).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "all of them take half an hour"]
-async fn a_redeploy_of_the_leaders_vm_costs_no_acknowledged_write_and_the_member_is_added_anew() {
-    events::takes_the_primary::<Etcd>(Kind::Redeploy).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "all of them take half an hour"]
-async fn a_freeze_of_the_leaders_vm_costs_no_acknowledged_write() {
-    events::takes_the_primary::<Etcd>(Kind::Freeze).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "all of them take half an hour"]
-async fn a_wave_over_three_vms_moves_the_leader_at_most_twice() {
-    events::take_one_vm_after_the_other::<Etcd>(Kind::Reboot).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn an_event_that_takes_the_majority_is_blocked_with_the_reason() {
     if !is_installed::<Etcd>() {
@@ -154,13 +130,7 @@ async fn an_event_that_takes_the_majority_is_blocked_with_the_reason() {
     let writers = Writers::start::<Etcd>(&stage.trio);
     let leader = stage.primary();
     let both = [VMS[leader], VMS[(leader + 1) % VMS.len()]].join(" ");
-    let mut hook = stage.trio.command(leader, "python3");
-    hook.arg(stage.trio.vms[leader].folder.join("hooks/etcd.py"))
-        .arg("failover")
-        .envs(Etcd::settings(&stage.trio, leader));
-    hook.envs([("ALLCLEAR_VM", VMS[leader]), ("ALLCLEAR_EVENT_RESOURCES", &both)]).stderr(Stdio::piped());
-    let output = hook.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.code() == Some(75) && said.contains("1 of 3 members"), "{said}");
+    let ended = Hook::run::<Etcd>(&stage.trio, leader, "failover", &[("ALLCLEAR_EVENT_RESOURCES", &both)]);
+    assert!(ended.status == BLOCKED && ended.said.contains("1 of 3 members"), "{ended:?}");
     stage.all_is_there(writers);
 }

@@ -1,35 +1,19 @@
 //! What only this hook set does, called as a replica calls it, beside servers that clients write to.
 
-use std::process::{Child, Output, Stdio};
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
+
+use super::super::hook::{BLOCKED, DONE, Ended, FAILED, Hook, UNDO};
 use super::super::stage::{Kind, Stage};
-use super::super::trio::{System as _, VMS, is_installed, until};
+use super::super::trio::{System as _, VMS, is_installed};
 use super::super::writers::Writers;
 use super::{MariaDb, by_socket};
 
-const BLOCKED: i32 = 75;
-const NOT_APPLICABLE: i32 = 11;
-const NOT_DONE: i32 = 12;
-
-/// A hook of this VM, in an event of this VM.
-fn begin(stage: &Stage<MariaDb>, place: usize, hook: &str, more: &[(&str, &str)]) -> Child {
-    let trio = &stage.trio;
-    let program = trio.vms[place].folder.join("hooks/mariadb.py").display().to_string();
-    let mut command = trio.command(place, "python3");
-    command.args([&*program, hook]).envs(MariaDb::settings(trio, place));
-    command.envs([("ALLCLEAR_VM", VMS[place]), ("ALLCLEAR_EVENT_RESOURCES", VMS[place])]);
-    command.envs(more.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
-}
-
 /// Its exit status, and what it said.
-fn call(stage: &Stage<MariaDb>, place: usize, hook: &str, more: &[(&str, &str)]) -> (i32, String) {
-    told(begin(stage, place, hook, more).wait_with_output().unwrap())
-}
-
-fn told(output: Output) -> (i32, String) {
-    let Output { status, stdout, stderr } = output;
-    (status.code().unwrap_or(-1), String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned())
+fn call(stage: &Stage<MariaDb>, place: usize, phase: &str, more: &[(&str, &str)]) -> (Option<i32>, String) {
+    let Ended { status, said } = Hook::run::<MariaDb>(&stage.trio, place, phase, more);
+    (status, said)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -60,11 +44,11 @@ async fn a_target_that_does_not_answer_is_passed_over() {
     let stage = Stage::<MariaDb>::bare().await;
     let writers = Writers::start::<MariaDb>(&stage.trio);
     stage.trio.freeze(1);
-    let (status, said) = call(&stage, 0, "failover", &[("PATIENCE_SECONDS", "5"), ("CATCH_UP_MS", "10000")]);
+    let (status, said) = call(&stage, 0, "failover", &[("PATIENCE_SECONDS", "5")]);
     stage.trio.thaw(1);
-    assert_eq!(status, 0, "{said}");
+    assert_eq!(status, DONE, "{said}");
     assert_eq!(stage.primary(), 2);
-    assert_eq!(call(&stage, 1, "restore", &[]).0, 0);
+    assert_eq!(call(&stage, 1, "restore", &[]).0, DONE);
     stage.all_is_there(writers);
 }
 
@@ -81,27 +65,8 @@ async fn what_does_not_catch_up_in_time_is_taken_back() {
     }
     let (status, said) = call(&stage, 0, "failover", &[("MAX_LAG_MS", "30000"), ("CATCH_UP_MS", "50")]);
     assert_eq!((status, stage.primary()), (BLOCKED, 0), "{said}");
-    let (status, said) = call(&stage, 0, "failover", &[]);
+    let (status, said) = call(&stage, 0, "failover", &[("MAX_LAG_MS", "500")]);
     assert!(status == BLOCKED && said.contains("lags more than 500 ms"), "{said}");
-    stage.all_is_there(writers);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "all of them take half an hour"]
-async fn called_again_it_has_no_second_effect() {
-    if !is_installed::<MariaDb>() {
-        return;
-    }
-    let stage = Stage::<MariaDb>::bare().await;
-    let confirm = [("ALLCLEAR_INTENT", "confirm")];
-    let undo = [("ALLCLEAR_INTENT", "undo")];
-    let writers = Writers::start::<MariaDb>(&stage.trio);
-    assert_eq!(call(&stage, 0, "failover", &confirm).0, NOT_DONE);
-    assert_eq!(call(&stage, 1, "failover", &[]).0, NOT_APPLICABLE);
-    assert_eq!(call(&stage, 0, "failover", &[("ALLCLEAR_PREFER_VMS", "db-2 db-1")]).0, 0);
-    assert_eq!(call(&stage, 0, "failover", &[]).0, NOT_APPLICABLE);
-    assert_eq!((call(&stage, 0, "failover", &confirm).0, call(&stage, 0, "failover", &undo).0), (0, 0));
-    assert_eq!(stage.primary(), 2);
     stage.all_is_there(writers);
 }
 
@@ -117,19 +82,16 @@ async fn killed_at_any_point_it_leaves_one_primary_and_every_acknowledged_write(
     let writers = Writers::start::<MariaDb>(&stage.trio);
     for (round, millis) in (40..400).step_by(30).enumerate() {
         let place = stage.primary();
-        let mut hook = begin(&stage, place, "failover", &[]);
+        let hook = Hook::begin::<MariaDb>(&stage.trio, place, "failover", &[]);
         std::thread::sleep(Duration::from_millis(millis));
-        hook.kill().unwrap();
-        hook.wait().unwrap();
+        hook.signal(Signal::SIGKILL);
+        hook.end();
         match round % 3 {
-            0 => drop(call(&stage, place, "failover", &[("ALLCLEAR_INTENT", "undo")])),
-            1 => drop(call(&stage, place, "failover", &[])),
+            0 => Hook::until_done::<MariaDb>(&stage.trio, place, "failover", &[UNDO]),
+            1 => Hook::until_done::<MariaDb>(&stage.trio, place, "failover", &[]),
             _ => {}
         }
-        until("a hook that puts it back", || match call(&stage, place, "restore", &[]) {
-            (0, _) => Ok(()),
-            (_, said) => Err(said),
-        });
+        Hook::until_done::<MariaDb>(&stage.trio, place, "restore", &[]);
         let open = (0..VMS.len()).filter(|place| by_socket(&stage.trio, *place, "SELECT @@read_only").trim() == "0");
         assert_eq!(open.count(), 1);
         writers.go_on();
@@ -149,10 +111,10 @@ async fn transactions_that_the_primary_does_not_have_are_left_to_people() {
     by_socket(&stage.trio, 1, "CREATE DATABASE known_to_this_one");
     by_socket(&stage.trio, 0, "CREATE DATABASE known_to_that_one; CREATE DATABASE and_so_is_this");
     let (status, said) = call(&stage, 0, "restore", &[("ALLCLEAR_TIME_LEFT_MS", "9000")]);
-    assert!(status == 1 && said.contains("has transactions that db-1 does not have"), "{status} {said}");
+    assert!(status == FAILED && said.contains("has transactions that db-1 does not have"), "{status:?} {said}");
     stage.take_away(Kind::Redeploy, 0);
     MariaDb::boot(&stage.trio, 0);
     let (status, said) = call(&stage, 0, "restore", &[]);
-    assert_eq!(status, 0, "{said}");
+    assert_eq!(status, DONE, "{said}");
     assert!(by_socket(&stage.trio, 0, "SHOW DATABASES").contains("known_to_this_one"));
 }

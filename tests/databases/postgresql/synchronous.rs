@@ -7,20 +7,20 @@ use super::super::events::{takes_a_replica, takes_so_many, takes_the_primary};
 use super::super::record::Row;
 use super::super::stage::Kind;
 use super::super::trio::{System, Trio, until};
-use super::{Connection, Postgresql, READING, connect};
+use super::{Connection, Postgresql, READING, open};
 
 struct Synchronous;
 
 impl System for Synchronous {
     const NAME: &'static str = "PostgreSQL, synchronous";
-    const TABLES: &'static str = Postgresql::TABLES;
+    const TABLES: &'static [&'static str] = Postgresql::TABLES;
     const PROGRAMS: &'static [&'static str] = Postgresql::PROGRAMS;
     const USER: &'static str = Postgresql::USER;
     type Client = Connection;
 
     fn found(trio: &Trio) {
         Postgresql::found(trio);
-        let mut primary = connect(trio, 0, READING).unwrap();
+        let mut primary = open(trio, 0, READING).unwrap();
         primary.ask(r#"alter system set synchronous_standby_names = 'ANY 1 ("db-1", "db-2")'"#).unwrap();
         primary.ask("select pg_reload_conf()").unwrap();
         until("a synchronous standby", || {

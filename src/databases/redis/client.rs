@@ -4,15 +4,18 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use super::super::record::Row;
-use super::super::trio::Client;
+use crate::databases::Client;
+use crate::databases::record::Row;
 
-pub(crate) struct Connection {
+/// Far more than a row has.
+const LONGEST_TEXT: usize = 1 << 20;
+
+pub struct Connection {
     stream: BufReader<TcpStream>,
 }
 
 impl Connection {
-    pub(super) fn open(address: &str, patience: Duration) -> io::Result<Self> {
+    pub fn open(address: &str, patience: Duration) -> io::Result<Self> {
         let stream = TcpStream::connect_timeout(&address.parse().map_err(io::Error::other)?, patience)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(patience))?;
@@ -20,7 +23,7 @@ impl Connection {
     }
 
     /// The texts and numbers of the answer in their order, however they are nested.
-    pub(super) fn ask(&mut self, words: &[&str]) -> io::Result<Vec<String>> {
+    pub fn ask(&mut self, words: &[&str]) -> io::Result<Vec<String>> {
         let parts: Vec<_> = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len())).collect();
         let command = format!("*{}\r\n{}", words.len(), parts.concat());
         self.stream.get_mut().write_all(command.as_bytes())?;
@@ -38,7 +41,11 @@ impl Connection {
         match kind {
             "-" => return Err(io::Error::other(rest.to_owned())),
             "$" if rest != "-1" => {
-                let mut text = vec![0; rest.parse::<usize>().map_err(io::Error::other)? + 2];
+                let length = rest.parse::<usize>().map_err(io::Error::other)?;
+                if length > LONGEST_TEXT {
+                    return Err(io::Error::other(format!("a text of {length} bytes is none of this server's")));
+                }
+                let mut text = vec![0; length + 2];
                 self.stream.read_exact(&mut text)?;
                 told.push(String::from_utf8_lossy(&text).trim_end().to_owned());
             }

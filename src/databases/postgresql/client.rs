@@ -5,17 +5,20 @@ use std::io::{self, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use super::super::record::Row;
-use super::super::trio::Client;
+use crate::databases::Client;
+use crate::databases::record::Row;
 
-pub(crate) struct Connection {
+/// Far more than a row has.
+const LONGEST_MESSAGE: u32 = 1 << 20;
+
+pub struct Connection {
     stream: BufReader<TcpStream>,
-    pub(super) is_standby: bool,
+    pub is_standby: bool,
 }
 
 impl Connection {
-    pub(super) fn open(address: &str, patience: Duration) -> io::Result<Self> {
-        let stream = TcpStream::connect_timeout(&address.parse().unwrap(), patience)?;
+    pub fn open(address: &str, patience: Duration) -> io::Result<Self> {
+        let stream = TcpStream::connect_timeout(&address.parse().map_err(io::Error::other)?, patience)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(patience))?;
         let mut connection = Self { stream: BufReader::new(stream), is_standby: false };
@@ -25,13 +28,13 @@ impl Connection {
     }
 
     /// The rows of the answer, as texts.
-    pub(crate) fn ask(&mut self, statement: &str) -> io::Result<Vec<Vec<String>>> {
+    pub fn ask(&mut self, statement: &str) -> io::Result<Vec<Vec<String>>> {
         self.send(Some(b'Q'), format!("{statement}\0").as_bytes())?;
         self.answer()
     }
 
     fn send(&mut self, kind: Option<u8>, body: &[u8]) -> io::Result<()> {
-        let length = u32::try_from(body.len() + 4).unwrap().to_be_bytes();
+        let length = u32::try_from(body.len() + 4).map_err(io::Error::other)?.to_be_bytes();
         let message = [kind.as_slice(), &length, body].concat();
         self.stream.get_mut().write_all(&message)
     }
@@ -42,8 +45,12 @@ impl Connection {
         loop {
             let mut head = [0; 5];
             self.stream.read_exact(&mut head)?;
-            let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
-            let mut body = vec![0; length - 4];
+            // The length counts itself.
+            let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]).saturating_sub(4);
+            if length > LONGEST_MESSAGE {
+                return Err(io::Error::other(format!("a message of {length} bytes is none of this server's")));
+            }
+            let mut body = vec![0; length as usize];
             self.stream.read_exact(&mut body)?;
             match head[0] {
                 b'Z' => return error.map_or(Ok(rows), Err),
@@ -64,13 +71,14 @@ impl Client for Connection {
 }
 
 /// Of one row; what is null is left out.
-fn fields(mut body: &[u8]) -> Vec<String> {
+fn fields(body: &[u8]) -> Vec<String> {
     let mut fields = Vec::new();
-    body = &body[2..];
+    let mut body = body.get(2..).unwrap_or_default();
     while let Some((length, rest)) = body.split_first_chunk() {
         let length = usize::try_from(i32::from_be_bytes(*length)).unwrap_or(0);
-        fields.push(String::from_utf8_lossy(&rest[..length]).into_owned());
-        body = &rest[length..];
+        let (field, rest) = rest.split_at(length.min(rest.len()));
+        fields.push(String::from_utf8_lossy(field).into_owned());
+        body = rest;
     }
     fields
 }

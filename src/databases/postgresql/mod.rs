@@ -1,0 +1,126 @@
+//! PostgreSQL with streaming replication, asynchronous.
+
+pub mod client;
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+
+use super::record::Row;
+use super::trio::{Trio, VMS, Vm};
+use super::{Client, GLANCE, READING, Settings, System, programs};
+use client::Connection;
+
+pub const POSTGRESQL: System = System {
+    name: "PostgreSQL",
+    tables: "postgresql.toml",
+    programs: &["postgres", "initdb", "pg_basebackup", "pg_ctl", "psql", "python3"],
+    user: "postgres",
+    found,
+    boot,
+    settings,
+    connect: |trio, place, patience| Ok(Box::new(connect(trio, place, patience)?) as Box<dyn Client>),
+    rows,
+};
+
+/// A server that is killed leaves nothing outside of its folder. Nothing that is local to a VM stands in the data
+/// directory: a copy of that is another member.
+const SETTINGS: &str = "
+include '../server.conf'
+wal_level = replica
+wal_log_hints = on
+max_wal_senders = 10
+wal_keep_size = 1GB
+hot_standby = on
+shared_buffers = 32MB
+dynamic_shared_memory_type = mmap
+";
+
+fn found(trio: &Trio) -> anyhow::Result<()> {
+    for vm in &trio.vms {
+        write_local_settings(trio, vm).with_context(|| format!("cannot set up {}", vm.name))?;
+    }
+    let data = |place: usize| trio.vms[place].data().display().to_string();
+    trio.run(0, "initdb", &["-D", &data(0), "-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8"])?;
+    let settings = trio.vms[0].data().join("postgresql.conf");
+    let added = File::options().append(true).open(&settings).and_then(|mut file| file.write_all(SETTINGS.as_bytes()));
+    added.with_context(|| format!("cannot add to {}", settings.display()))?;
+    boot(trio, 0)?;
+    let mut primary = trio.until("a primary", || Ok(open(trio, 0, READING)?))?;
+    primary.ask("create table rows (client int, number bigint)")?;
+    for place in 1..VMS.len() {
+        let (vm, data) = (&trio.vms[0], data(place));
+        let from = ["-h", vm.host(), "-p", vm.port(), "-U", "postgres"];
+        trio.run(place, "pg_basebackup", &[&["-D", &data, "-c", "fast", "--no-sync"], &from[..]].concat())?;
+        fs::write(trio.vms[place].data().join("standby.signal"), "")?;
+        boot(trio, place)?;
+    }
+    trio.until("two standbys that stream", || {
+        let count = primary.ask("select count(*) from pg_stat_replication where state = 'streaming'")?;
+        ensure!(count == [["2"]], "{count:?} stream");
+        Ok(())
+    })
+}
+
+/// The server for one; nothing where its data is gone.
+fn boot(trio: &Trio, place: usize) -> anyhow::Result<()> {
+    let data = trio.vms[place].data();
+    if data.join("PG_VERSION").exists() {
+        trio.spawn(place, "postgres", &["-D", &data.display().to_string()])?;
+    }
+    Ok(())
+}
+
+fn settings(trio: &Trio, place: usize) -> anyhow::Result<Settings> {
+    let (vm, program) = (&trio.vms[place], programs::find("pg_ctl").context("pg_ctl is not installed")?);
+    let (program, data, log) = (program.display(), vm.data(), vm.log());
+    Ok(vec![
+        ("START", format!("{program} -D {} -W -l {} start", data.display(), log.display())),
+        ("MEMBERS", trio.members(0)),
+        ("STATE_DIR", vm.folder.join("state").display().to_string()),
+        ("PGDATA", data.display().to_string()),
+        ("PGUSER", "postgres".into()),
+        ("PRIMARY_CONNINFO", "user=postgres".into()),
+    ])
+}
+
+/// To whoever is there, a standby among them.
+pub fn open(trio: &Trio, place: usize, patience: Duration) -> io::Result<Connection> {
+    Connection::open(&trio.vms[place].addresses[0], patience)
+}
+
+pub fn connect(trio: &Trio, place: usize, patience: Duration) -> io::Result<Connection> {
+    let connection = open(trio, place, patience)?;
+    if connection.is_standby { Err(io::Error::other("a standby")) } else { Ok(connection) }
+}
+
+pub fn primary(trio: &Trio) -> Option<usize> {
+    (0..VMS.len()).find(|place| connect(trio, *place, GLANCE).is_ok())
+}
+
+fn rows(trio: &Trio, place: usize) -> io::Result<Vec<Row>> {
+    let told = open(trio, place, READING)?.ask("select client, number from rows")?;
+    let row = |told: Vec<String>| match told.as_slice() {
+        [client, number] => Row::read(client, number),
+        _ => Err(io::Error::other(format!("{told:?} is no row"))),
+    };
+    told.into_iter().map(row).collect()
+}
+
+/// The address, and all members to stream from: whoever is the primary is found.
+fn write_local_settings(trio: &Trio, vm: &Vm) -> io::Result<()> {
+    let list = |of: fn(&Vm) -> &str| trio.vms.iter().map(of).collect::<Vec<_>>().join(",");
+    let (hosts, ports) = (list(|vm| vm.host()), list(|vm| vm.port()));
+    let text = format!(
+        "listen_addresses = '{host}'\nport = {port}\nunix_socket_directories = '{folder}'\n\
+         primary_conninfo = 'host={hosts} port={ports} user=postgres application_name={name} \
+         target_session_attrs=read-write connect_timeout=2'\n",
+        host = vm.host(),
+        port = vm.port(),
+        folder = vm.folder.display(),
+        name = vm.name,
+    );
+    fs::write(vm.folder.join("server.conf"), text)
+}

@@ -1,0 +1,78 @@
+//! The processes of a VM, found by its folder: what was started there, however it was started, works in the folder or
+//! names it.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, User, geteuid};
+
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
+const LOOKS: u32 = 5000;
+
+/// Whoever the servers run as: they refuse to be root. `None`: as oneself.
+pub fn ordinary_user(name: &str) -> anyhow::Result<Option<User>> {
+    if !geteuid().is_root() {
+        return Ok(None);
+    }
+    for name in [name, "nobody"] {
+        let known = User::from_name(name).with_context(|| format!("cannot look for the user {name}"))?;
+        if known.is_some() {
+            return Ok(known);
+        }
+    }
+    bail!("servers refuse to run as root, and there is neither a user {name} nor nobody; run it as another user")
+}
+
+/// A program that ends with the thread that starts it, whatever becomes of that, and that no terminal reaches.
+pub(super) fn command(program: &Path, user: Option<&User>) -> Command {
+    let mut command = Command::new("setsid");
+    command.args(["setpriv", "--pdeathsig", "KILL"]);
+    if let Some(user) = user {
+        command.arg(format!("--reuid={}", user.uid)).arg(format!("--regid={}", user.gid)).arg("--clear-groups");
+        command.env("HOME", "/nonexistent").env("USER", &user.name);
+    }
+    command.arg(program);
+    command
+}
+
+/// Those that work in this folder, or name it among their arguments. Whoever only looks around there has a terminal.
+pub fn of(folder: &Path) -> Vec<i32> {
+    let name = format!("{}/", folder.display());
+    let is_one = |pid: &i32| {
+        let place = std::fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
+        let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        place.starts_with(folder) && !has_terminal(*pid) || String::from_utf8_lossy(&arguments).contains(&name)
+    };
+    let entries = std::fs::read_dir("/proc").into_iter().flatten();
+    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    let own = std::process::id().cast_signed();
+    pids.filter(|pid| *pid != own).filter(is_one).collect()
+}
+
+fn has_terminal(pid: i32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // After the name, which may have anything in it: state, parent, group, session, terminal.
+    let after = status.rsplit_once(')').map_or("", |(_, after)| after);
+    after.split_whitespace().nth(4).is_some_and(|terminal| terminal != "0")
+}
+
+/// Sends a signal to all of them; some may have ended in between.
+pub fn signal(folder: &Path, signal: Signal) {
+    for pid in of(folder) {
+        let _ = kill(Pid::from_raw(pid), signal);
+    }
+}
+
+/// `kill -9`, until none is left that could be killed.
+pub fn end(folder: &Path) {
+    for _ in 0..LOOKS {
+        if of(folder).is_empty() {
+            return;
+        }
+        signal(folder, Signal::SIGKILL);
+        std::thread::sleep(LOOK_AGAIN);
+    }
+}

@@ -1,0 +1,170 @@
+//! Clients that write numbered rows, and keep what was acknowledged.
+
+use std::io;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{JoinHandle, sleep};
+use std::time::{Duration, Instant};
+
+use anyhow::anyhow;
+
+use super::Client;
+use super::record::{Record, Row};
+use super::trio::Trio;
+
+pub const CLIENTS: usize = 4;
+/// How long a client waits for a server.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Between two rounds over all members.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// How a client comes to a member, as `System` has it.
+pub type Connect = fn(&Trio, usize, Duration) -> io::Result<Box<dyn Client>>;
+
+/// What can be seen of them while they write.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Progress {
+    /// Acknowledged writes of each.
+    pub counts: [u64; CLIENTS],
+    pub latest: Option<Latest>,
+}
+
+/// The write that was acknowledged last.
+#[derive(Clone, Copy, Debug)]
+pub struct Latest {
+    pub at: Instant,
+    /// The member that took it, when it took its first, and how long none was acknowledged before that.
+    pub place: usize,
+    pub since: Instant,
+    pub pause: Duration,
+}
+
+impl Progress {
+    pub fn total(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// Each of them has written some more since then, so that no gap is left open.
+    pub fn is_beyond(&self, before: &Self) -> bool {
+        self.counts.iter().zip(before.counts).all(|(now, before)| *now >= before + 20)
+    }
+
+    /// That a client has heard of a write it began at that moment.
+    fn note(&mut self, client: usize, place: usize, begun: Instant) -> Instant {
+        let at = Instant::now();
+        self.counts[client] += 1;
+        let latest = match self.latest {
+            // Whoever heard of it late says nothing of where writes are taken now.
+            Some(latest) if latest.place == place || begun < latest.since => Latest { at, ..latest },
+            before => Latest { at, place, since: at, pause: before.map_or(Duration::ZERO, |before| at - before.at) },
+        };
+        self.latest = Some(latest);
+        at
+    }
+}
+
+pub struct Writers {
+    is_over: Arc<AtomicBool>,
+    progress: Arc<Mutex<Progress>>,
+    threads: Vec<JoinHandle<Record>>,
+}
+
+impl Writers {
+    /// Each of them waits for so long after every write.
+    pub fn start(trio: &Arc<Trio>, connect: Connect, rest: Duration) -> Self {
+        let mut writers = Self { is_over: Arc::default(), progress: Arc::default(), threads: Vec::new() };
+        for number in 0..CLIENTS {
+            let (trio, is_over, progress) = (trio.clone(), writers.is_over.clone(), writers.progress.clone());
+            writers.threads.push(std::thread::spawn(move || {
+                give_way();
+                Writer { number, trio: &trio, connect, rest, is_over: &is_over, progress: &progress }.write()
+            }));
+        }
+        writers
+    }
+
+    pub fn progress(&self) -> Progress {
+        *known(&self.progress)
+    }
+
+    /// What they were told.
+    pub fn end(mut self) -> anyhow::Result<Record> {
+        let records: Result<Vec<_>, _> = self.join().collect();
+        Ok(Record::of_all(records.map_err(|_| anyhow!("a client has panicked"))?))
+    }
+
+    fn join(&mut self) -> impl Iterator<Item = std::thread::Result<Record>> {
+        self.is_over.store(true, Ordering::Relaxed);
+        std::mem::take(&mut self.threads).into_iter().map(JoinHandle::join)
+    }
+}
+
+impl Drop for Writers {
+    /// Waits for them: they hold the servers' folder.
+    fn drop(&mut self) {
+        self.join().for_each(drop);
+    }
+}
+
+fn known(progress: &Mutex<Progress>) -> MutexGuard<'_, Progress> {
+    progress.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Clients have processors of their own. Here they leave those of the VMs to whoever else wants them, where they can.
+fn give_way() {
+    let thread = std::fs::read_link("/proc/thread-self").unwrap_or_default();
+    if let Some(id) = thread.file_name() {
+        let _ = Command::new("renice").args(["-n", "10", "-p"]).arg(id).output();
+    }
+}
+
+/// One client. It knows all members, as the lists in real drivers' addresses do, begins with the one that took its last
+/// write, and takes any that does.
+struct Writer<'a> {
+    number: usize,
+    trio: &'a Trio,
+    connect: Connect,
+    rest: Duration,
+    is_over: &'a AtomicBool,
+    progress: &'a Mutex<Progress>,
+}
+
+impl Writer<'_> {
+    fn write(&self) -> Record {
+        let (mut record, mut row, mut place) = (Record::default(), Row { client: self.id(), number: 0 }, 0);
+        while !self.is_over() {
+            let Some((at, mut connection)) = self.connected(place) else {
+                sleep(PAUSE);
+                continue;
+            };
+            place = at;
+            while !self.is_over() {
+                row.number += 1;
+                let begun = Instant::now();
+                if connection.write(row).is_err() {
+                    record.unknown.push(row);
+                    sleep(PAUSE);
+                    break;
+                }
+                let at = known(self.progress).note(self.number, place, begun);
+                record.acknowledged.push((row, at));
+                sleep(self.rest);
+            }
+        }
+        record
+    }
+
+    fn id(&self) -> u32 {
+        u32::try_from(self.number).unwrap_or(u32::MAX)
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+
+    fn connected(&self, place: usize) -> Option<(usize, Box<dyn Client>)> {
+        let places = (0..self.trio.vms.len()).map(|step| (place + step) % self.trio.vms.len());
+        places.into_iter().find_map(|at| Some((at, (self.connect)(self.trio, at, PATIENCE).ok()?)))
+    }
+}

@@ -1,0 +1,82 @@
+//! A hook called as a replica calls it, so that it can be killed, or called when it should not be.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use toml::{Table, Value};
+
+use super::trio::{System, Trio, VMS, tables, until};
+
+pub(crate) struct Hook(Child);
+
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// `None`: by a signal.
+    pub(crate) status: Option<i32>,
+    pub(crate) said: String,
+}
+
+pub(crate) const DONE: Option<i32> = Some(0);
+pub(crate) const FAILED: Option<i32> = Some(1);
+pub(crate) const NOT_APPLICABLE: Option<i32> = Some(11);
+pub(crate) const NOT_DONE: Option<i32> = Some(12);
+pub(crate) const UNKNOWN: Option<i32> = Some(13);
+pub(crate) const BLOCKED: Option<i32> = Some(75);
+
+/// What it is told instead of `run`.
+pub(crate) const CONFIRM: (&str, &str) = ("ALLCLEAR_INTENT", "confirm");
+pub(crate) const UNDO: (&str, &str) = ("ALLCLEAR_INTENT", "undo");
+
+impl Hook {
+    /// Begins the hook of this phase on that VM, as its tables have it, in an event of the VM. It is told more, or its
+    /// settings are others.
+    pub(crate) fn begin<S: System>(trio: &Trio, place: usize, phase: &str, more: &[(&str, &str)]) -> Self {
+        let tables: Table = tables::<S>(trio, place).parse().unwrap();
+        let hooks = each(&tables["workload"]).flat_map(|workload| each(&workload["hook"]));
+        let hook = hooks.into_iter().find(|hook| hook["phase"].as_str() == Some(phase)).unwrap();
+        let words: Vec<_> = each(&hook["command"]).map(|word| word.as_str().unwrap()).collect();
+        let mut command = trio.command(place, words[0]).unwrap();
+        let env = hook["env"].as_table().unwrap().iter().map(|(name, value)| (name, value.as_str().unwrap()));
+        command.args(&words[1..]).envs(env);
+        command.envs([("ALLCLEAR_VM", VMS[place]), ("ALLCLEAR_EVENT_RESOURCES", VMS[place])]);
+        command.envs(more.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self(command.spawn().unwrap())
+    }
+
+    pub(crate) fn run<S: System>(trio: &Trio, place: usize, phase: &str, more: &[(&str, &str)]) -> Ended {
+        Self::begin::<S>(trio, place, phase, more).end()
+    }
+
+    /// Runs it again as long as it is blocked, as a replica does: on a machine that is loaded a server may be late.
+    pub(crate) fn until_done<S: System>(trio: &Trio, place: usize, phase: &str, more: &[(&str, &str)]) {
+        until(phase, || match Self::run::<S>(trio, place, phase, more) {
+            Ended { status: DONE | NOT_APPLICABLE, .. } => Ok(()),
+            Ended { status: BLOCKED | UNKNOWN, said } => Err(said),
+            ended => panic!("{phase} {more:?}: {ended:?}"),
+        });
+    }
+
+    /// Waits until it tells of its progress.
+    pub(crate) fn until_it_acts(&mut self) {
+        let mut line = String::new();
+        BufReader::new(self.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.starts_with("progress:"), "{line:?}");
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        // It may have ended before.
+        let _ = kill(Pid::from_raw(self.0.id().cast_signed()), signal);
+    }
+
+    pub(crate) fn end(self) -> Ended {
+        let output = self.0.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        Ended { status: output.status.code(), said }
+    }
+}
+
+fn each(list: &Value) -> impl Iterator<Item = &Value> {
+    list.as_array().into_iter().flatten()
+}

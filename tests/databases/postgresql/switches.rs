@@ -1,0 +1,31 @@
+//! What only this hook set does, called as a replica calls it, beside servers that clients write to.
+
+use super::super::hook::{BLOCKED, Hook, UNDO, UNKNOWN};
+use super::super::stage::{Kind, Stage};
+use super::super::trio::{System as _, VMS, is_installed, until};
+use super::super::writers::Writers;
+use super::Postgresql;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
+async fn a_target_that_dies_in_the_middle_of_the_switch_costs_no_acknowledged_write() {
+    if !is_installed::<Postgresql>() {
+        return;
+    }
+    let mut stage = Stage::<Postgresql>::bare().await;
+    let writers = Writers::start::<Postgresql>(&stage.trio);
+    let hook = Hook::begin::<Postgresql>(&stage.trio, 0, "failover", &[]);
+    let noted = stage.trio.vms[0].folder.join("state").join(format!("postgresql-{}.json", VMS[0]));
+    until("a switch that has begun", || if noted.exists() { Ok(()) } else { Err("nothing is noted".into()) });
+    for place in [1, 2] {
+        stage.take_away(Kind::Reboot, place);
+    }
+    let ended = hook.end();
+    assert!(matches!(ended.status, BLOCKED | UNKNOWN), "{ended:?}");
+    for place in [1, 2] {
+        Postgresql::boot(&stage.trio, place);
+    }
+    Hook::until_done::<Postgresql>(&stage.trio, 0, "failover", &[UNDO]);
+    writers.go_on();
+    stage.all_is_there(writers);
+}
