@@ -130,7 +130,7 @@ impl Observer {
         stop: CancellationToken,
     ) {
         let known = stop.run_until_cancelled(inherited.wait_for(Option::is_some)).await;
-        if !known.is_some_and(|known| known.is_ok()) {
+        if known.is_none_or(|known| known.is_err()) {
             return;
         }
         self.resume(here);
