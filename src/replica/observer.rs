@@ -107,7 +107,7 @@ impl Observer {
         while !stop.is_cancelled() {
             turn += 1;
             let [jitter, ..] = random.hash_one(turn).to_le_bytes();
-            let wait = self.sight().pace.wait(clock::now(), !here.state().open.is_empty(), jitter);
+            let wait = self.sight().pace.wait(here.time.wall(), !here.state().open.is_empty(), jitter);
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
                 () = stop.cancelled() => return,
