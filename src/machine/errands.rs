@@ -7,13 +7,13 @@ use core::time::Duration;
 use super::attempt::Attempt;
 use super::claim::Claim;
 use super::event::{Ending, Event};
-use super::id::{GroupName, VmName};
+use super::id::{AttemptId, GroupName, VmName};
 use super::lifecycle::Stage;
 use super::situation::Situation;
 use super::state::{Replica, State};
 use super::steps;
 use super::time::Timestamp;
-use super::workload::{Member, Phase};
+use super::workload::{Member, Origin, Phase};
 
 /// Impacts this close together count as one wave of maintenance.
 const SAME_WAVE: Duration = Duration::from_hours(24);
@@ -52,6 +52,15 @@ pub fn errands<'a>(state: &'a State, me: &VmName) -> Vec<Errand<'a>> {
         }
     }
     found
+}
+
+/// An open attempt that is not to be begun, because an earlier life of the machine may have begun it: its replica has
+/// a new disk, and knows nothing of attempts up to this one. What puts back may be begun again, and a workload that
+/// dials in remembers for itself.
+pub fn is_forgotten(state: &State, attempt: &Attempt, up_to: AttemptId) -> bool {
+    let workload = state.replicas.get(&attempt.on).and_then(|replica| replica.workload(&attempt.member.workload));
+    let remembers = workload.is_some_and(|workload| workload.origin == Origin::Dialled);
+    attempt.id <= up_to && attempt.outcome.is_none() && attempt.hook.phase < Phase::Restore && !remembers
 }
 
 /// Where nothing of this workload's group may be moved to: every VM that an event names which is to come or under way,

@@ -1,6 +1,6 @@
 //! The only place of the replica that reads clocks.
 
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::machine::time::Timestamp;
@@ -11,12 +11,21 @@ pub fn now() -> Timestamp {
     Timestamp(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX))
 }
 
+/// A machine's wall clock, for whoever is to go by another one than `now`.
+pub type Wall = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
 /// The cluster's time: the leader's wall clock, but never behind the log, whose last entry may have been stamped by a
 /// leader with a faster clock. From there on it goes on, so that nothing waits for ever. While something is open it
 /// goes on by the steady clock alone, whoever leads and whatever becomes of the wall clocks: deadlines hang on it.
-#[derive(Default)]
 pub struct ClusterTime {
+    wall: Wall,
     known: Mutex<Known>,
+}
+
+impl Default for ClusterTime {
+    fn default() -> Self {
+        Self::on(Arc::new(now))
+    }
 }
 
 #[derive(Default)]
@@ -44,20 +53,29 @@ impl Mark {
 }
 
 impl Known {
-    fn now(&self) -> Timestamp {
+    fn now(&self, wall: &Wall) -> Timestamp {
         let carried = self.carried.filter(|_| self.follows || self.is_busy);
-        let time = carried.map_or_else(now, Mark::now);
+        let time = carried.map_or_else(|| wall(), Mark::now);
         self.logged.map_or(time, |logged| logged.now().max(time))
     }
 }
 
 impl ClusterTime {
+    pub fn on(wall: Wall) -> Self {
+        Self { wall, known: Mutex::default() }
+    }
+
+    /// This machine's wall clock.
+    pub fn wall(&self) -> Timestamp {
+        (self.wall)()
+    }
+
     /// An entry of this time was applied; now something is open, or nothing is.
     pub fn applied(&self, entry: Timestamp, is_busy: bool) {
         let mut known = self.known();
         let at = steady();
         if is_busy && !known.is_busy && !known.follows {
-            known.carried = Some(Mark { time: known.now().max(entry), at });
+            known.carried = Some(Mark { time: known.now(&self.wall).max(entry), at });
         }
         known.is_busy = is_busy;
         known.logged = Some(Mark { time: entry, at });
@@ -81,14 +99,14 @@ impl ClusterTime {
     }
 
     pub fn now(&self) -> Timestamp {
-        self.known().now()
+        self.known().now(&self.wall)
     }
 
     /// The time of the last applied entry, carried on by the steady clock alone: never ahead of the cluster's, whatever
     /// this machine's wall clock says.
     pub fn of_the_log(&self) -> Timestamp {
         let known = self.known();
-        known.logged.map_or_else(|| known.now(), Mark::now)
+        known.logged.map_or_else(|| known.now(&self.wall), Mark::now)
     }
 
     /// A moment of the cluster's time on this machine's wall clock.
@@ -102,7 +120,7 @@ impl ClusterTime {
     }
 
     fn wall_is_ahead_by(&self) -> i64 {
-        now().0.saturating_sub(self.now().0)
+        self.wall().0.saturating_sub(self.now().0)
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {

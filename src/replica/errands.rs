@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -30,11 +31,15 @@ pub(super) struct Hands {
     pub(super) observer: Arc<Observer>,
 }
 
-/// Runs until it is stopped; then waits for posts that are under way, so that their outcome is recorded.
-pub(super) async fn run(hands: Arc<Hands>, stop: CancellationToken) {
+/// Runs until it is stopped; then waits for posts that are under way, so that their outcome is recorded. Tells what it
+/// inherits as soon as it knows: before that this replica registers nothing that it could be asked to run.
+pub(super) async fn run(hands: Arc<Hands>, inherits: watch::Sender<Option<AttemptId>>, stop: CancellationToken) {
     let Some(inherited) = stop.run_until_cancelled(caught_up(&hands.here)).await else {
         return;
     };
+    let mut is_new = hands.hooks.front.is_new();
+    let forgotten = if is_new { inherited } else { AttemptId(0) };
+    inherits.send_replace(Some(inherited));
     let mut state = hands.here.state.clone();
     presences::expect_the_known(&hands.here, &hands.hooks.front.sessions);
     let mut claims = hands.hooks.front.sessions.claim_changes();
@@ -44,8 +49,15 @@ pub(super) async fn run(hands: Arc<Hands>, stop: CancellationToken) {
         let current = state.borrow_and_update().clone();
         let errands = errands::errands(&current, &hands.here.name);
         let busy = !errands.is_empty();
+        let mut is_in_doubt = false;
         for errand in errands {
             match errand {
+                Errand::Run { event, attempt, .. } | Errand::Cancel { event, attempt }
+                    if errands::is_forgotten(&current, attempt, forgotten) && !hands.hooks.knows(event, attempt) =>
+                {
+                    is_in_doubt = true;
+                    hands.hooks.disown(&hands.here, event, attempt);
+                }
                 Errand::Run { event, attempt, again_if_lost } => {
                     let is_inherited = attempt.id <= inherited;
                     hands.hooks.see_to(&hands.here, event, attempt, again_if_lost, is_inherited);
@@ -65,6 +77,10 @@ pub(super) async fn run(hands: Arc<Hands>, stop: CancellationToken) {
                     }
                 }
             }
+        }
+        if is_new && !is_in_doubt {
+            hands.hooks.front.complete();
+            is_new = false;
         }
         posts_begun.retain(|claim| is_open(&current, *claim));
         let busy = hands.hooks.clear_away(&hands.here, &current) || busy;

@@ -76,6 +76,16 @@ impl Hooks {
         }
     }
 
+    pub fn knows(&self, event: &Event, attempt: &Attempt) -> bool {
+        self.front.known(&key(&event.announcement.id, attempt.id)).is_some()
+    }
+
+    /// Nobody can tell whether it was begun.
+    pub fn disown(self: &Arc<Self>, here: &Arc<Here>, event: &Event, attempt: &Attempt) {
+        let reason = format!("the disk of {} is new, so nobody can tell whether it was begun", here.name);
+        self.settle(here, key(&event.announcement.id, attempt.id), Outcome::Unknown(reason));
+    }
+
     /// Ends what still runs though the log is done with it, and forgets what has ended and is recorded.
     /// True while there is something to see to.
     pub fn clear_away(&self, here: &Arc<Here>, state: &State) -> bool {

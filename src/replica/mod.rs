@@ -25,6 +25,7 @@ pub mod view;
 use std::sync::Arc;
 
 use tokio::sync::mpsc::Receiver;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -56,7 +57,8 @@ impl Replica {
         let hands = Arc::new(Hands { here: here.clone(), hooks: hooks.clone(), observer: observer.clone() });
         tasks.spawn(driver::drive(here.clone(), stop.clone()));
         tasks.spawn(departures::run(here.clone(), stop.clone()));
-        tasks.spawn(errands::run(hands.clone(), stop.clone()));
+        let (inherits, inherited) = watch::channel(None);
+        tasks.spawn(errands::run(hands.clone(), inherits, stop.clone()));
         tasks.spawn(alone::watch(hands, stop.clone()));
         tasks.spawn(account::give(here.clone(), stop.clone()));
         tasks.spawn(roles::run(here.clone(), asker, told, stop.clone()));
@@ -70,7 +72,7 @@ impl Replica {
         });
         tasks.spawn({
             let (observer, here, stop) = (observer.clone(), here.clone(), stop.clone());
-            async move { observer.report(&here, &workloads, &groups, stop).await }
+            async move { observer.report(&here, &workloads, &groups, inherited, stop).await }
         });
         tasks.close();
         Self { tasks, stop }

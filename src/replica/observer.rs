@@ -12,7 +12,7 @@ use super::contacts::Health;
 use super::here::Here;
 use crate::machine::command::Command;
 use crate::machine::document::{Document, Kind};
-use crate::machine::id::EventId;
+use crate::machine::id::{AttemptId, EventId};
 use crate::machine::observe::Observation;
 use crate::machine::situation;
 use crate::machine::workload::{Group, Workload};
@@ -107,7 +107,7 @@ impl Observer {
         while !stop.is_cancelled() {
             turn += 1;
             let [jitter, ..] = random.hash_one(turn).to_le_bytes();
-            let wait = self.sight().pace.wait(clock::now(), !here.state().open.is_empty(), jitter);
+            let wait = self.sight().pace.wait(here.time.wall(), !here.state().open.is_empty(), jitter);
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
                 () = stop.cancelled() => return,
@@ -119,20 +119,28 @@ impl Observer {
         }
     }
 
-    /// Keeps the log's idea of this replica's workloads and document what it should be.
-    pub async fn report(&self, here: &Here, workloads: &[Workload], groups: &[Group], stop: CancellationToken) {
+    /// Keeps the log's idea of this replica's workloads and document what it should be, once it is known what earlier
+    /// lives of it left open.
+    pub async fn report(
+        &self,
+        here: &Here,
+        workloads: &[Workload],
+        groups: &[Group],
+        mut inherited: watch::Receiver<Option<AttemptId>>,
+        stop: CancellationToken,
+    ) {
+        let known = stop.run_until_cancelled(inherited.wait_for(Option::is_some)).await;
+        if known.is_none_or(|known| known.is_err()) {
+            return;
+        }
+        self.resume(here);
         let mut state = here.state.clone();
         let mut polls = self.polls.subscribe();
-        let mut resumed = false;
         loop {
             state.mark_unchanged();
             polls.mark_unchanged();
-            if !resumed && stop.run_until_cancelled(here.consensus.confirm()).await.is_some_and(|read| read.is_ok()) {
-                self.resume(here);
-                resumed = true;
-            }
-            let due = if resumed { self.due(here, workloads, groups) } else { None };
-            let again = due.is_some() || !resumed;
+            let due = self.due(here, workloads, groups);
+            let again = due.is_some();
             if let Some(command) = due
                 && let Some(Err(error)) = stop.run_until_cancelled(here.propose(&command)).await
             {

@@ -54,7 +54,7 @@ impl contact_server::Contact for Hearing {
             return Err(Status::failed_precondition(format!("{} does not lead", self.here.name)));
         }
         self.here.time.lead();
-        let (wall, time) = (clock::now(), self.here.time.now());
+        let (wall, time) = (self.here.time.wall(), self.here.time.now());
         self.here.contacts.heard(&replica, health(beat.channel.as_ref()), beat.wishes);
         self.here.contacts.differences.heard(&replica, beat.clock_difference_ms);
         let contacts = told(&self.here.contacts, &self.here.everybody());
@@ -126,7 +126,7 @@ async fn speak(here: &Here, leader: &str, own: Health, wishes: u64, samples: &mu
     match tokio::time::timeout(REPLY_WITHIN, client.beat(request)).await {
         Ok(Ok(reply)) => {
             let reply = reply.into_inner();
-            if let Some(best) = sample(sent, &reply).and_then(|sample| samples.add(leader, sample)) {
+            if let Some(best) = sample(here.time.wall(), sent, &reply).and_then(|sample| samples.add(leader, sample)) {
                 here.time.follow(best.time, best.at);
             }
             here.contacts.differences.told(ahead(&reply.contacts));
@@ -138,10 +138,10 @@ async fn speak(here: &Here, leader: &str, own: Health, wishes: u64, samples: &mu
 }
 
 /// Taken right when the reply has come. A leader that tells no times is of an older version.
-fn sample(sent: Timestamp, reply: &wire::BeatResponse) -> Option<Sample> {
+fn sample(own_wall: Timestamp, sent: Timestamp, reply: &wire::BeatResponse) -> Option<Sample> {
     let (wall, time) = (reply.wall_ms?, Timestamp(reply.time_ms?));
     let round_trip = clock::steady().since(sent);
-    let own_wall = clock::now().minus(round_trip / 2);
+    let own_wall = own_wall.minus(round_trip / 2);
     Some(Sample { at: sent.plus(round_trip / 2), round_trip, ahead_ms: own_wall.0.saturating_sub(wall), time })
 }
 

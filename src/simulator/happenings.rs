@@ -179,6 +179,7 @@ impl World {
         *node.kept.borrow_mut() = another;
         let journal = std::mem::take(&mut *node.journal.borrow_mut());
         node.programs.borrow_mut().clear();
+        node.is_new.set(true);
         self.judge.borrow_mut().lose_disk(vm, !journal.is_empty());
     }
 

@@ -35,6 +35,8 @@ pub enum Mistake {
     LostRunAgain,
     /// What puts back and says that nobody can tell counts as lost.
     UnknownRunAgain,
+    /// A replica whose disk is new begins what it does not know, as if nobody could have begun it before.
+    NewDiskUnnoticed,
     /// A hook starts without a round trip to a quorum, whatever time it is.
     HookUnconfirmed,
     /// One poll without an event is enough.
@@ -81,13 +83,14 @@ pub enum Mistake {
 
 impl Mistake {
     /// Each, with the property by which it is to be seen.
-    pub const ALL: [(Self, Property); 27] = [
+    pub const ALL: [(Self, Property); 28] = [
         (Self::PostUnconfirmed, Property::S3),
         (Self::LeaseUnchecked, Property::S3),
         (Self::DocumentNotFresh, Property::S2),
         (Self::NothingInherited, Property::S2),
         (Self::LostRunAgain, Property::S7),
         (Self::UnknownRunAgain, Property::S7),
+        (Self::NewDiskUnnoticed, Property::S7),
         (Self::HookUnconfirmed, Property::S7),
         (Self::AbsenceAtOnce, Property::S6),
         (Self::BadReadDoesNotInterrupt, Property::S6),

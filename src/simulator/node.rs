@@ -20,6 +20,8 @@ pub(super) struct Node {
     /// On its disk.
     pub(super) kept: RefCell<Kept>,
     pub(super) journal: RefCell<Vec<Journaled>>,
+    /// The disk is new: what is not known of programs may have been begun before it.
+    pub(super) is_new: Cell<bool>,
     /// Outlive the process, not the machine.
     pub(super) programs: RefCell<BTreeMap<Key, Program>>,
     /// Of this life.
@@ -76,6 +78,7 @@ impl Node {
             body: RefCell::new(Body { ahead, ..Body::default() }),
             kept: RefCell::new(Kept::new(members)),
             journal: RefCell::default(),
+            is_new: Cell::new(true),
             programs: RefCell::default(),
             agreement: RefCell::default(),
             process: RefCell::default(),

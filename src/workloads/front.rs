@@ -45,6 +45,16 @@ impl Front {
         self.commands.known(attempt).or_else(|| self.sessions.known(attempt))
     }
 
+    /// What is not known may have been begun all the same, by an earlier life of this machine whose disk is lost.
+    pub fn is_new(&self) -> bool {
+        self.commands.is_new()
+    }
+
+    /// From here on, what is not known was never begun.
+    pub fn complete(&self) {
+        self.commands.complete();
+    }
+
     /// Everything that is known, to find what the cluster no longer asks for.
     pub fn attempts(&self) -> Vec<(String, Standing)> {
         let mut attempts = self.commands.attempts();

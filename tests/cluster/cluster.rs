@@ -126,6 +126,20 @@ impl Cluster {
         std::fs::remove_dir_all(self.folder.path().join(format!("{place}.data"))).unwrap();
     }
 
+    /// The same, of what it kept of hooks alone.
+    pub(crate) fn lose_spool(&self, place: usize) {
+        assert!(self.replicas[place].child.is_none(), "replica {place} still runs");
+        std::fs::remove_dir_all(self.folder.path().join(format!("{place}.data/hooks"))).unwrap();
+    }
+
+    /// Whatever hooks run, and what supervises them, as if their machines went down.
+    pub(crate) fn kill_hooks(&self) {
+        for pid in self.processes(|arguments| arguments.contains("supervise") || arguments.contains("hook.sh")) {
+            // It may end with another one.
+            let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+        }
+    }
+
     /// The log of a replica, of all its runs.
     pub(crate) fn log(&self, place: usize) -> String {
         std::fs::read_to_string(self.folder.path().join(format!("{place}.log"))).unwrap()

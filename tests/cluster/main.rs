@@ -18,6 +18,7 @@ mod dice;
 mod disks;
 mod drills;
 mod embedded;
+mod empty_disks;
 mod events;
 mod failing_hooks;
 mod freezes;

@@ -19,7 +19,7 @@ fn row<'m>(members: &'m [Value], name: &str) -> &'m Value {
 
 /// On a loaded machine a change may be interrupted, or take longer than the command waits: nobody can tell then whether
 /// it was done, and repeating it does no harm.
-fn done(cluster: &Cluster, asked: usize, arguments: &[&str]) -> String {
+pub(super) fn done(cluster: &Cluster, asked: usize, arguments: &[&str]) -> String {
     let mut said = cluster.says(asked, arguments);
     for _ in 0..10 {
         if said.0 != 1 {

@@ -11,7 +11,7 @@
 //! seen|unseen VM…: its document is fresh, or from before the script
 //! plan: what the leader would propose       propose: what was last planned, now
 //! step: plan and propose                    run: step until nothing is due
-//! errands VM    explain EVENT    show EVENT    events
+//! errands VM [forgotten=ATTEMPT]    explain EVENT    show EVENT    events
 //! settle ATTEMPT OUTCOME… [by=VM]           posted ATTEMPT OUTCOME… [by=VM]
 //! claim EVENT VM REASON    expire ATTEMPT    discount VM    forget EVENT    give_up EVENT    waive EVENT VM W PHASE
 //! begin EVENT VM W PHASE on=VM    dismiss VM    drill rehearsal|dry_run ANNOUNCEMENT    end_drill EVENT    the last line are raw proposals, as a wrong planner would make them
@@ -25,9 +25,9 @@ use allclear::machine::apply::apply;
 use allclear::machine::blocker::explain;
 use allclear::machine::command::{Command, Entry, Verdict};
 use allclear::machine::document::{Announcement, Kind, Source};
-use allclear::machine::errands::errands;
+use allclear::machine::errands::{Errand, errands, is_forgotten};
 use allclear::machine::event::Event;
-use allclear::machine::id::{EventId, GroupName, VmName};
+use allclear::machine::id::{AttemptId, EventId, GroupName, VmName};
 use allclear::machine::invariants;
 use allclear::machine::plan::plan;
 use allclear::machine::policy::{Action, Foreign, Policy, Rule};
@@ -113,7 +113,7 @@ impl World {
                 Ok(self.propose())
             }
             "run" => self.run(),
-            "errands" => Ok(self.errands(rest)),
+            "errands" => self.errands(rest),
             "explain" => {
                 let event = self.event(rest)?;
                 let blocker = explain(&self.state, event, &self.situation);
@@ -321,9 +321,21 @@ impl World {
         Err(format!("the plan never ends:\n{answers}"))
     }
 
-    fn errands(&self, vm: &str) -> String {
-        let errands: Vec<_> = errands(&self.state, &VmName::new(vm)).iter().map(show::errand).collect();
-        if errands.is_empty() { "no errands\n".into() } else { errands.join("\n") + "\n" }
+    fn errands(&self, rest: &str) -> Result<String, String> {
+        let options = parse::options(rest.split_whitespace());
+        let [vm] = options.words[..] else { return Err("errands VM [forgotten=ATTEMPT]".into()) };
+        let forgotten = options.values.get("forgotten").map_or(Ok(0), |up_to| up_to.parse());
+        let forgotten = AttemptId(forgotten.map_err(|_| "forgotten is the number of an attempt")?);
+        let shown = |errand: &Errand<'_>| match errand {
+            Errand::Run { attempt, .. } | Errand::Cancel { attempt, .. }
+                if is_forgotten(&self.state, attempt, forgotten) =>
+            {
+                format!("{}, forgotten: nobody can tell whether it was begun", show::errand(errand))
+            }
+            _ => show::errand(errand),
+        };
+        let errands: Vec<_> = errands(&self.state, &VmName::new(vm)).iter().map(shown).collect();
+        Ok(if errands.is_empty() { "no errands\n".into() } else { errands.join("\n") + "\n" })
     }
 
     pub(crate) fn event(&self, id: &str) -> Result<&Event, String> {

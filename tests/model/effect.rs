@@ -3,6 +3,7 @@
 use allclear::machine::attempt::Outcome;
 use allclear::machine::claim::PostOutcome;
 use allclear::machine::command::{Command, Verdict};
+use allclear::machine::errands::{Errand, errands, is_forgotten};
 use allclear::machine::event::Event;
 use allclear::machine::id::AttemptId;
 use allclear::machine::lifecycle::Stage;
@@ -147,16 +148,21 @@ fn deadlines(event: &Event) -> impl Iterator<Item = (AttemptId, Timestamp)> {
     event.attempts.iter().map(|attempt| (attempt.id, attempt.deadline))
 }
 
-/// What it was to run before it went down may have run: it asks, and restores once more.
+/// With an empty disk. What it was to run before it went down may have run: it asks, and restores once more.
 fn restart(cluster: &Cluster, next: &mut World, replica: usize) {
-    let lost: Vec<AttemptId> = next
-        .log
-        .open
-        .values()
-        .flat_map(|event| &event.attempts)
-        .filter(|attempt| attempt.on == name(replica) && attempt.hook.phase < Phase::Restore)
+    let forgotten = AttemptId(if cluster.mutant == Mutant::RunAgain { 0 } else { next.log.attempts });
+    let errands = errands(&next.log, &name(replica)).into_iter();
+    let lost: Vec<AttemptId> = errands
+        .filter_map(|errand| match errand {
+            Errand::Run { attempt, .. } | Errand::Cancel { attempt, .. } => Some(attempt),
+            Errand::Post { .. } => None,
+        })
+        .filter(|attempt| {
+            // A workload that dialled in says that it does not know it.
+            let dialled = next.is_dialled(cluster, replica) && attempt.hook.phase < Phase::Restore;
+            is_forgotten(&next.log, attempt, forgotten) || (dialled && attempt.id <= forgotten)
+        })
         .map(|attempt| attempt.id)
-        .filter(|attempt| is_open(next, *attempt) && cluster.mutant != Mutant::RunAgain)
         .collect();
     let since = next.now();
     let local = &mut next.replicas[replica];
@@ -186,9 +192,4 @@ fn fail(cluster: &Cluster, next: &mut World, fault: Fault) {
             next.commit(cluster, &by, command);
         }
     }
-}
-
-fn is_open(world: &World, attempt: AttemptId) -> bool {
-    let events = world.log.open.values();
-    events.filter_map(|event| event.attempt(attempt)).any(|attempt| attempt.outcome.is_none())
 }

@@ -61,6 +61,10 @@ fn aimed(mistake: Mistake, seed: u64) -> Scenario {
             let crash = Fault::Crash { vm, lasts: Duration::from_millis(900), whole: false };
             add(offset, Some(Moment::Post(1)), crash);
         }
+        Mistake::NewDiskUnnoticed => {
+            let lost = Fault::DiskLost { vm, lasts: Duration::from_millis(900) };
+            add(secs(1), Some(Moment::Begin(1)), lost);
+        }
         Mistake::HookUnconfirmed => add(Duration::ZERO, Some(Moment::Begin(1)), pause(55)),
         Mistake::PauseCounts => {
             for vm in 0..replicas.min(2) {

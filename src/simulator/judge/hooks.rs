@@ -17,9 +17,9 @@ impl World {
     ) {
         let name: &VmName = &self.nodes[vm].name;
         let (event, attempt) = key;
-        let before = self.judge.borrow_mut().begun.insert(key.clone(), vm);
+        let before = self.judge.borrow_mut().begun.insert(key.clone(), (vm, hook.phase));
         let has_ended = before.and_then(|_| self.judge.borrow().ended.get(key).cloned());
-        let is_again = before.is_some_and(|before| before != vm || hook.phase < Phase::Restore);
+        let is_again = before.is_some_and(|(before, _)| before != vm || hook.phase < Phase::Restore);
         if let Some(outcome) = has_ended {
             let what = format!("attempt {attempt} of {event} ended ({}) and is run again", outcome.as_word());
             return self.broke(Property::S7, what);

@@ -13,6 +13,7 @@ use super::program::Key;
 use crate::machine::attempt::Outcome;
 use crate::machine::id::{AttemptId, EventId, VmName};
 use crate::machine::time::Timestamp;
+use crate::machine::workload::Phase;
 
 /// What was seen so far. All times are true ones.
 #[derive(Default)]
@@ -29,16 +30,16 @@ pub(super) struct Judge {
     pub(super) acknowledged: u64,
     /// How each hook ended.
     pub(super) ended: BTreeMap<Key, Outcome>,
-    begun: BTreeMap<Key, usize>,
+    begun: BTreeMap<Key, (usize, Phase)>,
     claims: BTreeMap<AttemptId, ClaimMade>,
     posts: Vec<Posted>,
     rest: rest::Rest,
 }
 
 impl Judge {
-    /// What was begun on a machine whose disk is lost may be begun there once more: nobody can know.
+    /// What was putting back on a machine whose disk is lost may be begun there once more, and nothing else.
     pub(super) fn lose_disk(&mut self, vm: usize, had_journal: bool) {
-        self.begun.retain(|_, at| *at != vm);
+        self.begun.retain(|_, (at, phase)| *at != vm || *phase < Phase::Restore);
         self.is_forgotten |= had_journal;
     }
 }

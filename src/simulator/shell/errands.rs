@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::Here;
 use super::hooks;
 use super::post::{self, Claimed};
-use crate::machine::errands::{Errand, errands};
+use crate::machine::errands::{Errand, errands, is_forgotten};
 use crate::machine::id::AttemptId;
 use crate::machine::state::State;
 use crate::simulator::mistake::Mistake;
@@ -24,15 +24,28 @@ pub(super) async fn run(here: Here) {
         here.sleep(ASK_AGAIN_AFTER).await;
     }
     // What is older may have been acted on by an earlier life of this replica.
-    let inherited = AttemptId(if world.mistake == Mistake::NothingInherited { 0 } else { here.state().attempts });
+    let caught_up = AttemptId(here.state().attempts);
+    let inherited = if world.mistake == Mistake::NothingInherited { AttemptId(0) } else { caught_up };
+    let mut is_new = world.nodes[here.me].is_new.get();
+    let is_noticed = is_new && world.mistake != Mistake::NewDiskUnnoticed;
+    let forgotten = if is_noticed { caught_up } else { AttemptId(0) };
+    here.process.inherited.set(Some(caught_up));
+    here.process.caught_up.tell(tasks);
     let posts_begun: Rc<RefCell<BTreeSet<AttemptId>>> = Rc::default();
     loop {
         let (changed, programs) = (here.process.changed.version(), here.process.programs.version());
         let state = here.state();
         let errands = errands(&state, here.name());
         let is_busy = !errands.is_empty();
+        let mut is_in_doubt = false;
         for errand in errands {
             match errand {
+                Errand::Run { event, attempt, .. } | Errand::Cancel { event, attempt }
+                    if is_forgotten(&state, attempt, forgotten) && !hooks::knows(&here, event, attempt) =>
+                {
+                    is_in_doubt = true;
+                    hooks::disown(&here, event, attempt);
+                }
                 Errand::Run { event, attempt, again_if_lost } => {
                     hooks::see_to(&here, event, attempt, again_if_lost, attempt.id <= inherited);
                 }
@@ -49,6 +62,10 @@ pub(super) async fn run(here: Here) {
                     }
                 }
             }
+        }
+        if is_new && !is_in_doubt {
+            world.nodes[here.me].is_new.set(false);
+            is_new = false;
         }
         posts_begun.borrow_mut().retain(|claim| is_open(&state, *claim));
         let is_busy = hooks::clear_away(&here, &state) || is_busy;

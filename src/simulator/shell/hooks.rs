@@ -60,6 +60,16 @@ pub(super) fn stop(here: &Here, event: &Event, attempt: &Attempt) {
     }
 }
 
+pub(super) fn knows(here: &Here, event: &Event, attempt: &Attempt) -> bool {
+    here.world.nodes[here.me].programs.borrow().contains_key(&(event.announcement.id.clone(), attempt.id))
+}
+
+/// Nobody can tell whether it was begun.
+pub(super) fn disown(here: &Here, event: &Event, attempt: &Attempt) {
+    let outcome = Outcome::Unknown("the disk is new".into());
+    settle(here, (event.announcement.id.clone(), attempt.id), outcome, false);
+}
+
 /// Ends what still runs though the log is done with it, and forgets what is recorded.
 pub(super) fn clear_away(here: &Here, state: &State) -> bool {
     let known: Vec<(Key, bool)> =

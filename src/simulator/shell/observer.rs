@@ -112,19 +112,19 @@ pub(super) async fn poll(here: Here) {
     }
 }
 
-/// Keeps the log's idea of this replica's workloads and document what it should be.
+/// Keeps the log's idea of this replica's workloads and document what it should be, once it is known what earlier
+/// lives of it left open.
 pub(super) async fn report(here: Here) {
     let tasks = Rc::clone(&here.world);
     let tasks = &tasks.tasks;
-    let mut has_resumed = false;
+    while here.process.inherited.get().is_none() {
+        here.process.caught_up.changed(tasks, here.process.caught_up.version()).await;
+    }
+    resume(&here);
     loop {
         let (changed, polled) = (here.process.changed.version(), here.process.polled.version());
-        if !has_resumed && here.confirm().await.is_ok() {
-            resume(&here);
-            has_resumed = true;
-        }
-        let due = if has_resumed { due(&here) } else { None };
-        let is_again = due.is_some() || !has_resumed;
+        let due = due(&here);
+        let is_again = due.is_some();
         if let Some(command) = due {
             let _ = here.propose(&command).await;
         }

@@ -9,6 +9,7 @@ use super::contacts::Contacts;
 use super::observer::Sight;
 use crate::machine::alone::Alone;
 use crate::machine::command::Verdict;
+use crate::machine::id::AttemptId;
 use crate::machine::state::State;
 use crate::machine::time::Timestamp;
 use crate::simulator::program::Key;
@@ -25,6 +26,8 @@ pub(in crate::simulator) struct Process {
     pub(super) sight: RefCell<Sight>,
     /// `None` while a leader is heard.
     pub(super) alone: RefCell<Option<Alone>>,
+    /// The last attempt that was decided before this life began, once it is known.
+    pub(super) inherited: Cell<Option<AttemptId>>,
     /// Attempts that are being started or recorded.
     pub(super) busy: RefCell<BTreeSet<Key>>,
     /// The state as it was applied last.
@@ -34,6 +37,7 @@ pub(in crate::simulator) struct Process {
     pub(in crate::simulator) reached: Signal,
     pub(in crate::simulator) standing: Signal,
     pub(super) polled: Signal,
+    pub(super) caught_up: Signal,
     pub(super) contact: Signal,
     pub(super) journaled: Signal,
     pub(in crate::simulator) programs: Signal,
@@ -62,12 +66,14 @@ impl Process {
             contacts: RefCell::default(),
             sight: RefCell::new(Sight::new(steady)),
             alone: RefCell::default(),
+            inherited: Cell::default(),
             busy: RefCell::default(),
             state: RefCell::new(state),
             changed: Signal::default(),
             reached: Signal::default(),
             standing: Signal::default(),
             polled: Signal::default(),
+            caught_up: Signal::default(),
             contact: Signal::default(),
             journaled: Signal::default(),
             programs: Signal::default(),

@@ -5,6 +5,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use super::clock;
+use super::memory::NEW;
 use super::spool::{Doing, SpoolError};
 
 const MAX_ASIDE: usize = 16;
@@ -31,5 +32,5 @@ pub(super) fn set_aside(spool: &Path, folder: &Path) -> Result<PathBuf, SpoolErr
 pub(super) fn names_in(folder: &Path) -> Result<Vec<String>, SpoolError> {
     let entries = fs::read_dir(folder).doing("read", folder)?;
     let names = entries.filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()));
-    Ok(names.filter(|name| name != ".lock" && name != ASIDE).collect())
+    Ok(names.filter(|name| ![".lock", ASIDE, NEW].contains(&name.as_str())).collect())
 }

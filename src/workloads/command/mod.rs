@@ -6,6 +6,7 @@
 //!
 //! ```text
 //! <spool>/.lock             held by the one runner of this spool
+//! <spool>/.new              nobody knows yet what was begun here before there was this spool
 //! <spool>/.aside/           folders that could not be made sense of, for people to look at
 //! <spool>/<attempt>/        lock · request.json · mark.json · progress.json · outcome.json
 //!                           stdout · stderr · supervisor (what it says of itself)
@@ -15,6 +16,7 @@ mod aside;
 mod attempt;
 pub(super) mod clock;
 mod disk;
+mod memory;
 mod name;
 mod output;
 mod process;

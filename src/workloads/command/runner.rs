@@ -15,6 +15,7 @@ use tracing::{info, warn};
 use super::aside::names_in;
 use super::attempt::{self, Found};
 use super::disk::Disk;
+use super::memory::Memory;
 use super::name::{decode, is_usable};
 use super::removal::{self, Leaving};
 use super::spool::{self, Doing, Folder, GONE, Request, SpoolError};
@@ -55,6 +56,7 @@ pub(super) struct Shared {
     pub(super) supervisor: PathBuf,
     pub(super) disk: Disk,
     pub(super) leaving: Leaving,
+    memory: Memory,
     surroundings: Surroundings,
     /// Never held over disk work.
     attempts: Mutex<BTreeMap<String, Entry>>,
@@ -79,10 +81,11 @@ impl Runner {
         DirBuilder::new().recursive(true).mode(0o700).create(spool).doing("make", spool)?;
         // Supervisors run elsewhere.
         let spool = spool.canonicalize().doing("find", spool)?;
+        let memory = Memory::of(&spool)?;
         let lock = Arc::new(lock(&spool)?);
         let (reports, receiver) = mpsc::channel(REPORTS);
         let (disk, leaving, attempts) = (Disk::under(&lock), Leaving::default(), Mutex::default());
-        let shared = Arc::new(Shared { spool, supervisor, disk, leaving, surroundings, attempts, reports });
+        let shared = Arc::new(Shared { spool, supervisor, disk, leaving, memory, surroundings, attempts, reports });
         let runner = Self { shared, watchers: Mutex::default(), _lock: lock };
         for name in names_in(&runner.shared.spool)? {
             runner.take_up(&name);
@@ -130,6 +133,17 @@ impl Runner {
 
     pub fn known(&self, attempt: &str) -> Option<Standing> {
         self.shared.attempts().get(attempt).map(|entry| entry.standing.clone())
+    }
+
+    /// What is not known may have been begun here all the same, before there was this spool.
+    pub fn is_new(&self) -> bool {
+        self.shared.memory.is_new()
+    }
+
+    /// From here on, what is not known was never begun.
+    pub fn complete(&self) {
+        let shared = self.shared.clone();
+        self.watch(async move { shared.clone().disk.work(move || shared.memory.complete()).await });
     }
 
     /// Everything that is known, to find what the cluster no longer asks for.

@@ -251,7 +251,7 @@ pub(super) fn try_lock(path: &Path) -> Result<Option<File>, SpoolError> {
     }
 }
 
-fn sync(folder: &Path) -> Result<(), SpoolError> {
+pub(super) fn sync(folder: &Path) -> Result<(), SpoolError> {
     File::open(folder).and_then(|folder| folder.sync_all()).doing("write", folder)
 }
 

@@ -12,10 +12,11 @@ use allclear::machine::operator::Asked;
 use allclear::machine::policy::Policy;
 use allclear::machine::situation::Timing;
 use allclear::machine::state::State;
+use allclear::machine::time::Timestamp;
 use allclear::metadata::channel::STALL_AFTER;
 use allclear::metadata::pace::Pace;
 use allclear::replica::Replica;
-use allclear::replica::clock::ClusterTime;
+use allclear::replica::clock::{self, ClusterTime};
 use allclear::replica::contacts::Contacts;
 use allclear::replica::folded::Folded;
 use allclear::replica::here::Here;
@@ -58,9 +59,10 @@ pub(crate) async fn run(world: Arc<World>, place: usize) -> turmoil::Result {
 type Started<T> = Result<T, Box<dyn std::error::Error>>;
 
 async fn live(world: &Arc<World>, place: usize, life: u32) -> Started<String> {
+    net::settle(place);
     let name = world.platform.vms[place].clone();
     let folder = world.hosts()[place].folder.clone();
-    let (here, routes) = open(world, &name, &folder).await?;
+    let (here, routes) = open(world, place, &name, &folder).await?;
     let (commands, of_commands) =
         Runner::open(&folder.join("hooks"), PathBuf::from("/nonexistent"), Surroundings::default())?;
     let (sessions, of_sessions) = Sessions::open();
@@ -85,9 +87,16 @@ async fn live(world: &Arc<World>, place: usize, life: u32) -> Started<String> {
     Ok(here.consensus.fatal().await.to_string())
 }
 
-async fn open(world: &Arc<World>, name: &VmName, folder: &std::path::Path) -> Started<(Arc<Here>, rpc::Routes)> {
-    let manner = world.manner;
-    let time = Arc::new(ClusterTime::default());
+async fn open(
+    world: &Arc<World>,
+    place: usize,
+    name: &VmName,
+    folder: &std::path::Path,
+) -> Started<(Arc<Here>, rpc::Routes)> {
+    let (manner, clocks) = (world.manner, world.clone());
+    // The standard library's clock is the same on all hosts: it is the platform's.
+    let wall = move || Timestamp(clock::now().0 + clocks.ahead(place));
+    let time = Arc::new(ClusterTime::on(Arc::new(wall)));
     let (fold, state) = Folded::new(time.clone());
     let is_last = world.platform.vms.last() == Some(name);
     let forgets = (world.mistake == Mistake::Forgets && is_last).then_some(FORGETS_EVERY);

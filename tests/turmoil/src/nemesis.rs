@@ -12,7 +12,7 @@ use turmoil::Sim;
 
 use crate::dice::Dice;
 use crate::platform::Ailment;
-use crate::world::{Glance, Mistake, World};
+use crate::world::{Glance, Mistake, World, ahead};
 
 /// A service manager waits this long before it starts a replica again that has ended.
 const START_AGAIN_AFTER: Duration = Duration::from_secs(1);
@@ -32,6 +32,11 @@ enum Fault {
     Hold(usize, usize),
     Slow(usize, usize),
     Ailing(usize, Ailment),
+    /// Nothing comes to it or leaves it, and its disk and metadata service stand still, until it is over: then all of
+    /// it comes at once. Its timers go on: whole hosts cannot stand still here, for turmoil lets each of them live.
+    Stall(usize),
+    /// Its wall clock is ahead by so many milliseconds, or behind, instead of what it was.
+    Clock(usize, i64),
 }
 
 impl Fault {
@@ -42,6 +47,8 @@ impl Fault {
             Self::Hold(..) => "hold",
             Self::Slow(..) => "slow",
             Self::Ailing(..) => "ailing",
+            Self::Clock(..) => "clock",
+            Self::Stall(_) => "stall",
         }
     }
 }
@@ -149,7 +156,7 @@ impl<'s> Nemesis<'s> {
         let others = (0..self.names.len()).filter(|place| *place != one);
         let outward = others.clone().map(|other| (one, other));
         let inward = others.map(|other| (other, one));
-        match dice.below(12) {
+        match dice.below(14) {
             0..3 => (Fault::Crash([one].into()), dice.millis(200, 12_000)),
             3 => (Fault::Crash([one, other].into()), dice.millis(200, 8_000)),
             4 => (Fault::Crash((0..self.names.len()).collect()), dice.millis(200, 3_000)),
@@ -161,6 +168,11 @@ impl<'s> Nemesis<'s> {
             ),
             9 => (Fault::Hold(one, other), dice.millis(200, 4_000)),
             10 => (Fault::Slow(one, other), dice.millis(2_000, 15_000)),
+            11 => (Fault::Stall(one), dice.millis(300, 12_000)),
+            12 => {
+                let most = *dice.pick(&[500, 10_000, 120_000]);
+                (Fault::Clock(one, ahead(dice, most)), dice.millis(500, 20_000))
+            }
             _ => {
                 let ailment = *dice.pick(&[Ailment::Silent, Ailment::Empty, Ailment::Failing]);
                 (Fault::Ailing(one, ailment), dice.millis(3_000, 40_000))
@@ -182,6 +194,14 @@ impl<'s> Nemesis<'s> {
                 told = true;
             }
             Fault::Cut(_) => {}
+            Fault::Clock(place, ahead) => {
+                told = self.world.ahead(*place) != *ahead;
+                self.world.set_clock(*place, *ahead);
+            }
+            Fault::Stall(place) => {
+                self.stall(*place, true);
+                told = true;
+            }
             Fault::Hold(one, other) => {
                 self.sim.hold(self.names[*one].as_str(), self.names[*other].as_str());
                 told = true;
@@ -206,13 +226,27 @@ impl<'s> Nemesis<'s> {
         for Active { fault, .. } in over {
             self.world.trace.line(format_args!("over: {fault:?}"));
             match fault {
-                Fault::Crash(_) | Fault::Cut(_) => {}
+                // A clock that has jumped stays so.
+                Fault::Crash(_) | Fault::Cut(_) | Fault::Clock(..) => {}
+                Fault::Stall(place) => self.stall(place, false),
                 Fault::Hold(one, other) => self.sim.release(self.names[one].as_str(), self.names[other].as_str()),
                 Fault::Slow(one, other) => self.latency(one, other, self.world.manner.latency),
                 Fault::Ailing(place, _) => self.world.platform.ail(&VmName::new(&self.names[place]), None),
             }
         }
         self.cut();
+    }
+
+    fn stall(&self, place: usize, stalls: bool) {
+        self.world.set_stalls(place, stalls);
+        for other in (0..self.names.len()).filter(|other| *other != place) {
+            let (from, to) = (self.names[place].as_str(), self.names[other].as_str());
+            if stalls {
+                self.sim.hold(from, to);
+            } else {
+                self.sim.release(from, to);
+            }
+        }
     }
 
     fn latency(&self, one: usize, other: usize, most: Duration) {
@@ -222,9 +256,11 @@ impl<'s> Nemesis<'s> {
     /// Brings all links to what the faults want; a held one is left alone.
     fn cut(&self) {
         let is_held = |one, other| {
-            self.active.iter().any(
-                |active| matches!(active.fault, Fault::Hold(a, b) if (a, b) == (one, other) || (b, a) == (one, other)),
-            )
+            self.active.iter().any(|active| match active.fault {
+                Fault::Hold(a, b) => (a, b) == (one, other) || (b, a) == (one, other),
+                Fault::Stall(place) => place == one || place == other,
+                _ => false,
+            })
         };
         for one in 0..self.names.len() {
             for other in (0..self.names.len()).filter(|other| *other != one && !is_held(one, *other)) {

@@ -3,27 +3,44 @@
 use std::io;
 use std::net::Ipv4Addr;
 use std::pin::Pin;
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use allclear::consensus::{Means, Work};
 use futures_util::Stream;
 use futures_util::future::BoxFuture;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::runtime::{Handle, Id};
 use tonic::transport::server::Connected;
 use tonic::transport::{Channel, Endpoint, Uri};
 use tower::service_fn;
 use turmoil::net::{TcpListener, TcpStream};
 
 use crate::dice::Dice;
-use crate::world::PORT;
+use crate::world::{PORT, World};
 
 /// How long a disk takes. One process runs one seed, and functions have no other place for it.
-static DISK: OnceLock<(Dice, (u64, u64))> = OnceLock::new();
+static DISK: OnceLock<(Dice, Arc<World>)> = OnceLock::new();
+/// Which host a runtime is of.
+static HOSTS: Mutex<Vec<(Id, usize)>> = Mutex::new(Vec::new());
+/// Between two looks whether a machine that stalls goes on.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-pub(crate) fn set_disk(dice: Dice, millis: (u64, u64)) {
-    let _ = DISK.set((dice, millis));
+pub(crate) fn set_disk(dice: Dice, world: Arc<World>) {
+    let _ = DISK.set((dice, world));
+}
+
+/// What is done here from now on is done by this host.
+pub(crate) fn settle(place: usize) {
+    HOSTS.lock().unwrap_or_else(PoisonError::into_inner).push((Handle::current().id(), place));
+}
+
+fn place() -> Option<usize> {
+    let here = Handle::current().id();
+    let hosts = HOSTS.lock().unwrap_or_else(PoisonError::into_inner);
+    hosts.iter().rfind(|(runtime, _)| *runtime == here).map(|(_, place)| *place)
 }
 
 pub(crate) fn means() -> Means {
@@ -41,8 +58,12 @@ fn dial(endpoint: &Endpoint) -> Channel {
 /// First the time that it takes, then the work: a crash in between is one before the work.
 fn aside(work: Work) -> BoxFuture<'static, io::Result<()>> {
     Box::pin(async move {
-        if let Some((dice, (from, below))) = DISK.get() {
-            tokio::time::sleep(dice.millis(*from, *below)).await;
+        if let Some((dice, world)) = DISK.get() {
+            let (from, below) = world.manner.disk;
+            tokio::time::sleep(dice.millis(from, below)).await;
+            while place().is_some_and(|place| world.stalls(place)) {
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
         }
         work();
         Ok(())

@@ -12,6 +12,7 @@ use allclear::metadata::{ApiVersion, Approval, NoInformation, Polled, Service};
 use allclear::replica::clock;
 use allclear::simulator::cloud::{self, Approver, Cloud, Manners, Plan, Vm};
 use futures_util::future::BoxFuture;
+use tokio::time::Instant;
 
 use crate::dice::Dice;
 use crate::world::{Mistake, World};
@@ -128,6 +129,14 @@ impl Metadata {
     async fn answer(&self) -> Result<(), NoInformation> {
         let dice = &self.world.platform.dice;
         tokio::time::sleep(dice.millis(1, 30)).await;
+        let place = self.world.platform.vms.iter().position(|vm| *vm == self.vm).unwrap_or(0);
+        let begun = Instant::now();
+        while self.world.stalls(place) {
+            if begun.elapsed() >= TIMEOUT {
+                return Err(NoInformation::Timeout { after: TIMEOUT });
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
         match self.world.platform.ailment(&self.vm) {
             None => Ok(()),
             Some(Ailment::Empty) => Err(NoInformation::EmptyBody),

@@ -51,7 +51,7 @@ impl fmt::Display for Outcome {
 pub(crate) fn run(world: &Arc<World>, seed: u64) -> Outcome {
     let manner = world.manner;
     world.trace.line(format_args!("{manner:?}"));
-    net::set_disk(Dice::of(seed, "disk"), manner.disk);
+    net::set_disk(Dice::of(seed, "disk"), world.clone());
     let mut sim = Builder::new()
         .simulation_duration(Duration::from_hours(10))
         .tick_duration(TICK)

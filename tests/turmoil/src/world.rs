@@ -1,6 +1,7 @@
 //! What all hosts of a run share: the platform, the history of the log, and what the run is to be like.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -55,14 +56,19 @@ pub(crate) struct Manner {
     /// A message takes at most so long.
     pub(crate) latency: Duration,
     pub(crate) snapshot_every: u64,
+    /// By so many milliseconds wall clocks are ahead or behind at most.
+    pub(crate) clocks: u64,
 }
 
 impl Manner {
     pub(crate) fn of(seed: u64) -> Self {
-        let dice = Dice::of(seed, "manner");
+        let (dice, clocks) = (Dice::of(seed, "manner"), Dice::of(seed, "clocks"));
+        let replicas = *dice.pick(&[3, 3, 3, 5]);
+        let is_quiet = dice.percent(10);
         Self {
-            replicas: *dice.pick(&[3, 3, 3, 5]),
-            is_quiet: dice.percent(10),
+            replicas,
+            is_quiet,
+            clocks: if is_quiet { 0 } else { *clocks.pick(&[0, 50, 5_000, 120_000]) },
             faults_for: dice.millis(60_000, 180_000),
             disk: *dice.pick(&[(0, 1), (1, 6), (1, 30)]),
             latency: *dice.pick(&[2, 10, 40].map(Duration::from_millis)),
@@ -81,6 +87,10 @@ pub(crate) struct World {
     pub(crate) effects: Effects,
     pub(crate) dice: Dice,
     hosts: Mutex<Vec<Host>>,
+    /// By so many milliseconds the wall clock of each host is ahead of the platform's.
+    clocks: Vec<AtomicI64>,
+    /// Whose disk and metadata service stand still.
+    stalled: Vec<AtomicBool>,
 }
 
 /// What is known of a host from outside.
@@ -107,9 +117,14 @@ pub(crate) struct Glance {
     pub(crate) open: usize,
 }
 
+/// Ahead or behind, by so much at most.
+pub(crate) fn ahead(dice: &Dice, most: u64) -> i64 {
+    i64::try_from(dice.below(2 * most + 1)).unwrap_or(0) - i64::try_from(most).unwrap_or(0)
+}
+
 impl World {
     pub(crate) fn new(seed: u64, mistake: Mistake, trace: Trace, root: &std::path::Path) -> Self {
-        let manner = Manner::of(seed);
+        let (manner, clocks) = (Manner::of(seed), Dice::of(seed, "hosts' clocks"));
         let names: Vec<String> = (0..manner.replicas).map(|place| format!("db-{place}")).collect();
         let host =
             |name: &String| Host { name: name.clone(), folder: root.join(format!("{name}.0")), ..Host::default() };
@@ -122,7 +137,25 @@ impl World {
             effects: Effects::default(),
             dice: Dice::of(seed, "hosts"),
             hosts: Mutex::new(names.iter().map(host).collect()),
+            clocks: names.iter().map(|_| AtomicI64::new(ahead(&clocks, manner.clocks))).collect(),
+            stalled: names.iter().map(|_| AtomicBool::default()).collect(),
         }
+    }
+
+    pub(crate) fn stalls(&self, place: usize) -> bool {
+        self.stalled[place].load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_stalls(&self, place: usize, stalls: bool) {
+        self.stalled[place].store(stalls, Ordering::Relaxed);
+    }
+
+    pub(crate) fn ahead(&self, place: usize) -> i64 {
+        self.clocks[place].load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_clock(&self, place: usize, ahead: i64) {
+        self.clocks[place].store(ahead, Ordering::Relaxed);
     }
 
     pub(crate) fn hosts(&self) -> MutexGuard<'_, Vec<Host>> {
