@@ -127,8 +127,8 @@ mod tests {
     fn every_hook_set_and_every_table_is_with_it() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/hooks");
         let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        let mut deployed: Vec<String> =
-            entries.filter(|name| name.ends_with(".py") || name.ends_with(".toml")).collect();
+        let is_part = |name: &String| Path::new(name).extension().is_some_and(|end| end == "py" || end == "toml");
+        let mut deployed: Vec<String> = entries.filter(is_part).collect();
         let mut known: Vec<_> = PROGRAMS.iter().chain(TABLES).map(|(name, _)| (*name).to_owned()).collect();
         deployed.sort();
         known.sort();

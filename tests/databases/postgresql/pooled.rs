@@ -129,7 +129,7 @@ fn set_up(trio: &Trio, vm: &Vm) {
 /// As its service does: it is pointed before it is started.
 fn start(trio: &Trio, vm: &Vm) {
     let settings = [("MEMBERS", trio.members(0)), ("PGUSER", "postgres".into()), ("POOLER_CONFIG", CONFIG.into())];
-    let settings: String = settings.iter().map(|(name, value)| format!("{name}='{value}' ")).collect();
+    let settings = settings.map(|(name, value)| format!("{name}='{value}'")).join(" ");
     let point = format!("{settings} CONFIG=pgbouncer.ini python3 hooks/pgbouncer.py point");
     let start = format!("exec {} pgbouncer.ini", find("pgbouncer").unwrap().display());
     trio.spawn_on(vm, "sh", &["-c", &format!("{point} && {start}")]).unwrap();
