@@ -40,8 +40,8 @@ pub enum OpenError {
     Spool(#[from] SpoolError),
 }
 
-/// Runs attempts, each once. Made and used inside a tokio runtime. Once it is open, none of its calls waits for
-/// anything, the disk included.
+/// Runs attempts, each once. Made and used inside a tokio runtime. Once it is open, none of its calls but `complete`
+/// waits for anything, the disk included.
 ///
 /// Dropping it is the replica's stop, in good order or not: what runs goes on under its supervisors, and the next
 /// runner of the same folder takes it up.
@@ -140,10 +140,10 @@ impl Runner {
         self.shared.memory.is_new()
     }
 
-    /// From here on, what is not known was never begun.
+    /// From here on, what is not known was never begun. Removes a file, once in the life of a disk and shortly after the
+    /// start, so it waits for the disk; a simulated run can be repeated because nothing is done aside.
     pub fn complete(&self) {
-        let shared = self.shared.clone();
-        self.watch(async move { shared.clone().disk.work(move || shared.memory.complete()).await });
+        self.shared.memory.complete();
     }
 
     /// Everything that is known, to find what the cluster no longer asks for.

@@ -159,6 +159,17 @@ pub(super) fn strokes(dice: &mut Dice, span: Duration, may: impl Fn(&Fault) -> b
 pub(super) struct Desertion {
     pub(super) orders: Vec<Value>,
     pub(super) strokes: Vec<Stroke>,
+    pub(super) halting: Halting,
+}
+
+/// Whether an operator wants nothing approved meanwhile.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Halting {
+    Nothing,
+    /// Everything, before anything is announced.
+    Pause,
+    /// What is announced.
+    Hold,
 }
 
 /// Only of an event that a user asked for, that is the only one of its group.
@@ -192,7 +203,8 @@ pub(super) fn desertion(dice: &mut Dice) -> Desertion {
         let order = json!({ "fault": { "kind": kind }, "on": "post", "times": 1 });
         strokes.push(Stroke { at: ms(2_000), lasts, fault: Fault::Answers(vec![left], order) });
     }
-    Desertion { orders, strokes }
+    let halting = dice.of(&[Halting::Nothing, Halting::Nothing, Halting::Pause, Halting::Hold]);
+    Desertion { orders, strokes, halting }
 }
 
 fn fault(dice: &mut Dice) -> (Fault, Duration) {

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use allclear::wire::pb::allclear::operator::v1::{Approval, Event};
+use allclear::wire::pb::allclear::operator::v1::{Approval, Event, Hook};
 
 use super::hooks_judge::{s6, s7, s8};
 use super::record::{Announced, Moment, Post, Record, Run, Strike};
@@ -21,7 +21,7 @@ pub(super) struct Finding {
 
 pub(super) type Property = fn(&Record) -> Vec<Finding>;
 
-pub(super) const PROPERTIES: [Property; 10] = [s1, s2, s3, s4, s5, s6, s7, s8, one_story, alive];
+pub(super) const PROPERTIES: [Property; 13] = [s1, s2, s3, s4, s5, held, s6, s7, s8, one_story, alive, l2, l3];
 
 pub(super) fn judge(record: &Record) -> Vec<Finding> {
     PROPERTIES.iter().flat_map(|property| property(record)).collect()
@@ -36,11 +36,10 @@ fn s1(record: &Record) -> Vec<Finding> {
     let mut found = Vec::new();
     for post in &record.posts {
         let Some(event) = record.event(&post.event) else { continue };
-        let reasons: BTreeSet<&str> =
-            record.approvals(&post.event).filter(|it| it.approver == post.vm).map(|it| it.reason.as_str()).collect();
+        let reasons: BTreeSet<&str> = behind(record, post).into_iter().map(|it| it.reason.as_str()).collect();
         let by = |why: String| finding("S1", &post.event, format!("posted by {} at {}: {why}", post.vm, post.at));
         // Whether it may be posted at all is judged apart, and what was decided alone has rules of its own.
-        let reason = reasons.first().copied().filter(|_| !reasons.contains("takeover"));
+        let reason = reasons.first().copied().filter(|reason| reasons.len() == 1 && *reason != "takeover");
         match reason {
             None => {}
             Some("budget_spent") if !event.is_users => found.push(by("only a user's events have a budget".into())),
@@ -129,9 +128,7 @@ fn s3(record: &Record) -> Vec<Finding> {
     let mut seen = BTreeSet::new();
     for post in record.posts.iter().filter(|post| seen.insert((&post.event, &post.vm))) {
         let posts = record.posts_of(&post.event).filter(|other| other.vm == post.vm).count();
-        let was_sent = |claim: &&Approval| !matches!(claim.outcome.as_deref(), Some("not_sent" | "withdrawn"));
-        let of_vm = record.approvals(&post.event).filter(|claim| claim.approver == post.vm);
-        let known = of_vm.filter(was_sent).count();
+        let known = sent(record, post).count();
         if posts > known {
             let why = format!("{} posted {posts} times, and the log knows of {known}", post.vm);
             found.push(finding("S3", &post.event, why));
@@ -184,10 +181,7 @@ fn s5(record: &Record) -> Vec<Finding> {
         if let Some(by) = alone.first().filter(|_| !event.is_users) {
             found.push(finding("S5", &event.id, format!("{by} approved it alone, and no user asked for it")));
         }
-        // Of who did both it cannot be told from outside which post was which.
-        let has_claim = |vm: &str| record.approvals(&event.id).any(|claim| !is_alone(claim) && claim.approver == vm);
-        let posts = record.posts_of(&event.id).filter(|post| alone.contains(post.vm.as_str()) && !has_claim(&post.vm));
-        for post in posts {
+        for post in record.posts_of(&event.id).filter(|post| was_decided_alone(record, post)) {
             let runs = |run: &&Run| {
                 run.event == event.id
                     && run.prepares()
@@ -199,6 +193,16 @@ fn s5(record: &Record) -> Vec<Finding> {
         }
     }
     found
+}
+
+/// What an operator holds nobody approves, a lone replica no more than a quorum.
+fn held(record: &Record) -> Vec<Finding> {
+    let of = |post: &Post| {
+        let halt = record.halts.iter().find(|halt| halt.is_against(post))?;
+        let (property, by) = if was_decided_alone(record, post) { ("S5", "alone") } else { ("held", "for the others") };
+        Some(finding(property, &post.event, format!("{} posted at {}, {by}, against {halt:?}", post.vm, post.at)))
+    };
+    record.posts.iter().filter_map(of).collect()
 }
 
 /// The replicas agree: in the end all tell the same of every event, and meanwhile nobody showed an attempt or a claim
@@ -250,6 +254,57 @@ fn alive(record: &Record) -> Vec<Finding> {
     };
     let unknown = record.events.iter().filter(unknown).map(|event| finding("L1", &event.id, "nobody saw it"));
     deaths.chain(open).chain(unknown).collect()
+}
+
+/// What was to prepare an event has an outcome in the end, whatever became of it.
+fn l2(record: &Record) -> Vec<Finding> {
+    let prepares = |hook: &Hook| !["restore", "ready"].contains(&hook.phase.as_str());
+    let hangs = record.attempts().filter(|(event, hook)| event.stage == "closed" && hook.outcome.is_none());
+    let hangs = hangs.filter(|(_, hook)| prepares(hook));
+    hangs.map(|(event, hook)| finding("L2", &event.id, format!("{} was never settled", hook.attempt))).collect()
+}
+
+/// What a user asks for while nothing is wrong is approved before its notice is over, unless hooks went wrong meanwhile:
+/// one that failed holds it, and one that hung keeps a member of its group away.
+fn l3(record: &Record) -> Vec<Finding> {
+    let is_due = |event: &&Announced| event.is_calm && event.is_users && !record.members(event).is_empty();
+    let is_ours = |event: &Announced| event.accepted.as_ref().is_some_and(|(_, by)| record.vms.contains(by));
+    let went_wrong = |event: &Announced| {
+        let in_its_life = |at: Moment| event.at <= at && event.ended.is_none_or(|ended| at <= ended);
+        record.runs.iter().any(|run| in_its_life(run.began) && run.intent == "run" && !run.went_well())
+    };
+    let left = record.events.iter().filter(is_due).filter(|event| !is_ours(event) && !went_wrong(event));
+    left.map(|event| finding("L3", &event.id, "a user asked for it, and nobody approved it")).collect()
+}
+
+/// What the log knows of as posted, or perhaps posted, for this event by this replica.
+fn sent<'a>(record: &'a Record, post: &'a Post) -> impl Iterator<Item = &'a Approval> {
+    let was_sent = |claim: &&Approval| !matches!(claim.outcome.as_deref(), Some("not_sent" | "withdrawn"));
+    record.approvals(&post.event).filter(|claim| claim.approver == post.vm).filter(was_sent)
+}
+
+/// The decisions that this post may come from. A replica posts in the order in which it decides, each at most once, and
+/// some do not arrive.
+fn behind<'a>(record: &'a Record, post: &'a Post) -> Vec<&'a Approval> {
+    let mut decisions: Vec<_> = sent(record, post).collect();
+    let posts: Vec<&Post> = record.posts_of(&post.event).filter(|other| other.vm == post.vm).collect();
+    let (Some(first), Some(last), Some(event)) = (posts.first(), posts.last(), record.event(&post.event)) else {
+        return decisions;
+    };
+    // Their times are of clocks that may have jumped in between.
+    if clock_was_wrong(record, event.at.min(first.at), last.at) {
+        return decisions;
+    }
+    decisions.sort_by_key(|decision| moment(&decision.claimed_at));
+    let unheard = decisions.len().saturating_sub(posts.len());
+    let place = posts.iter().position(|other| *other == post).unwrap_or_default();
+    decisions.into_iter().skip(place).take(unheard + 1).collect()
+}
+
+/// For certain.
+fn was_decided_alone(record: &Record, post: &Post) -> bool {
+    let decisions = behind(record, post);
+    !decisions.is_empty() && decisions.into_iter().all(is_alone)
 }
 
 /// Given by a replica that heard nobody.

@@ -3,7 +3,7 @@
 use allclear::wire::pb::allclear::operator::v1::{Approval, Event, Hook, Step};
 
 use super::judge::judge;
-use super::record::{Announced, Duty, Post, Record, Run, Sighting, Strike};
+use super::record::{Announced, Duty, Halt, Post, Record, Run, Sighting, Strike};
 
 fn at(second: i64) -> String {
     format!("2026-01-01T00:00:{second:02}.000Z")
@@ -87,6 +87,7 @@ fn fine() -> Record {
         sightings: vec![sees(1_500, "preparing"), sees(6_500, "restoring"), sees(7_000, "closed")],
         stories: ["db-0", "db-1"].map(|by| (by.to_owned(), vec![event.clone()])).into(),
         strikes: Vec::new(),
+        halts: Vec::new(),
         deaths: Vec::new(),
     }
 }
@@ -234,16 +235,18 @@ fn an_approval_while_another_member_is_away_breaks_s4() {
     assert_eq!(found(never_back), ["S4", "S8"]);
 }
 
+/// What was approved was decided alone.
+fn alone(record: &mut Record) {
+    retell(record, |event| {
+        event.approvals[0].attempt = "E/alone-db-1-2000".into();
+        event.approvals[0].reason = "takeover".into();
+    });
+    // What it was seen to be before is another claim.
+    record.sightings.clear();
+}
+
 #[test]
 fn an_approval_without_a_quorum_of_what_the_platform_asks_for_or_during_a_hook_breaks_s5() {
-    let alone = |record: &mut Record| {
-        retell(record, |event| {
-            event.approvals[0].attempt = "E/alone-db-1-2000".into();
-            event.approvals[0].reason = "takeover".into();
-        });
-        // What it was seen to be before is another claim.
-        record.sightings.clear();
-    };
     assert_eq!(found(alone), [""; 0]);
     let platforms = |record: &mut Record| {
         alone(record);
@@ -255,6 +258,62 @@ fn an_approval_without_a_quorum_of_what_the_platform_asks_for_or_during_a_hook_b
         record.runs[0].ended = Some((2_100, 0));
     };
     assert_eq!(found(during), ["S5"]);
+}
+
+#[test]
+fn which_post_was_decided_alone_is_told_by_the_order_of_those_of_one_replica() {
+    // Its reply was lost, and the quorum gave it the event again.
+    let both = |record: &mut Record| {
+        alone(record);
+        retell(record, |event| {
+            event.approvals[0].outcome = Some("unknown".into());
+            event.approvals.push(claim("db-1", 4, 8, "accepted"));
+        });
+        record.posts.push(Post { at: 9_000, ..record.posts[0].clone() });
+        record.events[0].is_calm = false;
+        record.events[0].ended = Some(9_500);
+        record.runs[1] = run("restore", 3, 9_600);
+    };
+    assert_eq!(found(both), [""; 0]);
+    let during_the_first = |record: &mut Record| {
+        both(record);
+        record.runs[0].ended = Some((2_100, 0));
+    };
+    assert_eq!(found(during_the_first), ["S5"]);
+    let during_the_second = |record: &mut Record| {
+        both(record);
+        record.runs[0].ended = Some((9_100, 0));
+    };
+    assert_eq!(found(during_the_second), ["S1", "S5"], "the first one too");
+    let one_was_lost = |record: &mut Record| {
+        during_the_first(record);
+        record.posts.truncate(1);
+    };
+    assert_eq!(found(one_was_lost), [""; 0], "it may have been the other");
+}
+
+#[test]
+fn an_approval_of_what_is_held_is_found() {
+    let paused = |record: &mut Record| {
+        record.halts.push(Halt { event: None, from: 1_500, to: 4_000, spared: Vec::new() });
+    };
+    assert_eq!(found(paused), ["held"]);
+    let alone = |record: &mut Record| {
+        alone(record);
+        paused(record);
+    };
+    assert_eq!(found(alone), ["S5"]);
+    let change = |change: fn(&mut Halt)| {
+        move |record: &mut Record| {
+            paused(record);
+            change(&mut record.halts[0]);
+        }
+    };
+    assert_eq!(found(change(|halt| halt.event = Some("E".into()))), ["held"]);
+    assert_eq!(found(change(|halt| halt.event = Some("F".into()))), [""; 0], "another one is held");
+    assert_eq!(found(change(|halt| halt.spared.push("E".into()))), [""; 0], "it was too late");
+    assert_eq!(found(change(|halt| halt.from = 2_500)), [""; 0], "nobody was told yet");
+    assert_eq!(found(change(|halt| halt.to = 1_900)), [""; 0], "it was over");
 }
 
 #[test]
@@ -304,5 +363,38 @@ fn what_is_not_closed_in_the_end_is_found() {
         let never = Announced { accepted: None, ..announced("F", "db-2", 1_000, 0, 9_000) };
         record.events.push(never);
     };
-    assert_eq!(found(unseen), ["L1"]);
+    assert_eq!(found(unseen), ["L1", "L3"]);
+}
+
+#[test]
+fn an_attempt_without_an_end_is_found() {
+    assert_eq!(found(|record| retell(record, |event| event.hooks[0].outcome = None)), ["L2"]);
+    assert_eq!(found(|record| retell(record, |event| event.hooks[1].outcome = None)), [""; 0], "it was given up");
+}
+
+#[test]
+fn what_a_user_asks_for_and_nobody_approves_is_found() {
+    let left = |record: &mut Record| {
+        record.posts.clear();
+        record.events[0].accepted = None;
+        retell(record, |event| event.approvals.clear());
+        record.sightings.clear();
+    };
+    assert_eq!(found(left), ["L3"]);
+    let platforms = |record: &mut Record| {
+        left(record);
+        record.events[0].is_users = false;
+    };
+    assert_eq!(found(platforms), [""; 0]);
+    let disturbed = |record: &mut Record| {
+        left(record);
+        record.events[0].is_calm = false;
+    };
+    assert_eq!(found(disturbed), [""; 0]);
+    let failed = |record: &mut Record| {
+        left(record);
+        record.runs[0].ended = Some((1_600, 1));
+        retell(record, |event| event.hooks[0].outcome = Some("failed".into()));
+    };
+    assert_eq!(found(failed), [""; 0], "a hook that failed holds it");
 }

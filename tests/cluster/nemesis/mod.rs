@@ -7,6 +7,7 @@
 
 mod agenda;
 mod gather;
+mod halts;
 mod hooks_judge;
 mod judge;
 mod judge_tests;
@@ -127,6 +128,7 @@ struct Tally {
     events: usize,
     approved: usize,
     alone: usize,
+    halts: usize,
     posts: usize,
     hooks: usize,
     faults: BTreeMap<&'static str, (usize, usize)>,
@@ -141,6 +143,7 @@ impl Tally {
         let takeovers =
             |event: &record::Announced| record.approvals(&event.id).filter(|it| judge::is_alone(it)).count();
         self.alone += record.events.iter().map(takeovers).sum::<usize>();
+        self.halts += record.halts.iter().filter(|halt| halt.from < halt.to).count();
         self.posts += record.posts.len();
         self.hooks += record.runs.len();
         for strike in &record.strikes {
@@ -151,10 +154,10 @@ impl Tally {
     }
 
     fn table(&self) -> String {
-        let Self { rounds, events, approved, alone, posts, hooks, faults } = self;
+        let Self { rounds, events, approved, alone, halts, posts, hooks, faults } = self;
         let mut text = format!(
             "{rounds} rounds, {events} events, {approved} approved by us with {posts} posts, {alone} decided alone, \
-             {hooks} hooks run\n| fault | tried | took effect |\n|---|---|---|\n"
+             {halts} holds and pauses that everybody knew, {hooks} hooks run\n| fault | tried | took effect |\n|---|---|---|\n"
         );
         for (kind, (tried, effective)) in faults {
             writeln!(text, "| {kind} | {tried} | {effective} |").unwrap();

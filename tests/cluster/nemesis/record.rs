@@ -28,6 +28,7 @@ pub(super) struct Record {
     /// In the order of time.
     pub(super) sightings: Vec<Sighting>,
     pub(super) strikes: Vec<Strike>,
+    pub(super) halts: Vec<Halt>,
     /// Replicas that ended by themselves though nothing was done to their disks.
     pub(super) deaths: Vec<String>,
 }
@@ -97,6 +98,26 @@ pub(super) struct Strike {
     pub(super) from: Moment,
     pub(super) to: Moment,
     pub(super) took_effect: bool,
+}
+
+/// A hold of an operator, or a pause, of which every voter was said to know.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Halt {
+    /// Nothing: all of them.
+    pub(super) event: Option<String>,
+    /// When the operator had the answer.
+    pub(super) from: Moment,
+    /// When it was taken back, at the earliest.
+    pub(super) to: Moment,
+    /// Those that had been decided before, as the answer said.
+    pub(super) spared: Vec<String>,
+}
+
+impl Halt {
+    pub(super) fn is_against(&self, post: &Post) -> bool {
+        let is_meant = self.event.as_ref().is_none_or(|event| *event == post.event);
+        is_meant && !self.spared.contains(&post.event) && self.from < post.at && post.at < self.to
+    }
 }
 
 impl Run {

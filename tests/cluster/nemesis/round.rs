@@ -11,8 +11,9 @@ use tokio::time::{Instant, sleep, timeout};
 use super::super::cluster::Cluster;
 use super::super::dice::Dice;
 use super::super::workload::hook;
-use super::agenda::{Announcement, Fault, Stroke, announcements, desertion, strokes};
+use super::agenda::{Announcement, Fault, Halting, Stroke, announcements, desertion, strokes};
 use super::gather::{self, now};
+use super::halts;
 use super::record::{Duty, Record, Sighting, Strike};
 use super::strike::InForce;
 use super::tricks::Tricks;
@@ -152,10 +153,23 @@ impl Round {
     /// One event, and two replicas that are gone or cut off for so long that the third may act alone.
     pub(super) async fn desert(&mut self, seed: u64) {
         let desertion = desertion(&mut Dice::mixed(seed));
-        let began = Instant::now();
+        let pauses = desertion.halting != Halting::Nothing;
+        let pause = if pauses { halts::pause(&self.cluster).await } else { None };
+        let mut halts = Vec::new();
         for order in desertion.orders {
-            self.cluster.cloud.announce(order).await;
+            let id = self.cluster.cloud.announce(order).await;
+            if desertion.halting == Halting::Hold {
+                halts.extend(halts::hold(&self.cluster, &id).await);
+            }
         }
+        match pause {
+            Some(mut pause) if desertion.halting == Halting::Hold => {
+                halts::end_of(&self.cluster, &mut pause).await;
+                self.record.halts.push(pause);
+            }
+            pause => halts.extend(pause),
+        }
+        let began = Instant::now();
         for stroke in desertion.strokes {
             sleep(stroke.at.saturating_sub(began.elapsed())).await;
             self.strike(stroke).await;
@@ -165,6 +179,11 @@ impl Round {
             self.mind();
             sleep(LOOK_AGAIN).await;
         }
+        for halt in &mut halts {
+            halts::end_of(&self.cluster, halt).await;
+            println!("  halted {halt:?}");
+        }
+        self.record.halts.extend(halts);
     }
 
     fn can(&self, fault: &Fault) -> bool {

@@ -1,0 +1,80 @@
+//! An operator who wants nothing approved for a while: asked of whichever replica answers, and relied on from when every
+//! voter is said to know of it.
+
+use std::time::Duration;
+
+use allclear::rpc::client::Asking;
+use allclear::wire::pb::allclear::operator::v1::{
+    End, HoldRequest, PauseRequest, ReleaseRequest, ResumeRequest, end::When,
+};
+use tokio::time::sleep;
+
+use super::super::cluster::Cluster;
+use super::gather::now;
+use super::record::{Halt, Moment};
+
+/// Longer than a desertion; it is taken back before, and not relied on for so long.
+const LASTS_MS: u64 = 180_000;
+const RELIED_ON_MS: Moment = 60_000;
+/// So many times all replicas are asked.
+const TRIES: usize = 20;
+const AGAIN_AFTER: Duration = Duration::from_millis(300);
+
+/// `None` where nobody took it.
+pub(super) async fn pause(cluster: &Cluster) -> Option<Halt> {
+    for _ in 0..TRIES {
+        for replica in &cluster.replicas {
+            let request = PauseRequest { until: Some(end()), reason: "nothing for a while".into() };
+            let Ok(mut asking) = Asking::connect(&replica.socket).await else { continue };
+            let Ok(answer) = asking.pause(request).await else { continue };
+            let is_known = answer.pause.is_some_and(|pause| pause.unacknowledged_by.is_empty());
+            return Some(Halt { spared: answer.too_late_for, ..halt(None, is_known) });
+        }
+        sleep(AGAIN_AFTER).await;
+    }
+    None
+}
+
+/// The same, of one event, which has to be seen first.
+pub(super) async fn hold(cluster: &Cluster, event: &str) -> Option<Halt> {
+    for _ in 0..TRIES {
+        for replica in &cluster.replicas {
+            let request = HoldRequest { event: event.into(), until: Some(end()), reason: "not this one".into() };
+            let Ok(mut asking) = Asking::connect(&replica.socket).await else { continue };
+            let Ok(answer) = asking.hold(request).await else { continue };
+            let is_known = answer.hold.is_some_and(|hold| hold.unacknowledged_by.is_empty());
+            return Some(halt(Some(event.to_owned()), is_known));
+        }
+        sleep(AGAIN_AFTER).await;
+    }
+    None
+}
+
+/// One that somebody may not know of is never relied on.
+fn halt(event: Option<String>, is_known: bool) -> Halt {
+    let from = if is_known { now() } else { Moment::MAX };
+    Halt { event, from, to: now() + RELIED_ON_MS, spared: Vec::new() }
+}
+
+/// Takes it back; from now on it is not relied on.
+pub(super) async fn end_of(cluster: &Cluster, halt: &mut Halt) {
+    halt.to = halt.to.min(now());
+    for _ in 0..TRIES {
+        for replica in &cluster.replicas {
+            let Ok(mut asking) = Asking::connect(&replica.socket).await else { continue };
+            let reason = "go on".to_owned();
+            let is_done = match halt.event.clone() {
+                None => asking.resume(ResumeRequest { reason }).await.is_ok(),
+                Some(event) => asking.release(ReleaseRequest { event, reason }).await.is_ok(),
+            };
+            if is_done {
+                return;
+            }
+        }
+        sleep(AGAIN_AFTER).await;
+    }
+}
+
+fn end() -> End {
+    End { when: Some(When::AfterMs(LASTS_MS)) }
+}
