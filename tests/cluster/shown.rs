@@ -12,6 +12,8 @@ async fn every_replica_shows_the_same_event_over_http_and_to_the_commands() {
     cluster.seen_by_all(&id).await;
     cluster.until_true("the drain", async || cluster.hooks.begun() == ["failover", "drain"]).await;
 
+    // a leader that was elected meanwhile has to hear of it first
+    cluster.until(1, "told how db-2 fares", |status| status.replicas[2].metadata == "healthy").await;
     let status: Value = serde_json::from_str(&cluster.page(1, "/v1/status").await.1).unwrap();
     assert_eq!(status["replica"], "db-1");
     assert_eq!(status["quorum"], true);
