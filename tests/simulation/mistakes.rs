@@ -9,17 +9,17 @@ pub(crate) const WITHIN: u64 = 300;
 
 /// Where it was seen last, unless under one of the first seeds; tried before the others to save time.
 const FIRST: [(Mistake, u64); 12] = [
-    (Mistake::PostUnconfirmed, 47),
-    (Mistake::LostRunAgain, 8),
+    (Mistake::PostUnconfirmed, 225),
+    (Mistake::LostRunAgain, 76),
     (Mistake::HookUnconfirmed, 21),
-    (Mistake::BadReadDoesNotInterrupt, 98),
+    (Mistake::BadReadDoesNotInterrupt, 137),
     (Mistake::EmptyIsNoEvents, 137),
     (Mistake::JournalSkipped, 41),
     (Mistake::JournalLost, 41),
     (Mistake::PauseCounts, 69),
     (Mistake::TakeoverTooEarly, 121),
     (Mistake::TakeoverDuringHooks, 33),
-    (Mistake::BudgetIgnored, 11),
+    (Mistake::BudgetIgnored, 7),
     (Mistake::RestoreListed, 10),
 ];
 
@@ -71,6 +71,8 @@ fn aimed(mistake: Mistake, seed: u64) -> Scenario {
                 add(first, None, Fault::Endpoint { vm, trouble: Trouble::PostsLost, lasts: secs(60) });
             }
             add(first + secs(3), None, pause(20));
+            // It hears nobody either when it wakes, for less time than it has to wait.
+            add(first + secs(22), None, Fault::Cut { vms: vec![vm], both: true, lasts: secs(6) });
         }
         Mistake::TakeoverDuringHooks => {
             add(offset, Some(Moment::Begin(1)), Fault::Cut { vms: vec![0], both: true, lasts: secs(60) });
