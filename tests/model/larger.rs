@@ -1,4 +1,4 @@
-//! Clusters that a suite has no time for: `cargo test --release --test model larger -- --ignored --nocapture`. Each is
+//! Clusters that a suite has no time for: `cargo prove --test model larger -- --ignored --nocapture`. Each is
 //! explored for `ALLCLEAR_MODEL` seconds at the most, and told in a line with how far it was.
 
 use std::time::{Duration, Instant};

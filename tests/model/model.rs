@@ -10,6 +10,8 @@
 //! A fault is a crash, an isolation, an election, a lost reply, a proposal that arrives once more and late, or that
 //! time passes while somebody had something to do. Without one, time moves on only when all have done what they can.
 
+extern crate allclear_proof as allclear;
+
 mod action;
 mod clusters;
 mod effect;

@@ -7,6 +7,8 @@
 //! twice in a row. What is left out: events that only some VMs see. A replica that approved alone and then loses its disk
 //! forgets that, and nobody can tell: such a run is not judged by it.
 
+extern crate allclear_proof as allclear;
+
 mod mistakes;
 mod runs;
 mod seeds;

@@ -15,6 +15,8 @@
 
 #![allow(clippy::panic, reason = "a test fails by panicking")]
 
+extern crate allclear_proof as allclear;
+
 mod action;
 mod effect;
 mod essence;

@@ -11,6 +11,8 @@
 //! approvers that fail, voters that are added, links that work in one direction. Who is cut off is cut off from
 //! everybody.
 
+extern crate allclear_proof as allclear;
+
 mod action;
 mod alone;
 mod cluster;
