@@ -54,8 +54,13 @@ impl Record {
 
     /// The longest time in which nobody was told that a write is done, from the first such word to the last.
     pub fn gap(&self) -> Duration {
+        self.longest_gap().map(|(_, gap)| gap).unwrap_or_default()
+    }
+
+    /// The same, with when it began.
+    pub fn longest_gap(&self) -> Option<(Instant, Duration)> {
         let pairs = self.acknowledged.windows(2);
-        pairs.map(|pair| pair[1].1 - pair[0].1).max().unwrap_or_default()
+        pairs.map(|pair| (pair[0].1, pair[1].1 - pair[0].1)).max_by_key(|(_, gap)| *gap)
     }
 
     /// The same for the one client that waited longest.

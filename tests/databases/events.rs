@@ -87,9 +87,10 @@ pub(crate) async fn take_one_vm_after_the_other<S: System>(kind: Kind) {
 }
 
 fn tell<S: System>(kind: Kind, event: &Event, cost: &Cost) {
-    let Cost { gap, worst, acknowledged, errors, lost } = cost;
+    let Cost { gap, since, worst, acknowledged, errors, lost } = cost;
     println!("{}, {kind:?}: {acknowledged} acknowledged, {errors} errors, {lost} lost", S::NAME);
-    println!("  gap {gap:?}, of one client {worst:?}");
+    let since = jiff::Timestamp::try_from(*since).expect("a time of this age");
+    println!("  gap {gap:?}, of one client {worst:?}, from {since:.3}");
     println!("  {}", hooks(event).join(", "));
 }
 
@@ -98,7 +99,8 @@ fn hooks(event: &Event) -> Vec<String> {
     let at = |text: &str| text.parse::<jiff::Timestamp>().unwrap().as_millisecond();
     let told = event.hooks.iter().map(|hook| {
         let took = hook.ended_at.as_deref().map_or(0, at) - at(&hook.started_at);
-        format!("{} on {} {} {took} ms", hook.phase, hook.on, hook.outcome.as_deref().unwrap_or("runs"))
+        let outcome = hook.outcome.as_deref().unwrap_or("runs");
+        format!("{} on {} {outcome} from {} in {took} ms", hook.phase, hook.on, hook.started_at)
     });
     told.collect()
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use allclear::wire::pb::allclear::operator::v1::{Event, Hook};
 use serde_json::json;
@@ -32,6 +32,8 @@ pub(crate) enum Kind {
 pub(crate) struct Cost {
     /// The longest time in which nobody was told that a write is done.
     pub(crate) gap: Duration,
+    /// When that began.
+    pub(crate) since: SystemTime,
     /// For the client that waited longest.
     pub(crate) worst: Duration,
     pub(crate) acknowledged: usize,
@@ -183,7 +185,9 @@ impl<S: System> Stage<S> {
 
     fn cost(record: &Record, lost: usize) -> Cost {
         let (acknowledged, errors) = (record.acknowledged.len(), record.unknown.len());
-        Cost { gap: record.gap(), worst: record.worst_gap(), acknowledged, errors, lost }
+        let (since, gap) = record.longest_gap().expect("two writes at least");
+        let since = SystemTime::now() - since.elapsed();
+        Cost { gap, since, worst: record.worst_gap(), acknowledged, errors, lost }
     }
 }
 

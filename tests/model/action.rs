@@ -251,8 +251,8 @@ fn losses(world: &World, is_idle: bool) -> Vec<Fault> {
         }
     }
     // Not into the last moment: what is due then leaves something to put back, for which none would be left.
-    let is_last = world.moment + 2 == MOMENTS.len();
-    if !is_idle && may_wait(world) && !is_last {
+    let is_next_last = world.moment + 2 == MOMENTS.len();
+    if !is_idle && may_wait(world) && !is_next_last {
         found.push(Fault::Dawdle);
     }
     found
