@@ -1,6 +1,6 @@
 //! What an event costs without and with allclear, as the table of `deploy/hooks/README.md`:
 //! `ALLCLEAR_RUNS=5 cargo test --release --locked --test databases costs:: -- --ignored --nocapture`.
-//! `ALLCLEAR_SYSTEM=PostgreSQL` measures one alone.
+//! `ALLCLEAR_SYSTEM=PostgreSQL` measures one alone, and `ALLCLEAR_EVENT=Freeze` one kind of event.
 
 use std::time::Duration;
 
@@ -13,16 +13,46 @@ const AWAY: Duration = Duration::from_secs(8);
 /// Until somebody has noticed that a primary does not come back, and makes another where no system does.
 const NOTICED_AFTER: Duration = Duration::from_secs(3);
 
+/// Whose VMs an event takes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whom {
+    Primary,
+    Replica,
+    /// The primary's and one more, in one event.
+    Two,
+}
+
+impl Whom {
+    fn places(self, primary: usize) -> Vec<usize> {
+        let next = (primary + 1) % VMS.len();
+        match self {
+            Self::Primary => vec![primary],
+            Self::Replica => vec![next],
+            Self::Two => vec![primary, next],
+        }
+    }
+
+    fn told(self) -> &'static str {
+        match self {
+            Self::Primary => "the primary's VM",
+            Self::Replica => "a replica's VM",
+            Self::Two => "two of three VMs, the primary's among them",
+        }
+    }
+}
+
 /// Of several runs.
 struct Costs {
     gap: Duration,
     lost: usize,
+    errors: usize,
 }
 
 impl Costs {
     fn of(mut costs: Vec<Cost>) -> Self {
         costs.sort_by_key(|cost| cost.gap);
-        Self { gap: costs[costs.len() / 2].gap, lost: costs.iter().map(|cost| cost.lost).sum() }
+        let sum = |of: fn(&Cost) -> usize| costs.iter().map(of).sum();
+        Self { gap: costs[costs.len() / 2].gap, lost: sum(|cost| cost.lost), errors: sum(|cost| cost.errors) }
     }
 
     fn cells(&self) -> String {
@@ -30,8 +60,8 @@ impl Costs {
     }
 }
 
-/// The primary's VM is taken, and nobody was asked.
-async fn uncoordinated<S: System>(kind: Kind) -> Cost {
+/// The VMs are taken, and nobody was asked.
+async fn uncoordinated<S: System>(kind: Kind, whom: Whom) -> Cost {
     let mut stage = Stage::<S>::bare().await;
     let writers = Writers::start::<S>(&stage.trio);
     let primary = stage.primary();
@@ -41,7 +71,7 @@ async fn uncoordinated<S: System>(kind: Kind) -> Cost {
         let others: Vec<_> = (0..VMS.len()).filter(|place| *place != primary).collect();
         S::promote(&stage.trio, &others);
     } else {
-        stage.take(kind, &[primary], AWAY).await;
+        stage.take(kind, &whom.places(primary), AWAY).await;
         if S::COMES_BACK_CLOSED && kind == Kind::Reboot {
             S::promote(&stage.trio, &[primary]);
         }
@@ -49,44 +79,63 @@ async fn uncoordinated<S: System>(kind: Kind) -> Cost {
     stage.what_is_left(writers)
 }
 
-async fn coordinated<S: System>(kind: Kind) -> Cost {
+async fn coordinated<S: System>(kind: Kind, whom: Whom) -> Cost {
     let mut stage = Stage::<S>::with_allclear().await;
     let writers = Writers::start::<S>(&stage.trio);
-    let primary = stage.primary();
-    stage.event(kind, &[primary], AWAY).await;
+    let places = whom.places(stage.primary());
+    stage.event(kind, &places, AWAY).await;
     stage.all_is_there(writers)
 }
 
-async fn rows<S: System>(runs: usize) {
-    let wanted = std::env::var("ALLCLEAR_SYSTEM").unwrap_or_else(|_| S::NAME.into());
-    if wanted != S::NAME || !is_installed::<S>() {
+/// One row; what nobody coordinates is measured as well, run by run in turns.
+async fn row<S: System>(kind: Kind, whom: Whom, is_compared: bool) {
+    let is_other = |name: &str, own: &str| std::env::var(name).is_ok_and(|wanted| wanted != own);
+    if is_other("ALLCLEAR_SYSTEM", S::NAME) || is_other("ALLCLEAR_EVENT", &format!("{kind:?}")) {
         return;
     }
-    for kind in [Kind::Freeze, Kind::Reboot, Kind::Redeploy] {
-        let (mut without, mut with) = (Vec::new(), Vec::new());
-        for _ in 0..runs {
-            without.push(uncoordinated::<S>(kind).await);
-            with.push(coordinated::<S>(kind).await);
+    if !is_installed::<S>() {
+        return;
+    }
+    let runs = std::env::var("ALLCLEAR_RUNS").map_or(5, |runs| runs.parse().expect("ALLCLEAR_RUNS is a number"));
+    let (mut without, mut with) = (Vec::new(), Vec::new());
+    for _ in 0..runs {
+        if is_compared {
+            without.push(uncoordinated::<S>(kind, whom).await);
         }
-        let (without, with) = (Costs::of(without).cells(), Costs::of(with).cells());
-        let nothing = "- | -";
-        let (alone, itself) = if S::FAILS_OVER { (nothing, &*without) } else { (&*without, nothing) };
-        println!("| {} | {kind:?} | {alone} | {itself} | {with} |", S::NAME);
+        with.push(coordinated::<S>(kind, whom).await);
+    }
+    let nothing = "- | -".to_owned();
+    let without = if is_compared { Costs::of(without).cells() } else { nothing.clone() };
+    let (alone, itself) = if S::FAILS_OVER { (nothing, without) } else { (without, nothing) };
+    let with = Costs::of(with);
+    println!("| {} | {kind:?} | {} | {alone} | {itself} | {} | {} |", S::NAME, whom.told(), with.cells(), with.errors);
+}
+
+/// What is measured of every system that has a primary; two at once as far as its majority allows that.
+async fn rows<S: System>(can_lose_two: bool) {
+    for kind in [Kind::Freeze, Kind::Reboot, Kind::Redeploy] {
+        row::<S>(kind, Whom::Primary, true).await;
+    }
+    if can_lose_two {
+        row::<S>(Kind::Reboot, Whom::Two, false).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "measures for some minutes"]
+#[ignore = "measures for two hours"]
 async fn the_table_of_what_an_event_costs() {
-    let runs = std::env::var("ALLCLEAR_RUNS").map_or(5, |runs| runs.parse().expect("ALLCLEAR_RUNS is a number"));
     println!(
-        "| system | event | without coordination | lost | with its own failover | lost | with allclear | lost |\n\
-         |---|---|---|---|---|---|---|---|"
+        "| system | event | of | without coordination | lost | with its own failover | lost | with allclear | lost \
+         | errors of clients |\n|---|---|---|---|---|---|---|---|---|---|"
     );
-    rows::<super::patroni::Patroni>(runs).await;
-    rows::<super::postgresql::Postgresql>(runs).await;
-    rows::<super::redis::Redis>(runs).await;
-    rows::<super::redis::Sentinel>(runs).await;
-    rows::<super::mariadb::MariaDb>(runs).await;
-    rows::<super::etcd::Etcd>(runs).await;
+    rows::<super::postgresql::Postgresql>(true).await;
+    row::<super::postgresql::Synchronous>(Kind::Freeze, Whom::Replica, true).await;
+    row::<super::postgresql::Synchronous>(Kind::Reboot, Whom::Primary, false).await;
+    row::<super::postgresql::Pooled>(Kind::Reboot, Whom::Primary, false).await;
+    row::<super::postgresql::Pooled>(Kind::Redeploy, Whom::Primary, false).await;
+    rows::<super::redis::Redis>(true).await;
+    rows::<super::redis::Sentinel>(true).await;
+    rows::<super::mariadb::MariaDb>(true).await;
+    rows::<super::etcd::Etcd>(false).await;
+    rows::<super::patroni::Patroni>(true).await;
 }

@@ -11,6 +11,8 @@ use allclear::databases::POSTGRESQL;
 use allclear::databases::postgresql::client::Connection;
 use allclear::databases::postgresql::{self, open};
 
+pub(crate) use self::pooled::Pooled;
+pub(crate) use self::synchronous::Synchronous;
 use super::record::Row;
 use super::trio::{System, Trio, until};
 

@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 const CONFIG: &str = "primary-{vm}.ini";
 
 /// Clients know one pooler, which stays.
-struct Pooled;
+pub(crate) struct Pooled;
 
 /// Clients know three poolers, each of which goes away with its VM.
 struct Beside;

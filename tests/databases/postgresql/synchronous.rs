@@ -9,7 +9,7 @@ use super::super::stage::Kind;
 use super::super::trio::{System, Trio, until};
 use super::{Connection, Postgresql, READING, open};
 
-struct Synchronous;
+pub(crate) struct Synchronous;
 
 impl System for Synchronous {
     const NAME: &'static str = "PostgreSQL, synchronous";
