@@ -79,7 +79,11 @@ def failover(told):
         except BaseException:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             group.close()
-            take_back_at_once(told, group.lost)
+            lost = dict(group.lost)
+            if new.lost and "candidate" not in memory().recall():
+                # It was not opened, so that the writes, which stand still, need not wait for it to answer.
+                lost[new.vm] = new.lost
+            take_back_at_once(told, lost)
             raise
 
 

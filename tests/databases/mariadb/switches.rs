@@ -6,7 +6,7 @@ use nix::sys::signal::Signal;
 
 use super::super::hook::{BLOCKED, DONE, Ended, FAILED, Hook, UNDO};
 use super::super::stage::{Kind, Stage};
-use super::super::trio::{System as _, VMS, is_installed};
+use super::super::trio::{System as _, VMS, is_installed, until};
 use super::super::writers::Writers;
 use super::{MariaDb, by_socket};
 
@@ -68,6 +68,35 @@ async fn what_does_not_catch_up_in_time_is_taken_back() {
     let (status, said) = call(&stage, 0, "failover", &[("MAX_LAG_MS", "500")]);
     assert!(status == BLOCKED && said.contains("lags more than 500 ms"), "{said}");
     stage.all_is_there(writers);
+}
+
+/// With a patience that the writes, which stand still, would not outlive.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
+async fn a_target_that_hangs_in_the_middle_is_not_waited_for_and_the_primary_takes_writes_again() {
+    if !is_installed::<MariaDb>() {
+        return;
+    }
+    let stage = Stage::<MariaDb>::bare().await;
+    let writers = Writers::start::<MariaDb>(&stage.trio);
+    for place in [1, 2] {
+        by_socket(&stage.trio, place, "STOP SLAVE; CHANGE MASTER TO MASTER_DELAY = 2; START SLAVE");
+    }
+    let patient = [("MAX_LAG_MS", "30000"), ("CATCH_UP_MS", "2500"), ("PATIENCE_SECONDS", "60")];
+    let told = [&patient[..], &[("ALLCLEAR_TIME_LEFT_MS", "300000")]].concat();
+    let hook = Hook::begin::<MariaDb>(&stage.trio, 0, "failover", &told);
+    until("writes to stop", || match by_socket(&stage.trio, 0, "SELECT @@read_only").trim() {
+        "1" => Ok(()),
+        open => Err(format!("read_only is {open}")),
+    });
+    stage.trio.freeze(1);
+    writers.go_on();
+    let Ended { status, said } = hook.end();
+    stage.trio.thaw(1);
+    assert_eq!((status, stage.primary()), (BLOCKED, 0), "{said}");
+    let cost = stage.all_is_there(writers);
+    println!("writes stood still for {:?}", cost.gap);
+    assert!(cost.gap < Duration::from_mins(1), "they waited for the target");
 }
 
 /// Killed after so many milliseconds, which fall before, into and after the time without writes; then gone on with,
