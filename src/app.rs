@@ -83,7 +83,7 @@ async fn run_until(config: Config, stop: CancellationToken) -> anyhow::Result<()
     // Only now: whose data this is has just been checked.
     let (commands, of_commands) =
         Runner::open(&config.replica.data_dir.join("hooks"), PathBuf::from(OWN_PROGRAM), calls::surroundings())?;
-    let (sessions, of_sessions) = Sessions::open();
+    let (sessions, of_sessions) = Sessions::open(Arc::new(clock::now));
     let here = Arc::new(Here {
         name: name.clone(),
         cluster: config.cluster.name.clone(),

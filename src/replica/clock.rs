@@ -4,15 +4,13 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::machine::time::Timestamp;
+use crate::workloads::Wall;
 
 /// The wall clock. It may jump; nothing that matters hangs on the difference of two readings.
 pub fn now() -> Timestamp {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX))
 }
-
-/// A machine's wall clock, for whoever is to go by another one than `now`.
-pub type Wall = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// The cluster's time: the leader's wall clock, but never behind the log, whose last entry may have been stamped by a
 /// leader with a faster clock. From there on it goes on, so that nothing waits for ever. While something is open it

@@ -12,8 +12,15 @@ mod http;
 mod role;
 pub mod session;
 
+use std::sync::Arc;
+
 pub use command::{Command, OpenError, Runner, Surroundings, supervise};
 pub use contract::{Ended, Fence, News, Report, Standing, Task};
 pub use front::{Call, Front};
 pub use http::{Adapter, http_hook};
 pub use role::{RoleAsker, RoleSource};
+
+use crate::machine::time::Timestamp;
+
+/// A machine's wall clock.
+pub type Wall = Arc<dyn Fn() -> Timestamp + Send + Sync>;

@@ -10,8 +10,7 @@ use super::seat::Seat;
 use super::{Greeting, MAX_SEATS, Over, Presence, Refusal, Said, Told, Visit};
 use crate::machine::id::WorkloadName;
 use crate::machine::workload::{Condition, OnAbsent, Role, Workload};
-use crate::workloads::command::clock;
-use crate::workloads::{Ended, News, Report, Standing};
+use crate::workloads::{Ended, News, Report, Standing, Wall};
 
 pub(super) struct Book {
     pub(super) seats: BTreeMap<WorkloadName, Seat>,
@@ -19,11 +18,12 @@ pub(super) struct Book {
     /// Names whose registration is on its way into the log.
     opening: BTreeSet<WorkloadName>,
     pub(super) reports: mpsc::Sender<Report>,
+    pub(super) wall: Wall,
 }
 
 impl Book {
-    pub(super) fn new(reports: mpsc::Sender<Report>) -> Self {
-        Self { seats: BTreeMap::new(), attempts: BTreeMap::new(), opening: BTreeSet::new(), reports }
+    pub(super) fn new(reports: mpsc::Sender<Report>, wall: Wall) -> Self {
+        Self { seats: BTreeMap::new(), attempts: BTreeMap::new(), opening: BTreeSet::new(), reports, wall }
     }
 
     /// Those that the log knows and nobody here has seen: until they come or their time is over, they are not gone.
@@ -163,7 +163,7 @@ impl Book {
                 end(&self.reports, key, attempt, ended);
             }
             Said::Progress { text, expected_end_in } => {
-                attempt.progress.news = Some((text, expected_end_in.map(|span| clock::now().plus(span))));
+                attempt.progress.news = Some((text, expected_end_in.map(|span| (self.wall)().plus(span))));
                 tell_progress(&self.reports, key, attempt, now);
             }
             Said::MoreTime(needs) if attempt.may_ask_for_time(now) => {

@@ -13,8 +13,7 @@ use super::{Greeting, MAX_UNREAD, Over, Presence, Refusal, Said, Terms, Told, Vi
 use crate::machine::id::WorkloadName;
 use crate::machine::time::Timestamp;
 use crate::machine::workload::{Condition, Role, Workload};
-use crate::workloads::command::clock;
-use crate::workloads::{Ended, Report, Standing, Task};
+use crate::workloads::{Ended, Report, Standing, Task, Wall};
 
 const REPORTS: usize = 1024;
 
@@ -27,6 +26,7 @@ pub struct Sessions {
 struct Shared {
     /// Never held over anything that waits.
     book: Mutex<Book>,
+    wall: Wall,
     /// Something is due earlier than before.
     is_sooner: Notify,
     /// Counts changes of who is there, and as what.
@@ -54,10 +54,12 @@ impl Drop for Sessions {
 }
 
 impl Sessions {
-    pub fn open() -> (Self, mpsc::Receiver<Report>) {
+    /// Deadlines are moments of this machine's wall clock.
+    pub fn open(wall: Wall) -> (Self, mpsc::Receiver<Report>) {
         let (reports, receiver) = mpsc::channel(REPORTS);
         let shared = Arc::new(Shared {
-            book: Mutex::new(Book::new(reports)),
+            book: Mutex::new(Book::new(reports, wall.clone())),
+            wall,
             is_sooner: Notify::new(),
             presence: watch::Sender::new(0),
             claims: watch::Sender::new(0),
@@ -152,7 +154,7 @@ impl Sessions {
 
     /// Gives it to the workload, now or when it is there, unless it was given before.
     pub fn run(&self, task: &Task, terms: Terms) {
-        let until = Instant::now() + task.deadline.since(clock::now());
+        let until = Instant::now() + task.deadline.since((self.shared.wall)());
         self.shared.book().run(task, terms, until, Instant::now());
         self.shared.is_sooner.notify_one();
     }
@@ -186,7 +188,7 @@ impl Sessions {
 
     /// The log has another deadline for it, which is this one on the machine's wall clock.
     pub fn change_deadline(&self, attempt: &str, deadline: Timestamp, on_the_wall: Timestamp) {
-        let until = Instant::now() + on_the_wall.since(clock::now());
+        let until = Instant::now() + on_the_wall.since((self.shared.wall)());
         if self.shared.book().change_deadline(attempt, deadline, on_the_wall, until) {
             self.shared.is_sooner.notify_one();
         }

@@ -1,5 +1,7 @@
 //! Sessions without a connection, for tests: who dials, what it is told, and what is reported.
 
+use std::sync::Arc;
+
 use tokio::sync::mpsc::Receiver;
 use tokio::time::sleep;
 
@@ -73,7 +75,7 @@ pub(super) fn terms(is_inherited: bool) -> Terms {
 
 impl Bench {
     pub(super) fn open() -> Self {
-        let (sessions, reports) = Sessions::open();
+        let (sessions, reports) = Sessions::open(Arc::new(clock::now));
         Self { sessions, reports }
     }
 

@@ -25,7 +25,7 @@ use allclear::replica::journal::Journal;
 use allclear::replica::observer::Observer;
 use allclear::rpc;
 use allclear::workloads::session::Sessions;
-use allclear::workloads::{Front, RoleAsker, Runner, Surroundings};
+use allclear::workloads::{Front, RoleAsker, Runner, Surroundings, Wall};
 use tokio_util::sync::CancellationToken;
 
 use crate::history::Watched;
@@ -65,7 +65,7 @@ async fn live(world: &Arc<World>, place: usize, life: u32) -> Started<String> {
     let (here, routes) = open(world, place, &name, &folder).await?;
     let (commands, of_commands) =
         Runner::open(&folder.join("hooks"), PathBuf::from("/nonexistent"), Surroundings::default())?;
-    let (sessions, of_sessions) = Sessions::open();
+    let (sessions, of_sessions) = Sessions::open(wall(world, place));
     let service = Arc::new(Metadata { world: world.clone(), vm: name.clone() });
     let count = u32::try_from(world.platform.vms.len())?;
     let rhythm = Pace::new(POLL_EVERY, u32::try_from(place)?, count);
@@ -93,10 +93,8 @@ async fn open(
     name: &VmName,
     folder: &std::path::Path,
 ) -> Started<(Arc<Here>, rpc::Routes)> {
-    let (manner, clocks) = (world.manner, world.clone());
-    // The standard library's clock is the same on all hosts: it is the platform's.
-    let wall = move || Timestamp(clock::now().0 + clocks.ahead(place));
-    let time = Arc::new(ClusterTime::on(Arc::new(wall)));
+    let manner = world.manner;
+    let time = Arc::new(ClusterTime::on(wall(world, place)));
     let (fold, state) = Folded::new(time.clone());
     let is_last = world.platform.vms.last() == Some(name);
     let forgets = (world.mistake == Mistake::Forgets && is_last).then_some(FORGETS_EVERY);
@@ -131,6 +129,12 @@ async fn open(
         alone: tokio::sync::watch::Sender::new(None),
     });
     Ok((here, routes))
+}
+
+/// A host's own: the standard library's is the same on all hosts, the platform's.
+fn wall(world: &Arc<World>, place: usize) -> Wall {
+    let world = world.clone();
+    Arc::new(move || Timestamp(clock::now().0 + world.ahead(place)))
 }
 
 /// A client that has something written down again and again.

@@ -6,6 +6,7 @@ pub(crate) mod http;
 pub(crate) mod session;
 
 use std::ops::Deref;
+use std::sync::Arc;
 
 use allclear::workloads::session::Sessions;
 use allclear::workloads::{Ended, Front, Report, Standing, Task};
@@ -66,6 +67,6 @@ pub(crate) trait Kind: Sized {
 /// A replica that runs commands, and that nobody dials.
 pub(crate) fn of_commands(bench: &Bench) -> (Replica, Receiver<Report>) {
     let (commands, reports) = bench.open();
-    let (sessions, _) = Sessions::open();
+    let (sessions, _) = Sessions::open(Arc::new(allclear::replica::clock::now));
     (Box::new(Box::new(Front::new(commands, sessions))), reports)
 }

@@ -14,7 +14,7 @@ use allclear::machine::document::{Announcement, Document, NotBefore, Status};
 use allclear::machine::id::WorkloadName;
 use allclear::machine::policy::Policy;
 use allclear::machine::situation::Timing;
-use allclear::replica::clock::ClusterTime;
+use allclear::replica::clock::{self, ClusterTime};
 use allclear::replica::contacts::Contacts;
 use allclear::replica::folded::Folded;
 use allclear::replica::here::Here;
@@ -148,7 +148,7 @@ pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<Report>) {
         alone: tokio::sync::watch::Sender::new(None),
     });
     timeout(LIMIT, learn(&here)).await.expect("it leads itself");
-    let (sessions, reports) = Sessions::open();
+    let (sessions, reports) = Sessions::open(Arc::new(clock::now));
     let (commands, _) = bench::open(&folder.join("hooks"));
     let hooks = Arc::new(Hooks::new(Front::new(commands, sessions), Configured::new()));
     let path = socket(folder);
