@@ -26,6 +26,7 @@ use crate::metadata::{self, Endpoint};
 use crate::replica::Replica;
 use crate::replica::clock::{self, ClusterTime};
 use crate::replica::contacts::Contacts;
+use crate::replica::deeds::Deeds;
 use crate::replica::folded::Folded;
 use crate::replica::here::Here;
 use crate::replica::hooks::Hooks;
@@ -84,6 +85,7 @@ async fn run_until(config: Config, stop: CancellationToken) -> anyhow::Result<()
     let (commands, of_commands) =
         Runner::open(&config.replica.data_dir.join("hooks"), PathBuf::from(OWN_PROGRAM), calls::surroundings())?;
     let (sessions, of_sessions) = Sessions::open(Arc::new(clock::now));
+    let deeds = Arc::new(Deeds::new()?);
     let here = Arc::new(Here {
         name: name.clone(),
         cluster: config.cluster.name.clone(),
@@ -96,8 +98,9 @@ async fn run_until(config: Config, stop: CancellationToken) -> anyhow::Result<()
         contacts: Arc::new(Contacts::new(name.clone())),
         journal: Journal::open(&config.replica.data_dir, consensus::Means::default())?,
         alone: watch::Sender::new(None),
+        deeds: deeds.clone(),
     });
-    let observer = Arc::new(Observer::new(endpoint, pace(&config, &here), config.metadata.stall_after));
+    let observer = Arc::new(Observer::new(endpoint, pace(&config, &here), config.metadata.stall_after, deeds));
     let hooks = Arc::new(Hooks::new(Front::new(commands, sessions), calls::of(&config)));
     let configured: Vec<Workload> = config.workloads.iter().map(config::Workload::registered).collect();
     let roles = (RoleAsker::new(calls::surroundings()).map_err(anyhow::Error::msg)?, roles::of(&config));

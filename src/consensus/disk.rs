@@ -61,6 +61,11 @@ impl Disk {
         Self::locked(means, lock, directory, &path, cluster, Some(replica))
     }
 
+    /// How long the file is; nothing where there is none that can be looked at.
+    pub(crate) fn bytes(directory: &Path) -> Option<u64> {
+        std::fs::metadata(directory.join(FILE)).ok().map(|file| file.len())
+    }
+
     #[cfg(test)]
     pub(crate) fn open(directory: &Path, cluster: &str, replica: &str) -> Result<Arc<Self>, OpenError> {
         Self::open_by(Means::default(), directory, cluster, replica)

@@ -135,6 +135,17 @@ impl Consensus {
         self.node.last_contact()
     }
 
+    /// Whoever led before was last heard so long ago that another may be elected. On a leader: it was not handed over.
+    pub fn leader_was_silent(&self) -> bool {
+        let (shortest, _) = self.node.options.timing.election_timeout;
+        self.node.heard.borrow().is_some_and(|heard| heard.elapsed() >= shortest)
+    }
+
+    /// What the log and the snapshots take on the disk; nothing where that cannot be told.
+    pub fn bytes_on_disk(&self) -> Option<u64> {
+        Disk::bytes(&self.node.options.data_dir)
+    }
+
     /// The entries, as the fold is given them, behind what is applied here: on this replica's disk, and perhaps
     /// committed. To miss nothing take the tail before the state: what is applied in between is then in both, and what
     /// is in neither was not in this replica's log.

@@ -11,6 +11,7 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use super::metrics;
 use crate::replica::view::View;
 
 /// Serves until it is stopped.
@@ -23,6 +24,7 @@ fn router(view: View) -> Router {
         .route("/v1/status", get(|State(view): State<View>| async move { Json(view.status()) }))
         .route("/v1/events", get(|State(view): State<View>| async move { Json(view.events()) }))
         .route("/v1/events/{id}", get(event))
+        .route("/metrics", get(|State(view): State<View>| async move { metrics::answer(&view) }))
         .route("/livez", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
         .fallback(|| async { problem(StatusCode::NOT_FOUND, "there is nothing here; /v1/status is the status") })

@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
+use super::deeds::Rung;
 use super::errands::Hands;
 use super::here::Here;
 use super::post;
 use super::{clock, contacts};
 use crate::machine::alone::{Alone, Peer};
-use crate::machine::claim::PostOutcome;
+use crate::machine::claim::{PostOutcome, Reason};
 use crate::machine::command::Entry;
 use crate::machine::document::{Announcement, Document, Status};
 use crate::machine::id::{EventId, VmName};
@@ -206,10 +207,12 @@ async fn act(hands: &Hands, mut situation: Situation) {
         Ok(true) => {}
         Ok(false) => return,
         Err(error) => {
+            here.deeds.journal_failed();
             tracing::error!(%error, event = %announced.id, "not approved alone: the journal cannot be written");
             return;
         }
     }
+    here.deeds.takeover(Rung::Alone);
     tracing::warn!(event = %announced.id, "no leader is heard: this replica approves the event alone");
     let outcome = if clock::steady().since(looked_at) < here.timing.claim_lease {
         post::outcome(hands.observer.approve(&announced.id).await)
@@ -217,7 +220,10 @@ async fn act(hands: &Hands, mut situation: Situation) {
         PostOutcome::NotSent("this replica was paused before it could post".into())
     };
     tracing::warn!(event = %announced.id, outcome = outcome.as_word(), "what became of the approval given alone");
+    let seen = situation.alone.as_ref().and_then(|alone| alone.seen_since.get(&announced.id));
+    here.deeds.approval(Reason::Takeover, &outcome, seen.map(|seen| here.time.now().since(*seen)));
     if let Err(error) = here.journal.end(&begun, outcome, here.time.now()).await {
+        here.deeds.journal_failed();
         tracing::error!(%error, event = %announced.id, "how the approval ended cannot be written to the journal");
     }
 }

@@ -7,11 +7,13 @@ use futures_util::{StreamExt as _, stream};
 use tokio_util::sync::CancellationToken;
 
 use super::clock;
+use super::deeds::Rung;
 use super::here::Here;
 use crate::machine::command::{Command, Verdict};
 use crate::machine::id::WorkloadName;
 use crate::machine::order::circles;
 use crate::machine::plan::plan;
+use crate::machine::situation::Channel;
 use crate::machine::state::State;
 use crate::machine::succession::heir;
 use crate::machine::time::Timestamp;
@@ -32,11 +34,16 @@ pub(super) async fn drive(here: Arc<Here>, stop: CancellationToken) {
     let mut contacts = here.contacts.changes();
     let mut tried_to_go = None;
     let mut told = Vec::new();
+    let mut led = false;
     // A silent voter is to be suspected in time.
     let idle_tick = IDLE_TICK.min(here.timing.takeover_after / 8);
     loop {
         let leads = standing.borrow_and_update().leads();
         here.contacts.leading(leads);
+        if leads && !led && takes_over(&here) {
+            here.deeds.takeover(Rung::LeaderSilent);
+        }
+        led = leads;
         state.mark_unchanged();
         contacts.mark_unchanged();
         if leads {
@@ -62,6 +69,12 @@ pub(super) async fn drive(here: Arc<Here>, stop: CancellationToken) {
     }
 }
 
+/// The leader that the log knows was silent for so long that this one was elected: it did not hand over.
+fn takes_over(here: &Here) -> bool {
+    let is_another = here.state().leadership.as_ref().is_some_and(|known| known.by != here.name);
+    is_another && here.consensus.leader_was_silent()
+}
+
 /// Once for each change.
 fn tell_of_circles(state: &State, told: &mut Vec<WorkloadName>) {
     let circles: Vec<WorkloadName> = circles(state).into_iter().cloned().collect();
@@ -83,10 +96,15 @@ async fn hand_over_if_due(here: &Here, tried: &mut Option<Timestamp>) -> bool {
         return false;
     }
     *tried = Some(now);
+    let own = here.contacts.of(std::slice::from_ref(&here.name), |at| at);
+    let is_stalled = own.values().any(|own| own.channel == Channel::Stalled);
     let transfer = here.consensus.transfer_leadership(heir.as_str());
     match tokio::time::timeout(HAND_OVER_WITHIN, transfer).await {
         Ok(Ok(())) => {
             tracing::info!(%heir, "leadership was handed over");
+            if is_stalled {
+                here.deeds.takeover(Rung::ChannelStalled);
+            }
             true
         }
         Ok(Err(error)) => {

@@ -70,6 +70,8 @@ pub(super) async fn run(hands: Arc<Hands>, inherits: watch::Sender<Option<Attemp
                         let claimed = Claimed {
                             event: event.announcement.id.clone(),
                             claim: claim.attempt,
+                            reason: claim.reason,
+                            event_since: event.first_seen(),
                             seen_at: clock::steady(),
                             is_inherited: claim.attempt <= inherited,
                         };

@@ -8,6 +8,7 @@ use tokio::sync::watch;
 
 use super::clock::{self, ClusterTime};
 use super::contacts::Contacts;
+use super::deeds::Deeds;
 use super::journal::Journal;
 use crate::consensus::{Consensus, Members, ProposeError, Standing};
 use crate::machine::alone::Alone;
@@ -36,6 +37,7 @@ pub struct Here {
     pub journal: Journal,
     /// `None` while a leader is heard.
     pub alone: watch::Sender<Option<Alone>>,
+    pub deeds: Arc<Deeds>,
 }
 
 impl Here {

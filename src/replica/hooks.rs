@@ -199,6 +199,9 @@ impl Hooks {
             return;
         };
         let (here, outcome) = (here.clone(), in_time(here, &key, outcome));
+        if let Some(ended) = find(&here.state(), &key) {
+            here.deeds.hook(ended.hook.phase, &outcome, here.time.now().since(ended.begun_at));
+        }
         tokio::spawn(async move {
             tracing::info!(attempt = key, outcome = outcome.as_word(), reason = outcome.reason(), "a hook ended");
             here.record(&Command::Settle { event, attempt, outcome }).await;

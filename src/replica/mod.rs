@@ -7,6 +7,7 @@ mod alone;
 mod calls;
 pub mod clock;
 pub mod contacts;
+pub mod deeds;
 mod departures;
 pub mod differences;
 mod driver;

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::clock;
 use super::contacts::Health;
+use super::deeds::Deeds;
 use super::here::Here;
 use crate::machine::command::Command;
 use crate::machine::document::{Document, Kind};
@@ -26,6 +27,7 @@ pub struct Observer {
     service: Arc<dyn Service>,
     sight: Mutex<Sight>,
     polls: watch::Sender<()>,
+    deeds: Arc<Deeds>,
 }
 
 struct Sight {
@@ -35,15 +37,16 @@ struct Sight {
 }
 
 impl Observer {
-    pub fn new(service: Arc<dyn Service>, pace: Pace, stall_after: Duration) -> Self {
+    pub fn new(service: Arc<dyn Service>, pace: Pace, stall_after: Duration, deeds: Arc<Deeds>) -> Self {
         let channel = Channel::new(stall_after, clock::steady());
         let sight = Sight { observation: Observation::default(), channel, pace };
-        Self { service, sight: Mutex::new(sight), polls: watch::channel(()).0 }
+        Self { service, sight: Mutex::new(sight), polls: watch::channel(()).0, deeds }
     }
 
     /// Asks the endpoint now; what it says counts like any other poll.
     pub async fn look(&self) -> Result<Document, NoInformation> {
         let polled = self.service.poll().await;
+        self.deeds.poll(polled.as_ref().err().map(NoInformation::word));
         let mut sight = self.sight();
         let result = match polled {
             Ok(polled) => {

@@ -7,11 +7,14 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::clock;
+use super::deeds::Rung;
 use super::errands::Hands;
-use crate::machine::claim::PostOutcome;
+use super::here::Here;
+use crate::machine::claim::{PostOutcome, Reason};
 use crate::machine::command::{Command, bounded};
 use crate::machine::document::Status;
 use crate::machine::id::{AttemptId, EventId};
+use crate::machine::situation::Channel;
 use crate::machine::time::Timestamp;
 use crate::metadata::{Approval, NoInformation};
 
@@ -22,6 +25,9 @@ const CONFIRM_AGAIN_AFTER: Duration = Duration::from_millis(100);
 pub(super) struct Claimed {
     pub(super) event: EventId,
     pub(super) claim: AttemptId,
+    pub(super) reason: Reason,
+    /// When the event was seen first.
+    pub(super) event_since: Timestamp,
     /// On the steady clock.
     pub(super) seen_at: Timestamp,
     /// An earlier life of this replica may have posted it.
@@ -35,13 +41,23 @@ pub(super) async fn post(hands: Arc<Hands>, claimed: Claimed, stop: Cancellation
     } else {
         act(&hands, &claimed, &stop).await
     };
-    let Claimed { event, claim, .. } = claimed;
+    let Claimed { event, claim, reason, event_since, .. } = claimed;
     let Some(outcome) = outcome else {
         tracing::info!(%event, %claim, "the claim lapsed before anything was posted");
         return;
     };
     tracing::info!(%event, %claim, outcome = outcome.as_word(), "what became of the claim");
+    count(&hands.here, reason, &outcome, event_since);
     hands.here.record(&Command::Posted { event, attempt: claim, outcome }).await;
+}
+
+fn count(here: &Here, reason: Reason, outcome: &PostOutcome, event_since: Timestamp) {
+    here.deeds.approval(reason, outcome, Some(here.time.now().since(event_since)));
+    let leader = here.state().leadership.as_ref().map(|known| known.by.clone()).filter(|leader| *leader != here.name);
+    let contacts = here.contacts.of(leader.as_slice(), |at| at);
+    if contacts.values().any(|leader| leader.channel == Channel::Stalled) {
+        here.deeds.takeover(Rung::ChannelStalled);
+    }
 }
 
 /// `None` when the claim lapsed or was given to another; nothing was sent then, and nothing is.

@@ -13,6 +13,7 @@ use allclear::metadata::pace::Pace;
 use allclear::metadata::{self, ApiVersion, Endpoint};
 use allclear::replica::clock::{self, ClusterTime};
 use allclear::replica::contacts::{Contacts, Peer};
+use allclear::replica::deeds::Deeds;
 use allclear::replica::folded::Folded;
 use allclear::replica::here::Here;
 use allclear::replica::journal::Journal;
@@ -58,6 +59,7 @@ impl Asking {
             contacts: Arc::new(Contacts::new(name.clone())),
             journal,
             alone: watch::Sender::new(None),
+            deeds: Arc::new(Deeds::new().unwrap()),
         });
         let observer = Arc::new(observer(name.as_str()).await);
         let stop = CancellationToken::new();
@@ -99,7 +101,8 @@ async fn observer(vm: &str) -> Observer {
         timeouts: metadata::Timeouts::default(),
         clock: clock::now,
     });
-    let observer = Observer::new(Arc::new(endpoint.unwrap()), Pace::new(Duration::from_secs(1), 0, 1), LIMIT * 4);
+    let pace = Pace::new(Duration::from_secs(1), 0, 1);
+    let observer = Observer::new(Arc::new(endpoint.unwrap()), pace, LIMIT * 4, Arc::new(Deeds::new().unwrap()));
     observer.look().await.unwrap();
     observer
 }

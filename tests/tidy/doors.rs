@@ -64,6 +64,8 @@ const FOREIGN: &[(&str, &[&str])] = &[
     ("axum", &["ops", "fake_cloud"]),
     // the second for scenarios, the third for the tables of hook sets
     ("toml", &["config", "fake_cloud", "databases"]),
+    // counted where it happens, told over HTTP
+    ("prometheus", &["replica", "ops"]),
     ("clap", &["cli"]),
     ("tracing_subscriber", &["ops"]),
     ("anyhow", &["main", "app", "cli", "databases"]),

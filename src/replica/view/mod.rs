@@ -11,6 +11,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 pub use self::event::status;
+use super::deeds::Deeds;
 use super::here::Here;
 use crate::consensus::{Role, Standing};
 use crate::machine::id::{EventId, VmName};
@@ -39,9 +40,27 @@ impl View {
         (self.state(), self.here.situation())
     }
 
+    pub fn standing(&self) -> Standing {
+        self.here.consensus.standing().borrow().clone()
+    }
+
+    /// What this replica itself did.
+    pub fn deeds(&self) -> &Deeds {
+        &self.here.deeds
+    }
+
+    /// By how many milliseconds this wall clock is ahead of the leader's; `None` before it was measured.
+    pub fn clock_difference_ms(&self) -> Option<i64> {
+        self.here.contacts.differences.known().get(&self.here.name).copied()
+    }
+
+    pub fn bytes_on_disk(&self) -> Option<u64> {
+        self.here.consensus.bytes_on_disk()
+    }
+
     pub fn status(&self) -> shown::Status {
         let (state, situation) = self.basis();
-        let standing = self.here.consensus.standing().borrow().clone();
+        let standing = self.standing();
         shown::Status {
             replica: self.here.name.to_string(),
             cluster: self.here.cluster.clone(),

@@ -18,6 +18,7 @@ use allclear::metadata::pace::Pace;
 use allclear::replica::Replica;
 use allclear::replica::clock::{self, ClusterTime};
 use allclear::replica::contacts::Contacts;
+use allclear::replica::deeds::Deeds;
 use allclear::replica::folded::Folded;
 use allclear::replica::here::Here;
 use allclear::replica::hooks::{Configured, Hooks};
@@ -69,7 +70,7 @@ async fn live(world: &Arc<World>, place: usize, life: u32) -> Started<String> {
     let service = Arc::new(Metadata { world: world.clone(), vm: name.clone() });
     let count = u32::try_from(world.platform.vms.len())?;
     let rhythm = Pace::new(POLL_EVERY, u32::try_from(place)?, count);
-    let observer = Arc::new(Observer::new(service, rhythm, STALL_AFTER));
+    let observer = Arc::new(Observer::new(service, rhythm, STALL_AFTER, here.deeds.clone()));
     let hooks = Arc::new(Hooks::new(Front::new(commands, sessions), Configured::new()));
 
     let routes = routes.add_service(rpc::contact_service(here.clone(), observer.clone()));
@@ -127,6 +128,7 @@ async fn open(
         contacts: Arc::new(Contacts::new(name.clone())),
         journal: Journal::open(folder, net::means())?,
         alone: tokio::sync::watch::Sender::new(None),
+        deeds: Arc::new(Deeds::new()?),
     });
     Ok((here, routes))
 }

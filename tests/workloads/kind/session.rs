@@ -16,6 +16,7 @@ use allclear::machine::policy::Policy;
 use allclear::machine::situation::Timing;
 use allclear::replica::clock::{self, ClusterTime};
 use allclear::replica::contacts::Contacts;
+use allclear::replica::deeds::Deeds;
 use allclear::replica::folded::Folded;
 use allclear::replica::here::Here;
 use allclear::replica::hooks::{Configured, Hooks};
@@ -146,6 +147,7 @@ pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<Report>) {
         contacts: Arc::new(Contacts::new(name)),
         journal: Journal::open(&data_dir, Means::default()).unwrap(),
         alone: tokio::sync::watch::Sender::new(None),
+        deeds: Arc::new(Deeds::new().unwrap()),
     });
     timeout(LIMIT, learn(&here)).await.expect("it leads itself");
     let (sessions, reports) = Sessions::open(Arc::new(clock::now));

@@ -1,0 +1,30 @@
+//! `GET /metrics`: how this replica and its cluster are, read when somebody asks, and what this replica did, counted
+//! where it happened (`replica::deeds`). An alert that fires on these stands in `deploy/monitoring`.
+
+mod cluster;
+mod events;
+mod sheet;
+
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use prometheus::{TEXT_FORMAT, TextEncoder};
+
+use self::sheet::Sheet;
+use crate::replica::view::View;
+
+pub(super) fn answer(view: &View) -> Response {
+    match exposition(view) {
+        Ok(text) => ([(header::CONTENT_TYPE, TEXT_FORMAT)], text).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+fn exposition(view: &View) -> prometheus::Result<String> {
+    let (state, situation) = view.basis();
+    let sheet = Sheet::default();
+    cluster::fill(&sheet, view, &state, &situation)?;
+    events::fill(&sheet, &state, &situation)?;
+    let mut families = sheet.gather();
+    families.extend(view.deeds().gather());
+    TextEncoder::new().encode_to_string(&families)
+}

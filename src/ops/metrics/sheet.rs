@@ -1,0 +1,44 @@
+//! What one scrape is told of the present: gauges that are made for it and thrown away.
+
+use prometheus::proto::MetricFamily;
+use prometheus::{Gauge, GaugeVec, Opts, Registry};
+
+#[derive(Default)]
+pub(super) struct Sheet(Registry);
+
+impl Sheet {
+    pub(super) fn one(&self, name: &str, help: &str, value: f64) -> prometheus::Result<()> {
+        let gauge = Gauge::new(name, help)?;
+        gauge.set(value);
+        self.0.register(Box::new(gauge))
+    }
+
+    pub(super) fn whether(&self, name: &str, help: &str, is_so: bool) -> prometheus::Result<()> {
+        self.one(name, help, f64::from(u8::from(is_so)))
+    }
+
+    /// One value for each of a label's.
+    pub(super) fn each<'a>(
+        &self,
+        name: &str,
+        help: &str,
+        label: &str,
+        values: impl IntoIterator<Item = (&'a str, f64)>,
+    ) -> prometheus::Result<()> {
+        let gauges = GaugeVec::new(Opts::new(name, help), &[label])?;
+        for (of, value) in values {
+            gauges.get_metric_with_label_values(&[of])?.set(value);
+        }
+        self.0.register(Box::new(gauges))
+    }
+
+    pub(super) fn gather(&self) -> Vec<MetricFamily> {
+        self.0.gather()
+    }
+}
+
+/// How many, as metrics count.
+#[allow(clippy::cast_precision_loss, reason = "nothing here is counted that far")]
+pub(super) fn number(of: usize) -> f64 {
+    of as f64
+}

@@ -1,0 +1,221 @@
+//! What this replica itself did, counted where it is done: the sum over all replicas is what the cluster did. Nothing is
+//! decided by it. Every label has a fixed set of values, and each series is there from the start, so that the first of
+//! its kind is seen as a rise.
+
+use std::time::Duration;
+
+use prometheus::core::Collector;
+use prometheus::proto::MetricFamily;
+use prometheus::{Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry};
+
+use super::clock;
+use crate::machine::attempt::Outcome;
+use crate::machine::claim::{PostOutcome, Reason};
+use crate::machine::time::Timestamp;
+use crate::machine::workload::Phase;
+
+/// Seconds. Hooks have minutes at most.
+const HOOK_BUCKETS: [f64; 13] = [0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0];
+/// Seconds. A notice may be long.
+const APPROVAL_BUCKETS: [f64; 14] =
+    [0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 1800.0, 3600.0, 14400.0];
+const REASONS: [Reason; 6] = [
+    Reason::Prepared,
+    Reason::NothingToPrepare,
+    Reason::BudgetSpent,
+    Reason::Policy,
+    Reason::Takeover,
+    Reason::Operator,
+];
+
+/// A step of the ladder (`behaviour.md` 7) on which this replica acted for another.
+#[derive(Clone, Copy)]
+pub enum Rung {
+    /// The leader was silent, and this replica leads instead.
+    LeaderSilent,
+    /// The leader's metadata channel is stalled: this replica posted for it, or gave leadership away for that reason.
+    ChannelStalled,
+    /// There was no quorum, and this replica approved alone.
+    Alone,
+}
+
+impl Rung {
+    const ALL: [Self; 3] = [Self::LeaderSilent, Self::ChannelStalled, Self::Alone];
+
+    const fn as_word(self) -> &'static str {
+        match self {
+            Self::LeaderSilent => "2",
+            Self::ChannelStalled => "3",
+            Self::Alone => "4",
+        }
+    }
+}
+
+/// The counters of one replica. They begin at zero with its process.
+pub struct Deeds {
+    registry: Registry,
+    approvals: IntCounterVec,
+    hook_attempts: IntCounterVec,
+    hook_durations: HistogramVec,
+    announce_to_approval: Histogram,
+    takeovers: IntCounterVec,
+    polls: IntCounterVec,
+    last_document_at: Gauge,
+    journal_failures: IntCounter,
+}
+
+impl Deeds {
+    pub fn new() -> prometheus::Result<Self> {
+        let registry = Registry::new();
+        let started_at = Gauge::new("allclear_start_timestamp_seconds", "When the process of this replica began.")?;
+        started_at.set(seconds(clock::now()));
+        keep(&registry, &started_at)?;
+        let approval_opts = HistogramOpts::new(
+            "allclear_announce_to_approval_seconds",
+            "From the first sight of an event to the platform's acceptance of this replica's post.",
+        );
+        let hook_opts =
+            HistogramOpts::new("allclear_hook_duration_seconds", "From an attempt's entry in the log to its end here.");
+        let deeds = Self {
+            approvals: counters(
+                "allclear_approvals_total",
+                "Approvals this replica was named for or gave alone, by what became of the post.",
+                &["reason", "outcome"],
+            )?,
+            hook_attempts: counters(
+                "allclear_hook_attempts_total",
+                "Attempts of hooks this replica ended, by how.",
+                &["phase", "outcome"],
+            )?,
+            hook_durations: HistogramVec::new(hook_opts.buckets(HOOK_BUCKETS.into()), &["phase"])?,
+            announce_to_approval: Histogram::with_opts(approval_opts.buckets(APPROVAL_BUCKETS.into()))?,
+            takeovers: counters(
+                "allclear_takeovers_total",
+                "Times this replica acted for another: 2 its leader was silent, 3 its leader's metadata channel was \
+                 stalled, 4 there was no quorum and it approved alone.",
+                &["rung"],
+            )?,
+            polls: counters(
+                "allclear_metadata_polls_total",
+                "Questions to the metadata endpoint, by what the answer was; `document` is a good one.",
+                &["result"],
+            )?,
+            last_document_at: Gauge::new(
+                "allclear_metadata_last_success_timestamp_seconds",
+                "When the metadata endpoint last gave a validated document; 0 before the first.",
+            )?,
+            journal_failures: IntCounter::new(
+                "allclear_journal_failures_total",
+                "Times the journal of approvals given alone could not be written; nothing was approved then.",
+            )?,
+            registry,
+        };
+        deeds.register()?;
+        deeds.begin_at_zero();
+        Ok(deeds)
+    }
+
+    /// What there is to tell now.
+    pub fn gather(&self) -> Vec<MetricFamily> {
+        self.registry.gather()
+    }
+
+    /// What became of an approval that this replica was named for, or that it gave alone. `since_seen` is
+    /// counted from the first sight of its event.
+    pub fn approval(&self, reason: Reason, outcome: &PostOutcome, since_seen: Option<Duration>) {
+        self.approvals.with_label_values(&[reason.as_word(), outcome.as_word()]).inc();
+        if let Some(span) = since_seen.filter(|_| *outcome == PostOutcome::Accepted) {
+            self.announce_to_approval.observe(span.as_secs_f64());
+        }
+    }
+
+    /// An attempt of a hook has ended here; what was cancelled tells nothing about how long it takes.
+    pub fn hook(&self, phase: Phase, outcome: &Outcome, took: Duration) {
+        let phase = phase.as_word();
+        self.hook_attempts.with_label_values(&[phase, outcome.as_word()]).inc();
+        if *outcome != Outcome::Cancelled {
+            self.hook_durations.with_label_values(&[phase]).observe(took.as_secs_f64());
+        }
+    }
+
+    pub fn takeover(&self, rung: Rung) {
+        self.takeovers.with_label_values(&[rung.as_word()]).inc();
+    }
+
+    /// What the metadata endpoint said: `None` a document, otherwise the word for what it was instead.
+    pub fn poll(&self, instead: Option<&'static str>) {
+        self.polls.with_label_values(&[instead.unwrap_or(DOCUMENT)]).inc();
+        if instead.is_none() {
+            self.last_document_at.set(seconds(clock::now()));
+        }
+    }
+
+    pub fn journal_failed(&self) {
+        self.journal_failures.inc();
+    }
+
+    fn register(&self) -> prometheus::Result<()> {
+        keep(&self.registry, &self.approvals)?;
+        keep(&self.registry, &self.hook_attempts)?;
+        keep(&self.registry, &self.hook_durations)?;
+        keep(&self.registry, &self.announce_to_approval)?;
+        keep(&self.registry, &self.takeovers)?;
+        keep(&self.registry, &self.polls)?;
+        keep(&self.registry, &self.last_document_at)?;
+        keep(&self.registry, &self.journal_failures)
+    }
+
+    fn begin_at_zero(&self) {
+        let why = String::new;
+        let posts = [
+            PostOutcome::Accepted,
+            PostOutcome::Refused(0),
+            PostOutcome::NotSent(why()),
+            PostOutcome::Unknown(why()),
+            PostOutcome::Withdrawn,
+        ];
+        let hooks = [
+            Outcome::Done,
+            Outcome::NotApplicable,
+            Outcome::NotDone,
+            Outcome::Failed(why()),
+            Outcome::Blocked(why()),
+            Outcome::TimedOut(why()),
+            Outcome::Cancelled,
+            Outcome::Unknown(why()),
+        ];
+        for reason in REASONS {
+            for post in &posts {
+                self.approvals.with_label_values(&[reason.as_word(), post.as_word()]);
+            }
+        }
+        for phase in Phase::ALL {
+            self.hook_durations.with_label_values(&[phase.as_word()]);
+            for hook in &hooks {
+                self.hook_attempts.with_label_values(&[phase.as_word(), hook.as_word()]);
+            }
+        }
+        for rung in Rung::ALL {
+            self.takeovers.with_label_values(&[rung.as_word()]);
+        }
+        self.polls.with_label_values(&[DOCUMENT]);
+    }
+}
+
+/// The result of a poll that gave a validated document.
+const DOCUMENT: &str = "document";
+
+fn counters(name: &str, help: &str, labels: &[&str]) -> prometheus::Result<IntCounterVec> {
+    IntCounterVec::new(Opts::new(name, help), labels)
+}
+
+fn keep(registry: &Registry, collector: &(impl Collector + Clone + 'static)) -> prometheus::Result<()> {
+    registry.register(Box::new(collector.clone()))
+}
+
+/// Seconds since 1970.
+pub fn seconds(at: Timestamp) -> f64 {
+    #[allow(clippy::cast_precision_loss, reason = "exact for the next 285,000 years")]
+    let millis = at.0 as f64;
+    millis / 1_000.0
+}
