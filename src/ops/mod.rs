@@ -2,3 +2,5 @@
 
 pub mod http;
 pub mod logging;
+mod page;
+mod watch;
