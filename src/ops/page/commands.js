@@ -15,12 +15,14 @@ export function commandsFor(event, status) {
   }
   const hook = event.blocker?.hook && quoted(event.blocker.hook);
   const isOpen = ["announced", "preparing"].includes(event.stage);
+  // an approval overrules no hold, no pause and no disruption budget
+  const mayApprove = isOpen && !event.drill && !event.hold && !status.paused && event.blocker?.code !== "budget";
   const why = "--reason \"why\"";
   const all = [
     status.paused && isOpen && ["Let approvals go on", `allclear resume ${why}`],
     isOpen && event.hold && ["Release it", `allclear release ${id} ${why}`],
     isOpen && hook && ["Do not wait for the hook that it waits for", `allclear skip ${id} ${hook} ${why}`],
-    isOpen && !event.drill && ["Approve it now, without what is left of its preparation", `allclear approve ${id} --revision ${event.revision} ${why}`],
+    mayApprove && ["Approve it now, without what is left of its preparation", `allclear approve ${id} --revision ${event.revision} ${why}`],
     isOpen && !event.hold && !event.drill && ["Hold it: no approval from here for two hours", `allclear hold ${id} --until 2h ${why}`],
     ["Everything that is known of it", `allclear explain ${id}`],
   ].filter(Boolean);

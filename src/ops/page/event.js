@@ -3,7 +3,7 @@
 import { chart } from "./chart.js";
 import { commandsFor } from "./commands.js";
 import { fill, outside, tree } from "./tree.js";
-import { countdown, instant, list, many, sentence, shortTimes, span, time, word } from "./words.js";
+import { because, countdown, instant, isStuck, list, many, sentence, shortTimes, span, time, title, word } from "./words.js";
 
 const STAGES = ["announced", "preparing", "claimed", "approved", "started", "restoring", "closed"];
 const SAID = {
@@ -13,8 +13,6 @@ const SAID = {
 // More than these would hide each other behind their commands.
 const FEW = 2;
 const SOURCES = { User: "asked for by an administrator", Platform: "planned by the platform" };
-
-export const title = ({ type, resources, drill }) => `${drill ? "Drill: " : ""}${type} of ${list(resources) || "no machine"}`;
 
 export function drawEvents(section, status, now) {
   const { events } = status;
@@ -32,7 +30,7 @@ function card(event, place, status, now) {
       tree("p", { class: "badges" },
         tree("span", { class: "stage" }, SAID[event.stage] ?? word(event.stage)), " ",
         event.drill ? `made up (${word(event.drill.mode)}), never approved` : SOURCES[event.source] ?? ["from ", outside(event.source)])),
-    why(event, now),
+    why(event, status, now),
     stages(event, now),
     tree("h4", {}, "Hooks and moments"),
     chart(event, now, now, event.id),
@@ -43,16 +41,16 @@ function card(event, place, status, now) {
     log(event, now));
 }
 
-function why(event, now) {
+function why(event, status, now) {
   const { blocker } = event;
   const isOpen = ["announced", "preparing"].includes(event.stage);
   const heading = isOpen ? (event.drill ? "What it waits for" : "Why it is not approved yet") : "What it waits for";
-  const isBad = ["hook_failed", "no_quorum", "no_healthy_channel", "post_failed"].includes(blocker?.code);
-  return tree("div", { class: `why ${isBad ? "is-bad" : "is-wait"}` },
+  return tree("div", { class: `why ${isStuck(blocker?.code) ? "is-bad" : "is-wait"}` },
     tree("h4", {}, heading),
-    tree("p", { class: "because" }, outside(blocker ? sentence(shortTimes(blocker.message, now)) : itself(event))),
+    tree("p", { class: "because" }, outside(blocker ? because(blocker, status.events, now) : itself(event))),
     tree("dl", {},
-      blocker && row("What happens next", [outside(sentence(shortTimes(blocker.next, now))), until(blocker, event, now)]),
+      blocker && row("What happens next", outside(sentence(shortTimes(blocker.next, now)))),
+      blocker && until(blocker, event, now),
       latest(event, now),
       blocker && row("Who can resolve it", outside(who(blocker.resolved_by)))));
 }
@@ -76,7 +74,7 @@ function row(term, ...text) {
 function until({ until: text }, event, now) {
   const at = instant(text);
   const isNotice = Math.abs(at - instant(event.not_before)) < 1000;
-  return text && !isNotice && [" ", tree("time", { class: "count", datetime: text }, `${at > now ? countdown(at, now) : "Any moment now"} (${time(at, now)} UTC)`)];
+  return text && !isNotice && row("When", tree("time", { class: "count", datetime: text }, `${at > now ? countdown(at, now) : "any moment now"} (${time(at, now)} UTC)`));
 }
 
 // What nobody can hold.

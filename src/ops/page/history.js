@@ -1,9 +1,9 @@
 // Closed events, the newest first.
 
 import { chart } from "./chart.js";
-import { log, title } from "./event.js";
+import { log } from "./event.js";
 import { fill, outside, tree } from "./tree.js";
-import { instant, took, time, word } from "./words.js";
+import { instant, took, time, title, word } from "./words.js";
 
 // `closed` is null where it could not be read.
 export function drawHistory(section, closed, now) {

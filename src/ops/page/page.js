@@ -1,14 +1,15 @@
 // Puts the page together: what the replica tells, drawn anew whenever it changes and every second.
 
 import { ability, drawCluster } from "./page/cluster.js";
-import { drawEvents, title } from "./page/event.js";
+import { drawEvents } from "./page/event.js";
 import { closedEvents, listen } from "./page/feed.js";
 import { drawHistory } from "./page/history.js";
 import { fill, outside, plain, tree } from "./page/tree.js";
-import { instant, list, many, sentence, shortTimes, span, time, word } from "./page/words.js";
+import { because, instant, isStuck, list, many, sentence, span, time, title, word } from "./page/words.js";
 import { drawWorkloads } from "./page/workloads.js";
 
 const place = (id) => document.getElementById(id);
+const MOST_LINES = 5;
 const known = { status: null, closed: null, ahead: 0, lostAt: null, heardAt: Date.now() };
 const now = () => Date.now() + known.ahead;
 
@@ -104,15 +105,20 @@ function verdict(status) {
     return { level: "good", mark: "✓", label: "All is well", title: "No maintenance is announced", text: null };
   }
   const waiting = events.filter((event) => ["announced", "preparing"].includes(event.stage));
-  const stuck = waiting.some((event) => ["hook_failed", "no_healthy_channel"].includes(event.blocker?.code));
-  const [only] = events;
+  const level = waiting.some((event) => isStuck(event.blocker?.code)) ? bad : wait;
+  const lines = events.map((event) => `${title(event)} ${standing(event)}${event.blocker ? `: ${because(event.blocker, events, now())}` : "."}`);
   if (events.length === 1) {
-    const state = waiting.length ? "is not approved yet" : { started: "is under way", restoring: "is over and being restored" }[only.stage] ?? `is ${word(only.stage)}`;
-    const because = only.blocker && sentence(shortTimes(only.blocker.message, now()));
-    return { ...(stuck ? bad : wait), title: `${title(only)} ${state}`, text: because && outside(because), spoken: because && plain(because) };
+    const why = events[0].blocker && because(events[0].blocker, events, now());
+    return { ...level, title: `${title(events[0])} ${standing(events[0])}`, text: why && outside(why), spoken: why && plain(why) };
   }
   const state = waiting.length ? `${waiting.length} of them not approved yet` : "none of them waits for an approval";
-  return { ...(stuck ? bad : wait), title: `${many(events.length, "event")} are open, ${state}`, text: null };
+  const text = tree("ul", { class: "meaning" }, lines.slice(0, MOST_LINES).map((line) => tree("li", {}, outside(line))));
+  return { ...level, title: `${many(events.length, "event")} are open, ${state}`, text, spoken: plain(lines.slice(0, MOST_LINES).join(" ")) };
+}
+
+function standing({ stage }) {
+  const said = { announced: "is not approved yet", preparing: "is not approved yet", started: "is under way", restoring: "is over and being restored" };
+  return said[stage] ?? `is ${word(stage)}`;
 }
 
 function paused({ by, until, reason }) {

@@ -35,7 +35,10 @@ export function list(words) {
 
 export const sentence = (text) => {
   const trimmed = text.trim();
-  return `${trimmed.charAt(0).toUpperCase()}${trimmed.slice(1)}${/[.!?]$/.test(trimmed) ? "" : "."}`;
+  // a name is written as it is
+  const first = /^(all|another|approved|goes|it|nobody|no|policy|preparation|the|this|too|whoever)\b/.test(trimmed)
+    ? trimmed.charAt(0).toUpperCase() : trimmed.charAt(0);
+  return `${first}${trimmed.slice(1)}${/[.!?]$/.test(trimmed) ? "" : "."}`;
 };
 
 export const many = (count, one, more = `${one}s`) => `${count} ${count === 1 ? one : more}`;
@@ -47,4 +50,12 @@ export const word = (text) => (text ?? "unknown").replaceAll("_", " ");
 export const shortTimes = (text, now) =>
   text.replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, (at) => `${time(Date.parse(at), now)} UTC`);
 
-export const isDue = (code) => ["hook_failed", "no_quorum", "no_healthy_channel", "post_failed"].includes(code);
+// Waits for somebody: it does not go on by itself.
+export const isStuck = (code) => ["hook_failed", "no_quorum", "no_healthy_channel", "post_failed"].includes(code);
+
+export const title = ({ type, resources, drill }) => `${drill ? "Drill: " : ""}${type} of ${list(resources) || "no machine"}`;
+
+// Why an event waits, in a sentence; other events by what they are instead of by their ids.
+export function because({ message }, events, now) {
+  return sentence(shortTimes(events.reduce((text, event) => text.replaceAll(event.id, `the ${title(event)}`), message), now));
+}

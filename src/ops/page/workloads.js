@@ -1,7 +1,7 @@
 // Workloads by group: the role of each, and what the group may still lose.
 
 import { cell, fill, outside, rowHead, state, table, tree } from "./tree.js";
-import { many } from "./words.js";
+import { many, title } from "./words.js";
 
 // More than this nobody reads.
 const MOST = 100;
@@ -9,7 +9,7 @@ const MOST = 100;
 export function drawWorkloads(section, status) {
   const takenBy = new Map();
   for (const group of status.groups) {
-    for (const member of group.members) takenBy.set(`${member.vm}\n${member.workload}`, member.unavailable_by);
+    for (const member of group.members) takenBy.set(`${member.vm}\n${member.workload}`, why(member.unavailable_by, status));
   }
   const alone = status.workloads.filter((workload) => workload.group === null);
   fill(section,
@@ -25,6 +25,11 @@ export function drawWorkloads(section, status) {
       tree("p", { "data-key": "budget alone" }, "No disruption budget holds an event for these."),
       members(alone, takenBy, ""),
     ]);
+}
+
+function why(taker, { events }) {
+  const event = events.find((event) => event.id === taker);
+  return event ? title(event) : taker && `${taker} is out of reach`;
 }
 
 function budget({ max_unavailable: most, members }) {
@@ -45,7 +50,7 @@ function members(workloads, takenBy, group) {
 }
 
 function row({ name, vm, role, connected, phases }, takenBy) {
-  const what = takenBy ? ["unavailable because of ", outside(takenBy)] : connected ? "available" : "not connected";
+  const what = takenBy ? ["unavailable: ", outside(takenBy)] : connected ? "available" : "not connected";
   return [
     `${vm}\n${name}`,
     rowHead(name, phases.length ? phases.join(", ") : "no hooks"),
