@@ -46,7 +46,7 @@ impl Browser {
             "--disable-component-update".into(),
             "--no-first-run".into(),
             // nothing but loopback is looked for
-            "--host-resolver-rules=MAP * ~NOTFOUND".into(),
+            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.*".into(),
             "--hide-scrollbars".into(),
             format!("--user-data-dir={}", started.profile.path().display()),
         ];

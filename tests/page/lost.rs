@@ -23,7 +23,7 @@ async fn a_replica_without_a_quorum_says_so_and_what_that_means() {
             "bring back db-1 and db-2",
         ])
         .await;
-    browser.until_it_says(&["Too few replicas can reach each other to decide anything.", "out of reach"]).await;
+    browser.until_it_says(&["Too few replicas can reach each other to decide anything", "out of reach"]).await;
     cluster.start(1);
     browser.until_it_says(&["The cluster can act", "2 of 3 voters can be reached", "db-2 is out of reach"]).await;
 }
