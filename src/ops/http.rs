@@ -15,6 +15,9 @@ use tokio_util::sync::CancellationToken;
 use super::{page, watch};
 use crate::replica::view::View;
 
+/// Kept by hand; a test compares it with what is served.
+const OPENAPI: &str = include_str!("openapi.json");
+
 /// Serves until it is stopped.
 pub async fn serve(listener: TcpListener, view: View, stop: CancellationToken) -> io::Result<()> {
     axum::serve(listener, router(view, stop.clone())).with_graceful_shutdown(stop.cancelled_owned()).await
@@ -25,6 +28,7 @@ fn router(view: View, stop: CancellationToken) -> Router {
         .route("/v1/status", get(|State(view): State<View>| async move { Json(view.status()) }))
         .route("/v1/events", get(|State(view): State<View>| async move { Json(view.events()) }))
         .route("/v1/events/{id}", get(event))
+        .route("/openapi.json", get(|| async { ([(header::CONTENT_TYPE, "application/json")], OPENAPI) }))
         .route("/livez", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
         .fallback(|| async {

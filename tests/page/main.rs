@@ -23,6 +23,7 @@ mod lost;
 #[path = "../cluster/namespaces.rs"]
 #[allow(dead_code, reason = "others use it")]
 mod namespaces;
+mod openapi;
 #[path = "../cluster/plan.rs"]
 #[allow(dead_code, reason = "others use it")]
 mod plan;

@@ -50,7 +50,7 @@ function axis(marks, today) {
   const taken = [];
   const labels = marks.map((mark) => {
     const text = `${mark.text} ${time(mark.at, today)}`;
-    const size = (100 * (text.length * 7 + 14)) / width;
+    const size = (100 * (text.length * 7.6 + 14)) / width;
     const start = Math.min(mark.left, Math.max(0, 100 - size));
     let lane = taken.findIndex((end) => end <= start);
     if (lane < 0) lane = taken.length;
@@ -85,6 +85,7 @@ function bar(hook, scale, now, marks) {
 
 function beyond(event, scale, today) {
   const notBefore = instant(event.not_before);
-  if (event.outcome || !(notBefore > scale.to)) return null;
+  const mayStart = ["announced", "preparing", "claimed", "approved"].includes(event.stage);
+  if (!mayStart || !(notBefore > scale.to)) return null;
   return tree("p", { class: "aside" }, `Beyond the right edge: the platform may start it at ${time(notBefore, today)} UTC.`);
 }

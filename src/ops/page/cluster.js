@@ -16,7 +16,8 @@ export function ability(status) {
   const lost = status.replicas.filter((replica) => (replica.member || replica.configured) && !replica.reachable);
   const mute = members.filter((replica) => replica.reachable && replica.metadata !== "healthy");
   const off = members.filter((replica) => Math.abs(replica.clock_difference_ms ?? 0) > CLOCK_LIMIT);
-  const suspects = status.replicas.filter((replica) => replica.suspect);
+  // one that answers gives account by itself within seconds
+  const suspects = lost.filter((replica) => replica.suspect);
   const worries = [];
   const told = (which, one, more) => which.length > 0 &&
     worries.push(outside(`${list(names(which))} ${which.length === 1 ? one : more}`));
@@ -24,7 +25,7 @@ export function ability(status) {
   told(lost, "is out of reach", "are out of reach");
   told(mute, "gets no documents from its metadata endpoint", "get no documents from their metadata endpoints");
   told(off, "has a clock more than 2 s off", "have clocks more than 2 s off");
-  told(suspects, "may be approving alone, and has yet to give account", "may be approving alone, and have yet to give account");
+  told(suspects, "may be approving alone what an administrator asked for", "may be approving alone what an administrator asked for");
   if (healthy.length === 0) worries.push("no metadata channel works, so nothing can be approved and news is not heard");
   const leads = status.leader ? [outside(status.leader), " leads"] : "nobody leads";
   const all = healthy.length === members.length;
@@ -50,7 +51,7 @@ function row(replica, status, silentFor) {
   return [
     replica.name,
     rowHead(replica.name, [part, ...what.filter(Boolean)].join(", ")),
-    state(replica.reachable, replica.reachable ? "reachable" : "out of reach", replica.suspect ? beside("may be approving alone") : ""),
+    state(replica.reachable, replica.reachable ? "reachable" : "out of reach", replica.suspect ? beside(replica.reachable ? "about to give account" : "may be approving alone") : ""),
     channel(replica, silentFor),
     clock(replica),
   ];

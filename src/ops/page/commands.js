@@ -21,7 +21,7 @@ export function commandsFor(event, status) {
   const all = [
     status.paused && isOpen && ["Let approvals go on", `allclear resume ${why}`],
     isOpen && event.hold && ["Release it", `allclear release ${id} ${why}`],
-    isOpen && hook && ["Do not wait for the hook that it waits for", `allclear skip ${id} ${hook} ${why}`],
+    isOpen && hook && [`Do not wait for the hook ${plain(event.blocker.hook)}`, `allclear skip ${id} ${hook} ${why}`],
     mayApprove && ["Approve it now, without what is left of its preparation", `allclear approve ${id} --revision ${event.revision} ${why}`],
     isOpen && !event.hold && !event.drill && ["Hold it: no approval from here for two hours", `allclear hold ${id} --until 2h ${why}`],
     ["Everything that is known of it", `allclear explain ${id}`],

@@ -44,7 +44,7 @@ function card(event, place, status, now) {
 function why(event, status, now) {
   const { blocker } = event;
   const isOpen = ["announced", "preparing"].includes(event.stage);
-  const heading = isOpen ? (event.drill ? "What it waits for" : "Why it is not approved yet") : "What it waits for";
+  const heading = isOpen ? (event.drill ? "What it waits for" : "Why it is not approved yet") : blocker ? "What it waits for" : "What happens now";
   return tree("div", { class: `why ${isStuck(blocker?.code) ? "is-bad" : "is-wait"}` },
     tree("h4", {}, heading),
     tree("p", { class: "because" }, outside(blocker ? because(blocker, status.events, now) : itself(event))),

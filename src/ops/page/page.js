@@ -101,6 +101,9 @@ function verdict(status) {
     return { ...wait, label: "Paused", title: "All approvals are paused", text: paused(status.paused) };
   }
   const { events } = status;
+  if (events.length === 0 && ability(status).worries.length > 0) {
+    return { ...wait, mark: "!", label: "Look at this", title: "No maintenance is announced, but not all is well", text: null };
+  }
   if (events.length === 0) {
     return { level: "good", mark: "✓", label: "All is well", title: "No maintenance is announced", text: null };
   }
