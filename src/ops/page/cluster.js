@@ -12,7 +12,7 @@ export function ability(status) {
   const members = status.replicas.filter((replica) => replica.member);
   const voters = members.filter((replica) => replica.voter);
   const reached = voters.filter((replica) => replica.reachable);
-  const healthy = members.filter((replica) => replica.metadata === "healthy");
+  const healthy = members.filter((replica) => replica.reachable && replica.metadata === "healthy");
   const lost = status.replicas.filter((replica) => (replica.member || replica.configured) && !replica.reachable);
   const mute = members.filter((replica) => replica.reachable && replica.metadata !== "healthy");
   const off = members.filter((replica) => Math.abs(replica.clock_difference_ms ?? 0) > CLOCK_LIMIT);
@@ -59,7 +59,8 @@ function row(replica, status, silentFor) {
 
 const beside = (text) => tree("span", { class: "beside" }, text);
 
-function channel({ metadata, last_document_age_ms: age }, silentFor) {
+function channel({ metadata, reachable, last_document_age_ms: age }, silentFor) {
+  if (!reachable) return cell("unknown: out of reach");
   const last = age === null ? "no document yet" : `last document ${span(age + silentFor)} ago`;
   return state(metadata === "healthy", metadata, metadata === "healthy" ? "" : beside(last));
 }
