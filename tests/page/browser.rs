@@ -1,4 +1,4 @@
-//! A headless browser of its own for one test, driven over WebDriver on loopback.
+//! A headless browser of its own for one test, driven over its driver on loopback.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -32,8 +32,8 @@ impl Browser {
         };
         let mut driver =
             Command::new(driver).arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let lines = BufReader::new(driver.stdout.take().unwrap()).lines().map_while(Result::ok);
-        let port = lines.filter_map(|line| port_in(&line)).next().expect("chromedriver tells its port");
+        let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let port = lines.find_map(|line| port_in(&line)).expect("chromedriver tells its port");
         let profile = TempDir::with_prefix("browser").unwrap();
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
         let mut started = Self { http, session: format!("http://127.0.0.1:{port}/session"), driver, profile };

@@ -50,7 +50,7 @@ async fn a_whole_event_is_shown_without_a_reload_and_its_commands_do_what_they_s
     browser.until_it_says(&["It is held by uid", "An operator, with: allclear release"]).await;
     run_as_copied(&browser, &cluster, "Release it").await;
     browser.until_it_says(&["Redeploy of db-0 is under way", "unavailable: Redeploy of db-0"]).await;
-    browser.until_it_says(&["no further event is approved before that changes"]).await;
+    browser.until_it_says(&["no event that takes another is approved before that changes"]).await;
     cluster.cloud.finish(&id).await;
     browser.until_it_says(&["is over and being restored", "restore of database on db-0\nruns for"]).await;
     cluster.hooks.open("back");

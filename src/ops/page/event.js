@@ -83,7 +83,9 @@ function latest(event, now) {
   const at = instant(event.not_before);
   if (isNaN(at)) return row("At the latest", "The platform gave no time that can be read; it may start when the usual notice of the type is over.");
   const when = tree("time", { class: "count", datetime: event.not_before }, `${countdown(at, now)} (${time(at, now)} UTC)`);
-  return row("At the latest", at > now ? "The platform starts it by itself, approved or not, " : "Its notice is over; the platform may start it at any moment: ", when, ".");
+  return row("At the latest", at > now
+    ? ["The platform starts it by itself, approved or not, ", when, "."]
+    : ["Its notice ended ", when, "; the platform may start it at any moment."]);
 }
 
 function stages(event, now) {

@@ -38,7 +38,7 @@ function budget({ max_unavailable: most, members }) {
   const may = `At most ${most} of ${many(members.length, "member")} may be unavailable at once. `;
   if (away === 0) return [may, "All are available."];
   const isAre = away === 1 ? "is" : "are";
-  return [may, tree("strong", {}, `Now ${away} ${isAre} unavailable${left > 0 ? `; ${left} more may be.` : ": no further event is approved before that changes."}`)];
+  return [may, tree("strong", {}, `Now ${away} ${isAre} unavailable${left > 0 ? `; ${left} more may be.` : ": no event that takes another is approved before that changes."}`)];
 }
 
 function members(workloads, takenBy, group) {
