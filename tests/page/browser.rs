@@ -1,4 +1,4 @@
-//! A headless browser of its own for one test, driven over its driver on loopback.
+//! A headless browser of its own for one test, driven on loopback.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
