@@ -13,7 +13,7 @@ export function commandsFor(event, status) {
   if (id === null) {
     return [tree("p", {}, "This event's id has letters that should not be copied into a shell: ask with ", tree("code", {}, "allclear events --json"), ".")];
   }
-  const hook = event.blocker?.hook && quoted(event.blocker.hook);
+  const hooks = (event.blocker?.hooks ?? []).filter((hook) => quoted(hook) !== null);
   const isOpen = ["announced", "preparing"].includes(event.stage);
   // an approval overrules no hold, no pause and no disruption budget
   const mayApprove = isOpen && !event.drill && !event.hold && !status.paused && event.blocker?.code !== "budget";
@@ -21,7 +21,7 @@ export function commandsFor(event, status) {
   const all = [
     status.paused && isOpen && ["Let approvals go on", `allclear resume ${why}`],
     isOpen && event.hold && ["Release it", `allclear release ${id} ${why}`],
-    isOpen && hook && [`Do not wait for the hook ${plain(event.blocker.hook)}`, `allclear skip ${id} ${hook} ${why}`],
+    ...hooks.map((hook) => isOpen && [`Do not wait for the hook ${plain(hook)}`, `allclear skip ${id} ${quoted(hook)} ${why}`]),
     mayApprove && ["Approve it now, without what is left of its preparation", `allclear approve ${id} --revision ${event.revision} ${why}`],
     isOpen && !event.hold && !event.drill && ["Hold it: no approval from here for two hours", `allclear hold ${id} --until 2h ${why}`],
     ["Everything that is known of it", `allclear explain ${id}`],

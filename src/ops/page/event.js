@@ -55,7 +55,7 @@ function why(event, status, now) {
       blocker && row("Who can resolve it", outside(who(blocker.resolved_by)))));
 }
 
-const who = (by) => (by.startsWith("allclear ") ? `An operator, with: ${by}` : by === "nobody needs to" ? "Nobody needs to." : sentence(by));
+const who = (by) => (by.startsWith("allclear ") ? `An operator, with ${by}.` : by === "nobody needs to" ? "Nobody needs to." : sentence(by));
 
 function itself(event) {
   if (event.stage === "started") {

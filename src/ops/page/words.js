@@ -36,7 +36,7 @@ export function list(words) {
 export const sentence = (text) => {
   const trimmed = text.trim();
   // a name is written as it is
-  const first = /^(all|another|approved|goes|it|nobody|no|policy|preparation|the|this|too|whoever)\b/.test(trimmed)
+  const first = /^(all|an|another|approved|goes|it|nobody|no|policy|preparation|the|this|too|whoever)\b/.test(trimmed)
     ? trimmed.charAt(0).toUpperCase() : trimmed.charAt(0);
   return `${first}${trimmed.slice(1)}${/[.!?]$/.test(trimmed) ? "" : "."}`;
 };

@@ -41,7 +41,7 @@ pub fn shown(blocker: &Blocker, event: &Event, state: &State, situation: &Situat
         until: until.map(rfc3339),
         next: next.into(),
         resolved_by: resolved_by.into(),
-        hook: hook(blocker),
+        hooks: hook(blocker).into_iter().collect(),
     }
 }
 
