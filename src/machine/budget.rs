@@ -42,6 +42,34 @@ impl fmt::Display for Taker {
     }
 }
 
+/// A group as it is now.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Standing {
+    pub group: GroupName,
+    pub max_unavailable: usize,
+    /// Each with what takes it away; nothing while it is available.
+    pub members: Vec<(Member, Option<Taker>)>,
+}
+
+/// Every group that has members. `lost` are the replicas out of reach.
+pub fn standings(state: &State, lost: &BTreeSet<VmName>) -> Vec<Standing> {
+    let groups: BTreeSet<&GroupName> = members(state).map(|(group, _)| group).collect();
+    let taken = |member: &Member| {
+        let taking = state.open.values().find(|event| !event.is_drill() && is_taking(event) && takes(event, member));
+        let by_event = taking.map(|event| Taker::Event(event.announcement.id.clone()));
+        by_event.or_else(|| lost.contains(&member.vm).then(|| Taker::Replica(member.vm.clone())))
+    };
+    let standing = |group: &GroupName| Standing {
+        group: group.clone(),
+        max_unavailable: max_unavailable(state, group),
+        members: members(state)
+            .filter(|(of, _)| *of == group)
+            .map(|(_, member)| (member.clone(), taken(&member)))
+            .collect(),
+    };
+    groups.into_iter().map(standing).collect()
+}
+
 /// What an approval of the event would have to wait for. `lost` are the replicas out of reach, which the log does not
 /// tell; `is_ready` says of another event that nothing but the budget stands between it and its claim.
 pub fn held(state: &State, event: &Event, lost: &BTreeSet<VmName>, is_ready: impl Fn(&Event) -> bool) -> Option<Held> {

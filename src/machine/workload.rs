@@ -1,6 +1,8 @@
 //! What wants to be prepared: workloads and their hooks, as they are registered in the log.
 //! How a hook is run (command, address) stays with the replica that runs it.
 
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
@@ -126,6 +128,14 @@ impl Default for Condition {
 pub struct HookId {
     pub phase: Phase,
     pub ordinal: u16,
+}
+
+impl HookId {
+    /// As operators call the hook of a member; the first of a phase has no number.
+    pub fn named(self, member: &Member) -> String {
+        let number = if self.ordinal > 0 { format!("#{}", self.ordinal + 1) } else { String::new() };
+        format!("{}/{}/{}{number}", member.vm, member.workload, self.phase)
+    }
 }
 
 /// A workload on a VM.

@@ -3,3 +3,5 @@
 pub mod http;
 pub mod logging;
 mod metrics;
+mod page;
+mod watch;

@@ -216,7 +216,7 @@ fn reason(given: &str) -> Result<String, Status> {
 /// The one hook of the event that has yet to be settled and is called so.
 fn hook_named<'a>(state: &'a State, event: &Event, given: &str) -> Result<(String, Step<'a>), Status> {
     let steps = steps::preparing(state, event).into_iter();
-    let mut named: Vec<(String, Step<'_>)> = steps.map(|step| (name(&step), step)).collect();
+    let mut named: Vec<(String, Step<'_>)> = steps.map(|step| (step.id.named(&step.member), step)).collect();
     let all: Vec<String> = named.iter().map(|(name, _)| name.clone()).collect();
     named.retain(|(name, _)| is_called(name, given));
     let list = |names: Vec<String>| if names.is_empty() { "none".into() } else { names.join(", ") };
@@ -231,12 +231,6 @@ fn hook_named<'a>(state: &'a State, event: &Event, given: &str) -> Result<(Strin
             Err(Status::failed_precondition(format!("{given:?} is more than one hook, name one of: {choices}")))
         }
     }
-}
-
-/// In full; the first hook of a phase has no number.
-fn name(step: &Step<'_>) -> String {
-    let number = if step.id.ordinal > 0 { format!("#{}", step.id.ordinal + 1) } else { String::new() };
-    format!("{}/{}/{}{number}", step.member.vm, step.member.workload, step.id.phase)
 }
 
 /// The VM may be left out, and so may the number.

@@ -41,6 +41,19 @@ pub fn shown(blocker: &Blocker, event: &Event, state: &State, situation: &Situat
         until: until.map(rfc3339),
         next: next.into(),
         resolved_by: resolved_by.into(),
+        hooks: hook(blocker).into_iter().collect(),
+    }
+}
+
+/// As operators call it.
+fn hook(blocker: &Blocker) -> Option<String> {
+    match blocker {
+        Blocker::HookWaiting { member, hook, .. }
+        | Blocker::HookRunning { member, hook, .. }
+        | Blocker::HookBlocked { member, hook, .. }
+        | Blocker::WorkloadAway { member, hook, .. }
+        | Blocker::HookFailed { member, hook, .. } => Some(hook.named(member)),
+        _ => None,
     }
 }
 

@@ -3,6 +3,7 @@
 pub mod blocker;
 mod drill;
 mod event;
+mod group;
 mod timeline;
 mod wish;
 
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 pub use self::event::status;
+use super::clock::rfc3339;
 use super::deeds::Deeds;
 use super::here::Here;
 use crate::consensus::{Role, Standing};
@@ -74,6 +76,8 @@ impl View {
             replicas: replicas(&self.here, &state),
             workloads: workloads(&state, &situation),
             events: state.open.values().map(|event| event::shown(&state, event, &situation)).collect(),
+            groups: group::all(&state, &situation),
+            now: rfc3339(situation.now),
         }
     }
 

@@ -1,0 +1,91 @@
+// An event's hooks as bars over one line of time, with what happened beside them as marks.
+
+import { outside, tree } from "./tree.js";
+import { instant, span, time, took } from "./words.js";
+
+const SIGNS = { done: "✓", not_applicable: "–", failed: "✕", blocked: "⏸", unknown: "?", unreachable: "✕", timed_out: "✕" };
+const OUTCOMES = { not_applicable: "nothing to do", unknown: "nobody knows", blocked: "asks for patience", timed_out: "timed out" };
+
+// `now` is when the line of time ends for a closed event.
+export function chart(event, now, today, key) {
+  const scale = scaleOf(event, now);
+  const marks = marksOf(event, now, scale);
+  const rows = event.hooks.map((hook) => bar(hook, scale, now, marks));
+  return tree("div", { class: "chart", "data-key": `chart ${key}` },
+    axis(marks, today),
+    rows.length > 0 ? tree("ol", { class: "hooks" }, rows) : tree("p", { class: "aside" }, "No hook has been begun."),
+    beyond(event, scale, today));
+}
+
+function scaleOf(event, now) {
+  const from = instant(event.timeline[0]?.at) || now;
+  const ends = [now, ...event.hooks.map((hook) => (hook.ended_at ? instant(hook.ended_at) : Math.max(instant(hook.deadline), now)))];
+  let to = Math.max(from + 2000, ...ends);
+  const notBefore = instant(event.not_before);
+  // as long as what happens remains to be seen beside it
+  const isNear = notBefore > from && notBefore - from < 5 * (to - from);
+  if (isNear && !event.outcome) to = Math.max(to, notBefore);
+  return { from, to: to + (to - from) / 50, at(when) { return Math.min(100, Math.max(0, (100 * (when - this.from)) / (this.to - this.from))); } };
+}
+
+function marksOf(event, now, scale) {
+  const first = (...words) => instant(event.timeline.find((step) => words.includes(step.what))?.at);
+  const accepted = instant(event.approvals.find((approval) => approval.outcome === "accepted")?.at);
+  const notBefore = instant(event.not_before);
+  const marks = [
+    { at: first("announced"), text: "announced", kind: "past" },
+    { at: accepted, text: "all-clear", kind: "past" },
+    { at: first("started"), text: "started", kind: "past" },
+    { at: first("restoring"), text: "over", kind: "past" },
+    { at: first("closed"), text: "closed", kind: "past" },
+    !event.outcome && { at: now, text: "now", kind: "now" },
+    !event.outcome && !(first("started") >= 0) && { at: notBefore, text: "may start", kind: "limit" },
+  ];
+  return marks.filter((mark) => mark && mark.at >= scale.from && mark.at <= scale.to).map((mark) => ({ ...mark, left: scale.at(mark.at) })).sort((a, b) => a.at - b.at);
+}
+
+// Labels that would stand over each other stand below each other.
+function axis(marks, today) {
+  const width = Math.min(document.documentElement.clientWidth - 48, 900);
+  const taken = [];
+  const labels = marks.map((mark) => {
+    const text = `${mark.text} ${time(mark.at, today)}`;
+    const size = (100 * (text.length * 7.6 + 14)) / width;
+    const start = Math.min(mark.left, Math.max(0, 100 - size));
+    let lane = taken.findIndex((end) => end <= start);
+    if (lane < 0) lane = taken.length;
+    taken[lane] = start + size;
+    return tree("li", { class: `moment is-${mark.kind} lane-${Math.min(lane, 5)}`, left: start }, text);
+  });
+  return tree("ul", { class: `axis lanes-${Math.min(taken.length, 6)}`, "aria-label": "Moments" }, labels);
+}
+
+function bar(hook, scale, now, marks) {
+  const from = instant(hook.started_at);
+  const to = hook.ended_at ? instant(hook.ended_at) : now;
+  const deadline = instant(hook.deadline);
+  const kind = hook.outcome ?? "running";
+  const width = (a, b) => Math.max(0, scale.at(b) - scale.at(a));
+  const intent = { confirm: "is it done? ", undo: "taking back: " }[hook.intent] ?? "";
+  const elsewhere = hook.on !== hook.vm && [", run by ", outside(hook.on)];
+  return tree("li", { "data-key": hook.attempt },
+    tree("div", { class: "hook" },
+      tree("span", { class: "name" }, tree("span", { class: "mark", "aria-hidden": "true" }, `${SIGNS[kind] ?? (hook.outcome ? "✕" : "▶")} `),
+        intent, tree("strong", {}, hook.phase), " of ", outside(hook.workload), " on ", outside(hook.vm), elsewhere),
+      tree("span", { class: `how is-${kind}` }, hook.outcome
+        ? [`${OUTCOMES[kind] ?? kind} after ${took(to - from)}`, hook.reason && [": ", outside(hook.reason)]]
+        : [`runs for ${span(now - from)}, `, now < deadline ? `stopped in ${span(deadline - now)} at the latest` : "its deadline is over",
+          hook.progress && [": ", outside(hook.progress)]])),
+    tree("div", { class: "track", "aria-hidden": "true" },
+      marks.map((mark) => tree("i", { class: `tick is-${mark.kind}`, left: mark.left })),
+      !hook.outcome && tree("i", { class: "allowance", left: scale.at(to), width: width(to, deadline) }),
+      tree("i", { class: `bar is-${kind}`, left: scale.at(from), width: Math.max(0.6, width(from, to)) }),
+      !hook.outcome && deadline <= scale.to && tree("i", { class: "deadline", left: scale.at(deadline) })));
+}
+
+function beyond(event, scale, today) {
+  const notBefore = instant(event.not_before);
+  const mayStart = ["announced", "preparing", "claimed", "approved"].includes(event.stage);
+  if (!mayStart || !(notBefore > scale.to)) return null;
+  return tree("p", { class: "aside" }, `Beyond the right edge: the platform may start it at ${time(notBefore, today)} UTC.`);
+}

@@ -1,0 +1,35 @@
+// Closed events, the newest first.
+
+import { chart } from "./chart.js";
+import { log } from "./event.js";
+import { fill, outside, tree } from "./tree.js";
+import { instant, took, time, title, word } from "./words.js";
+
+// `closed` is null where it could not be read.
+export function drawHistory(section, closed, now) {
+  fill(section,
+    tree("h2", { id: "history-title" }, "History"),
+    closed === null && tree("p", {}, "It could not be read."),
+    closed?.length === 0 && tree("p", {}, "No event was closed yet."),
+    tree("ul", { class: "history" }, (closed ?? []).map((event) => tree("li", { "data-key": event.id }, story(event, now)))));
+}
+
+const ENDINGS = { completed: "✓", cancelled: "–", drilled: "✓" };
+
+function story(event, now) {
+  const began = instant(event.timeline[0]?.at);
+  const ended = instant(event.timeline.at(-1)?.at);
+  const posted = event.approvals.filter((approval) => approval.outcome === "accepted");
+  const by = posted.length
+    ? ["all-clear by ", outside(posted.map(({ approver, reason }) => `${approver} (${word(reason)})`).join(", "))]
+    : "no all-clear from here";
+  const cause = event.start_cause && `started because: ${word(event.start_cause)}, `;
+  return tree("details", {},
+    tree("summary", {},
+      tree("time", { datetime: event.timeline.at(-1)?.at }, `${time(ended, now)} UTC`), " ",
+      tree("strong", {}, outside(title(event))), " ",
+      tree("span", { class: "ending" }, tree("span", { class: "mark", "aria-hidden": "true" }, `${ENDINGS[event.outcome] ?? "✕"} `), word(event.outcome)),
+      tree("span", { class: "beside" }, cause, by, `, ${took(ended - began)} in all`)),
+    chart(event, ended, ended, `history ${event.id}`),
+    log(event, now));
+}

@@ -1,0 +1,167 @@
+// Puts the page together: what the replica tells, drawn anew whenever it changes and every second.
+
+import { ability, drawCluster } from "./page/cluster.js";
+import { drawEvents } from "./page/event.js";
+import { closedEvents, listen } from "./page/feed.js";
+import { drawHistory } from "./page/history.js";
+import { fill, outside, plain, tree } from "./page/tree.js";
+import { because, instant, isStuck, list, many, sentence, span, time, title, word } from "./page/words.js";
+import { drawWorkloads } from "./page/workloads.js";
+
+const place = (id) => document.getElementById(id);
+const MOST_LINES = 5;
+const known = { status: null, closed: null, ahead: 0, lostAt: null, heardAt: Date.now() };
+const now = () => Date.now() + known.ahead;
+
+listen({
+  tells(status) {
+    const had = openIds(known.status);
+    const wasLost = known.lostAt !== null;
+    known.status = status;
+    lives(status.now);
+    if (known.closed === null || wasLost || had !== openIds(status)) readHistory();
+    draw();
+    drawWorkloads(place("workloads"), status);
+  },
+  lives,
+  loses() {
+    known.lostAt ??= Date.now();
+    draw();
+  },
+});
+setInterval(draw, 1000);
+draw();
+
+const openIds = (status) => (status?.events ?? []).map((event) => event.id).join("\n");
+
+// The browser's clock may be wrong; what is counted down is counted by the cluster's.
+function lives(at) {
+  known.ahead = instant(at) - Date.now();
+  known.heardAt = Date.now();
+  known.lostAt = null;
+}
+
+async function readHistory() {
+  const closed = await closedEvents();
+  if (closed === undefined) {
+    if (known.closed === null) drawHistory(place("history"), null, now());
+    return;
+  }
+  known.closed = closed;
+  drawHistory(place("history"), closed, now());
+}
+
+function draw() {
+  const { status } = known;
+  drawHeader(status);
+  drawFooter(status);
+  if (!status) return;
+  const found = verdict(status);
+  document.title = `${found.mark} ${plain(found.title)} · allclear`;
+  const lost = known.lostAt !== null;
+  speak(lost ? "The connection to the replica is lost." : `${plain(found.title)}. ${found.spoken ?? ""}`);
+  drawSummary(status, found);
+  drawEvents(place("events"), status, now());
+  drawCluster(place("cluster"), status, now() - (known.heardAt + known.ahead));
+}
+
+// Told aloud once, when it changes.
+function speak(text) {
+  if (place("spoken").textContent !== text) place("spoken").textContent = text;
+}
+
+function drawHeader(status) {
+  const lost = known.lostAt !== null;
+  const connection = lost
+    ? tree("p", { class: "connection is-lost" }, tree("span", { class: "mark", "aria-hidden": "true" }, "✕ "), "Not connected")
+    : tree("p", { class: "connection" }, status ? ["Live, as ", outside(status.replica), " sees it"] : "Connecting …");
+  const old = lost && tree("p", { class: "notice is-bad", "data-key": "lost" },
+    tree("strong", {}, "The connection to ", status ? outside(status.replica) : "the replica", " is lost. "),
+    status
+      ? `What is shown is old: it is from ${time(known.heardAt + known.ahead, now())} UTC, ${span(Date.now() - known.heardAt)} ago. `
+      : "Nothing is known yet. ",
+    "It is tried again every two seconds; the page of another replica may know more.");
+  fill(place("header"),
+    tree("div", { class: "bar-of-names" },
+      tree("h1", {}, tree("span", { class: "product" }, "allclear"), " ", status ? outside(status.cluster) : ""),
+      connection),
+    old);
+}
+
+function verdict(status) {
+  const bad = { level: "bad", mark: "✕", label: "Needs you" };
+  const wait = { level: "wait", mark: "●", label: "Under way" };
+  if (status.outside_because) {
+    return { ...bad, title: `${status.replica} takes no part in its cluster`, text: sentence(status.outside_because) };
+  }
+  if (!status.quorum) {
+    return { ...bad, title: "No quorum: the cluster cannot decide anything", text: withoutQuorum(status) };
+  }
+  if (status.paused) {
+    return { ...wait, label: "Paused", title: "All approvals are paused", text: paused(status.paused) };
+  }
+  const { events } = status;
+  if (events.length === 0 && ability(status).worries.length > 0) {
+    return { ...wait, mark: "!", label: "Look at this", title: "No maintenance is announced, but not all is well", text: null };
+  }
+  if (events.length === 0) {
+    return { level: "good", mark: "✓", label: "All is well", title: "No maintenance is announced", text: null };
+  }
+  const waiting = events.filter((event) => ["announced", "preparing"].includes(event.stage));
+  const level = waiting.some((event) => isStuck(event.blocker?.code)) ? bad : wait;
+  const lines = events.map((event) => `${title(event)} ${standing(event)}${event.blocker ? `: ${because(event.blocker, events, now())}` : "."}`);
+  if (events.length === 1) {
+    const why = events[0].blocker && because(events[0].blocker, events, now());
+    return { ...level, title: `${title(events[0])} ${standing(events[0])}`, text: why && outside(why), spoken: why && plain(why) };
+  }
+  const state = waiting.length ? `${waiting.length} of them not approved yet` : "none of them waits for an approval";
+  const text = tree("ul", { class: "meaning" }, lines.slice(0, MOST_LINES).map((line) => tree("li", {}, outside(line))));
+  return { ...level, title: `${many(events.length, "event")} are open, ${state}`, text, spoken: plain(lines.slice(0, MOST_LINES).join(" ")) };
+}
+
+function standing({ stage }) {
+  const said = { announced: "is not approved yet", preparing: "is not approved yet", started: "is under way", restoring: "is over and being restored" };
+  return said[stage] ?? `is ${word(stage)}`;
+}
+
+function paused({ by, until, reason }) {
+  const at = instant(until);
+  return ["Nothing is approved until ", `${time(at, now())} UTC (${span(at - now())} more), asked for by `, outside(by),
+    ": ", outside(reason), ". What its notice ends for, the platform starts all the same. To end it: ",
+    tree("code", {}, "allclear resume --reason \"why\"")];
+}
+
+function withoutQuorum(status) {
+  const voters = status.replicas.filter((replica) => replica.voter);
+  const reached = voters.filter((replica) => replica.reachable || replica.name === status.replica);
+  const lost = voters.filter((replica) => !reached.includes(replica)).map((replica) => replica.name);
+  const points = [
+    [outside(status.replica), ` reaches ${reached.length} of ${many(voters.length, "voter")}, itself among them; ${Math.floor(voters.length / 2) + 1} are needed.`],
+    "No hook is begun and nothing is approved, but for what an administrator asked for: a replica that is alone may approve that after a while. Each event says so below.",
+    "What the platform planned it starts by itself when its notice ends.",
+    ["To end this, bring back ", outside(list(lost) || "the other voters"), " or the network between. On each VM, ",
+      tree("code", {}, "allclear doctor --config FILE"), " tells what is wrong."],
+  ];
+  return tree("ul", { class: "meaning" }, points.map((point) => tree("li", {}, point)));
+}
+
+function drawSummary(status, found) {
+  const { mark, level, label, text } = found;
+  const can = ability(status);
+  fill(place("summary"), tree("section", { class: `summary is-${level}`, "aria-labelledby": "summary-title" },
+    tree("p", { class: "label" }, tree("span", { class: "mark", "aria-hidden": "true" }, `${mark} `), label),
+    tree("h2", { id: "summary-title" }, outside(found.title)),
+    text && (text.nodeName === "UL" ? text : tree("p", {}, text)),
+    status.quorum && tree("p", { class: "ability" }, can.sentence),
+    can.worries.length > 0 && tree("ul", { class: "worries" }, can.worries.map((worry) => tree("li", {}, worry)))));
+}
+
+function drawFooter(status) {
+  if (!status) return;
+  const zone = -new Date().getTimezoneOffset();
+  const local = zone === 0 ? "" : ` (here UTC${zone < 0 ? "−" : "+"}${span(Math.abs(zone) * 60_000).replace(" 00 s", "").replace(" min", " min")})`;
+  fill(place("footer"), tree("p", {}, "Times are UTC", local, `. Now it is ${time(now(), now())}. `,
+    "This page only shows. To act, use the command ", tree("code", {}, "allclear"), " on the VM of any replica. ",
+    `Version ${status.version}, `, "the same as data: ", tree("a", { href: "/v1/status" }, "status"), ", ",
+    tree("a", { href: "/v1/events" }, "events"), "."));
+}

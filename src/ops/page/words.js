@@ -1,0 +1,61 @@
+// Times, spans and sentences.
+
+const two = (number) => String(number).padStart(2, "0");
+
+export const instant = (text) => (text ? Date.parse(text) : NaN);
+
+// 03:12:44 UTC, with the day where it is another one than today's.
+export function time(at, now) {
+  if (!Number.isFinite(at)) return "unknown";
+  const date = new Date(at);
+  const clock = `${two(date.getUTCHours())}:${two(date.getUTCMinutes())}:${two(date.getUTCSeconds())}`;
+  const day = date.toISOString().slice(0, 10);
+  return `${day === new Date(now).toISOString().slice(0, 10) ? "" : `${day} `}${clock}`;
+}
+
+export function span(ms) {
+  const seconds = Math.max(0, Math.round(ms / 1000));
+  if (ms < 1000 && ms > 0) return "less than 1 s";
+  if (seconds < 100) return `${seconds} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 100) return `${minutes} min ${two(seconds % 60)} s`;
+  const hours = Math.floor(minutes / 60);
+  return hours < 48 ? `${hours} h ${two(minutes % 60)} min` : `${Math.floor(hours / 24)} days ${hours % 24} h`;
+}
+
+// How long something took.
+export const took = (ms) => (ms < 10_000 ? `${(Math.max(0, ms) / 1000).toFixed(1)} s` : span(ms));
+
+export const countdown = (at, now) => (at > now ? `in ${span(at - now)}` : `${span(now - at)} ago`);
+
+// "a", "a and b", "a, b and c"
+export function list(words) {
+  return words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
+}
+
+export const sentence = (text) => {
+  const trimmed = text.trim();
+  // a name is written as it is
+  const first = /^(all|an|another|approved|goes|it|nobody|no|policy|preparation|the|this|too|whoever)\b/.test(trimmed)
+    ? trimmed.charAt(0).toUpperCase() : trimmed.charAt(0);
+  return `${first}${trimmed.slice(1)}${/[.!?]$/.test(trimmed) ? "" : "."}`;
+};
+
+export const many = (count, one, more = `${one}s`) => `${count} ${count === 1 ? one : more}`;
+
+// Words of the program that are written with an underscore.
+export const word = (text) => (text ?? "unknown").replaceAll("_", " ");
+
+// Times in sentences of the program, as they are shown here.
+export const shortTimes = (text, now) =>
+  text.replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, (at) => `${time(Date.parse(at), now)} UTC`);
+
+// Waits for somebody: it does not go on by itself.
+export const isStuck = (code) => ["hook_failed", "no_quorum", "no_healthy_channel", "post_failed"].includes(code);
+
+export const title = ({ type, resources, drill }) => `${drill ? "Drill: " : ""}${type} of ${list(resources) || "no machine"}`;
+
+// Why an event waits, in a sentence; other events by what they are instead of by their ids.
+export function because({ message }, events, now) {
+  return sentence(shortTimes(events.reduce((text, event) => text.replaceAll(event.id, `the ${title(event)}`), message), now));
+}

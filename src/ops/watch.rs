@@ -1,0 +1,97 @@
+//! The status as server-sent events: now, and whenever it changes.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::{StatusCode, header};
+use axum::response::sse::{Event, Sse};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use futures_util::{Stream, stream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::http::problem;
+use crate::replica::view::{Changes, View};
+
+/// So many may listen at once.
+const LISTENERS: usize = 64;
+
+/// Whoever hears nothing for a few of these has lost the replica. What changes without an entry of the log, a replica
+/// that is out of reach or a channel that stalls, is noticed as late.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
+
+/// A burst of changes is told as one.
+const BURST: Duration = Duration::from_millis(50);
+
+pub(super) fn router(view: View, stop: CancellationToken) -> Router {
+    let places = Arc::new(Semaphore::new(LISTENERS));
+    let watch = move || {
+        let listener = places.clone().try_acquire_owned().map(|place| Listener::new(view.clone(), stop.clone(), place));
+        async move { listener.map_or_else(|_| full(), |listener| answer(listener.statuses())) }
+    };
+    Router::new().route("/v1/watch", get(watch))
+}
+
+fn answer(statuses: impl Stream<Item = Result<Event, Infallible>> + Send + 'static) -> Response {
+    ([(header::CACHE_CONTROL, "no-store")], Sse::new(statuses)).into_response()
+}
+
+fn full() -> Response {
+    let why = format!("{LISTENERS} listen already; ask again, or ask another replica");
+    ([(header::RETRY_AFTER, "5")], problem(StatusCode::SERVICE_UNAVAILABLE, &why)).into_response()
+}
+
+struct Listener {
+    view: View,
+    changes: Changes,
+    stop: CancellationToken,
+    /// What was told last, without what is never the same twice.
+    told: String,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Listener {
+    fn new(view: View, stop: CancellationToken, place: OwnedSemaphorePermit) -> Self {
+        Self { changes: view.changes(), view, stop, told: String::new(), _place: place }
+    }
+
+    fn statuses(self) -> impl Stream<Item = Result<Event, Infallible>> {
+        stream::unfold(self, |mut listener| async { Some((Ok(listener.next().await?), listener)) })
+    }
+
+    async fn next(&mut self) -> Option<Event> {
+        if !self.told.is_empty() {
+            self.news().await?;
+        }
+        let status = self.view.status();
+        let now = status.now.clone();
+        let mut lasting = status.clone();
+        lasting.now.clear();
+        for replica in &mut lasting.replicas {
+            replica.last_document_age_ms = None;
+            replica.clock_difference_ms = replica.clock_difference_ms.map(|ahead| ahead / 1000);
+        }
+        let lasting = serde_json::to_string(&lasting).ok()?;
+        if lasting == self.told {
+            return Some(Event::default().event("alive").data(now));
+        }
+        self.told = lasting;
+        Event::default().json_data(&status).ok()
+    }
+
+    /// Waits until the status may have changed, or a sign of life is due. Nothing when the replica stops.
+    async fn news(&mut self) -> Option<()> {
+        let listening = async {
+            if let Ok(goes_on) = timeout(SIGN_OF_LIFE, self.changes.next()).await {
+                sleep(BURST).await;
+                return goes_on;
+            }
+            true
+        };
+        self.stop.run_until_cancelled(listening).await.filter(|goes_on| *goes_on).map(|_| ())
+    }
+}

@@ -1,0 +1,46 @@
+//! Names and texts that would like to be more than text.
+
+use serde_json::json;
+
+use super::browser::Browser;
+use super::cluster::Cluster;
+use super::workload::hook;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_is_said_from_outside_is_only_ever_text() {
+    let Some(browser) = Browser::start().await else { return };
+    let evil = r#"<script>window.caught = 1</script><img src=x onerror="window.caught = 2"> "quoted" 'too' &lt;"#;
+    let failing = hook("drain").exits(1, "<script>window.caught = 3</script>").with("attempts = 1");
+    let cluster = Cluster::with_hooks(vec![failing]).await;
+    browser.open(&format!("{}/", cluster.replicas[0].page)).await;
+    browser.until_it_says(&["No maintenance is announced"]).await;
+    let described = format!("{evil} \u{202e}backwards\u{202c}\u{0}\u{7}");
+    let order = json!({ "type": "Redeploy", "source": "Platform", "vm": 0, "description": described, "notice": "15m" });
+    let id = cluster.cloud.announce(order).await;
+    cluster.seen_by_all(&id).await;
+    browser.until_it_says(&[evil, "⟨U+202E⟩backwards⟨U+202C⟩", "failed: <script>window.caught = 3</script>"]).await;
+    let (code, _, err) = cluster.says(1, &["hold", &id, "--until", "1h", "--reason", &format!("{evil}\u{202e}")]);
+    assert_eq!(code, 0, "{err}");
+    browser.until_it_says(&["Held", "It is held by", "&lt;⟨U+202E⟩"]).await;
+    let strangers = "return [window.caught ?? null, document.images.length, document.scripts.length, document.title]";
+    let strangers = browser.run(strangers).await;
+    assert_eq!((&strangers[0], &strangers[1], &strangers[2]), (&json!(null), &json!(0), &json!(1)), "{strangers}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_browser_is_told_to_take_nothing_from_elsewhere() {
+    let cluster = Cluster::of(&["db-0"]).start().await;
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let address = &cluster.replicas[0].page;
+    let page = http.get(format!("{address}/")).send().await.unwrap();
+    let header = |name: &str| page.headers()[name].to_str().unwrap().to_owned();
+    let policy = header("content-security-policy");
+    assert!(policy.starts_with("default-src 'none'; script-src 'self';"), "{policy}");
+    assert!(!policy.contains("unsafe") && policy.contains("frame-ancestors 'none'"), "{policy}");
+    assert_eq!((header("x-content-type-options"), header("referrer-policy")), ("nosniff".into(), "no-referrer".into()));
+    for path in ["/", "/v1/status", "/nowhere"] {
+        let answer = http.post(format!("{address}{path}")).body("{}").send().await.unwrap();
+        assert_eq!((answer.status().as_u16(), &answer.headers()["allow"]), (405, &"GET, HEAD".parse().unwrap()));
+    }
+    assert_eq!(http.head(format!("{address}/v1/status")).send().await.unwrap().status(), 200);
+}

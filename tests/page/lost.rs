@@ -1,0 +1,47 @@
+//! Replicas that are gone: the others, and the one whose page it is.
+
+use serde_json::json;
+
+use super::browser::Browser;
+use super::cluster::Cluster;
+use super::workload::hook;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_without_a_quorum_says_so_and_what_that_means() {
+    let Some(browser) = Browser::start().await else { return };
+    let mut cluster = Cluster::with_hooks(vec![hook("drain").waits_for("gate")]).await;
+    browser.open(&format!("{}/", cluster.replicas[0].page)).await;
+    let id = cluster.cloud.announce(json!({ "type": "Redeploy", "source": "Platform", "vm": 0 })).await;
+    cluster.seen_by_all(&id).await;
+    browser.until_it_says(&["Redeploy of db-0 is not approved yet"]).await;
+    cluster.kill(1);
+    cluster.kill(2);
+    browser
+        .until_it_says(&[
+            "No quorum: the cluster cannot decide anything",
+            "reaches 1 of 3 voters",
+            "bring back db-1 and db-2",
+        ])
+        .await;
+    browser.until_it_says(&["Too few replicas can reach each other to decide anything", "out of reach"]).await;
+    cluster.start(1);
+    browser.until_it_says(&["The cluster can act", "2 of 3 voters can be reached", "db-2 is out of reach"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_whose_replica_is_gone_says_since_when_it_is_old_and_comes_back_by_itself() {
+    let Some(browser) = Browser::start().await else { return };
+    let mut cluster = Cluster::with_hooks(vec![]).await;
+    browser.open(&format!("{}/", cluster.replicas[0].page)).await;
+    browser.until_it_says(&["Live, as db-0 sees it", "No maintenance is announced"]).await;
+    cluster.kill(0);
+    browser.until_it_says(&["Not connected", "The connection to db-0 is lost. What is shown is old: it is from"]).await;
+    cluster.start(0);
+    browser.until_it_says(&["Live, as db-0 sees it"]).await;
+    // one that hangs does not close its connections
+    cluster.freeze(0);
+    browser.until_it_says(&["The connection to db-0 is lost."]).await;
+    cluster.thaw(0);
+    browser.until_it_says(&["Live, as db-0 sees it"]).await;
+    assert!(!browser.text().await.contains("is lost"));
+}
