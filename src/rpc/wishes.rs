@@ -18,6 +18,7 @@ use crate::machine::time::Timestamp;
 use crate::replica::clock::from_rfc3339;
 use crate::replica::here::Here;
 use crate::replica::view::View;
+use crate::replica::view::blocker::called;
 use crate::wire::pb::allclear::operator::v1 as shown;
 use crate::wire::pb::allclear::operator::v1::end::When;
 
@@ -216,7 +217,7 @@ fn reason(given: &str) -> Result<String, Status> {
 /// The one hook of the event that has yet to be settled and is called so.
 fn hook_named<'a>(state: &'a State, event: &Event, given: &str) -> Result<(String, Step<'a>), Status> {
     let steps = steps::preparing(state, event).into_iter();
-    let mut named: Vec<(String, Step<'_>)> = steps.map(|step| (name(&step), step)).collect();
+    let mut named: Vec<(String, Step<'_>)> = steps.map(|step| (called(&step.member, step.id), step)).collect();
     let all: Vec<String> = named.iter().map(|(name, _)| name.clone()).collect();
     named.retain(|(name, _)| is_called(name, given));
     let list = |names: Vec<String>| if names.is_empty() { "none".into() } else { names.join(", ") };
@@ -231,12 +232,6 @@ fn hook_named<'a>(state: &'a State, event: &Event, given: &str) -> Result<(Strin
             Err(Status::failed_precondition(format!("{given:?} is more than one hook, name one of: {choices}")))
         }
     }
-}
-
-/// In full; the first hook of a phase has no number.
-fn name(step: &Step<'_>) -> String {
-    let number = if step.id.ordinal > 0 { format!("#{}", step.id.ordinal + 1) } else { String::new() };
-    format!("{}/{}/{}{number}", step.member.vm, step.member.workload, step.id.phase)
 }
 
 /// The VM may be left out, and so may the number.

@@ -1,0 +1,1 @@
+//! What people read, of messages as replicas send them.
