@@ -100,8 +100,9 @@ impl Events {
     /// The newest last, as they came.
     fn chosen(&self, list: shown::EventList) -> shown::EventList {
         let is_open = |event: &shown::Event| event.stage != "closed";
-        let last = |event: &shown::Event| event.timeline.last().and_then(|step| from_rfc3339(&step.at));
-        let is_recent = |event: &shown::Event| self.since.is_none_or(|since| last(event).is_none_or(|at| at >= since));
+        let newest = |event: &shown::Event| event.timeline.last().and_then(|step| from_rfc3339(&step.at));
+        let is_recent =
+            |event: &shown::Event| self.since.is_none_or(|since| newest(event).is_none_or(|at| at >= since));
         let mut events = list.events;
         events.retain(|event| is_open(event) || (!self.open && is_recent(event)));
         let beyond = events.len().saturating_sub(self.limit.unwrap_or(usize::MAX));

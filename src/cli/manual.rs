@@ -32,7 +32,7 @@ pub(super) struct Man {
 impl Completions {
     pub(super) fn run(self) -> Exit {
         let mut text = Vec::new();
-        clap_complete::generate(self.shell, &mut Arguments::command(), NAME, &mut text);
+        clap_complete::generate(self.shell, &mut for_people(), NAME, &mut text);
         ended("the completion", io::stdout().lock().write_all(&text))
     }
 }
@@ -48,6 +48,17 @@ impl Man {
         let written = made.and_then(|()| clap_mangen::generate_to(Arguments::command(), &folder));
         ended(&folder.display().to_string(), written)
     }
+}
+
+/// Without what replicas start; manual pages leave that out by themselves.
+fn for_people() -> clap::Command {
+    let all = Arguments::command();
+    let visible = all.get_subcommands().filter(|command| !command.is_hide_set());
+    clap::Command::new(NAME)
+        .version(env!("CARGO_PKG_VERSION"))
+        .args(all.get_arguments())
+        .subcommands(visible)
+        .subcommand_required(true)
 }
 
 fn ended(what: &str, written: io::Result<()>) -> Exit {

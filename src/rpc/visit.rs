@@ -28,7 +28,8 @@ pub struct Visit {
 /// Why nobody of this cluster was met.
 pub async fn visit(address: &str, cluster: &str, replica: &str, within: Duration) -> Result<Visit, String> {
     let late = |_| format!("no answer within {within:?}");
-    let endpoint = Endpoint::from_shared(format!("http://{address}")).map_err(|error| error.to_string())?;
+    let endpoint =
+        Endpoint::from_shared(format!("http://{address}")).map_err(|error| format!("no address: {error}"))?;
     let connected = timeout(within, endpoint.connect()).await.map_err(late)?;
     let channel = connected.map_err(|error| super::client::cause(&error))?;
     let greeting = wire::Greeting { cluster: cluster.into(), replica: replica.into(), ..wire::Greeting::default() };

@@ -173,7 +173,7 @@ fn beside_a_running_replica_its_ports_and_sockets_are_its_own_and_its_peer_is_me
 #[test]
 fn a_peer_that_does_not_answer_and_one_that_is_no_replica_are_told() {
     let bench = Bench::new();
-    bench.fails(&bench.pair(), "peer", "db-1 does not answer");
+    bench.warns(&bench.pair(), "nothing listens for db-1");
     let held = TcpListener::bind(bench.addresses[2]).unwrap();
     bench.fails(&bench.pair(), "peer", "no answer within 3s");
     drop(held);
@@ -207,8 +207,14 @@ fn a_data_directory_that_cannot_be_used_is_told() {
     let bench = Bench::new();
     std::fs::write(bench.path("data"), "a file").unwrap();
     bench.fails(&bench.text(), "disk", "is no directory");
-    let impossible = bench.text().replace(&bench.path("data"), "/proc/allclear");
-    bench.fails(&impossible, "disk", "/proc/allclear does not exist, and cannot be made");
+    let impossible = bench.text().replace(&bench.path("data"), &bench.path("data/below"));
+    bench.fails(&impossible, "disk", "Not a directory");
+    std::fs::remove_file(bench.path("data")).unwrap();
+    std::fs::create_dir(bench.path("data")).unwrap();
+    if nix::unistd::geteuid().is_root() {
+        std::os::unix::fs::chown(bench.path("data"), Some(65534), None).unwrap();
+        bench.warns(&bench.text(), "belongs to uid 65534");
+    }
 }
 
 #[test]

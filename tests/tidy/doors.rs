@@ -65,6 +65,10 @@ const FOREIGN: &[(&str, &[&str])] = &[
     // the second for scenarios, the third for the tables of hook sets
     ("toml", &["config", "fake_cloud", "databases"]),
     ("clap", &["cli"]),
+    ("clap_complete", &["cli"]),
+    ("clap_mangen", &["cli"]),
+    ("terminal_size", &["cli"]),
+    ("unicode_width", &["cli"]),
     ("tracing_subscriber", &["ops"]),
     ("anyhow", &["main", "app", "cli", "databases"]),
 ];

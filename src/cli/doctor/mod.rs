@@ -79,7 +79,7 @@ async fn all(config: &Config) -> Vec<Finding> {
     let (name, mut findings) = metadata::findings(config).await;
     let name = name.or_else(|| running.as_ref().map(|status| status.replica.clone())).unwrap_or_default();
     let (peers, disk, listeners) = tokio::join!(
-        peers::findings(config, &name),
+        peers::findings(config, &name, running.is_some()),
         disk::findings(config),
         listeners::findings(config, &name, running.as_ref()),
     );

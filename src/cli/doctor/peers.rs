@@ -13,16 +13,17 @@ const PEER: &str = "peer";
 const CLOCK: &str = "clock";
 pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 
-pub(super) async fn findings(config: &Config, name: &str) -> Vec<Finding> {
+/// While this replica does not run, others may be yet to be started as well.
+pub(super) async fn findings(config: &Config, name: &str, is_running: bool) -> Vec<Finding> {
     let others = config.cluster.replicas.iter().filter(|peer| !peer.name.as_str().eq_ignore_ascii_case(name));
-    let found = join_all(others.map(|peer| of(config, name, peer))).await;
+    let found = join_all(others.map(|peer| of(config, name, peer, is_running))).await;
     if found.is_empty() {
         return vec![Finding::ok(PEER, "a cluster of one: there are no other replicas")];
     }
     found.into_iter().flatten().collect()
 }
 
-async fn of(config: &Config, name: &str, peer: &Peer) -> Vec<Finding> {
+async fn of(config: &Config, name: &str, peer: &Peer, is_running: bool) -> Vec<Finding> {
     let Peer { name: other, address } = peer;
     match visit(address, &config.cluster.name, name, ANSWER_WITHIN).await {
         Ok(met) if !met.replica.eq_ignore_ascii_case(other.as_str()) => {
@@ -30,6 +31,10 @@ async fn of(config: &Config, name: &str, peer: &Peer) -> Vec<Finding> {
             vec![Finding::fail(PEER, what, "correct the address, on every replica")]
         }
         Ok(met) => vec![same_list(config, peer, &met), clock(peer, &met)],
+        Err(why) if why.contains("refused") && !is_running => {
+            let what = format!("nothing listens for {other} at {address}, and this replica does not run either");
+            vec![Finding::warn(PEER, what, "start them; should it run already, look at its cluster.listen")]
+        }
         Err(why) => {
             let what = format!("{other} does not answer as a replica of {} at {address}: {why}", config.cluster.name);
             let advice = "if it runs, look at its cluster.listen, cluster.name and the firewall; if not, start it";

@@ -61,8 +61,7 @@ pub(super) fn advice(reader: &Reader, event: &shown::Event, blocker: &shown::Blo
         let revision = event.revision.to_string();
         let approve = reader.command("approve", &[id, "--revision", &revision], true);
         match code {
-            "hold" | "paused" | "deciding" | "no_healthy_channel" => {}
-            "budget" => add("approve it as it is once the others are back, though hooks are left".into(), approve),
+            "hold" | "paused" | "budget" | "deciding" | "no_healthy_channel" => {}
             _ => add("approve it now, as it is, without what is left; hooks that run are stopped".into(), approve),
         }
         if code != "hold" {

@@ -50,7 +50,9 @@ fn head(page: &mut Page, reader: &Reader, event: &shown::Event) {
     let drill = event.drill.as_ref().map(|drill| format!("a {} of {}: it is never approved", drill.mode, drill.who));
     let mut entry = |name: &str, said: String| page.entry(2, name, NAMES, &[plain(said)]);
     entry("event", event.id.clone());
-    drill.into_iter().for_each(|drill| entry("DRILL", drill));
+    if let Some(drill) = drill {
+        entry("DRILL", drill);
+    }
     if !event.description.is_empty() {
         entry("it says", event.description.clone());
     }
@@ -132,7 +134,7 @@ fn background(code: &str) -> Option<&'static str> {
         "hook_blocked" => {
             "the hook says by exit status 75 that now is a bad moment, or its workload is not there to run it"
         }
-        "budget" => "a group says how many of its members may be away at once (max_unavailable)",
+        "budget" => "a group says how many may be away at once (max_unavailable); no operator's approval overrules it",
         "no_quorum" => {
             "more than half of the voters have to agree on each decision; operators are refused too until then"
         }
@@ -149,7 +151,7 @@ fn background(code: &str) -> Option<&'static str> {
 pub(super) fn stage(stage: &str) -> &'static str {
     match stage {
         "announced" => "seen, and nothing was begun for it",
-        "preparing" => "workloads are prepared by their hooks",
+        "preparing" => "its workloads are to be prepared first",
         "claimed" => "the approval is assigned to a replica, which posts it",
         "approved" => "the platform has the all-clear",
         "started" => "the platform is at it; workloads are put back when it is over",

@@ -8,8 +8,6 @@ mod members;
 pub(super) mod moments;
 pub(super) mod page;
 mod status;
-#[cfg(test)]
-mod tests;
 
 use std::path::Path;
 

@@ -1,5 +1,6 @@
 //! Moments and spans as people say them: `12:03:00 UTC, in 1 min 20 s`.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::machine::time::Timestamp;
@@ -61,7 +62,7 @@ pub(in crate::cli) fn within(now: Timestamp, text: &str) -> String {
     while let Some(first) = rest.chars().next() {
         let time = rest.get(..WRITTEN).filter(|found| found.ends_with('Z')).and_then(from_rfc3339);
         let length = if let Some(at) = time {
-            told.push_str(&format!("{} ({})", clock(now, at), relative(now, at)));
+            let _ = write!(told, "{} ({})", clock(now, at), relative(now, at));
             WRITTEN
         } else {
             told.push(first);

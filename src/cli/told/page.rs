@@ -89,11 +89,13 @@ impl Paper {
 pub(in crate::cli) struct Page {
     paper: Paper,
     text: String,
+    /// What is written in until another ink is taken.
+    ink: Ink,
 }
 
 impl Page {
     pub(in crate::cli) fn new(paper: Paper) -> Self {
-        Self { paper, text: String::new() }
+        Self { paper, text: String::new(), ink: Ink::Plain }
     }
 
     pub(in crate::cli) fn into_text(self) -> String {
@@ -127,7 +129,7 @@ impl Page {
     pub(in crate::cli) fn verbatim(&mut self, indent: usize, span: &Span) {
         let _ = write!(self.text, "{:indent$}", "");
         self.put(span.ink, &span.text);
-        self.text.push('\n');
+        self.end_line();
     }
 
     /// Rows of cells in columns; where they do not fit beside each other, the last column is folded, and where that
@@ -173,25 +175,44 @@ impl Page {
             }
             let width = word.width();
             if !at_the_start && blanks > 0 && column + blanks + width > limit {
-                let _ = write!(self.text, "\n{:rest$}", "");
+                self.end_line();
+                let _ = write!(self.text, "{:rest$}", "");
                 column = rest;
             } else {
-                let _ = write!(self.text, "{:blanks$}", "");
+                let between = if ink == self.ink { ink } else { Ink::Plain };
+                self.put(between, &" ".repeat(blanks));
                 column += blanks;
             }
             (blanks, at_the_start) = (0, false);
             self.put(ink, word);
             column += width;
         }
+        self.end_line();
+    }
+
+    fn end_line(&mut self) {
+        self.take(Ink::Plain);
         self.text.push('\n');
     }
 
     fn put(&mut self, ink: Ink, text: &str) {
-        if self.paper.colours && ink != Ink::Plain {
-            let _ = write!(self.text, "\x1b[{}m{text}\x1b[0m", ink.code());
-        } else {
+        if !text.is_empty() {
+            self.take(ink);
             self.text.push_str(text);
         }
+    }
+
+    fn take(&mut self, ink: Ink) {
+        if !self.paper.colours || ink == self.ink {
+            return;
+        }
+        if self.ink != Ink::Plain {
+            self.text.push_str("\x1b[0m");
+        }
+        if ink != Ink::Plain {
+            let _ = write!(self.text, "\x1b[{}m", ink.code());
+        }
+        self.ink = ink;
     }
 }
 

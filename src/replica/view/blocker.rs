@@ -108,8 +108,10 @@ fn sentences(blocker: &Blocker, event: &Event, unaware: impl Fn(u64) -> Vec<VmNa
             let next = "approved when they are back; the platform starts the event when its notice ends all the same";
             tell(message, Some(*notice_ends), next, "whoever runs the machines: bring those back")
         }
-        Blocker::Hold(halt) => halted(halt, "it is held", "allclear release", &unaware(halt.number)),
-        Blocker::Paused(halt) => halted(halt, "all approvals are paused", "allclear resume", &unaware(halt.number)),
+        Blocker::Hold(halt) => halted(halt, "it is held", "an operator, with allclear release", &unaware(halt.number)),
+        Blocker::Paused(halt) => {
+            halted(halt, "all approvals are paused", "an operator, with allclear resume", &unaware(halt.number))
+        }
         Blocker::NoHealthyChannel => {
             let message = "no replica that sees the event has a working metadata endpoint".into();
             tell(
