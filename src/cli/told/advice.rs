@@ -12,9 +12,10 @@ pub(super) struct Advice {
 impl Reader {
     /// A command line that reaches the same replica.
     pub(super) fn command(&self, command: &str, arguments: &[&str], asks_why: bool) -> String {
-        let arguments: String = arguments.iter().map(|argument| format!(" {}", quoted(argument))).collect();
+        let words: Vec<String> = arguments.iter().map(|argument| quoted(argument)).collect();
+        let between = if words.is_empty() { "" } else { " " };
         let why = if asks_why { " --reason 'WHY'" } else { "" };
-        format!("allclear {command}{arguments}{why}{}", self.at)
+        format!("allclear {command}{between}{}{why}{}", words.join(" "), self.at)
     }
 }
 
@@ -40,7 +41,7 @@ pub(super) fn advice(reader: &Reader, event: &shown::Event, blocker: &shown::Blo
     let code = blocker.code.as_str();
     match code {
         "hold" => {
-            add("end the hold: it is approved as soon as nothing else is in the way".into(), of(reader, "release", id))
+            add("end the hold: it is approved as soon as nothing else is in the way".into(), of(reader, "release", id));
         }
         "paused" => add("end the pause of all approvals".into(), reader.command("resume", &[], true)),
         "no_quorum" => {

@@ -144,7 +144,7 @@ impl Page {
             let filled = row.iter().zip(&widths).enumerate().map(|(at, (cell, width))| {
                 let is_last = at + 1 == row.len();
                 let pad = if is_last || !fits { 0 } else { width + GAP - cell.text.width() };
-                let gap = if is_last || fits { 0 } else { 1 };
+                let gap = usize::from(!is_last && !fits);
                 Span { ink: cell.ink, text: format!("{}{:2$}", cell.text, "", pad + gap) }
             });
             let filled: Vec<Span> = filled.collect();
