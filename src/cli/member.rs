@@ -78,7 +78,7 @@ impl List {
     fn run(self) -> Exit {
         answer(async {
             let members = Asking::connect(&self.target.endpoint).await?.members().await?;
-            print(&self.target, &members, told::members)
+            print(&self.target, &members, |members| told::members(&self.target.reader(), members))
         })
     }
 }

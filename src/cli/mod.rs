@@ -8,11 +8,14 @@ mod check;
 mod demo;
 mod demo_hook;
 mod demo_kv;
+mod doctor;
 mod drill;
+mod examples;
 mod exit;
 mod fake_cloud;
 mod http_hook;
 mod leader;
+mod manual;
 mod member;
 mod policy;
 mod restore;
@@ -46,6 +49,7 @@ enum Command {
     Demo(demo::Demo),
     Run(run::Run),
     Check(check::Check),
+    Doctor(doctor::Doctor),
     Bench(bench::Bench),
     Status(ask::Status),
     Events(ask::Events),
@@ -63,6 +67,8 @@ enum Command {
     Skip(wish::Skip),
     FakeCloud(fake_cloud::FakeCloud),
     Simulate(simulate::Simulate),
+    Completions(manual::Completions),
+    Man(manual::Man),
     #[command(hide = true)]
     DemoHook(demo_hook::DemoHook),
     #[command(hide = true)]
@@ -79,6 +85,7 @@ impl Command {
             Self::Demo(demo) => demo.run().into(),
             Self::Run(run) => run.run().into(),
             Self::Check(check) => check.run().into(),
+            Self::Doctor(doctor) => doctor.run().into(),
             Self::Bench(bench) => bench.run().into(),
             Self::Status(status) => status.run().into(),
             Self::Events(events) => events.run().into(),
@@ -96,6 +103,8 @@ impl Command {
             Self::Skip(skip) => skip.run().into(),
             Self::FakeCloud(cloud) => cloud.run().into(),
             Self::Simulate(simulate) => simulate.run().into(),
+            Self::Completions(completions) => completions.run().into(),
+            Self::Man(man) => man.run().into(),
             Self::DemoHook(hook) => hook.run(),
             Self::DemoKv(member) => member.run().into(),
             Self::HttpHook(hook) => hook.run(),

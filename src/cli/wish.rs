@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::ask::{Target, answer, print};
-use super::{Exit, told};
+use super::{Exit, examples, told};
 use crate::replica::clock::{from_rfc3339, rfc3339};
 use crate::rpc::client::Asking;
 use crate::wire::pb::allclear::operator::v1 as shown;
@@ -13,6 +13,7 @@ use crate::wire::pb::allclear::operator::v1::end::When;
 
 /// Keeps an event from being approved until a time; its hooks go on
 #[derive(clap::Args)]
+#[command(after_help = examples::HOLD)]
 pub(super) struct Hold {
     /// The event's id
     #[arg(value_name = "EVENT")]
@@ -28,6 +29,7 @@ pub(super) struct Hold {
 
 /// Ends a hold
 #[derive(clap::Args)]
+#[command(after_help = examples::RELEASE)]
 pub(super) struct Release {
     /// The event's id
     #[arg(value_name = "EVENT")]
@@ -40,6 +42,7 @@ pub(super) struct Release {
 
 /// Keeps every event from being approved until a time; hooks go on
 #[derive(clap::Args)]
+#[command(after_help = examples::PAUSE)]
 pub(super) struct Pause {
     /// When the pause ends by itself, at most 30 days away: 2h, or 2026-01-31T12:00:00Z
     #[arg(long, value_name = "SPAN|TIME", value_parser = end)]
@@ -52,6 +55,7 @@ pub(super) struct Pause {
 
 /// Ends a pause
 #[derive(clap::Args)]
+#[command(after_help = examples::RESUME)]
 pub(super) struct Resume {
     #[command(flatten)]
     why: Why,
@@ -61,6 +65,7 @@ pub(super) struct Resume {
 
 /// Approves an event without what is left of its preparation; running hooks are stopped
 #[derive(clap::Args)]
+#[command(after_help = examples::APPROVE)]
 pub(super) struct Approve {
     /// The event's id
     #[arg(value_name = "EVENT")]
@@ -76,6 +81,7 @@ pub(super) struct Approve {
 
 /// Stops waiting for one hook of an event; if it runs it is stopped
 #[derive(clap::Args)]
+#[command(after_help = examples::SKIP)]
 pub(super) struct Skip {
     /// The event's id
     #[arg(value_name = "EVENT")]
@@ -183,7 +189,7 @@ fn end(text: &str) -> Result<When, String> {
 
 fn halted(what: &str, halt: Option<&shown::Pause>) -> String {
     let Some(halt) = halt else { return format!("{what}, and it has ended already\n") };
-    let mut text = format!("{what} until {}\n", halt.until);
+    let mut text = format!("{what} until {}\n", told::sentence(&halt.until));
     if !halt.unacknowledged_by.is_empty() {
         let names = halt.unacknowledged_by.join(", ");
         let _ = writeln!(text, "not acknowledged yet by {names}: cut off, it may approve alone what a user asked for");
@@ -194,7 +200,7 @@ fn halted(what: &str, halt: Option<&shown::Pause>) -> String {
 /// What was done, and where the event is.
 fn now(done: &str, event: Option<&shown::Event>) -> String {
     let waits = event.and_then(|event| event.blocker.as_ref());
-    let waits = waits.map(|blocker| format!("waits: {}\n", blocker.message)).unwrap_or_default();
+    let waits = waits.map(|blocker| format!("waits: {}\n", told::sentence(&blocker.message))).unwrap_or_default();
     event.map_or_else(|| format!("{done}\n"), |event| format!("{done}: {}\n{waits}", told::summary(event)))
 }
 

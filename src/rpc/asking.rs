@@ -57,7 +57,7 @@ async fn ask(here: &Here, voter: String) {
     let request = wire::AskRequest { cluster: here.cluster.clone(), replica: here.name.to_string() };
     match timeout(ANSWER_WITHIN, ContactClient::new(channel).ask(request)).await {
         Ok(Ok(answer)) => {
-            let wire::AskResponse { leader, channel } = answer.into_inner();
+            let wire::AskResponse { leader, channel, .. } = answer.into_inner();
             // A leader that lost its quorum is still heard by those it reaches, and leads nobody.
             let leader = leader.map(|leader| bounded(&leader)).filter(|leader| VmName::new(leader) != here.name);
             here.contacts.answered(&VmName::new(&voter), Peer { leader, channel: health(channel.as_ref()).channel });

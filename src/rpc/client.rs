@@ -161,7 +161,7 @@ fn failed(path: &Path, status: &Status) -> AskError {
 }
 
 /// The innermost cause: the outer ones only say that something failed.
-fn cause(error: &dyn std::error::Error) -> String {
+pub(super) fn cause(error: &dyn std::error::Error) -> String {
     let mut innermost = error;
     while let Some(source) = innermost.source() {
         innermost = source;

@@ -66,7 +66,8 @@ impl contact_server::Contact for Hearing {
         self.admit(&asked.cluster, &asked.replica)?;
         let standing = self.here.consensus.standing_now();
         let leader = if standing.hears_a_leader() { standing.leader } else { None };
-        Ok(Response::new(wire::AskResponse { leader, channel: Some(wire_health(self.observer.health())) }))
+        let channel = Some(wire_health(self.observer.health()));
+        Ok(Response::new(wire::AskResponse { leader, channel, wall_ms: Some(self.here.time.wall().0) }))
     }
 }
 

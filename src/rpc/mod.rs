@@ -8,6 +8,7 @@ mod expected;
 mod operator;
 mod refusal;
 mod socket;
+mod visit;
 mod wishes;
 mod workload;
 
@@ -16,4 +17,5 @@ pub use expected::with_health_and_reflection;
 pub use operator::operator_routes;
 pub use socket::{SocketError, bind, serve};
 pub use tonic::service::Routes;
+pub use visit::{Visit, visit};
 pub use workload::{Users, serve_workloads, workload_routes};

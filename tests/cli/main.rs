@@ -4,7 +4,9 @@
 
 mod check;
 mod demo;
+mod doctor;
 mod fake_cloud;
+mod manual;
 mod policy;
 #[path = "../clients/python.rs"]
 mod python;

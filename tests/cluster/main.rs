@@ -38,6 +38,7 @@ mod over_http;
 mod pair;
 mod plan;
 mod posts;
+mod readings;
 mod restoring;
 #[path = "../workloads/server.rs"]
 mod server;

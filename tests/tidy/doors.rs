@@ -67,6 +67,10 @@ const FOREIGN: &[(&str, &[&str])] = &[
     // counted where it happens, told over HTTP
     ("prometheus", &["replica", "ops"]),
     ("clap", &["cli"]),
+    ("clap_complete", &["cli"]),
+    ("clap_mangen", &["cli"]),
+    ("terminal_size", &["cli"]),
+    ("unicode_width", &["cli"]),
     ("tracing_subscriber", &["ops"]),
     ("anyhow", &["main", "app", "cli", "databases"]),
 ];

@@ -1,0 +1,142 @@
+//! Whether the data directory can be used, how much room there is, and how long the disk takes to be sure.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nix::sys::statvfs::statvfs;
+use nix::unistd::{AccessFlags, access, geteuid};
+
+use super::finding::Finding;
+use crate::config::Config;
+use crate::replica::clock;
+
+const CHECK: &str = "disk";
+const WITHIN: Duration = Duration::from_secs(15);
+/// Less is soon used up: a snapshot is written beside the one before it.
+const TOO_LITTLE: u64 = 64 << 20;
+const LITTLE: u64 = 512 << 20;
+const SYNCS: u32 = 10;
+/// A leader writes before it decides; slower than this and elections begin to be disturbed.
+const SLOW: Duration = Duration::from_millis(100);
+
+pub(super) async fn findings(config: &Config) -> Vec<Finding> {
+    let folder = config.replica.data_dir.clone();
+    let shown = folder.display().to_string();
+    let looked = tokio::task::spawn_blocking(move || look(&folder));
+    match tokio::time::timeout(WITHIN, looked).await {
+        Ok(Ok(findings)) => findings,
+        Ok(Err(error)) => vec![Finding::fail(CHECK, format!("{shown}: {error}"), "report this")],
+        Err(_) => {
+            let what = format!("{shown} has not answered within {WITHIN:?}");
+            vec![Finding::fail(CHECK, what, "look at the disk: `dmesg`, `iostat`")]
+        }
+    }
+}
+
+fn look(folder: &Path) -> Vec<Finding> {
+    match fs::metadata(folder) {
+        Ok(found) if !found.is_dir() => {
+            let what = format!("{} is no directory", folder.display());
+            vec![Finding::fail(CHECK, what, "correct replica.data_dir")]
+        }
+        Ok(found) => {
+            let mut findings = vec![owner(folder, found.uid())];
+            findings.extend(room(folder));
+            findings.push(sureness(folder));
+            findings
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let mut findings = vec![to_be_made(CHECK, folder, "replica.data_dir")];
+            findings.extend(existing(folder).and_then(|above| room(&above)));
+            findings
+        }
+        Err(error) => {
+            let what = format!("{} cannot be looked at: {error}", folder.display());
+            vec![Finding::fail(CHECK, what, "run this as the user that the replica runs as, or correct the modes")]
+        }
+    }
+}
+
+/// Of what does not exist yet: whether it can be made.
+pub(super) fn to_be_made(check: &'static str, path: &Path, key: &str) -> Finding {
+    let Some(above) = existing(path) else {
+        return Finding::fail(check, format!("{} can never exist", path.display()), format!("correct {key}"));
+    };
+    let (shown, above_shown) = (path.display(), above.display());
+    match access(&above, AccessFlags::W_OK | AccessFlags::X_OK) {
+        Ok(()) => Finding::ok(check, format!("{shown} does not exist yet, and can be made in {above_shown}")),
+        Err(error) => {
+            let what = format!("{shown} does not exist, and cannot be made in {above_shown}: {}", error.desc());
+            let user = geteuid();
+            Finding::fail(
+                check,
+                what,
+                format!("make it for the replica's user (this ran as uid {user}), or correct {key}"),
+            )
+        }
+    }
+}
+
+fn existing(path: &Path) -> Option<PathBuf> {
+    path.ancestors().skip(1).find(|above| above.is_dir()).map(Path::to_path_buf)
+}
+
+fn owner(folder: &Path, uid: u32) -> Finding {
+    let (own, shown) = (geteuid(), folder.display());
+    match access(folder, AccessFlags::W_OK | AccessFlags::X_OK) {
+        Err(error) => {
+            let what = format!("{shown} belongs to uid {uid}, and uid {own} may not write there: {}", error.desc());
+            Finding::fail(CHECK, what, "run this as the user that the replica runs as, or change the owner")
+        }
+        Ok(()) if uid != own.as_raw() => {
+            let what = format!("{shown} can be written, but belongs to uid {uid}, and this runs as uid {own}");
+            Finding::warn(CHECK, what, "run the replica as the owner of its data, always the same")
+        }
+        Ok(()) => Finding::ok(CHECK, format!("{shown} can be written, and belongs to uid {uid}")),
+    }
+}
+
+fn room(folder: &Path) -> Option<Finding> {
+    let found = statvfs(folder).ok()?;
+    let free = found.blocks_available().saturating_mul(found.fragment_size());
+    let what = format!("{} MiB are free at {}", free >> 20, folder.display());
+    let advice = "make room: a full disk stops the replica";
+    Some(match free {
+        ..TOO_LITTLE => Finding::fail(CHECK, what, advice),
+        TOO_LITTLE..LITTLE => Finding::warn(CHECK, what, advice),
+        LITTLE.. => Finding::ok(CHECK, what),
+    })
+}
+
+/// How long a small write takes until it survives a power cut.
+fn sureness(folder: &Path) -> Finding {
+    let path = folder.join(format!(".doctor-{}", std::process::id()));
+    let timed = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).and_then(|file| {
+        let timed = syncs(file);
+        fs::remove_file(&path)?;
+        timed
+    });
+    match timed {
+        Ok(each) if each > SLOW => {
+            let what = format!("an fsync takes {each:?} (mean of {SYNCS})");
+            Finding::warn(CHECK, what, "put replica.data_dir on a faster disk, or raise cluster.election_timeout")
+        }
+        Ok(each) => Finding::ok(CHECK, format!("an fsync takes {each:?} (mean of {SYNCS})")),
+        Err(error) => {
+            let what = format!("a file in {} cannot be written: {error}", folder.display());
+            Finding::fail(CHECK, what, "look at the disk, its room and the modes")
+        }
+    }
+}
+
+fn syncs(mut file: File) -> io::Result<Duration> {
+    let began = clock::steady();
+    for _ in 0..SYNCS {
+        file.write_all(&[0; 4096])?;
+        file.sync_data()?;
+    }
+    Ok(clock::steady().since(began) / SYNCS)
+}

@@ -1,0 +1,35 @@
+//! What was found: in order, worth a look, or in the way.
+
+use serde::Serialize;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Verdict {
+    Ok,
+    Warn,
+    Fail,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Finding {
+    /// What was tried, in one word.
+    pub(super) check: &'static str,
+    pub(super) verdict: Verdict,
+    pub(super) what: String,
+    /// What to do.
+    pub(super) advice: Option<String>,
+}
+
+impl Finding {
+    pub(super) fn ok(check: &'static str, what: impl Into<String>) -> Self {
+        Self { check, verdict: Verdict::Ok, what: what.into(), advice: None }
+    }
+
+    pub(super) fn warn(check: &'static str, what: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { check, verdict: Verdict::Warn, what: what.into(), advice: Some(advice.into()) }
+    }
+
+    pub(super) fn fail(check: &'static str, what: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { check, verdict: Verdict::Fail, what: what.into(), advice: Some(advice.into()) }
+    }
+}

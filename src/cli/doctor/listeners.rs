@@ -1,0 +1,140 @@
+//! Whether the ports and sockets can be had, or are held by this very replica already.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use nix::unistd::{AccessFlags, access};
+use serde_json::Value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::disk::to_be_made;
+use super::finding::{Finding, Verdict};
+use super::peers::ANSWER_WITHIN;
+use crate::config::Config;
+use crate::rpc::visit;
+use crate::wire::pb::allclear::operator::v1 as shown;
+
+const PORT: &str = "port";
+const SOCKET: &str = "socket";
+/// More than any status of a replica.
+const LONGEST: u64 = 16 << 20;
+
+pub(super) async fn findings(config: &Config, name: &str, running: Option<&shown::Status>) -> Vec<Finding> {
+    let cluster = config.cluster.listen;
+    let is_ours = async || match visit(&at(cluster).to_string(), &config.cluster.name, name, ANSWER_WITHIN).await {
+        Ok(met) => met.replica.eq_ignore_ascii_case(name),
+        Err(_) => false,
+    };
+    let status = config.status.listen;
+    let is_ours_too = async || {
+        let answered = timeout(ANSWER_WITHIN, status_at(at(status))).await.ok().flatten();
+        answered.is_some_and(|told| {
+            let is = |key: &str, wanted: &str| told[key].as_str().is_some_and(|it| it.eq_ignore_ascii_case(wanted));
+            is("replica", name) && is("cluster", &config.cluster.name)
+        })
+    };
+    let mut findings =
+        vec![port("cluster.listen", cluster, is_ours).await, port("status.listen", status, is_ours_too).await];
+    let is_own = running.is_some_and(|status| status.cluster == config.cluster.name);
+    findings.push(socket("operator.socket", &config.operator.socket, is_own));
+    findings.push(of_workloads(config, is_own));
+    findings
+}
+
+async fn port(key: &str, address: SocketAddr, is_ours: impl AsyncFnOnce() -> bool) -> Finding {
+    match TcpListener::bind(address) {
+        Ok(_) => Finding::ok(PORT, format!("{key} {address} is free")),
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+            if is_ours().await {
+                return Finding::ok(PORT, format!("{key} {address} is held by this replica, which runs"));
+            }
+            let (what, port) = (format!("{key} {address} is held by another process"), address.port());
+            Finding::fail(
+                PORT,
+                what,
+                format!("stop that process (`ss -ltnp 'sport = :{port}'` names it), or change {key}"),
+            )
+        }
+        Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {
+            let what = format!("{key} {address}: this machine does not have that address");
+            Finding::fail(PORT, what, format!("correct {key}: `ip address` lists those that it has"))
+        }
+        Err(error) => {
+            Finding::fail(PORT, format!("{key} {address} cannot be listened on: {error}"), format!("correct {key}"))
+        }
+    }
+}
+
+/// Where it is reached from this machine.
+fn at(listens: SocketAddr) -> SocketAddr {
+    let ip = match listens.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, listens.port())
+}
+
+/// What answers there as a replica's status does.
+async fn status_at(address: SocketAddr) -> Option<Value> {
+    let mut connection = TcpStream::connect(address).await.ok()?;
+    let request = format!("GET /v1/status HTTP/1.0\r\nHost: {address}\r\n\r\n");
+    connection.write_all(request.as_bytes()).await.ok()?;
+    let mut answer = Vec::new();
+    connection.take(LONGEST).read_to_end(&mut answer).await.ok()?;
+    let body = answer.windows(4).position(|end| end == b"\r\n\r\n")? + 4;
+    serde_json::from_slice(&answer[body..]).ok()
+}
+
+fn socket(key: &str, path: &Path, is_own: bool) -> Finding {
+    let shown = path.display();
+    match UnixStream::connect(path) {
+        Ok(_) if is_own => Finding::ok(SOCKET, format!("{key} {shown} is served by this replica, which runs")),
+        Ok(_) => {
+            let what = format!("{key} {shown} is served by another process");
+            Finding::fail(SOCKET, what, format!("stop that process, or change {key}"))
+        }
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            let what = format!("{key} {shown} belongs to somebody else: {error}");
+            Finding::fail(SOCKET, what, "run this as the user that the replica runs as")
+        }
+        Err(_) => left(key, path),
+    }
+}
+
+/// Nobody serves it: it is not there, or what an ended replica left behind.
+fn left(key: &str, path: &Path) -> Finding {
+    let shown = path.display();
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if !found.file_type().is_socket() => {
+            let what = format!("{key} {shown} exists and is no socket");
+            Finding::fail(SOCKET, what, format!("remove it, or change {key}"))
+        }
+        found => {
+            let Some(folder) = path.parent().filter(|folder| folder.is_dir()) else {
+                return to_be_made(SOCKET, path, key);
+            };
+            if let Err(error) = access(folder, AccessFlags::W_OK | AccessFlags::X_OK) {
+                let what = format!("{key} {shown} cannot be made in {}: {}", folder.display(), error.desc());
+                return Finding::fail(SOCKET, what, format!("run this as the replica's user, or change {key}"));
+            }
+            let left = if found.is_ok() { "was left behind, and is replaced" } else { "is free" };
+            Finding::ok(SOCKET, format!("{key} {shown} {left}"))
+        }
+    }
+}
+
+/// The usual path is done without where it cannot be used.
+fn of_workloads(config: &Config, is_own: bool) -> Finding {
+    let finding = socket("workloads.socket", &config.registration.path(), is_own);
+    if config.registration.socket.is_none() && finding.verdict == Verdict::Fail {
+        let advice = "only matters for workloads that dial in: set workloads.socket to a path of this replica's own";
+        return Finding::warn(SOCKET, finding.what, advice);
+    }
+    finding
+}

@@ -1,0 +1,99 @@
+//! Whether the metadata endpoint answers with documents, in which api-version, and what it calls this VM.
+
+use std::time::Duration;
+
+use super::finding::Finding;
+use crate::config::Config;
+use crate::metadata::{Endpoint, Instance, NoInformation, Options, Polled, Timeouts};
+use crate::replica::clock;
+
+const CHECK: &str = "metadata";
+/// The first document may take two minutes; nobody who looks waits so long.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+/// The configured api-version, and those that are fallen back to.
+const VERSIONS: usize = 3;
+
+/// Also the name by which this replica will go.
+pub(super) async fn findings(config: &Config) -> (Option<String>, Vec<Finding>) {
+    let timeouts = Timeouts { first_answer: ANSWER_WITHIN, answer: ANSWER_WITHIN, ..Timeouts::default() };
+    let (address, version) = (config.metadata.endpoint.clone(), config.metadata.api_version.clone());
+    let endpoint = match Endpoint::new(Options { endpoint: address, version, timeouts, clock: clock::now }) {
+        Ok(endpoint) => endpoint,
+        Err(error) => {
+            return (configured(config), vec![Finding::fail(CHECK, error.to_string(), "correct [metadata] endpoint")]);
+        }
+    };
+    let mut findings = vec![events(config, &endpoint).await];
+    let instance = endpoint.instance().await;
+    let name = configured(config).or_else(|| instance.as_ref().ok().map(|instance| instance.name.to_string()));
+    findings.push(called(config, instance));
+    findings.extend(name.as_deref().and_then(|name| listed(config, name)));
+    (name, findings)
+}
+
+fn configured(config: &Config) -> Option<String> {
+    config.replica.name.as_ref().map(ToString::to_string)
+}
+
+async fn events(config: &Config, endpoint: &Endpoint) -> Finding {
+    let mut polled = endpoint.poll().await;
+    for _ in 1..VERSIONS {
+        if !matches!(polled, Err(NoInformation::VersionRefused { .. })) {
+            break;
+        }
+        polled = endpoint.poll().await;
+    }
+    match polled {
+        Ok(Polled { document, version, .. }) => {
+            let (count, address) = (document.events.len(), &config.metadata.endpoint);
+            let what = format!("{address} answers with documents of api-version {version}, events listed now: {count}");
+            if version == config.metadata.api_version {
+                Finding::ok(CHECK, what)
+            } else {
+                let refused = format!("{what}; it refuses the configured {}", config.metadata.api_version);
+                Finding::warn(CHECK, refused, format!("set [metadata] api_version = \"{version}\""))
+            }
+        }
+        Err(why @ NoInformation::Timeout { .. }) => {
+            let advice = "the first time ever it may take two minutes to switch the events on: run this again then";
+            Finding::fail(CHECK, why.to_string(), advice)
+        }
+        Err(why) => {
+            let address = &config.metadata.endpoint;
+            let advice =
+                format!("`curl -H Metadata:true {address}/metadata/instance?api-version=2021-02-01` shows more");
+            Finding::fail(CHECK, why.to_string(), advice)
+        }
+    }
+}
+
+fn called(config: &Config, instance: Result<Instance, NoInformation>) -> Finding {
+    const CHECK: &str = "name";
+    match (&config.replica.name, instance) {
+        (None, Ok(instance)) => Finding::ok(CHECK, format!("the instance metadata calls this VM {}", instance.name)),
+        (Some(name), Ok(instance)) if *name == instance.name => {
+            Finding::ok(CHECK, format!("replica.name is {name}, as the instance metadata calls this VM"))
+        }
+        (Some(name), Ok(instance)) => {
+            let what = format!("replica.name is {name}, but the instance metadata calls this VM {}", instance.name);
+            Finding::warn(CHECK, what, "events name VMs as the instance metadata does: make them the same")
+        }
+        (Some(name), Err(why)) => {
+            let what = format!("replica.name is {name}; what the platform calls this VM is not known ({why})");
+            Finding::warn(CHECK, what, "compare it with the name that events list")
+        }
+        (None, Err(why)) => {
+            Finding::fail(CHECK, format!("the name of this VM is not known ({why})"), "set [replica] name")
+        }
+    }
+}
+
+fn listed(config: &Config, name: &str) -> Option<Finding> {
+    let peers = &config.cluster.replicas;
+    let is_listed = peers.is_empty() || peers.iter().any(|peer| peer.name.as_str().eq_ignore_ascii_case(name));
+    (!is_listed).then(|| {
+        let known: Vec<_> = peers.iter().map(|peer| peer.name.to_string()).collect();
+        let what = format!("this VM is {name}, which cluster.replicas does not list: {}", known.join(", "));
+        Finding::fail("name", what, "add it there, on every replica")
+    })
+}

@@ -1,0 +1,112 @@
+//! `allclear doctor`: everything that a replica will need is tried, before it was ever started or beside it. It posts
+//! no approval, starts no event, and leaves nothing behind.
+
+mod disk;
+mod finding;
+mod listeners;
+mod metadata;
+mod peers;
+mod programs;
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use self::finding::{Finding, Verdict};
+use super::ask::print_as;
+use super::told::page::{Ink, Page, Paper, Span, faint, plain};
+use super::{Exit, examples, runtime, say};
+use crate::config::{self, Config};
+use crate::rpc::client::Asking;
+use crate::wire::pb::allclear::operator::v1 as shown;
+
+/// Tries everything the replica will need, and tells what is wrong and what to do
+#[derive(clap::Args)]
+#[command(after_help = examples::DOCTOR)]
+pub(super) struct Doctor {
+    /// The replica's configuration file
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// As JSON.
+#[derive(Serialize)]
+struct Report {
+    /// Nothing failed.
+    ok: bool,
+    findings: Vec<Finding>,
+}
+
+impl Doctor {
+    pub(super) fn run(self) -> Exit {
+        let config = match config::load(&self.config, config::environment()) {
+            Ok(config) => config,
+            Err(mistakes) => {
+                say(mistakes);
+                return Exit::Usage;
+            }
+        };
+        let runtime = match runtime() {
+            Ok(runtime) => runtime,
+            Err(exit) => return exit,
+        };
+        let endpoint = &config.metadata.endpoint;
+        say(format_args!(
+            "reading the scheduled events at {endpoint}; the first time ever, this switches them on for this VM"
+        ));
+        let mut findings = vec![Finding::ok("configuration", format!("{} is valid", self.config.display()))];
+        findings.extend(runtime.block_on(all(&config)));
+        // A disk that never answers is not waited for.
+        runtime.shutdown_background();
+        let report = Report { ok: findings.iter().all(|finding| finding.verdict != Verdict::Fail), findings };
+        match print_as(self.json, &report, |report| told(Paper::of_stdout(), report)) {
+            Ok(()) if report.ok => Exit::Done,
+            Ok(()) => Exit::Failed,
+            Err(error) => {
+                say(error);
+                Exit::Failed
+            }
+        }
+    }
+}
+
+/// Side by side, as far as one does not need what another finds; each ends by itself.
+async fn all(config: &Config) -> Vec<Finding> {
+    let running = running(config).await;
+    let (name, mut findings) = metadata::findings(config).await;
+    let name = name.or_else(|| running.as_ref().map(|status| status.replica.clone())).unwrap_or_default();
+    let (peers, disk, listeners) = tokio::join!(
+        peers::findings(config, &name, running.is_some()),
+        disk::findings(config),
+        listeners::findings(config, &name, running.as_ref()),
+    );
+    findings.extend([peers, disk, listeners, programs::findings(config)].into_iter().flatten());
+    findings
+}
+
+/// What the replica says that runs with this configuration, if one does.
+async fn running(config: &Config) -> Option<shown::Status> {
+    Asking::connect(&config.operator.socket).await.ok()?.status().await.ok()
+}
+
+fn told(paper: Paper, report: &Report) -> String {
+    let mut page = Page::new(paper);
+    let row = |finding: &Finding| {
+        let (ink, word) = match finding.verdict {
+            Verdict::Ok => (Ink::Green, "ok"),
+            Verdict::Warn => (Ink::Yellow, "warn"),
+            Verdict::Fail => (Ink::Red, "FAIL"),
+        };
+        let advice = finding.advice.as_ref().map(|advice| format!("; {advice}")).unwrap_or_default();
+        vec![Span::new(ink, word), faint(finding.check), plain(format!("{}{advice}", finding.what))]
+    };
+    page.table(0, &report.findings.iter().map(row).collect::<Vec<_>>());
+    let count = |verdict| report.findings.iter().filter(|finding| finding.verdict == verdict).count();
+    let (warnings, failures) = (count(Verdict::Warn), count(Verdict::Fail));
+    let end = if report.ok { Span::new(Ink::Green, "nothing failed") } else { Span::new(Ink::Red, "NOT READY") };
+    page.line(0, &[end, plain(format!(": {failures} failed, {warnings} to look at"))]);
+    page.into_text()
+}

@@ -1,0 +1,74 @@
+//! Whether the other replicas answer at their addresses, and what time they have.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+
+use super::finding::Finding;
+use crate::config::{Config, Peer};
+use crate::replica::differences::WARN_ABOVE;
+use crate::rpc::{Visit, visit};
+
+const PEER: &str = "peer";
+const CLOCK: &str = "clock";
+pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(3);
+
+/// While this replica does not run, others may be yet to be started as well.
+pub(super) async fn findings(config: &Config, name: &str, is_running: bool) -> Vec<Finding> {
+    let others = config.cluster.replicas.iter().filter(|peer| !peer.name.as_str().eq_ignore_ascii_case(name));
+    let found = join_all(others.map(|peer| of(config, name, peer, is_running))).await;
+    if found.is_empty() {
+        return vec![Finding::ok(PEER, "a cluster of one: there are no other replicas")];
+    }
+    found.into_iter().flatten().collect()
+}
+
+async fn of(config: &Config, name: &str, peer: &Peer, is_running: bool) -> Vec<Finding> {
+    let Peer { name: other, address } = peer;
+    match visit(address, &config.cluster.name, name, ANSWER_WITHIN).await {
+        Ok(met) if !met.replica.eq_ignore_ascii_case(other.as_str()) => {
+            let what = format!("{} answers at {address}, where cluster.replicas has {other}", met.replica);
+            vec![Finding::fail(PEER, what, "correct the address, on every replica")]
+        }
+        Ok(met) => vec![same_list(config, peer, &met), clock(peer, &met)],
+        Err(why) if why.contains("refused") && !is_running => {
+            let what = format!("nothing listens for {other} at {address}, and this replica does not run either");
+            vec![Finding::warn(PEER, what, "start them; should it run already, look at its cluster.listen")]
+        }
+        Err(why) => {
+            let what = format!("{other} does not answer as a replica of {} at {address}: {why}", config.cluster.name);
+            let advice = "if it runs, look at its cluster.listen, cluster.name and the firewall; if not, start it";
+            vec![Finding::fail(PEER, what, advice)]
+        }
+    }
+}
+
+/// A cluster forms only of replicas that list the same.
+fn same_list(config: &Config, peer: &Peer, met: &Visit) -> Finding {
+    let Peer { name, address } = peer;
+    let ours: Vec<String> = config.cluster.replicas.iter().map(|peer| peer.name.to_string()).collect();
+    let is_same = ours.len() == met.replicas.len()
+        && ours.iter().zip(&met.replicas).all(|(one, other)| one.eq_ignore_ascii_case(other));
+    if is_same {
+        return Finding::ok(PEER, format!("{name} answers at {address}, and is of cluster {}", config.cluster.name));
+    }
+    let (theirs, ours) = (met.replicas.join(", "), ours.join(", "));
+    let what = format!("{name} answers at {address}, and lists the replicas {theirs} where this one lists {ours}");
+    Finding::warn(PEER, what, "make cluster.replicas the same, in the same order, before the cluster is first formed")
+}
+
+fn clock(peer: &Peer, met: &Visit) -> Finding {
+    let name = &peer.name;
+    let Some((ahead, round_trip)) = met.clock else {
+        let what = format!("the clock of {name} is not known: it does not know this replica yet, or is older");
+        return Finding::warn(CLOCK, what, "compare the clocks when this replica is a member: allclear status");
+    };
+    let apart = Duration::from_millis(ahead.unsigned_abs());
+    let which = if ahead < 0 { "behind" } else { "ahead of" };
+    let what = format!("the clock of {name} is {apart:?} {which} this one, give or take {:?}", round_trip / 2);
+    if apart > WARN_ABOVE {
+        Finding::warn(CLOCK, what, "synchronise the clocks: `timedatectl`, `chronyc tracking`")
+    } else {
+        Finding::ok(CLOCK, what)
+    }
+}

@@ -1,0 +1,133 @@
+//! Whether the programs of hooks exist and may be run, and the users that they run as exist.
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use nix::unistd::{AccessFlags, User, access, geteuid};
+
+use super::finding::Finding;
+use crate::config::{self, Config, Hook, RoleSource, Way};
+
+const CHECK: &str = "hook";
+
+/// What is run, as whom, and who wants it.
+struct Wanted<'a> {
+    by: String,
+    program: &'a str,
+    path: Option<&'a str>,
+    user: Option<&'a str>,
+}
+
+pub(super) fn findings(config: &Config) -> Vec<Finding> {
+    let usual = config::environment().find(|(name, _)| name == "PATH").map(|(_, path)| path).unwrap_or_default();
+    let mut seen = BTreeSet::new();
+    let mut findings = Vec::new();
+    for wanted in config.workloads.iter().flat_map(of_workload) {
+        if seen.insert((wanted.program, wanted.path, wanted.user)) {
+            findings.push(tried(&wanted, wanted.path.unwrap_or(&usual)));
+        }
+    }
+    let users: BTreeSet<&str> = hooks(config).filter_map(|hook| hook.user.as_deref()).collect();
+    findings.extend(users.into_iter().map(user));
+    let over_http = hooks(config).filter(|hook| !matches!(hook.run, Way::Command(_))).count();
+    if over_http > 0 {
+        findings.push(Finding::ok(CHECK, format!("{over_http} over HTTP: not called here")));
+    }
+    if findings.is_empty() {
+        findings.push(Finding::ok(CHECK, "none is configured; workloads may still dial in"));
+    }
+    findings
+}
+
+fn hooks(config: &Config) -> impl Iterator<Item = &Hook> {
+    config.workloads.iter().flat_map(|workload| &workload.hooks)
+}
+
+fn of_workload(workload: &config::Workload) -> Vec<Wanted<'_>> {
+    let mut all = Vec::new();
+    if let Some(RoleSource::Command(argv)) = workload.role.as_ref().map(|role| &role.source) {
+        let user = workload.hooks.iter().find_map(|hook| hook.user.as_deref());
+        all.extend(argv.first().map(|program| Wanted {
+            by: format!("{}.role", workload.name),
+            program,
+            path: None,
+            user,
+        }));
+    }
+    for hook in &workload.hooks {
+        let path = hook.env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_str());
+        for way in [Some(&hook.run), hook.confirm.as_ref(), hook.undo.as_ref()].into_iter().flatten() {
+            let Way::Command(argv) = way else { continue };
+            let by = format!("{}.{}", workload.name, hook.phase);
+            all.extend(argv.first().map(|program| Wanted { by, program, path, user: hook.user.as_deref() }));
+        }
+    }
+    all
+}
+
+fn tried(wanted: &Wanted<'_>, path: &str) -> Finding {
+    let Wanted { by, program, user, .. } = wanted;
+    let Some(file) = found(program, path) else {
+        let (what, advice) = if program.contains('/') {
+            (format!("{program} of {by} does not exist"), "install it, or correct the command".to_owned())
+        } else {
+            (
+                format!("{program} of {by} is not in the PATH {path}"),
+                "write its whole path, or set PATH in env".to_owned(),
+            )
+        };
+        return Finding::fail(CHECK, what, advice);
+    };
+    let shown = file.display();
+    if !file.is_file() {
+        return Finding::fail(CHECK, format!("{shown} of {by} is no file"), "correct the command");
+    }
+    if !may_run(&file, *user) {
+        let who = user.map_or_else(|| format!("uid {}", geteuid()), Into::into);
+        let what = format!("{shown} of {by} may not be run by {who}");
+        return Finding::fail(CHECK, what, format!("chmod +x {shown}, or run it as another user"));
+    }
+    Finding::ok(CHECK, format!("{shown} of {by} can be run"))
+}
+
+fn found(program: &str, path: &str) -> Option<PathBuf> {
+    if program.contains('/') {
+        return Some(PathBuf::from(program)).filter(|file| file.exists());
+    }
+    path.split(':').map(|folder| Path::new(folder).join(program)).find(|file| file.exists())
+}
+
+/// As that user, as far as the file itself tells.
+fn may_run(file: &Path, user: Option<&str>) -> bool {
+    let other = user.and_then(|name| User::from_name(name).ok().flatten()).filter(|user| user.uid != geteuid());
+    let (Some(user), Ok(found)) = (other, file.metadata()) else {
+        return access(file, AccessFlags::X_OK).is_ok();
+    };
+    let bit = match (found.uid() == user.uid.as_raw(), found.gid() == user.gid.as_raw()) {
+        (true, _) => 0o100,
+        (false, true) => 0o010,
+        (false, false) => 0o001,
+    };
+    found.mode() & bit != 0
+}
+
+fn user(name: &str) -> Finding {
+    match User::from_name(name) {
+        Ok(Some(user)) if geteuid().is_root() || user.uid == geteuid() => {
+            Finding::ok(CHECK, format!("the user {name} of hooks exists (uid {})", user.uid))
+        }
+        Ok(Some(user)) => {
+            let what = format!("hooks run as {name} (uid {}), which only root may bring about", user.uid);
+            Finding::warn(CHECK, what, "run the replica as root, or leave `user` out")
+        }
+        Ok(None) => {
+            Finding::fail(CHECK, format!("the user {name} of hooks does not exist"), "add it, or correct `user`")
+        }
+        Err(error) => Finding::fail(
+            CHECK,
+            format!("the user {name} of hooks cannot be looked up: {}", error.desc()),
+            "try `getent passwd`",
+        ),
+    }
+}

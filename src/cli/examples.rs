@@ -1,0 +1,81 @@
+//! Examples, as they stand below the help of a command.
+
+pub(super) const STATUS: &str = "\
+Examples:
+  allclear status                  whether the cluster can act, and what the open events wait for
+  allclear status --json | jq .quorum
+  allclear status --endpoint /run/allclear/operator.sock
+
+Exit status: 0 answered, 3 no replica answers";
+
+pub(super) const EVENTS: &str = "\
+Examples:
+  allclear events                  open ones first, then the most recent
+  allclear events --open
+  allclear events --since 2h --limit 10
+  allclear events --json | jq -r '.events[].id'    the newest last";
+
+pub(super) const EXPLAIN: &str = "\
+Examples:
+  allclear explain                 the only open event, or a list of them
+  allclear explain 7B4C33D2-0D4F-4E5B-9C8E-2F6A1D0B7E11
+  allclear explain --json          the open events as {\"events\": [...]}; with EVENT that event alone
+
+It ends with the commands to hold, release, approve or skip, filled in.";
+
+pub(super) const WATCH: &str = "\
+Examples:
+  allclear watch                   on a terminal: drawn anew each second
+  allclear watch --json | jq -c '.events[] | [.id, .stage, .blocker.code]'    a line for each change";
+
+pub(super) const HOLD: &str = "\
+Examples:
+  allclear hold 7B4C33D2 --until 2h --reason 'backup running'
+  allclear hold 7B4C33D2 --until 2026-01-31T12:00:00Z --reason 'until the night shift is over'
+
+What its notice starts cannot be held: see `not before` in `allclear explain`.";
+
+pub(super) const RELEASE: &str = "\
+Example:
+  allclear release 7B4C33D2 --reason 'backup has ended'";
+
+pub(super) const PAUSE: &str = "\
+Example:
+  allclear pause --until 2h --reason 'network maintenance'";
+
+pub(super) const RESUME: &str = "\
+Example:
+  allclear resume --reason 'network is back'";
+
+pub(super) const APPROVE: &str = "\
+Example:
+  allclear approve 7B4C33D2 --revision 7 --reason 'the drain may be cut short'
+
+`allclear explain 7B4C33D2` shows the revision and the whole command.";
+
+pub(super) const SKIP: &str = "\
+Examples:
+  allclear skip 7B4C33D2 postgres/drain --reason 'clients are gone'
+  allclear skip 7B4C33D2 'db-0/postgres/drain#2' --reason 'clients are gone'";
+
+pub(super) const DOCTOR: &str = "\
+Examples:
+  allclear doctor --config /etc/allclear/allclear.toml
+  allclear doctor --config /etc/allclear/allclear.toml --json | jq '.findings[] | select(.verdict != \"ok\")'
+
+It runs before the replica was ever started and beside a running one, and changes nothing: it posts no approval and \
+starts no event. It reads the scheduled-events document, though, and the first time that is read the platform switches \
+the feature on for this VM; that may take two minutes. Run it as the user that the replica runs as.
+
+Exit status: 0 nothing failed (warnings do not count), 1 something failed, 2 the configuration is wrong";
+
+pub(super) const COMPLETIONS: &str = "\
+Examples:
+  allclear completions bash > /etc/bash_completion.d/allclear
+  allclear completions zsh > /usr/local/share/zsh/site-functions/_allclear
+  allclear completions fish > ~/.config/fish/completions/allclear.fish";
+
+pub(super) const MAN: &str = "\
+Examples:
+  allclear man --out /usr/local/share/man/man1    one page for each command
+  allclear man | man -l -";

@@ -1,0 +1,100 @@
+//! What somebody can do about an event, as commands to be copied: filled in, and quoted for a shell.
+
+use super::Reader;
+use crate::wire::pb::allclear::operator::v1 as shown;
+
+/// What it does, and the command.
+pub(super) struct Advice {
+    pub(super) does: String,
+    pub(super) command: String,
+}
+
+impl Reader {
+    /// A command line that reaches the same replica.
+    pub(super) fn command(&self, command: &str, arguments: &[&str], asks_why: bool) -> String {
+        let words: Vec<String> = arguments.iter().map(|argument| quoted(argument)).collect();
+        let between = if words.is_empty() { "" } else { " " };
+        let why = if asks_why { " --reason 'WHY'" } else { "" };
+        format!("allclear {command}{between}{}{why}{}", words.join(" "), self.at)
+    }
+}
+
+/// As one word of a shell's line, whatever stands in it.
+pub(super) fn quoted(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:".contains(letter);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.into()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// What helps with what the event waits for comes first.
+pub(super) fn advice(reader: &Reader, event: &shown::Event, blocker: &shown::Blocker) -> Vec<Advice> {
+    let mut all = Vec::new();
+    let mut add = |does: String, command: String| all.push(Advice { does, command });
+    let id = event.id.as_str();
+    if event.drill.is_some() {
+        add("end the drill; what it took away is put back".into(), reader.command("drill --end", &[id], false));
+        return all;
+    }
+    let code = blocker.code.as_str();
+    match code {
+        "hold" => {
+            add("end the hold: it is approved as soon as nothing else is in the way".into(), of(reader, "release", id));
+        }
+        "paused" => add("end the pause of all approvals".into(), reader.command("resume", &[], true)),
+        "no_quorum" => {
+            add("see who is out of reach, on each of the VMs".into(), reader.command("status", &[], false));
+            add("see what is wrong there".into(), "allclear doctor --config FILE".into());
+            return all;
+        }
+        "no_healthy_channel" => {
+            add("see what is wrong, on each of the VMs".into(), "allclear doctor --config FILE".into());
+        }
+        _ => {}
+    }
+    for hook in &blocker.hooks {
+        let does = format!("do not wait for {hook}; if it runs it is stopped");
+        add(does, reader.command("skip", &[id, hook], true));
+    }
+    if is_undecided(event) {
+        let revision = event.revision.to_string();
+        let approve = reader.command("approve", &[id, "--revision", &revision], true);
+        match code {
+            "hold" | "paused" | "budget" | "deciding" | "no_healthy_channel" => {}
+            _ => add("approve it now, as it is, without what is left; hooks that run are stopped".into(), approve),
+        }
+        if code != "hold" {
+            let hold = reader.command("hold", &[id, "--until", "2h"], true);
+            add("hold it: no approval from here before that ends; hooks go on".into(), hold);
+        }
+        if code != "paused" {
+            let pause = reader.command("pause --until 2h", &[], true);
+            add("hold everything: no approval of any event before that ends".into(), pause);
+        }
+    }
+    all
+}
+
+/// No approval of it was assigned or given.
+pub(super) fn is_undecided(event: &shown::Event) -> bool {
+    matches!(event.stage.as_str(), "announced" | "preparing") && event.approvals.is_empty()
+}
+
+fn of(reader: &Reader, command: &str, id: &str) -> String {
+    reader.command(command, &[id], true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn what_means_something_to_a_shell_is_quoted() {
+        assert_eq!(quoted("7B4C-99"), "7B4C-99");
+        assert_eq!(quoted("db-0/postgres/drain#2"), "'db-0/postgres/drain#2'");
+        assert_eq!(quoted("$(reboot) it's"), r"'$(reboot) it'\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+}

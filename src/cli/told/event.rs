@@ -1,0 +1,202 @@
+//! `allclear explain`, for people: why is it not approved yet, what happens next by itself and when, who can do what.
+
+use super::advice::{advice, is_undecided};
+use super::page::{Ink, Page, Span, bold, faint, plain};
+use super::{Reader, how_far, moments, summary, what};
+use crate::replica::clock::from_rfc3339;
+use crate::wire::pb::allclear::operator::v1 as shown;
+
+/// Width of the names at the left.
+const NAMES: usize = 15;
+
+pub(in crate::cli) fn event(reader: &Reader, event: &shown::Event) -> String {
+    let mut page = Page::new(reader.paper);
+    head(&mut page, reader, event);
+    verdict(&mut page, reader, event);
+    hooks(&mut page, reader, event);
+    page.heading("WHAT HAPPENED");
+    let row = |step: &shown::Step| {
+        let at = from_rfc3339(&step.at).unwrap_or(reader.now);
+        let (clock, ago) = (moments::clock(reader.now, at), moments::relative(reader.now, at));
+        vec![plain(clock), faint(ago), plain(moments::within(reader.now, &step.what))]
+    };
+    page.table(2, &event.timeline.iter().map(row).collect::<Vec<_>>());
+    page.into_text()
+}
+
+/// The only open event, or which there are.
+pub(in crate::cli) fn all_open(reader: &Reader, list: &shown::EventList) -> String {
+    if let [only] = &list.events[..] {
+        return event(reader, only);
+    }
+    let mut page = Page::new(reader.paper);
+    if list.events.is_empty() {
+        page.line(0, &[plain("no open events; closed ones: "), plain(reader.command("events", &[], false))]);
+    } else {
+        page.line(0, &[bold(format!("{} open events", list.events.len())), plain("; name one of them:")]);
+    }
+    for event in &list.events {
+        page.line(0, &[plain(summary(event))]);
+        if let Some(blocker) = &event.blocker {
+            page.line(4, &[plain(format!("waits: {}", moments::within(reader.now, &blocker.message)))]);
+        }
+        page.verbatim(4, &faint(reader.command("explain", &[&event.id], false)));
+    }
+    page.into_text()
+}
+
+fn head(page: &mut Page, reader: &Reader, event: &shown::Event) {
+    page.line(0, &[bold(what(event)), plain(format!(": {}", how_far(event)))]);
+    let drill = event.drill.as_ref().map(|drill| format!("a {} of {}: it is never approved", drill.mode, drill.who));
+    let mut entry = |name: &str, said: String| page.entry(2, name, NAMES, &[plain(said)]);
+    entry("event", event.id.clone());
+    if let Some(drill) = drill {
+        entry("DRILL", drill);
+    }
+    if !event.description.is_empty() {
+        entry("it says", event.description.clone());
+    }
+    entry("stage", format!("{}: {}", event.stage, stage(&event.stage)));
+    let treatment = event.treatment.as_deref().unwrap_or("not chosen yet");
+    let rule = event.rule.as_ref().map(|rule| format!(" (rule: {rule})")).unwrap_or_default();
+    entry("treatment", format!("{treatment}{rule}"));
+    let not_before =
+        event.not_before.as_ref().map_or("the platform did not say".into(), |at| moments::written(reader.now, at));
+    entry("not before", not_before);
+    if event.duration_s >= 0 {
+        entry("duration", format!("{} s, as the platform expects", event.duration_s));
+    }
+    entry("revision", event.revision.to_string());
+    if !event.seen_by.is_empty() {
+        entry("seen by", event.seen_by.join(", "));
+    }
+}
+
+fn verdict(page: &mut Page, reader: &Reader, event: &shown::Event) {
+    let Some(blocker) = &event.blocker else {
+        if event.stage != "closed" {
+            page.heading("NOTHING TO APPROVE ANY MORE");
+            page.line(2, &[plain(stage(&event.stage))]);
+        }
+        return;
+    };
+    page.blank();
+    let title = match blocker.code.as_str() {
+        "waiting_for_platform" => Span::new(Ink::Green, "APPROVED, AND NOT STARTED YET"),
+        "posting" => Span::new(Ink::Yellow, "BEING APPROVED RIGHT NOW"),
+        _ if event.drill.is_some() => Span::new(Ink::Yellow, "NOT DONE YET"),
+        _ => Span::new(Ink::Red, "NOT APPROVED YET"),
+    };
+    page.line(0, &[title, faint(format!("  ({})", blocker.code))]);
+    let mut entry = |name: &str, said: String| page.entry(2, name, NAMES, &[plain(said)]);
+    entry("why", moments::within(reader.now, &blocker.message));
+    if let Some(background) = background(&blocker.code) {
+        entry("", background.into());
+    }
+    entry("next", next(reader, blocker));
+    if let Some(left) = if_nothing_changes(reader, event, blocker) {
+        entry("at the latest", left);
+    }
+    entry("who can help", blocker.resolved_by.clone());
+    if let Some(hold) = event.hold.as_ref().filter(|_| blocker.code != "hold") {
+        let until = moments::written(reader.now, &hold.until);
+        entry("also held", format!("by {} until {until}: {}", hold.by, hold.reason));
+    }
+    let advice = advice(reader, event, blocker);
+    if !advice.is_empty() {
+        page.heading("WHAT YOU CAN DO");
+        for advice in advice {
+            page.line(2, &[plain(advice.does)]);
+            page.verbatim(6, &bold(advice.command));
+        }
+    }
+}
+
+/// What happens by itself, and when.
+pub(super) fn next(reader: &Reader, blocker: &shown::Blocker) -> String {
+    let when = blocker.until.as_ref().map(|until| format!(": {}", moments::written(reader.now, until)));
+    format!("{}{}", moments::within(reader.now, &blocker.next), when.unwrap_or_default())
+}
+
+/// The platform does not wait for ever, whatever the cluster waits for.
+fn if_nothing_changes(reader: &Reader, event: &shown::Event, blocker: &shown::Blocker) -> Option<String> {
+    let at = event.not_before.as_ref().filter(|_| is_undecided(event) && event.drill.is_none())?;
+    (blocker.until.as_ref() != Some(at))
+        .then(|| format!("the platform starts it by itself, prepared or not: {}", moments::written(reader.now, at)))
+}
+
+/// What the word for a blocker means, where its own message takes it for known.
+fn background(code: &str) -> Option<&'static str> {
+    Some(match code {
+        "too_early" => "long before an event nothing is taken away; policy.prepare_ahead says how long before it",
+        "hook_waiting" => "hooks of one workload run one after the other, and each on a replica that answers",
+        "hook_failed" => "the hook is declared to hold the event when it fails (on_failure = \"hold\")",
+        "hook_blocked" => {
+            "the hook says by exit status 75 that now is a bad moment, or its workload is not there to run it"
+        }
+        "budget" => "a group says how many may be away at once (max_unavailable); no operator's approval overrules it",
+        "no_quorum" => {
+            "more than half of the voters have to agree on each decision; operators are refused too until then"
+        }
+        "no_healthy_channel" => "an approval is posted to the metadata endpoint of a VM, and none of them answers",
+        "observing" => "hooks are not run for it, and nobody here approves it by itself",
+        "waiting_for_platform" => {
+            "approved is not started: the platform chooses the moment, and other tenants may hold the host"
+        }
+        _ => return None,
+    })
+}
+
+/// What a stage means.
+pub(super) fn stage(stage: &str) -> &'static str {
+    match stage {
+        "announced" => "seen, and nothing was begun for it",
+        "preparing" => "its workloads are to be prepared first",
+        "claimed" => "the approval is assigned to a replica, which posts it",
+        "approved" => "the platform has the all-clear",
+        "started" => "the platform is at it; workloads are put back when it is over",
+        "restoring" => "it is over, and workloads are put back",
+        "closed" => "nothing is left to do",
+        _ => "a stage that this version does not know",
+    }
+}
+
+fn hooks(page: &mut Page, reader: &Reader, event: &shown::Event) {
+    if event.hooks.is_empty() {
+        return;
+    }
+    page.heading("HOOKS");
+    let mut rows = vec![["PHASE", "WORKLOAD", "RUNS ON", "OUTCOME", ""].map(faint).to_vec()];
+    for hook in &event.hooks {
+        let phase = if hook.intent == "run" { hook.phase.clone() } else { format!("{} ({})", hook.phase, hook.intent) };
+        rows.push(vec![
+            plain(phase),
+            plain(format!("{}/{}", hook.vm, hook.workload)),
+            plain(&hook.on),
+            outcome(hook),
+            plain(how(reader, hook)),
+        ]);
+    }
+    page.table(2, &rows);
+}
+
+fn outcome(hook: &shown::Hook) -> Span {
+    match hook.outcome.as_deref() {
+        None => Span::new(Ink::Yellow, "running"),
+        Some("done" | "not_applicable") => Span::new(Ink::Green, hook.outcome.as_deref().unwrap_or_default()),
+        Some(word) => Span::new(Ink::Red, word),
+    }
+}
+
+fn how(reader: &Reader, hook: &shown::Hook) -> String {
+    if let Some(ended) = &hook.ended_at {
+        let reason = hook.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        return format!("{}{reason}", moments::written(reader.now, ended));
+    }
+    let since = moments::written(reader.now, &hook.started_at);
+    let expected =
+        hook.expected_end.as_ref().map(|at| format!("expects to end {}; ", moments::written(reader.now, at)));
+    let deadline = moments::written(reader.now, &hook.deadline);
+    let progress = hook.progress.as_ref().filter(|said| !said.is_empty()).map(|said| format!("; says: {said}"));
+    format!("since {since}; {}stopped at {deadline}{}", expected.unwrap_or_default(), progress.unwrap_or_default())
+}

@@ -1,0 +1,31 @@
+//! `allclear events`, for people: open ones first, then the most recent.
+
+use super::page::{Page, faint, plain};
+use super::{Reader, how_far, moments};
+use crate::replica::clock::from_rfc3339;
+use crate::wire::pb::allclear::operator::v1 as shown;
+
+pub(in crate::cli) fn events(reader: &Reader, list: &shown::EventList) -> String {
+    let mut page = Page::new(reader.paper);
+    if list.events.is_empty() {
+        page.line(0, &[plain("no such events")]);
+        return page.into_text();
+    }
+    let (open, closed): (Vec<_>, Vec<_>) = list.events.iter().rev().partition(|event| event.stage != "closed");
+    let mut rows = vec![["SEEN", "EVENT", "TYPE", "BY", "VMS", "STATE"].map(faint).to_vec()];
+    for event in open.into_iter().chain(closed) {
+        let seen = event.timeline.first().and_then(|step| from_rfc3339(&step.at));
+        let drill = if event.drill.is_some() { "DRILL, " } else { "" };
+        let waits = event.blocker.as_ref().map(|blocker| format!(", waits: {}", blocker.code)).unwrap_or_default();
+        rows.push(vec![
+            plain(seen.map_or("-".into(), |at| moments::relative(reader.now, at))),
+            plain(&event.id),
+            plain(&event.r#type),
+            plain(&event.source),
+            plain(event.resources.join(" ")),
+            plain(format!("{drill}{}{waits}", how_far(event))),
+        ]);
+    }
+    page.table(0, &rows);
+    page.into_text()
+}

@@ -1,0 +1,30 @@
+//! `allclear member list`, for people.
+
+use super::Reader;
+use super::page::{Ink, Page, Span, faint, plain};
+use crate::wire::pb::allclear::operator::v1 as shown;
+
+pub(in crate::cli) fn members(reader: &Reader, list: &shown::MemberList) -> String {
+    let mut page = Page::new(reader.paper);
+    if list.members.is_empty() {
+        page.line(0, &[plain("no members: the cluster is not formed yet, or nobody answers")]);
+        return page.into_text();
+    }
+    let mut rows = vec![["NAME", "ADDRESS", "VOTE", "LEADS", "NODE", "ANSWERS"].map(faint).to_vec()];
+    for member in &list.members {
+        let reachable = match &member.unreachable_because {
+            Some(why) => Span::new(Ink::Red, why),
+            None => Span::new(Ink::Green, "reachable"),
+        };
+        rows.push(vec![
+            plain(&member.name),
+            plain(&member.address),
+            plain(if member.voter { "voter" } else { "learner" }),
+            plain(if member.leader { "leads" } else { "" }),
+            plain(format!("node {}", member.node)),
+            reachable,
+        ]);
+    }
+    page.table(0, &rows);
+    page.into_text()
+}

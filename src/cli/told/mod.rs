@@ -1,0 +1,70 @@
+//! What a replica says, as text for people: the most important first.
+
+mod advice;
+mod event;
+mod events;
+mod harmless;
+mod members;
+pub(super) mod moments;
+pub(super) mod page;
+mod status;
+
+use std::path::Path;
+
+pub(super) use self::event::{all_open, event};
+pub(super) use self::events::events;
+pub(super) use self::members::members;
+pub(super) use self::status::status;
+
+use self::page::Paper;
+use crate::machine::time::Timestamp;
+use crate::replica::clock;
+use crate::wire::pb::allclear::operator::v1 as shown;
+
+/// Where `--endpoint` points when it is left out.
+pub(super) const USUAL_ENDPOINT: &str = "/run/allclear/operator.sock";
+
+/// Who reads, where, and when.
+pub(super) struct Reader {
+    pub(super) paper: Paper,
+    pub(super) now: Timestamp,
+    /// What a command needs to reach the same replica; begins with a space where it is anything.
+    at: String,
+}
+
+impl Reader {
+    pub(super) fn at(endpoint: &Path) -> Self {
+        let at = if endpoint == Path::new(USUAL_ENDPOINT) {
+            String::new()
+        } else {
+            format!(" --endpoint {}", advice::quoted(&endpoint.display().to_string()))
+        };
+        Self { paper: Paper::of_stdout(), now: clock::now(), at }
+    }
+}
+
+/// A message as it may be shown within a line of one's own.
+pub(super) fn sentence(message: &str) -> String {
+    harmless::harmless(&moments::within(clock::now(), message))
+}
+
+/// One line for one event.
+pub(super) fn summary(event: &shown::Event) -> String {
+    let drill = event.drill.as_ref().map(|drill| format!(" (DRILL, {})", drill.mode)).unwrap_or_default();
+    harmless::harmless(&format!("{}{drill} {}: {}", event.id, what(event), how_far(event)))
+}
+
+/// `Redeploy of db-0 by User`.
+fn what(event: &shown::Event) -> String {
+    format!("{} of {} by {}", event.r#type, event.resources.join(", "), event.source)
+}
+
+/// Its stage, and how it ended.
+fn how_far(event: &shown::Event) -> String {
+    let end = match (&event.outcome, &event.start_cause) {
+        (Some(outcome), Some(cause)) => format!(", {outcome}, started because: {cause}"),
+        (Some(outcome), None) => format!(", {outcome}"),
+        (None, _) => String::new(),
+    };
+    format!("{}{end}", event.stage)
+}

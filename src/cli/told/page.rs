@@ -1,0 +1,235 @@
+//! Text for people: lines that fit the terminal, columns that stand below each other, colours where there are any.
+
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal as _};
+
+use unicode_width::UnicodeWidthStr as _;
+
+use super::harmless::harmless;
+use crate::config;
+
+/// Narrower than this nothing is readable, and lines are left to the terminal.
+const NARROWEST: usize = 30;
+/// Between two columns.
+const GAP: usize = 2;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::cli) enum Ink {
+    Plain,
+    Bold,
+    Faint,
+    Green,
+    Yellow,
+    Red,
+}
+
+impl Ink {
+    const fn code(self) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::Bold => "1",
+            Self::Faint => "2",
+            Self::Green => "32",
+            Self::Yellow => "33",
+            Self::Red => "1;31",
+        }
+    }
+}
+
+/// A piece of text in one ink. What it was made from may come from anywhere: nothing in it reaches the terminal but
+/// what can be seen.
+#[derive(Clone, Debug)]
+pub(in crate::cli) struct Span {
+    ink: Ink,
+    text: String,
+}
+
+impl Span {
+    pub(in crate::cli) fn new(ink: Ink, text: impl AsRef<str>) -> Self {
+        Self { ink, text: harmless(text.as_ref()) }
+    }
+}
+
+pub(in crate::cli) fn plain(text: impl AsRef<str>) -> Span {
+    Span::new(Ink::Plain, text)
+}
+
+pub(in crate::cli) fn faint(text: impl AsRef<str>) -> Span {
+    Span::new(Ink::Faint, text)
+}
+
+pub(in crate::cli) fn bold(text: impl AsRef<str>) -> Span {
+    Span::new(Ink::Bold, text)
+}
+
+/// What is written on.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::cli) struct Paper {
+    /// Columns and rows of the terminal; none where it is no terminal, and lines are as long as they are.
+    pub(in crate::cli) size: Option<(usize, usize)>,
+    pub(in crate::cli) colours: bool,
+}
+
+impl Paper {
+    pub(in crate::cli) const PLAIN: Self = Self { size: None, colours: false };
+
+    pub(in crate::cli) fn of_stdout() -> Self {
+        if !io::stdout().is_terminal() {
+            return Self::PLAIN;
+        }
+        let size = terminal_size::terminal_size_of(io::stdout());
+        Self {
+            size: size.map(|(width, height)| (width.0.into(), height.0.into())),
+            colours: !config::colours_refused(),
+        }
+    }
+}
+
+/// Text that is being written.
+pub(in crate::cli) struct Page {
+    paper: Paper,
+    text: String,
+    /// What is written in until another ink is taken.
+    ink: Ink,
+}
+
+impl Page {
+    pub(in crate::cli) fn new(paper: Paper) -> Self {
+        Self { paper, text: String::new(), ink: Ink::Plain }
+    }
+
+    pub(in crate::cli) fn into_text(self) -> String {
+        self.text
+    }
+
+    pub(in crate::cli) fn blank(&mut self) {
+        self.text.push('\n');
+    }
+
+    pub(in crate::cli) fn heading(&mut self, text: &str) {
+        if !self.text.is_empty() {
+            self.blank();
+        }
+        self.line(0, &[bold(text)]);
+    }
+
+    /// One line, folded between words where it is too long for the terminal.
+    pub(in crate::cli) fn line(&mut self, indent: usize, spans: &[Span]) {
+        self.folded(indent, indent, spans);
+    }
+
+    /// A name, and what is said of it in a column of its own.
+    pub(in crate::cli) fn entry(&mut self, indent: usize, name: &str, column: usize, spans: &[Span]) {
+        let mut all = vec![faint(format!("{name:<column$}"))];
+        all.extend_from_slice(spans);
+        self.folded(indent, indent + column, &all);
+    }
+
+    /// Never folded: it is there to be copied.
+    pub(in crate::cli) fn verbatim(&mut self, indent: usize, span: &Span) {
+        let _ = write!(self.text, "{:indent$}", "");
+        self.put(span.ink, &span.text);
+        self.end_line();
+    }
+
+    /// Rows of cells in columns; where they do not fit beside each other, the last column is folded, and where that
+    /// does not help either, each row is written below the other as text.
+    pub(in crate::cli) fn table(&mut self, indent: usize, rows: &[Vec<Span>]) {
+        let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+        let width_of = |column: usize| rows.iter().filter_map(|row| Some(row.get(column)?.text.width())).max();
+        let widths: Vec<usize> = (0..columns).map(|column| width_of(column).unwrap_or(0)).collect();
+        let last = indent + widths.iter().rev().skip(1).map(|width| width + GAP).sum::<usize>();
+        let fits = self.width().is_none_or(|width| last + NARROWEST / 2 <= width);
+        for row in rows {
+            let filled = row.iter().zip(&widths).enumerate().map(|(at, (cell, width))| {
+                let is_last = at + 1 == row.len();
+                let pad = if is_last || !fits { 0 } else { width + GAP - cell.text.width() };
+                let gap = usize::from(!is_last && !fits);
+                Span { ink: cell.ink, text: format!("{}{:2$}", cell.text, "", pad + gap) }
+            });
+            let filled: Vec<Span> = filled.collect();
+            if fits {
+                self.folded(indent, last, &filled);
+            } else {
+                self.folded(indent, indent + GAP, &filled);
+            }
+        }
+    }
+
+    fn width(&self) -> Option<usize> {
+        self.paper.size.map(|(width, _)| width).filter(|width| *width >= NARROWEST)
+    }
+
+    /// The first line begins at one indent, those after it at another.
+    fn folded(&mut self, first: usize, rest: usize, spans: &[Span]) {
+        let limit = self.width().unwrap_or(usize::MAX);
+        let rest = rest.min(limit / 2);
+        let mut column = first;
+        let _ = write!(self.text, "{:first$}", "");
+        // Blanks are written when something follows them on the same line.
+        let (mut blanks, mut at_the_start) = (0, true);
+        for (ink, word) in words(spans) {
+            if word.starts_with(' ') {
+                blanks += word.len();
+                continue;
+            }
+            let width = word.width();
+            if !at_the_start && blanks > 0 && column + blanks + width > limit {
+                self.end_line();
+                let _ = write!(self.text, "{:rest$}", "");
+                column = rest;
+            } else {
+                let between = if ink == self.ink { ink } else { Ink::Plain };
+                self.put(between, &" ".repeat(blanks));
+                column += blanks;
+            }
+            (blanks, at_the_start) = (0, false);
+            self.put(ink, word);
+            column += width;
+        }
+        self.end_line();
+    }
+
+    fn end_line(&mut self) {
+        self.take(Ink::Plain);
+        self.text.push('\n');
+    }
+
+    fn put(&mut self, ink: Ink, text: &str) {
+        if !text.is_empty() {
+            self.take(ink);
+            self.text.push_str(text);
+        }
+    }
+
+    fn take(&mut self, ink: Ink) {
+        if !self.paper.colours || ink == self.ink {
+            return;
+        }
+        if self.ink != Ink::Plain {
+            self.text.push_str("\x1b[0m");
+        }
+        if ink != Ink::Plain {
+            let _ = write!(self.text, "\x1b[{}m", ink.code());
+        }
+        self.ink = ink;
+    }
+}
+
+/// Words, and the blanks between them, each in the ink of its span.
+fn words(spans: &[Span]) -> impl Iterator<Item = (Ink, &str)> {
+    spans.iter().flat_map(|span| {
+        let mut rest = span.text.as_str();
+        std::iter::from_fn(move || {
+            let first = rest.chars().next()?;
+            let end = rest.find(|next: char| (next == ' ') != (first == ' ')).unwrap_or(rest.len());
+            let (word, after) = rest.split_at(end);
+            rest = after;
+            Some((span.ink, word))
+        })
+    })
+}
+
+#[cfg(test)]
+#[path = "page_tests.rs"]
+mod tests;

@@ -1,0 +1,148 @@
+//! `allclear status`, for people: can the cluster act, what waits for what, who is there.
+
+use std::time::Duration;
+
+use super::page::{Ink, Page, Span, bold, faint, plain};
+use super::{Reader, event, how_far, moments, what};
+use crate::replica::differences::WARN_ABOVE;
+use crate::wire::pb::allclear::operator::v1 as shown;
+
+pub(in crate::cli) fn status(reader: &Reader, status: &shown::Status) -> String {
+    let mut page = Page::new(reader.paper);
+    ability(&mut page, reader, status);
+    page.heading(&match status.events.len() {
+        0 => "NO OPEN EVENTS".into(),
+        1 => "ONE OPEN EVENT".into(),
+        count => format!("{count} OPEN EVENTS"),
+    });
+    for open in &status.events {
+        short(&mut page, reader, open);
+    }
+    page.heading("REPLICAS");
+    page.table(2, &replicas(status));
+    if !status.workloads.is_empty() {
+        page.heading("WORKLOADS");
+        page.table(2, &workloads(status));
+    }
+    page.into_text()
+}
+
+/// The first thing that somebody who is called at night wants to know.
+fn ability(page: &mut Page, reader: &Reader, status: &shown::Status) {
+    let voters = || status.replicas.iter().filter(|replica| replica.voter);
+    let answering = voters().filter(|replica| replica.reachable).count();
+    let (cluster, count) = (&status.cluster, voters().count());
+    let leader = status.leader.as_deref().unwrap_or("nobody");
+    if let Some(why) = &status.outside_because {
+        let name = &status.replica;
+        page.line(0, &[Span::new(Ink::Red, format!("{name} TAKES NO PART in {cluster}")), plain(format!(": {why}"))]);
+    } else if status.quorum {
+        let how = format!(": {leader} leads, {answering} of {count} voters answer");
+        page.line(0, &[Span::new(Ink::Green, format!("{cluster} can act")), plain(how)]);
+    } else {
+        let how = format!(": NO QUORUM, {} reaches {answering} of {count} voters", status.replica);
+        page.line(0, &[Span::new(Ink::Red, format!("{cluster} CANNOT ACT")), plain(how)]);
+        page.line(2, &[plain("nothing is decided until more than half of the voters reach each other")]);
+    }
+    if !status.replicas.iter().any(|replica| replica.metadata == "healthy") {
+        let why = ": no replica gets documents from its metadata endpoint; see `allclear doctor`";
+        page.line(0, &[Span::new(Ink::Red, "NOBODY SEES EVENTS"), plain(why)]);
+    }
+    if let Some(pause) = &status.paused {
+        let how = format!(" by {} until {}: {}", pause.by, moments::written(reader.now, &pause.until), pause.reason);
+        page.line(0, &[Span::new(Ink::Yellow, "ALL APPROVALS PAUSED"), plain(how)]);
+        page.verbatim(2, &plain(reader.command("resume", &[], true)));
+        if !pause.unacknowledged_by.is_empty() {
+            page.line(2, &[plain(format!("not acknowledged yet by {}", pause.unacknowledged_by.join(", ")))]);
+        }
+    }
+    let (replica, role, term) = (&status.replica, &status.role, status.term);
+    page.line(0, &[faint(format!("as {replica} sees it ({role}, term {term}, allclear {})", status.version))]);
+}
+
+/// An open event in a few lines.
+fn short(page: &mut Page, reader: &Reader, open: &shown::Event) {
+    let drill = open.drill.as_ref().map(|drill| format!(" (DRILL, {})", drill.mode)).unwrap_or_default();
+    page.line(2, &[plain(format!("{}{drill} ", open.id)), bold(what(open)), plain(format!(": {}", how_far(open)))]);
+    match &open.blocker {
+        Some(blocker) => {
+            page.entry(4, "waits:", 7, &[plain(moments::within(reader.now, &blocker.message))]);
+            page.entry(4, "next:", 7, &[plain(event::next(reader, blocker))]);
+        }
+        None => page.line(4, &[plain(event::stage(&open.stage))]),
+    }
+    page.verbatim(4, &faint(reader.command("explain", &[&open.id], false)));
+}
+
+fn replicas(status: &shown::Status) -> Vec<Vec<Span>> {
+    let mut rows = vec![["NAME", "VOTE", "ANSWERS", "METADATA", "LAST DOCUMENT", ""].map(faint).to_vec()];
+    for replica in &status.replicas {
+        let leads = status.leader.as_ref() == Some(&replica.name);
+        let vote = match (replica.voter, leads) {
+            (true, true) => "voter, leads",
+            (true, false) => "voter",
+            (false, _) if replica.member => "learner",
+            (false, _) => "no member",
+        };
+        let reachable =
+            if replica.reachable { Span::new(Ink::Green, "reachable") } else { Span::new(Ink::Red, "UNREACHABLE") };
+        let ink = match replica.metadata.as_str() {
+            "healthy" => Ink::Green,
+            "stalled" => Ink::Red,
+            _ => Ink::Plain,
+        };
+        let age = replica.last_document_age_ms.map_or("none yet".into(), age);
+        rows.push(vec![
+            plain(&replica.name),
+            plain(vote),
+            reachable,
+            Span::new(ink, &replica.metadata),
+            plain(age),
+            Span::new(Ink::Yellow, remarks(replica).join("; ")),
+        ]);
+    }
+    rows
+}
+
+fn age(ms: u64) -> String {
+    if ms < 1_000 { format!("{ms} ms ago") } else { format!("{} ago", moments::span(Duration::from_millis(ms))) }
+}
+
+fn remarks(replica: &shown::Replica) -> Vec<String> {
+    let mut remarks = Vec::new();
+    match (replica.member, replica.configured) {
+        (false, _) => remarks.push("configured, but no member".into()),
+        (true, false) => remarks.push("a member, but not in cluster.replicas".into()),
+        (true, true) => {}
+    }
+    remarks.extend(replica.clock_difference_ms.and_then(clock));
+    if replica.suspect {
+        remarks.push("has yet to give account of what it did alone".into());
+    }
+    remarks
+}
+
+/// Told when it is worth a warning.
+fn clock(ahead_ms: i64) -> Option<String> {
+    let apart = Duration::from_millis(ahead_ms.unsigned_abs());
+    let which = if ahead_ms > 0 { "ahead of" } else { "behind" };
+    (apart > WARN_ABOVE).then(|| format!("CLOCK {:.1} s {which} the leader's", apart.as_secs_f64()))
+}
+
+fn workloads(status: &shown::Status) -> Vec<Vec<Span>> {
+    let mut sorted: Vec<&shown::Workload> = status.workloads.iter().collect();
+    sorted.sort_by_key(|workload| (&workload.group, &workload.name, &workload.vm));
+    let mut rows = vec![["GROUP", "NAME", "VM", "ROLE", "CONNECTED", "HOOKS FOR"].map(faint).to_vec()];
+    for workload in sorted {
+        let connected = if workload.connected { plain("yes") } else { Span::new(Ink::Red, "NO") };
+        rows.push(vec![
+            plain(workload.group.as_deref().unwrap_or("-")),
+            plain(&workload.name),
+            plain(&workload.vm),
+            if workload.role == "primary" { bold("primary") } else { plain(&workload.role) },
+            connected,
+            plain(workload.phases.join(", ")),
+        ]);
+    }
+    rows
+}

@@ -1,0 +1,266 @@
+//! `allclear doctor`: everything in order, and each thing that can be wrong, with real processes on loopback. Every
+//! configuration names the fake cloud: what is usual on a VM is never dialled here.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::{allclear, pause, program, stderr, stdout, written};
+
+/// Ended when the test is over, however it ends.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A replica that is not started, beside a fake cloud of two VMs, db-0 and db-1.
+struct Bench {
+    folder: TempDir,
+    endpoint: String,
+    _cloud: Running,
+    addresses: [SocketAddr; 3],
+}
+
+impl Bench {
+    fn new() -> Self {
+        let mut command = Command::new(program());
+        command.args(["fake-cloud", "--vms", "db-0,db-1"]).env_clear().stdout(Stdio::piped());
+        let mut cloud = command.spawn().unwrap();
+        let lines = BufReader::new(cloud.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let endpoint = lines.take(2).find_map(|line| line.strip_prefix("db-0 ").map(str::to_owned)).unwrap();
+        let held = [(); 3].map(|()| TcpListener::bind("127.0.0.3:0").unwrap());
+        let addresses = held.each_ref().map(|held| held.local_addr().unwrap());
+        let folder = tempfile::tempdir().unwrap();
+        Self { folder, endpoint, _cloud: Running(cloud), addresses }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+
+    fn text(&self) -> String {
+        let ([cluster, status, _], endpoint) = (self.addresses, &self.endpoint);
+        let (data, operator, workloads) = (self.path("data"), self.path("operator"), self.path("workloads"));
+        format!(
+            "[replica]\nname = \"db-0\"\ndata_dir = {data:?}\n[cluster]\nname = \"tests\"\nlisten = \"{cluster}\"\n\
+             [metadata]\nendpoint = {endpoint:?}\n[status]\nlisten = \"{status}\"\n\
+             [operator]\nsocket = {operator:?}\n[workloads]\nsocket = {workloads:?}\n"
+        )
+    }
+
+    /// With another replica that does not run.
+    fn pair(&self) -> String {
+        let [own, _, other] = self.addresses;
+        let listen = format!("listen = \"{own}\"\n");
+        self.text().replace(&listen, &format!("{listen}replicas = {{ db-0 = \"{own}\", db-1 = \"{other}\" }}\n"))
+    }
+
+    fn asked(&self, text: &str) -> (Option<i32>, Vec<Value>) {
+        let path = written(self.folder.path(), text);
+        let output = allclear(&["doctor", "--config", &path, "--json"], &[("PATH", "/usr/bin:/bin")]);
+        assert!(stderr(&output).starts_with("reading the scheduled events at"), "{}", stderr(&output));
+        let report: Value = serde_json::from_str(stdout(&output)).unwrap();
+        let findings = report["findings"].as_array().unwrap().clone();
+        assert_eq!(report["ok"], output.status.code() == Some(0), "{report:#}");
+        (output.status.code(), findings)
+    }
+
+    /// What fails, and nothing else does.
+    fn fails(&self, text: &str, check: &str, what: &str) {
+        let (code, findings) = self.asked(text);
+        let failed: Vec<&Value> = findings.iter().filter(|finding| finding["verdict"] == "fail").collect();
+        assert_eq!(code, Some(1), "{findings:#?}");
+        let is_it = |finding: &&Value| finding["check"] == check && finding["what"].as_str().unwrap().contains(what);
+        assert!(failed.iter().all(is_it) && failed.len() == 1, "{check}: {what}: {failed:#?}");
+        assert!(failed[0]["advice"].is_string(), "{failed:#?}");
+    }
+
+    fn warns(&self, text: &str, what: &str) {
+        let (code, findings) = self.asked(text);
+        let is_it = |finding: &Value| finding["verdict"] == "warn" && finding["what"].as_str().unwrap().contains(what);
+        assert!(code == Some(0) && findings.iter().any(is_it), "{what}: {findings:#?}");
+    }
+
+    fn run(&self, text: &str) -> Running {
+        let path = written(self.folder.path(), text);
+        let mut command = Command::new(program());
+        command.args(["run", "--config", &path]).env_clear().stdout(Stdio::null()).stderr(Stdio::null());
+        Running(command.spawn().unwrap())
+    }
+}
+
+fn all_ok(findings: &[Value]) -> bool {
+    findings.iter().all(|finding| finding["verdict"] == "ok")
+}
+
+fn any(findings: &[Value], what: &str) -> bool {
+    findings.iter().any(|finding| finding["what"].as_str().unwrap().contains(what))
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    entries.collect()
+}
+
+#[test]
+fn before_a_replica_has_ever_run_everything_is_tried_and_nothing_is_left_behind() {
+    let bench = Bench::new();
+    let (code, findings) = bench.asked(&bench.text());
+    assert!(code == Some(0) && all_ok(&findings), "{findings:#?}");
+    for what in ["api-version 2020-07-01", "as the instance metadata calls this VM", "can be made in", "is free", "MiB"]
+    {
+        assert!(any(&findings, what), "{what}: {findings:#?}");
+    }
+    assert_eq!(names(bench.folder.path()), ["allclear.toml"]);
+    std::fs::create_dir(bench.path("data")).unwrap();
+    let (code, findings) = bench.asked(&bench.text());
+    assert!(code == Some(0) && any(&findings, "an fsync takes"), "{findings:#?}");
+    assert_eq!(names(&bench.folder.path().join("data")), [""; 0]);
+    let path = written(bench.folder.path(), &bench.text());
+    let output = allclear(&["doctor", "--config", &path], &[("PATH", "/usr/bin:/bin")]);
+    let lines: Vec<&str> = stdout(&output).lines().collect();
+    assert!(lines[0].starts_with("ok  configuration"), "{lines:#?}");
+    assert_eq!(lines.last(), Some(&"nothing failed: 0 failed, 0 to look at"));
+}
+
+#[test]
+fn beside_a_running_replica_its_ports_and_sockets_are_its_own_and_its_peer_is_met() {
+    let bench = Bench::new();
+    let text = bench.pair();
+    let _first = bench.run(&text);
+    let other = tempfile::tempdir().unwrap();
+    let [own, _, peer] = bench.addresses;
+    let status = TcpListener::bind("127.0.0.3:0").unwrap().local_addr().unwrap();
+    let of_peer = text
+        .replace("name = \"db-0\"", "name = \"db-1\"")
+        .replace(&format!("listen = \"{own}\""), &format!("listen = \"{peer}\""))
+        .replace(&bench.addresses[1].to_string(), &status.to_string())
+        .replace(&bench.folder.path().display().to_string(), &other.path().display().to_string());
+    let of_peer_path = written(other.path(), &of_peer);
+    let mut command = Command::new(program());
+    command.args(["run", "--config", &of_peer_path]).env_clear().stdout(Stdio::null()).stderr(Stdio::null());
+    let _second = Running(command.spawn().unwrap());
+    let operator = bench.path("operator");
+    let is_up = || {
+        let told = allclear(&["status", "--json", "--endpoint", &operator], &[]);
+        stdout(&told).contains("\"quorum\":true")
+    };
+    assert!((0..1200).any(|_| is_up() || pause()), "no cluster was formed");
+    let (code, findings) = bench.asked(&text);
+    assert!(code == Some(0), "{findings:#?}");
+    assert_eq!(
+        findings.iter().filter(|it| it["what"].as_str().unwrap().contains("this replica, which runs")).count(),
+        4
+    );
+    assert!(
+        any(&findings, &format!("db-1 answers at {peer}")) && any(&findings, "the clock of db-1 is"),
+        "{findings:#?}"
+    );
+    let stranger = text.replace("name = \"tests\"", "name = \"others\"");
+    let (code, findings) = bench.asked(&stranger);
+    assert!(code == Some(1) && any(&findings, "belongs to cluster tests"), "{findings:#?}");
+}
+
+#[test]
+fn a_peer_that_does_not_answer_and_one_that_is_no_replica_are_told() {
+    let bench = Bench::new();
+    bench.warns(&bench.pair(), "nothing listens for db-1");
+    let held = TcpListener::bind(bench.addresses[2]).unwrap();
+    bench.fails(&bench.pair(), "peer", "no answer within 3s");
+    drop(held);
+}
+
+#[test]
+fn a_metadata_endpoint_that_is_not_one_is_told() {
+    let bench = Bench::new();
+    let nobody = TcpListener::bind("127.0.0.3:0").unwrap().local_addr().unwrap();
+    bench.fails(&bench.text().replace(&bench.endpoint, &format!("http://{nobody}")), "metadata", "refuses connections");
+    let html = TcpListener::bind("127.0.0.3:0").unwrap();
+    let address = html.local_addr().unwrap();
+    let serving = std::thread::spawn(move || {
+        for _ in 0..2 {
+            let (mut met, _) = html.accept().unwrap();
+            let mut first = String::new();
+            BufReader::new(met.try_clone().unwrap()).read_line(&mut first).unwrap();
+            met.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno").unwrap();
+        }
+    });
+    bench.fails(&bench.text().replace(&bench.endpoint, &format!("http://{address}")), "metadata", "status 400");
+    serving.join().unwrap();
+    let unnamed = bench.text().replace(&bench.endpoint, &format!("http://{nobody}")).replace("name = \"db-0\"\n", "");
+    let (code, findings) = bench.asked(&unnamed);
+    assert!(code == Some(1) && any(&findings, "the name of this VM is not known"), "{findings:#?}");
+    bench.warns(&bench.text().replace("\"db-0\"", "\"db-7\""), "calls this VM db-0");
+}
+
+#[test]
+fn a_data_directory_that_cannot_be_used_is_told() {
+    let bench = Bench::new();
+    std::fs::write(bench.path("data"), "a file").unwrap();
+    bench.fails(&bench.text(), "disk", "is no directory");
+    let impossible = bench.text().replace(&bench.path("data"), &bench.path("data/below"));
+    bench.fails(&impossible, "disk", "Not a directory");
+    std::fs::remove_file(bench.path("data")).unwrap();
+    std::fs::create_dir(bench.path("data")).unwrap();
+    if nix::unistd::geteuid().is_root() {
+        std::os::unix::fs::chown(bench.path("data"), Some(65534), None).unwrap();
+        bench.warns(&bench.text(), "belongs to uid 65534");
+    }
+}
+
+#[test]
+fn ports_and_sockets_of_others_are_told() {
+    let bench = Bench::new();
+    let held = TcpListener::bind(bench.addresses[1]).unwrap();
+    bench.fails(&bench.text(), "port", "status.listen");
+    drop(held);
+    let held = TcpListener::bind(bench.addresses[0]).unwrap();
+    bench.fails(&bench.text(), "port", "cluster.listen");
+    drop(held);
+    let elsewhere = bench.text().replace(&bench.addresses[1].to_string(), "192.0.2.1:7421");
+    bench.fails(&elsewhere, "port", "does not have that address");
+    let held = std::os::unix::net::UnixListener::bind(bench.path("operator")).unwrap();
+    bench.fails(&bench.text(), "socket", "served by another process");
+    drop(held);
+    let (code, findings) = bench.asked(&bench.text());
+    assert!(code == Some(0) && any(&findings, "was left behind"), "{findings:#?}");
+    std::fs::write(bench.path("workloads"), "a file").unwrap();
+    bench.fails(&bench.text(), "socket", "is no socket");
+}
+
+#[test]
+fn hooks_that_cannot_be_run_are_told() {
+    let bench = Bench::new();
+    let hook = |line: &str| {
+        format!("{}[[workload]]\nname = \"w\"\n[[workload.hook]]\nphase = \"drain\"\n{line}\n", bench.text())
+    };
+    let script = bench.path("hook.sh");
+    std::fs::write(&script, "#!/bin/sh\n").unwrap();
+    let mode = |mode| std::fs::set_permissions(&script, std::fs::Permissions::from_mode(mode)).unwrap();
+    mode(0o644);
+    bench.fails(&hook(&format!("command = [{script:?}]")), "hook", "may not be run");
+    mode(0o755);
+    let (code, findings) = bench.asked(&hook(&format!("command = [{script:?}]")));
+    assert!(code == Some(0) && any(&findings, "can be run"), "{findings:#?}");
+    bench.fails(&hook("command = [\"/nowhere/hook\"]"), "hook", "/nowhere/hook of w.drain does not exist");
+    bench.fails(&hook("command = [\"no-such-program-here\"]"), "hook", "is not in the PATH /usr/bin:/bin");
+    bench.fails(&hook("command = [\"true\"]\nuser = \"nobody-knows\""), "hook", "nobody-knows of hooks does not exist");
+}
+
+#[test]
+fn a_wrong_configuration_is_told_as_by_check() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = written(folder.path(), "policy.margn = \"1s\"\n[metadata]\nendpoint = \"http://127.0.0.1:1\"\n");
+    let output = allclear(&["doctor", "--config", &path], &[]);
+    assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""));
+    assert!(stderr(&output).contains("did you mean `margin`"), "{}", stderr(&output));
+}
