@@ -30,9 +30,16 @@ pub(super) struct Status {
 
 /// Lists the open events and the most recent closed ones
 #[derive(clap::Args)]
+#[command(after_help = super::export::EXAMPLES)]
 pub(super) struct Events {
     #[command(flatten)]
     target: Target,
+    /// Print all events that are kept, one JSON object on a line, the oldest first
+    #[arg(long)]
+    export: bool,
+    /// Only those that were open at this time or later (RFC 3339)
+    #[arg(long, value_name = "TIME", requires = "export")]
+    since: Option<String>,
 }
 
 /// Tells what an event waits for, what happens next by itself, and what happened so far
@@ -64,6 +71,9 @@ impl Status {
 impl Events {
     pub(super) fn run(self) -> Exit {
         answer(async {
+            if self.export {
+                return super::export::all(&self.target.endpoint, self.since).await;
+            }
             let events = Asking::connect(&self.target.endpoint).await?.events().await?;
             print(&self.target, &events, told::events)
         })

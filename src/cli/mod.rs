@@ -10,6 +10,7 @@ mod demo_hook;
 mod demo_kv;
 mod drill;
 mod exit;
+mod export;
 mod fake_cloud;
 mod http_hook;
 mod leader;

@@ -48,6 +48,9 @@ pub(super) fn status(status: &shown::Status) -> String {
             &format!("  {} on {} (group {group}): {}", workload.name, workload.vm, workload.phases.join(", ")),
         );
     }
+    for warning in &status.warnings {
+        line(&mut text, &format!("WARNING since {}: {}", warning.since, warning.text));
+    }
     if status.events.is_empty() {
         line(&mut text, "no open events");
     }
@@ -119,7 +122,9 @@ pub(super) fn event(event: &shown::Event) -> String {
         line(&mut text, &format!("held by {} until {}: {}", hold.by, hold.until, hold.reason));
     }
     for step in &event.timeline {
-        line(&mut text, &format!("  {}  {}", step.at, step.what));
+        let who = step.who.as_deref().filter(|who| !step.what.contains(who));
+        let who = who.map(|who| format!(" ({who})")).unwrap_or_default();
+        line(&mut text, &format!("  {}  {}{who}", step.at, step.what));
     }
     text
 }

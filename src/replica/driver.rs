@@ -1,5 +1,6 @@
 //! The leader's loop: waits, reads, plans, proposes, and nothing else.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,8 +9,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::clock;
 use super::here::Here;
+use super::view::warning::{second_approvals, second_approver};
 use crate::machine::command::{Command, Verdict};
-use crate::machine::id::WorkloadName;
+use crate::machine::id::{EventId, WorkloadName};
 use crate::machine::order::circles;
 use crate::machine::plan::plan;
 use crate::machine::state::State;
@@ -32,6 +34,7 @@ pub(super) async fn drive(here: Arc<Here>, stop: CancellationToken) {
     let mut contacts = here.contacts.changes();
     let mut tried_to_go = None;
     let mut told = Vec::new();
+    let mut second_approvals = None;
     // A silent voter is to be suspected in time.
     let idle_tick = IDLE_TICK.min(here.timing.takeover_after / 8);
     loop {
@@ -39,6 +42,7 @@ pub(super) async fn drive(here: Arc<Here>, stop: CancellationToken) {
         here.contacts.leading(leads);
         state.mark_unchanged();
         contacts.mark_unchanged();
+        tell_of_second_approvals(&here, leads, &mut second_approvals);
         if leads {
             here.time.lead();
             tell_of_circles(&here.state(), &mut told);
@@ -71,6 +75,21 @@ fn tell_of_circles(state: &State, told: &mut Vec<WorkloadName>) {
         tracing::warn!(workloads = names, "`after` goes in a circle, so these do not wait for each other: break it");
     }
     *told = circles;
+}
+
+/// Once for each event: everybody takes note of it, and whoever leads then says so.
+fn tell_of_second_approvals(here: &Here, leads: bool, known: &mut Option<BTreeSet<EventId>>) {
+    let state = here.state();
+    let found = second_approvals(&state, here.time.now());
+    let ids = found.iter().map(|(event, _)| event.announcement.id.clone()).collect();
+    for (event, started) in found {
+        // What is there at the beginning was told by whoever led then.
+        let is_new = known.as_ref().is_some_and(|known| !known.contains(&event.announcement.id));
+        if leads && is_new {
+            tracing::warn!(event = %event.announcement.id, "{}", second_approver(event, started));
+        }
+    }
+    *known = Some(ids);
 }
 
 /// True when another replica leads from now on.

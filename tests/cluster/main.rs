@@ -20,6 +20,7 @@ mod drills;
 mod embedded;
 mod empty_disks;
 mod events;
+mod evidence;
 mod failing_hooks;
 mod freezes;
 mod goodbyes;
@@ -39,6 +40,7 @@ mod pair;
 mod plan;
 mod posts;
 mod restoring;
+mod second_approvers;
 #[path = "../workloads/server.rs"]
 mod server;
 mod sessions;

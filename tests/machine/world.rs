@@ -140,6 +140,8 @@ impl World {
             "delist" => self.delist(rest),
             "note" => self.note(rest),
             "extend" => self.extend(rest),
+            "observed" => self.observed(rest),
+            "measures" => self.measures(rest),
             "circles" => Ok(self.circles()),
             "overrun" => self.overrun(rest),
             "roster" => self.roster(rest),

@@ -136,8 +136,11 @@ mod tests {
     }
 
     fn sight(steps: &[(i64, &str)]) -> Sight {
-        let step =
-            |(at, what): &(i64, &str)| shown::Step { at: clock::rfc3339(Timestamp(*at)), what: (*what).to_owned() };
+        let step = |(at, what): &(i64, &str)| shown::Step {
+            at: clock::rfc3339(Timestamp(*at)),
+            what: (*what).to_owned(),
+            ..shown::Step::default()
+        };
         let event =
             shown::Event { id: "e".into(), timeline: steps.iter().map(step).collect(), ..shown::Event::default() };
         let answer = Answer { status: shown::Status::default(), events: vec![event] };

@@ -3,7 +3,9 @@
 pub mod blocker;
 mod drill;
 mod event;
+mod page;
 mod timeline;
+pub mod warning;
 mod wish;
 
 use std::sync::Arc;
@@ -11,6 +13,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 pub use self::event::status;
+pub use self::page::Place;
 use super::here::Here;
 use crate::consensus::{Role, Standing};
 use crate::machine::id::{EventId, VmName};
@@ -18,6 +21,7 @@ use crate::machine::situation::{Channel, Contact, Situation};
 use crate::machine::state::State;
 use crate::machine::suspicion::as_if_told;
 use crate::machine::takeover::Journaled;
+use crate::machine::time::Timestamp;
 use crate::machine::workload::Workload;
 use crate::wire::pb::allclear::operator::v1 as shown;
 
@@ -55,6 +59,7 @@ impl View {
             replicas: replicas(&self.here, &state),
             workloads: workloads(&state, &situation),
             events: state.open.values().map(|event| event::shown(&state, event, &situation)).collect(),
+            warnings: warning::all(&state, situation.now),
         }
     }
 
@@ -63,7 +68,13 @@ impl View {
         let (state, situation) = self.basis();
         let closed = state.history.iter().skip(state.history.len().saturating_sub(RECENT));
         let events = closed.chain(state.open.values()).map(|event| event::shown(&state, event, &situation)).collect();
-        shown::EventList { events }
+        shown::EventList { events, next: None }
+    }
+
+    /// All events that are kept, one page of them.
+    pub fn page(&self, from: &Place, since: Option<Timestamp>) -> shown::EventList {
+        let (state, situation) = self.basis();
+        page::of(&state, &situation, from, since)
     }
 
     /// One event, open or closed.

@@ -95,6 +95,9 @@ impl Stored for Command {
             Variant::Delist(delist) => Self::Delist { workload: take!(variant delist.workload) },
             Variant::Note(note) => Self::Note { conditions: take!(variant note.conditions) },
             Variant::Extend(extend) => restore_extend(extend)?,
+            Variant::Observed(observed) => {
+                Self::Observed { event: take!(variant observed.event_id), lasted: take!(variant observed.lasted_ms) }
+            }
         })
     }
 }
@@ -187,6 +190,9 @@ fn variant(command: &Command) -> Variant {
         Command::Delist { workload } => Variant::Delist(command::Delist { workload: workload.store() }),
         Command::Note { conditions } => Variant::Note(command::Note { conditions: conditions.store() }),
         Command::Extend { event, attempt, deadline } => extend(event, *attempt, *deadline),
+        Command::Observed { event, lasted } => {
+            Variant::Observed(command::Observed { event_id: event.store(), lasted_ms: lasted.store() })
+        }
     }
 }
 
