@@ -80,6 +80,9 @@ fn tell_of_circles(state: &State, told: &mut Vec<WorkloadName>) {
 /// Once for each event: everybody takes note of it, and whoever leads then says so.
 fn tell_of_second_approvals(here: &Here, leads: bool, known: &mut Option<BTreeSet<EventId>>) {
     let state = here.state();
+    if !here.knows_its_doubts(&state) {
+        return;
+    }
     let found = second_approvals(&state, here.time.now());
     let ids = found.iter().map(|(event, _)| event.announcement.id.clone()).collect();
     for (event, started) in found {

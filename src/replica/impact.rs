@@ -66,7 +66,7 @@ pub(super) async fn watch(here: Arc<Here>, stop: CancellationToken) {
         if late >= MISSED {
             watch.missed(late, here.time.now());
         }
-        if is_idle(&telling)
+        if is_idle(telling.as_ref())
             && let Some(command) = watch.due(&here.state(), &here.name)
         {
             let here = here.clone();
@@ -77,7 +77,7 @@ pub(super) async fn watch(here: Arc<Here>, stop: CancellationToken) {
             }));
         }
         let is_pulse_due = is_awaited && now.steady >= pulse_due;
-        if is_idle(&writing) && (is_pulse_due || is_pulsing != is_awaited) {
+        if is_idle(writing.as_ref()) && (is_pulse_due || is_pulsing != is_awaited) {
             let pulse = is_awaited.then(|| format!("{} {}", since.0, now.wall.0));
             writing = Some(tokio::spawn(write(here.clone(), pulse)));
             (pulse_due, is_pulsing) = (now.steady.plus(PULSE_EVERY), is_awaited);
@@ -88,8 +88,8 @@ pub(super) async fn watch(here: Arc<Here>, stop: CancellationToken) {
     }
 }
 
-fn is_idle(task: &Option<JoinHandle<()>>) -> bool {
-    task.as_ref().is_none_or(JoinHandle::is_finished)
+fn is_idle(task: Option<&JoinHandle<()>>) -> bool {
+    task.is_none_or(JoinHandle::is_finished)
 }
 
 /// Takes up where an earlier life of this replica left off; also tells since when it watches, on the wall clock.

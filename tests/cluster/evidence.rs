@@ -35,7 +35,7 @@ fn find<'a>(event: &'a Event, part: &str) -> &'a Step {
 #[tokio::test]
 async fn every_replica_tells_every_step_of_an_event_with_who_and_why_and_how_long_its_vm_stood_still() {
     let cluster = Cluster::with_hooks(vec![hook("drain").waits_for("gate"), hook("restore")]).await;
-    let id = cluster.cloud.announce(json!({ "type": "Freeze", "vm": 0, "notice": "10m" })).await;
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 0, "notice": "10m" })).await;
     cluster.seen_by_all(&id).await;
     let (code, _, err) = cluster.says(1, &["hold", &id, "--until", "1h", "--reason", "backup runs"]);
     assert_eq!(code, 0, "{err}");
@@ -53,7 +53,7 @@ async fn every_replica_tells_every_step_of_an_event_with_who_and_why_and_how_lon
     measured_by(&cluster, 1, &id).await;
 
     let event = cluster.closed_everywhere(&id).await;
-    assert_eq!(find(&event, "Freeze by User is seen").who.as_deref(), Some("db-0, db-1, db-2"));
+    assert_eq!(find(&event, "Reboot by User is seen").who.as_deref(), Some("db-0, db-1, db-2"));
     let chosen = find(&event, "policy chose to prepare it");
     assert_eq!((chosen.who.as_deref(), &chosen.why), (Some("policy"), &event.rule));
     assert_eq!(find(&event, "drain of database on db-0: run begins").who.as_deref(), Some("db-0"));

@@ -57,7 +57,10 @@ impl World {
         Ok(self.commit(&on, Command::Extend { event, attempt, deadline }))
     }
 
-    pub(crate) fn observed(&mut self, rest: &str) -> Result<String, String> {
+    pub(crate) fn evidence(&mut self, word: &str, rest: &str) -> Result<String, String> {
+        if word == "measures" {
+            return self.measures(rest);
+        }
         let words: Vec<_> = rest.split_whitespace().collect();
         let [vm, event, span] = words[..] else { return Err("observed VM EVENT SPAN".into()) };
         let (event, lasted) = (EventId::new(event), parse::span(span)?);
@@ -65,7 +68,7 @@ impl World {
     }
 
     /// What is measured of an event, and whether somebody else approved it.
-    pub(crate) fn measures(&self, id: &str) -> Result<String, String> {
+    fn measures(&self, id: &str) -> Result<String, String> {
         let event = self.event(id)?;
         let told = |span: Option<Duration>| span.map_or("unknown".into(), |span| format!("{} s", span.as_secs_f64()));
         let who = if is_second_approver(&self.state, event) { ", approved by a second approver" } else { "" };

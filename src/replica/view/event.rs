@@ -39,7 +39,7 @@ pub(super) fn shown(state: &State, event: &Event, situation: &Situation) -> show
         approvals: event.claims.iter().map(|claim| approval(event, claim)).chain(takeovers(event)).collect(),
         outcome: event.ending.map(Ending::as_word).map(Into::into),
         start_cause: event.start_cause().map(StartCause::as_word).map(Into::into),
-        timeline: timeline::of(state, event, situation.now),
+        timeline: timeline::of(state, event, situation),
         drill: event.drill.as_ref().map(|found| drill::shown(state, event, found)),
         seen_by: event.seen_by.iter().map(ToString::to_string).collect(),
         hold: event.hold(situation.now).map(|hold| wish::shown(&hold, state, situation)),

@@ -59,8 +59,14 @@ impl View {
             replicas: replicas(&self.here, &state),
             workloads: workloads(&state, &situation),
             events: state.open.values().map(|event| event::shown(&state, event, &situation)).collect(),
-            warnings: warning::all(&state, situation.now),
+            warnings: self.warnings(situation.now),
         }
+    }
+
+    /// By the log alone: who is cut off cannot tell who approved what.
+    fn warnings(&self, now: Timestamp) -> Vec<shown::Warning> {
+        let state = self.here.state();
+        if self.here.knows_its_doubts(&state) { warning::all(&state, now) } else { Vec::new() }
     }
 
     /// The most recent closed events, oldest first, and then the open ones.

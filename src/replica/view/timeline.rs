@@ -8,6 +8,7 @@ use crate::machine::cause::{StartCause, approved_elsewhere};
 use crate::machine::event::Event;
 use crate::machine::lifecycle::Stage;
 use crate::machine::operator::{What, Wish};
+use crate::machine::situation::Situation;
 use crate::machine::state::State;
 use crate::machine::time::Timestamp;
 use crate::replica::clock::rfc3339;
@@ -16,7 +17,7 @@ use crate::wire::pb::allclear::operator::v1 as shown;
 type Steps = Vec<(Timestamp, shown::Step)>;
 
 /// In the order in which it happened.
-pub(super) fn of(state: &State, event: &Event, now: Timestamp) -> Vec<shown::Step> {
+pub(super) fn of(state: &State, event: &Event, situation: &Situation) -> Vec<shown::Step> {
     let mut steps: Steps = Vec::new();
     for (stage, at) in &event.entered {
         let treated = event.treated.filter(|treated| *stage > Stage::Announced && treated <= at);
@@ -30,8 +31,8 @@ pub(super) fn of(state: &State, event: &Event, now: Timestamp) -> Vec<shown::Ste
     }
     hooks(event, &mut steps);
     approvals(event, &mut steps);
-    ending(state, event, &mut steps);
-    steps.extend(wishes(state, event, now));
+    ending(event, situation.quorum && approved_elsewhere(state, event), &mut steps);
+    steps.extend(wishes(state, event, situation.now));
     // Of what happened in the same millisecond, being closed comes last.
     steps.sort_by_key(|(at, step)| (*at, step.what == Stage::Closed.as_word()));
     steps.into_iter().map(|(at, step)| shown::Step { at: rfc3339(at), ..step }).collect()
@@ -117,14 +118,14 @@ fn approvals(event: &Event, steps: &mut Steps) {
 }
 
 /// Why it started and how it ended, as far as it is known, and what the replicas of its VMs observed.
-fn ending(state: &State, event: &Event, steps: &mut Steps) {
+fn ending(event: &Event, is_theirs: bool, steps: &mut Steps) {
     if let (Some(at), Some(cause)) = (event.entered_at(Stage::Started), event.start_cause()) {
         let early = warning::before_notice_ended(event, at);
         let (what, who) = match cause {
             StartCause::Approved => ("it started because it was approved".into(), "this cluster"),
             StartCause::NoticeExpired => ("it started because its notice ended".into(), "the platform"),
             StartCause::Platform => ("it had started when it was first seen".into(), "the platform"),
-            StartCause::ApprovedElsewhere if approved_elsewhere(state, event) => {
+            StartCause::ApprovedElsewhere if is_theirs => {
                 (format!("somebody else approved it: it started {early}, and no replica did"), "somebody else")
             }
             StartCause::ApprovedElsewhere => {
