@@ -56,15 +56,15 @@ impl Event {
 /// An event that started before its notice ended though nobody of this cluster approved it.
 pub fn approved_elsewhere(state: &State, event: &Event) -> bool {
     // One that has yet to give its account may have approved it alone.
-    let may_be_alone = event.is_user_initiated() && state.suspects().next().is_some();
+    let may_be_alone = || event.is_user_initiated() && state.suspects().next().is_some();
     // What the platform answered with an error it may have done all the same.
-    let may_be_ours = event.claims.iter().any(|claim| matches!(claim.outcome, Some((PostOutcome::Refused(500..), _))));
-    event.start_cause() == Some(StartCause::ApprovedElsewhere) && !may_be_alone && !may_be_ours
+    let is_error = |claim: &Claim| matches!(claim.outcome, Some((PostOutcome::Refused(500..), _)));
+    event.start_cause() == Some(StartCause::ApprovedElsewhere) && !event.claims.iter().any(is_error) && !may_be_alone()
 }
 
 /// A second approver is at work on the VMs of this cluster: policy did not leave the event to others.
 pub fn is_second_approver(state: &State, event: &Event) -> bool {
-    let names_us = event.announcement.resources.iter().any(|vm| state.replicas.contains_key(vm));
+    let names_us = || event.announcement.resources.iter().any(|vm| state.replicas.contains_key(vm));
     let is_left = event.treatment.as_ref().is_some_and(|treatment| treatment.action == Action::Observe);
-    names_us && !is_left && approved_elsewhere(state, event)
+    !is_left && approved_elsewhere(state, event) && names_us()
 }

@@ -14,7 +14,7 @@ use crate::machine::command::{Command, Verdict};
 use crate::machine::id::{EventId, WorkloadName};
 use crate::machine::order::circles;
 use crate::machine::plan::plan;
-use crate::machine::state::State;
+use crate::machine::state::{HISTORY_LIMIT, State};
 use crate::machine::succession::heir;
 use crate::machine::time::Timestamp;
 
@@ -84,15 +84,16 @@ fn tell_of_second_approvals(here: &Here, leads: bool, known: &mut Option<BTreeSe
         return;
     }
     let found = second_approvals(&state, here.time.now());
-    let ids = found.iter().map(|(event, _)| event.announcement.id.clone()).collect();
+    // What is there at the beginning was told by whoever led then.
+    let known = known.get_or_insert_with(|| found.iter().map(|(event, _)| event.announcement.id.clone()).collect());
+    if known.len() > 2 * HISTORY_LIMIT {
+        known.retain(|id| state.event(id).is_some());
+    }
     for (event, started) in found {
-        // What is there at the beginning was told by whoever led then.
-        let is_new = known.as_ref().is_some_and(|known| !known.contains(&event.announcement.id));
-        if leads && is_new {
+        if known.insert(event.announcement.id.clone()) && leads {
             tracing::warn!(event = %event.announcement.id, "{}", second_approver(event, started));
         }
     }
-    *known = Some(ids);
 }
 
 /// True when another replica leads from now on.
