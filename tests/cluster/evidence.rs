@@ -118,7 +118,9 @@ async fn the_archive_holds_more_than_a_list_shows_each_event_once_and_the_oldest
     let events = export(&cluster, 0, &[]);
     let told: BTreeSet<_> = events.iter().map(|event| event["id"].as_str().unwrap().to_owned()).collect();
     assert_eq!((events.len(), told), (ALL, ids));
-    let announced: Vec<_> = events.iter().map(|event| event["timeline"][0]["at"].as_str().unwrap()).collect();
+    let steps = |event: &Value| event["timeline"].as_array().unwrap().clone();
+    let announced_at = |event: &Value| steps(event).into_iter().find(|step| step["what"] == "announced").unwrap();
+    let announced: Vec<_> = events.iter().map(|event| announced_at(event)["at"].to_string()).collect();
     assert!(announced.is_sorted(), "{announced:?}");
     let mut closed: Vec<_> =
         events.iter().map(|event| &event["timeline"].as_array().unwrap().last().unwrap()["at"]).collect();
