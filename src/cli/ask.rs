@@ -58,6 +58,9 @@ pub(super) struct Events {
     limit: Option<usize>,
     #[command(flatten)]
     target: Target,
+    /// Print all events that are kept, whole, one JSON object on a line, the oldest first
+    #[arg(long, conflicts_with_all = ["open", "limit", "json"])]
+    export: bool,
 }
 
 /// Tells why an event is not approved yet, what happens next by itself and when, and what can be done
@@ -91,6 +94,9 @@ impl Status {
 impl Events {
     pub(super) fn run(self) -> Exit {
         answer(async {
+            if self.export {
+                return super::export::all(&self.target.endpoint, self.since).await;
+            }
             let all = Asking::connect(&self.target.endpoint).await?.events().await?;
             let events = self.chosen(all);
             print(&self.target, &events, |events| told::events(&self.target.reader(), events))

@@ -13,7 +13,13 @@ Examples:
   allclear events                  open ones first, then the most recent
   allclear events --open
   allclear events --since 2h --limit 10
-  allclear events --json | jq -r '.events[].id'    the newest last";
+  allclear events --json | jq -r '.events[].id'    the newest last
+  Everything that the cluster keeps (the last 1,000 closed events, for 90 days), asked of any replica:
+    allclear events --export > events.jsonl
+  What is new since yesterday, for an archive (an event that is open is told again, whole, when it is over):
+    allclear events --export --since 1d >> archive.jsonl
+  How long approvals took, and how long VMs stood still, in milliseconds:
+    allclear events --export | jq -c '[.id, .measures.all_clear_ms, .measures.impact_observed_ms]'";
 
 pub(super) const EXPLAIN: &str = "\
 Examples:

@@ -12,6 +12,7 @@ mod doctor;
 mod drill;
 mod examples;
 mod exit;
+mod export;
 mod fake_cloud;
 mod http_hook;
 mod leader;

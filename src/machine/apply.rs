@@ -14,6 +14,7 @@ use super::document::Status;
 use super::drill;
 use super::event::{Ending, Event};
 use super::id::{AttemptId, EventId, VmName};
+use super::impact;
 use super::lifecycle::Stage;
 use super::operator::{self, Asker};
 use super::policy::{Action, Treatment};
@@ -70,6 +71,7 @@ fn dispatch(state: &mut State, by: &VmName, command: &Command) -> Applied {
         Command::Delist { workload } => roster::delist(state, by, workload),
         Command::Note { conditions } => roster::note(state, by, conditions),
         Command::Extend { event, attempt, deadline } => running::extend(state, by, event, *attempt, *deadline),
+        Command::Observed { event, lasted } => impact::observed(state, by, event, *lasted),
     }
 }
 
@@ -77,7 +79,16 @@ pub(super) fn open<'a>(state: &'a mut State, id: &EventId) -> Result<&'a mut Eve
     state.open.get_mut(id).ok_or(Ignored::UnknownEvent)
 }
 
+/// Open, or else the last one of this id that was closed.
+pub(super) fn known<'a>(state: &'a mut State, id: &EventId) -> Result<&'a mut Event, Ignored> {
+    match state.open.get_mut(id) {
+        Some(event) => Ok(event),
+        None => state.history.iter_mut().rev().find(|event| event.announcement.id == *id).ok_or(Ignored::UnknownEvent),
+    }
+}
+
 fn treat(state: &mut State, id: &EventId, treatment: &Treatment) -> Applied {
+    let now = state.now;
     let event = open(state, id)?;
     if event.treatment.is_some() {
         return Err(Ignored::Repeated);
@@ -86,9 +97,9 @@ fn treat(state: &mut State, id: &EventId, treatment: &Treatment) -> Applied {
         return Err(Ignored::NotNow);
     }
     event.treatment = Some(treatment.clone());
+    event.treated = Some(now);
     event.revision += 1;
     let prepares = treatment.action == Action::Prepare && !steps::preparing(state, &state.open[id].clone()).is_empty();
-    let now = state.now;
     if prepares {
         sight::enter(open(state, id)?, Stage::Preparing, now);
     }
@@ -208,12 +219,7 @@ fn claim(state: &mut State, by: &VmName, id: &EventId, approver: &VmName, reason
 fn posted(state: &mut State, by: &VmName, id: &EventId, attempt: AttemptId, outcome: &PostOutcome) -> Applied {
     let now = state.now;
     // The event may have left the document while the reply was on its way; the post is recorded all the same.
-    let event = match state.open.get_mut(id) {
-        Some(event) => event,
-        None => {
-            state.history.iter_mut().rev().find(|event| event.announcement.id == *id).ok_or(Ignored::UnknownEvent)?
-        }
-    };
+    let event = known(state, id)?;
     let claim = event.claims.iter_mut().find(|claim| claim.attempt == attempt).ok_or(Ignored::UnknownAttempt)?;
     if claim.approver != *by {
         return Err(Ignored::NotYours);

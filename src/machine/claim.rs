@@ -21,6 +21,11 @@ impl Claim {
     pub fn outcome_is(&self, outcome: &PostOutcome) -> bool {
         self.outcome.as_ref().is_some_and(|(found, _)| found == outcome)
     }
+
+    /// The platform may have been told.
+    pub fn may_be_posted(&self) -> bool {
+        matches!(self.outcome, None | Some((PostOutcome::Accepted | PostOutcome::Unknown(_), _)))
+    }
 }
 
 /// Why the event may start.

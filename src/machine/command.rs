@@ -3,6 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
+use core::time::Duration;
 
 use super::attempt::{Outcome, Progress, WaiverReason};
 use super::claim::{PostOutcome, Reason};
@@ -87,6 +88,8 @@ pub enum Command {
     Note { conditions: Vec<(WorkloadName, Condition)> },
     /// A running hook asks for more time.
     Extend { event: EventId, attempt: AttemptId, deadline: Timestamp },
+    /// For how long the event, which is over, kept the asking replica from running.
+    Observed { event: EventId, lasted: Duration },
 }
 
 impl Command {
@@ -118,6 +121,7 @@ impl Command {
             Self::Delist { .. } => "delist",
             Self::Note { .. } => "note",
             Self::Extend { .. } => "extend",
+            Self::Observed { .. } => "observed",
         }
     }
 }

@@ -1,6 +1,6 @@
 //! One event as the cluster knows it: what was announced, chosen, tried, claimed and posted, and when.
 
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -43,6 +43,10 @@ pub struct Event {
     pub drill: Option<Drill>,
     /// What operators asked for about it, oldest first; skipped hooks are waivers.
     pub wishes: Vec<Wish>,
+    /// When policy chose.
+    pub treated: Option<Timestamp>,
+    /// For how long it kept a VM from running, as that VM's own replica observed.
+    pub impacts: BTreeMap<VmName, Duration>,
 }
 
 impl Event {
@@ -61,6 +65,8 @@ impl Event {
             departed: BTreeSet::new(),
             drill: None,
             wishes: Vec::new(),
+            treated: None,
+            impacts: BTreeMap::new(),
         }
     }
 
@@ -208,9 +214,8 @@ impl Event {
 
     /// It was started, or a post of ours may have reached the platform.
     pub fn may_have_happened(&self) -> bool {
-        let may_be_posted =
-            |claim: &Claim| matches!(claim.outcome, None | Some((PostOutcome::Accepted | PostOutcome::Unknown(_), _)));
-        self.entered_at(Stage::Started).is_some() || self.claims.iter().any(may_be_posted) || self.is_taken_over()
+        let is_posted = self.claims.iter().any(Claim::may_be_posted);
+        self.entered_at(Stage::Started).is_some() || is_posted || self.is_taken_over()
     }
 
     /// A closed event that is listed again is the same maintenance, still to come: it was cancelled for a while, or
@@ -252,53 +257,5 @@ impl Ending {
             Self::Drilled => "drilled",
             Self::Interrupted => "interrupted",
         }
-    }
-}
-
-/// An event that starts this shortly before its notice ends started because of that: the platform's clock is not ours.
-const CLOCKS_DIFFER: Duration = Duration::from_secs(5);
-
-/// Why the event started.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum StartCause {
-    Approved,
-    NoticeExpired,
-    /// It was started when it was first seen.
-    Platform,
-    ApprovedElsewhere,
-}
-
-impl StartCause {
-    pub const fn as_word(self) -> &'static str {
-        match self {
-            Self::Approved => "approved",
-            Self::NoticeExpired => "notice_expired",
-            Self::Platform => "platform",
-            Self::ApprovedElsewhere => "approved_elsewhere",
-        }
-    }
-}
-
-impl Event {
-    /// `None` while it has not started, or when that was never seen and it was not approved.
-    pub fn start_cause(&self) -> Option<StartCause> {
-        // A post without a reply that is followed by the start of the event took effect, as far as anybody can tell.
-        let posted = self
-            .claims
-            .iter()
-            .any(|claim| matches!(claim.outcome, Some((PostOutcome::Accepted | PostOutcome::Unknown(_), _))))
-            || self.is_taken_over();
-        let Some(started) = self.entered_at(Stage::Started) else {
-            return (self.ending == Some(Ending::Completed) && posted).then_some(StartCause::Approved);
-        };
-        Some(if posted {
-            StartCause::Approved
-        } else if started == self.first_seen() {
-            StartCause::Platform
-        } else if started.plus(CLOCKS_DIFFER) >= self.notice_ends() {
-            StartCause::NoticeExpired
-        } else {
-            StartCause::ApprovedElsewhere
-        })
     }
 }

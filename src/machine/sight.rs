@@ -9,7 +9,7 @@ use super::event::{Ending, Event};
 use super::id::{EventId, VmName};
 use super::lifecycle::Stage;
 use super::restoring;
-use super::state::{HISTORY_LIMIT, OPEN_LIMIT, State};
+use super::state::{HISTORY_AGE, HISTORY_LIMIT, OPEN_LIMIT, State};
 use super::time::Timestamp;
 
 pub(super) fn report(state: &mut State, by: &VmName, after: u64, document: &Document) -> Applied {
@@ -130,6 +130,10 @@ pub(super) fn close_if_restored(state: &mut State, id: &EventId) {
     }
     state.history.push_back(event);
     while state.history.len() > HISTORY_LIMIT {
+        state.history.pop_front();
+    }
+    let is_old = |event: &Event| event.entered_at(Stage::Closed).is_some_and(|at| now.since(at) > HISTORY_AGE);
+    while state.history.front().is_some_and(is_old) {
         state.history.pop_front();
     }
     take_up(state);

@@ -2,6 +2,7 @@
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use super::document::{Document, Status};
 use super::event::Event;
@@ -11,8 +12,10 @@ use super::suspicion::{Leadership, Suspicion};
 use super::time::Timestamp;
 use super::workload::{Condition, Group, Hook, HookId, Member, OnAbsent, Origin, Role, Workload};
 
-/// Closed events that are kept.
+/// Closed events that are kept, and for how long. These are no settings: every replica folds the same log, and a limit
+/// that differs between two of them would make two histories of it. Whoever wants to keep more exports it.
 pub const HISTORY_LIMIT: usize = 1_000;
+pub const HISTORY_AGE: Duration = Duration::from_hours(90 * 24);
 /// Open events; an announcement beyond is not taken up until one closes.
 pub const OPEN_LIMIT: usize = 1_000;
 /// Workloads that dialled in at one replica; a further one is not taken up.

@@ -84,6 +84,8 @@ fn is_kept(event: &Event, later: &Event) -> bool {
         && event.takeovers.len() <= later.takeovers.len()
         && event.revision <= later.revision
         && event.drill == later.drill
+        && event.impacts.iter().all(|(vm, lasted)| later.impacts.get(vm) == Some(lasted))
+        && later.impacts.keys().all(|vm| event.announcement.resources.contains(vm))
         && (event.treatment.is_none() || event.treatment == later.treatment)
 }
 

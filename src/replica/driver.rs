@@ -1,5 +1,6 @@
 //! The leader's loop: waits, reads, plans, proposes, and nothing else.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,12 +10,13 @@ use tokio_util::sync::CancellationToken;
 use super::clock;
 use super::deeds::Rung;
 use super::here::Here;
+use super::view::warning::{second_approvals, second_approver};
 use crate::machine::command::{Command, Verdict};
-use crate::machine::id::WorkloadName;
+use crate::machine::id::{EventId, WorkloadName};
 use crate::machine::order::circles;
 use crate::machine::plan::plan;
 use crate::machine::situation::Channel;
-use crate::machine::state::State;
+use crate::machine::state::{HISTORY_LIMIT, State};
 use crate::machine::succession::heir;
 use crate::machine::time::Timestamp;
 
@@ -35,6 +37,7 @@ pub(super) async fn drive(here: Arc<Here>, stop: CancellationToken) {
     let mut tried_to_go = None;
     let mut told = Vec::new();
     let mut led = false;
+    let mut second_approvals = None;
     // A silent voter is to be suspected in time.
     let idle_tick = IDLE_TICK.min(here.timing.takeover_after / 8);
     loop {
@@ -46,6 +49,7 @@ pub(super) async fn drive(here: Arc<Here>, stop: CancellationToken) {
         led = leads;
         state.mark_unchanged();
         contacts.mark_unchanged();
+        tell_of_second_approvals(&here, leads, &mut second_approvals);
         if leads {
             here.time.lead();
             tell_of_circles(&here.state(), &mut told);
@@ -84,6 +88,25 @@ fn tell_of_circles(state: &State, told: &mut Vec<WorkloadName>) {
         tracing::warn!(workloads = names, "`after` goes in a circle, so these do not wait for each other: break it");
     }
     *told = circles;
+}
+
+/// Once for each event: everybody takes note of it, and whoever leads then says so.
+fn tell_of_second_approvals(here: &Here, leads: bool, known: &mut Option<BTreeSet<EventId>>) {
+    let state = here.state();
+    if !here.knows_its_doubts(&state) {
+        return;
+    }
+    let found = second_approvals(&state, here.time.now());
+    // What is there at the beginning was told by whoever led then.
+    let known = known.get_or_insert_with(|| found.iter().map(|(event, _)| event.announcement.id.clone()).collect());
+    if known.len() > 2 * HISTORY_LIMIT {
+        known.retain(|id| state.event(id).is_some());
+    }
+    for (event, started) in found {
+        if known.insert(event.announcement.id.clone()) && leads {
+            tracing::warn!(event = %event.announcement.id, "{}", second_approver(event, started));
+        }
+    }
 }
 
 /// True when another replica leads from now on.

@@ -17,6 +17,7 @@ use crate::machine::id::VmName;
 use crate::machine::policy::Policy;
 use crate::machine::situation::{Lead, Situation, Timing};
 use crate::machine::state::State;
+use crate::machine::suspicion::Leadership;
 use crate::machine::time::Timestamp;
 use crate::wire::log;
 
@@ -60,6 +61,14 @@ impl Here {
     /// The cluster's time is no guess: deadlines may be turned into this machine's own time.
     pub fn knows_the_time(&self) -> bool {
         self.time.follows() || self.leads()
+    }
+
+    /// The log knows of the present leadership, and so whom the cluster is not sure of.
+    pub(super) fn knows_its_doubts(&self, state: &State) -> bool {
+        let standing = self.consensus.standing().borrow().clone();
+        let is_present =
+            |known: &Leadership| known.term == standing.term && (!standing.leads() || known.turn == standing.turn);
+        standing.quorum && state.leadership.as_ref().is_some_and(is_present)
     }
 
     /// Who belongs to the cluster: in the order of the configuration, then the others by name.

@@ -59,6 +59,14 @@ impl Journal {
         Ok(Self { folder: folder.into(), means, turn: Mutex::new(()), entries: watch::Sender::new(Arc::new(entries)) })
     }
 
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub fn means(&self) -> Means {
+        self.means
+    }
+
     pub fn entries(&self) -> Arc<Vec<Journaled>> {
         self.entries.borrow().clone()
     }

@@ -15,6 +15,7 @@ mod errands;
 pub mod folded;
 pub mod here;
 pub mod hooks;
+mod impact;
 pub mod journal;
 pub mod late;
 pub mod observer;
@@ -57,6 +58,7 @@ impl Replica {
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         let hands = Arc::new(Hands { here: here.clone(), hooks: hooks.clone(), observer: observer.clone() });
         tasks.spawn(driver::drive(here.clone(), stop.clone()));
+        tasks.spawn(impact::watch(here.clone(), stop.clone()));
         tasks.spawn(departures::run(here.clone(), stop.clone()));
         let (inherits, inherited) = watch::channel(None);
         tasks.spawn(errands::run(hands.clone(), inherits, stop.clone()));

@@ -51,7 +51,12 @@ impl Asking {
     }
 
     pub async fn events(&mut self) -> Result<shown::EventList, AskError> {
-        let answer = tokio::time::timeout(ANSWER_WITHIN, self.client.list_events(shown::ListEventsRequest {})).await;
+        self.page(shown::ListEventsRequest::default()).await
+    }
+
+    /// One page of all events that are kept.
+    pub async fn page(&mut self, request: shown::ListEventsRequest) -> Result<shown::EventList, AskError> {
+        let answer = tokio::time::timeout(ANSWER_WITHIN, self.client.list_events(request)).await;
         self.read(answer)
     }
 

@@ -15,8 +15,9 @@ use super::drill;
 use super::wishes::Asking;
 use crate::machine::command::{Command, Verdict, bounded};
 use crate::machine::id::{EventId, VmName};
+use crate::replica::clock::from_rfc3339;
 use crate::replica::here::Here;
-use crate::replica::view::View;
+use crate::replica::view::{Place, View};
 use crate::wire::pb::allclear::operator::v1 as shown;
 use crate::wire::pb::allclear::operator::v1::operator_server::{self, OperatorServer};
 
@@ -64,8 +65,19 @@ impl operator_server::Operator for Answers {
         Ok(Response::new(self.view.status()))
     }
 
-    async fn list_events(&self, _: Request<shown::ListEventsRequest>) -> Result<Response<shown::EventList>, Status> {
-        Ok(Response::new(self.view.events()))
+    async fn list_events(
+        &self,
+        request: Request<shown::ListEventsRequest>,
+    ) -> Result<Response<shown::EventList>, Status> {
+        let request = request.into_inner();
+        if !request.all {
+            return Ok(Response::new(self.view.events()));
+        }
+        let place = Place::read(&request.after).ok_or_else(|| Status::failed_precondition("no page ended there"))?;
+        let since = request.since.as_deref().map(|since| {
+            from_rfc3339(since).ok_or_else(|| Status::failed_precondition(format!("{since:?} is no time of RFC 3339")))
+        });
+        Ok(Response::new(self.view.page(&place, since.transpose()?)))
     }
 
     async fn get_event(&self, request: Request<shown::GetEventRequest>) -> Result<Response<shown::Event>, Status> {

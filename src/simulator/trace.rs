@@ -33,7 +33,10 @@ pub(super) fn shown(command: &Command) -> String {
         Command::Waive { event, member, hook, .. } => {
             format!("{word} {}: {member} {}", short(event.as_str()), hook.phase)
         }
-        Command::GiveUp { event } | Command::Forget { event } | Command::EndDrill { event } => {
+        Command::GiveUp { event }
+        | Command::Forget { event }
+        | Command::EndDrill { event }
+        | Command::Observed { event, .. } => {
             format!("{word} {}", short(event.as_str()))
         }
         Command::Lead { term, turn, .. } => format!("{word} in term {term}, turn {turn}"),

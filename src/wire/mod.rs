@@ -3,3 +3,8 @@
 pub mod log;
 pub mod pb;
 pub mod seal;
+
+/// Of a message in bytes, as it is sent.
+pub fn size(message: &impl prost::Message) -> usize {
+    message.encoded_len()
+}

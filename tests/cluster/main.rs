@@ -20,6 +20,7 @@ mod drills;
 mod embedded;
 mod empty_disks;
 mod events;
+mod evidence;
 mod failing_hooks;
 mod freezes;
 mod goodbyes;
@@ -40,6 +41,7 @@ mod plan;
 mod posts;
 mod readings;
 mod restoring;
+mod second_approvers;
 #[path = "../workloads/server.rs"]
 mod server;
 mod sessions;

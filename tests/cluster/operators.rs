@@ -20,7 +20,7 @@ fn ask(cluster: &Cluster, place: usize, arguments: &[&str]) -> (i32, String, Str
     said
 }
 
-fn done(cluster: &Cluster, place: usize, arguments: &[&str]) -> String {
+pub(crate) fn done(cluster: &Cluster, place: usize, arguments: &[&str]) -> String {
     let (code, out, err) = ask(cluster, place, arguments);
     assert_eq!((code, err.as_str()), (0, ""), "{arguments:?}: {out}");
     out

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::cluster::Cluster;
+use super::evidence::measured_by;
 use super::workload::hook;
 
 #[tokio::test]
@@ -46,7 +47,7 @@ async fn every_replica_shows_the_same_event_over_http_and_to_the_commands() {
     cluster.hooks.open("gate");
     cluster.until_stage(0, &id, "started").await;
     cluster.cloud.finish(&id).await;
-    cluster.closed_everywhere(&id).await;
+    measured_by(&cluster, 2, &id).await;
     let whole: Value = serde_json::from_str(&cluster.page(2, &format!("/v1/events/{id}")).await.1).unwrap();
     assert_eq!((&whole["outcome"], &whole["start_cause"]), (&json!("completed"), &json!("approved")));
     let list: Value = serde_json::from_str(&cluster.page(2, "/v1/events").await.1).unwrap();

@@ -5,7 +5,7 @@ use allclear::machine::command::{Command, Entry, Ignored, Verdict};
 use allclear::machine::document::{Announcement, Document, Kind, NotBefore, Source, Status};
 use allclear::machine::id::{EventId, VmName, WorkloadName};
 use allclear::machine::operator::{Asked, WISH_LIMIT};
-use allclear::machine::state::{DIALLED_LIMIT, HISTORY_LIMIT, OPEN_LIMIT, State};
+use allclear::machine::state::{DIALLED_LIMIT, HISTORY_AGE, HISTORY_LIMIT, OPEN_LIMIT, State};
 use allclear::machine::time::Timestamp;
 use allclear::machine::workload::{OnAbsent, Origin, Workload};
 
@@ -45,6 +45,27 @@ fn the_history_keeps_the_latest_events_only() {
     assert_eq!(state.history.len(), HISTORY_LIMIT);
     assert!(state.event(&EventId::new("e0")).is_none());
     assert!(state.event(&EventId::new(&format!("e{}", batches * 100 - 1))).is_some());
+}
+
+#[test]
+fn the_history_keeps_events_until_they_are_old() {
+    let mut state = State::default();
+    commit(&mut state, Command::Register { workloads: Vec::new(), groups: Vec::new() });
+    report(&mut state, 0..1);
+    report(&mut state, 1..2);
+    let closes = |state: &mut State, at: Timestamp| {
+        let document = Document::new(vec![]);
+        let after = state.replicas[&VmName::new("a")].reports;
+        let entry = Entry { at, by: VmName::new("a"), command: Command::Report { after, document } };
+        assert_eq!(apply(state, &entry), Verdict::Applied);
+    };
+    let known = |state: &State, id: &str| state.event(&EventId::new(id)).is_some();
+    assert!(known(&state, "e0"), "it was closed just now");
+    closes(&mut state, Timestamp(0).plus(HISTORY_AGE));
+    assert!(known(&state, "e0") && known(&state, "e1"), "it is as old as it may be");
+    report(&mut state, 2..3);
+    closes(&mut state, Timestamp(1).plus(HISTORY_AGE));
+    assert!(!known(&state, "e0") && known(&state, "e1") && known(&state, "e2"));
 }
 
 #[test]

@@ -5,13 +5,16 @@
 //! note VM NAME [unknown|primary|replica] [away]                      roster VM: the workloads that count
 //! extend ATTEMPT SPAN: until this long from now                      avoid|prefer VM NAME
 //! circles: of workloads that wait for each other                      overrun EVENT: attempts to be stopped
+//! observed VM EVENT SPAN: the event kept it from running              measures EVENT
 //! ```
 
 use std::fmt::Write;
+use std::time::Duration;
 
+use allclear::machine::cause::is_second_approver;
 use allclear::machine::command::Command;
 use allclear::machine::errands;
-use allclear::machine::id::{AttemptId, VmName, WorkloadName};
+use allclear::machine::id::{AttemptId, EventId, VmName, WorkloadName};
 use allclear::machine::order;
 use allclear::machine::steps;
 use allclear::machine::workload::{Condition, Member, Role};
@@ -52,6 +55,30 @@ impl World {
         let (event, on) = owner.map(|(event, found)| (event.announcement.id.clone(), found.on.clone())).ok_or("no")?;
         let deadline = self.situation.now.plus(parse::span(later)?);
         Ok(self.commit(&on, Command::Extend { event, attempt, deadline }))
+    }
+
+    pub(crate) fn evidence(&mut self, word: &str, rest: &str) -> Result<String, String> {
+        if word == "measures" {
+            return self.measures(rest);
+        }
+        let words: Vec<_> = rest.split_whitespace().collect();
+        let [vm, event, span] = words[..] else { return Err("observed VM EVENT SPAN".into()) };
+        let (event, lasted) = (EventId::new(event), parse::span(span)?);
+        Ok(self.commit(&VmName::new(vm), Command::Observed { event, lasted }))
+    }
+
+    /// What is measured of an event, and whether somebody else approved it.
+    fn measures(&self, id: &str) -> Result<String, String> {
+        let event = self.event(id)?;
+        let told = |span: Option<Duration>| span.map_or("unknown".into(), |span| format!("{} s", span.as_secs_f64()));
+        let who = if is_second_approver(&self.state, event) { ", approved by a second approver" } else { "" };
+        Ok(format!(
+            "notice {}, prepared in {}, all-clear after {}, impact {}{who}\n",
+            told(event.notice()),
+            told(event.time_to_prepare()),
+            told(event.time_to_all_clear()),
+            told(event.impact())
+        ))
     }
 
     pub(crate) fn roster(&self, vm: &str) -> Result<String, String> {

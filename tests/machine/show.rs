@@ -4,10 +4,11 @@ use std::fmt::Write;
 
 use allclear::machine::attempt::{Outcome, WaiverReason};
 use allclear::machine::blocker::Blocker;
+use allclear::machine::cause::StartCause;
 use allclear::machine::claim::PostOutcome;
 use allclear::machine::command::Command;
 use allclear::machine::errands::Errand;
-use allclear::machine::event::{Event, StartCause};
+use allclear::machine::event::Event;
 use allclear::machine::operator::{What, Wish};
 use allclear::machine::time::Timestamp;
 use allclear::machine::workload::{HookId, Intent, Member};
@@ -67,6 +68,7 @@ pub(crate) fn command(command: &Command) -> String {
         Command::Enlist { workload } => format!("enlist {}", workload.name),
         Command::Delist { workload } => format!("delist {workload}"),
         Command::Note { conditions } => format!("note {} conditions", conditions.len()),
+        Command::Observed { event, lasted } => format!("observed {event}: {} ms", lasted.as_millis()),
         Command::Extend { event, attempt, deadline } => format!("extend {event}: {attempt} until {}", time(*deadline)),
     }
 }
@@ -179,6 +181,9 @@ pub(crate) fn event(event: &Event) -> String {
         let recorded = takeover.recorded.map_or("never".into(), time);
         let (by, at) = (&takeover.approver, time(takeover.at));
         let _ = writeln!(text, "  taken over by {by} at {at}: {end}, in the log at {recorded}");
+    }
+    for (vm, lasted) in &event.impacts {
+        let _ = writeln!(text, "  kept {vm} from running for {} ms", lasted.as_millis());
     }
     if let Some(ending) = event.ending {
         let cause = event.start_cause().map_or("none", StartCause::as_word);

@@ -140,6 +140,7 @@ impl World {
             "delist" => self.delist(rest),
             "note" => self.note(rest),
             "extend" => self.extend(rest),
+            "observed" | "measures" => self.evidence(word, rest),
             "circles" => Ok(self.circles()),
             "overrun" => self.overrun(rest),
             "roster" => self.roster(rest),

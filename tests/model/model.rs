@@ -23,8 +23,9 @@ mod world;
 use std::time::Duration;
 
 use allclear::machine::attempt::{Attempt, Outcome};
+use allclear::machine::cause::StartCause;
 use allclear::machine::claim::Reason;
-use allclear::machine::event::{Ending, Event, StartCause};
+use allclear::machine::event::{Ending, Event};
 use allclear::machine::lifecycle::Stage;
 use allclear::machine::workload::{Intent, Origin, Phase, Role, Workload};
 use stateright::{Model, Property};

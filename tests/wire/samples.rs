@@ -1,5 +1,7 @@
 //! One record of every kind that is stored, under the name that its golden bytes carry.
 
+use std::time::Duration;
+
 use allclear::machine::attempt::{Outcome, Progress, WaiverReason};
 use allclear::machine::claim::{PostOutcome, Reason};
 use allclear::machine::command::{Command, Entry, Ignored, Verdict};
@@ -14,7 +16,7 @@ use allclear::machine::workload::{HookId, Intent, Phase};
 use crate::record::Record;
 use crate::values::{
     NOW, announcement, cache, conditions, departed_state, dialled, dialled_state, document, drilled_state,
-    grouped_state, groups, journal, led_state, member, postgres, rich_state, treatment, wished_state,
+    grouped_state, groups, journal, led_state, measured_state, member, postgres, rich_state, treatment, wished_state,
 };
 
 /// Every sample under the name that its golden bytes carry.
@@ -42,6 +44,7 @@ pub(crate) fn samples() -> Vec<(String, Record)> {
     samples.push(("state drilled".into(), Record::State(drilled_state())));
     samples.push(("state wished".into(), Record::State(wished_state())));
     samples.push(("state dialled".into(), Record::State(dialled_state())));
+    samples.push(("state measured".into(), Record::State(measured_state())));
     samples
 }
 
@@ -89,6 +92,7 @@ pub(crate) fn commands() -> Vec<(String, Command)> {
         Command::Delist { workload: WorkloadName("postgres".into()) },
         Command::Note { conditions: conditions() },
         Command::Extend { event: event.clone(), attempt, deadline: Timestamp(NOW + 90_000) },
+        Command::Observed { event: event.clone(), lasted: Duration::from_millis(8_250) },
     ];
     commands.extend(outcomes().into_iter().map(|outcome| Command::Settle { event: event.clone(), attempt, outcome }));
     commands.extend(posts().into_iter().map(|outcome| Command::Posted { event: event.clone(), attempt, outcome }));
@@ -157,7 +161,8 @@ fn name(command: &Command) -> String {
         | Command::Enlist { .. }
         | Command::Delist { .. }
         | Command::Note { .. }
-        | Command::Extend { .. } => word.into(),
+        | Command::Extend { .. }
+        | Command::Observed { .. } => word.into(),
     }
 }
 

@@ -198,7 +198,20 @@ fn closed_event() -> Event {
         departed: BTreeSet::new(),
         drill: None,
         wishes: Vec::new(),
+        treated: None,
+        impacts: BTreeMap::new(),
     }
+}
+
+/// What was measured was stored later than everything in the rich state.
+pub(crate) fn measured_state() -> State {
+    let impacts = [("db-0", 8_250), ("_DB-1", 0)];
+    let measured = Event {
+        treated: Some(Timestamp(NOW + 1)),
+        impacts: impacts.into_iter().map(|(vm, ms)| (VmName::new(vm), Duration::from_millis(ms))).collect(),
+        ..Event::first_seen_as(announcement("A-1"), VmName::new("db-1"), Timestamp(NOW))
+    };
+    State { history: VecDeque::from([measured]), ..State::default() }
 }
 
 pub(crate) fn rich_state() -> State {

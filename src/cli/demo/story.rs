@@ -68,7 +68,7 @@ fn told(zero: Option<Timestamp>, at: Timestamp, vms: &str, who: &str, what: &str
 
 /// At the same moment, what ends comes before the stage it leads to, and that before what begins in it.
 fn rank(what: &str) -> u8 {
-    if what.ends_with(" begins") { 2 } else { u8::from(!what.contains(' ')) }
+    if what.ends_with(" begins") || what.ends_with(" is seen") { 2 } else { u8::from(!what.contains(' ')) }
 }
 
 fn by_the_cloud(event: &Event, posts: &[Post]) -> Vec<Step> {
@@ -136,8 +136,11 @@ mod tests {
     }
 
     fn sight(steps: &[(i64, &str)]) -> Sight {
-        let step =
-            |(at, what): &(i64, &str)| shown::Step { at: clock::rfc3339(Timestamp(*at)), what: (*what).to_owned() };
+        let step = |(at, what): &(i64, &str)| shown::Step {
+            at: clock::rfc3339(Timestamp(*at)),
+            what: (*what).to_owned(),
+            ..shown::Step::default()
+        };
         let event =
             shown::Event { id: "e".into(), timeline: steps.iter().map(step).collect(), ..shown::Event::default() };
         let answer = Answer { status: shown::Status::default(), events: vec![event] };

@@ -18,7 +18,9 @@ pub(in crate::cli) fn event(reader: &Reader, event: &shown::Event) -> String {
     let row = |step: &shown::Step| {
         let at = from_rfc3339(&step.at).unwrap_or(reader.now);
         let (clock, ago) = (moments::clock(reader.now, at), moments::relative(reader.now, at));
-        vec![plain(clock), faint(ago), plain(moments::within(reader.now, &step.what))]
+        let more = [&step.who, &step.why].into_iter().flatten().filter(|more| !step.what.contains(more.as_str()));
+        let more: String = more.map(|more| format!(" ({more})")).collect();
+        vec![plain(clock), faint(ago), plain(moments::within(reader.now, &format!("{}{more}", step.what)))]
     };
     page.table(2, &event.timeline.iter().map(row).collect::<Vec<_>>());
     page.into_text()

@@ -10,6 +10,10 @@ use crate::wire::pb::allclear::operator::v1 as shown;
 pub(in crate::cli) fn status(reader: &Reader, status: &shown::Status) -> String {
     let mut page = Page::new(reader.paper);
     ability(&mut page, reader, status);
+    for warning in &status.warnings {
+        let since = moments::written(reader.now, &warning.since);
+        page.entry(0, "WARNING", 8, &[Span::new(Ink::Yellow, format!("{} (since {since})", warning.text))]);
+    }
     page.heading(&match status.events.len() {
         0 => "NO OPEN EVENTS".into(),
         1 => "ONE OPEN EVENT".into(),

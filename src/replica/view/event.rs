@@ -1,11 +1,15 @@
 //! An event as operators see it.
 
+use std::time::Duration;
+
 use super::{blocker, drill, timeline, wish};
 use crate::machine::attempt::Attempt;
 use crate::machine::blocker::explain;
+use crate::machine::cause::StartCause;
 use crate::machine::claim::{Claim, PostOutcome, Reason};
 use crate::machine::document::{NotBefore, Status};
-use crate::machine::event::{Ending, Event, StartCause};
+use crate::machine::event::{Ending, Event};
+use crate::machine::id::VmName;
 use crate::machine::situation::Situation;
 use crate::machine::state::State;
 use crate::replica::clock::rfc3339;
@@ -35,10 +39,23 @@ pub(super) fn shown(state: &State, event: &Event, situation: &Situation) -> show
         approvals: event.claims.iter().map(|claim| approval(event, claim)).chain(takeovers(event)).collect(),
         outcome: event.ending.map(Ending::as_word).map(Into::into),
         start_cause: event.start_cause().map(StartCause::as_word).map(Into::into),
-        timeline: timeline::of(state, event, situation.now),
+        timeline: timeline::of(state, event, situation),
         drill: event.drill.as_ref().map(|found| drill::shown(state, event, found)),
         seen_by: event.seen_by.iter().map(ToString::to_string).collect(),
         hold: event.hold(situation.now).map(|hold| wish::shown(&hold, state, situation)),
+        measures: Some(measures(event)),
+    }
+}
+
+fn measures(event: &Event) -> shown::Measures {
+    let ms = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+    let impact = |(vm, lasted): (&VmName, &Duration)| shown::Impact { vm: vm.to_string(), observed_ms: ms(*lasted) };
+    shown::Measures {
+        notice_ms: event.notice().map(ms),
+        prepare_ms: event.time_to_prepare().map(ms),
+        all_clear_ms: event.time_to_all_clear().map(ms),
+        impact_observed_ms: event.impact().map(ms),
+        impacts: event.impacts.iter().map(impact).collect(),
     }
 }
 

@@ -4,7 +4,9 @@ pub mod blocker;
 mod drill;
 mod event;
 mod group;
+mod page;
 mod timeline;
+pub mod warning;
 mod wish;
 
 use std::sync::Arc;
@@ -12,6 +14,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 pub use self::event::status;
+pub use self::page::Place;
 use super::clock::rfc3339;
 use super::deeds::Deeds;
 use super::here::Here;
@@ -21,6 +24,7 @@ use crate::machine::situation::{Channel, Contact, Situation};
 use crate::machine::state::State;
 use crate::machine::suspicion::as_if_told;
 use crate::machine::takeover::Journaled;
+use crate::machine::time::Timestamp;
 use crate::machine::workload::Workload;
 use crate::wire::pb::allclear::operator::v1 as shown;
 
@@ -78,7 +82,14 @@ impl View {
             events: state.open.values().map(|event| event::shown(&state, event, &situation)).collect(),
             groups: group::all(&state, &situation),
             now: rfc3339(situation.now),
+            warnings: self.warnings(situation.now),
         }
+    }
+
+    /// By the log alone: who is cut off cannot tell who approved what.
+    fn warnings(&self, now: Timestamp) -> Vec<shown::Warning> {
+        let state = self.here.state();
+        if self.here.knows_its_doubts(&state) { warning::all(&state, now) } else { Vec::new() }
     }
 
     /// The most recent closed events, oldest first, and then the open ones.
@@ -86,7 +97,13 @@ impl View {
         let (state, situation) = self.basis();
         let closed = state.history.iter().skip(state.history.len().saturating_sub(RECENT));
         let events = closed.chain(state.open.values()).map(|event| event::shown(&state, event, &situation)).collect();
-        shown::EventList { events }
+        shown::EventList { events, next: None }
+    }
+
+    /// All events that are kept, one page of them.
+    pub fn page(&self, from: &Place, since: Option<Timestamp>) -> shown::EventList {
+        let (state, situation) = self.basis();
+        page::of(&state, &situation, from, since)
     }
 
     /// One event, open or closed.

@@ -1,71 +1,144 @@
-//! What happened to an event: its stages, hooks, waivers and posts, and what operators asked for.
+//! What happened to an event: its stages, who saw it, what policy chose, hooks, waivers and posts, why it started and
+//! ended, what was observed, and what operators asked for.
 
 use super::event::detail;
-use super::wish;
+use super::{warning, wish};
 use crate::machine::attempt::WaiverReason;
+use crate::machine::cause::{StartCause, approved_elsewhere};
 use crate::machine::event::Event;
 use crate::machine::lifecycle::Stage;
 use crate::machine::operator::{What, Wish};
+use crate::machine::situation::Situation;
 use crate::machine::state::State;
 use crate::machine::time::Timestamp;
 use crate::replica::clock::rfc3339;
 use crate::wire::pb::allclear::operator::v1 as shown;
 
-type Steps = Vec<(Timestamp, String)>;
+type Steps = Vec<(Timestamp, shown::Step)>;
 
 /// In the order in which it happened.
-pub(super) fn of(state: &State, event: &Event, now: Timestamp) -> Vec<shown::Step> {
-    let mut steps: Steps = event.entered.iter().map(|(stage, at)| (*at, stage.to_string())).collect();
-    let drill = event.drill.iter().map(|drill| (event.first_seen(), format!("{} of {}", drill.mode, drill.who)));
-    steps.extend(drill);
+pub(super) fn of(state: &State, event: &Event, situation: &Situation) -> Vec<shown::Step> {
+    let mut steps: Steps = Vec::new();
+    for (stage, at) in &event.entered {
+        let treated = event.treated.filter(|treated| *stage > Stage::Announced && treated <= at);
+        if treated.is_some() && steps.len() == 1 {
+            beginning(event, &mut steps);
+        }
+        steps.push((*at, told(stage.to_string())));
+    }
+    if steps.len() == event.entered.len() {
+        beginning(event, &mut steps);
+    }
     hooks(event, &mut steps);
     approvals(event, &mut steps);
-    steps.extend(wishes(state, event, now));
+    ending(event, situation.quorum && approved_elsewhere(state, event), &mut steps);
+    steps.extend(wishes(state, event, situation.now));
     // Of what happened in the same millisecond, being closed comes last.
-    steps.sort_by_key(|(at, what)| (*at, what == Stage::Closed.as_word()));
-    steps.into_iter().map(|(at, what)| shown::Step { at: rfc3339(at), what }).collect()
+    steps.sort_by_key(|(at, step)| (*at, step.what == Stage::Closed.as_word()));
+    steps.into_iter().map(|(at, step)| shown::Step { at: rfc3339(at), ..step }).collect()
+}
+
+fn told(what: String) -> shown::Step {
+    shown::Step { what, ..shown::Step::default() }
+}
+
+fn told_of(what: String, who: String, why: Option<String>) -> shown::Step {
+    shown::Step { what, who: Some(who), why, ..shown::Step::default() }
+}
+
+/// Who saw it, or made it up, and what policy chose.
+fn beginning(event: &Event, steps: &mut Steps) {
+    if let Some(drill) = &event.drill {
+        let what = format!("{} of {}", drill.mode, drill.who);
+        steps.push((event.first_seen(), told_of(what, drill.who.clone(), None)));
+    } else {
+        let seen: Vec<_> = event.seen_by.iter().map(ToString::to_string).collect();
+        let (seen, announced) = (seen.join(", "), &event.announcement);
+        let what = format!("{} by {} is seen", announced.kind, announced.source);
+        steps.push((event.first_seen(), told_of(what, seen, None)));
+    }
+    if let (Some(treatment), Some(at)) = (&event.treatment, event.treated) {
+        let what = format!("policy chose to {} it, by the rule {}", treatment.action, treatment.rule);
+        steps.push((at, told_of(what, "policy".into(), Some(treatment.rule.clone()))));
+    }
 }
 
 fn hooks(event: &Event, steps: &mut Steps) {
     for attempt in &event.attempts {
         let what = format!("{} of {} on {}", attempt.hook.phase, attempt.member.workload, attempt.on);
-        steps.push((attempt.begun_at, format!("{what}: {} begins", attempt.intent)));
-        let ended = attempt.outcome.iter().map(|(outcome, at)| (*at, said(outcome.as_word(), outcome.reason())));
-        let late = attempt.late.iter().map(|(outcome, at)| (*at, format!("{}, too late to count", outcome.as_word())));
-        steps.extend(ended.chain(late).map(|(at, how)| (at, format!("{what}: {how}"))));
+        let mut push = |at, how: String, why: Option<&str>| {
+            steps.push((at, told_of(format!("{what}: {how}"), attempt.on.to_string(), why.map(Into::into))));
+        };
+        push(attempt.begun_at, format!("{} begins", attempt.intent), None);
+        if let Some((outcome, at)) = &attempt.outcome {
+            push(*at, said(outcome.as_word(), outcome.reason()), outcome.reason());
+        }
+        if let Some((outcome, at)) = &attempt.late {
+            push(*at, format!("{}, too late to count", outcome.as_word()), outcome.reason());
+        }
     }
     for waiver in &event.waivers {
         let member = &waiver.member;
         let what = format!("{} of {} on {}: not waited for", waiver.hook.phase, member.workload, member.vm);
-        let why = match &waiver.why {
-            WaiverReason::Unreachable => waiver.why.as_word().into(),
-            WaiverReason::Skipped { who, reason } => format!("skipped by {who}: {reason}"),
+        let step = match &waiver.why {
+            WaiverReason::Unreachable => {
+                let why = waiver.why.as_word();
+                shown::Step { why: Some(why.into()), ..told(format!("{what}, {why}")) }
+            }
+            WaiverReason::Skipped { who, reason } => {
+                told_of(format!("{what}, skipped by {who}: {reason}"), who.clone(), Some(reason.clone()))
+            }
         };
-        steps.push((waiver.at, format!("{what}, {why}")));
+        steps.push((waiver.at, step));
     }
 }
 
 fn approvals(event: &Event, steps: &mut Steps) {
     for claim in &event.claims {
-        steps.push((claim.at, format!("approval assigned to {} ({})", claim.approver, claim.reason.as_word())));
+        let (by, reason) = (claim.approver.to_string(), claim.reason.as_word());
+        let what = format!("approval assigned to {by} ({reason})");
+        steps.push((claim.at, told_of(what, by.clone(), Some(reason.into()))));
         if let Some((outcome, at)) = &claim.outcome {
             let how = said(outcome.as_word(), detail(outcome).as_deref());
-            steps.push((*at, format!("approval by {}: {how}", claim.approver)));
+            steps.push((*at, told_of(format!("approval by {by}: {how}"), by, detail(outcome))));
         }
     }
     for takeover in &event.takeovers {
         let lost: Vec<_> = takeover.out_of_reach.iter().map(ToString::to_string).collect();
-        let (by, since, lost) = (&takeover.approver, rfc3339(takeover.alone_since), lost.join(", "));
-        let why = format!("{by} decides alone: no leader since {since}, out of reach: {lost}");
-        steps.push((takeover.at, why));
+        let (by, since, lost) = (takeover.approver.to_string(), rfc3339(takeover.alone_since), lost.join(", "));
+        let why = format!("no leader since {since}, out of reach: {lost}");
+        steps.push((takeover.at, told_of(format!("{by} decides alone: {why}"), by.clone(), Some(why))));
         if let Some((outcome, at)) = &takeover.outcome {
-            steps.push((
-                *at,
-                format!("approval by {by} alone: {}", said(outcome.as_word(), detail(outcome).as_deref())),
-            ));
+            let how = said(outcome.as_word(), detail(outcome).as_deref());
+            steps.push((*at, told_of(format!("approval by {by} alone: {how}"), by.clone(), detail(outcome))));
         }
-        let told = takeover.recorded.map(|at| (at, format!("{by} gives account of its approval")));
-        steps.extend(told);
+        let gives = |at| (at, told_of(format!("{by} gives account of its approval"), by.clone(), None));
+        steps.extend(takeover.recorded.map(gives));
+    }
+}
+
+/// Why it started and how it ended, as far as it is known, and what the replicas of its VMs observed.
+fn ending(event: &Event, is_theirs: bool, steps: &mut Steps) {
+    if let (Some(at), Some(cause)) = (event.entered_at(Stage::Started), event.start_cause()) {
+        let early = warning::before_notice_ended(event, at);
+        let (what, who) = match cause {
+            StartCause::Approved => ("it started because it was approved".into(), "this cluster"),
+            StartCause::NoticeExpired => ("it started because its notice ended".into(), "the platform"),
+            StartCause::Platform => ("it had started when it was first seen".into(), "the platform"),
+            StartCause::ApprovedElsewhere if is_theirs => {
+                (format!("somebody else approved it: it started {early}, and no replica did"), "somebody else")
+            }
+            StartCause::ApprovedElsewhere => {
+                (format!("it started {early}, and no replica is known to have approved it"), "unknown")
+            }
+        };
+        steps.push((at, told_of(what, who.into(), Some(cause.as_word().into()))));
+    }
+    let Some((over, ending)) = event.over_at().zip(event.ending) else { return };
+    steps.push((over, told(format!("it is over: {}", ending.as_word()))));
+    for (vm, lasted) in &event.impacts {
+        let what = format!("{vm} observed that it did not run for {} ms", lasted.as_millis());
+        steps.push((over, told_of(what, vm.to_string(), None)));
     }
 }
 
@@ -78,7 +151,9 @@ fn wishes(state: &State, event: &Event, now: Timestamp) -> Steps {
     };
     let is_of_its_time = |wish: &&Wish| wish.at <= closed && ends(wish) >= event.first_seen();
     let of_all = state.wishes.iter().filter(is_of_its_time);
-    event.wishes.iter().chain(of_all).map(|wish| (wish.at, wish::told(wish))).collect()
+    let why = |wish: &Wish| Some(wish.reason.clone()).filter(|reason| !reason.is_empty());
+    let step = |wish: &Wish| (wish.at, told_of(wish::told(wish), wish.who.clone(), why(wish)));
+    event.wishes.iter().chain(of_all).map(step).collect()
 }
 
 fn said(word: &str, reason: Option<&str>) -> String {

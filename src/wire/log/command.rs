@@ -1,11 +1,15 @@
 //! Entries and the commands in them.
 
+use std::time::Duration;
+
 use super::pb;
 use super::pb::command::{self, Variant};
 use super::stored::{Stored, named, required, take};
 use super::undecodable::{Fault, Undecodable};
 use super::wish;
 use crate::machine::command::{Command, Entry};
+use crate::machine::document::Announcement;
+use crate::machine::drill::Mode;
 use crate::machine::id::{AttemptId, EventId, VmName};
 use crate::machine::time::Timestamp;
 use crate::machine::workload::{HookId, Intent, Member};
@@ -95,6 +99,7 @@ impl Stored for Command {
             Variant::Delist(delist) => Self::Delist { workload: take!(variant delist.workload) },
             Variant::Note(note) => Self::Note { conditions: take!(variant note.conditions) },
             Variant::Extend(extend) => restore_extend(extend)?,
+            Variant::Observed(observed) => restore_observed(observed)?,
         })
     }
 }
@@ -177,17 +182,28 @@ fn variant(command: &Command) -> Variant {
             Variant::Account(command::Account { number: *number, journal: journal.store() })
         }
         Command::Dismiss { replica } => Variant::Dismiss(command::Dismiss { replica: replica.store() }),
-        Command::Drill { announcement, mode, who } => {
-            let (announcement, mode) = (Some(announcement.store()), mode.store());
-            Variant::Drill(command::Drill { announcement, mode, who: who.clone() })
-        }
+        Command::Drill { announcement, mode, who } => drill(announcement, *mode, who),
         Command::EndDrill { event } => Variant::EndDrill(command::EndDrill { event_id: event.store() }),
         Command::Ask { what, who, reason } => wish::variant(what, who, reason),
         Command::Enlist { workload } => Variant::Enlist(command::Enlist { workload: Some(workload.store()) }),
         Command::Delist { workload } => Variant::Delist(command::Delist { workload: workload.store() }),
         Command::Note { conditions } => Variant::Note(command::Note { conditions: conditions.store() }),
         Command::Extend { event, attempt, deadline } => extend(event, *attempt, *deadline),
+        Command::Observed { event, lasted } => observed(event, *lasted),
     }
+}
+
+fn drill(announcement: &Announcement, mode: Mode, who: &str) -> Variant {
+    let (announcement, mode) = (Some(announcement.store()), mode.store());
+    Variant::Drill(command::Drill { announcement, mode, who: who.into() })
+}
+
+fn restore_observed(observed: command::Observed) -> Result<Command, Undecodable> {
+    Ok(Command::Observed { event: take!(variant observed.event_id), lasted: take!(variant observed.lasted_ms) })
+}
+
+fn observed(event: &EventId, lasted: Duration) -> Variant {
+    Variant::Observed(command::Observed { event_id: event.store(), lasted_ms: lasted.store() })
 }
 
 fn restore_extend(extend: command::Extend) -> Result<Command, Undecodable> {

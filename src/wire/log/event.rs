@@ -1,12 +1,16 @@
 //! Events as the cluster knows them.
 
+use std::time::Duration;
+
 use super::pb;
+use super::state::keyed;
 use super::stored::{Stored, named, numbered, required, take};
 use super::undecodable::{Fault, Undecodable};
 use crate::machine::attempt::Attempt;
 use crate::machine::attempts::Attempts;
 use crate::machine::drill::{Drill, Mode};
 use crate::machine::event::{Ending, Event};
+use crate::machine::id::VmName;
 use crate::machine::lifecycle::Stage;
 use crate::machine::time::Timestamp;
 
@@ -28,6 +32,8 @@ impl Stored for Event {
             departed: self.departed.store(),
             drill: self.drill.store(),
             wishes: self.wishes.store(),
+            impacts: self.impacts.iter().map(|(vm, lasted)| (vm.clone(), *lasted).store()).collect(),
+            treated_unix_ms: self.treated.store(),
         }
     }
 
@@ -46,7 +52,22 @@ impl Stored for Event {
             departed: take!(message.departed),
             drill: take!(message.drill),
             wishes: take!(message.wishes),
+            treated: take!(message.treated_unix_ms),
+            impacts: named(keyed(message.impacts.into_iter().map(Stored::restore)), "impacts")?,
         })
+    }
+}
+
+impl Stored for (VmName, Duration) {
+    type Message = pb::Impact;
+
+    fn store(&self) -> pb::Impact {
+        let (vm, lasted) = self;
+        pb::Impact { vm: vm.store(), lasted_ms: lasted.store() }
+    }
+
+    fn restore(message: pb::Impact) -> Result<Self, Undecodable> {
+        Ok((take!(message.vm), take!(message.lasted_ms)))
     }
 }
 

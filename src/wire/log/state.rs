@@ -75,7 +75,7 @@ fn restore_replica(message: pb::Replica) -> Result<(VmName, Replica), Undecodabl
     Ok((take!(message.name), replica))
 }
 
-fn keyed<K: Ord, V>(
+pub(super) fn keyed<K: Ord, V>(
     pairs: impl ExactSizeIterator<Item = Result<(K, V), Undecodable>>,
 ) -> Result<BTreeMap<K, V>, Undecodable> {
     let count = pairs.len();

@@ -153,7 +153,7 @@ fn a_hook_that_is_not_waited_for_is_excused_for_a_users_event_only() {
         retell(record, |event| {
             event.hooks[0].outcome = Some("unknown".into());
             let what = "drain of database on db-0: not waited for, unreachable".into();
-            event.timeline.push(Step { at: at(1), what });
+            event.timeline.push(Step { at: at(1), what, ..Step::default() });
         });
     };
     assert_eq!(found(waived), [""; 0]);

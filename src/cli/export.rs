@@ -1,0 +1,34 @@
+//! `allclear events --export`: everything that is kept of events, for an archive.
+
+use std::io::Write as _;
+use std::path::Path;
+
+use crate::machine::time::Timestamp;
+use crate::replica::clock::rfc3339;
+use crate::rpc::client::{AskError, Asking};
+use crate::wire::pb::allclear::operator::v1 as shown;
+
+/// Prints page after page.
+pub(super) async fn all(endpoint: &Path, since: Option<Timestamp>) -> Result<(), AskError> {
+    let mut asking = Asking::connect(endpoint).await?;
+    let since = since.map(rfc3339);
+    let mut after = String::new();
+    loop {
+        let request = shown::ListEventsRequest { all: true, after, since: since.clone() };
+        let page = asking.page(request).await?;
+        print(&page.events).map_err(AskError::Output)?;
+        match page.next {
+            Some(next) => after = next,
+            None => return Ok(()),
+        }
+    }
+}
+
+fn print(events: &[shown::Event]) -> Result<(), String> {
+    let mut out = std::io::stdout().lock();
+    for event in events {
+        let line = serde_json::to_string(event).map_err(|error| error.to_string())?;
+        writeln!(out, "{line}").map_err(|error| error.to_string())?;
+    }
+    out.flush().map_err(|error| error.to_string())
+}

@@ -1,0 +1,70 @@
+//! Why an event started, and whether somebody else approved it.
+
+use core::time::Duration;
+
+use super::claim::{Claim, PostOutcome};
+use super::event::{Ending, Event};
+use super::lifecycle::Stage;
+use super::policy::Action;
+use super::state::State;
+
+/// An event that starts this shortly before its notice ends started because of that: the platform's clock is not ours.
+const CLOCKS_DIFFER: Duration = Duration::from_secs(5);
+
+/// Why the event started.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum StartCause {
+    Approved,
+    NoticeExpired,
+    /// It was started when it was first seen.
+    Platform,
+    ApprovedElsewhere,
+}
+
+impl StartCause {
+    pub const fn as_word(self) -> &'static str {
+        match self {
+            Self::Approved => "approved",
+            Self::NoticeExpired => "notice_expired",
+            Self::Platform => "platform",
+            Self::ApprovedElsewhere => "approved_elsewhere",
+        }
+    }
+}
+
+impl Event {
+    /// `None` while it has not started, or when that was never seen and it was not approved.
+    pub fn start_cause(&self) -> Option<StartCause> {
+        // A post without a reply that is followed by the start of the event took effect, as far as anybody can tell,
+        // and one that nobody recorded may have been made by a replica that was then lost.
+        let posted = self.claims.iter().any(Claim::may_be_posted) || self.is_taken_over();
+        let Some(started) = self.entered_at(Stage::Started) else {
+            return (self.ending == Some(Ending::Completed) && posted).then_some(StartCause::Approved);
+        };
+        Some(if posted {
+            StartCause::Approved
+        } else if started == self.first_seen() {
+            StartCause::Platform
+        } else if started.plus(CLOCKS_DIFFER) >= self.notice_ends() {
+            StartCause::NoticeExpired
+        } else {
+            StartCause::ApprovedElsewhere
+        })
+    }
+}
+
+/// An event that started before its notice ended though nobody of this cluster approved it.
+pub fn approved_elsewhere(state: &State, event: &Event) -> bool {
+    // One that has yet to give its account may have approved it alone.
+    let may_be_alone = || event.is_user_initiated() && state.suspects().next().is_some();
+    // What the platform answered with an error it may have done all the same.
+    let is_error = |claim: &Claim| matches!(claim.outcome, Some((PostOutcome::Refused(500..), _)));
+    event.start_cause() == Some(StartCause::ApprovedElsewhere) && !event.claims.iter().any(is_error) && !may_be_alone()
+}
+
+/// A second approver is at work on the VMs of this cluster: policy did not leave the event to others.
+pub fn is_second_approver(state: &State, event: &Event) -> bool {
+    let names_us = || event.announcement.resources.iter().any(|vm| state.replicas.contains_key(vm));
+    let is_left = event.treatment.as_ref().is_some_and(|treatment| treatment.action == Action::Observe);
+    !is_left && approved_elsewhere(state, event) && names_us()
+}

@@ -1,0 +1,157 @@
+//! How long an event kept a VM from running, as its own replica observed: by the ticks of its clock that it missed.
+
+use core::time::Duration;
+
+use alloc::vec::Vec;
+
+use super::apply::{Applied, known};
+use super::command::{Command, Ignored};
+use super::event::{Ending, Event};
+use super::id::{EventId, VmName};
+use super::lifecycle::Stage;
+use super::state::State;
+use super::time::Timestamp;
+
+/// A VM may be stopped this long before the documents say that the event has started.
+const SEEN_LATE: Duration = Duration::from_secs(5);
+/// What a replica observed is asked for as long after the event was closed.
+const ASKED_FOR: Duration = Duration::from_hours(1);
+/// Gaps that are remembered.
+const GAPS: usize = 64;
+
+/// What a replica knows of its own running: since when it could have missed a tick, and when it did.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Watch {
+    pub since: Timestamp,
+    gaps: Vec<Gap>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Gap {
+    ended: Timestamp,
+    lasted: Duration,
+}
+
+impl Watch {
+    pub const fn since(since: Timestamp) -> Self {
+        Self { since, gaps: Vec::new() }
+    }
+
+    /// It did not run for so long, until then.
+    pub fn missed(&mut self, lasted: Duration, ended: Timestamp) {
+        self.gaps.push(Gap { ended, lasted });
+        if self.gaps.len() > GAPS {
+            self.gaps.remove(0);
+        }
+    }
+
+    /// What it has to tell the cluster now: of one event, once.
+    pub fn due(&self, state: &State, me: &VmName) -> Option<Command> {
+        let is_recent = |event: &&Event| state.now.since(event.over_at().unwrap_or(state.now)) < ASKED_FOR;
+        let closed = state.history.iter().rev().take_while(is_recent);
+        state.open.values().chain(closed).filter(|event| is_owed(event, me)).find_map(|event| {
+            let (from, to) = (impact_from(event)?, event.over_at()?);
+            let during = self.gaps.iter().filter(|gap| gap.ended >= from && gap.ended.minus(gap.lasted) <= to);
+            let lasted = during.map(|gap| gap.lasted).max().unwrap_or_default();
+            let event = event.announcement.id.clone();
+            (self.since <= from).then_some(Command::Observed { event, lasted })
+        })
+    }
+}
+
+/// An event that may stop this VM at any moment.
+pub fn is_expected(state: &State, me: &VmName) -> bool {
+    state.open.values().any(|event| event.affects(me) && !event.is_drill() && event.over_at().is_none())
+}
+
+fn is_owed(event: &Event, me: &VmName) -> bool {
+    let has_happened = event.ending == Some(Ending::Completed) && !event.is_drill();
+    has_happened && event.affects(me) && !event.impacts.contains_key(me)
+}
+
+/// From the decision to approve it on, or a little before it was seen as started.
+fn impact_from(event: &Event) -> Option<Timestamp> {
+    let started = event.entered_at(Stage::Started).or(event.over_at())?.minus(SEEN_LATE);
+    let claimed = event.entered_at(Stage::Claimed).or(event.takeovers.first().map(|takeover| takeover.at));
+    Some(claimed.unwrap_or(started))
+}
+
+pub(super) fn observed(state: &mut State, by: &VmName, id: &EventId, lasted: Duration) -> Applied {
+    let event = known(state, id)?;
+    if !event.affects(by) || event.is_drill() {
+        return Err(Ignored::NotYours);
+    }
+    if event.ending != Some(Ending::Completed) {
+        return Err(Ignored::NotNow);
+    }
+    if event.impacts.contains_key(by) {
+        return Err(Ignored::Repeated);
+    }
+    event.impacts.insert(by.clone(), lasted);
+    event.revision += 1;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::document::{Announcement, Kind, NotBefore, Source, Status};
+    use super::*;
+
+    /// Claimed after ten seconds, started after twelve, and over after twenty.
+    fn past() -> State {
+        let announcement = Announcement {
+            id: EventId::new("e1"),
+            status: Status::Scheduled,
+            kind: Kind::Reboot,
+            source: Source::User,
+            resource_type: alloc::string::String::new(),
+            resources: alloc::vec![VmName::new("a")],
+            not_before: NotBefore::Unknown,
+            description: alloc::string::String::new(),
+            duration: None,
+        };
+        let mut event = Event::first_seen_as(announcement, VmName::new("b"), Timestamp(0));
+        let stages = [(Stage::Claimed, 10), (Stage::Started, 12), (Stage::Closed, 20)];
+        event.entered.extend(stages.map(|(stage, seconds)| (stage, Timestamp(seconds * 1_000))));
+        event.ending = Some(Ending::Completed);
+        let mut state = State { now: Timestamp(21_000), ..State::default() };
+        state.history.push_back(event);
+        state
+    }
+
+    fn told(watch: &Watch, state: &State, me: &str) -> Option<u64> {
+        match watch.due(state, &VmName::new(me))? {
+            Command::Observed { lasted, .. } => u64::try_from(lasted.as_millis()).ok(),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn the_longest_gap_between_claim_and_end_counts() {
+        let mut watch = Watch::since(Timestamp(0));
+        assert_eq!(told(&watch, &past(), "a"), Some(0), "it watched all the time");
+        for (lasted, ended) in [(9_000, 9_500), (1_000, 11_000), (4_000, 17_000), (9_000, 30_000)] {
+            watch.missed(Duration::from_millis(lasted), Timestamp(ended));
+        }
+        assert_eq!(told(&watch, &past(), "a"), Some(4_000));
+        watch.missed(Duration::from_secs(40), Timestamp(50_000));
+        assert_eq!(told(&watch, &past(), "a"), Some(40_000), "it was still away when the event was over");
+    }
+
+    #[test]
+    fn who_did_not_watch_from_the_claim_on_cannot_tell() {
+        assert_eq!(told(&Watch::since(Timestamp(10_001)), &past(), "a"), None);
+        assert_eq!(told(&Watch::since(Timestamp(10_000)), &past(), "a"), Some(0));
+    }
+
+    #[test]
+    fn it_is_told_once_by_the_vms_that_it_names() {
+        let watch = Watch::since(Timestamp(0));
+        let mut state = past();
+        assert_eq!(told(&watch, &state, "b"), None);
+        for event in &mut state.history {
+            event.impacts.insert(VmName::new("a"), Duration::ZERO);
+        }
+        assert_eq!(told(&watch, &state, "a"), None);
+    }
+}

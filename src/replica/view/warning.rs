@@ -1,0 +1,56 @@
+//! What somebody should look into, though nothing stands in the way.
+
+use std::time::Duration;
+
+use crate::machine::cause::is_second_approver;
+use crate::machine::event::Event;
+use crate::machine::lifecycle::Stage;
+use crate::machine::state::State;
+use crate::machine::time::Timestamp;
+use crate::replica::clock::rfc3339;
+use crate::wire::pb::allclear::operator::v1 as shown;
+
+const MOST: usize = 10;
+const SHOWN_FOR: Duration = Duration::from_hours(7 * 24);
+
+/// The latest, the last one at the end.
+pub(super) fn all(state: &State, now: Timestamp) -> Vec<shown::Warning> {
+    let mut found = second_approvals(state, now);
+    let warning = |(event, started): (&Event, Timestamp)| shown::Warning {
+        since: rfc3339(started),
+        text: second_approver(event, started),
+        event: event.announcement.id.to_string(),
+    };
+    found.drain(..found.len().saturating_sub(MOST));
+    found.into_iter().map(warning).collect()
+}
+
+/// The events of late that somebody else approved, and when they started.
+pub fn second_approvals(state: &State, now: Timestamp) -> Vec<(&Event, Timestamp)> {
+    let is_recent = |event: &&Event| event.over_at().is_none_or(|over| now.since(over) < SHOWN_FOR);
+    let recent = state.history.iter().rev().take_while(is_recent).chain(state.open.values());
+    let theirs = recent.filter(|event| is_second_approver(state, event));
+    let mut found: Vec<_> = theirs.filter_map(|event| Some((event, event.entered_at(Stage::Started)?))).collect();
+    found.sort_by_key(|(_, started)| *started);
+    found
+}
+
+/// What is known of them, and what to do.
+pub fn second_approver(event: &Event, started: Timestamp) -> String {
+    let announced = &event.announcement;
+    let vms: Vec<_> = announced.resources.iter().map(ToString::to_string).collect();
+    format!(
+        "somebody else approved event {} ({} of {}): it was seen as started at {}, {}, and no replica of this cluster \
+         approved it; look for another agent that polls Scheduled Events on a VM of the same availability set, scale \
+         set or cloud service, or for automation that approves for it, and leave approving to one of the two",
+        announced.id,
+        announced.kind,
+        vms.join(", "),
+        rfc3339(started),
+        before_notice_ended(event, started)
+    )
+}
+
+pub(super) fn before_notice_ended(event: &Event, started: Timestamp) -> String {
+    format!("{} s before its notice ended", event.notice_ends().since(started).as_secs())
+}
