@@ -129,5 +129,11 @@ export function log(event, now) {
   return tree("details", { "data-key": "log" },
     tree("summary", {}, `Everything that happened (${many(event.timeline.length, "entry", "entries")})`),
     tree("ol", { class: "log" }, event.timeline.map((step) => tree("li", {},
-      tree("time", { datetime: step.at }, time(instant(step.at), now)), " ", outside(shortTimes(step.what, now))))));
+      tree("time", { datetime: step.at }, time(instant(step.at), now)), " ", outside(shortTimes(whole(step), now))))));
+}
+
+// Who and why are told where the entry itself does not.
+function whole({ what, who, why }) {
+  const more = [who, why].filter((word) => word && !what.includes(word));
+  return [what, ...more.map((word) => `(${word})`)].join(" ");
 }
