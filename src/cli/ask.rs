@@ -112,7 +112,7 @@ impl Events {
         let mut events = list.events;
         events.retain(|event| is_open(event) || (!self.open && is_recent(event)));
         let beyond = events.len().saturating_sub(self.limit.unwrap_or(usize::MAX));
-        shown::EventList { events: events.split_off(beyond) }
+        shown::EventList { events: events.split_off(beyond), next: None }
     }
 }
 

@@ -19,8 +19,8 @@ pub(in crate::cli) fn event(reader: &Reader, event: &shown::Event) -> String {
         let at = from_rfc3339(&step.at).unwrap_or(reader.now);
         let (clock, ago) = (moments::clock(reader.now, at), moments::relative(reader.now, at));
         let more = [&step.who, &step.why].into_iter().flatten().filter(|more| !step.what.contains(more.as_str()));
-        let more: String = more.map(|more| format!(" ({more})")).collect();
-        vec![plain(clock), faint(ago), plain(moments::within(reader.now, &format!("{}{more}", step.what)))]
+        let whole = more.fold(step.what.clone(), |whole, more| format!("{whole} ({more})"));
+        vec![plain(clock), faint(ago), plain(moments::within(reader.now, &whole))]
     };
     page.table(2, &event.timeline.iter().map(row).collect::<Vec<_>>());
     page.into_text()
