@@ -161,6 +161,9 @@ async fn what_an_event_waits_for_in_others_is_told() {
     assert_eq!(open["events"].as_array().unwrap().len(), 1);
     cluster.kill(0);
     cluster.kill(1);
+    let knows =
+        |event: &Event| event.blocker.as_ref().is_some_and(|it| it.message.contains("does not approve it alone"));
+    cluster.until_event(2, &second, "its own part", knows).await;
     readings.read(&cluster, 2, &second, "no_quorum").await;
     let (status, shown, _) = cluster.says(2, &["status"]);
     assert!(status == 0 && shown.starts_with("tests CANNOT ACT: NO QUORUM"), "{shown}");

@@ -41,9 +41,9 @@ fn columns_stand_below_each_other_and_the_last_is_folded() {
     page.table(0, &rows);
     assert_eq!(page.into_text(), "NAME   WHAT\ndb-10  reachable and healthy\n       all day long\n");
     let mut narrow = on(30, false);
-    let wide = [vec![plain("a".repeat(20)), plain("b"), plain("c c c c")]];
+    let wide = [vec![plain("a".repeat(21)), plain("b"), plain("c c c c")]];
     narrow.table(0, &wide);
-    assert_eq!(narrow.into_text(), format!("{} b c c c\n  c\n", "a".repeat(20)));
+    assert_eq!(narrow.into_text(), format!("{} b c c c\n  c\n", "a".repeat(21)));
 }
 
 #[test]
