@@ -181,10 +181,10 @@ def confirm_failover(told):
 
 def drain(told):
     """Clients settle on the new leader; those of a member that is stopped get an error rather than wait."""
+    Cluster().spared(told.affected)
     time.sleep(number("SETTLE_MS", 500) / 1000)
     stop = setting("STOP", "")
     if stop:
-        Cluster().spared(told.affected)
         call(shlex.split(stop), 30)
 
 

@@ -58,11 +58,14 @@ impl System for Etcd {
 
     fn settings(trio: &Trio, place: usize) -> Vec<(&'static str, String)> {
         let vm = &trio.vms[place];
+        // As `systemctl stop` does, it returns when the member has ended.
+        let pid = vm.folder.join("etcd.pid").display().to_string();
+        let stop = format!("sh -c 'pid=$(cat {pid}); kill $pid; while [ -e /proc/$pid/exe ]; do sleep 0.02; done'");
         vec![
             ("MEMBERS", trio.members(0)),
             ("STATE_DIR", vm.folder.join("state").display().to_string()),
             ("DATA_DIR", vm.data().display().to_string()),
-            ("STOP", String::new()),
+            ("STOP", stop),
             ("START", format!("setsid --fork sh {}", service(trio, place))),
         ]
     }
@@ -106,6 +109,7 @@ fn unit(trio: &Trio, place: usize) -> String {
     let peers: Vec<_> = trio.vms.iter().map(|vm| format!("{}=http://{}", vm.name, vm.addresses[1])).collect();
     format!(
         "exec >>{folder}/etcd.log 2>&1 </dev/null
+         echo $$ > {folder}/etcd.pid
          export ETCD_INITIAL_CLUSTER={peers} ETCD_INITIAL_CLUSTER_STATE=new
          if [ -f {folder}/state/etcd.env ]; then set -a; . {folder}/state/etcd.env; fi
          exec etcd --name {name} --data-dir {data} --listen-client-urls http://{client} \
@@ -131,6 +135,10 @@ async fn an_event_that_takes_the_majority_is_blocked_with_the_reason() {
     let leader = stage.primary();
     let both = [VMS[leader], VMS[(leader + 1) % VMS.len()]].join(" ");
     let ended = Hook::run::<Etcd>(&stage.trio, leader, "failover", &[("ALLCLEAR_EVENT_RESOURCES", &both)]);
+    assert!(ended.status == BLOCKED && ended.said.contains("1 of 3 members"), "{ended:?}");
+    let followers = [(leader + 1) % VMS.len(), (leader + 2) % VMS.len()];
+    let both = followers.map(|place| VMS[place]).join(" ");
+    let ended = Hook::run::<Etcd>(&stage.trio, followers[0], "drain", &[("ALLCLEAR_EVENT_RESOURCES", &both)]);
     assert!(ended.status == BLOCKED && ended.said.contains("1 of 3 members"), "{ended:?}");
     stage.all_is_there(writers);
 }
