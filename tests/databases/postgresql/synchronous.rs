@@ -1,4 +1,4 @@
-//! The same servers, of which a commit waits for one standby: no commit may wait for one that is away.
+//! The same servers, of which a commit waits for the first standby: no commit may wait for one that is away.
 
 use std::io;
 use std::time::Duration;
@@ -21,10 +21,11 @@ impl System for Synchronous {
     fn found(trio: &Trio) {
         Postgresql::found(trio);
         let mut primary = open(trio, 0, READING).unwrap();
-        primary.ask(r#"alter system set synchronous_standby_names = 'ANY 1 ("db-1", "db-2")'"#).unwrap();
+        primary.ask(r#"alter system set synchronous_standby_names = 'FIRST 1 ("db-1", "db-2")'"#).unwrap();
         primary.ask("select pg_reload_conf()").unwrap();
         until("a synchronous standby", || {
-            let count = primary.ask("select count(*) from pg_stat_replication where sync_state = 'quorum'");
+            let count =
+                primary.ask("select count(*) from pg_stat_replication where sync_state in ('sync', 'potential')");
             let count = count.map_err(|error| error.to_string())?;
             if count == [["2"]] { Ok(()) } else { Err(format!("{count:?} are")) }
         });
@@ -39,7 +40,7 @@ impl System for Synchronous {
     }
 
     fn settings(trio: &Trio, place: usize) -> Vec<(&'static str, String)> {
-        [Postgresql::settings(trio, place), vec![("SYNCHRONOUS", "ANY 1".into())]].concat()
+        [Postgresql::settings(trio, place), vec![("SYNCHRONOUS", "FIRST 1".into())]].concat()
     }
 
     fn connect(trio: &Trio, place: usize, patience: Duration) -> io::Result<Connection> {
