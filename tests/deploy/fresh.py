@@ -23,6 +23,7 @@ README = Path(__file__).resolve().parents[2] / "deploy" / "README.md"
 VMS = {"db-0": "10.0.0.4", "db-1": "10.0.0.5", "db-2": "10.0.0.6"}
 CLOUD_PORT = 8080
 LIMIT = 90
+FIRST_HOOK = '["/usr/bin/logger", "--tag", "first-hook", "drained"]'
 # What the base needs beside the essential packages: an init, what the package depends on, and its recommended Python.
 INCLUDED = "systemd,systemd-sysv,dbus,iproute2,python3,init-system-helpers"
 
@@ -220,6 +221,11 @@ class Machine:
         self.does("rm -f allclear_*.deb")
         (self.root() / "root" / package.name).write_bytes(package.read_bytes())
 
+    def hook_is(self, command, user=""):
+        path = self.root() / "etc/allclear/allclear.toml"
+        table = f"command = {command}\n{user}\n"
+        path.write_text(re.sub(r"^command = .*\n(user = .*)?\n?", lambda _: table, path.read_text(), flags=re.MULTILINE))
+
     def replica(self):
         return int(self.does("systemctl show --value --property MainPID allclear"))
 
@@ -233,7 +239,7 @@ class Machine:
 
 def steps():
     """The blocks of the page: whom each is for, and what it says."""
-    return re.findall(r"^```sh\n# (.*)\n(.*?)^```$", README.read_text(), re.MULTILINE | re.DOTALL)
+    return re.findall(r"^```sh\n# ([^\n]*)\n(.*?)^```$", README.read_text(), re.MULTILINE | re.DOTALL)
 
 
 def step(wanted):
@@ -310,6 +316,7 @@ def live(cloud, machines, package, following):
     is_over(cloud, machines, event)
 
     changes_versions(cloud, machines, package, following)
+    hooks_have_other_users(machines)
     is_watched(machines)
     comes_back_from_a_backup(machines)
     goes(machines["db-0"])
@@ -335,11 +342,8 @@ def is_sandboxed(machine):
 def changes_versions(cloud, machines, package, following):
     """There and back, with an event open and its hook running."""
     for machine in machines.values():
-        machine.does("""
-            cp /etc/allclear/allclear.toml before.toml
-            sed -i 's|^command = .*|command = ["/bin/sh", "-c", "logger --tag slow begun; sleep 20; logger --tag slow ended"]|' \
-                /etc/allclear/allclear.toml
-            systemctl restart allclear""")
+        machine.hook_is('["/bin/sh", "-c", "logger --tag slow begun; sleep 20; logger --tag slow ended"]')
+        machine.does("systemctl restart allclear")
     all_is_well(machines)
     for new in (following, package):
         say(f"upgrade to {new.name}")
@@ -360,6 +364,29 @@ def changes_versions(cloud, machines, package, following):
         lines = begun()
         assert lines.count("begun") == before + 1 and lines.count("ended") == before + 1, lines
         is_over(cloud, machines, event)
+
+
+def hooks_have_other_users(machines):
+    """The two drop-ins: the whole replica as a database's user, and as root with a hook of another user."""
+    machine = machines["db-1"]
+    machine.does("""
+        echo 'u postgres - - /var/lib/postgresql' | systemd-sysusers -
+        install --directory --owner postgres --mode 700 /var/lib/postgresql
+        mkdir -p /etc/systemd/system/allclear.service.d""")
+    for drop_in, user in (("database-user", ""), ("hooks-of-many-users", 'user = "postgres"')):
+        machine.hook_is(f'["/bin/sh", "-c", "id --user --name > /var/lib/postgresql/{drop_in}"]', user)
+        machine.does(f"""
+            cp /usr/share/doc/allclear/systemd/{drop_in}.conf /etc/systemd/system/allclear.service.d/
+            systemctl daemon-reload
+            systemctl restart allclear""")
+        all_is_well(machines)
+        machine.does("allclear drill --config /etc/allclear/allclear.toml Reboot --vm db-1")
+        assert machine.does(f"cat /var/lib/postgresql/{drop_in}").strip() == "postgres"
+        say(f"{drop_in}: {machine.does('systemd-analyze security --no-pager allclear | tail -1').strip()}")
+        machine.does(f"rm /etc/systemd/system/allclear.service.d/{drop_in}.conf; systemctl daemon-reload")
+    machine.hook_is(FIRST_HOOK)
+    machine.does("systemctl restart allclear")
+    all_is_well(machines)
 
 
 def is_watched(machines):

@@ -8,7 +8,7 @@ use super::{done, has, program, shipped};
 
 /// Without what only a debugger reads, and not compressed: it is looked into, not sent.
 fn built(folder: &Path) -> PathBuf {
-    let stripped = folder.join("allclear");
+    let stripped = folder.join("program");
     done(Command::new("strip").arg("-o").arg(&stripped).arg(program()));
     let mut build = Command::new(shipped("debian/build"));
     build.arg(&stripped).arg(folder).env("DPKG_DEB_COMPRESSOR_TYPE", "none");
