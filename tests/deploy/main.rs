@@ -11,6 +11,7 @@ mod fresh;
 mod manifests;
 mod notify;
 mod package;
+mod page;
 mod unit;
 
 use std::path::{Path, PathBuf};
