@@ -3,6 +3,7 @@
 mod calls;
 mod listening;
 mod roles;
+mod systemd;
 
 use std::io;
 use std::path::PathBuf;
@@ -32,6 +33,7 @@ use crate::replica::here::Here;
 use crate::replica::hooks::Hooks;
 use crate::replica::journal::Journal;
 use crate::replica::observer::Observer;
+use crate::replica::rounds::Rounds;
 use crate::replica::view::View;
 use crate::rpc::Routes;
 use crate::workloads::session::Sessions;
@@ -99,6 +101,7 @@ async fn run_until(config: Config, stop: CancellationToken) -> anyhow::Result<()
         journal: Journal::open(&config.replica.data_dir, consensus::Means::default())?,
         alone: watch::Sender::new(None),
         deeds: deeds.clone(),
+        rounds: Rounds::default(),
     });
     let observer = Arc::new(Observer::new(endpoint, pace(&config, &here), config.metadata.stall_after, deeds));
     let hooks = Arc::new(Hooks::new(Front::new(commands, sessions), calls::of(&config)));
@@ -120,10 +123,7 @@ async fn run_until(config: Config, stop: CancellationToken) -> anyhow::Result<()
     let reports = [of_commands, of_sessions];
     let replica = Replica::start(&here, &observer, &hooks, configured, config.groups.clone(), roles, reports);
 
-    let failure = tokio::select! {
-        fatal = consensus.fatal() => Some(fatal),
-        () = stop.cancelled() => None,
-    };
+    let failure = until_over(&here, &stop).await;
     if tokio::time::timeout(STOP_WITHIN, end(replica, &here, &serving, &servers)).await.is_err() {
         tracing::warn!("not everything ended in time; it is recovered at the next start");
     }
@@ -161,6 +161,17 @@ fn serve(
     servers.spawn(rpc::beat(here.clone(), observer.clone(), stop.clone()));
     servers.close();
     servers
+}
+
+/// Why this replica cannot go on; `None` when it is to stop.
+async fn until_over(here: &Here, stop: &CancellationToken) -> Option<consensus::Fatal> {
+    let failure = tokio::select! {
+        fatal = here.consensus.fatal() => Some(fatal),
+        () = stop.cancelled() => None,
+        () = systemd::keep_told(|| here.rounds.standstill()) => None,
+    };
+    systemd::tell_of_the_end();
+    failure
 }
 
 async fn end(replica: Replica, here: &Here, serving: &CancellationToken, servers: &TaskTracker) {

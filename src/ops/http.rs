@@ -30,7 +30,7 @@ fn router(view: View, stop: CancellationToken) -> Router {
         .route("/v1/events/{id}", get(event))
         .route("/metrics", get(|State(view): State<View>| async move { metrics::answer(&view) }))
         .route("/openapi.json", get(|| async { ([(header::CONTENT_TYPE, "application/json")], OPENAPI) }))
-        .route("/livez", get(|| async { "ok\n" }))
+        .route("/livez", get(alive))
         .route("/readyz", get(ready))
         .fallback(|| async {
             problem(StatusCode::NOT_FOUND, "there is nothing here; / is the page, /v1/status the status")
@@ -60,6 +60,13 @@ async fn event(State(view): State<View>, Path(id): Path<String>) -> Response {
     match view.event(&id) {
         Some(event) => Json(event).into_response(),
         None => problem(StatusCode::NOT_FOUND, "no such event is known here; /v1/events lists them"),
+    }
+}
+
+async fn alive(State(view): State<View>) -> Response {
+    match view.standstill() {
+        None => "ok\n".into_response(),
+        Some(why) => problem(StatusCode::SERVICE_UNAVAILABLE, &why),
     }
 }
 

@@ -11,6 +11,7 @@ use super::deeds::Rung;
 use super::errands::Hands;
 use super::here::Here;
 use super::post;
+use super::rounds::Loop;
 use super::{clock, contacts};
 use crate::machine::alone::{Alone, Peer};
 use crate::machine::claim::{PostOutcome, Reason};
@@ -54,6 +55,7 @@ pub(super) async fn watch(hands: Arc<Hands>, stop: CancellationToken) {
     let mut watch = Watch::new();
     let mut not_before = watch.last_tick;
     loop {
+        hands.here.rounds.back_within(Loop::Alone, TICK);
         tokio::select! {
             () = tokio::time::sleep(TICK) => {}
             () = stop.cancelled() => return,

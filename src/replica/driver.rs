@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::clock;
 use super::deeds::Rung;
 use super::here::Here;
+use super::rounds::Loop;
 use super::view::warning::{second_approvals, second_approver};
 use crate::machine::command::{Command, Verdict};
 use crate::machine::id::{EventId, WorkloadName};
@@ -63,6 +64,7 @@ pub(super) async fn drive(here: Arc<Here>, stop: CancellationToken) {
             }
         }
         let tick = if leads && !here.state().open.is_empty() { TICK } else { idle_tick };
+        here.rounds.back_within(Loop::Drive, tick);
         tokio::select! {
             _ = standing.wait_for(|standing| standing.leads() != leads) => {}
             _ = state.changed() => {}

@@ -15,6 +15,7 @@ use super::hooks::Hooks;
 use super::observer::Observer;
 use super::post::{self, Claimed};
 use super::presences;
+use super::rounds::Loop;
 use crate::machine::errands::{self, Errand};
 use crate::machine::id::AttemptId;
 use crate::machine::state::State;
@@ -86,6 +87,11 @@ pub(super) async fn run(hands: Arc<Hands>, inherits: watch::Sender<Option<Attemp
         }
         posts_begun.retain(|claim| is_open(&current, *claim));
         let busy = hands.hooks.clear_away(&hands.here, &current) || busy;
+        if busy {
+            hands.here.rounds.back_within(Loop::Errands, TICK);
+        } else {
+            hands.here.rounds.rests(Loop::Errands);
+        }
         tokio::select! {
             _ = state.changed() => {}
             _ = claims.changed() => {}

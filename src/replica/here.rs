@@ -10,6 +10,7 @@ use super::clock::{self, ClusterTime};
 use super::contacts::Contacts;
 use super::deeds::Deeds;
 use super::journal::Journal;
+use super::rounds::Rounds;
 use crate::consensus::{Consensus, Members, ProposeError, Standing};
 use crate::machine::alone::Alone;
 use crate::machine::command::{Command, Verdict};
@@ -39,6 +40,7 @@ pub struct Here {
     /// `None` while a leader is heard.
     pub alone: watch::Sender<Option<Alone>>,
     pub deeds: Arc<Deeds>,
+    pub rounds: Rounds,
 }
 
 impl Here {

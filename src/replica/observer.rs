@@ -11,6 +11,7 @@ use super::clock;
 use super::contacts::Health;
 use super::deeds::Deeds;
 use super::here::Here;
+use super::rounds::Loop;
 use crate::machine::command::Command;
 use crate::machine::document::{Document, Kind};
 use crate::machine::id::{AttemptId, EventId};
@@ -111,6 +112,7 @@ impl Observer {
             turn += 1;
             let [jitter, ..] = random.hash_one(turn).to_le_bytes();
             let wait = self.sight().pace.wait(here.time.wall(), !here.state().open.is_empty(), jitter);
+            here.rounds.back_within(Loop::Poll, wait);
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
                 () = stop.cancelled() => return,

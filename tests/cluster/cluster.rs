@@ -1,7 +1,7 @@
 //! Replicas as processes of the real program, and ways to ask, kill, freeze and start them again.
 
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -43,6 +43,7 @@ pub(crate) struct Cluster {
 
 pub(super) struct Replica {
     pub(super) name: String,
+    pub(super) program: PathBuf,
     pub(super) socket: PathBuf,
     pub(super) page: String,
     pub(super) child: Option<Child>,
@@ -53,12 +54,12 @@ impl Cluster {
     pub(crate) fn start(&mut self, place: usize) {
         let folder = self.folder.path();
         let log = File::options().create(true).append(true).open(folder.join(format!("{place}.log"))).unwrap();
-        let program = env!("CARGO_BIN_EXE_allclear");
+        let program = &self.replicas[place].program;
         let mut command = Command::new(program);
         if let Some(namespaces) = &self.namespaces {
             // It gives way to the program, so the process is the replica's own.
             command = Command::new("ip");
-            command.args(["netns", "exec", &namespaces.of(place), program]);
+            command.args(["netns", "exec", &namespaces.of(place)]).arg(program);
         }
         let child = command
             .args(["run", "--config"])
@@ -73,6 +74,11 @@ impl Cluster {
             .unwrap();
         let earlier = self.replicas[place].child.replace(child);
         assert!(earlier.is_none(), "replica {place} runs already");
+    }
+
+    /// Of another version, from its next start on.
+    pub(crate) fn replica_runs(&mut self, place: usize, program: &Path) {
+        self.replicas[place].program = program.into();
     }
 
     /// Starts everybody but a newcomer.

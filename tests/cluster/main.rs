@@ -50,6 +50,7 @@ mod shown;
 mod strangers;
 mod thaws;
 mod trial;
+mod versions;
 mod workload;
 
 /// Here for its name: tests begin in the order of their names, and this one takes longest.

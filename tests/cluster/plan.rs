@@ -173,7 +173,8 @@ impl Plan {
             );
             std::fs::write(path("toml"), toml).unwrap();
             let (name, page) = ((*vm).to_owned(), format!("http://{}", pages[place]));
-            replicas.push(Replica { name, socket: path("operator").into(), page, child: None });
+            let program = env!("CARGO_BIN_EXE_allclear").into();
+            replicas.push(Replica { name, program, socket: path("operator").into(), page, child: None });
         }
         let disk = |place: usize| SmallDisk::at(&folder.path().join(format!("{place}.data")), self.disks?);
         let disks = (0..vms.len()).map_while(disk).collect();

@@ -149,6 +149,10 @@ impl Hooks {
         std::fs::write(self.folder.join(gate), "").unwrap();
     }
 
+    pub(crate) fn shut(&self, gate: &str) {
+        std::fs::remove_file(self.folder.join(gate)).unwrap();
+    }
+
     /// All that hooks wrote so far.
     pub(crate) fn written(&self) -> String {
         std::fs::read_to_string(self.folder.join("hooks.log")).unwrap()

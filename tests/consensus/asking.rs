@@ -18,6 +18,7 @@ use allclear::replica::folded::Folded;
 use allclear::replica::here::Here;
 use allclear::replica::journal::Journal;
 use allclear::replica::observer::Observer;
+use allclear::replica::rounds::Rounds;
 use allclear::rpc;
 use allclear::wire::pb::allclear::cluster::v1 as wire;
 use tokio::net::TcpListener;
@@ -60,6 +61,7 @@ impl Asking {
             journal,
             alone: watch::Sender::new(None),
             deeds: Arc::new(Deeds::new().unwrap()),
+            rounds: Rounds::default(),
         });
         let observer = Arc::new(observer(name.as_str()).await);
         let stop = CancellationToken::new();

@@ -72,6 +72,7 @@ const FOREIGN: &[(&str, &[&str])] = &[
     ("terminal_size", &["cli"]),
     ("unicode_width", &["cli"]),
     ("tracing_subscriber", &["ops"]),
+    ("sd_notify", &["app"]),
     ("anyhow", &["main", "app", "cli", "databases"]),
 ];
 

@@ -137,6 +137,12 @@ impl View {
         }
     }
 
+    /// Why this process does nothing useful any more.
+    pub fn standstill(&self) -> Option<String> {
+        let stuck = self.here.rounds.standstill()?;
+        Some(format!("the {} loop of this replica stands still", stuck.as_word()))
+    }
+
     /// What makes a status out of date.
     pub fn changes(&self) -> Changes {
         Changes {

@@ -21,6 +21,7 @@ use allclear::replica::folded::Folded;
 use allclear::replica::here::Here;
 use allclear::replica::hooks::{Configured, Hooks};
 use allclear::replica::journal::Journal;
+use allclear::replica::rounds::Rounds;
 use allclear::replica::view::View;
 use allclear::rpc;
 use allclear::workload::{self, Handle, Hook, Intent, Outcome, Phase, Workload};
@@ -148,6 +149,7 @@ pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<Report>) {
         journal: Journal::open(&data_dir, Means::default()).unwrap(),
         alone: tokio::sync::watch::Sender::new(None),
         deeds: Arc::new(Deeds::new().unwrap()),
+        rounds: Rounds::default(),
     });
     timeout(LIMIT, learn(&here)).await.expect("it leads itself");
     let (sessions, reports) = Sessions::open(Arc::new(clock::now));

@@ -1,0 +1,75 @@
+//! What systemd is told where it wants to know (`Type=notify`, `WatchdogSec=`): that this replica serves, that its loops go
+//! round, and that it ends. Where nobody asks, nothing is said.
+
+use std::time::Duration;
+
+use sd_notify::NotifyState;
+
+use crate::replica::rounds::Loop;
+
+/// So many signs of life for each that is expected: some may come late.
+const SIGNS_PER_EXPECTED: u32 = 4;
+
+/// It serves; from now on it gives signs of life, for as long as nothing stands still.
+pub(super) async fn keep_told(standstill: impl Fn() -> Option<Loop>) {
+    tell(NotifyState::Ready);
+    let Some(expected) = sd_notify::watchdog_enabled() else { return std::future::pending().await };
+    give_signs(expected / SIGNS_PER_EXPECTED, standstill, || tell(NotifyState::Watchdog)).await;
+}
+
+pub(super) fn tell_of_the_end() {
+    tell(NotifyState::Stopping);
+}
+
+/// For ever.
+async fn give_signs(every: Duration, standstill: impl Fn() -> Option<Loop>, give: impl Fn()) {
+    let mut told = None;
+    loop {
+        let stuck = standstill();
+        match stuck {
+            None => give(),
+            Some(stuck) if told != Some(stuck) => {
+                tracing::error!(
+                    r#loop = stuck.as_word(),
+                    "a loop stands still: the service manager is to start this replica anew"
+                );
+            }
+            Some(_) => {}
+        }
+        told = stuck;
+        tokio::time::sleep(every).await;
+    }
+}
+
+fn tell(what: NotifyState) {
+    if let Err(error) = sd_notify::notify(&[what]) {
+        tracing::warn!(%error, "the service manager cannot be told");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn signs_of_life_are_given_for_as_long_as_nothing_stands_still() {
+        let (given, stuck) = (Cell::new(0), Cell::new(None));
+        let signs = give_signs(Duration::from_secs(1), || stuck.get(), || given.set(given.get() + 1));
+        let life = async {
+            tokio::time::sleep(Duration::from_millis(2500)).await;
+            assert_eq!(given.get(), 3);
+            stuck.set(Some(Loop::Poll));
+            tokio::time::sleep(Duration::from_mins(1)).await;
+            assert_eq!(given.get(), 3, "a replica that stands still gives none");
+            stuck.set(None);
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            assert_eq!(given.get(), 5);
+        };
+        tokio::select! {
+            () = signs => {}
+            () = life => {}
+        }
+    }
+}

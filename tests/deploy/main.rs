@@ -1,0 +1,49 @@
+//! Claim: what `deploy` ships can be installed and does what it says: the unit and what it is told, the package, the
+//! manifests, and the steps of `deploy/README.md`, which are run as they stand there.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+#[path = "../cluster/cloud.rs"]
+#[allow(dead_code, reason = "others use it")]
+mod cloud;
+mod empty_root;
+mod fresh;
+mod manifests;
+mod notify;
+mod package;
+mod page;
+mod unit;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A file or folder of `deploy`.
+fn shipped(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy").join(path)
+}
+
+fn program() -> &'static str {
+    env!("CARGO_BIN_EXE_allclear")
+}
+
+/// What it printed to both streams, if it ended as it should.
+fn done(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(output.status.success(), "{command:?}: {}", told(&output));
+    told(&output)
+}
+
+fn told(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// Says so when it is not there. Where nothing may be skipped, that is a failure.
+fn has(tool: &str) -> bool {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&folders).any(|folder| folder.join(tool).exists());
+    assert!(found || std::env::var_os("CI").is_none(), "{tool} is not installed");
+    if !found {
+        eprintln!("skipped: {tool} is not installed");
+    }
+    found
+}

@@ -1,0 +1,56 @@
+//! The steps of `deploy/README.md`, as far as they can be tried in a moment: the commands are the program's, and it takes
+//! the configuration. `fresh.rs` runs them.
+
+use std::process::Command;
+
+use super::{done, program, shipped};
+
+/// Whom a block of commands is for, and what it says.
+fn blocks() -> Vec<(String, String)> {
+    let page = std::fs::read_to_string(shipped("README.md")).unwrap();
+    let blocks = page.split("\n```sh\n# ").skip(1).map(|rest| rest.split("\n```").next().unwrap());
+    blocks.map(|block| block.split_once('\n').unwrap()).map(|(whom, text)| (whom.into(), text.into())).collect()
+}
+
+/// The words of every command of the program.
+fn commands(script: &str) -> Vec<Vec<String>> {
+    let lines = script.replace("\\\n", " ");
+    let parts = lines.lines().flat_map(|line| line.split([';', '|'])).map(str::trim);
+    let own = |part: &str| {
+        let part = part.strip_prefix("do ").unwrap_or(part);
+        let part = part.strip_prefix("runuser -u allclear -- ").unwrap_or(part);
+        part.strip_prefix("allclear ").map(|rest| rest.split_whitespace().map(str::to_owned).collect())
+    };
+    parts.filter_map(own).collect()
+}
+
+#[test]
+fn every_command_of_the_page_is_one_that_the_program_knows() {
+    let commands: Vec<_> = blocks().iter().flat_map(|(_, script)| commands(script)).collect();
+    assert!(commands.len() >= 5, "{commands:?}");
+    for command in commands {
+        // nothing is done, but every word before it has to be right
+        done(Command::new(program()).args(command).arg("--help"));
+    }
+    let wrong = Command::new(program()).args(["status", "--colour", "--help"]).output().unwrap();
+    assert!(!wrong.status.success(), "a flag that there is not is seen");
+}
+
+#[test]
+fn the_configuration_of_the_page_is_one_that_the_program_takes() {
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(program(), folder.path().join("allclear")).unwrap();
+    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+    for (_, script) in blocks().iter().filter(|(whom, _)| whom == "where the authority is kept") {
+        done(Command::new("bash").args(["-ec", script]).current_dir(folder.path()).env("PATH", &path));
+    }
+    let blocks = blocks();
+    let script = blocks.iter().find(|(_, script)| script.contains("allclear.toml <<END\n")).unwrap().1.as_str();
+    let written = script.split_once("<<END\n").unwrap().1.split("\nEND\n").next().unwrap();
+    let certificates = folder.path().join("orders-ca/db-0");
+    let text = written.replace("$(hostname)", "db-0").replace("/etc/allclear/tls", &certificates.display().to_string());
+    let file = folder.path().join("allclear.toml");
+    std::fs::write(&file, text).unwrap();
+    let shown = done(Command::new(program()).arg("check").arg("--config").arg(file));
+    assert!(shown.contains("10.0.0.6:7420"), "{shown}");
+}
