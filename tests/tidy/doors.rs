@@ -16,6 +16,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("replica", &["machine", "wire", "consensus", "metadata", "workloads"]),
     ("rpc", &["machine", "wire", "replica", "workloads"]),
     ("ops", &["machine", "replica"]),
+    // entered by the replica, which knows what there is to tell
+    ("outlet", &["machine"]),
     ("fake_cloud", &["machine", "simulator"]),
     // which versions of the service there are, is known there
     ("config", &["machine", "metadata"]),
@@ -38,6 +40,7 @@ const ALL: &[&str] = &[
     "replica",
     "rpc",
     "ops",
+    "outlet",
     "fake_cloud",
     "config",
     "databases",
@@ -72,6 +75,12 @@ const FOREIGN: &[(&str, &[&str])] = &[
     ("terminal_size", &["cli"]),
     ("unicode_width", &["cli"]),
     ("tracing_subscriber", &["ops"]),
+    // what leaves the machine
+    ("hyper_rustls", &["outlet"]),
+    ("hyper_util", &["outlet"]),
+    ("http_body_util", &["outlet"]),
+    ("rustls", &["outlet"]),
+    ("rustls_native_certs", &["outlet"]),
     ("anyhow", &["main", "app", "cli", "databases"]),
 ];
 
