@@ -2,3 +2,4 @@
 //! beyond its status.
 
 pub mod client;
+pub mod notices;

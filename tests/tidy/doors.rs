@@ -16,11 +16,10 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("replica", &["machine", "wire", "consensus", "metadata", "workloads"]),
     ("rpc", &["machine", "wire", "replica", "workloads"]),
     ("ops", &["machine", "replica"]),
-    // entered by the replica, which knows what there is to tell
-    ("outlet", &["machine"]),
+    ("outlet", &["machine", "replica"]),
     ("fake_cloud", &["machine", "simulator"]),
-    // which versions of the service there are, is known there
-    ("config", &["machine", "metadata"]),
+    // which versions of the service there are, and what a receiver may be, is known there
+    ("config", &["machine", "metadata", "outlet"]),
     // which programs the PATH has, is known there
     ("databases", &["config"]),
     ("app", ALL),
@@ -81,6 +80,7 @@ const FOREIGN: &[(&str, &[&str])] = &[
     ("http_body_util", &["outlet"]),
     ("rustls", &["outlet"]),
     ("rustls_native_certs", &["outlet"]),
+    ("ring", &["outlet"]),
     ("anyhow", &["main", "app", "cli", "databases"]),
 ];
 
