@@ -59,6 +59,11 @@ fn read(table: &mut Table<'_>) -> Option<(Found<String>, Receiver)> {
         header_files: header_files?,
         ca,
     };
+    if let Some((both, _)) =
+        receiver.headers.iter().find(|(it, _)| receiver.header_files.iter().any(|(file, _)| file == it))
+    {
+        table.mistake(&table.place_of("headers"), format!("`notify.headers` has {both}, as `notify.header_files` has"));
+    }
     if let Address::Written(url) = &receiver.address
         && let Err(why) = receiver.may_be_told_at(url)
     {
@@ -82,7 +87,8 @@ fn short_name(value: &Value) -> Result<String, String> {
 fn read_address(table: &mut Table<'_>) -> Option<Address> {
     let url = |value: &Value| {
         let text = scalar::name(value)?;
-        address(&text).map_err(|why| format!("is {text:?}: it {why}"))
+        // A password in it is not repeated.
+        address(&text).map_err(|why| if text.contains('@') { why } else { format!("is {text:?}: it {why}") })
     };
     let (url, file) = (table.optional("url", url), table.optional("url_file", scalar::path));
     match (url, file) {
@@ -117,6 +123,10 @@ fn read_headers<T>(
             Ok((header, parsed.map_err(|why| format!("`notify.{key}.{}` {why}", name.value))?))
         });
         match read {
+            Ok((header, Some(_))) if headers.iter().any(|(known, _)| *known == header) => {
+                table.mistake(&name.place, format!("a key of notify.{key} is {header} again: case does not count"));
+                is_right = false;
+            }
             Ok((header, Some(value))) => headers.push((header, value)),
             Ok((_, None)) => is_right = false,
             Err(message) => {

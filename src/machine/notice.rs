@@ -28,6 +28,8 @@ const ACCOUNT_FIRST: Duration = Duration::from_secs(10);
 const EXPLAINED: usize = 100;
 /// Notices that the state remembers, and the letters of their names.
 const REMEMBERED: usize = 4_096;
+/// Longer than anybody could tell it again, by whatever it counts.
+const REMEMBERED_FOR: Duration = Duration::from_hours(2);
 const NAME_LIMIT: usize = 512;
 const RECEIVERS: usize = 16;
 
@@ -143,13 +145,13 @@ impl Notice {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Told {
     pub notice: String,
-    pub at: Timestamp,
     pub receiver: String,
 }
 
 /// What the log knows of one notice.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Noted {
+    /// When a receiver was first noted to have it.
     pub at: Timestamp,
     pub receivers: BTreeSet<String>,
 }
@@ -264,23 +266,22 @@ fn stalled(situation: &Situation) -> impl Iterator<Item = Notice> {
 /// Notes what was told, and forgets what nobody would tell any more.
 pub(super) fn notified(state: &mut State, told: &[Told]) -> Applied {
     let now = state.now;
-    let mut is_news = false;
-    for Told { notice, at, receiver } in told {
-        let is_fit = notice.len() <= NAME_LIMIT && receiver.len() <= NAME_LIMIT && *at <= now.plus(TOLD_WITHIN);
-        let has_room = state.notices.contains_key(notice) || state.notices.len() < REMEMBERED;
-        if !is_fit || !has_room || now.since(*at) >= TOLD_WITHIN {
-            continue;
-        }
-        let noted = state.notices.entry(notice.clone()).or_insert(Noted { at: *at, receivers: BTreeSet::new() });
-        if noted.receivers.len() < RECEIVERS && noted.receivers.insert(receiver.clone()) {
-            noted.at = noted.at.max(*at);
-            is_news = true;
-        }
-    }
-    if !is_news {
+    let is_fit = |told: &&Told| told.notice.len() <= NAME_LIMIT && told.receiver.len() <= NAME_LIMIT;
+    let is_news = |told: &&Told| !state.is_told(&told.notice, &told.receiver);
+    let news: Vec<&Told> = told.iter().filter(is_fit).filter(is_news).collect();
+    if news.is_empty() {
         return Err(Ignored::Repeated);
     }
-    state.notices.retain(|_, noted| now.since(noted.at) < TOLD_WITHIN);
+    state.notices.retain(|_, noted| now.since(noted.at) < REMEMBERED_FOR);
+    for Told { notice, receiver } in news {
+        if state.notices.len() >= REMEMBERED && !state.notices.contains_key(notice) {
+            continue;
+        }
+        let noted = state.notices.entry(notice.clone()).or_insert(Noted { at: now, receivers: BTreeSet::new() });
+        if noted.receivers.len() < RECEIVERS {
+            noted.receivers.insert(receiver.clone());
+        }
+    }
     Ok(())
 }
 

@@ -80,6 +80,34 @@ async fn a_lost_quorum_is_told_by_all_who_lost_it_under_one_id() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_approval_given_alone_is_told_at_once_by_its_giver_and_by_nobody_again() {
+    let grid = Inbox::open().await;
+    let tables = table("grid", &grid.url, "topics = [\"takeover\", \"all_clear\"]");
+    let mut cluster =
+        Cluster::of(&["db-0", "db-1"]).tables(vec![tables; 2]).also("cluster.takeover_after", "2s").start().await;
+    let leader = cluster.leader(0).await;
+    let secondary = 1 - leader;
+    cluster.kill(leader);
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": leader })).await;
+    let told = grid.has(&["takeover"]).await;
+    assert_eq!(told[0].json()["data"]["told_by"], format!("db-{secondary}"));
+    let text = told[0].json()["data"]["text"].as_str().unwrap().to_owned();
+    assert!(text.contains(&format!("db-{secondary} approved it alone")) && text.contains(&id), "{text}");
+
+    cluster.start(leader);
+    cluster.ready().await;
+    grid.has(&["all_clear"]).await;
+    let is_noted = |place| {
+        let log = cluster.log(place);
+        log.lines().any(|line| line.contains("noted") && line.contains(&told[0].id()))
+    };
+    cluster.until_true("a note of it", async || is_noted(secondary)).await;
+    cluster.a_few_polls_later().await;
+    let again = grid.posts().iter().filter(|post| post.json()["subject"] == id && post.topic() == "takeover").count();
+    assert_eq!(again, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stalled_channel_is_told_once() {
     let grid = Inbox::open().await;
     let tables = table("grid", &grid.url, "topics = [\"channel_stalled\"]");

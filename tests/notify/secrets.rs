@@ -24,9 +24,8 @@ async fn over_https_only_a_receiver_that_the_authority_vouches_for_is_told() {
     let (leader, _) = announce_elsewhere(&cluster).await;
     good.has(&["announced"]).await;
     let refused = |name: &str| {
-        let log = cluster.log(leader);
-        let found = log.lines().any(|line| line.contains(name) && line.contains("invalid peer certificate"));
-        found
+        let why = "invalid peer certificate";
+        cluster.log(leader).lines().any(|line| line.contains(name) && line.contains(why))
     };
     cluster.until_true("both refused", async || refused("stranger") && refused("misnamed")).await;
     assert_eq!((stranger.posts().len(), misnamed.posts().len()), (0, 0));

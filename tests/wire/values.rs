@@ -352,9 +352,8 @@ pub(crate) fn wished_state() -> State {
 }
 
 pub(crate) fn told() -> Vec<Told> {
-    let of =
-        |notice: &str, receiver: &str| Told { notice: notice.into(), at: Timestamp(NOW), receiver: receiver.into() };
-    vec![of("A-1@1/announced", "chat"), of("A-1@1/announced", "grid"), of("quorum_lost/3.1", "chat")]
+    let of = |notice: &str, receiver: &str| Told { notice: notice.into(), receiver: receiver.into() };
+    vec![of("A-1@1/announced", "chat"), of("A-1@1/announced", "grid"), of("db-1/channel_stalled/490896", "chat")]
 }
 
 pub(crate) fn notified_state() -> State {
@@ -362,6 +361,6 @@ pub(crate) fn notified_state() -> State {
         at: Timestamp(NOW),
         receivers: receivers.iter().map(|name| (*name).into()).collect(),
     };
-    let notices = [("A-1@1/announced", noted(&["chat", "grid"])), ("quorum_lost/3.1", noted(&["chat"]))];
+    let notices = [("A-1@1/announced", noted(&["chat", "grid"])), ("db-1/channel_stalled/490896", noted(&["chat"]))];
     State { notices: notices.map(|(id, noted)| (id.into(), noted)).into(), ..State::default() }
 }

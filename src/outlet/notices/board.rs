@@ -120,9 +120,8 @@ impl Board {
     pub(super) fn unnoted(&self, most: usize) -> Vec<Told> {
         let kept = self.kept();
         let unnoted = kept.told.iter().filter(|(_, mark)| !mark.is_noted).take(most);
-        let told = |((notice, receiver), mark): (&(String, String), &Mark)| Told {
+        let told = |((notice, receiver), _): (&(String, String), &Mark)| Told {
             notice: notice.clone(),
-            at: mark.at,
             receiver: receiver.clone(),
         };
         unnoted.map(told).collect()
@@ -130,7 +129,7 @@ impl Board {
 
     pub(super) fn noted(&self, told: Vec<Told>) {
         let mut kept = self.kept();
-        for Told { notice, receiver, .. } in told {
+        for Told { notice, receiver } in told {
             if let Some(mark) = kept.told.get_mut(&(notice, receiver)) {
                 mark.is_noted = true;
             }

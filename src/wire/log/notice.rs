@@ -11,11 +11,11 @@ impl Stored for Told {
     type Message = pb::Told;
 
     fn store(&self) -> pb::Told {
-        pb::Told { notice: self.notice.clone(), at_unix_ms: self.at.store(), receiver: self.receiver.clone() }
+        pb::Told { notice: self.notice.clone(), receiver: self.receiver.clone() }
     }
 
     fn restore(message: pb::Told) -> Result<Self, Undecodable> {
-        Ok(Self { notice: message.notice, at: take!(message.at_unix_ms), receiver: message.receiver })
+        Ok(Self { notice: message.notice, receiver: message.receiver })
     }
 }
 
