@@ -58,7 +58,7 @@ async fn each_receiver_is_told_a_whole_life_once_though_three_replicas_could_tel
     let blocked = of("/blocked/hook_running/db-0/database/drain");
     assert_eq!(blocked["subject"], id);
     let text = blocked["data"]["text"].as_str().unwrap();
-    assert!(text.contains("the drain hook of db-0/database runs on db-0"), "{text}");
+    assert!(text.contains("the drain hook of database on db-0 runs on db-0"), "{text}");
     assert_eq!(blocked["data"]["event"]["blocker"]["code"], "hook_running");
     let all_clear = of("/all_clear");
     let approval = all_clear["data"]["event"]["approvals"][0].clone();

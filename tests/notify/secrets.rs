@@ -60,7 +60,10 @@ async fn secrets_are_sent_to_their_receiver_are_renewed_and_appear_nowhere_else(
     assert!(output.status.success(), "{output:?}");
     let printed = String::from_utf8(output.stdout).unwrap();
     assert!(printed.contains(&format!("header_files = {{ \"authorization\" = {token:?} }}")), "{printed}");
-    let mut texts = vec![printed, String::from_utf8(output.stderr).unwrap()];
+    let doctor = cluster.asks(0, "doctor", &["--json"]).wait_with_output().unwrap();
+    let found = String::from_utf8(doctor.stdout).unwrap();
+    assert!(found.contains("\"check\":\"notify\"") && found.contains("token: is empty"), "{found}");
+    let mut texts = vec![printed, String::from_utf8(output.stderr).unwrap(), found];
     for place in 0..3 {
         texts.push(cluster.log(place));
         texts.push(cluster.page(place, "/v1/status").await.1);

@@ -74,7 +74,9 @@ impl Board {
         let (state, situation) = (self.here.state(), self.here.situation());
         let mut pending = self.alone(situation.now);
         if self.leads_for_a_while() && self.here.knows_its_doubts(&state) {
-            waits.look(&state, &situation);
+            if receiver.topics.contains(&Topic::Blocked) {
+                waits.look(&state, &situation);
+            }
             pending.extend(due(&state, &situation, waits, receiver.blocked_after));
         } else {
             waits.forget();

@@ -20,6 +20,8 @@ use crate::replica::deeds::Telling;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// A blocked event and a stalled channel are found by looking.
 const TICK: Duration = Duration::from_secs(1);
+/// Between two looks, however busy the log is.
+const CALM: Duration = Duration::from_millis(200);
 
 enum Outcome {
     Delivered,
@@ -55,10 +57,11 @@ pub(super) async fn deliver(board: &Board, receiver: &Receiver) {
             Some(_) | None => {}
         }
         let tick = if pending.is_empty() { TICK } else { wait.min(TICK) };
+        tokio::time::sleep(CALM.min(tick)).await;
         tokio::select! {
             _ = state.changed() => {}
             _ = changes.changed() => {}
-            () = tokio::time::sleep(tick) => {}
+            () = tokio::time::sleep(tick.saturating_sub(CALM)) => {}
         }
     }
 }
