@@ -24,6 +24,7 @@ use crate::machine::situation::Timing;
 use crate::machine::workload::Workload;
 use crate::metadata::pace::Pace;
 use crate::metadata::{self, Endpoint};
+use crate::outlet::notices;
 use crate::replica::Replica;
 use crate::replica::clock::{self, ClusterTime};
 use crate::replica::contacts::Contacts;
@@ -119,7 +120,9 @@ async fn run_until(config: Config, stop: CancellationToken) -> anyhow::Result<()
     let sockets = listeners.paths(&config);
     // Not `stop`: a post that is under way still has to be confirmed and recorded.
     let serving = CancellationToken::new();
+    let telling = notices::tell(here.clone(), view.clone(), config.receivers.clone(), serving.clone());
     let servers = serve(listeners, routes, &here, &observer, &hooks, view, &serving);
+    servers.spawn(telling);
     let reports = [of_commands, of_sessions];
     let replica = Replica::start(&here, &observer, &hooks, configured, config.groups.clone(), roles, reports);
 

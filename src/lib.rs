@@ -14,6 +14,7 @@ pub mod fake_cloud;
 pub mod machine;
 pub mod metadata;
 pub mod ops;
+pub mod outlet;
 pub mod replica;
 pub mod rpc;
 pub mod simulator;

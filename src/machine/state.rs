@@ -1,12 +1,14 @@
 //! What all replicas agree on: the fold of the log.
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::document::{Document, Status};
 use super::event::Event;
 use super::id::{AttemptId, EventId, GroupName, VmName, WorkloadName};
+use super::notice::Noted;
 use super::operator::Wish;
 use super::suspicion::{Leadership, Suspicion};
 use super::time::Timestamp;
@@ -39,6 +41,8 @@ pub struct State {
     pub wished: u64,
     /// Those about no single event, oldest first.
     pub wishes: Vec<Wish>,
+    /// What other systems were told of late.
+    pub notices: BTreeMap<String, Noted>,
 }
 
 /// One replica as far as the log knows it.

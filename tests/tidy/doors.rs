@@ -16,9 +16,10 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("replica", &["machine", "wire", "consensus", "metadata", "workloads"]),
     ("rpc", &["machine", "wire", "replica", "workloads"]),
     ("ops", &["machine", "replica"]),
+    ("outlet", &["machine", "replica"]),
     ("fake_cloud", &["machine", "simulator"]),
-    // which versions of the service there are, is known there
-    ("config", &["machine", "metadata"]),
+    // which versions of the service there are, and what a receiver may be, is known there
+    ("config", &["machine", "metadata", "outlet"]),
     // which programs the PATH has, is known there
     ("databases", &["config"]),
     ("app", ALL),
@@ -38,6 +39,7 @@ const ALL: &[&str] = &[
     "replica",
     "rpc",
     "ops",
+    "outlet",
     "fake_cloud",
     "config",
     "databases",
@@ -73,6 +75,13 @@ const FOREIGN: &[(&str, &[&str])] = &[
     ("unicode_width", &["cli"]),
     ("tracing_subscriber", &["ops"]),
     ("sd_notify", &["app"]),
+    // what leaves the machine
+    ("hyper_rustls", &["outlet"]),
+    ("hyper_util", &["outlet"]),
+    ("http_body_util", &["outlet"]),
+    ("rustls", &["outlet"]),
+    ("rustls_native_certs", &["outlet"]),
+    ("ring", &["outlet"]),
     ("anyhow", &["main", "app", "cli", "databases"]),
 ];
 

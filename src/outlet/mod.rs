@@ -1,0 +1,5 @@
+//! What is told to other systems, over HTTP and HTTPS. Nothing waits for it, and nothing that they answer is believed
+//! beyond its status.
+
+pub mod client;
+pub mod notices;
