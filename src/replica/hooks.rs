@@ -41,7 +41,7 @@ impl Hooks {
         again_if_lost: bool,
         is_inherited: bool,
     ) {
-        let key = key(&event.announcement.id, attempt.id);
+        let key = event.announcement.id.key_of(attempt.id);
         match self.front.known(&key) {
             Some(Standing::Running) if !here.knows_the_time() => {}
             Some(Standing::Running) => {
@@ -61,7 +61,7 @@ impl Hooks {
 
     /// Stops the attempt; what was never started is settled at once.
     pub fn stop(self: &Arc<Self>, here: &Arc<Here>, event: &Event, attempt: &Attempt, is_inherited: bool) {
-        let key = key(&event.announcement.id, attempt.id);
+        let key = event.announcement.id.key_of(attempt.id);
         match self.front.known(&key) {
             Some(Standing::Running) => self.front.cancel(&key),
             Some(Standing::Ended(ended)) => self.settle(here, key, outcome(ended)),
@@ -77,13 +77,13 @@ impl Hooks {
     }
 
     pub fn knows(&self, event: &Event, attempt: &Attempt) -> bool {
-        self.front.known(&key(&event.announcement.id, attempt.id)).is_some()
+        self.front.known(&event.announcement.id.key_of(attempt.id)).is_some()
     }
 
     /// Nobody can tell whether it was begun.
     pub fn disown(self: &Arc<Self>, here: &Arc<Here>, event: &Event, attempt: &Attempt) {
         let reason = format!("the disk of {} is new, so nobody can tell whether it was begun", here.name);
-        self.settle(here, key(&event.announcement.id, attempt.id), Outcome::Unknown(reason));
+        self.settle(here, event.announcement.id.key_of(attempt.id), Outcome::Unknown(reason));
     }
 
     /// Ends what still runs though the log is done with it, and forgets what has ended and is recorded.
@@ -235,11 +235,7 @@ fn advance(here: &Arc<Here>, key: &str, progress: Progress) {
     });
 }
 
-/// The idempotency key a hook is given: unique over clusters and over lost disks.
-pub fn key(event: &EventId, attempt: AttemptId) -> String {
-    format!("{event}.{attempt}")
-}
-
+/// What `EventId::key_of` made.
 pub(super) fn parse(key: &str) -> Option<(EventId, AttemptId)> {
     let (event, attempt) = key.rsplit_once('.')?;
     Some((EventId::new(event), AttemptId(attempt.parse().ok()?)))
@@ -316,7 +312,7 @@ mod tests {
     #[test]
     fn an_attempt_is_found_again_by_its_key() {
         let event = EventId::new("E.1");
-        assert_eq!(parse(&key(&event, AttemptId(7))), Some((event, AttemptId(7))));
+        assert_eq!(parse(&event.key_of(AttemptId(7))), Some((event, AttemptId(7))));
         assert_eq!(parse("no number"), None);
     }
 }
