@@ -10,6 +10,7 @@ use super::calls::call;
 pub use super::calls::{Calls, Configured};
 use super::here::Here;
 use super::late;
+use super::trace::TraceId;
 use crate::machine::attempt::{Attempt, Outcome, Progress};
 use crate::machine::command::{Command, Verdict, bounded};
 use crate::machine::errands;
@@ -22,13 +23,20 @@ use crate::workloads::{Call, Ended, Fence, Front, News, Report, Standing, Task};
 pub struct Hooks {
     pub front: Front,
     configured: Configured,
+    /// Each run is told of the trace that it is part of.
+    are_traced: bool,
     /// Attempts that are being started or recorded.
     busy: Mutex<BTreeSet<String>>,
 }
 
 impl Hooks {
     pub fn new(front: Front, configured: Configured) -> Self {
-        Self { front, configured, busy: Mutex::default() }
+        Self { front, configured, are_traced: false, busy: Mutex::default() }
+    }
+
+    #[must_use]
+    pub fn traced(self, are_traced: bool) -> Self {
+        Self { are_traced, ..self }
     }
 
     /// Starts the attempt, records how it ended, or leaves it running. An earlier life of this replica may have begun
@@ -68,7 +76,7 @@ impl Hooks {
             None => match call(&self.configured, here, attempt, is_inherited) {
                 // It may run since an earlier life of this replica. This sends nothing.
                 Some(call @ Call::Session(_)) if is_inherited => {
-                    self.front.run(&task(here, event, attempt, key.clone()), &call);
+                    self.front.run(&self.task(here, event, attempt, key.clone()), &call);
                     self.front.cancel(&key);
                 }
                 _ => self.settle(here, key, Outcome::Cancelled),
@@ -151,7 +159,7 @@ impl Hooks {
             return;
         }
         let (hooks, here) = (self.clone(), here.clone());
-        let task = task(&here, event, attempt, key);
+        let task = self.task(&here, event, attempt, key);
         let (event, attempt) = (event.announcement.id.clone(), attempt.id);
         tokio::spawn(async move {
             let confirmed = here.consensus.confirm().await.is_ok();
@@ -166,6 +174,11 @@ impl Hooks {
             }
             hooks.release(&key);
         });
+    }
+
+    fn task(&self, here: &Here, event: &Event, attempt: &Attempt, key: String) -> Task {
+        let traceparent = self.are_traced.then(|| TraceId::of(&here.cluster, event).parent(attempt.id));
+        Task { traceparent, ..task(here, event, attempt, key) }
     }
 
     /// What is granted comes back with the log; what is not is told at once.

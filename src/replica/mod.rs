@@ -22,6 +22,7 @@ pub mod observer;
 mod post;
 mod presences;
 pub mod roles;
+pub mod trace;
 pub mod view;
 
 use std::sync::Arc;

@@ -16,11 +16,10 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("replica", &["machine", "wire", "consensus", "metadata", "workloads"]),
     ("rpc", &["machine", "wire", "replica", "workloads"]),
     ("ops", &["machine", "replica"]),
-    // entered by the replica, which knows what there is to tell
-    ("outlet", &["machine"]),
+    ("outlet", &["machine", "replica"]),
     ("fake_cloud", &["machine", "simulator"]),
-    // which versions of the service there are, is known there
-    ("config", &["machine", "metadata"]),
+    // which versions of the service there are, and what may be told to whom, is known there
+    ("config", &["machine", "metadata", "outlet"]),
     // which programs the PATH has, is known there
     ("databases", &["config"]),
     ("app", ALL),
@@ -55,8 +54,8 @@ const FOREIGN: &[(&str, &[&str])] = &[
     ("openraft_rt", &["consensus"]),
     ("openraft_rt_tokio", &["consensus"]),
     ("redb", &["consensus"]),
-    // the second stores and sends the wire's messages
-    ("prost", &["wire", "consensus"]),
+    // the second stores and sends the wire's messages, the third has a few of another protocol
+    ("prost", &["wire", "consensus", "outlet"]),
     // the second for hooks that are reached over HTTP
     ("reqwest", &["metadata", "workloads"]),
     // the second for the transport between replicas, the third dials a replica
@@ -81,6 +80,8 @@ const FOREIGN: &[(&str, &[&str])] = &[
     ("http_body_util", &["outlet"]),
     ("rustls", &["outlet"]),
     ("rustls_native_certs", &["outlet"]),
+    // the second for ids that are the same everywhere
+    ("ring", &["outlet", "replica"]),
     ("anyhow", &["main", "app", "cli", "databases"]),
 ];
 
