@@ -17,6 +17,7 @@ mod reader;
 mod render;
 mod role;
 mod scalar;
+mod tracing;
 mod valid;
 mod workload;
 mod written;

@@ -10,13 +10,16 @@ use std::path::Path;
 use super::{Cluster, Config, Hook, Metadata, Operator, Registration, Replica, RoleSource, Status, Way, Workload};
 use crate::machine::policy::{Policy, Range, Rule};
 use crate::machine::workload::Group;
+use crate::outlet::headers::Headers;
+use crate::outlet::traces::Collector;
 
 /// A table's keys with their values in TOML, in the order of the contract; what is not set is not printed.
 type Lines = Vec<(&'static str, Option<String>)>;
 
 impl fmt::Display for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { replica, cluster, metadata, status, operator, registration, policy, groups, workloads } = self;
+        let Self { replica, cluster, metadata, status, operator, registration, tracing, policy, groups, workloads } =
+            self;
         table(f, "[replica]", replica_lines(replica))?;
         table(f, "\n[cluster]", cluster_lines(cluster))?;
         table(f, "\n[metadata]", metadata_lines(metadata))?;
@@ -25,6 +28,9 @@ impl fmt::Display for Config {
         let Operator { socket } = operator;
         table(f, "\n[operator]", vec![("socket", path(socket))])?;
         table(f, "\n[workloads]", registration_lines(registration))?;
+        if let Some(tracing) = tracing {
+            table(f, "\n[tracing]", tracing_lines(tracing))?;
+        }
         table(f, "\n[policy]", policy_lines(policy))?;
         for rule in &policy.rules {
             table(f, "\n[[policy.rule]]", rule_lines(rule))?;
@@ -104,6 +110,18 @@ fn registration_lines(registration: &Registration) -> Lines {
     let Registration { socket, allow_uids } = registration;
     let uids = bracketed(allow_uids.iter().map(u32::to_string));
     vec![("socket", socket.as_deref().and_then(path)), ("allow_uids", Some(uids))]
+}
+
+fn tracing_lines(collector: &Collector) -> Lines {
+    let Collector { endpoint, headers: Headers { written, files }, ca } = collector;
+    let written = written.iter().map(|(name, value)| format!("{} = {}", quoted(name), quoted(value)));
+    let files = files.iter().map(|(name, file)| format!("{} = {}", quoted(name), quoted(file.display())));
+    vec![
+        ("endpoint", text(endpoint)),
+        ("headers", inline_table(written)),
+        ("header_files", inline_table(files)),
+        ("ca", ca.as_deref().and_then(path)),
+    ]
 }
 
 fn policy_lines(policy: &Policy) -> Lines {

@@ -2,3 +2,5 @@
 //! beyond its status.
 
 pub mod client;
+pub mod headers;
+pub mod traces;

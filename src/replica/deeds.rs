@@ -51,6 +51,28 @@ impl Rung {
     }
 }
 
+/// What became of a trace that this replica was to export.
+#[derive(Clone, Copy)]
+pub enum Export {
+    Accepted,
+    /// The collector does not want it.
+    Refused,
+    /// It was tried in vain for as long as it is tried.
+    GivenUp,
+}
+
+impl Export {
+    const ALL: [Self; 3] = [Self::Accepted, Self::Refused, Self::GivenUp];
+
+    const fn as_word(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::Refused => "refused",
+            Self::GivenUp => "given_up",
+        }
+    }
+}
+
 /// The counters of one replica. They begin at zero with its process.
 pub struct Deeds {
     registry: Registry,
@@ -62,6 +84,7 @@ pub struct Deeds {
     polls: IntCounterVec,
     last_document_at: Gauge,
     journal_failures: IntCounter,
+    trace_exports: IntCounterVec,
 }
 
 impl Deeds {
@@ -107,6 +130,11 @@ impl Deeds {
             journal_failures: IntCounter::new(
                 "allclear_journal_failures_total",
                 "Times the journal of approvals given alone could not be written; nothing was approved then.",
+            )?,
+            trace_exports: counters(
+                "allclear_trace_exports_total",
+                "Traces of events that this replica was to export, by what became of them.",
+                &["outcome"],
             )?,
             registry,
         };
@@ -154,6 +182,10 @@ impl Deeds {
         self.journal_failures.inc();
     }
 
+    pub fn export(&self, how: Export) {
+        self.trace_exports.with_label_values(&[how.as_word()]).inc();
+    }
+
     fn register(&self) -> prometheus::Result<()> {
         keep(&self.registry, &self.approvals)?;
         keep(&self.registry, &self.hook_attempts)?;
@@ -162,7 +194,8 @@ impl Deeds {
         keep(&self.registry, &self.takeovers)?;
         keep(&self.registry, &self.polls)?;
         keep(&self.registry, &self.last_document_at)?;
-        keep(&self.registry, &self.journal_failures)
+        keep(&self.registry, &self.journal_failures)?;
+        keep(&self.registry, &self.trace_exports)
     }
 
     fn begin_at_zero(&self) {
@@ -197,6 +230,9 @@ impl Deeds {
         }
         for rung in Rung::ALL {
             self.takeovers.with_label_values(&[rung.as_word()]);
+        }
+        for export in Export::ALL {
+            self.trace_exports.with_label_values(&[export.as_word()]);
         }
         self.polls.with_label_values(&[DOCUMENT]);
     }
