@@ -11,6 +11,7 @@ mod clocks;
 mod cloud;
 mod cluster;
 mod cold_starts;
+mod collector;
 mod cuts;
 mod departures;
 mod dialled;
@@ -49,6 +50,7 @@ mod severed;
 mod shown;
 mod strangers;
 mod thaws;
+mod traces;
 mod trial;
 mod workload;
 
