@@ -93,10 +93,7 @@ impl Trace<'_> {
         let impact = started.zip(over).map(|(from, to)| ("impact", from, to));
         let restore = event.entered_at(Stage::Restoring).map(|from| ("restore", from, self.closed));
         let waits = [prepare, impact, restore].into_iter().flatten().filter(|(_, from, to)| from <= to);
-        waits.map(move |(name, from, to)| {
-            let moments = if name == "impact" { impacts(event, to) } else { Vec::new() };
-            Span { moments, ..self.span(self.id.span(name), name, from, to) }
-        })
+        waits.map(move |(name, from, to)| self.span(self.id.span(name), name, from, to))
     }
 
     /// The hook that it runs may go on tracing below it.
@@ -219,12 +216,13 @@ fn described(event: &Event) -> Vec<Attribute> {
     always.into_iter().chain(known.into_iter().flatten()).collect()
 }
 
-/// The stages it entered, what was not waited for, and what operators asked for, in the order of time.
+/// The stages it entered, what was not waited for, what operators asked for, and what its VMs observed, in the order of
+/// time.
 fn moments(state: &State, event: &Event, closed: Timestamp) -> Vec<Moment> {
     let stages = event.entered.iter().map(|(stage, at)| moment(*at, stage.as_word(), []));
     let waivers = event.waivers.iter().map(waived);
     let wishes = state.wishes_about(event, closed).map(wished);
-    let mut moments: Vec<_> = stages.chain(waivers).chain(wishes).collect();
+    let mut moments: Vec<_> = stages.chain(waivers).chain(wishes).chain(impacts(event)).collect();
     moments.sort_by_key(|moment| moment.unix_nano);
     moments
 }
@@ -252,11 +250,11 @@ fn wished(wish: &Wish) -> Moment {
     moment(wish.at, name, [text("allclear.by", &wish.who)].into_iter().chain(reason).chain(of_its_own))
 }
 
-/// What the replicas of its VMs observed, as long as they have told it.
-fn impacts(event: &Event, over: Timestamp) -> Vec<Moment> {
-    let observed = event.impacts.iter().map(|(vm, lasted)| {
+/// As far as the replicas of its VMs have told it.
+fn impacts(event: &Event) -> impl Iterator<Item = Moment> {
+    let over = event.over_at().unwrap_or_default();
+    event.impacts.iter().map(move |(vm, lasted)| {
         let facts = [text("allclear.vm", vm.as_str()), number("allclear.impact.observed_ms", lasted.as_millis())];
         moment(over, "impact observed", facts)
-    });
-    observed.collect()
+    })
 }

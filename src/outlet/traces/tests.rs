@@ -293,7 +293,7 @@ fn names_are_few_whatever_the_platform_calls_its_events() {
 }
 
 #[test]
-fn the_event_tells_its_stages_and_wishes_in_order_and_the_impact_what_was_observed() {
+fn the_event_tells_its_stages_wishes_and_what_its_vms_observed_in_order() {
     let mut event = event();
     let wish = |number, at, what| Wish { number, at, who: "ann".into(), reason: "backup".into(), what };
     event.wishes.push(wish(1, Timestamp(1_200), What::Hold { until: Timestamp(60_000) }));
@@ -302,11 +302,21 @@ fn the_event_tells_its_stages_and_wishes_in_order_and_the_impact_what_was_observ
     state.wishes = vec![over, wish(3, Timestamp(2_000), What::Resume)];
     let spans = spans::of(CLUSTER, &state, &event);
     let moments: Vec<_> = spans[0].1.moments.iter().map(|moment| moment.name.as_str()).collect();
-    let expected =
-        ["announced", "preparing", "hold", "resume", "claimed", "approved", "started", "restoring", "closed"];
+    let expected = [
+        "announced",
+        "preparing",
+        "hold",
+        "resume",
+        "claimed",
+        "approved",
+        "started",
+        "restoring",
+        "impact observed",
+        "closed",
+    ];
     assert_eq!(moments, expected);
-    let impact = &named(&spans, "impact")[0].moments[0];
-    assert_eq!(of(&impact.attributes, "allclear.impact.observed_ms"), Some(&Any::Number(3_210)));
+    let observed = &spans[0].1.moments[8];
+    assert_eq!(of(&observed.attributes, "allclear.impact.observed_ms"), Some(&Any::Number(3_210)));
 }
 
 #[test]
