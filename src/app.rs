@@ -23,7 +23,7 @@ use crate::machine::situation::Timing;
 use crate::machine::workload::Workload;
 use crate::metadata::pace::Pace;
 use crate::metadata::{self, Endpoint};
-use crate::outlet::traces;
+use crate::outlet::{notices, traces};
 use crate::replica::Replica;
 use crate::replica::clock::{self, ClusterTime};
 use crate::replica::contacts::Contacts;
@@ -112,7 +112,9 @@ async fn run_until(config: Config, stop: CancellationToken) -> anyhow::Result<()
     let sockets = listeners.paths(&config);
     // Not `stop`: a post that is under way still has to be confirmed and recorded.
     let serving = CancellationToken::new();
+    let telling = notices::tell(here.clone(), view.clone(), config.receivers.clone(), serving.clone());
     let servers = serve(listeners, routes, &here, &observer, &hooks, view, &serving);
+    servers.spawn(telling);
     if let Some(collector) = config.tracing.clone() {
         servers.spawn(traces::export(here.clone(), collector, serving.clone()));
     }

@@ -12,6 +12,7 @@ mod listeners;
 mod merged;
 mod metadata;
 mod mistake;
+mod notify;
 mod policy;
 mod reader;
 mod render;

@@ -7,10 +7,12 @@ use core::fmt;
 use core::time::Duration;
 use std::path::Path;
 
+use http::HeaderValue;
+
 use super::{Cluster, Config, Hook, Metadata, Operator, Registration, Replica, RoleSource, Status, Way, Workload};
 use crate::machine::policy::{Policy, Range, Rule};
 use crate::machine::workload::Group;
-use crate::outlet::headers::Headers;
+use crate::outlet::notices::receiver::{Address, Receiver};
 use crate::outlet::traces::Collector;
 
 /// A table's keys with their values in TOML, in the order of the contract; what is not set is not printed.
@@ -18,7 +20,19 @@ type Lines = Vec<(&'static str, Option<String>)>;
 
 impl fmt::Display for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { replica, cluster, metadata, status, operator, registration, tracing, policy, groups, workloads } =
+        let Self {
+            replica,
+            cluster,
+            metadata,
+            status,
+            operator,
+            registration,
+            tracing,
+            policy,
+            groups,
+            workloads,
+            receivers,
+        } =
             self;
         table(f, "[replica]", replica_lines(replica))?;
         table(f, "\n[cluster]", cluster_lines(cluster))?;
@@ -43,6 +57,9 @@ impl fmt::Display for Config {
             for hook in &workload.hooks {
                 table(f, "\n[[workload.hook]]", hook_lines(hook))?;
             }
+        }
+        for receiver in receivers {
+            table(f, "\n[[notify]]", receiver_lines(receiver))?;
         }
         Ok(())
     }
@@ -217,6 +234,29 @@ fn hook_lines(hook: &Hook) -> Lines {
         ("type", list(kinds.iter().map(quoted))),
         ("user", user.as_ref().and_then(text)),
         ("env", inline_table(variables)),
+    ]
+}
+
+/// Of what is secret the file that it stands in.
+fn receiver_lines(receiver: &Receiver) -> Lines {
+    let Receiver { name, address, format, topics, blocked_after, secret_file, headers, header_files, ca } = receiver;
+    let (key, address) = match address {
+        Address::Written(url) => ("url", text(url)),
+        Address::InFile(file) => ("url_file", path(file)),
+    };
+    let literal = |value: &HeaderValue| quoted(String::from_utf8_lossy(value.as_bytes()));
+    let headers = headers.iter().map(|(name, value)| format!("{} = {}", quoted(name), literal(value)));
+    let files = header_files.iter().map(|(name, file)| format!("{} = {}", quoted(name), quoted(file.display())));
+    vec![
+        ("name", text(name)),
+        (key, address),
+        ("format", text(format.as_word())),
+        ("topics", list(topics.iter().map(quoted))),
+        ("blocked_after", span(*blocked_after)),
+        ("secret_file", secret_file.as_deref().and_then(path)),
+        ("headers", inline_table(headers)),
+        ("header_files", inline_table(files)),
+        ("ca", ca.as_deref().and_then(path)),
     ]
 }
 

@@ -4,6 +4,7 @@ use super::cluster::{self, Cluster, Replica};
 use super::listeners::{self, Operator, Registration, Status};
 use super::metadata::{self, Metadata};
 use super::mistake::Findings;
+use super::notify;
 use super::policy;
 use super::reader::{self, Table};
 use super::tracing;
@@ -11,10 +12,11 @@ use super::workload::{self, Workload};
 use super::written::Value;
 use crate::machine::policy::Policy;
 use crate::machine::workload::Group;
+use crate::outlet::notices::receiver::Receiver;
 use crate::outlet::traces::Collector;
 
-/// What one replica is to do. Tables are named as in the file, `[[workload]]` is `workloads` and
-/// `[workloads]` is `registration`.
+/// What one replica is to do. Tables are named as in the file, `[[workload]]` is `workloads`,
+/// `[workloads]` is `registration` and `[[notify]]` is `receivers`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Config {
     pub replica: Replica,
@@ -29,6 +31,7 @@ pub struct Config {
     pub groups: Vec<Group>,
     /// In the order of the file.
     pub workloads: Vec<Workload>,
+    pub receivers: Vec<Receiver>,
 }
 
 /// Nothing where a required value is missing or wrong; the findings then say so.
@@ -44,6 +47,7 @@ pub(super) fn read(document: &Value, findings: &Findings) -> Option<Config> {
         let policy = table.table_or_empty("policy", policy::read);
         let groups = policy::read_groups(table);
         let workloads = workload::read_all(table);
+        let receivers = notify::read_all(table);
         let config = Config {
             replica: replica.into_replica()?,
             cluster: cluster?,
@@ -55,6 +59,7 @@ pub(super) fn read(document: &Value, findings: &Findings) -> Option<Config> {
             policy: policy?,
             groups: groups?,
             workloads: workloads?,
+            receivers: receivers?,
         };
         check_listeners(table, &config);
         Some(config)

@@ -1,6 +1,7 @@
 //! What all replicas agree on: the fold of the log.
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -8,6 +9,7 @@ use super::document::{Document, Status};
 use super::event::Event;
 use super::id::{AttemptId, EventId, GroupName, VmName, WorkloadName};
 use super::lifecycle::Stage;
+use super::notice::Noted;
 use super::operator::{What, Wish};
 use super::suspicion::{Leadership, Suspicion};
 use super::time::Timestamp;
@@ -40,6 +42,8 @@ pub struct State {
     pub wished: u64,
     /// Those about no single event, oldest first.
     pub wishes: Vec<Wish>,
+    /// What other systems were told of late.
+    pub notices: BTreeMap<String, Noted>,
 }
 
 /// One replica as far as the log knows it.

@@ -125,6 +125,9 @@ pub fn address(text: &str) -> Result<Uri, String> {
     if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
         return Err("has a user in it: credentials belong in a header".to_owned());
     }
+    if uri.authority().is_none_or(|it| it.host().is_empty() || (it.port().is_none() && it.as_str() != it.host())) {
+        return Err("has no host, or a port that is none".to_owned());
+    }
     match ip(&uri) {
         Some(IpAddr::V4(ip)) if ip.is_link_local() || ip == PLATFORM => Err("is an address of the platform".to_owned()),
         Some(IpAddr::V6(ip)) if ip.is_unicast_link_local() => Err("is an address of the platform".to_owned()),
@@ -235,6 +238,8 @@ mod tests {
             "https://user:word@example.com/",
             "ftp://example.com/",
             "/path",
+            "https://example.com:99999/",
+            "https://:443/",
             "nothing",
         ] {
             assert!(address(bad).is_err(), "{bad}");

@@ -3,4 +3,5 @@
 
 pub mod client;
 pub mod headers;
+pub mod notices;
 pub mod traces;

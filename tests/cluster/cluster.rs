@@ -193,6 +193,12 @@ impl Cluster {
             .unwrap()
     }
 
+    /// The file that a replica was started with.
+    #[allow(dead_code, reason = "for other suites")]
+    pub(crate) fn configuration(&self, place: usize) -> PathBuf {
+        self.folder.path().join(format!("{place}.toml"))
+    }
+
     /// What `member restore` says of a replica's data directory.
     pub(crate) fn restore(&self, place: usize, flags: &[&str]) -> (i32, String) {
         let output = Command::new(env!("CARGO_BIN_EXE_allclear"))

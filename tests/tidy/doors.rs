@@ -18,7 +18,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("ops", &["machine", "replica"]),
     ("outlet", &["machine", "replica"]),
     ("fake_cloud", &["machine", "simulator"]),
-    // which versions of the service there are, and what may be told to whom, is known there
+    // which versions of the service there are, and who may be told what, is known there
     ("config", &["machine", "metadata", "outlet"]),
     // which programs the PATH has, is known there
     ("databases", &["config"]),

@@ -8,6 +8,7 @@ mod listeners;
 mod metadata;
 mod peers;
 mod programs;
+mod receivers;
 
 use std::path::PathBuf;
 
@@ -79,13 +80,15 @@ async fn all(config: &Config) -> Vec<Finding> {
     let running = running(config).await;
     let (name, mut findings) = metadata::findings(config).await;
     let name = name.or_else(|| running.as_ref().map(|status| status.replica.clone())).unwrap_or_default();
-    let (peers, disk, listeners, collector) = tokio::join!(
+    let (peers, disk, listeners, receivers, collector) = tokio::join!(
         peers::findings(config, &name, running.is_some()),
         disk::findings(config),
         listeners::findings(config, &name, running.as_ref()),
+        receivers::findings(config),
         collector::findings(config),
     );
-    findings.extend([peers, disk, listeners, programs::findings(config), collector].into_iter().flatten());
+    let programs = programs::findings(config);
+    findings.extend([peers, disk, listeners, programs, receivers, collector].into_iter().flatten());
     findings
 }
 
