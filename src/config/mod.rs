@@ -7,6 +7,7 @@
 mod beyond;
 mod cluster;
 mod environment;
+mod headers;
 mod hook;
 mod listeners;
 mod merged;

@@ -1,57 +1,62 @@
-//! Headers that go along with what is told: written in the configuration, or, where they are secrets, in files of their
-//! own. A file is read each time, so that a secret that is renewed is used from then on.
+//! Headers that go along with what is told, as they are configured. What is secret stands in files, which are read each
+//! time: they may be renewed.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use http::header::{HeaderMap, HeaderName, HeaderValue};
-use tokio::fs::File;
-use tokio::io::AsyncReadExt as _;
+use http::header::{CONTENT_LENGTH, HOST, HeaderName, HeaderValue, TRANSFER_ENCODING};
+use http::{HeaderMap, Uri};
 
-/// More than servers take.
-const LONGEST: u64 = 16 * 1024;
+use super::{client, files};
 
-#[derive(Clone, PartialEq, Default, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Headers {
-    /// Names and values.
-    pub written: Vec<(String, String)>,
-    /// Names, and the files whose text is the value.
-    pub files: Vec<(String, PathBuf)>,
+    pub written: Vec<(HeaderName, HeaderValue)>,
+    /// Those whose values are secret.
+    pub secret: Vec<(HeaderName, PathBuf)>,
 }
 
 impl Headers {
-    /// An error names the header and never its value.
-    pub async fn read(&self) -> Result<HeaderMap, String> {
-        let mut headers = HeaderMap::new();
-        for (name, value) in &self.written {
-            headers.insert(self::name(name)?, self::value(value).map_err(|why| format!("{name} {why}"))?);
+    /// What is secret goes out encrypted, or stays on this machine.
+    pub fn may_go_to(&self, url: &Uri) -> Result<(), String> {
+        let is_safe = url.scheme_str() == Some("https") || client::is_loopback(url);
+        if is_safe || self.secret.is_empty() {
+            return Ok(());
         }
-        for (name, file) in &self.files {
-            let text = text_of(file).await.map_err(|why| format!("{}, for {name}: {why}", file.display()))?;
-            headers.insert(self::name(name)?, value(text.trim()).map_err(|why| format!("{}: {why}", file.display()))?);
+        Err("begins with http://, and the values of `header_files` are secret: use https://".to_owned())
+    }
+
+    pub(super) async fn read(&self) -> Result<HeaderMap, String> {
+        let mut headers: HeaderMap = self.written.iter().cloned().collect();
+        for (name, path) in &self.secret {
+            let mut value = header_value(&files::secret(path).await?)
+                .map_err(|why| format!("what stands in {} {why}", path.display()))?;
+            value.set_sensitive(true);
+            headers.insert(name.clone(), value);
         }
         Ok(headers)
     }
+
+    /// Files that others may read, too: one sentence each.
+    pub async fn exposed(&self) -> Vec<String> {
+        let mut exposed = Vec::new();
+        for (_, path) in &self.secret {
+            exposed.extend(files::exposed(path).await);
+        }
+        exposed
+    }
 }
 
-async fn text_of(file: &Path) -> Result<String, String> {
-    let mut text = String::new();
-    let open = File::open(file).await.map_err(|error| error.to_string())?;
-    open.take(LONGEST).read_to_string(&mut text).await.map_err(|error| error.to_string())?;
-    Ok(text)
+/// A header that a configuration may set: not one that says where the request ends or whom it is for, nor a signature's.
+pub fn header_name(text: &str) -> Result<HeaderName, String> {
+    let name: HeaderName = text.parse().map_err(|_| "is not a header's name".to_owned())?;
+    if [HOST, CONTENT_LENGTH, TRANSFER_ENCODING].contains(&name) || name.as_str().starts_with("webhook-") {
+        return Err(format!("is {name}, which is set by itself"));
+    }
+    Ok(name)
 }
 
-/// Those that the client itself writes are refused.
-pub fn name(name: &str) -> Result<HeaderName, String> {
-    const OWN: [&str; 6] =
-        ["connection", "content-encoding", "content-length", "content-type", "host", "transfer-encoding"];
-    let read: HeaderName = name.parse().map_err(|_| "is not the name of a header".to_owned())?;
-    if OWN.contains(&read.as_str()) { Err("is a header that cannot be chosen".to_owned()) } else { Ok(read) }
-}
-
-pub fn value(text: &str) -> Result<HeaderValue, String> {
-    let mut value = HeaderValue::from_str(text).map_err(|_| "is not the value of a header: one line, in ASCII")?;
-    value.set_sensitive(true);
-    Ok(value)
+pub fn header_value(text: &str) -> Result<HeaderValue, String> {
+    text.parse().map_err(|_| "is not a header's value: it is one line of visible characters".to_owned())
 }
 
 #[cfg(test)]
@@ -60,29 +65,15 @@ mod tests {
 
     #[tokio::test]
     async fn a_file_is_read_each_time_and_its_text_is_never_told() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("token");
-        let headers = Headers {
-            written: vec![("X-Tenant".into(), "databases".into())],
-            files: vec![("Authorization".into(), file.clone())],
-        };
-        assert!(headers.read().await.unwrap_err().contains("for Authorization: No such file"));
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let name = header_name("Authorization").unwrap();
+        let headers = Headers { written: Vec::new(), secret: vec![(name, file.path().to_owned())] };
         for token in ["one", "two"] {
-            std::fs::write(&file, format!("Bearer {token}\n")).unwrap();
-            let read = headers.read().await.unwrap();
-            assert_eq!(read["authorization"], format!("Bearer {token}").as_str());
-            assert_eq!(read["x-tenant"], "databases");
+            std::fs::write(file.path(), format!("Bearer {token}\n")).unwrap();
+            assert_eq!(headers.read().await.unwrap()["authorization"], format!("Bearer {token}").as_str());
         }
-        std::fs::write(&file, "Bearer one\nBearer two").unwrap();
+        std::fs::write(file.path(), "Bearer one\nBearer two").unwrap();
         let said = headers.read().await.unwrap_err();
-        assert!(said.contains("not the value of a header") && !said.contains("Bearer"), "{said}");
-    }
-
-    #[test]
-    fn what_the_client_writes_itself_is_refused() {
-        for bad in ["Host", "content-type", "two words", ""] {
-            name(bad).expect_err(bad);
-        }
-        name("x-api-key").unwrap();
+        assert!(said.contains("not a header's value") && !said.contains("Bearer"), "{said}");
     }
 }

@@ -57,8 +57,7 @@ fn with_unknown_keys() -> String {
 /// Every key of the example, with its table.
 fn named_by(table: &toml::Table, path: &str, named: &mut BTreeSet<(String, String)>) {
     /// The user's own keys, and what is refused without a look inside.
-    const UNREAD: &[&str] =
-        &[
+    const UNREAD: &[&str] = &[
         "cluster.replicas",
         "workload.hook.env",
         "cluster.tls",

@@ -17,5 +17,7 @@ pub(super) async fn findings(config: &Config) -> Vec<Finding> {
             Finding::warn(CHECK, what, "correct [tracing], or look at the collector; nothing else depends on it")
         }
     };
-    vec![finding]
+    let advice = "what stands in it is secret";
+    let exposed = collector.headers.exposed().await.into_iter().map(|what| Finding::warn(CHECK, what, advice));
+    core::iter::once(finding).chain(exposed).collect()
 }

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::Uri;
 use http::header::{CONTENT_TYPE, HeaderValue};
 
 pub use self::export::export;
@@ -66,13 +67,16 @@ impl Collector {
 
     /// What is on the disk is read each time: it may have been renewed.
     async fn exchange(&self, body: Bytes) -> Result<Answer, String> {
-        let url = address(&format!("{}/v1/traces", self.endpoint))?;
-        let mut headers = self.headers.read().await?;
+        let (url, mut headers) = (self.url()?, self.headers.read().await?);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));
-        let ca = self.ca.clone();
-        let client = tokio::task::spawn_blocking(move || Client::new(ca.as_deref())).await;
-        let client = client.map_err(|error| error.to_string())??;
-        client.post(&url, headers, body, PATIENCE).await
+        Client::trusting(self.ca.as_deref()).await?.post(&url, headers, body, PATIENCE).await
+    }
+
+    /// Where a trace is posted to.
+    pub fn url(&self) -> Result<Uri, String> {
+        let url = address(&format!("{}/v1/traces", self.endpoint))?;
+        self.headers.may_go_to(&url)?;
+        Ok(url)
     }
 }
 
