@@ -24,7 +24,7 @@ use crate::machine::situation::Timing;
 use crate::machine::workload::Workload;
 use crate::metadata::pace::Pace;
 use crate::metadata::{self, Endpoint};
-use crate::outlet::notices;
+use crate::outlet::{notices, traces};
 use crate::replica::Replica;
 use crate::replica::clock::{self, ClusterTime};
 use crate::replica::contacts::Contacts;
@@ -105,17 +105,12 @@ async fn run_until(config: Config, stop: CancellationToken) -> anyhow::Result<()
         rounds: Rounds::default(),
     });
     let observer = Arc::new(Observer::new(endpoint, pace(&config, &here), config.metadata.stall_after, deeds));
-    let hooks = Arc::new(Hooks::new(Front::new(commands, sessions), calls::of(&config)));
+    let hooks = Hooks::new(Front::new(commands, sessions), calls::of(&config));
+    let hooks = Arc::new(hooks.traced(config.tracing.is_some()));
     let configured: Vec<Workload> = config.workloads.iter().map(config::Workload::registered).collect();
     let roles = (RoleAsker::new(calls::surroundings()).map_err(anyhow::Error::msg)?, roles::of(&config));
     let view = View::new(here.clone());
-    tracing::info!(
-        replica = %name,
-        cluster = config.cluster.name,
-        cluster_address = %listeners.cluster.local_addr()?,
-        status_address = %listeners.status.local_addr()?,
-        "running"
-    );
+    listeners.tell(&name, &config.cluster.name)?;
 
     let sockets = listeners.paths(&config);
     // Not `stop`: a post that is under way still has to be confirmed and recorded.
@@ -123,6 +118,9 @@ async fn run_until(config: Config, stop: CancellationToken) -> anyhow::Result<()
     let telling = notices::tell(here.clone(), view.clone(), config.receivers.clone(), serving.clone());
     let servers = serve(listeners, routes, &here, &observer, &hooks, view, &serving);
     servers.spawn(telling);
+    if let Some(collector) = config.tracing.clone() {
+        servers.spawn(traces::export(here.clone(), collector, serving.clone()));
+    }
     let reports = [of_commands, of_sessions];
     let replica = Replica::start(&here, &observer, &hooks, configured, config.groups.clone(), roles, reports);
 

@@ -7,6 +7,7 @@
 mod beyond;
 mod cluster;
 mod environment;
+mod headers;
 mod hook;
 mod listeners;
 mod merged;
@@ -18,6 +19,7 @@ mod reader;
 mod render;
 mod role;
 mod scalar;
+mod tracing;
 mod valid;
 mod workload;
 mod written;

@@ -4,17 +4,15 @@ use core::time::Duration;
 use std::collections::BTreeSet;
 
 use super::reader::{Found, Table};
-use super::scalar;
 use super::written::Value;
+use super::{headers, scalar};
 use crate::machine::notice::Topic;
 use crate::outlet::client::address;
-use crate::outlet::notices::receiver::{Address, Format, Receiver, header_name, header_value};
+use crate::outlet::notices::receiver::{Address, Format, Receiver};
 
 /// As many as are remembered of one notice.
 const MAX_RECEIVERS: usize = 16;
 const LONGEST_NAME: usize = 64;
-/// What they hold is secret.
-const SECRET_HEADERS: &[&str] = &["authorization", "proxy-authorization", "cookie", "aeg-sas-key", "aeg-sas-token"];
 
 pub(super) fn read_all(table: &mut Table<'_>) -> Option<Vec<Receiver>> {
     let receivers = table.tables("notify", read);
@@ -38,14 +36,7 @@ fn read(table: &mut Table<'_>) -> Option<(Found<String>, Receiver)> {
     let blocked_after = scalar::duration(Duration::from_secs(1)..=24 * hour);
     let blocked_after = table.or("blocked_after", blocked_after, Duration::from_mins(1));
     let secret_file = table.optional("secret_file", scalar::path);
-    let headers = read_headers(table, "headers", &|name, value: &Value| {
-        let text = scalar::text(value)?;
-        if SECRET_HEADERS.contains(&name) {
-            return Err("is a secret: write it into a file and name that in `header_files`".to_owned());
-        }
-        header_value(&text)
-    });
-    let header_files = read_headers(table, "header_files", &|_, value| scalar::path(value));
+    let headers = headers::read(table);
     let ca = table.optional("ca", scalar::path);
     let name = name?;
     let receiver = Receiver {
@@ -56,16 +47,10 @@ fn read(table: &mut Table<'_>) -> Option<(Found<String>, Receiver)> {
         blocked_after,
         secret_file,
         headers: headers?,
-        header_files: header_files?,
         ca,
     };
-    if let Some((both, _)) =
-        receiver.headers.iter().find(|(it, _)| receiver.header_files.iter().any(|(file, _)| file == it))
-    {
-        table.mistake(&table.place_of("headers"), format!("`notify.headers` has {both}, as `notify.header_files` has"));
-    }
     if let Address::Written(url) = &receiver.address
-        && let Err(why) = receiver.may_be_told_at(url)
+        && let Err(why) = receiver.headers.may_go_to(url)
     {
         table.mistake(&table.place_of("url"), format!("`notify.url` {why}"));
     }
@@ -105,35 +90,4 @@ fn read_address(table: &mut Table<'_>) -> Option<Address> {
             None
         }
     }
-}
-
-/// Nothing where one is wrong.
-fn read_headers<T>(
-    table: &mut Table<'_>,
-    key: &'static str,
-    parse: &dyn Fn(&str, &Value) -> Result<T, String>,
-) -> Option<Vec<(http::HeaderName, T)>> {
-    let entries = table.entries(key, |value| Ok::<_, String>(value.clone())).unwrap_or_default();
-    let mut headers = Vec::new();
-    let mut is_right = true;
-    for (name, value) in entries {
-        let read = header_name(&name.value).map_err(|why| format!("a key of notify.{key} {why}"));
-        let read = read.and_then(|header| {
-            let parsed = value.map(|value| parse(header.as_str(), &value)).transpose();
-            Ok((header, parsed.map_err(|why| format!("`notify.{key}.{}` {why}", name.value))?))
-        });
-        match read {
-            Ok((header, Some(_))) if headers.iter().any(|(known, _)| *known == header) => {
-                table.mistake(&name.place, format!("a key of notify.{key} is {header} again: case does not count"));
-                is_right = false;
-            }
-            Ok((header, Some(value))) => headers.push((header, value)),
-            Ok((_, None)) => is_right = false,
-            Err(message) => {
-                table.mistake(&name.place, message);
-                is_right = false;
-            }
-        }
-    }
-    is_right.then_some(headers)
 }

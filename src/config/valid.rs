@@ -7,11 +7,13 @@ use super::mistake::Findings;
 use super::notify;
 use super::policy;
 use super::reader::{self, Table};
+use super::tracing;
 use super::workload::{self, Workload};
 use super::written::Value;
 use crate::machine::policy::Policy;
 use crate::machine::workload::Group;
 use crate::outlet::notices::receiver::Receiver;
+use crate::outlet::traces::Collector;
 
 /// What one replica is to do. Tables are named as in the file, `[[workload]]` is `workloads`,
 /// `[workloads]` is `registration` and `[[notify]]` is `receivers`.
@@ -23,6 +25,8 @@ pub struct Config {
     pub status: Status,
     pub operator: Operator,
     pub registration: Registration,
+    /// Where traces are exported to.
+    pub tracing: Option<Collector>,
     pub policy: Policy,
     pub groups: Vec<Group>,
     /// In the order of the file.
@@ -39,6 +43,7 @@ pub(super) fn read(document: &Value, findings: &Findings) -> Option<Config> {
         let status = table.table_or_empty("status", listeners::read_status);
         let operator = table.table_or_empty("operator", listeners::read_operator);
         let registration = table.table_or_empty("workloads", listeners::read_registration);
+        let tracing = table.table("tracing", tracing::read).flatten();
         let policy = table.table_or_empty("policy", policy::read);
         let groups = policy::read_groups(table);
         let workloads = workload::read_all(table);
@@ -50,6 +55,7 @@ pub(super) fn read(document: &Value, findings: &Findings) -> Option<Config> {
             status,
             operator,
             registration,
+            tracing,
             policy: policy?,
             groups: groups?,
             workloads: workloads?,

@@ -64,6 +64,13 @@ impl Client {
         Ok(Self { http: builder.build(connector.wrap_connector(tcp)), trusts_nobody })
     }
 
+    /// The same, from among tasks.
+    pub async fn trusting(ca: Option<&Path>) -> Result<Self, String> {
+        let ca = ca.map(Path::to_owned);
+        let client = tokio::task::spawn_blocking(move || Self::new(ca.as_deref())).await;
+        client.map_err(|error| error.to_string())?
+    }
+
     /// The answer has to be there within `patience`; an error is why there is none, for people.
     pub async fn post(&self, url: &Uri, headers: HeaderMap, body: Bytes, patience: Duration) -> Result<Answer, String> {
         if self.trusts_nobody && url.scheme_str() == Some("https") {

@@ -2,4 +2,7 @@
 //! beyond its status.
 
 pub mod client;
+mod files;
+pub mod headers;
 pub mod notices;
+pub mod traces;

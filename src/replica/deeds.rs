@@ -81,6 +81,28 @@ impl Telling {
     }
 }
 
+/// What became of a trace that this replica was to export.
+#[derive(Clone, Copy)]
+pub enum Export {
+    Accepted,
+    /// The collector does not want it.
+    Refused,
+    /// It was tried in vain for as long as it is tried.
+    GivenUp,
+}
+
+impl Export {
+    const ALL: [Self; 3] = [Self::Accepted, Self::Refused, Self::GivenUp];
+
+    const fn as_word(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::Refused => "refused",
+            Self::GivenUp => "given_up",
+        }
+    }
+}
+
 /// The counters of one replica. They begin at zero with its process.
 pub struct Deeds {
     registry: Registry,
@@ -93,6 +115,7 @@ pub struct Deeds {
     last_document_at: Gauge,
     journal_failures: IntCounter,
     notices: IntCounterVec,
+    trace_exports: IntCounterVec,
     rungs: broadcast::Sender<Rung>,
 }
 
@@ -145,6 +168,11 @@ impl Deeds {
                 "Attempts of this replica to tell a receiver something; what failed is tried again, what was refused or \
                  expired is not.",
                 &["topic", "outcome"],
+            )?,
+            trace_exports: counters(
+                "allclear_trace_exports_total",
+                "Traces of events that this replica was to export, by what became of them.",
+                &["outcome"],
             )?,
             rungs: broadcast::Sender::new(RUNGS_KEPT),
             registry,
@@ -204,6 +232,10 @@ impl Deeds {
         self.journal_failures.inc();
     }
 
+    pub fn export(&self, how: Export) {
+        self.trace_exports.with_label_values(&[how.as_word()]).inc();
+    }
+
     fn register(&self) -> prometheus::Result<()> {
         keep(&self.registry, &self.approvals)?;
         keep(&self.registry, &self.hook_attempts)?;
@@ -213,7 +245,8 @@ impl Deeds {
         keep(&self.registry, &self.polls)?;
         keep(&self.registry, &self.last_document_at)?;
         keep(&self.registry, &self.journal_failures)?;
-        keep(&self.registry, &self.notices)
+        keep(&self.registry, &self.notices)?;
+        keep(&self.registry, &self.trace_exports)
     }
 
     fn begin_at_zero(&self) {
@@ -253,6 +286,9 @@ impl Deeds {
             for telling in Telling::ALL {
                 self.notices.with_label_values(&[topic.as_word(), telling.as_word()]);
             }
+        }
+        for export in Export::ALL {
+            self.trace_exports.with_label_values(&[export.as_word()]);
         }
         self.polls.with_label_values(&[DOCUMENT]);
     }

@@ -57,8 +57,15 @@ fn with_unknown_keys() -> String {
 /// Every key of the example, with its table.
 fn named_by(table: &toml::Table, path: &str, named: &mut BTreeSet<(String, String)>) {
     /// The user's own keys, and what is refused without a look inside.
-    const UNREAD: &[&str] =
-        &["cluster.replicas", "workload.hook.env", "cluster.tls", "notify.headers", "notify.header_files"];
+    const UNREAD: &[&str] = &[
+        "cluster.replicas",
+        "workload.hook.env",
+        "cluster.tls",
+        "tracing.headers",
+        "tracing.header_files",
+        "notify.headers",
+        "notify.header_files",
+    ];
     for (key, value) in table {
         named.insert((path.to_owned(), key.clone()));
         let inner = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };

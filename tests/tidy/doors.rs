@@ -18,7 +18,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("ops", &["machine", "replica"]),
     ("outlet", &["machine", "replica"]),
     ("fake_cloud", &["machine", "simulator"]),
-    // which versions of the service there are, and what a receiver may be, is known there
+    // which versions of the service there are, and who may be told what, is known there
     ("config", &["machine", "metadata", "outlet"]),
     // which programs the PATH has, is known there
     ("databases", &["config"]),
@@ -54,8 +54,8 @@ const FOREIGN: &[(&str, &[&str])] = &[
     ("openraft_rt", &["consensus"]),
     ("openraft_rt_tokio", &["consensus"]),
     ("redb", &["consensus"]),
-    // the second stores and sends the wire's messages
-    ("prost", &["wire", "consensus"]),
+    // the second stores and sends the wire's messages, the third has a few of another protocol
+    ("prost", &["wire", "consensus", "outlet"]),
     // the second for hooks that are reached over HTTP
     ("reqwest", &["metadata", "workloads"]),
     // the second for the transport between replicas, the third dials a replica
@@ -81,7 +81,8 @@ const FOREIGN: &[(&str, &[&str])] = &[
     ("http_body_util", &["outlet"]),
     ("rustls", &["outlet"]),
     ("rustls_native_certs", &["outlet"]),
-    ("ring", &["outlet"]),
+    // the second for ids that are the same everywhere
+    ("ring", &["outlet", "replica"]),
     ("anyhow", &["main", "app", "cli", "databases"]),
 ];
 

@@ -1,6 +1,7 @@
 //! `allclear doctor`: everything that a replica will need is tried, before it was ever started or beside it. It posts
 //! no approval, starts no event, and leaves nothing behind.
 
+mod collector;
 mod disk;
 mod finding;
 mod listeners;
@@ -79,13 +80,15 @@ async fn all(config: &Config) -> Vec<Finding> {
     let running = running(config).await;
     let (name, mut findings) = metadata::findings(config).await;
     let name = name.or_else(|| running.as_ref().map(|status| status.replica.clone())).unwrap_or_default();
-    let (peers, disk, listeners, receivers) = tokio::join!(
+    let (peers, disk, listeners, receivers, collector) = tokio::join!(
         peers::findings(config, &name, running.is_some()),
         disk::findings(config),
         listeners::findings(config, &name, running.as_ref()),
         receivers::findings(config),
+        collector::findings(config),
     );
-    findings.extend([peers, disk, listeners, programs::findings(config), receivers].into_iter().flatten());
+    let programs = programs::findings(config);
+    findings.extend([peers, disk, listeners, programs, receivers, collector].into_iter().flatten());
     findings
 }
 

@@ -8,7 +8,6 @@
 mod board;
 mod delivery;
 mod encoding;
-mod files;
 mod format;
 mod message;
 mod own;

@@ -9,9 +9,9 @@ use http::HeaderMap;
 use ring::hmac;
 
 use super::encoding::percent;
-use super::files;
-use super::receiver::header_value;
 use crate::machine::time::Timestamp;
+use crate::outlet::files;
+use crate::outlet::headers::header_value;
 
 const PREFIX: &str = "whsec_";
 /// What the scheme wants a key to have, in bytes.
