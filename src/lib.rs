@@ -17,6 +17,7 @@ pub mod ops;
 pub mod replica;
 pub mod rpc;
 pub mod simulator;
+pub mod tls;
 pub mod wire;
 pub mod workload;
 pub mod workloads;

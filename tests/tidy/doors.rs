@@ -7,18 +7,19 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("machine", &[]),
     ("simulator", &["machine"]),
     ("wire", &["machine"]),
-    ("consensus", &["machine", "wire"]),
+    ("tls", &["machine"]),
+    ("consensus", &["machine", "wire", "tls"]),
     ("metadata", &["machine"]),
     // embedded by databases, so it stands on what goes over the wire alone
     ("workload", &["wire"]),
     ("workloads", &["machine", "wire"]),
     // what it proposes and what it shows are messages
-    ("replica", &["machine", "wire", "consensus", "metadata", "workloads"]),
-    ("rpc", &["machine", "wire", "replica", "workloads"]),
-    ("ops", &["machine", "replica"]),
+    ("replica", &["machine", "wire", "tls", "consensus", "metadata", "workloads"]),
+    ("rpc", &["machine", "wire", "tls", "replica", "workloads"]),
+    ("ops", &["machine", "tls", "replica"]),
     ("fake_cloud", &["machine", "simulator"]),
-    // which versions of the service there are, is known there
-    ("config", &["machine", "metadata"]),
+    // which versions of the service there are, and by what a certificate can be known, is known there
+    ("config", &["machine", "metadata", "tls"]),
     // which programs the PATH has, is known there
     ("databases", &["config"]),
     ("app", ALL),
@@ -30,6 +31,7 @@ const ROOMS: &[(&str, &[&str])] = &[
 const ALL: &[&str] = &[
     "machine",
     "simulator",
+    "tls",
     "wire",
     "consensus",
     "metadata",
@@ -56,8 +58,13 @@ const FOREIGN: &[(&str, &[&str])] = &[
     ("prost", &["wire", "consensus"]),
     // the second for hooks that are reached over HTTP
     ("reqwest", &["metadata", "workloads"]),
-    // the second for the transport between replicas, the third dials a replica
-    ("tonic", &["rpc", "consensus", "workload"]),
+    // the second for the transport between replicas, the third dials a replica, the fourth with certificates
+    ("tonic", &["rpc", "consensus", "workload", "tls"]),
+    ("rustls", &["tls"]),
+    ("tokio_rustls", &["tls"]),
+    ("webpki", &["tls"]),
+    ("rcgen", &["tls"]),
+    ("hyper_util", &["tls"]),
     // hooks, and the replicas of a demo
     ("tokio::process", &["workloads", "cli"]),
     ("nix", &["workloads", "cli", "databases"]),
