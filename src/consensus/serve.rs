@@ -53,7 +53,7 @@ fn server() -> Server {
 }
 
 async fn serve_by<C>(
-    mut server: Server,
+    mut by: Server,
     incoming: impl Stream<Item = io::Result<C>>,
     routes: Routes,
     stop: CancellationToken,
@@ -61,7 +61,7 @@ async fn serve_by<C>(
 where
     C: AsyncRead + AsyncWrite + Connected + Unpin + Send + 'static,
 {
-    let served = server.add_routes(routes).serve_with_incoming_shutdown(incoming, stop.clone().cancelled_owned());
+    let served = by.add_routes(routes).serve_with_incoming_shutdown(incoming, stop.clone().cancelled_owned());
     tokio::select! {
         served = served => served.map_err(io::Error::other),
         () = drained(stop) => Ok(()),

@@ -92,9 +92,8 @@ impl Credentials {
             let this = self.clone();
             // A file system may hang.
             let looked = tokio::task::spawn_blocking(move || this.look(taken));
-            match stop.run_until_cancelled(looked).await {
-                Some(Ok(seen)) => taken = seen,
-                Some(Err(_)) | None => {}
+            if let Some(Ok(seen)) = stop.run_until_cancelled(looked).await {
+                taken = seen;
             }
         }
     }

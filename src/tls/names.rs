@@ -4,7 +4,7 @@
 //! authority may serve several clusters. Where the configuration says so, a DNS name that is the replica's own is
 //! enough; one that has URIs of ours is judged by them all the same. Subjects and wildcards are never looked at.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use super::refusal::Refusal;
 use crate::machine::id::VmName;
@@ -128,7 +128,8 @@ fn encoded(name: &str) -> String {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             encoded.push(char::from(byte));
         } else {
-            encoded.push_str(&format!("%{byte:02X}"));
+            // A text takes whatever is written to it.
+            let _ = write!(encoded, "%{byte:02X}");
         }
     }
     encoded
