@@ -18,6 +18,7 @@ pub mod outlet;
 pub mod replica;
 pub mod rpc;
 pub mod simulator;
+pub mod tls;
 pub mod wire;
 pub mod workload;
 pub mod workloads;

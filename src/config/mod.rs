@@ -4,7 +4,6 @@
 //! with its place and the way out. This room reads one file and the environment; it opens nothing else, asks nobody,
 //! and knows no default that depends on the machine it runs on.
 
-mod beyond;
 mod cluster;
 mod environment;
 mod headers;
@@ -19,6 +18,7 @@ mod reader;
 mod render;
 mod role;
 mod scalar;
+mod tls;
 mod tracing;
 mod valid;
 mod workload;
@@ -34,6 +34,7 @@ pub use listeners::{Operator, Registration, Status};
 pub use metadata::Metadata;
 pub use mistake::{Mistake, Mistakes, Place};
 pub use role::{Role, RoleSource};
+pub use tls::Tls;
 pub use valid::Config;
 pub use workload::Workload;
 

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use http::HeaderValue;
 
-use super::{Cluster, Config, Hook, Metadata, Operator, Registration, Replica, RoleSource, Status, Way, Workload};
+use super::{Cluster, Config, Hook, Metadata, Operator, Registration, Replica, RoleSource, Status, Tls, Way, Workload};
 use crate::machine::policy::{Policy, Range, Rule};
 use crate::machine::workload::Group;
 use crate::outlet::headers::Headers;
@@ -36,6 +36,9 @@ impl fmt::Display for Config {
         } = self;
         table(f, "[replica]", replica_lines(replica))?;
         table(f, "\n[cluster]", cluster_lines(cluster))?;
+        if let Some(tls) = &cluster.tls {
+            table(f, "\n[cluster.tls]", tls_lines(tls))?;
+        }
         table(f, "\n[metadata]", metadata_lines(metadata))?;
         let Status { listen } = status;
         table(f, "\n[status]", vec![("listen", text(listen))])?;
@@ -93,6 +96,7 @@ fn cluster_lines(cluster: &Cluster) -> Lines {
         max_voters,
         replace_after,
         insecure,
+        tls: _,
     } = cluster;
     let peers = replicas.iter().map(|peer| format!("{} = {}", quoted(&peer.name), quoted(&peer.address)));
     vec![
@@ -107,6 +111,17 @@ fn cluster_lines(cluster: &Cluster) -> Lines {
         ("max_voters", plain(max_voters)),
         ("replace_after", span(*replace_after)),
         ("insecure", plain(insecure)),
+    ]
+}
+
+fn tls_lines(tls: &Tls) -> Lines {
+    let Tls { cert, key, ca, names, max_connection_age } = tls;
+    vec![
+        ("cert", path(cert)),
+        ("key", path(key)),
+        ("ca", path(ca)),
+        ("names", text(names.as_word())),
+        ("max_connection_age", span(*max_connection_age)),
     ]
 }
 

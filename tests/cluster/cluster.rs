@@ -146,9 +146,9 @@ impl Cluster {
         }
     }
 
-    /// The log of a replica, of all its runs.
+    /// The log of a replica, of all its runs; one that was never started has none.
     pub(crate) fn log(&self, place: usize) -> String {
-        std::fs::read_to_string(self.folder.path().join(format!("{place}.log"))).unwrap()
+        std::fs::read_to_string(self.folder.path().join(format!("{place}.log"))).unwrap_or_default()
     }
 
     /// SIGTERM, and how long it took to end.

@@ -7,19 +7,21 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("machine", &[]),
     ("simulator", &["machine"]),
     ("wire", &["machine"]),
-    ("consensus", &["machine", "wire"]),
+    ("tls", &["machine"]),
+    ("consensus", &["machine", "wire", "tls"]),
     ("metadata", &["machine"]),
     // embedded by databases, so it stands on what goes over the wire alone
     ("workload", &["wire"]),
     ("workloads", &["machine", "wire"]),
     // what it proposes and what it shows are messages
-    ("replica", &["machine", "wire", "consensus", "metadata", "workloads"]),
-    ("rpc", &["machine", "wire", "replica", "workloads"]),
-    ("ops", &["machine", "replica"]),
+    ("replica", &["machine", "wire", "tls", "consensus", "metadata", "workloads"]),
+    ("rpc", &["machine", "wire", "tls", "replica", "workloads"]),
+    ("ops", &["machine", "tls", "replica"]),
     ("outlet", &["machine", "replica"]),
     ("fake_cloud", &["machine", "simulator"]),
-    // which versions of the service there are, and who may be told what, is known there
-    ("config", &["machine", "metadata", "outlet"]),
+    // which versions of the service there are, by what a certificate can be known, and who may be told what, is known
+    // there
+    ("config", &["machine", "metadata", "tls", "outlet"]),
     // which programs the PATH has, is known there
     ("databases", &["config"]),
     ("app", ALL),
@@ -31,6 +33,7 @@ const ROOMS: &[(&str, &[&str])] = &[
 const ALL: &[&str] = &[
     "machine",
     "simulator",
+    "tls",
     "wire",
     "consensus",
     "metadata",
@@ -58,8 +61,13 @@ const FOREIGN: &[(&str, &[&str])] = &[
     ("prost", &["wire", "consensus", "outlet"]),
     // the second for hooks that are reached over HTTP
     ("reqwest", &["metadata", "workloads"]),
-    // the second for the transport between replicas, the third dials a replica
-    ("tonic", &["rpc", "consensus", "workload"]),
+    // the second for the transport between replicas, the third dials a replica, the fourth with certificates
+    ("tonic", &["rpc", "consensus", "workload", "tls"]),
+    ("rustls", &["tls", "outlet"]),
+    ("tokio_rustls", &["tls"]),
+    ("webpki", &["tls"]),
+    ("rcgen", &["tls"]),
+    ("hyper_util", &["tls", "outlet"]),
     // hooks, and the replicas of a demo
     ("tokio::process", &["workloads", "cli"]),
     ("nix", &["workloads", "cli", "databases"]),
@@ -77,9 +85,7 @@ const FOREIGN: &[(&str, &[&str])] = &[
     ("sd_notify", &["app"]),
     // what leaves the machine
     ("hyper_rustls", &["outlet"]),
-    ("hyper_util", &["outlet"]),
     ("http_body_util", &["outlet"]),
-    ("rustls", &["outlet"]),
     ("rustls_native_certs", &["outlet"]),
     // the second for ids that are the same everywhere
     ("ring", &["outlet", "replica"]),
