@@ -121,6 +121,11 @@ impl Cluster {
         ended
     }
 
+    /// How a replica ends that is about to.
+    pub(crate) fn waits_for_the_end(&mut self, place: usize) -> ExitStatus {
+        self.replicas[place].child.take().expect("it runs").wait().unwrap()
+    }
+
     /// Of the process, if it runs.
     pub(crate) fn pid(&self, place: usize) -> Option<i32> {
         self.replicas[place].child.as_ref().map(|child| child.id().cast_signed())
