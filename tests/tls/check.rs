@@ -10,12 +10,12 @@ use super::pki::{Pki, Wanted, uri};
 /// What a command says of a replica with these files.
 fn asked(pki: &Pki, command: &str, also: &str) -> Output {
     let path = pki.path("allclear.toml");
-    let (data, table) = (pki.path("data"), pki.table("db-0", also));
+    let shown = |name: &str| pki.path(name).display().to_string();
+    let (data, operator, table) = (shown("data"), shown("operator"), pki.table("db-0", also));
     let text = format!(
         "[replica]\nname = \"db-0\"\ndata_dir = {data:?}\n[cluster]\nname = \"tests\"\nlisten = \"127.0.0.3:0\"\n\
          [metadata]\nendpoint = \"http://127.0.0.1:1\"\n[status]\nlisten = \"127.0.0.3:0\"\n\
-         [operator]\nsocket = {:?}\n{table}",
-        pki.path("operator")
+         [operator]\nsocket = {operator:?}\n{table}"
     );
     std::fs::write(&path, text).unwrap();
     let mut asked = Command::new(env!("CARGO_BIN_EXE_allclear"));

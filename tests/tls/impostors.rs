@@ -18,7 +18,8 @@ use super::pki::{CLUSTER, Pki, address, credentials, refused, refused_more};
 
 const WITHIN: Duration = Duration::from_secs(30);
 
-fn dial(address: &str, shown: &Arc<Credentials>) -> Channel {
+/// As whoever these credentials are of.
+pub(crate) fn dial(address: &str, shown: &Arc<Credentials>) -> Channel {
     tls::dial(&Endpoint::from_shared(format!("http://{address}")).unwrap(), shown, "db-0")
 }
 
@@ -33,11 +34,15 @@ struct Met {
     nodes: Vec<(String, u64)>,
 }
 
+/// Of the second replica.
+pub(crate) fn greeting() -> cluster_v1::GreetRequest {
+    let greeting = cluster_v1::Greeting { cluster: CLUSTER.into(), replica: "db-1".into(), ..Default::default() };
+    cluster_v1::GreetRequest { greeting: Some(greeting) }
+}
+
 /// Who the first replica is, and who the members are, as it tells the second.
 async fn greet(address: &str, shown: &Arc<Credentials>) -> Met {
-    let greeting = cluster_v1::Greeting { cluster: CLUSTER.into(), replica: "db-1".into(), ..Default::default() };
-    let request = cluster_v1::GreetRequest { greeting: Some(greeting) };
-    let answer = ConsensusClient::new(dial(address, shown)).greet(request).await.unwrap().into_inner();
+    let answer = ConsensusClient::new(dial(address, shown)).greet(greeting()).await.unwrap().into_inner();
     let members = answer.membership.unwrap().members.into_iter();
     Met {
         to: Some(Destination { cluster: CLUSTER.into(), node: answer.greeting.unwrap().node }),

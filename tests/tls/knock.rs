@@ -83,12 +83,6 @@ pub(crate) async fn knock(address: &str, shown: Option<Shown>) -> io::Result<Tls
     timeout(LIMIT, met).await.expect("an answer, or a refusal")
 }
 
-/// Reads until the other side ends it.
-pub(crate) async fn ended(mut stream: TlsStream<TcpStream>) {
-    let reading = async { while stream.read_u8().await.is_ok() {} };
-    timeout(LIMIT, reading).await.expect("the connection ends");
-}
-
 /// Whether plain text is answered.
 pub(crate) async fn knock_in_plain_text(address: &str) -> bool {
     let mut stream = TcpStream::connect(address).await.unwrap();
