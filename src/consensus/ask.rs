@@ -67,7 +67,7 @@ fn not_sent(status: &Status) -> bool {
         }
         cause = error.source();
     }
-    status.code() == Code::FailedPrecondition
+    [Code::FailedPrecondition, Code::PermissionDenied].contains(&status.code())
 }
 
 pub(crate) fn left_ms(deadline: Instant) -> u32 {

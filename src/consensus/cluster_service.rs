@@ -73,12 +73,17 @@ impl Consensus for ClusterService {
         self.0.admit(request.to.as_ref())?;
         self.0.is_from(&extensions, &request.by)?;
         let change = request.change.ok_or_else(|| Status::invalid_argument("the request asks for nothing"))?;
-        // A replica that waits to become a member may ask for itself; not by its certificate alone, which may be that of
-        // one that was removed.
-        let waits = self.0.options.tls.is_none()
-            && matches!(&change, pb::change_request::Change::Add(add) if add.replica == request.by);
-        if !waits && !self.0.knows(&request.by) && self.0.peers.channel(&request.by).is_none() {
+        let is_known = self.0.knows(&request.by) || self.0.peers.channel(&request.by).is_some();
+        // A replica that waits to become a member may ask for itself.
+        let waits = matches!(&change, pb::change_request::Change::Add(add) if add.replica == request.by);
+        if !is_known && !waits {
             return Err(Status::failed_precondition(format!("{} is no member of this cluster", request.by)));
+        }
+        // Not by its certificate alone, which may be that of one that was removed.
+        if !is_known && self.0.options.tls.is_some() {
+            let reason = format!("{} is no member, and no certificate makes it one: ask a member instead", request.by);
+            let refused = pb::Refused { refusal: pb::Refusal::Reasoned.into(), reason };
+            return Ok(Response::new(pb::ChangeResponse { outcome: Some(Outcome::Refused(refused)) }));
         }
         let within = Duration::from_millis(request.within_ms.into()).min(CHANGE_WITHIN);
         // Not given up either when the asking replica is gone.

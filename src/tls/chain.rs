@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, ring};
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms};
 use rustls::pki_types::{CertificateDer, TrustAnchor, UnixTime};
 use webpki::{EndEntityCert, KeyUsage};
 
@@ -17,7 +17,7 @@ const MOST_NAMES: usize = 16;
 const END_OF_TIME: Duration = Duration::from_secs(253_402_300_799);
 
 pub(super) fn provider() -> CryptoProvider {
-    ring::default_provider()
+    rustls::crypto::ring::default_provider()
 }
 
 pub(super) fn algorithms() -> WebPkiSupportedAlgorithms {

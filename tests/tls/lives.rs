@@ -1,6 +1,7 @@
 //! What replicas do is the same with certificates.
 
 use allclear::tls::Refusal;
+use allclear::wire::pb::allclear::operator::v1::Status;
 use serde_json::json;
 
 use super::cluster::Cluster;
@@ -32,6 +33,30 @@ async fn three_replicas_with_certificates_take_an_event_through() {
             assert_eq!(refused(&cluster, place, reason).await, 0, "{reason} at replica {place}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_newcomer_is_brought_in_by_a_member_and_never_by_its_certificate_alone() {
+    let pki = Pki::new();
+    pki.issue("ca", "db-3");
+    pki.install("ca", "db-3");
+    let tables = pki.tables("").into_iter().chain([pki.table("db-3", "")]).collect();
+    let mut cluster = Cluster::of(&["db-0", "db-1", "db-2"]).newcomer("db-3").tables(tables).start().await;
+    cluster.start(3);
+    let address = address(&cluster, 3);
+    let is_told = |status: &Status| {
+        let why = status.outside_because.as_deref().unwrap_or_default();
+        why.contains(&format!("allclear member add db-3 {address}"))
+    };
+    cluster.until(3, "told how to become a member", is_told).await;
+    let (code, _, said) = cluster.says(3, &["member", "add", "db-3", &address]);
+    assert!(code == 4 && said.contains("ask a member instead"), "{code}: {said}");
+    let (code, _, said) = cluster.says(0, &["member", "add", "db-3", &address]);
+    assert_eq!(code, 0, "{said}");
+    let takes_part = |status: &Status| status.outside_because.is_none() && status.quorum;
+    cluster.until(3, "a member", takes_part).await;
+    let is_reached = |status: &Status| status.replicas.iter().any(|it| it.name == "db-3" && it.reachable);
+    cluster.until(0, "reached by the newcomer's beats", is_reached).await;
 }
 
 /// The same without certificates beside it: a test that never sees plain text answered would prove nothing.
