@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{HeaderMap, HeaderValue, RETRY_AFTER, USER_AGENT};
+use http::header::{CONTENT_LENGTH, HeaderMap, HeaderValue, RETRY_AFTER, USER_AGENT};
 use http::{Method, Request, Uri};
 use http_body_util::{BodyExt as _, Full};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -81,10 +81,13 @@ impl Client {
     }
 
     async fn exchange(&self, url: &Uri, headers: HeaderMap, body: Bytes) -> Result<Answer, String> {
+        let length = body.len();
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = url.clone();
         *request.headers_mut() = headers;
+        // Of an empty body, too: some servers take no POST without it.
+        request.headers_mut().insert(CONTENT_LENGTH, length.into());
         request.headers_mut().entry(USER_AGENT).or_insert(HeaderValue::from_static(USER));
         let mut response = self.http.request(request).await.map_err(|error| innermost(&error))?;
         let mut kept = Vec::new();
