@@ -9,6 +9,7 @@ use allclear::machine::document::{Announcement, Document, Kind, NotBefore, Sourc
 use allclear::machine::drill::Mode;
 use allclear::machine::event::Event;
 use allclear::machine::id::{AttemptId, EventId, GroupName, VmName, WorkloadName};
+use allclear::machine::notice::Told;
 use allclear::machine::operator::Asked;
 use allclear::machine::policy::{Action, Treatment};
 use allclear::machine::state::State;
@@ -186,9 +187,18 @@ fn asked(dice: &mut Dice, state: &State) -> Asked {
     }
 }
 
+/// Some of it again, and some of it longer than it may be.
+fn notified(dice: &mut Dice, event: &EventId) -> Command {
+    let told = (0..dice.below(4)).map(|_| Told {
+        notice: format!("{event}/{}", "x".repeat(dice.below(4) * 200)),
+        receiver: (*dice.one(&["chat", "grid", ""])).into(),
+    });
+    Command::Notified { told: told.collect() }
+}
+
 pub(super) fn command(dice: &mut Dice, state: &State) -> Command {
     let id = event(dice, state);
-    match dice.below(26) {
+    match dice.below(27) {
         0 => register(dice),
         1 => Command::Report { after: dice.number(), document: Document::new(vec![announcement(dice, state)]) },
         2 => Command::Discount { replica: vm(dice) },
@@ -242,6 +252,7 @@ pub(super) fn command(dice: &mut Dice, state: &State) -> Command {
         22 => Command::Enlist { workload: workload(dice, "pg", Origin::Dialled) },
         23 => Command::Delist { workload: WorkloadName((*dice.one(&WORKLOADS)).into()) },
         24 => note(dice),
+        25 => notified(dice, &id),
         _ => Command::Extend { event: id, attempt: attempt(dice, state), deadline: time(dice, state) },
     }
 }
