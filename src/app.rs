@@ -1,6 +1,7 @@
 //! Wires the rooms into one running replica. The one place that knows all of them.
 
 mod calls;
+pub mod credentials;
 mod listening;
 mod roles;
 mod systemd;
@@ -24,6 +25,7 @@ use crate::machine::situation::Timing;
 use crate::machine::workload::Workload;
 use crate::metadata::pace::Pace;
 use crate::metadata::{self, Endpoint};
+use crate::outlet::{notices, traces};
 use crate::replica::Replica;
 use crate::replica::clock::{self, ClusterTime};
 use crate::replica::contacts::Contacts;
@@ -36,6 +38,7 @@ use crate::replica::observer::Observer;
 use crate::replica::rounds::Rounds;
 use crate::replica::view::View;
 use crate::rpc::Routes;
+use crate::tls::Credentials;
 use crate::workloads::session::Sessions;
 use crate::workloads::{Front, RoleAsker, Runner};
 use crate::{ops, rpc};
@@ -79,10 +82,12 @@ async fn run_until(config: Config, stop: CancellationToken) -> anyhow::Result<()
         },
     };
     let members = members(&config.cluster, &name)?;
+    let options = agreement(&config, &name, &members)?;
+    let tls = options.tls.clone();
     let listeners = Listeners::bind(&config).await?;
     let time = Arc::new(ClusterTime::default());
     let (folded, state) = Folded::new(time.clone());
-    let (consensus, routes) = Consensus::open(agreement(&config, &name, &members), folded).await?;
+    let (consensus, routes) = Consensus::open(options, folded).await?;
     // Only now: whose data this is has just been checked.
     let (commands, of_commands) =
         Runner::open(&config.replica.data_dir.join("hooks"), PathBuf::from(OWN_PROGRAM), calls::surroundings())?;
@@ -104,22 +109,22 @@ async fn run_until(config: Config, stop: CancellationToken) -> anyhow::Result<()
         rounds: Rounds::default(),
     });
     let observer = Arc::new(Observer::new(endpoint, pace(&config, &here), config.metadata.stall_after, deeds));
-    let hooks = Arc::new(Hooks::new(Front::new(commands, sessions), calls::of(&config)));
+    let hooks = Hooks::new(Front::new(commands, sessions), calls::of(&config));
+    let hooks = Arc::new(hooks.traced(config.tracing.is_some()));
     let configured: Vec<Workload> = config.workloads.iter().map(config::Workload::registered).collect();
     let roles = (RoleAsker::new(calls::surroundings()).map_err(anyhow::Error::msg)?, roles::of(&config));
     let view = View::new(here.clone());
-    tracing::info!(
-        replica = %name,
-        cluster = config.cluster.name,
-        cluster_address = %listeners.cluster.local_addr()?,
-        status_address = %listeners.status.local_addr()?,
-        "running"
-    );
+    listeners.tell(&name, &config.cluster.name)?;
 
     let sockets = listeners.paths(&config);
     // Not `stop`: a post that is under way still has to be confirmed and recorded.
     let serving = CancellationToken::new();
-    let servers = serve(listeners, routes, &here, &observer, &hooks, view, &serving);
+    let telling = notices::tell(here.clone(), view.clone(), config.receivers.clone(), serving.clone());
+    let servers = serve(listeners, tls, routes, &here, &observer, &hooks, view, &serving);
+    servers.spawn(telling);
+    if let Some(collector) = config.tracing.clone() {
+        servers.spawn(traces::export(here.clone(), collector, serving.clone()));
+    }
     let reports = [of_commands, of_sessions];
     let replica = Replica::start(&here, &observer, &hooks, configured, config.groups.clone(), roles, reports);
 
@@ -137,8 +142,10 @@ async fn run_until(config: Config, stop: CancellationToken) -> anyhow::Result<()
 }
 
 /// Answers the other replicas and the operators, and beats, until it is stopped.
+#[expect(clippy::too_many_arguments, reason = "everything that answers somebody is started here")]
 fn serve(
     listeners: Listeners,
+    tls: Option<Arc<Credentials>>,
     routes: Routes,
     here: &Arc<Here>,
     observer: &Arc<Observer>,
@@ -149,7 +156,11 @@ fn serve(
     let servers = TaskTracker::new();
     let contact = rpc::contact_service(here.clone(), observer.clone());
     let between_replicas = rpc::with_health_and_reflection(routes.add_service(contact));
-    servers.spawn(logged("cluster.listen", consensus::serve(listeners.cluster, between_replicas, stop.clone())));
+    let serving = consensus::serve(listeners.cluster, tls.clone(), between_replicas, stop.clone());
+    servers.spawn(logged("cluster.listen", serving));
+    if let Some(credentials) = tls {
+        servers.spawn(credentials.keep_current(stop.clone()));
+    }
     servers.spawn(logged("status.listen", ops::http::serve(listeners.status, view.clone(), stop.clone())));
     if let Some((listener, users)) = listeners.workloads {
         let routes = rpc::workload_routes(here.clone(), hooks.clone(), view.clone(), users.clone(), stop.clone());
@@ -235,13 +246,18 @@ fn members(cluster: &config::Cluster, name: &VmName) -> anyhow::Result<Vec<(Stri
     Ok(cluster.replicas.iter().map(|peer| (peer.name.to_string(), peer.address.clone())).collect())
 }
 
-fn agreement(config: &Config, name: &VmName, members: &[(String, String)]) -> consensus::Options {
+fn agreement(config: &Config, name: &VmName, members: &[(String, String)]) -> anyhow::Result<consensus::Options> {
     let shortest = config.cluster.election_timeout;
     // The name as the list of replicas spells it: consensus compares it letter by letter.
     let spelled = members.iter().map(|(member, _)| member).find(|member| VmName::new(member) == *name);
-    consensus::Options {
+    let replica = spelled.cloned().unwrap_or_else(|| name.to_string());
+    if config.cluster.is_in_the_open() {
+        tracing::warn!("plain text between replicas: whoever reaches cluster.listen can speak for any of them");
+    }
+    Ok(consensus::Options {
         cluster: config.cluster.name.clone(),
-        replica: spelled.cloned().unwrap_or_else(|| name.to_string()),
+        tls: credentials::of(config, &replica)?,
+        replica,
         replicas: members.to_vec(),
         max_voters: config.cluster.max_voters,
         replace_after: config.cluster.replace_after,
@@ -253,7 +269,7 @@ fn agreement(config: &Config, name: &VmName, members: &[(String, String)]) -> co
         },
         compaction: consensus::Compaction::default(),
         means: consensus::Means::default(),
-    }
+    })
 }
 
 fn timing(config: &Config) -> Timing {

@@ -46,7 +46,7 @@ Settings, in the env table
 """
 
 from allclear_hook import Blocked, Done, NotApplicable, serve, setting, until
-from postgresql_members import Group, literal, set_synchronous, synchronous
+from postgresql_members import Group, change_synchronous, synchronous
 from postgresql_restore import behind, restore
 from postgresql_server import Here
 from postgresql_switch import confirm_failover, failover, flush, undo_failover
@@ -70,12 +70,11 @@ def leave(told, group, primary):
     now = synchronous(group.seen[primary])
     if not setting("SYNCHRONOUS", "") or not now & told.affected:
         return
-    server = group.servers[primary]
-    set_synchronous(server, now - told.affected)
-    gone = ", ".join(literal(vm) for vm in told.affected)
-    still = f"SELECT count(*) FROM pg_stat_replication WHERE sync_state <> 'async' AND application_name IN ({gone})"
-    if not until(lambda: server.ask(still) == "0", 5, 0.005):
-        raise Blocked(f"{primary} still waits for {told.vm}")
+    left = now - told.affected
+    if left and not any(group.seen.get(vm, {}).get("streams") for vm in left):
+        raise Blocked(f"{' and '.join(sorted(left))} would have to stream: without {told.vm} no commit would be done")
+    if not change_synchronous(group.servers[primary], left):
+        raise Blocked(f"commits on {primary} still wait for {told.vm}, or for standbys that do not answer")
 
 
 def shutdown(told):

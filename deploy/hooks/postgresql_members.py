@@ -109,6 +109,31 @@ def set_synchronous(primary, vms):
     alter(primary, "synchronous_standby_names", value)
 
 
+WAITING = "SELECT pid, xact_start FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+NEWS = "BEGIN; SET LOCAL synchronous_commit = local; SELECT pg_logical_emit_message(true, 'allclear', ''); COMMIT"
+
+
+def change_synchronous(primary, vms):
+    """The same for a primary at work; false when it did not take it up.
+
+    Whether a commit still has to wait is looked at when a standby answers, and standbys answer when there is news. So
+    where every client waits, a commit that needs no more would wait on.
+    """
+    set_synchronous(primary, vms)
+    names = ", ".join(map(literal, vms)) or "NULL"
+    named = f"coalesce(application_name IN ({names}), false)"
+    agrees = f"SELECT coalesce(bool_and((sync_priority > 0) = {named}), true) FROM pg_stat_replication"
+    if setting("SYNCHRONOUS", "") and not until(lambda: primary.ask(agrees) == "t", 5):
+        return False
+    waiting = set(primary.ask(WAITING).splitlines())
+
+    def are_through():
+        primary.ask(NEWS)
+        return not waiting & set(primary.ask(WAITING).splitlines())
+
+    return not waiting or until(are_through, 5)
+
+
 def synchronous(said):
     names = {quoted or plain for quoted, plain in re.findall(r'"([^"]+)"|(\w+)', said["synchronous"])}
     return names & set(members())

@@ -5,7 +5,7 @@ import shutil
 
 from allclear_hook import Blocked, Done, Failed, Memory, Unreachable, call, members, progress, setting, until
 from pgbouncer import Poolers
-from postgresql_members import Group, alter, literal, primary_conninfo, set_synchronous, synchronous
+from postgresql_members import Group, alter, change_synchronous, literal, primary_conninfo, synchronous
 from postgresql_server import Here
 from postgresql_switch import undo_failover
 
@@ -146,7 +146,7 @@ def prove(told, group, primary):
     if not until(lambda: has(told, group, primary, mark), told.seconds_left() - 2, 0.02):
         raise Blocked(f"{told.vm}: {behind(told, group, primary)}")
     if setting("SYNCHRONOUS", ""):
-        set_synchronous(server, synchronous(group.again(primary)) | {told.vm})
+        change_synchronous(server, synchronous(group.again(primary)) | {told.vm})
 
 
 def has(told, group, primary, mark):

@@ -8,7 +8,8 @@ from allclear_hook import (
     members, number, progress, setting,
 )
 from pgbouncer import Poolers
-from postgresql_members import Group, alter, comes_true, literal, primary_conninfo, set_synchronous, synchronous
+from postgresql_members import (Group, alter, change_synchronous, comes_true, literal, primary_conninfo, set_synchronous,
+                                synchronous)
 from postgresql_server import Here
 from psql import Psql
 
@@ -168,7 +169,7 @@ class Switch:
         if self.others(to) - follow:
             progress(f"{' '.join(self.others(to) - follow)}: does not follow {to} yet")
         if synchronous(new) != follow - self.told.affected:
-            set_synchronous(self.group.servers[to], follow - self.told.affected)
+            change_synchronous(self.group.servers[to], follow - self.told.affected)
         self.step("switched", to)
         return Done()
 

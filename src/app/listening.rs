@@ -1,5 +1,6 @@
 //! Where one replica is reached: by the other replicas, by people, and by the workloads on its VM.
 
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -7,6 +8,7 @@ use anyhow::Context as _;
 use tokio::net::{TcpListener, UnixListener};
 
 use crate::config::{self, Config};
+use crate::machine::id::VmName;
 use crate::rpc::{self, Users};
 
 pub(super) struct Listeners {
@@ -24,6 +26,12 @@ impl Listeners {
             operator: rpc::bind(&config.operator.socket, 0o600)?,
             workloads: listen_for_workloads(&config.registration)?,
         })
+    }
+
+    pub(super) fn tell(&self, name: &VmName, cluster: &str) -> io::Result<()> {
+        let (cluster_address, status_address) = (self.cluster.local_addr()?, self.status.local_addr()?);
+        tracing::info!(replica = %name, cluster, %cluster_address, %status_address, "running");
+        Ok(())
     }
 
     /// The sockets that are to be removed when nobody serves them any more.

@@ -75,6 +75,28 @@ the feature on for this VM; that may take two minutes. Run it as the user that t
 
 Exit status: 0 nothing failed (warnings do not count), 1 something failed, 2 the configuration is wrong";
 
+pub(super) const CERTS: &str = "\
+Examples, on a machine that is no replica's:
+  allclear certs init --dir orders-ca --cluster orders
+  allclear certs issue --dir orders-ca --replica db-0     the same for db-1, db-2, and again before a year is over
+  scp -r orders-ca/db-0/. db-0:/etc/allclear/tls/
+
+And in the configuration of each replica:
+  [cluster.tls]
+  cert = \"/etc/allclear/tls/node.pem\"
+  key = \"/etc/allclear/tls/node.key\"
+  ca = \"/etc/allclear/tls/ca.pem\"
+
+Files that change are taken over within seconds, without a restart, once they belong together and are valid. A new \
+authority in a folder of its own takes three steps, each on every replica before the next: both ca.pem in one file, new \
+certificates, the new ca.pem alone.
+
+With a PKI of your own: a certificate for TLS clients and servers, for each replica, with the URI \
+allclear://CLUSTER/replica/NAME among its alternative names. Where the authority signs for this one cluster only, \
+cluster.tls.names = \"dns\" makes a DNS name that is the replica's own enough.
+
+Exit status: 0 done, 1 failed, 2 wrong usage";
+
 pub(super) const COMPLETIONS: &str = "\
 Examples:
   allclear completions bash > /etc/bash_completion.d/allclear

@@ -4,6 +4,7 @@
 
 mod ask;
 mod bench;
+mod certs;
 mod check;
 mod demo;
 mod demo_hook;
@@ -51,6 +52,7 @@ enum Command {
     Run(run::Run),
     Check(check::Check),
     Doctor(doctor::Doctor),
+    Certs(certs::Certs),
     Bench(bench::Bench),
     Status(ask::Status),
     Events(ask::Events),
@@ -87,6 +89,7 @@ impl Command {
             Self::Run(run) => run.run().into(),
             Self::Check(check) => check.run().into(),
             Self::Doctor(doctor) => doctor.run().into(),
+            Self::Certs(certs) => certs.run().into(),
             Self::Bench(bench) => bench.run().into(),
             Self::Status(status) => status.run().into(),
             Self::Events(events) => events.run().into(),

@@ -4,10 +4,10 @@ use core::net::{Ipv4Addr, SocketAddr};
 use core::time::Duration;
 use std::path::PathBuf;
 
-use super::beyond;
 use super::mistake::Place;
 use super::reader::{Found, Table};
 use super::scalar;
+use super::tls::{self, Tls};
 use crate::machine::attempt::ENDED_WITHIN;
 use crate::machine::id::VmName;
 
@@ -49,6 +49,17 @@ pub struct Cluster {
     pub replace_after: Duration,
     /// Plain text between machines is wanted.
     pub insecure: bool,
+    /// `None`: plain text.
+    pub tls: Option<Tls>,
+}
+
+impl Cluster {
+    /// What replicas say to each other can be read, and said, by whoever reaches their network.
+    pub fn is_in_the_open(&self) -> bool {
+        let listen = self.listen.to_string();
+        let mut addresses = self.replicas.iter().map(|peer| &peer.address).chain([&listen]);
+        self.tls.is_none() && addresses.any(|address| !scalar::is_loopback(address))
+    }
 }
 
 /// A replica and where the others reach it.
@@ -97,7 +108,7 @@ pub(super) fn read_cluster(table: &mut Table<'_>, own: &Own) -> Option<Cluster> 
 
     check_patience(table, heartbeat, election_timeout, takeover_after);
     check_grace(table, takeover_after, takeover_grace);
-    table.knows("tls");
+    let (has_tls, tls) = (table.has("tls"), table.table("tls", tls::read));
     check_secrecy(table, insecure, listen.as_ref(), peers.as_deref().unwrap_or_default());
     Some(Cluster {
         name: name?,
@@ -111,6 +122,11 @@ pub(super) fn read_cluster(table: &mut Table<'_>, own: &Own) -> Option<Cluster> 
         max_voters: usize::try_from(max_voters).unwrap_or(usize::MAX),
         replace_after,
         insecure,
+        tls: match tls {
+            Some(read) => Some(read?),
+            None if has_tls => return None,
+            None => None,
+        },
     })
 }
 
@@ -224,11 +240,11 @@ fn check_grace(table: &Table<'_>, takeover_after: Duration, takeover_grace: Dura
 
 /// Plain text between machines only where it is asked for, and never where something else is.
 fn check_secrecy(table: &Table<'_>, insecure: bool, listen: Option<&Found<SocketAddr>>, peers: &[Found<Peer>]) {
-    if table.has("tls") {
-        table.mistake(&table.place_of("tls"), beyond::TLS);
-        return;
+    if table.has("tls") && insecure {
+        let message = "`cluster.insecure` is true beside `cluster.tls`: replicas speak TLS or plain text; remove one";
+        table.mistake(&table.place_of("insecure"), message);
     }
-    if insecure {
+    if table.has("tls") || insecure {
         return;
     }
     let own = listen.map(|listen| (listen.value.to_string(), &listen.place));
@@ -237,8 +253,8 @@ fn check_secrecy(table: &Table<'_>, insecure: bool, listen: Option<&Found<Socket
         own.into_iter().chain(others).find(|(address, _)| !scalar::is_loopback(address));
     if let Some((address, place)) = open {
         let message = format!(
-            "{address} is reached from other machines and this version cannot encrypt: set `cluster.insecure = true` \
-             if nobody else can reach that network, or choose addresses of loopback"
+            "{address} is reached from other machines: name the certificates of this replica in `[cluster.tls]` \
+             (`allclear certs` makes some), or set `cluster.insecure = true` if nobody else can reach that network"
         );
         table.mistake(place, message);
     }

@@ -4,19 +4,22 @@
 //! with its place and the way out. This room reads one file and the environment; it opens nothing else, asks nobody,
 //! and knows no default that depends on the machine it runs on.
 
-mod beyond;
 mod cluster;
 mod environment;
+mod headers;
 mod hook;
 mod listeners;
 mod merged;
 mod metadata;
 mod mistake;
+mod notify;
 mod policy;
 mod reader;
 mod render;
 mod role;
 mod scalar;
+mod tls;
+mod tracing;
 mod valid;
 mod workload;
 mod written;
@@ -31,6 +34,7 @@ pub use listeners::{Operator, Registration, Status};
 pub use metadata::Metadata;
 pub use mistake::{Mistake, Mistakes, Place};
 pub use role::{Role, RoleSource};
+pub use tls::Tls;
 pub use valid::Config;
 pub use workload::Workload;
 

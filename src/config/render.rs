@@ -7,24 +7,47 @@ use core::fmt;
 use core::time::Duration;
 use std::path::Path;
 
-use super::{Cluster, Config, Hook, Metadata, Operator, Registration, Replica, RoleSource, Status, Way, Workload};
+use http::HeaderValue;
+
+use super::{Cluster, Config, Hook, Metadata, Operator, Registration, Replica, RoleSource, Status, Tls, Way, Workload};
 use crate::machine::policy::{Policy, Range, Rule};
 use crate::machine::workload::Group;
+use crate::outlet::headers::Headers;
+use crate::outlet::notices::receiver::{Address, Receiver};
+use crate::outlet::traces::Collector;
 
 /// A table's keys with their values in TOML, in the order of the contract; what is not set is not printed.
 type Lines = Vec<(&'static str, Option<String>)>;
 
 impl fmt::Display for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { replica, cluster, metadata, status, operator, registration, policy, groups, workloads } = self;
+        let Self {
+            replica,
+            cluster,
+            metadata,
+            status,
+            operator,
+            registration,
+            tracing,
+            policy,
+            groups,
+            workloads,
+            receivers,
+        } = self;
         table(f, "[replica]", replica_lines(replica))?;
         table(f, "\n[cluster]", cluster_lines(cluster))?;
+        if let Some(tls) = &cluster.tls {
+            table(f, "\n[cluster.tls]", tls_lines(tls))?;
+        }
         table(f, "\n[metadata]", metadata_lines(metadata))?;
         let Status { listen } = status;
         table(f, "\n[status]", vec![("listen", text(listen))])?;
         let Operator { socket } = operator;
         table(f, "\n[operator]", vec![("socket", path(socket))])?;
         table(f, "\n[workloads]", registration_lines(registration))?;
+        if let Some(tracing) = tracing {
+            table(f, "\n[tracing]", tracing_lines(tracing))?;
+        }
         table(f, "\n[policy]", policy_lines(policy))?;
         for rule in &policy.rules {
             table(f, "\n[[policy.rule]]", rule_lines(rule))?;
@@ -37,6 +60,9 @@ impl fmt::Display for Config {
             for hook in &workload.hooks {
                 table(f, "\n[[workload.hook]]", hook_lines(hook))?;
             }
+        }
+        for receiver in receivers {
+            table(f, "\n[[notify]]", receiver_lines(receiver))?;
         }
         Ok(())
     }
@@ -70,6 +96,7 @@ fn cluster_lines(cluster: &Cluster) -> Lines {
         max_voters,
         replace_after,
         insecure,
+        tls: _,
     } = cluster;
     let peers = replicas.iter().map(|peer| format!("{} = {}", quoted(&peer.name), quoted(&peer.address)));
     vec![
@@ -84,6 +111,17 @@ fn cluster_lines(cluster: &Cluster) -> Lines {
         ("max_voters", plain(max_voters)),
         ("replace_after", span(*replace_after)),
         ("insecure", plain(insecure)),
+    ]
+}
+
+fn tls_lines(tls: &Tls) -> Lines {
+    let Tls { cert, key, ca, names, max_connection_age } = tls;
+    vec![
+        ("cert", path(cert)),
+        ("key", path(key)),
+        ("ca", path(ca)),
+        ("names", text(names.as_word())),
+        ("max_connection_age", span(*max_connection_age)),
     ]
 }
 
@@ -104,6 +142,12 @@ fn registration_lines(registration: &Registration) -> Lines {
     let Registration { socket, allow_uids } = registration;
     let uids = bracketed(allow_uids.iter().map(u32::to_string));
     vec![("socket", socket.as_deref().and_then(path)), ("allow_uids", Some(uids))]
+}
+
+fn tracing_lines(collector: &Collector) -> Lines {
+    let Collector { endpoint, headers, ca } = collector;
+    let [written, files] = header_lines(headers);
+    vec![("endpoint", text(endpoint)), written, files, ("ca", ca.as_deref().and_then(path))]
 }
 
 fn policy_lines(policy: &Policy) -> Lines {
@@ -200,6 +244,35 @@ fn hook_lines(hook: &Hook) -> Lines {
         ("user", user.as_ref().and_then(text)),
         ("env", inline_table(variables)),
     ]
+}
+
+/// Of what is secret the file that it stands in.
+fn receiver_lines(receiver: &Receiver) -> Lines {
+    let Receiver { name, address, format, topics, blocked_after, secret_file, headers, ca } = receiver;
+    let (key, address) = match address {
+        Address::Written(url) => ("url", text(url)),
+        Address::InFile(file) => ("url_file", path(file)),
+    };
+    let [written, files] = header_lines(headers);
+    vec![
+        ("name", text(name)),
+        (key, address),
+        ("format", text(format.as_word())),
+        ("topics", list(topics.iter().map(quoted))),
+        ("blocked_after", span(*blocked_after)),
+        ("secret_file", secret_file.as_deref().and_then(path)),
+        written,
+        files,
+        ("ca", ca.as_deref().and_then(path)),
+    ]
+}
+
+fn header_lines(headers: &Headers) -> [(&'static str, Option<String>); 2] {
+    let Headers { written, secret } = headers;
+    let literal = |value: &HeaderValue| quoted(String::from_utf8_lossy(value.as_bytes()));
+    let written = written.iter().map(|(name, value)| format!("{} = {}", quoted(name), literal(value)));
+    let files = secret.iter().map(|(name, file)| format!("{} = {}", quoted(name), quoted(file.display())));
+    [("headers", inline_table(written)), ("header_files", inline_table(files))]
 }
 
 /// What an adapter adds is not written.

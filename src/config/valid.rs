@@ -4,15 +4,19 @@ use super::cluster::{self, Cluster, Replica};
 use super::listeners::{self, Operator, Registration, Status};
 use super::metadata::{self, Metadata};
 use super::mistake::Findings;
+use super::notify;
 use super::policy;
 use super::reader::{self, Table};
+use super::tracing;
 use super::workload::{self, Workload};
 use super::written::Value;
 use crate::machine::policy::Policy;
 use crate::machine::workload::Group;
+use crate::outlet::notices::receiver::Receiver;
+use crate::outlet::traces::Collector;
 
-/// What one replica is to do. Tables are named as in the file, `[[workload]]` is `workloads` and
-/// `[workloads]` is `registration`.
+/// What one replica is to do. Tables are named as in the file, `[[workload]]` is `workloads`,
+/// `[workloads]` is `registration` and `[[notify]]` is `receivers`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Config {
     pub replica: Replica,
@@ -21,10 +25,13 @@ pub struct Config {
     pub status: Status,
     pub operator: Operator,
     pub registration: Registration,
+    /// Where traces are exported to.
+    pub tracing: Option<Collector>,
     pub policy: Policy,
     pub groups: Vec<Group>,
     /// In the order of the file.
     pub workloads: Vec<Workload>,
+    pub receivers: Vec<Receiver>,
 }
 
 /// Nothing where a required value is missing or wrong; the findings then say so.
@@ -36,9 +43,11 @@ pub(super) fn read(document: &Value, findings: &Findings) -> Option<Config> {
         let status = table.table_or_empty("status", listeners::read_status);
         let operator = table.table_or_empty("operator", listeners::read_operator);
         let registration = table.table_or_empty("workloads", listeners::read_registration);
+        let tracing = table.table("tracing", tracing::read).flatten();
         let policy = table.table_or_empty("policy", policy::read);
         let groups = policy::read_groups(table);
         let workloads = workload::read_all(table);
+        let receivers = notify::read_all(table);
         let config = Config {
             replica: replica.into_replica()?,
             cluster: cluster?,
@@ -46,9 +55,11 @@ pub(super) fn read(document: &Value, findings: &Findings) -> Option<Config> {
             status,
             operator,
             registration,
+            tracing,
             policy: policy?,
             groups: groups?,
             workloads: workloads?,
+            receivers: receivers?,
         };
         check_listeners(table, &config);
         Some(config)

@@ -20,7 +20,8 @@ pub(crate) struct ClusterService(pub(crate) Node);
 #[tonic::async_trait]
 impl Consensus for ClusterService {
     async fn greet(&self, request: Request<pb::GreetRequest>) -> Result<Response<pb::GreetResponse>, Status> {
-        let greeting = request.into_inner().greeting.unwrap_or_default();
+        let (_, extensions, request) = request.into_parts();
+        let greeting = request.greeting.unwrap_or_default();
         let own = &self.0.identity;
         if greeting.cluster != own.cluster {
             return Err(Status::failed_precondition(format!(
@@ -28,6 +29,7 @@ impl Consensus for ClusterService {
                 own.replica, own.cluster, greeting.replica, greeting.cluster
             )));
         }
+        self.0.is_from(&extensions, &greeting.replica)?;
         let membership = self.0.stored_membership().await.map_err(Status::unavailable)?;
         let membership = membership.as_ref().map(pb_membership);
         let leader = self.0.leader_heard().map(|(node, _)| node);
@@ -36,8 +38,9 @@ impl Consensus for ClusterService {
 
     async fn propose(&self, request: Request<pb::ProposeRequest>) -> Result<Response<pb::ProposeResponse>, Status> {
         use pb::propose_response::Outcome;
-        let request = request.into_inner();
+        let (_, extensions, request) = request.into_parts();
         self.0.admit(request.to.as_ref())?;
+        self.0.is_from(&extensions, &request.by)?;
         if !self.0.knows(&request.by) {
             return Err(Status::failed_precondition(format!("{} is no member of this cluster", request.by)));
         }
@@ -51,8 +54,9 @@ impl Consensus for ClusterService {
 
     async fn confirm(&self, request: Request<pb::ConfirmRequest>) -> Result<Response<pb::ConfirmResponse>, Status> {
         use pb::confirm_response::Outcome;
-        let request = request.into_inner();
+        let (_, extensions, request) = request.into_parts();
         self.0.admit(request.to.as_ref())?;
+        self.0.is_from_replica(&extensions)?;
         let refused =
             |refusal: pb::Refusal| Outcome::Refused(pb::Refused { refusal: refusal.into(), reason: String::new() });
         let outcome = match self.0.read_index(self.deadline(request.within_ms)).await {
@@ -65,11 +69,14 @@ impl Consensus for ClusterService {
 
     async fn change(&self, request: Request<pb::ChangeRequest>) -> Result<Response<pb::ChangeResponse>, Status> {
         use pb::change_response::Outcome;
-        let request = request.into_inner();
+        let (_, extensions, request) = request.into_parts();
         self.0.admit(request.to.as_ref())?;
+        self.0.is_from(&extensions, &request.by)?;
         let change = request.change.ok_or_else(|| Status::invalid_argument("the request asks for nothing"))?;
-        // A replica that waits to become a member may ask for itself.
-        let waits = matches!(&change, pb::change_request::Change::Add(add) if add.replica == request.by);
+        // A replica that waits to become a member may ask for itself; not by its certificate alone, which may be that of
+        // one that was removed.
+        let waits = self.0.options.tls.is_none()
+            && matches!(&change, pb::change_request::Change::Add(add) if add.replica == request.by);
         if !waits && !self.0.knows(&request.by) && self.0.peers.channel(&request.by).is_none() {
             return Err(Status::failed_precondition(format!("{} is no member of this cluster", request.by)));
         }

@@ -12,6 +12,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
 use tonic::transport::Channel;
+use tonic::{Extensions, Status};
 
 use super::change::OnBehalf;
 use super::cluster_service::ClusterService;
@@ -30,6 +31,7 @@ use super::shared::Shared;
 use super::standing::Standing;
 use super::state::State;
 use super::types::SharedFold;
+use crate::tls::Credentials;
 use crate::wire::pb::allclear::cluster::v1::consensus_server::ConsensusServer;
 use crate::wire::pb::allclear::raft::v1::raft_server::RaftServer;
 
@@ -65,7 +67,7 @@ impl Consensus {
         options: Options,
         fold: Box<dyn Fold>,
     ) -> Result<(Self, Routes), OpenError> {
-        let peers = Arc::new(Peers::new(&options.replicas, options.means)?);
+        let peers = Arc::new(Peers::new(&options)?);
         let identity = disk.identity.clone();
         let let_go = disk.let_go();
         let (weak, start) = (Arc::downgrade(&disk), Start::now());
@@ -209,6 +211,16 @@ impl Consensus {
             self.node.peers.channel_or_dial(replica, &member.address).ok()
         };
         self.node.peers.channel(replica).or_else(logged)
+    }
+
+    /// Refuses a call in a replica's name by whoever shows another one's certificate.
+    pub fn is_from(&self, extensions: &Extensions, replica: &str) -> Result<(), Status> {
+        self.node.is_from(extensions, replica)
+    }
+
+    /// What this replica is known by; nothing where it speaks plain text.
+    pub fn tls(&self) -> Option<&Credentials> {
+        self.node.options.tls.as_deref()
     }
 
     /// This data directory's node id; another one after its disk was lost.

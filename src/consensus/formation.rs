@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokio::time::{Instant, sleep, timeout};
+use tonic::Code;
 use tonic::transport::Channel;
 
 use super::codec;
 use super::node::Node;
 use super::options::MAX_MESSAGE_BYTES;
+use super::peers::said;
 use super::types::{Member, Membership, lineage};
 use crate::wire::pb::allclear::cluster::v1 as pb;
 use pb::consensus_client::ConsensusClient;
@@ -116,7 +118,13 @@ impl Node {
         let request = pb::GreetRequest { greeting: Some(self.greeting()) };
         let response = match timeout(GREET_WITHIN, client.greet(request)).await {
             Ok(Ok(response)) => response.into_inner(),
-            Ok(Err(status)) if status.code() == tonic::Code::FailedPrecondition => return Err(status.message().into()),
+            Ok(Err(status)) if [Code::FailedPrecondition, Code::PermissionDenied].contains(&status.code()) => {
+                return Err(status.message().into());
+            }
+            // Without certificates there is nothing to say of a connection but that it failed.
+            Ok(Err(status)) if self.options.tls.is_some() => {
+                return Err(format!("{name} does not answer: {}", said(&status)));
+            }
             Ok(Err(_)) | Err(_) => return Err(format!("{name} does not answer")),
         };
         let greeting = response.greeting.unwrap_or_default();

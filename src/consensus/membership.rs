@@ -83,7 +83,7 @@ impl Node {
     async fn who_is_at(&self, name: &str, address: &str) -> Result<Answer, MembershipError> {
         let silent = |why: String| MembershipError::Silent { name: name.into(), why };
         // A connection of its own: the shared one leads to where it was.
-        let channel = self.peers.channel(name).map_or_else(|| self.peers.dial(address), Ok);
+        let channel = self.peers.channel(name).map_or_else(|| self.peers.dial(name, address), Ok);
         let channel = channel.map_err(|error| silent(error.to_string()))?;
         let answer = self.greet(name, channel).await;
         answer.map_err(|why| silent(self.or_elsewhere(&why, name, address)))

@@ -6,6 +6,7 @@
 //! to know is logged here, once per change: a new standing, a replica that is lost or back.
 
 mod ask;
+mod caller;
 mod change;
 mod cluster_service;
 mod codec;

@@ -19,7 +19,7 @@ use tonic::{Code, Status};
 
 use super::codec::{self, Malformed, pb_log_id, pb_vote};
 use super::options::{MAX_MESSAGE_BYTES, MAX_SNAPSHOT_BYTES};
-use super::peers::Peers;
+use super::peers::{Peers, said};
 use super::types::{Member, Snapshot, Types, Vote};
 use crate::wire::pb::allclear::raft::v1 as pb;
 use pb::raft_client::RaftClient;
@@ -94,8 +94,9 @@ impl Link {
 
 /// Nobody there, or somebody else: wait before the next try. Anything else may pass at once.
 fn failed(status: &Status) -> RpcError {
-    let why = format!("{:?}: {}", status.code(), status.message());
-    if matches!(status.code(), Code::Unavailable | Code::FailedPrecondition | Code::Unimplemented) {
+    let why = format!("{:?}: {}", status.code(), said(status));
+    let is_lasting = [Code::Unavailable, Code::FailedPrecondition, Code::Unimplemented, Code::PermissionDenied];
+    if is_lasting.contains(&status.code()) {
         Unreachable::from_string(why).into()
     } else {
         NetworkError::from_string(why).into()

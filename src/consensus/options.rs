@@ -9,6 +9,7 @@ use openraft::{Config, SnapshotPolicy};
 
 use super::failure::OpenError;
 use super::means::Means;
+use crate::tls::Credentials;
 
 /// The largest proposal that is taken.
 pub const MAX_PROPOSAL_BYTES: usize = 1 << 20;
@@ -72,6 +73,8 @@ pub struct Options {
     pub timing: Timing,
     pub compaction: Compaction,
     pub means: Means,
+    /// Whom the others are, and what they take this replica for; without them everything goes as plain text.
+    pub tls: Option<Arc<Credentials>>,
 }
 
 impl Options {
@@ -133,6 +136,7 @@ mod tests {
             timing: Timing::default(),
             compaction: Compaction::default(),
             means: Means::default(),
+            tls: None,
         }
     }
 

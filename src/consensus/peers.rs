@@ -1,13 +1,17 @@
 //! The other replicas: where they listen, and one shared connection to each, made when it is first needed.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::error::Error as _;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tonic::Status;
 use tonic::transport::{Channel, Endpoint};
 
 use super::failure::OpenError;
 use super::means::Means;
+use super::options::Options;
+use crate::tls::{self, Credentials};
 
 const CONNECT_WITHIN: Duration = Duration::from_millis(500);
 pub(super) const KEEPALIVE_EVERY: Duration = Duration::from_secs(1);
@@ -20,6 +24,7 @@ const LOST_AFTER: u32 = 3;
 #[derive(Debug)]
 pub(crate) struct Peers {
     means: Means,
+    tls: Option<Arc<Credentials>>,
     configured: BTreeMap<String, Channel>,
     /// Members that this replica's configuration does not name, reached where the log says: one address per name.
     others: Mutex<BTreeMap<String, (String, Channel)>>,
@@ -28,15 +33,17 @@ pub(crate) struct Peers {
 }
 
 impl Peers {
-    pub(crate) fn new(replicas: &[(String, String)], means: Means) -> Result<Self, OpenError> {
-        let connect = |(name, address): &(String, String)| {
-            let channel = dial(address, means).map_err(|error| {
+    pub(crate) fn new(options: &Options) -> Result<Self, OpenError> {
+        let (means, tls) = (options.means, options.tls.clone());
+        let (others, unanswered) = (Mutex::default(), Mutex::default());
+        let mut peers = Self { means, tls, configured: BTreeMap::new(), others, unanswered };
+        for (name, address) in &options.replicas {
+            let channel = peers.dial(name, address).map_err(|error| {
                 OpenError::Options(format!("the address {address:?} of replica {name:?} is not host:port ({error})"))
             })?;
-            Ok((name.clone(), channel))
-        };
-        let configured = replicas.iter().map(connect).collect::<Result<_, OpenError>>()?;
-        Ok(Self { means, configured, others: Mutex::default(), unanswered: Mutex::default() })
+            peers.configured.insert(name.clone(), channel);
+        }
+        Ok(peers)
     }
 
     pub(crate) fn channel(&self, name: &str) -> Option<Channel> {
@@ -52,14 +59,23 @@ impl Peers {
         if let Some((_, channel)) = others.get(name).filter(|(known, _)| known == address) {
             return Ok(channel.clone());
         }
-        let channel = self.dial(address)?;
+        let channel = self.dial(name, address)?;
         others.insert(name.to_owned(), (address.to_owned(), channel.clone()));
         Ok(channel)
     }
 
-    /// A connection that nobody shares.
-    pub(crate) fn dial(&self, address: &str) -> Result<Channel, tonic::transport::Error> {
-        dial(address, self.means)
+    /// A connection that nobody shares. With certificates it leads to this replica or to nobody.
+    pub(crate) fn dial(&self, name: &str, address: &str) -> Result<Channel, tonic::transport::Error> {
+        let endpoint = Endpoint::from_shared(format!("http://{address}"))?
+            .connect_timeout(CONNECT_WITHIN)
+            .tcp_nodelay(true)
+            .http2_keep_alive_interval(KEEPALIVE_EVERY)
+            .keep_alive_timeout(KEEPALIVE_WITHIN)
+            .keep_alive_while_idle(true);
+        Ok(match &self.tls {
+            Some(credentials) => tls::dial(&endpoint, credentials, name),
+            None => (self.means.dial)(&endpoint),
+        })
     }
 
     /// Where a replica was last said to be; this address is only for one that nobody has heard of yet.
@@ -82,12 +98,7 @@ impl Peers {
     }
 }
 
-fn dial(address: &str, means: Means) -> Result<Channel, tonic::transport::Error> {
-    let endpoint = Endpoint::from_shared(format!("http://{address}"))?
-        .connect_timeout(CONNECT_WITHIN)
-        .tcp_nodelay(true)
-        .http2_keep_alive_interval(KEEPALIVE_EVERY)
-        .keep_alive_timeout(KEEPALIVE_WITHIN)
-        .keep_alive_while_idle(true);
-    Ok((means.dial)(&endpoint))
+/// What a call failed of: what the other side said, or why it was not reached.
+pub(super) fn said(status: &Status) -> String {
+    status.source().map_or_else(|| status.message().to_owned(), tls::cause)
 }

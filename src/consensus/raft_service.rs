@@ -36,8 +36,9 @@ fn stopped(error: impl std::fmt::Display) -> Status {
 impl Raft for RaftService {
     async fn append(&self, request: Request<pb::AppendRequest>) -> Result<Response<pb::AppendResponse>, Status> {
         use pb::append_response::Outcome;
-        let request = request.into_inner();
+        let (_, extensions, request) = request.into_parts();
         self.0.admit(request.to.as_ref())?;
+        self.0.is_from_node(&extensions, request.vote.as_ref())?;
         let rpc = AppendEntriesRequest {
             vote: codec::vote(request.vote)?,
             prev_log_id: request.previous.map(codec::log_id),
@@ -59,12 +60,12 @@ impl Raft for RaftService {
     }
 
     async fn vote(&self, request: Request<pb::VoteRequest>) -> Result<Response<pb::VoteResponse>, Status> {
-        let rpc = self.vote_request(&request.into_inner())?;
+        let rpc = self.vote_request(request)?;
         Ok(vote_response(&self.0.raft.vote(rpc).await.map_err(stopped)?))
     }
 
     async fn pre_vote(&self, request: Request<pb::VoteRequest>) -> Result<Response<pb::VoteResponse>, Status> {
-        let rpc = self.vote_request(&request.into_inner())?;
+        let rpc = self.vote_request(request)?;
         Ok(vote_response(&self.0.raft.pre_vote(rpc).await.map_err(stopped)?))
     }
 
@@ -73,11 +74,12 @@ impl Raft for RaftService {
         request: Request<Streaming<pb::InstallRequest>>,
     ) -> Result<Response<pb::InstallResponse>, Status> {
         use pb::install_request::Part;
-        let mut parts = request.into_inner();
+        let (_, extensions, mut parts) = request.into_parts();
         let Some(Part::Head(head)) = next_part(&mut parts).await? else {
             return Err(Malformed("the snapshot has no head").into());
         };
         self.0.admit(head.to.as_ref())?;
+        self.0.is_from_node(&extensions, head.vote.as_ref())?;
         let size = usize::try_from(head.size).unwrap_or(usize::MAX);
         if size > MAX_SNAPSHOT_BYTES {
             return Err(Malformed("the snapshot is too large").into());
@@ -106,8 +108,9 @@ impl Raft for RaftService {
         request: Request<pb::TransferLeaderRequest>,
     ) -> Result<Response<pb::TransferLeaderResponse>, Status> {
         use pb::transfer_leader_response::Outcome;
-        let request = request.into_inner();
+        let (_, extensions, request) = request.into_parts();
         self.0.admit(request.to.as_ref())?;
+        self.0.is_from_node(&extensions, request.from.as_ref())?;
         let last = request.last.map(codec::log_id);
         let rpc = TransferLeaderRequest::new(codec::vote(request.from)?, request.successor, last);
         let outcome = match self.0.raft.handle_transfer_leader(rpc).await.map_err(stopped)? {
@@ -126,8 +129,10 @@ impl Raft for RaftService {
 }
 
 impl RaftService {
-    fn vote_request(&self, request: &pb::VoteRequest) -> Result<VoteRequest<Types>, Status> {
+    fn vote_request(&self, request: Request<pb::VoteRequest>) -> Result<VoteRequest<Types>, Status> {
+        let (_, extensions, request) = request.into_parts();
         self.0.admit(request.to.as_ref())?;
+        self.0.is_from_node(&extensions, request.vote.as_ref())?;
         let mut rpc = VoteRequest::new(codec::vote(request.vote)?, request.last.map(codec::log_id));
         rpc.leadership_transfer = request.leadership_transfer;
         Ok(rpc)

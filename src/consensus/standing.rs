@@ -65,6 +65,11 @@ impl Standing {
         self.quorum && self.leader.is_some()
     }
 
+    /// It belongs to the cluster, and no quorum is behind it.
+    pub fn misses_its_quorum(&self) -> bool {
+        !self.quorum && !matches!(self.role, Role::Outside(_))
+    }
+
     /// Of a replica that takes no part.
     pub(crate) fn outside(reason: &str) -> Self {
         Self {

@@ -133,6 +133,7 @@ async fn after_a_failed_fsync_nothing_more_is_acknowledged_and_the_replica_must_
         data_dir: "unused".into(),
         timing: Timing::default(),
         compaction: Compaction::default(),
+        tls: None,
         means: Means::default(),
     };
     let fold = Counter::default();

@@ -16,6 +16,7 @@ use super::event::{Ending, Event};
 use super::id::{AttemptId, EventId, VmName};
 use super::impact;
 use super::lifecycle::Stage;
+use super::notice;
 use super::operator::{self, Asker};
 use super::policy::{Action, Treatment};
 use super::roster;
@@ -72,6 +73,7 @@ fn dispatch(state: &mut State, by: &VmName, command: &Command) -> Applied {
         Command::Note { conditions } => roster::note(state, by, conditions),
         Command::Extend { event, attempt, deadline } => running::extend(state, by, event, *attempt, *deadline),
         Command::Observed { event, lasted } => impact::observed(state, by, event, *lasted),
+        Command::Notified { told } => notice::notified(state, told),
     }
 }
 

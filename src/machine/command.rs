@@ -10,6 +10,7 @@ use super::claim::{PostOutcome, Reason};
 use super::document::{Announcement, Document};
 use super::drill::Mode;
 use super::id::{AttemptId, EventId, VmName, WorkloadName};
+use super::notice::Told;
 use super::operator::Asked;
 use super::policy::Treatment;
 use super::takeover::Journaled;
@@ -90,6 +91,8 @@ pub enum Command {
     Extend { event: EventId, attempt: AttemptId, deadline: Timestamp },
     /// For how long the event, which is over, kept the asking replica from running.
     Observed { event: EventId, lasted: Duration },
+    /// Other systems were told something, and are not told again.
+    Notified { told: Vec<Told> },
 }
 
 impl Command {
@@ -122,6 +125,7 @@ impl Command {
             Self::Note { .. } => "note",
             Self::Extend { .. } => "extend",
             Self::Observed { .. } => "observed",
+            Self::Notified { .. } => "notified",
         }
     }
 }

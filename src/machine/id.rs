@@ -1,5 +1,6 @@
 //! Names of things: VMs, events, workloads, attempts. Comparing names is decided here and nowhere else.
 
+use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use core::cmp::Ordering;
@@ -88,6 +89,13 @@ impl EventId {
 }
 
 compared_by_key!(EventId);
+
+impl EventId {
+    /// The idempotency key of one of its attempts: unique over clusters and over lost disks.
+    pub fn key_of(&self, attempt: AttemptId) -> String {
+        format!("{self}.{attempt}")
+    }
+}
 
 /// The name of a workload, unique on its VM.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

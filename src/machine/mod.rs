@@ -23,6 +23,7 @@ pub mod left_out;
 pub mod lifecycle;
 pub mod measures;
 mod needs;
+pub mod notice;
 pub mod observe;
 pub mod operator;
 pub mod order;

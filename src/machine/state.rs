@@ -1,13 +1,16 @@
 //! What all replicas agree on: the fold of the log.
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::document::{Document, Status};
 use super::event::Event;
 use super::id::{AttemptId, EventId, GroupName, VmName, WorkloadName};
-use super::operator::Wish;
+use super::lifecycle::Stage;
+use super::notice::Noted;
+use super::operator::{What, Wish};
 use super::suspicion::{Leadership, Suspicion};
 use super::time::Timestamp;
 use super::workload::{Condition, Group, Hook, HookId, Member, OnAbsent, Origin, Role, Workload};
@@ -39,6 +42,8 @@ pub struct State {
     pub wished: u64,
     /// Those about no single event, oldest first.
     pub wishes: Vec<Wish>,
+    /// What other systems were told of late.
+    pub notices: BTreeMap<String, Noted>,
 }
 
 /// One replica as far as the log knows it.
@@ -123,6 +128,17 @@ impl Replica {
 impl State {
     pub fn event(&self, id: &EventId) -> Option<&Event> {
         self.open.get(id).or_else(|| self.history.iter().rev().find(|event| event.announcement.id == *id))
+    }
+
+    /// What operators asked for about the event, and about all events while it was open.
+    pub fn wishes_about<'a>(&'a self, event: &'a Event, now: Timestamp) -> impl Iterator<Item = &'a Wish> + use<'a> {
+        let closed = event.entered_at(Stage::Closed).unwrap_or(now);
+        let ends = |wish: &Wish| match wish.what {
+            What::Hold { until } | What::Pause { until } => until,
+            What::Release | What::Approve { .. } | What::Resume | What::Other(_) => wish.at,
+        };
+        let is_of_its_time = move |wish: &&Wish| wish.at <= closed && ends(wish) >= event.first_seen();
+        event.wishes.iter().chain(self.wishes.iter().filter(is_of_its_time))
     }
 
     pub fn workload(&self, member: &Member) -> Option<&Workload> {

@@ -7,10 +7,12 @@ use std::time::Duration;
 use prometheus::core::Collector;
 use prometheus::proto::MetricFamily;
 use prometheus::{Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry};
+use tokio::sync::broadcast;
 
 use super::clock;
 use crate::machine::attempt::Outcome;
 use crate::machine::claim::{PostOutcome, Reason};
+use crate::machine::notice::Topic;
 use crate::machine::time::Timestamp;
 use crate::machine::workload::Phase;
 
@@ -27,6 +29,9 @@ const REASONS: [Reason; 6] = [
     Reason::Takeover,
     Reason::Operator,
 ];
+
+/// Takeovers that wait for whoever tells of them.
+const RUNGS_KEPT: usize = 16;
 
 /// A step of the ladder (`behaviour.md` 7) on which this replica acted for another.
 #[derive(Clone, Copy)]
@@ -51,6 +56,53 @@ impl Rung {
     }
 }
 
+/// What came of telling a receiver something.
+#[derive(Clone, Copy)]
+pub enum Telling {
+    Delivered,
+    /// It is tried again.
+    Failed,
+    /// For good.
+    Refused,
+    /// Its hour was over.
+    Expired,
+}
+
+impl Telling {
+    const ALL: [Self; 4] = [Self::Delivered, Self::Failed, Self::Refused, Self::Expired];
+
+    const fn as_word(self) -> &'static str {
+        match self {
+            Self::Delivered => "delivered",
+            Self::Failed => "failed",
+            Self::Refused => "refused",
+            Self::Expired => "expired",
+        }
+    }
+}
+
+/// What became of a trace that this replica was to export.
+#[derive(Clone, Copy)]
+pub enum Export {
+    Accepted,
+    /// The collector does not want it.
+    Refused,
+    /// It was tried in vain for as long as it is tried.
+    GivenUp,
+}
+
+impl Export {
+    const ALL: [Self; 3] = [Self::Accepted, Self::Refused, Self::GivenUp];
+
+    const fn as_word(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::Refused => "refused",
+            Self::GivenUp => "given_up",
+        }
+    }
+}
+
 /// The counters of one replica. They begin at zero with its process.
 pub struct Deeds {
     registry: Registry,
@@ -62,6 +114,9 @@ pub struct Deeds {
     polls: IntCounterVec,
     last_document_at: Gauge,
     journal_failures: IntCounter,
+    notices: IntCounterVec,
+    trace_exports: IntCounterVec,
+    rungs: broadcast::Sender<Rung>,
 }
 
 impl Deeds {
@@ -108,6 +163,18 @@ impl Deeds {
                 "allclear_journal_failures_total",
                 "Times the journal of approvals given alone could not be written; nothing was approved then.",
             )?,
+            notices: counters(
+                "allclear_notices_total",
+                "Attempts of this replica to tell a receiver something; what failed is tried again, what was refused or \
+                 expired is not.",
+                &["topic", "outcome"],
+            )?,
+            trace_exports: counters(
+                "allclear_trace_exports_total",
+                "Traces of events that this replica was to export, by what became of them.",
+                &["outcome"],
+            )?,
+            rungs: broadcast::Sender::new(RUNGS_KEPT),
             registry,
         };
         deeds.register()?;
@@ -140,6 +207,17 @@ impl Deeds {
 
     pub fn takeover(&self, rung: Rung) {
         self.takeovers.with_label_values(&[rung.as_word()]).inc();
+        // Nobody may want to know.
+        let _ = self.rungs.send(rung);
+    }
+
+    /// Every further takeover.
+    pub fn takeovers(&self) -> broadcast::Receiver<Rung> {
+        self.rungs.subscribe()
+    }
+
+    pub fn notice(&self, topic: Topic, telling: Telling) {
+        self.notices.with_label_values(&[topic.as_word(), telling.as_word()]).inc();
     }
 
     /// What the metadata endpoint said: `None` a document, otherwise the word for what it was instead.
@@ -154,6 +232,10 @@ impl Deeds {
         self.journal_failures.inc();
     }
 
+    pub fn export(&self, how: Export) {
+        self.trace_exports.with_label_values(&[how.as_word()]).inc();
+    }
+
     fn register(&self) -> prometheus::Result<()> {
         keep(&self.registry, &self.approvals)?;
         keep(&self.registry, &self.hook_attempts)?;
@@ -162,7 +244,9 @@ impl Deeds {
         keep(&self.registry, &self.takeovers)?;
         keep(&self.registry, &self.polls)?;
         keep(&self.registry, &self.last_document_at)?;
-        keep(&self.registry, &self.journal_failures)
+        keep(&self.registry, &self.journal_failures)?;
+        keep(&self.registry, &self.notices)?;
+        keep(&self.registry, &self.trace_exports)
     }
 
     fn begin_at_zero(&self) {
@@ -197,6 +281,14 @@ impl Deeds {
         }
         for rung in Rung::ALL {
             self.takeovers.with_label_values(&[rung.as_word()]);
+        }
+        for topic in Topic::ALL {
+            for telling in Telling::ALL {
+                self.notices.with_label_values(&[topic.as_word(), telling.as_word()]);
+            }
+        }
+        for export in Export::ALL {
+            self.trace_exports.with_label_values(&[export.as_word()]);
         }
         self.polls.with_label_values(&[DOCUMENT]);
     }

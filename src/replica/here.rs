@@ -60,13 +60,36 @@ impl Here {
         matches!(tokio::time::timeout(span, heard).await, Ok(Ok(_)))
     }
 
+    /// Waits until no quorum has been behind this replica for so long.
+    pub async fn misses_its_quorum_for(&self, span: Duration) {
+        let mut standing = self.consensus.standing();
+        loop {
+            if standing.wait_for(Standing::misses_its_quorum).await.is_err() {
+                return std::future::pending().await;
+            }
+            let is_back = standing.wait_for(|standing| !standing.misses_its_quorum());
+            match tokio::time::timeout(span, is_back).await.map(|is_back| is_back.is_ok()) {
+                Ok(true) => {}
+                Ok(false) => return std::future::pending().await,
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Waits until one is.
+    pub async fn has_its_quorum(&self) {
+        if self.consensus.standing().wait_for(|standing| !standing.misses_its_quorum()).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
     /// The cluster's time is no guess: deadlines may be turned into this machine's own time.
     pub fn knows_the_time(&self) -> bool {
         self.time.follows() || self.leads()
     }
 
     /// The log knows of the present leadership, and so whom the cluster is not sure of.
-    pub(super) fn knows_its_doubts(&self, state: &State) -> bool {
+    pub fn knows_its_doubts(&self, state: &State) -> bool {
         let standing = self.consensus.standing().borrow().clone();
         let is_present =
             |known: &Leadership| known.term == standing.term && (!standing.leads() || known.turn == standing.turn);

@@ -10,6 +10,7 @@ use super::calls::call;
 pub use super::calls::{Calls, Configured};
 use super::here::Here;
 use super::late;
+use super::trace::TraceId;
 use crate::machine::attempt::{Attempt, Outcome, Progress};
 use crate::machine::command::{Command, Verdict, bounded};
 use crate::machine::errands;
@@ -22,13 +23,20 @@ use crate::workloads::{Call, Ended, Fence, Front, News, Report, Standing, Task};
 pub struct Hooks {
     pub front: Front,
     configured: Configured,
+    /// Each run is told of the trace that it is part of.
+    are_traced: bool,
     /// Attempts that are being started or recorded.
     busy: Mutex<BTreeSet<String>>,
 }
 
 impl Hooks {
     pub fn new(front: Front, configured: Configured) -> Self {
-        Self { front, configured, busy: Mutex::default() }
+        Self { front, configured, are_traced: false, busy: Mutex::default() }
+    }
+
+    #[must_use]
+    pub fn traced(self, are_traced: bool) -> Self {
+        Self { are_traced, ..self }
     }
 
     /// Starts the attempt, records how it ended, or leaves it running. An earlier life of this replica may have begun
@@ -41,7 +49,7 @@ impl Hooks {
         again_if_lost: bool,
         is_inherited: bool,
     ) {
-        let key = key(&event.announcement.id, attempt.id);
+        let key = event.announcement.id.key_of(attempt.id);
         match self.front.known(&key) {
             Some(Standing::Running) if !here.knows_the_time() => {}
             Some(Standing::Running) => {
@@ -61,14 +69,14 @@ impl Hooks {
 
     /// Stops the attempt; what was never started is settled at once.
     pub fn stop(self: &Arc<Self>, here: &Arc<Here>, event: &Event, attempt: &Attempt, is_inherited: bool) {
-        let key = key(&event.announcement.id, attempt.id);
+        let key = event.announcement.id.key_of(attempt.id);
         match self.front.known(&key) {
             Some(Standing::Running) => self.front.cancel(&key),
             Some(Standing::Ended(ended)) => self.settle(here, key, outcome(ended)),
             None => match call(&self.configured, here, attempt, is_inherited) {
                 // It may run since an earlier life of this replica. This sends nothing.
                 Some(call @ Call::Session(_)) if is_inherited => {
-                    self.front.run(&task(here, event, attempt, key.clone()), &call);
+                    self.front.run(&self.task(here, event, attempt, key.clone()), &call);
                     self.front.cancel(&key);
                 }
                 _ => self.settle(here, key, Outcome::Cancelled),
@@ -77,13 +85,13 @@ impl Hooks {
     }
 
     pub fn knows(&self, event: &Event, attempt: &Attempt) -> bool {
-        self.front.known(&key(&event.announcement.id, attempt.id)).is_some()
+        self.front.known(&event.announcement.id.key_of(attempt.id)).is_some()
     }
 
     /// Nobody can tell whether it was begun.
     pub fn disown(self: &Arc<Self>, here: &Arc<Here>, event: &Event, attempt: &Attempt) {
         let reason = format!("the disk of {} is new, so nobody can tell whether it was begun", here.name);
-        self.settle(here, key(&event.announcement.id, attempt.id), Outcome::Unknown(reason));
+        self.settle(here, event.announcement.id.key_of(attempt.id), Outcome::Unknown(reason));
     }
 
     /// Ends what still runs though the log is done with it, and forgets what has ended and is recorded.
@@ -151,7 +159,7 @@ impl Hooks {
             return;
         }
         let (hooks, here) = (self.clone(), here.clone());
-        let task = task(&here, event, attempt, key);
+        let task = self.task(&here, event, attempt, key);
         let (event, attempt) = (event.announcement.id.clone(), attempt.id);
         tokio::spawn(async move {
             let confirmed = here.consensus.confirm().await.is_ok();
@@ -166,6 +174,11 @@ impl Hooks {
             }
             hooks.release(&key);
         });
+    }
+
+    fn task(&self, here: &Here, event: &Event, attempt: &Attempt, key: String) -> Task {
+        let traceparent = self.are_traced.then(|| TraceId::of(&here.cluster, event).parent(attempt.id));
+        Task { traceparent, ..task(here, event, attempt, key) }
     }
 
     /// What is granted comes back with the log; what is not is told at once.
@@ -235,11 +248,7 @@ fn advance(here: &Arc<Here>, key: &str, progress: Progress) {
     });
 }
 
-/// The idempotency key a hook is given: unique over clusters and over lost disks.
-pub fn key(event: &EventId, attempt: AttemptId) -> String {
-    format!("{event}.{attempt}")
-}
-
+/// What `EventId::key_of` made.
 pub(super) fn parse(key: &str) -> Option<(EventId, AttemptId)> {
     let (event, attempt) = key.rsplit_once('.')?;
     Some((EventId::new(event), AttemptId(attempt.parse().ok()?)))
@@ -316,7 +325,7 @@ mod tests {
     #[test]
     fn an_attempt_is_found_again_by_its_key() {
         let event = EventId::new("E.1");
-        assert_eq!(parse(&key(&event, AttemptId(7))), Some((event, AttemptId(7))));
+        assert_eq!(parse(&event.key_of(AttemptId(7))), Some((event, AttemptId(7))));
         assert_eq!(parse("no number"), None);
     }
 }

@@ -23,6 +23,7 @@ mod post;
 mod presences;
 pub mod roles;
 pub mod rounds;
+pub mod trace;
 pub mod view;
 
 use std::sync::Arc;

@@ -7,6 +7,7 @@ use futures_util::{Stream, StreamExt as _};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 
+use crate::tls::cause;
 use crate::wire::pb::allclear::operator::v1 as shown;
 use crate::wire::pb::allclear::operator::v1::operator_client::OperatorClient;
 
@@ -163,13 +164,4 @@ fn failed(path: &Path, status: &Status) -> AskError {
         Code::Aborted => AskError::Unclear(status.message().into()),
         _ => AskError::Refused(status.message().into()),
     }
-}
-
-/// The innermost cause: the outer ones only say that something failed.
-pub(super) fn cause(error: &dyn std::error::Error) -> String {
-    let mut innermost = error;
-    while let Some(source) = innermost.source() {
-        innermost = source;
-    }
-    innermost.to_string()
 }

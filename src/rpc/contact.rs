@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
-use tonic::{Request, Response, Status};
+use tonic::{Extensions, Request, Response, Status};
 
 use super::asking::ask_around;
 use crate::machine::id::VmName;
@@ -34,13 +34,14 @@ pub fn contact_service(here: Arc<Here>, observer: Arc<Observer>) -> ContactServe
 }
 
 impl Hearing {
-    /// Who speaks; refuses whoever is not of this cluster.
-    fn admit(&self, cluster: &str, replica: &str) -> Result<VmName, Status> {
+    /// Who speaks; refuses whoever is not of this cluster, or somebody else of it.
+    fn admit(&self, extensions: &Extensions, cluster: &str, replica: &str) -> Result<VmName, Status> {
         let name = VmName::new(replica);
         if cluster != self.here.cluster || !self.here.everybody().contains(&name) {
             let message = format!("{replica} of cluster {cluster:?} is no member here");
             return Err(Status::permission_denied(message));
         }
+        self.here.consensus.is_from(extensions, replica)?;
         Ok(name)
     }
 }
@@ -48,8 +49,8 @@ impl Hearing {
 #[tonic::async_trait]
 impl contact_server::Contact for Hearing {
     async fn beat(&self, request: Request<wire::BeatRequest>) -> Result<Response<wire::BeatResponse>, Status> {
-        let beat = request.into_inner();
-        let replica = self.admit(&beat.cluster, &beat.replica)?;
+        let (_, extensions, beat) = request.into_parts();
+        let replica = self.admit(&extensions, &beat.cluster, &beat.replica)?;
         if !self.here.leads() {
             return Err(Status::failed_precondition(format!("{} does not lead", self.here.name)));
         }
@@ -62,8 +63,8 @@ impl contact_server::Contact for Hearing {
     }
 
     async fn ask(&self, request: Request<wire::AskRequest>) -> Result<Response<wire::AskResponse>, Status> {
-        let asked = request.into_inner();
-        self.admit(&asked.cluster, &asked.replica)?;
+        let (_, extensions, asked) = request.into_parts();
+        self.admit(&extensions, &asked.cluster, &asked.replica)?;
         let standing = self.here.consensus.standing_now();
         let leader = if standing.hears_a_leader() { standing.leader } else { None };
         let channel = Some(wire_health(self.observer.health()));

@@ -17,5 +17,5 @@ pub use expected::with_health_and_reflection;
 pub use operator::operator_routes;
 pub use socket::{SocketError, bind, serve};
 pub use tonic::service::Routes;
-pub use visit::{Visit, visit};
+pub use visit::{Visit, Visitor, visit};
 pub use workload::{Users, serve_workloads, workload_routes};

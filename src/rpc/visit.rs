@@ -1,5 +1,6 @@
 //! Who answers at a replica's address, and how its clock differs: for whoever looks before anything runs.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::timeout;
@@ -7,9 +8,18 @@ use tonic::Status;
 use tonic::transport::Endpoint;
 
 use crate::replica::clock;
+use crate::tls::{Connector, Credentials, cause};
 use crate::wire::pb::allclear::cluster::v1 as wire;
 use crate::wire::pb::allclear::cluster::v1::consensus_client::ConsensusClient;
 use crate::wire::pb::allclear::cluster::v1::contact_client::ContactClient;
+
+/// How somebody who looks is known, and to whom: as this replica of this cluster.
+pub struct Visitor<'a> {
+    pub cluster: &'a str,
+    pub replica: &'a str,
+    /// Without them everything goes as plain text.
+    pub tls: Option<&'a Arc<Credentials>>,
+}
 
 /// Who was met.
 #[derive(Debug)]
@@ -22,16 +32,23 @@ pub struct Visit {
     pub clock: Option<(i64, Duration)>,
 }
 
-/// Asks as this replica of this cluster; changes nothing there.
+/// Asks `whom` at this address; changes nothing there.
 ///
 /// # Errors
 /// Why nobody of this cluster was met.
-pub async fn visit(address: &str, cluster: &str, replica: &str, within: Duration) -> Result<Visit, String> {
+pub async fn visit(visitor: &Visitor<'_>, whom: &str, address: &str, within: Duration) -> Result<Visit, String> {
+    let Visitor { cluster, replica, tls } = *visitor;
     let late = |_| format!("no answer within {within:?}");
     let endpoint =
         Endpoint::from_shared(format!("http://{address}")).map_err(|error| format!("no address: {error}"))?;
-    let connected = timeout(within, endpoint.connect()).await.map_err(late)?;
-    let channel = connected.map_err(|error| super::client::cause(&error))?;
+    let connecting = async {
+        match tls {
+            Some(credentials) => endpoint.connect_with_connector(Connector::to(whom, credentials)).await,
+            None => endpoint.connect().await,
+        }
+    };
+    let connected = timeout(within, connecting).await.map_err(late)?;
+    let channel = connected.map_err(|error| cause(&error))?;
     let greeting = wire::Greeting { cluster: cluster.into(), replica: replica.into(), ..wire::Greeting::default() };
     let greet = wire::GreetRequest { greeting: Some(greeting) };
     let mut consensus = ConsensusClient::new(channel.clone());

@@ -52,7 +52,8 @@ pub(super) fn shown(command: &Command) -> String {
         | Command::Drill { .. }
         | Command::Enlist { .. }
         | Command::Delist { .. }
-        | Command::Note { .. } => word.into(),
+        | Command::Note { .. }
+        | Command::Notified { .. } => word.into(),
     }
 }
 

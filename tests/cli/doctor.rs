@@ -257,6 +257,30 @@ fn hooks_that_cannot_be_run_are_told() {
 }
 
 #[test]
+fn what_a_collector_of_traces_says_is_told_and_fails_nothing() {
+    let bench = Bench::new();
+    let collector = TcpListener::bind("127.0.0.3:0").unwrap();
+    let address = collector.local_addr().unwrap();
+    let text = bench.text() + &format!("[tracing]\nendpoint = \"http://{address}\"\n");
+    let answers = ["HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 401 No\r\nContent-Length: 3\r\n\r\nwho"];
+    let serving = std::thread::spawn(move || {
+        for answer in answers {
+            let (mut met, _) = collector.accept().unwrap();
+            let head = BufReader::new(met.try_clone().unwrap()).lines().map(Result::unwrap);
+            let head: Vec<_> = head.take_while(|line| !line.is_empty()).collect();
+            assert!(head[0].starts_with("POST /v1/traces ") && head.contains(&"content-length: 0".into()), "{head:#?}");
+            met.write_all(answer.as_bytes()).unwrap();
+        }
+    });
+    let (code, findings) = bench.asked(&text);
+    assert!(code == Some(0) && all_ok(&findings) && any(&findings, "takes traces"), "{findings:#?}");
+    bench.warns(&text, "it answers 401: who");
+    serving.join().unwrap();
+    bench.warns(&text, "Connection refused");
+    bench.warns(&(text + "ca = \"/nowhere/ca.pem\"\n"), "/nowhere/ca.pem");
+}
+
+#[test]
 fn a_wrong_configuration_is_told_as_by_check() {
     let folder = tempfile::tempdir().unwrap();
     let path = written(folder.path(), "policy.margn = \"1s\"\n[metadata]\nendpoint = \"http://127.0.0.1:1\"\n");

@@ -45,8 +45,8 @@ confirm = "http://127.0.0.1:1/"
     let output = allclear(&["run", "--config", &path], &[]);
     let expected = format!(
         "{path}:5:8: `policy.margn` is not a known key: did you mean `margin`?
-{path}:10:10: `cluster.tls` is refused: this version cannot encrypt; remove it and set `cluster.insecure = true` on a \
-         network that nobody else can reach
+{path}:10:10: `cluster.tls.ca` is missing: the file of the cluster's authority, in PEM
+{path}:10:10: `cluster.tls.key` is missing: the file of its private key, in PEM
 {path}:15:17: `workload.role.http` is \"https://127.0.0.1:1/\": only http:// is spoken here
 {path}:24:11: `workload.hook.confirm` is \"http://127.0.0.1:1/\": write {{ http = \"http://127.0.0.1:1/\" }}
 "

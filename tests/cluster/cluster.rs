@@ -151,9 +151,9 @@ impl Cluster {
         }
     }
 
-    /// The log of a replica, of all its runs.
+    /// The log of a replica, of all its runs; one that was never started has none.
     pub(crate) fn log(&self, place: usize) -> String {
-        std::fs::read_to_string(self.folder.path().join(format!("{place}.log"))).unwrap()
+        std::fs::read_to_string(self.folder.path().join(format!("{place}.log"))).unwrap_or_default()
     }
 
     /// SIGTERM, and how long it took to end.
@@ -202,6 +202,12 @@ impl Cluster {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap()
+    }
+
+    /// The file that a replica was started with.
+    #[allow(dead_code, reason = "for other suites")]
+    pub(crate) fn configuration(&self, place: usize) -> PathBuf {
+        self.folder.path().join(format!("{place}.toml"))
     }
 
     /// What `member restore` says of a replica's data directory.

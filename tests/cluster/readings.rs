@@ -159,6 +159,8 @@ async fn what_an_event_waits_for_in_others_is_told() {
     let (_, open, _) = cluster.says(2, &["events", "--open", "--limit", "1", "--json"]);
     let open: serde_json::Value = serde_json::from_str(&open).unwrap();
     assert_eq!(open["events"].as_array().unwrap().len(), 1);
+    // Otherwise the one that stays may have to say first that it has yet to see it.
+    cluster.seen_by_all(&second).await;
     cluster.kill(0);
     cluster.kill(1);
     let knows =

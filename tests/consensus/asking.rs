@@ -68,7 +68,7 @@ impl Asking {
         let routes = routes.add_service(rpc::contact_service(here.clone(), observer.clone()));
         let listener = TcpListener::bind(address).await.unwrap();
         let mut tasks = JoinSet::new();
-        let serving = consensus::serve(listener, routes, stop.clone());
+        let serving = consensus::serve(listener, None, routes, stop.clone());
         tasks.spawn(async move { serving.await.unwrap() });
         tasks.spawn(rpc::beat(here.clone(), observer, stop.clone()));
         Self { here, stop, tasks }

@@ -157,6 +157,7 @@ impl Cluster {
             timing: self.timing.clone(),
             compaction: self.compaction.clone(),
             means: Means::default(),
+            tls: None,
         }
     }
 
@@ -171,7 +172,7 @@ impl Cluster {
         let shown = Arc::clone(&fold.shown);
         let (consensus, routes) = Consensus::open(options, fold).await?;
         let stop = CancellationToken::new();
-        let served = tokio::spawn(consensus::serve(bind(&address).await, routes, stop.clone()));
+        let served = tokio::spawn(consensus::serve(bind(&address).await, None, routes, stop.clone()));
         self.replicas.insert(name, Replica { consensus, shown, stop, served });
         Ok(())
     }

@@ -69,6 +69,7 @@ pub(crate) fn command(command: &Command) -> String {
         Command::Delist { workload } => format!("delist {workload}"),
         Command::Note { conditions } => format!("note {} conditions", conditions.len()),
         Command::Observed { event, lasted } => format!("observed {event}: {} ms", lasted.as_millis()),
+        Command::Notified { told } => format!("notified of {}", told.len()),
         Command::Extend { event, attempt, deadline } => format!("extend {event}: {attempt} until {}", time(*deadline)),
     }
 }

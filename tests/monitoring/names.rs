@@ -25,8 +25,8 @@ const PROMISED: &[(&str, &[&str])] = &[
     ("allclear_build_info", &["version"]),
 ];
 /// All labels there are: each has a fixed set of values.
-const LABELS: [&str; 11] =
-    ["blocker", "cause", "le", "outcome", "phase", "reason", "result", "role", "rung", "stage", "state"];
+const LABELS: [&str; 12] =
+    ["blocker", "cause", "le", "outcome", "phase", "reason", "result", "role", "rung", "stage", "state", "topic"];
 
 #[tokio::test]
 async fn every_metric_that_is_named_is_in_the_output_of_a_replica_that_has_done_nothing_yet() {

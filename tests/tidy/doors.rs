@@ -7,18 +7,21 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("machine", &[]),
     ("simulator", &["machine"]),
     ("wire", &["machine"]),
-    ("consensus", &["machine", "wire"]),
+    ("tls", &["machine"]),
+    ("consensus", &["machine", "wire", "tls"]),
     ("metadata", &["machine"]),
     // embedded by databases, so it stands on what goes over the wire alone
     ("workload", &["wire"]),
     ("workloads", &["machine", "wire"]),
     // what it proposes and what it shows are messages
-    ("replica", &["machine", "wire", "consensus", "metadata", "workloads"]),
-    ("rpc", &["machine", "wire", "replica", "workloads"]),
-    ("ops", &["machine", "replica"]),
+    ("replica", &["machine", "wire", "tls", "consensus", "metadata", "workloads"]),
+    ("rpc", &["machine", "wire", "tls", "replica", "workloads"]),
+    ("ops", &["machine", "tls", "replica"]),
+    ("outlet", &["machine", "replica"]),
     ("fake_cloud", &["machine", "simulator"]),
-    // which versions of the service there are, is known there
-    ("config", &["machine", "metadata"]),
+    // which versions of the service there are, by what a certificate can be known, and who may be told what, is known
+    // there
+    ("config", &["machine", "metadata", "tls", "outlet"]),
     // which programs the PATH has, is known there
     ("databases", &["config"]),
     ("app", ALL),
@@ -30,6 +33,7 @@ const ROOMS: &[(&str, &[&str])] = &[
 const ALL: &[&str] = &[
     "machine",
     "simulator",
+    "tls",
     "wire",
     "consensus",
     "metadata",
@@ -38,6 +42,7 @@ const ALL: &[&str] = &[
     "replica",
     "rpc",
     "ops",
+    "outlet",
     "fake_cloud",
     "config",
     "databases",
@@ -52,12 +57,17 @@ const FOREIGN: &[(&str, &[&str])] = &[
     ("openraft_rt", &["consensus"]),
     ("openraft_rt_tokio", &["consensus"]),
     ("redb", &["consensus"]),
-    // the second stores and sends the wire's messages
-    ("prost", &["wire", "consensus"]),
+    // the second stores and sends the wire's messages, the third has a few of another protocol
+    ("prost", &["wire", "consensus", "outlet"]),
     // the second for hooks that are reached over HTTP
     ("reqwest", &["metadata", "workloads"]),
-    // the second for the transport between replicas, the third dials a replica
-    ("tonic", &["rpc", "consensus", "workload"]),
+    // the second for the transport between replicas, the third dials a replica, the fourth with certificates
+    ("tonic", &["rpc", "consensus", "workload", "tls"]),
+    ("rustls", &["tls", "outlet"]),
+    ("tokio_rustls", &["tls"]),
+    ("webpki", &["tls"]),
+    ("rcgen", &["tls"]),
+    ("hyper_util", &["tls", "outlet"]),
     // hooks, and the replicas of a demo
     ("tokio::process", &["workloads", "cli"]),
     ("nix", &["workloads", "cli", "databases"]),
@@ -73,6 +83,12 @@ const FOREIGN: &[(&str, &[&str])] = &[
     ("unicode_width", &["cli"]),
     ("tracing_subscriber", &["ops"]),
     ("sd_notify", &["app"]),
+    // what leaves the machine
+    ("hyper_rustls", &["outlet"]),
+    ("http_body_util", &["outlet"]),
+    ("rustls_native_certs", &["outlet"]),
+    // the second for ids that are the same everywhere
+    ("ring", &["outlet", "replica"]),
     ("anyhow", &["main", "app", "cli", "databases"]),
 ];
 

@@ -6,6 +6,7 @@ use super::source::Source;
 const CLOCK: &[(&str, &str)] = &[
     ("src/replica/clock.rs", "its room"),
     ("src/consensus/", "measures how long peers are silent"),
+    ("src/tls/", "bounds how often a refusal is told of"),
     ("src/metadata/", "measures how long the endpoint takes to answer"),
     ("src/workload/", "keeps the deadlines of what it is asked for"),
     ("src/workloads/", "keeps the deadlines of running hooks"),

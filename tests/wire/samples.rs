@@ -16,7 +16,8 @@ use allclear::machine::workload::{HookId, Intent, Phase};
 use crate::record::Record;
 use crate::values::{
     NOW, announcement, cache, conditions, departed_state, dialled, dialled_state, document, drilled_state,
-    grouped_state, groups, journal, led_state, measured_state, member, postgres, rich_state, treatment, wished_state,
+    grouped_state, groups, journal, led_state, measured_state, member, notified_state, postgres, rich_state, told,
+    treatment, wished_state,
 };
 
 /// Every sample under the name that its golden bytes carry.
@@ -45,6 +46,7 @@ pub(crate) fn samples() -> Vec<(String, Record)> {
     samples.push(("state wished".into(), Record::State(wished_state())));
     samples.push(("state dialled".into(), Record::State(dialled_state())));
     samples.push(("state measured".into(), Record::State(measured_state())));
+    samples.push(("state notified".into(), Record::State(notified_state())));
     samples
 }
 
@@ -93,6 +95,7 @@ pub(crate) fn commands() -> Vec<(String, Command)> {
         Command::Note { conditions: conditions() },
         Command::Extend { event: event.clone(), attempt, deadline: Timestamp(NOW + 90_000) },
         Command::Observed { event: event.clone(), lasted: Duration::from_millis(8_250) },
+        Command::Notified { told: told() },
     ];
     commands.extend(outcomes().into_iter().map(|outcome| Command::Settle { event: event.clone(), attempt, outcome }));
     commands.extend(posts().into_iter().map(|outcome| Command::Posted { event: event.clone(), attempt, outcome }));
@@ -162,7 +165,8 @@ fn name(command: &Command) -> String {
         | Command::Delist { .. }
         | Command::Note { .. }
         | Command::Extend { .. }
-        | Command::Observed { .. } => word.into(),
+        | Command::Observed { .. }
+        | Command::Notified { .. } => word.into(),
     }
 }
 

@@ -10,6 +10,7 @@ use allclear::machine::drill::{Drill, Mode};
 use allclear::machine::event::{Ending, Event};
 use allclear::machine::id::{AttemptId, EventId, GroupName, VmName, WorkloadName};
 use allclear::machine::lifecycle::Stage;
+use allclear::machine::notice::{Noted, Told};
 use allclear::machine::operator::{What, Wish};
 use allclear::machine::policy::{Action, Treatment};
 use allclear::machine::state::{Replica, State};
@@ -348,4 +349,18 @@ pub(crate) fn wished_state() -> State {
         ..Event::first_seen_as(announcement("A-1"), VmName::new("db-1"), Timestamp(NOW))
     };
     State { history: VecDeque::from([event]), wished: 7, wishes: of_all, ..State::default() }
+}
+
+pub(crate) fn told() -> Vec<Told> {
+    let of = |notice: &str, receiver: &str| Told { notice: notice.into(), receiver: receiver.into() };
+    vec![of("A-1@1/announced", "chat"), of("A-1@1/announced", "grid"), of("db-1/channel_stalled/490896", "chat")]
+}
+
+pub(crate) fn notified_state() -> State {
+    let noted = |receivers: &[&str]| Noted {
+        at: Timestamp(NOW),
+        receivers: receivers.iter().map(|name| (*name).into()).collect(),
+    };
+    let notices = [("A-1@1/announced", noted(&["chat", "grid"])), ("db-1/channel_stalled/490896", noted(&["chat"]))];
+    State { notices: notices.map(|(id, noted)| (id.into(), noted)).into(), ..State::default() }
 }

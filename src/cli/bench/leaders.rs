@@ -141,9 +141,10 @@ async fn replicas(folder: &Path) -> anyhow::Result<(Vec<Consensus>, JoinSet<std:
             replace_after: Duration::from_mins(10),
             compaction: Compaction::default(),
             means: Means::default(),
+            tls: None,
         };
         let (consensus, routes) = Consensus::open(options, Nothing).await?;
-        serving.spawn(consensus::serve(TcpListener::bind(address).await?, routes, CancellationToken::new()));
+        serving.spawn(consensus::serve(TcpListener::bind(address).await?, None, routes, CancellationToken::new()));
         replicas.push(consensus);
     }
     Ok((replicas, serving))

@@ -1,12 +1,15 @@
 //! `allclear doctor`: everything that a replica will need is tried, before it was ever started or beside it. It posts
 //! no approval, starts no event, and leaves nothing behind.
 
+mod certificates;
+mod collector;
 mod disk;
 mod finding;
 mod listeners;
 mod metadata;
 mod peers;
 mod programs;
+mod receivers;
 
 use std::path::PathBuf;
 
@@ -16,7 +19,9 @@ use self::finding::{Finding, Verdict};
 use super::ask::print_as;
 use super::told::page::{Ink, Page, Paper, Span, faint, plain};
 use super::{Exit, examples, runtime, say};
+use crate::app::credentials;
 use crate::config::{self, Config};
+use crate::rpc::Visitor;
 use crate::rpc::client::Asking;
 use crate::wire::pb::allclear::operator::v1 as shown;
 
@@ -78,12 +83,19 @@ async fn all(config: &Config) -> Vec<Finding> {
     let running = running(config).await;
     let (name, mut findings) = metadata::findings(config).await;
     let name = name.or_else(|| running.as_ref().map(|status| status.replica.clone())).unwrap_or_default();
-    let (peers, disk, listeners) = tokio::join!(
-        peers::findings(config, &name, running.is_some()),
+    let certificates = certificates::findings(config, &name);
+    // What is wrong with them is among the findings.
+    let tls = credentials::of(config, &name).ok();
+    let visitor = tls.as_ref().map(|tls| Visitor { cluster: &config.cluster.name, replica: &name, tls: tls.as_ref() });
+    let (peers, disk, listeners, receivers, collector) = tokio::join!(
+        peers::findings(config, visitor.as_ref(), &name, running.is_some()),
         disk::findings(config),
-        listeners::findings(config, &name, running.as_ref()),
+        listeners::findings(config, visitor.as_ref(), &name, running.as_ref()),
+        receivers::findings(config),
+        collector::findings(config),
     );
-    findings.extend([peers, disk, listeners, programs::findings(config)].into_iter().flatten());
+    let programs = programs::findings(config);
+    findings.extend([certificates, peers, disk, listeners, programs, receivers, collector].into_iter().flatten());
     findings
 }
 

@@ -7,25 +7,38 @@ use futures_util::future::join_all;
 use super::finding::Finding;
 use crate::config::{Config, Peer};
 use crate::replica::differences::WARN_ABOVE;
-use crate::rpc::{Visit, visit};
+use crate::rpc::{Visit, Visitor, visit};
 
 const PEER: &str = "peer";
 const CLOCK: &str = "clock";
 pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 
-/// While this replica does not run, others may be yet to be started as well.
-pub(super) async fn findings(config: &Config, name: &str, is_running: bool) -> Vec<Finding> {
+/// While this replica does not run, others may be yet to be started as well. Nobody is visited without certificates
+/// where there should be some.
+pub(super) async fn findings(
+    config: &Config,
+    visitor: Option<&Visitor<'_>>,
+    name: &str,
+    is_running: bool,
+) -> Vec<Finding> {
     let others = config.cluster.replicas.iter().filter(|peer| !peer.name.as_str().eq_ignore_ascii_case(name));
-    let found = join_all(others.map(|peer| of(config, name, peer, is_running))).await;
+    let Some(visitor) = visitor else {
+        return vec![Finding::warn(
+            PEER,
+            "no replica can be asked without a certificate",
+            "correct the certificate first",
+        )];
+    };
+    let found = join_all(others.map(|peer| of(config, visitor, peer, is_running))).await;
     if found.is_empty() {
         return vec![Finding::ok(PEER, "a cluster of one: there are no other replicas")];
     }
     found.into_iter().flatten().collect()
 }
 
-async fn of(config: &Config, name: &str, peer: &Peer, is_running: bool) -> Vec<Finding> {
+async fn of(config: &Config, visitor: &Visitor<'_>, peer: &Peer, is_running: bool) -> Vec<Finding> {
     let Peer { name: other, address } = peer;
-    match visit(address, &config.cluster.name, name, ANSWER_WITHIN).await {
+    match visit(visitor, other.as_str(), address, ANSWER_WITHIN).await {
         Ok(met) if !met.replica.eq_ignore_ascii_case(other.as_str()) => {
             let what = format!("{} answers at {address}, where cluster.replicas has {other}", met.replica);
             vec![Finding::fail(PEER, what, "correct the address, on every replica")]
@@ -37,7 +50,8 @@ async fn of(config: &Config, name: &str, peer: &Peer, is_running: bool) -> Vec<F
         }
         Err(why) => {
             let what = format!("{other} does not answer as a replica of {} at {address}: {why}", config.cluster.name);
-            let advice = "if it runs, look at its cluster.listen, cluster.name and the firewall; if not, start it";
+            let advice = "if it runs, look at its cluster.listen, cluster.name, [cluster.tls] and the firewall; if not, \
+                          start it";
             vec![Finding::fail(PEER, what, advice)]
         }
     }

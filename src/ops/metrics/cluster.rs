@@ -8,6 +8,7 @@ use crate::machine::time::Timestamp;
 use crate::machine::workload::Workload;
 use crate::replica::deeds::seconds;
 use crate::replica::view::View;
+use crate::tls::{Credentials, Refusal};
 
 const ROLES: [&str; 5] = ["leader", "follower", "candidate", "learner", "outside"];
 
@@ -23,6 +24,7 @@ pub(super) fn fill(sheet: &Sheet, view: &View, state: &State, situation: &Situat
         "By how much this wall clock is ahead of the leader's; 0 before it was measured.",
         seconds(Timestamp(ahead)),
     )?;
+    peers(sheet, view.tls())?;
     workloads(sheet, state, situation)
 }
 
@@ -69,6 +71,24 @@ fn channel(sheet: &Sheet, situation: &Situation) -> prometheus::Result<()> {
         "1 for how this VM's metadata endpoint is.",
         "state",
         states.map(|each| (each.as_word(), f64::from(u8::from(each == own)))),
+    )
+}
+
+/// Without certificates nobody is refused, and nothing ends.
+fn peers(sheet: &Sheet, tls: Option<&Credentials>) -> prometheus::Result<()> {
+    let end = tls.and_then(Credentials::expires_at).map_or(0.0, seconds);
+    sheet.one(
+        "allclear_certificate_expiry_timestamp_seconds",
+        "When the certificate that this replica shows the others ends; 0 without one, or without an end.",
+        end,
+    )?;
+    let none = || Refusal::WORDS.into_iter().map(|word| (word, 0)).collect();
+    let counts: Vec<_> = tls.map_or_else(none, |tls| tls.refusals().collect());
+    sheet.counted(
+        "allclear_peer_refusals_total",
+        "Connections and calls between replicas that this one refused, or was refused (`by_peer`), by why.",
+        "reason",
+        counts,
     )
 }
 

@@ -1,7 +1,7 @@
 //! What one scrape is told of the present: gauges that are made for it and thrown away.
 
 use prometheus::proto::MetricFamily;
-use prometheus::{Gauge, GaugeVec, Opts, Registry};
+use prometheus::{Gauge, GaugeVec, IntCounterVec, Opts, Registry};
 
 #[derive(Default)]
 pub(super) struct Sheet(Registry);
@@ -30,6 +30,21 @@ impl Sheet {
             gauges.get_metric_with_label_values(&[of])?.set(value);
         }
         self.0.register(Box::new(gauges))
+    }
+
+    /// What was counted elsewhere, one count for each of a label's values.
+    pub(super) fn counted(
+        &self,
+        name: &str,
+        help: &str,
+        label: &str,
+        counts: impl IntoIterator<Item = (&'static str, u64)>,
+    ) -> prometheus::Result<()> {
+        let counters = IntCounterVec::new(Opts::new(name, help), &[label])?;
+        for (of, count) in counts {
+            counters.get_metric_with_label_values(&[of])?.inc_by(count);
+        }
+        self.0.register(Box::new(counters))
     }
 
     pub(super) fn gather(&self) -> Vec<MetricFamily> {

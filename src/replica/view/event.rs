@@ -13,7 +13,6 @@ use crate::machine::id::VmName;
 use crate::machine::situation::Situation;
 use crate::machine::state::State;
 use crate::replica::clock::rfc3339;
-use crate::replica::hooks::key;
 use crate::wire::pb::allclear::operator::v1 as shown;
 
 pub(super) fn shown(state: &State, event: &Event, situation: &Situation) -> shown::Event {
@@ -71,7 +70,7 @@ fn hook(event: &Event, attempt: &Attempt) -> shown::Hook {
         workload: attempt.member.workload.to_string(),
         vm: attempt.member.vm.to_string(),
         phase: attempt.hook.phase.to_string(),
-        attempt: key(&event.announcement.id, attempt.id),
+        attempt: event.announcement.id.key_of(attempt.id),
         intent: attempt.intent.to_string(),
         on: attempt.on.to_string(),
         outcome: outcome.map(|(outcome, _)| outcome.as_word().into()),
@@ -86,7 +85,7 @@ fn hook(event: &Event, attempt: &Attempt) -> shown::Hook {
 
 fn approval(event: &Event, claim: &Claim) -> shown::Approval {
     shown::Approval {
-        attempt: key(&event.announcement.id, claim.attempt),
+        attempt: event.announcement.id.key_of(claim.attempt),
         approver: claim.approver.to_string(),
         reason: claim.reason.as_word().into(),
         outcome: claim.outcome.as_ref().map(|(outcome, _)| outcome.as_word().into()),

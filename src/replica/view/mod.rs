@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 pub use self::event::status;
 pub use self::page::Place;
-use super::clock::rfc3339;
+use super::clock::{self, rfc3339};
 use super::deeds::Deeds;
 use super::here::Here;
 use crate::consensus::{Role, Standing};
@@ -26,6 +26,7 @@ use crate::machine::suspicion::as_if_told;
 use crate::machine::takeover::Journaled;
 use crate::machine::time::Timestamp;
 use crate::machine::workload::Workload;
+use crate::tls::Credentials;
 use crate::wire::pb::allclear::operator::v1 as shown;
 
 /// Closed events that a list of events ends with.
@@ -86,10 +87,17 @@ impl View {
         }
     }
 
-    /// By the log alone: who is cut off cannot tell who approved what.
+    /// By the log alone: who is cut off cannot tell who approved what. And what this replica shows the others.
     fn warnings(&self, now: Timestamp) -> Vec<shown::Warning> {
         let state = self.here.state();
-        if self.here.knows_its_doubts(&state) { warning::all(&state, now) } else { Vec::new() }
+        let mut warnings = if self.here.knows_its_doubts(&state) { warning::all(&state, now) } else { Vec::new() };
+        warnings.extend(self.tls().into_iter().flat_map(|tls| warning::of_certificate(tls, clock::now())));
+        warnings
+    }
+
+    /// What this replica is known by; nothing where it speaks plain text.
+    pub fn tls(&self) -> Option<&Credentials> {
+        self.here.consensus.tls()
     }
 
     /// The most recent closed events, oldest first, and then the open ones.

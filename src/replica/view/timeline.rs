@@ -7,7 +7,7 @@ use crate::machine::attempt::WaiverReason;
 use crate::machine::cause::{StartCause, approved_elsewhere};
 use crate::machine::event::Event;
 use crate::machine::lifecycle::Stage;
-use crate::machine::operator::{What, Wish};
+use crate::machine::operator::Wish;
 use crate::machine::situation::Situation;
 use crate::machine::state::State;
 use crate::machine::time::Timestamp;
@@ -142,18 +142,10 @@ fn ending(event: &Event, is_theirs: bool, steps: &mut Steps) {
     }
 }
 
-/// What operators asked for about the event, and about all events while it was open.
-fn wishes(state: &State, event: &Event, now: Timestamp) -> Steps {
-    let closed = event.entered_at(Stage::Closed).unwrap_or(now);
-    let ends = |wish: &Wish| match wish.what {
-        What::Hold { until } | What::Pause { until } => until,
-        What::Release | What::Approve { .. } | What::Resume | What::Other(_) => wish.at,
-    };
-    let is_of_its_time = |wish: &&Wish| wish.at <= closed && ends(wish) >= event.first_seen();
-    let of_all = state.wishes.iter().filter(is_of_its_time);
+fn wishes<'a>(state: &'a State, event: &'a Event, now: Timestamp) -> impl Iterator<Item = (Timestamp, shown::Step)> {
     let why = |wish: &Wish| Some(wish.reason.clone()).filter(|reason| !reason.is_empty());
-    let step = |wish: &Wish| (wish.at, told_of(wish::told(wish), wish.who.clone(), why(wish)));
-    event.wishes.iter().chain(of_all).map(step).collect()
+    let step = move |wish: &Wish| (wish.at, told_of(wish::told(wish), wish.who.clone(), why(wish)));
+    state.wishes_about(event, now).map(step)
 }
 
 fn said(word: &str, reason: Option<&str>) -> String {

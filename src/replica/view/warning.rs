@@ -8,9 +8,12 @@ use crate::machine::lifecycle::Stage;
 use crate::machine::state::State;
 use crate::machine::time::Timestamp;
 use crate::replica::clock::rfc3339;
+use crate::tls::Credentials;
 use crate::wire::pb::allclear::operator::v1 as shown;
 
 const MOST: usize = 10;
+/// A certificate that ends sooner is worth a warning.
+const RENEWED_BEFORE: Duration = Duration::from_hours(14 * 24);
 const SHOWN_FOR: Duration = Duration::from_hours(7 * 24);
 
 /// The latest, the last one at the end.
@@ -23,6 +26,24 @@ pub(super) fn all(state: &State, now: Timestamp) -> Vec<shown::Warning> {
     };
     found.drain(..found.len().saturating_sub(MOST));
     found.into_iter().map(warning).collect()
+}
+
+/// What becomes of this replica's certificate, by its wall clock.
+pub(super) fn of_certificate(credentials: &Credentials, wall: Timestamp) -> Vec<shown::Warning> {
+    let warning = |since: Timestamp, text: String| shown::Warning { since: rfc3339(since), text, event: String::new() };
+    let unfit = credentials.unfit().map(|(since, why)| {
+        warning(since, format!("new certificates of this replica are not in use, but those from before: {why}"))
+    });
+    let soon = credentials.expires_at().filter(|end| end.minus(RENEWED_BEFORE) <= wall).map(|end| {
+        let verb = if end <= wall { "expired" } else { "expires" };
+        let text = format!(
+            "the certificate of this replica {verb} at {}, and the others refuse it from then on: renew it \
+             (`allclear certs issue` where the authority is one of allclear's)",
+            rfc3339(end)
+        );
+        warning(end.minus(RENEWED_BEFORE), text)
+    });
+    unfit.into_iter().chain(soon).collect()
 }
 
 /// The events of late that somebody else approved, and when they started.

@@ -100,6 +100,7 @@ impl Stored for Command {
             Variant::Note(note) => Self::Note { conditions: take!(variant note.conditions) },
             Variant::Extend(extend) => restore_extend(extend)?,
             Variant::Observed(observed) => restore_observed(observed)?,
+            Variant::Notified(notified) => Self::Notified { told: take!(variant notified.told) },
         })
     }
 }
@@ -190,6 +191,7 @@ fn variant(command: &Command) -> Variant {
         Command::Note { conditions } => Variant::Note(command::Note { conditions: conditions.store() }),
         Command::Extend { event, attempt, deadline } => extend(event, *attempt, *deadline),
         Command::Observed { event, lasted } => observed(event, *lasted),
+        Command::Notified { told } => Variant::Notified(command::Notified { told: told.store() }),
     }
 }
 

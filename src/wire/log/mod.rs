@@ -9,6 +9,7 @@ mod command;
 mod document;
 mod event;
 mod id;
+mod notice;
 mod state;
 mod stored;
 mod takeover;

@@ -24,6 +24,7 @@ impl Stored for State {
             suspicions: self.suspicions.iter().map(|(name, known)| (name.clone(), *known).store()).collect(),
             wished: self.wished,
             wishes: self.wishes.store(),
+            notices: self.notices.iter().map(|(id, noted)| (id.clone(), noted.clone()).store()).collect(),
         }
     }
 
@@ -41,6 +42,7 @@ impl Stored for State {
             suspicions: named(keyed(message.suspicions.into_iter().map(Stored::restore)), "suspicions")?,
             wished: message.wished,
             wishes: take!(message.wishes),
+            notices: named(keyed(message.notices.into_iter().map(Stored::restore)), "notices")?,
         })
     }
 }

@@ -1,12 +1,14 @@
 //! The same servers, of which a commit waits for the first standby: no commit may wait for one that is away.
 
 use std::io;
+use std::thread;
 use std::time::Duration;
 
 use super::super::events::{takes_a_replica, takes_so_many, takes_the_primary};
+use super::super::hook::{DONE, Hook};
 use super::super::record::Row;
-use super::super::stage::Kind;
-use super::super::trio::{System, Trio, until};
+use super::super::stage::{Kind, Stage};
+use super::super::trio::{System, Trio, is_installed, until};
 use super::{Connection, Postgresql, READING, open};
 
 pub(crate) struct Synchronous;
@@ -68,4 +70,30 @@ async fn a_synchronous_primary_moves_and_commits_go_on() {
 #[ignore = "all of them take half an hour"]
 async fn a_primary_and_a_synchronous_standby_go_away_together_and_commits_go_on() {
     takes_so_many::<Synchronous>(Kind::Reboot, 2).await;
+}
+
+/// A standby answers when there is news, and where every client waits for a commit there is none.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
+async fn a_commit_that_waits_for_a_standby_which_leaves_is_not_left_waiting() {
+    if !is_installed::<Synchronous>() {
+        return;
+    }
+    let stage = Stage::<Synchronous>::bare().await;
+    let ask = |place, what: &str| open(&stage.trio, place, READING).unwrap().ask(what).unwrap();
+    stage.trio.freeze(1);
+    let trio = stage.trio.clone();
+    let commit =
+        thread::spawn(move || open(&trio, 0, READING)?.ask("select pg_logical_emit_message(true, 'a commit', '')"));
+    let waits = "select count(*) from pg_stat_activity where wait_event = 'SyncRep'";
+    until("the commit to wait for the frozen standby alone", || {
+        let lacks = "select count(*) from pg_stat_replication \
+                     where application_name = 'db-2' and flush_lsn < pg_current_wal_insert_lsn()";
+        let seen = [ask(0, waits), ask(0, lacks)];
+        if seen == [[["1"]], [["0"]]] { Ok(()) } else { Err(format!("{seen:?}")) }
+    });
+    let ended = Hook::run::<Synchronous>(&stage.trio, 1, "checkpoint", &[]);
+    assert_eq!((ended.status, ask(0, waits)), (DONE, vec![vec!["0".to_owned()]]), "{}", ended.said);
+    commit.join().unwrap().unwrap();
+    stage.trio.thaw(1);
 }

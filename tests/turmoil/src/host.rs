@@ -110,6 +110,7 @@ async fn open(
         timing: consensus::Timing::default(),
         compaction: Compaction { every_entries: manner.snapshot_every, keep_entries: manner.snapshot_every / 2 },
         means: net::means(),
+        tls: None,
     };
     let (consensus, routes) = Consensus::open(options, fold).await?;
     let here = Arc::new(Here {

@@ -134,6 +134,7 @@ pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<Report>) {
         timing: consensus::Timing::default(),
         compaction: consensus::Compaction::default(),
         means: Means::default(),
+        tls: None,
     };
     let (consensus, _) = Consensus::open(options, fold).await.unwrap();
     let here = Arc::new(Here {

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""A minimal receiver of allclear's notices: checks who sent them, drops repeats, and prints one JSON object on a line.
+
+    receive.py --key FILE [--listen 127.0.0.1:8800] [--certificate FILE --private-key FILE]
+
+A pattern to begin from: what it remembers is gone when it ends.
+"""
+
+import argparse
+import base64
+import collections
+import hashlib
+import hmac
+import http.server
+import json
+import ssl
+import sys
+import time
+
+TOLERANCE_S = 300  # how far the clocks of sender and receiver may be apart
+REMEMBERED = 10_000  # a notice is told within an hour, so its repeats are not far away
+LONGEST = 1 << 20
+
+
+def key_of(path):
+    with open(path, encoding="ascii") as file:
+        return base64.b64decode(file.read().strip().removeprefix("whsec_"), validate=True)
+
+
+def is_genuine(key, headers, body, now):
+    """Signed with the key, over these very bytes, just now."""
+    try:
+        sent_at = int(headers["webhook-timestamp"])
+        signed = f"{headers['webhook-id']}.{sent_at}.".encode() + body
+        given = headers["webhook-signature"].split(" ")
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return False
+    if abs(now - sent_at) > TOLERANCE_S:
+        return False
+    expected = "v1," + base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
+    return any(hmac.compare_digest(expected.encode(), one.encode()) for one in given)
+
+
+class Receiver(http.server.BaseHTTPRequestHandler):
+    key = b""
+    seen = collections.OrderedDict()
+    timeout = 10
+
+    def do_POST(self):
+        length = self.headers.get("content-length", "")
+        if not length.isdigit() or int(length) > LONGEST:
+            return self.answer(413)
+        body = self.rfile.read(int(length))
+        if not is_genuine(self.key, self.headers, body, time.time()):
+            return self.answer(401)
+        notice = json.loads(body)
+        # Source and id name a cloud event: what comes again is the same.
+        name = (notice["source"], notice["id"])
+        if name not in self.seen:
+            self.seen[name] = True
+            if len(self.seen) > REMEMBERED:
+                self.seen.popitem(last=False)
+            print(json.dumps(notice), flush=True)
+        return self.answer(204)
+
+    def answer(self, status):
+        self.send_response(status)
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    def log_message(self, format, *args):
+        pass
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--key", required=True, help="the file that `secret_file` names at the sender")
+    parser.add_argument("--listen", default="127.0.0.1:8800")
+    parser.add_argument("--certificate", help="PEM, for HTTPS")
+    parser.add_argument("--private-key")
+    options = parser.parse_args()
+    Receiver.key = key_of(options.key)
+    host, port = options.listen.rsplit(":", 1)
+    server = http.server.HTTPServer((host, int(port)), Receiver)
+    if options.certificate:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(options.certificate, options.private_key)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    print(f"listening on {server.server_address[0]}:{server.server_address[1]}", file=sys.stderr, flush=True)
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+//! From the configuration to what this replica shows the others.
+
+use std::sync::Arc;
+
+use crate::config::{self, Config};
+use crate::replica::clock;
+use crate::tls::{Credentials, Files, Found, Options, Realm, Unfit, inspect};
+
+/// For this replica; nothing where plain text is configured.
+pub fn of(config: &Config, replica: &str) -> Result<Option<Arc<Credentials>>, Unfit> {
+    let Some(tls) = &config.cluster.tls else { return Ok(None) };
+    let options = Options {
+        files: files(tls),
+        realm: realm(config, tls),
+        replica: replica.to_owned(),
+        max_connection_age: tls.max_connection_age,
+        clock: clock::now,
+    };
+    Credentials::load(options).map(Some)
+}
+
+/// What the files hold, for whoever only looks; without the replica's name, for any of the cluster.
+pub fn look(config: &Config, replica: Option<&str>) -> Option<Result<Found, Unfit>> {
+    let tls = config.cluster.tls.as_ref()?;
+    Some(inspect(&files(tls), &realm(config, tls), replica, clock::now()))
+}
+
+fn files(tls: &config::Tls) -> Files {
+    Files { cert: tls.cert.clone(), key: tls.key.clone(), ca: tls.ca.clone() }
+}
+
+fn realm(config: &Config, tls: &config::Tls) -> Realm {
+    Realm { cluster: config.cluster.name.clone(), by: tls.names }
+}

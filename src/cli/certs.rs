@@ -1,0 +1,155 @@
+//! `allclear certs`: an authority for one cluster, and the certificates of its replicas, for people without a PKI. Files
+//! only: nothing is asked of anybody, and nobody is told.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use clap::Subcommand;
+
+use super::{Exit, examples, say};
+use crate::replica::clock::{self, rfc3339};
+use crate::tls::{Authority, Made};
+
+const CA: &str = "ca.pem";
+const CA_KEY: &str = "ca.key";
+
+/// Makes the certificates by which replicas know each other, for a cluster without a PKI
+#[derive(clap::Args)]
+#[command(after_help = examples::CERTS)]
+pub(super) struct Certs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    Init(Init),
+    Issue(Issue),
+}
+
+/// Makes an authority for one cluster: ca.pem, which every replica trusts, and ca.key, which signs
+#[derive(clap::Args)]
+struct Init {
+    /// The folder for ca.pem and ca.key; it is made where it is missing, and no authority in it is ever replaced
+    #[arg(long, value_name = "DIR")]
+    dir: PathBuf,
+    /// The cluster's name, as in cluster.name
+    #[arg(long, value_name = "NAME")]
+    cluster: String,
+    /// For how many days the authority is valid
+    #[arg(long, value_name = "N", default_value_t = 3650, value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    days: u32,
+}
+
+/// Makes a key and a certificate for one replica, to begin with or anew: DIR/REPLICA with node.pem, node.key and ca.pem
+#[derive(clap::Args)]
+struct Issue {
+    /// The folder with ca.pem and ca.key
+    #[arg(long, value_name = "DIR")]
+    dir: PathBuf,
+    /// The replica's name, as in cluster.replicas
+    #[arg(long, value_name = "NAME")]
+    replica: String,
+    /// For how many days the certificate is valid; it never outlives the authority
+    #[arg(long, value_name = "N", default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    days: u32,
+}
+
+impl Certs {
+    pub(super) fn run(self) -> Exit {
+        let done = match self.action {
+            Action::Init(init) => init.run(),
+            Action::Issue(issue) => issue.run(),
+        };
+        match done {
+            Ok(()) => Exit::Done,
+            Err(error) => {
+                say(format_args!("{error:#}"));
+                Exit::Failed
+            }
+        }
+    }
+}
+
+impl Init {
+    fn run(self) -> anyhow::Result<()> {
+        let Self { dir, cluster, days } = self;
+        if cluster.trim().is_empty() {
+            bail!("--cluster is empty: write the cluster's name, as in cluster.name");
+        }
+        let (cert, key) = (dir.join(CA), dir.join(CA_KEY));
+        for path in [&cert, &key] {
+            if fs::symlink_metadata(path).is_ok() {
+                bail!("{} exists, and an authority is never replaced: choose another --dir", path.display());
+            }
+        }
+        let made = Authority::make(&cluster, days, clock::now())?;
+        make_folder(&dir)?;
+        // The key first: a certificate without its key would look like an authority.
+        write_new(&key, &made.key, 0o600)?;
+        write_new(&cert, &made.cert, 0o644)?;
+        say(format_args!(
+            "made an authority for cluster {cluster:?}, valid until {}: {} and {}",
+            rfc3339(made.expires_at),
+            cert.display(),
+            key.display()
+        ));
+        say("whoever has ca.key can be any replica: keep it off the replicas' machines");
+        say(format_args!("next, for each replica: allclear certs issue --dir {} --replica NAME", dir.display()));
+        Ok(())
+    }
+}
+
+impl Issue {
+    fn run(self) -> anyhow::Result<()> {
+        let Self { dir, replica, days } = self;
+        if replica.trim() != replica || replica.is_empty() || replica.starts_with('.') || replica.contains(['/', '\0'])
+        {
+            bail!("{replica:?} is no name of a replica that a folder can have");
+        }
+        let ca = read(&dir.join(CA))?;
+        let authority = Authority::read(&ca, &read(&dir.join(CA_KEY))?).with_context(|| dir.display().to_string())?;
+        let Made { cert, key, expires_at } = authority.issue(&replica, days, clock::now())?;
+        let folder = dir.join(&replica);
+        make_folder(&folder)?;
+        for (name, text, mode) in [("node.key", &key, 0o600), ("node.pem", &cert, 0o644), (CA, &ca, 0o644)] {
+            replace(&folder, name, text, mode)?;
+        }
+        let (cluster, until, shown) = (authority.cluster(), rfc3339(expires_at), folder.display());
+        say(format_args!("made a certificate for {replica} of cluster {cluster:?}, valid until {until}, in {shown}"));
+        say(format_args!(
+            "copy {shown} to that machine, for cert, key and ca of [cluster.tls]; a replica that runs takes them over"
+        ));
+        Ok(())
+    }
+}
+
+fn make_folder(folder: &Path) -> anyhow::Result<()> {
+    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.with_context(|| format!("cannot make {}", folder.display()))
+}
+
+fn read(path: &Path) -> anyhow::Result<String> {
+    let read = fs::read_to_string(path);
+    read.with_context(|| format!("cannot read {}; `allclear certs init` makes an authority", path.display()))
+}
+
+fn write_new(path: &Path, text: &str, mode: u32) -> anyhow::Result<()> {
+    let write = || -> io::Result<()> {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()
+    };
+    write().with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// At once: nobody ever reads half of it.
+fn replace(folder: &Path, name: &str, text: &str, mode: u32) -> anyhow::Result<()> {
+    let (path, beside) = (folder.join(name), folder.join(format!(".{name}.{}", std::process::id())));
+    write_new(&beside, text, mode)?;
+    let replaced = fs::rename(&beside, &path);
+    replaced.with_context(|| format!("cannot write {}", path.display()))
+}

@@ -1,0 +1,40 @@
+//! Whether the certificates of `[cluster.tls]` would be taken by the other replicas, and for how long.
+
+use std::time::Duration;
+
+use super::finding::Finding;
+use crate::app::credentials;
+use crate::config::Config;
+use crate::replica::clock::{self, rfc3339};
+use crate::tls::Found;
+
+const CHECK: &str = "certificate";
+/// Time enough to renew it.
+const SOON: Duration = Duration::from_hours(14 * 24);
+
+pub(super) fn findings(config: &Config, name: &str) -> Vec<Finding> {
+    let name = Some(name).filter(|name| !name.is_empty());
+    match credentials::look(config, name) {
+        Some(Ok(found)) => vec![in_order(&found)],
+        Some(Err(unfit)) => {
+            vec![Finding::fail(CHECK, unfit.to_string(), "correct it: `allclear certs --help` tells what is needed")]
+        }
+        None if config.cluster.is_in_the_open() => {
+            let what = "replicas speak plain text: whoever reaches cluster.listen can speak for any of them";
+            vec![Finding::warn(CHECK, what, "configure [cluster.tls], or be sure of that network")]
+        }
+        None => Vec::new(),
+    }
+}
+
+fn in_order(found: &Found) -> Finding {
+    let names = &found.names;
+    let Some(end) = found.expires_at else {
+        return Finding::ok(CHECK, format!("it names {names}, and never ends"));
+    };
+    let what = format!("it names {names}, and is valid until {}", rfc3339(end));
+    if end.since(clock::now()) < SOON {
+        return Finding::warn(CHECK, what, "renew it: a replica that runs takes new files over by itself");
+    }
+    Finding::ok(CHECK, what)
+}

@@ -1,0 +1,19 @@
+//! Whether everything is there that notices take. Nothing is sent.
+
+use super::finding::Finding;
+use crate::config::Config;
+
+const CHECK: &str = "notify";
+
+pub(super) async fn findings(config: &Config) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for receiver in &config.receivers {
+        let (name, wrong) = (&receiver.name, receiver.try_out().await);
+        if wrong.is_empty() {
+            findings.push(Finding::ok(CHECK, format!("{name}: address, secrets and certificates can be read")));
+        }
+        let advice = "mend it; until then notices may not reach it, and nothing else waits for them";
+        findings.extend(wrong.iter().map(|wrong| Finding::warn(CHECK, format!("{name}: {wrong}"), advice)));
+    }
+    findings
+}

@@ -1,0 +1,60 @@
+//! `headers` and `header_files` of a table that says whom to tell something.
+
+use http::HeaderName;
+
+use super::reader::Table;
+use super::scalar;
+use super::written::Value;
+use crate::outlet::headers::{Headers, header_name, header_value};
+
+/// What they hold is secret.
+const SECRET: &[&str] = &["authorization", "proxy-authorization", "cookie", "aeg-sas-key", "aeg-sas-token"];
+
+/// Nothing where one is wrong.
+pub(super) fn read(table: &mut Table<'_>) -> Option<Headers> {
+    let written = entries(table, "headers", &|name, value| {
+        let text = scalar::text(value)?;
+        if SECRET.contains(&name) {
+            return Err("is a secret: write it into a file and name that in `header_files`".to_owned());
+        }
+        header_value(&text)
+    });
+    let secret = entries(table, "header_files", &|_, value| scalar::path(value));
+    let headers = Headers { written: written?, secret: secret? };
+    if let Some((both, _)) = headers.written.iter().find(|(it, _)| headers.secret.iter().any(|(file, _)| file == it)) {
+        let path = table.path();
+        table.mistake(&table.place_of("headers"), format!("`{path}.headers` has {both}, as `{path}.header_files` has"));
+    }
+    Some(headers)
+}
+
+fn entries<T>(
+    table: &mut Table<'_>,
+    key: &'static str,
+    parse: &dyn Fn(&str, &Value) -> Result<T, String>,
+) -> Option<Vec<(HeaderName, T)>> {
+    let entries = table.entries(key, |value| Ok::<_, String>(value.clone())).unwrap_or_default();
+    let path = format!("{}.{key}", table.path());
+    let mut headers = Vec::new();
+    let mut is_right = true;
+    for (name, value) in entries {
+        let read = header_name(&name.value).map_err(|why| format!("a key of {path} {why}"));
+        let read = read.and_then(|header| {
+            let parsed = value.map(|value| parse(header.as_str(), &value)).transpose();
+            Ok((header, parsed.map_err(|why| format!("`{path}.{}` {why}", name.value))?))
+        });
+        match read {
+            Ok((header, Some(_))) if headers.iter().any(|(known, _)| *known == header) => {
+                table.mistake(&name.place, format!("a key of {path} is {header} again: case does not count"));
+                is_right = false;
+            }
+            Ok((header, Some(value))) => headers.push((header, value)),
+            Ok((_, None)) => is_right = false,
+            Err(message) => {
+                table.mistake(&name.place, message);
+                is_right = false;
+            }
+        }
+    }
+    is_right.then_some(headers)
+}

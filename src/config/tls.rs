@@ -1,0 +1,31 @@
+//! `[cluster.tls]`: by which certificates replicas know each other.
+
+use core::time::Duration;
+use std::path::PathBuf;
+
+use super::reader::Table;
+use super::scalar;
+use crate::tls::NamedBy;
+
+/// Files in PEM, which are read again when they change.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Tls {
+    /// This replica's certificate, and those between it and the authority's.
+    pub cert: PathBuf,
+    pub key: PathBuf,
+    /// The authorities whose certificates are taken.
+    pub ca: PathBuf,
+    pub names: NamedBy,
+    /// A connection ends after it, and is opened anew by what is trusted then.
+    pub max_connection_age: Duration,
+}
+
+pub(super) fn read(table: &mut Table<'_>) -> Option<Tls> {
+    let cert = table.required("cert", scalar::path, "the file of this replica's certificate, in PEM");
+    let key = table.required("key", scalar::path, "the file of its private key, in PEM");
+    let ca = table.required("ca", scalar::path, "the file of the cluster's authority, in PEM");
+    let names = table.or("names", scalar::word(NamedBy::WORDS, NamedBy::from_word), NamedBy::Uri);
+    let age = scalar::duration(Duration::from_secs(1)..=Duration::from_hours(24));
+    let max_connection_age = table.or("max_connection_age", age, Duration::from_mins(5));
+    Some(Tls { cert: cert?.value, key: key?.value, ca: ca?.value, names, max_connection_age })
+}

@@ -1,0 +1,33 @@
+//! `[tracing]`: where a trace of every event is exported to. Left out: none is.
+
+use super::reader::Table;
+use super::written::Value;
+use super::{headers, scalar};
+use crate::outlet::client::address;
+use crate::outlet::traces::Collector;
+
+/// Nothing where it lacks what it needs.
+pub(super) fn read(table: &mut Table<'_>) -> Option<Collector> {
+    let endpoint = table.required("endpoint", endpoint, "the collector's address, as \"http://127.0.0.1:4318\"");
+    let headers = headers::read(table);
+    let ca = table.optional("ca", scalar::path);
+    let collector = Collector { endpoint: endpoint?.value, headers: headers?, ca };
+    if let Err(why) = collector.url() {
+        table.mistake(&table.place_of("endpoint"), format!("`tracing.endpoint` {why}"));
+    }
+    Some(collector)
+}
+
+fn endpoint(value: &Value) -> Result<String, String> {
+    let text = scalar::name(value)?;
+    // A password in it is not repeated.
+    let url = address(&text).map_err(|why| if text.contains('@') { why } else { format!("is {text:?}: it {why}") })?;
+    if url.query().is_some() {
+        return Err(format!("is {text:?}: write it without a ?, as \"http://127.0.0.1:4318\""));
+    }
+    let base = text.trim_end_matches('/');
+    if base.ends_with("/v1/traces") {
+        return Err(format!("is {text:?}: leave /v1/traces out, it is added"));
+    }
+    Ok(base.to_owned())
+}

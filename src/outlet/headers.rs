@@ -1,0 +1,79 @@
+//! Headers that go along with what is told, as they are configured. What is secret stands in files, which are read each
+//! time: they may be renewed.
+
+use std::path::PathBuf;
+
+use http::header::{CONTENT_LENGTH, HOST, HeaderName, HeaderValue, TRANSFER_ENCODING};
+use http::{HeaderMap, Uri};
+
+use super::{client, files};
+
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Headers {
+    pub written: Vec<(HeaderName, HeaderValue)>,
+    /// Those whose values are secret.
+    pub secret: Vec<(HeaderName, PathBuf)>,
+}
+
+impl Headers {
+    /// What is secret goes out encrypted, or stays on this machine.
+    pub fn may_go_to(&self, url: &Uri) -> Result<(), String> {
+        let is_safe = url.scheme_str() == Some("https") || client::is_loopback(url);
+        if is_safe || self.secret.is_empty() {
+            return Ok(());
+        }
+        Err("begins with http://, and the values of `header_files` are secret: use https://".to_owned())
+    }
+
+    pub(super) async fn read(&self) -> Result<HeaderMap, String> {
+        let mut headers: HeaderMap = self.written.iter().cloned().collect();
+        for (name, path) in &self.secret {
+            let mut value = header_value(&files::secret(path).await?)
+                .map_err(|why| format!("what stands in {} {why}", path.display()))?;
+            value.set_sensitive(true);
+            headers.insert(name.clone(), value);
+        }
+        Ok(headers)
+    }
+
+    /// Files that others may read, too: one sentence each.
+    pub async fn exposed(&self) -> Vec<String> {
+        let mut exposed = Vec::new();
+        for (_, path) in &self.secret {
+            exposed.extend(files::exposed(path).await);
+        }
+        exposed
+    }
+}
+
+/// A header that a configuration may set: not one that says where the request ends or whom it is for, nor a signature's.
+pub fn header_name(text: &str) -> Result<HeaderName, String> {
+    let name: HeaderName = text.parse().map_err(|_| "is not a header's name".to_owned())?;
+    if [HOST, CONTENT_LENGTH, TRANSFER_ENCODING].contains(&name) || name.as_str().starts_with("webhook-") {
+        return Err(format!("is {name}, which is set by itself"));
+    }
+    Ok(name)
+}
+
+pub fn header_value(text: &str) -> Result<HeaderValue, String> {
+    text.parse().map_err(|_| "is not a header's value: it is one line of visible characters".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_file_is_read_each_time_and_its_text_is_never_told() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let name = header_name("Authorization").unwrap();
+        let headers = Headers { written: Vec::new(), secret: vec![(name, file.path().to_owned())] };
+        for token in ["one", "two"] {
+            std::fs::write(file.path(), format!("Bearer {token}\n")).unwrap();
+            assert_eq!(headers.read().await.unwrap()["authorization"], format!("Bearer {token}").as_str());
+        }
+        std::fs::write(file.path(), "Bearer one\nBearer two").unwrap();
+        let said = headers.read().await.unwrap_err();
+        assert!(said.contains("not a header's value") && !said.contains("Bearer"), "{said}");
+    }
+}

@@ -1,0 +1,144 @@
+//! Tells one receiver: the oldest notice first, until it has it, refuses it for good, or its hour is over.
+
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher as _, RandomState};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderValue};
+
+use super::board::Board;
+use super::pace::Pace;
+use super::receiver::Receiver;
+use super::{message, signature};
+use crate::machine::notice::{Notice, TOLD_WITHIN, Waits};
+use crate::outlet::client::{Answer, Client};
+use crate::replica::clock;
+use crate::replica::deeds::Telling;
+
+/// For a whole exchange.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// A blocked event and a stalled channel are found by looking.
+const TICK: Duration = Duration::from_secs(1);
+/// Between two looks, however busy the log is.
+const CALM: Duration = Duration::from_millis(200);
+
+enum Outcome {
+    Delivered,
+    /// It would be refused again.
+    Refused(String),
+    /// How long the receiver wants to be left alone.
+    Failed(String, Option<Duration>),
+}
+
+pub(super) async fn deliver(board: &Board, receiver: &Receiver) {
+    for wrong in receiver.try_out().await {
+        tracing::warn!(receiver = receiver.name, "notices may not reach it: {wrong}");
+    }
+    let (mut pace, mut waits, mut untold) = (Pace::default(), Waits::default(), BTreeMap::new());
+    let mut client = None;
+    let (mut state, mut changes) = (board.here.state.clone(), board.changes());
+    loop {
+        state.mark_unchanged();
+        changes.mark_unchanged();
+        let pending = board.pending(receiver, &mut waits);
+        give_up(board, receiver, &mut untold, &pending);
+        let wait = pace.wait(clock::steady());
+        match pending.first() {
+            Some(notice) if wait.is_zero() => {
+                let outcome = attempt(board, receiver, notice, &mut client).await;
+                settle(board, receiver, notice, outcome, &mut pace);
+                if pace.failures() > 0 {
+                    // Its certificate authorities may have been renewed.
+                    client = None;
+                }
+                continue;
+            }
+            Some(_) | None => {}
+        }
+        let tick = if pending.is_empty() { TICK } else { wait.min(TICK) };
+        tokio::time::sleep(CALM.min(tick)).await;
+        tokio::select! {
+            _ = state.changed() => {}
+            _ = changes.changed() => {}
+            () = tokio::time::sleep(tick.saturating_sub(CALM)) => {}
+        }
+    }
+}
+
+/// What is too old to be told, and was not.
+fn give_up(board: &Board, receiver: &Receiver, untold: &mut BTreeMap<String, Notice>, pending: &[Notice]) {
+    let pending: BTreeMap<String, Notice> = pending.iter().map(|notice| (notice.id.clone(), notice.clone())).collect();
+    let now = board.here.time.now();
+    let left = core::mem::replace(untold, pending);
+    for notice in left.into_values().filter(|notice| !untold.contains_key(&notice.id)) {
+        if now.since(notice.at) >= TOLD_WITHIN {
+            tracing::warn!(receiver = receiver.name, notice = notice.id, "not told within an hour: given up");
+            board.here.deeds.notice(notice.topic, Telling::Expired);
+        }
+    }
+}
+
+fn settle(board: &Board, receiver: &Receiver, notice: &Notice, outcome: Outcome, pace: &mut Pace) {
+    let (deeds, name, id) = (&board.here.deeds, &receiver.name, &notice.id);
+    match outcome {
+        Outcome::Delivered => {
+            tracing::debug!(receiver = name, notice = id, "told");
+            if pace.failures() > 0 {
+                tracing::info!(receiver = name, "can be told again");
+            }
+            deeds.notice(notice.topic, Telling::Delivered);
+            pace.succeeded();
+            board.told(notice, receiver);
+        }
+        Outcome::Refused(why) => {
+            tracing::warn!(receiver = name, notice = id, why, "refused: not told again");
+            deeds.notice(notice.topic, Telling::Refused);
+            pace.succeeded();
+            board.told(notice, receiver);
+        }
+        Outcome::Failed(why, asked) => {
+            let jitter = RandomState::new().hash_one(id).to_le_bytes()[0];
+            pace.failed(clock::steady(), asked, jitter);
+            deeds.notice(notice.topic, Telling::Failed);
+            if pace.failures() == 1 {
+                tracing::warn!(receiver = name, notice = id, why, "not told yet: tried again for an hour at the most");
+            } else {
+                tracing::debug!(receiver = name, notice = id, why, "not told yet");
+            }
+        }
+    }
+}
+
+async fn attempt(board: &Board, receiver: &Receiver, notice: &Notice, client: &mut Option<Client>) -> Outcome {
+    match exchange(board, receiver, notice, client).await {
+        Ok(Answer { status: 200..=299, .. }) => Outcome::Delivered,
+        // The same bytes are as wrong the next time, or whoever wanted them is gone.
+        Ok(Answer { status: status @ (400 | 405 | 406 | 410 | 411 | 413 | 414 | 415 | 422 | 431), .. }) => {
+            Outcome::Refused(format!("it answered {status}"))
+        }
+        Ok(Answer { status, retry_after, .. }) => Outcome::Failed(format!("it answered {status}"), retry_after),
+        Err(why) => Outcome::Failed(why, None),
+    }
+}
+
+async fn exchange(
+    board: &Board,
+    receiver: &Receiver,
+    notice: &Notice,
+    client: &mut Option<Client>,
+) -> Result<Answer, String> {
+    let (url, mut headers) = (receiver.url().await?, receiver.headers.read().await?);
+    let key = signature::key(receiver.secret_file.as_deref()).await?;
+    let body = receiver.format.body(&message::of(notice, board));
+    let content_type = HeaderValue::from_static(receiver.format.content_type());
+    headers.entry(CONTENT_TYPE).or_insert(content_type);
+    if let Some(key) = key {
+        signature::sign(&key, &notice.id, clock::now(), &body, &mut headers)?;
+    }
+    let client = match client {
+        Some(client) => client,
+        None => client.insert(Client::trusting(receiver.ca.as_deref()).await?),
+    };
+    client.post(&url, headers, Bytes::from(body), PATIENCE).await
+}

@@ -1,0 +1,40 @@
+//! Notices to other systems: each receiver of the configuration is told what it wants to know, once for the whole
+//! cluster, in the order in which it happened.
+//!
+//! Nothing is queued. What a receiver has yet to be told is computed from the state, as everything is that a leader does,
+//! and what it was told is noted in the log. So a new leader goes on where the one before it was stopped; what was under
+//! way just then is told again, under the same id. Nothing of allclear waits for a receiver, and none for another.
+
+mod board;
+mod delivery;
+mod encoding;
+mod format;
+mod message;
+mod own;
+mod pace;
+pub mod receiver;
+mod record;
+mod signature;
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use tokio_util::sync::CancellationToken;
+
+use self::board::Board;
+use self::receiver::Receiver;
+use crate::replica::here::Here;
+use crate::replica::view::View;
+
+/// Tells until it is stopped; with nobody to tell it ends at once.
+pub async fn tell(here: Arc<Here>, view: View, receivers: Vec<Receiver>, stop: CancellationToken) {
+    if receivers.is_empty() {
+        return;
+    }
+    let board = Board::new(here, view);
+    let deliveries = join_all(receivers.iter().map(|receiver| delivery::deliver(&board, receiver)));
+    let everything = async {
+        tokio::join!(own::watch_quorum(&board), own::watch_takeovers(&board), record::keep(&board), deliveries);
+    };
+    stop.run_until_cancelled(everything).await;
+}

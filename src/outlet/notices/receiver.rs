@@ -1,0 +1,90 @@
+//! A receiver as it is configured. Secrets stand in files, which are read for each notice: they may be renewed.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use http::Uri;
+
+use crate::machine::notice::Topic;
+use crate::outlet::client::{self, Client};
+use crate::outlet::files;
+use crate::outlet::headers::Headers;
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Receiver {
+    /// What is told to it is noted under this name.
+    pub name: String,
+    pub address: Address,
+    pub format: Format,
+    pub topics: BTreeSet<Topic>,
+    /// For how long an event waits for the same before it is called blocked.
+    pub blocked_after: Duration,
+    /// What notices are signed with.
+    pub secret_file: Option<PathBuf>,
+    pub headers: Headers,
+    /// Certificate authorities beside those of the system.
+    pub ca: Option<PathBuf>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Address {
+    Written(Uri),
+    /// Where the address itself is the secret.
+    InFile(PathBuf),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Format {
+    CloudEvents,
+    Slack,
+}
+
+impl Format {
+    pub const WORDS: &'static [&'static str] = &["cloudevents", "slack"];
+
+    pub fn from_word(word: &str) -> Option<Self> {
+        match word {
+            "cloudevents" => Some(Self::CloudEvents),
+            "slack" => Some(Self::Slack),
+            _ => None,
+        }
+    }
+
+    pub const fn as_word(self) -> &'static str {
+        match self {
+            Self::CloudEvents => "cloudevents",
+            Self::Slack => "slack",
+        }
+    }
+}
+
+impl Receiver {
+    pub(super) async fn url(&self) -> Result<Uri, String> {
+        let url = match &self.address {
+            Address::Written(url) => url.clone(),
+            Address::InFile(path) => client::address(&files::secret(path).await?)
+                .map_err(|why| format!("the address in {} {why}", path.display()))?,
+        };
+        self.headers.may_go_to(&url).map_err(|why| format!("its address {why}"))?;
+        Ok(url)
+    }
+
+    /// Everything that a notice takes, apart from sending it: what is wrong with it, one sentence each.
+    pub async fn try_out(&self) -> Vec<String> {
+        let key = async { super::signature::key(self.secret_file.as_deref()).await.map(drop) };
+        let client = Client::trusting(self.ca.as_deref()).await;
+        let (url, headers, client) = (self.url().await.err(), self.headers.read().await.err(), client.err());
+        let mut wrong: Vec<String> = [url, headers, key.await.err(), client].into_iter().flatten().collect();
+        let url_file = match &self.address {
+            Address::Written(_) => None,
+            Address::InFile(path) => Some(path),
+        };
+        let secrets =
+            url_file.into_iter().chain(&self.secret_file).chain(self.headers.secret.iter().map(|(_, path)| path));
+        for path in secrets {
+            wrong.extend(files::exposed(path).await);
+        }
+        wrong
+    }
+}

@@ -1,0 +1,197 @@
+//! An authority of one cluster, for people without one, and the certificates that it signs: ECDSA on P-256, every name
+//! where `names` looks for it, and nothing but what replicas need.
+
+use jiff::tz::TimeZone;
+use jiff::{Span, Zoned};
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, SanType, date_time_ymd,
+};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, DnsName};
+
+use super::chain::{self, Side};
+use super::names::{cluster_of, uri_of, uri_of_replica};
+use crate::machine::time::Timestamp;
+
+/// A certificate and its key, in PEM.
+pub struct Made {
+    pub cert: String,
+    pub key: String,
+    pub expires_at: Timestamp,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum MakeError {
+    #[error("{0:?} is no name that a certificate can bear: {1}")]
+    Name(String, rcgen::Error),
+    #[error("a certificate cannot end in {0} days")]
+    Days(u32),
+    #[error("the certificate is not that of an authority made by `allclear certs init`")]
+    NotOurs,
+    #[error(
+        "the authority itself has expired; make a new one, and trust both until every replica has a new certificate"
+    )]
+    Expired,
+    #[error("the key is not one that can sign: {0}")]
+    Key(rcgen::Error),
+    #[error("the key is not that of the authority's certificate")]
+    OtherKey,
+    #[error("no certificate could be made: {0}")]
+    Failed(#[from] rcgen::Error),
+}
+
+/// Signs for one cluster.
+pub struct Authority {
+    cluster: String,
+    cert: CertificateDer<'static>,
+    key: KeyPair,
+    expires_at: Timestamp,
+}
+
+impl Authority {
+    /// One that did not exist before.
+    pub fn make(cluster: &str, days: u32, now: Timestamp) -> Result<Made, MakeError> {
+        let (mut params, expires_at) = (params(cluster), ends(now, days)?);
+        params.subject_alt_names = vec![uri(&uri_of(cluster))?];
+        valid(&mut params, now, expires_at)?;
+        let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
+        let cert = params.self_signed(&key)?.pem();
+        Ok(Made { cert, key: key.serialize_pem(), expires_at })
+    }
+
+    /// One that was made before.
+    pub fn read(cert: &str, key: &str) -> Result<Self, MakeError> {
+        let cert = CertificateDer::from_pem_slice(cert.as_bytes()).map_err(|_| MakeError::NotOurs)?;
+        let names = chain::names(&cert).map_err(|_| MakeError::NotOurs)?;
+        let cluster = names.uris.iter().find_map(|uri| cluster_of(uri)).ok_or(MakeError::NotOurs)?;
+        let expires_at = chain::expires_at(&cert).ok().flatten().ok_or(MakeError::NotOurs)?;
+        Ok(Self { cluster, cert, key: KeyPair::from_pem(key).map_err(MakeError::Key)?, expires_at })
+    }
+
+    pub fn cluster(&self) -> &str {
+        &self.cluster
+    }
+
+    /// For a replica; it never outlives the authority.
+    pub fn issue(&self, replica: &str, days: u32, now: Timestamp) -> Result<Made, MakeError> {
+        let expires_at = ends(now, days)?.min(self.expires_at);
+        if expires_at <= now {
+            return Err(MakeError::Expired);
+        }
+        let mut params = CertificateParams::default();
+        params.distinguished_name = named(replica);
+        params.subject_alt_names = vec![uri(&uri_of_replica(&self.cluster, replica))?];
+        if DnsName::try_from(replica).is_ok() {
+            let name = replica.try_into().map_err(|error| MakeError::Name(replica.into(), error))?;
+            params.subject_alt_names.push(SanType::DnsName(name));
+        }
+        params.use_authority_key_identifier_extension = true;
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        valid(&mut params, now, expires_at)?;
+        let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
+        let authority = self::params(&self.cluster);
+        let cert = params.signed_by(&key, &Issuer::from_params(&authority, &self.key))?;
+        let trusted = webpki::anchor_from_trusted_cert(&self.cert).map_err(|_| MakeError::NotOurs)?;
+        let judged = chain::verify(cert.der(), &[], &[trusted], Side::Dialled, chain::unix_time(now));
+        judged.map_err(|_| MakeError::OtherKey)?;
+        Ok(Made { cert: cert.pem(), key: key.serialize_pem(), expires_at })
+    }
+}
+
+/// What an authority of this cluster is, always the same: whoever signs later is known by it.
+fn params(cluster: &str) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = named(&format!("allclear authority of {cluster}"));
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    params
+}
+
+fn named(name: &str) -> DistinguishedName {
+    let mut named = DistinguishedName::new();
+    // A common name has at most 64 letters, and nobody looks at it.
+    named.push(DnType::CommonName, name.chars().take(64).collect::<String>());
+    named
+}
+
+fn uri(text: &str) -> Result<SanType, MakeError> {
+    Ok(SanType::URI(text.try_into().map_err(|error| MakeError::Name(text.into(), error))?))
+}
+
+/// The midnight after so many days.
+fn ends(now: Timestamp, days: u32) -> Result<Timestamp, MakeError> {
+    let midnight = || {
+        let span = Span::new().try_days(i64::from(days) + 1).ok()?;
+        Some(zoned(now)?.checked_add(span).ok()?.start_of_day().ok()?.timestamp().as_millisecond())
+    };
+    midnight().map(Timestamp).ok_or(MakeError::Days(days))
+}
+
+/// From the midnight before the day before, for clocks that are behind. To the day, which is all that is needed.
+fn valid(params: &mut CertificateParams, now: Timestamp, expires_at: Timestamp) -> Result<(), MakeError> {
+    let date = |at: Timestamp| {
+        let date = zoned(at)?.date();
+        let part = |part: i8| u8::try_from(part).ok();
+        Some(date_time_ymd(date.year().into(), part(date.month())?, part(date.day())?))
+    };
+    let day = std::time::Duration::from_hours(24);
+    let (from, to) = date(now.minus(day)).zip(date(expires_at)).ok_or(MakeError::Days(0))?;
+    (params.not_before, params.not_after) = (from, to);
+    Ok(())
+}
+
+fn zoned(at: Timestamp) -> Option<Zoned> {
+    Some(jiff::Timestamp::from_millisecond(at.0).ok()?.to_zoned(TimeZone::UTC))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: i64 = 24 * 60 * 60 * 1_000;
+    /// 2026-01-01, in the morning.
+    const NOW: Timestamp = Timestamp(1_767_254_400_000);
+
+    #[test]
+    fn what_is_issued_lasts_as_long_as_is_asked_and_never_longer_than_the_authority() {
+        let made = Authority::make("orders eu", 30, NOW).unwrap();
+        let authority = Authority::read(&made.cert, &made.key).unwrap();
+        assert_eq!(authority.cluster(), "orders eu");
+        let midnight = NOW.0 - NOW.0 % DAY;
+        assert_eq!(made.expires_at, Timestamp(midnight + 31 * DAY));
+        for (days, lasts) in [(0, 1), (10, 11), (30, 31), (400, 31)] {
+            let issued = authority.issue("db-0", days, NOW).unwrap();
+            assert_eq!(issued.expires_at, Timestamp(midnight + lasts * DAY), "{days}");
+            let der = CertificateDer::from_pem_slice(issued.cert.as_bytes()).unwrap();
+            assert_eq!(chain::expires_at(&der), Ok(Some(issued.expires_at)));
+        }
+        let later = Timestamp(made.expires_at.0 + 1);
+        assert!(matches!(authority.issue("db-0", 1, later), Err(MakeError::Expired)));
+        assert!(matches!(authority.issue("db-0", u32::MAX, NOW), Err(MakeError::Days(_))));
+    }
+
+    #[test]
+    fn an_authority_of_somebody_else_and_keys_that_are_none_are_refused() {
+        let made = Authority::make("orders", 30, NOW).unwrap();
+        let issued = Authority::read(&made.cert, &made.key).unwrap().issue("db-0", 1, NOW).unwrap();
+        assert!(matches!(Authority::read(&issued.cert, &issued.key), Err(MakeError::NotOurs)));
+        assert!(matches!(Authority::read("", &made.key), Err(MakeError::NotOurs)));
+        assert!(matches!(Authority::read(&made.cert, "no key"), Err(MakeError::Key(_))));
+        let mixed = Authority::read(&made.cert, &issued.key).unwrap();
+        assert!(matches!(mixed.issue("db-1", 1, NOW), Err(MakeError::OtherKey)));
+    }
+
+    #[test]
+    fn a_replica_with_any_name_gets_a_certificate() {
+        let made = Authority::make("größe", 30, NOW).unwrap();
+        let authority = Authority::read(&made.cert, &made.key).unwrap();
+        for replica in ["db-0", "vmss_0", "db 0", "dé", &"x".repeat(200)] {
+            let issued = authority.issue(replica, 1, NOW).unwrap();
+            let der = CertificateDer::from_pem_slice(issued.cert.as_bytes()).unwrap();
+            let names = chain::names(&der).unwrap();
+            assert_eq!(names.uris, [uri_of_replica("größe", replica)]);
+        }
+    }
+}

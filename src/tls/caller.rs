@@ -1,0 +1,51 @@
+//! Whose certificate a connection was opened with, for whoever answers calls on it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::credentials::Credentials;
+use super::names::Names;
+use super::refusal::Refusal;
+
+/// A peer whose certificate is of this cluster. It may still claim to be another of its replicas.
+#[derive(Clone)]
+pub struct Caller {
+    credentials: Arc<Credentials>,
+    names: Arc<Names>,
+    from: Arc<str>,
+}
+
+impl Caller {
+    pub(super) fn new(credentials: Arc<Credentials>, names: Names, from: &str) -> Self {
+        Self { credentials, names: Arc::new(names), from: from.into() }
+    }
+
+    /// Refuses one whose certificate is not this replica's.
+    pub fn is(&self, replica: &str) -> Result<(), Refusal> {
+        self.credentials.realm().is(&self.names, replica).map_err(|refusal| self.noted(refusal))
+    }
+
+    /// Refuses one whose certificate is none of these replicas'.
+    pub fn is_one_of<'a>(&self, mut known: impl Iterator<Item = &'a str>) -> Result<(), Refusal> {
+        if known.any(|replica| self.credentials.realm().is(&self.names, replica).is_ok()) {
+            return Ok(());
+        }
+        Err(self.noted(Refusal::UnknownReplica(self.names.to_string())))
+    }
+
+    pub(super) fn max_connection_age(&self) -> Duration {
+        self.credentials.max_connection_age()
+    }
+
+    fn noted(&self, refusal: Refusal) -> Refusal {
+        self.credentials.refused(&self.to_string(), &refusal);
+        refusal
+    }
+}
+
+impl fmt::Display for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {}", self.names, self.from)
+    }
+}

@@ -1,0 +1,81 @@
+//! A connection whose other side is known. It ends by itself after a while, so that what was trusted when it was opened
+//! is not trusted for ever.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Sleep, sleep};
+use tokio_rustls::TlsStream;
+use tonic::transport::server::Connected;
+
+use super::caller::Caller;
+
+/// Beyond its age, at which the side that was dialled ends it gently: for a peer that does not take the hint.
+const GRACE: Duration = Duration::from_mins(1);
+
+pub struct Connection {
+    stream: TlsStream<TcpStream>,
+    caller: Caller,
+    ends: Pin<Box<Sleep>>,
+    /// One of so many that there may be at once.
+    _place: Option<OwnedSemaphorePermit>,
+}
+
+impl Connection {
+    pub(super) fn new(
+        stream: impl Into<TlsStream<TcpStream>>,
+        caller: Caller,
+        place: Option<OwnedSemaphorePermit>,
+    ) -> Self {
+        let age = caller.max_connection_age() + GRACE;
+        Self { stream: stream.into(), caller, ends: Box::pin(sleep(age)), _place: place }
+    }
+}
+
+impl Connected for Connection {
+    type ConnectInfo = Caller;
+
+    fn connect_info(&self) -> Caller {
+        self.caller.clone()
+    }
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if self.ends.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the connection is too old")));
+        }
+        Pin::new(&mut self.stream).poll_read(context, into)
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, from)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        from: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, from)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}

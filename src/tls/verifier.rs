@@ -1,0 +1,128 @@
+//! What the protocol asks of us: whether a peer's certificate is taken. On the side that dials it has to be that of the
+//! replica that is dialled, on the other one that of any replica of this cluster.
+
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::verify_tls13_signature;
+use rustls::pki_types::{CertificateDer, ServerName, TrustAnchor, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{DigitallySignedStruct, DistinguishedName, Error, PeerIncompatible, SignatureScheme};
+
+use super::chain::{self, Side};
+use super::names::Realm;
+use super::refusal::Refusal;
+
+#[derive(Debug)]
+pub(super) struct Verifier {
+    pub(super) authorities: Arc<[TrustAnchor<'static>]>,
+    pub(super) realm: Realm,
+    /// The replica that is dialled.
+    pub(super) dialled: Option<String>,
+}
+
+impl Verifier {
+    /// The authority first: names of whoever it is are nothing to go by.
+    fn judge(
+        &self,
+        certificate: &CertificateDer<'_>,
+        between: &[CertificateDer<'_>],
+        side: Side,
+        now: UnixTime,
+    ) -> Result<(), Refusal> {
+        chain::verify(certificate, between, &self.authorities, side, now)?;
+        let names = chain::names(certificate)?;
+        match &self.dialled {
+            Some(replica) => self.realm.is(&names, replica),
+            None => self.realm.admits(&names),
+        }
+    }
+}
+
+fn signature(
+    message: &[u8],
+    certificate: &CertificateDer<'_>,
+    signed: &DigitallySignedStruct,
+) -> Result<HandshakeSignatureValid, Error> {
+    verify_tls13_signature(message, certificate, signed, &chain::algorithms())
+}
+
+/// No older protocol is configured.
+fn too_old() -> Result<HandshakeSignatureValid, Error> {
+    Err(PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig.into())
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        between: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        self.judge(certificate, between, Side::Dialled, now).map_err(Refusal::into_tls)?;
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        too_old()
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        chain::algorithms().supported_schemes()
+    }
+}
+
+impl ClientCertVerifier for Verifier {
+    /// Whoever belongs here knows what to show.
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        between: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        self.judge(certificate, between, Side::Dialling, now).map_err(Refusal::into_tls)?;
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        too_old()
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        chain::algorithms().supported_schemes()
+    }
+}

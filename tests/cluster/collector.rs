@@ -1,0 +1,96 @@
+//! A collector of traces on loopback. What it is sent is read by the protocol's own messages for Python, in which this
+//! program has no part.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse;
+use axum::routing::post;
+use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+/// Answers until it is dropped.
+pub(crate) struct Collector {
+    kept: Arc<Mutex<Kept>>,
+    serving: JoinHandle<()>,
+}
+
+#[derive(Default)]
+struct Kept {
+    requests: Vec<(HeaderMap, Bytes)>,
+    /// So many are answered that there is no time for them now.
+    busy_for: usize,
+}
+
+/// One span, as the decoder tells it.
+pub(crate) type Span = Value;
+
+impl Collector {
+    /// At an address that nobody listens on.
+    pub(crate) async fn at(address: &str) -> Self {
+        let kept = Arc::new(Mutex::new(Kept::default()));
+        let listener = TcpListener::bind(address).await.unwrap();
+        let routes = Router::new().route("/v1/traces", post(take)).with_state(kept.clone());
+        let serving = tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
+        Self { kept, serving }
+    }
+
+    pub(crate) fn is_busy_for(&self, requests: usize) {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).busy_for = requests;
+    }
+
+    /// Also those that were put off.
+    pub(crate) fn requests(&self) -> Vec<(HeaderMap, Bytes)> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).requests.clone()
+    }
+}
+
+impl Drop for Collector {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+async fn take(State(kept): State<Arc<Mutex<Kept>>>, headers: HeaderMap, body: Bytes) -> impl IntoResponse {
+    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+    kept.requests.push((headers, body));
+    if kept.busy_for > 0 {
+        kept.busy_for -= 1;
+        return (StatusCode::SERVICE_UNAVAILABLE, [("Retry-After", "1")]).into_response();
+    }
+    StatusCode::OK.into_response()
+}
+
+/// The interpreter with the decoder's packages. Nothing where those are missing that `.ci/run` installs; there,
+/// `ALLCLEAR_PYTHON` says that they must not be.
+pub(crate) fn decoder() -> Option<PathBuf> {
+    let wanted = env::var_os("ALLCLEAR_PYTHON").map(PathBuf::from);
+    let interpreter = wanted.clone().unwrap_or_else(|| Path::new(ROOT).join("target/python/bin/python3"));
+    let has_it = ["-c", "import opentelemetry.proto.collector.trace.v1.trace_service_pb2"];
+    let found = Command::new(&interpreter).args(has_it).stderr(Stdio::null()).status();
+    if found.is_ok_and(|status| status.success()) {
+        return Some(interpreter);
+    }
+    assert!(wanted.is_none(), "{} lacks opentelemetry-proto: see .ci/run", interpreter.display());
+    println!("skipped: target/python is missing or lacks opentelemetry-proto; `.ci/run` says how it is made");
+    None
+}
+
+/// Every span of one request, each with its resource; nothing in it may be unknown to the protocol.
+pub(crate) fn decoded(interpreter: &Path, body: &[u8], folder: &Path) -> Vec<Span> {
+    let file = folder.join("request.bin");
+    std::fs::write(&file, body).unwrap();
+    let script = Path::new(ROOT).join("tests/cluster/decode_trace.py");
+    let output = Command::new(interpreter).arg(script).arg(&file).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}

@@ -1,0 +1,70 @@
+//! What the tests of notices have in common: a cluster that tells, and what is true of everything that it tells.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::cluster::{Cluster, Plan};
+use super::inbox::Post;
+use super::workload::hook;
+
+/// One `[[notify]]` table.
+pub(crate) fn table(name: &str, url: &str, more: &str) -> String {
+    format!("[[notify]]\nname = \"{name}\"\nurl = \"{url}\"\nblocked_after = \"1s\"\n{more}\n")
+}
+
+/// Three replicas whose hook waits at a gate, and which all have these tables.
+pub(crate) fn plan(tables: &str) -> Plan {
+    Cluster::of(&["db-0", "db-1", "db-2"])
+        .workload("database", vec![hook("drain").waits_for("gate")])
+        .tables(vec![tables.to_owned(); 3])
+}
+
+/// Announces an event of a VM whose replica does not lead: who leads stays the leader.
+pub(crate) async fn announce_elsewhere(cluster: &Cluster) -> (usize, String) {
+    let leader = cluster.leader(0).await;
+    let order = json!({ "type": "Reboot", "vm": format!("db-{}", (leader + 1) % 3) });
+    (leader, cluster.cloud.announce(order).await)
+}
+
+/// A secret in a file that nobody else may read, and the key that it is.
+pub(crate) fn secret(folder: &TempDir, name: &str, byte: u8) -> (String, Vec<u8>) {
+    let key = vec![byte; 32];
+    let path = file(folder.path(), name, &format!("whsec_{}\n", BASE64_STANDARD.encode(&key)));
+    (path, key)
+}
+
+pub(crate) fn file(folder: &Path, name: &str, text: &str) -> String {
+    use std::os::unix::fs::PermissionsExt as _;
+    let path = folder.join(name);
+    std::fs::write(&path, text).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    path.display().to_string()
+}
+
+/// How often each id came.
+pub(crate) fn counted(posts: &[Post]) -> BTreeMap<String, usize> {
+    posts.iter().fold(BTreeMap::new(), |mut counts, post| {
+        *counts.entry(post.id()).or_default() += 1;
+        counts
+    })
+}
+
+/// Fails unless each came once, with all that a cloud event must have.
+pub(crate) fn are_cloud_events_told_once(posts: &[Post]) {
+    let repeated: Vec<_> = counted(posts).into_iter().filter(|(_, count)| *count != 1).collect();
+    assert!(repeated.is_empty(), "{repeated:?}");
+    for post in posts {
+        let event = post.json();
+        assert_eq!(post.headers["content-type"], "application/cloudevents+json; charset=utf-8");
+        assert_eq!((&event["specversion"], &event["source"]), (&"1.0".into(), &"/allclear/tests".into()), "{event}");
+        let topic = event["data"]["topic"].as_str().unwrap();
+        assert!(event["type"].as_str().unwrap().ends_with(&format!(".{topic}.v1")), "{event}");
+        assert!(event["time"].as_str().unwrap().parse::<jiff::Timestamp>().is_ok(), "{event}");
+        assert!(event["data"]["text"].as_str().unwrap().starts_with("tests: "), "{event}");
+    }
+}

@@ -1,0 +1,89 @@
+//! A replica talks to nobody who stands at another's address with a wrong certificate, counts it, and `doctor` says why.
+
+use allclear::wire::pb::allclear::operator::v1::Status;
+use serde_json::Value;
+
+use super::cluster::Cluster;
+use super::knock::Stranger;
+use super::pki::{Pki, Shown, Wanted, address, refused, refused_more, uri};
+
+/// Who may stand at the address of db-1: the word for why it is refused, and what people are told.
+fn strangers(pki: &Pki) -> Vec<(Shown, &'static str, &'static str)> {
+    let good = || Wanted::naming(&uri("tests", "db-1"));
+    let of_other = Wanted { dns: vec!["db-1".into()], ..Wanted::naming(&uri("others", "db-1")) };
+    vec![
+        (pki.of("ca", "db-2"), "wrong_name", "is not that of db-1: it names allclear://tests/replica/db-2"),
+        (pki.signed(&of_other), "other_cluster", "of another cluster: it names allclear://others/replica/db-1"),
+        (good().signed_by_a_stranger(), "unknown_authority", "of an authority that cluster.tls.ca does not hold"),
+        (pki.signed(&Wanted { years: (2020, 2021), ..good() }), "expired", "its certificate has expired"),
+        (pki.signed(&Wanted { years: (2090, 2091), ..good() }), "not_yet_valid", "is not valid yet"),
+    ]
+}
+
+/// What doctor says about the peers of the first replica.
+fn doctor(cluster: &Cluster) -> Vec<String> {
+    let output = cluster.asks(0, "doctor", &["--json"]).wait_with_output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let findings = report["findings"].as_array().unwrap().iter();
+    findings.filter(|it| it["check"] == "peer").map(|it| it["what"].as_str().unwrap().to_owned()).collect()
+}
+
+fn says(said: &[String], what: &str) {
+    assert!(said.iter().any(|line| line.contains("db-1 does not answer") && line.contains(what)), "{what}: {said:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_stands_at_a_replicas_address_is_not_talked_to_and_doctor_says_why() {
+    let pki = Pki::new();
+    let mut cluster = Cluster::of(&["db-0", "db-1", "db-2"]).tables(pki.tables("")).cold().await;
+    cluster.start(0);
+    let address = address(&cluster, 1);
+    cluster.until(0, "there", |_| true).await;
+    for (shown, reason, told) in strangers(&pki) {
+        let before = refused(&cluster, 0, reason).await;
+        let _stranger = Stranger::at(&address, shown).await;
+        refused_more(&cluster, 0, reason, before).await;
+        says(&doctor(&cluster), told);
+        let why = |status: &Status| status.outside_because.as_ref().is_some_and(|why| why.contains(told));
+        cluster.until(0, told, why).await;
+    }
+    let before = refused(&cluster, 0, "plain_text").await;
+    let _stranger = Stranger::in_plain_text(&address).await;
+    refused_more(&cluster, 0, "plain_text", before).await;
+    says(&doctor(&cluster), "it does not speak TLS; has it [cluster.tls]?");
+}
+
+/// The other side judges last, and what it says reaches people on this one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_replica_whose_certificate_is_refused_by_another_is_told_so() {
+    let pki = Pki::new();
+    // It trusts the others, and they do not know who signed for it.
+    pki.authority("elsewhere");
+    pki.issue("elsewhere", "db-0");
+    pki.install("elsewhere", "db-0");
+    pki.trust("db-0", &["ca", "elsewhere"]);
+    let mut cluster = Cluster::of(&["db-0", "db-1", "db-2"]).tables(pki.tables("")).cold().await;
+    cluster.start(0);
+    cluster.start(1);
+    for place in [0, 1] {
+        cluster.until(place, "there", |_| true).await;
+    }
+    refused_more(&cluster, 0, "by_peer", 0).await;
+    refused_more(&cluster, 1, "unknown_authority", 0).await;
+    says(&doctor(&cluster), "it refuses this replica's certificate: it does not know the authority");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_replica_with_certificates_and_one_without_do_not_meet() {
+    let pki = Pki::new();
+    let tables = vec![pki.table("db-0", ""), String::new(), String::new()];
+    let mut cluster = Cluster::of(&["db-0", "db-1", "db-2"]).tables(tables).cold().await;
+    cluster.start(0);
+    cluster.start(1);
+    for place in [0, 1] {
+        cluster.until(place, "there", |_| true).await;
+    }
+    // Both dial: one speaks TLS to a plain port, the other plain text to a TLS port.
+    refused_more(&cluster, 0, "plain_text", 3).await;
+    says(&doctor(&cluster), "it does not speak TLS; has it [cluster.tls]?");
+}

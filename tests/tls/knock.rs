@@ -1,0 +1,142 @@
+//! A client and a server that show what they are given and take whatever they see.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::ring;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, ServerConfig, SignatureScheme};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+use super::pki::Shown;
+
+/// What every HTTP/2 client says first, and that it has nothing to ask for.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00";
+/// Only a failing test waits as long.
+const LIMIT: Duration = Duration::from_secs(30);
+
+#[derive(Debug)]
+struct Anything;
+
+impl ServerCertVerifier for Anything {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        ring::default_provider().signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// Shows a certificate, or none, and speaks HTTP/2 if it is let in.
+pub(crate) async fn knock(address: &str, shown: Option<Shown>) -> io::Result<TlsStream<TcpStream>> {
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Anything));
+    let mut config = match shown {
+        Some(shown) => config.with_client_auth_cert(shown.chain, shown.key).unwrap(),
+        None => config.with_no_client_auth(),
+    };
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let stream = TcpStream::connect(address).await?;
+    let name = ServerName::try_from("replica").unwrap();
+    let met = async {
+        let mut stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
+        stream.write_all(PREFACE).await?;
+        stream.read_u8().await?;
+        Ok(stream)
+    };
+    timeout(LIMIT, met).await.expect("an answer, or a refusal")
+}
+
+/// Whether plain text is answered.
+pub(crate) async fn knock_in_plain_text(address: &str) -> bool {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(PREFACE).await.unwrap();
+    let mut first = [0; 9];
+    let read = timeout(LIMIT, stream.read_exact(&mut first)).await.expect("an answer, or the end");
+    // A frame of settings begins an answer; what ends TLS is shorter, or another one.
+    read.is_ok() && first[3] == 4
+}
+
+/// Answers whoever comes with this certificate, and lets everybody in, until it is dropped.
+pub(crate) struct Stranger(tokio::task::JoinHandle<()>);
+
+impl Stranger {
+    pub(crate) async fn at(address: &str, shown: Shown) -> Self {
+        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(shown.chain, shown.key)
+            .unwrap();
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind(address.parse::<SocketAddr>().unwrap()).await.unwrap();
+        Self(tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let acceptor = acceptor.clone();
+                tokio::spawn(async move {
+                    // Whoever refuses it says so and leaves.
+                    if let Ok(mut stream) = acceptor.accept(stream).await {
+                        let _ = stream.write_all(&PREFACE[24..]).await;
+                        let _ = stream.read_to_end(&mut Vec::new()).await;
+                    }
+                });
+            }
+        }))
+    }
+
+    /// Says nothing but HTTP/2's first words, as a server without TLS does.
+    pub(crate) async fn in_plain_text(address: &str) -> Self {
+        let listener = TcpListener::bind(address.parse::<SocketAddr>().unwrap()).await.unwrap();
+        Self(tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                tokio::spawn(async move {
+                    let _ = stream.write_all(&PREFACE[24..]).await;
+                    let _ = stream.read_to_end(&mut Vec::new()).await;
+                });
+            }
+        }))
+    }
+}
+
+impl Drop for Stranger {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
