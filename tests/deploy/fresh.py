@@ -278,7 +278,7 @@ def main():
             for name in VMS:
                 machines[name] = Machine(name, network, base, Path(scratch), processes)
             say("three machines run")
-            live(cloud, machines, package, following)
+            live(cloud, machines, program, package, following)
             say("all is well")
         except BaseException:
             for console in Path(scratch).glob("*.console"):
@@ -298,11 +298,25 @@ def main():
             network.remove()
 
 
-def live(cloud, machines, package, following):
+def gives_certificates(machines, program):
+    """Made here, and carried to the machines, before the package has made the folder for them there."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.symlink(program, f"{folder}/allclear")
+        run("bash", "-c", "set -e\n" + step("where the authority is kept"), cwd=folder,
+            env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"})
+        for name, machine in machines.items():
+            place = machine.root() / "etc/allclear/tls"
+            place.mkdir(parents=True)
+            for file in Path(folder, "orders-ca", name).iterdir():
+                (place / file.name).write_bytes(file.read_bytes())
+
+
+def live(cloud, machines, program, package, following):
     for machine in machines.values():
         machine.takes(package)
         (machine.root() / "etc/default/allclear").write_text(
             f"ALLCLEAR__METADATA__ENDPOINT=http://127.0.0.1:{CLOUD_PORT}\n")
+    gives_certificates(machines, program)
     play(machines, "on each machine", "on db-0", "on db-1")
     all_is_well(machines)
     is_sandboxed(machines["db-0"])
