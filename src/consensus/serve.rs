@@ -18,9 +18,6 @@ use crate::tls::{self, Credentials, Limits};
 /// Calls that are still open when the listener stops are given this long.
 const DRAIN_WITHIN: Duration = Duration::from_secs(2);
 
-/// Calls on a connection that ends for its age are given this long.
-const GRACE: Duration = Duration::from_secs(30);
-
 /// Serves until `stop`, and returns soon after it whatever is still open. Without credentials as plain text.
 pub async fn serve(
     listener: TcpListener,
@@ -32,7 +29,8 @@ pub async fn serve(
         // Without it every write stalls on delayed acknowledgements: the server's own setting does not reach this listener.
         return serve_incoming(TcpIncoming::from(listener).with_nodelay(Some(true)), routes, stop).await;
     };
-    let server = server().max_connection_age(credentials.max_connection_age()).max_connection_age_grace(GRACE);
+    // Gently. Without tonic's own grace, beside which it would only cut connections off; they end by themselves.
+    let server = server().max_connection_age(credentials.max_connection_age());
     serve_by(server, tls::incoming(listener, credentials, Limits::default(), stop.clone()), routes, stop).await
 }
 

@@ -16,7 +16,7 @@ use tonic::transport::server::Connected;
 use super::caller::Caller;
 
 /// Beyond its age, at which the side that was dialled ends it gently: for a peer that does not take the hint.
-const GRACE: Duration = Duration::from_mins(1);
+const GRACE: Duration = Duration::from_secs(30);
 
 pub struct Connection {
     stream: TlsStream<TcpStream>,
