@@ -24,6 +24,7 @@ use allclear::replica::here::Here;
 use allclear::replica::hooks::{Configured, Hooks};
 use allclear::replica::journal::Journal;
 use allclear::replica::observer::Observer;
+use allclear::replica::rounds::Rounds;
 use allclear::rpc;
 use allclear::workloads::session::Sessions;
 use allclear::workloads::{Front, RoleAsker, Runner, Surroundings, Wall};
@@ -130,6 +131,7 @@ async fn open(
         journal: Journal::open(folder, net::means())?,
         alone: tokio::sync::watch::Sender::new(None),
         deeds: Arc::new(Deeds::new()?),
+        rounds: Rounds::default(),
     });
     Ok((here, routes))
 }
