@@ -2,6 +2,8 @@
 //! decided by it. Every label has a fixed set of values, and each series is there from the start, so that the first of
 //! its kind is seen as a rise.
 
+mod labels;
+
 use std::time::Duration;
 
 use prometheus::core::Collector;
@@ -9,6 +11,7 @@ use prometheus::proto::MetricFamily;
 use prometheus::{Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry};
 use tokio::sync::broadcast;
 
+pub use self::labels::{Export, Rung, Telling};
 use super::clock;
 use crate::machine::attempt::Outcome;
 use crate::machine::claim::{PostOutcome, Reason};
@@ -32,76 +35,6 @@ const REASONS: [Reason; 6] = [
 
 /// Takeovers that wait for whoever tells of them.
 const RUNGS_KEPT: usize = 16;
-
-/// A step of the ladder (`behaviour.md` 7) on which this replica acted for another.
-#[derive(Clone, Copy)]
-pub enum Rung {
-    /// The leader was silent, and this replica leads instead.
-    LeaderSilent,
-    /// The leader's metadata channel is stalled: this replica posted for it, or gave leadership away for that reason.
-    ChannelStalled,
-    /// There was no quorum, and this replica approved alone.
-    Alone,
-}
-
-impl Rung {
-    const ALL: [Self; 3] = [Self::LeaderSilent, Self::ChannelStalled, Self::Alone];
-
-    const fn as_word(self) -> &'static str {
-        match self {
-            Self::LeaderSilent => "2",
-            Self::ChannelStalled => "3",
-            Self::Alone => "4",
-        }
-    }
-}
-
-/// What came of telling a receiver something.
-#[derive(Clone, Copy)]
-pub enum Telling {
-    Delivered,
-    /// It is tried again.
-    Failed,
-    /// For good.
-    Refused,
-    /// Its hour was over.
-    Expired,
-}
-
-impl Telling {
-    const ALL: [Self; 4] = [Self::Delivered, Self::Failed, Self::Refused, Self::Expired];
-
-    const fn as_word(self) -> &'static str {
-        match self {
-            Self::Delivered => "delivered",
-            Self::Failed => "failed",
-            Self::Refused => "refused",
-            Self::Expired => "expired",
-        }
-    }
-}
-
-/// What became of a trace that this replica was to export.
-#[derive(Clone, Copy)]
-pub enum Export {
-    Accepted,
-    /// The collector does not want it.
-    Refused,
-    /// It was tried in vain for as long as it is tried.
-    GivenUp,
-}
-
-impl Export {
-    const ALL: [Self; 3] = [Self::Accepted, Self::Refused, Self::GivenUp];
-
-    const fn as_word(self) -> &'static str {
-        match self {
-            Self::Accepted => "accepted",
-            Self::Refused => "refused",
-            Self::GivenUp => "given_up",
-        }
-    }
-}
 
 /// The counters of one replica. They begin at zero with its process.
 pub struct Deeds {

@@ -1,0 +1,71 @@
+//! By what is counted: sets of words that do not grow.
+
+/// A step of the ladder (`behaviour.md` 7) on which this replica acted for another.
+#[derive(Clone, Copy)]
+pub enum Rung {
+    /// The leader was silent, and this replica leads instead.
+    LeaderSilent,
+    /// The leader's metadata channel is stalled: this replica posted for it, or gave leadership away for that reason.
+    ChannelStalled,
+    /// There was no quorum, and this replica approved alone.
+    Alone,
+}
+
+impl Rung {
+    pub(super) const ALL: [Self; 3] = [Self::LeaderSilent, Self::ChannelStalled, Self::Alone];
+
+    pub(super) const fn as_word(self) -> &'static str {
+        match self {
+            Self::LeaderSilent => "2",
+            Self::ChannelStalled => "3",
+            Self::Alone => "4",
+        }
+    }
+}
+
+/// What came of telling a receiver something.
+#[derive(Clone, Copy)]
+pub enum Telling {
+    Delivered,
+    /// It is tried again.
+    Failed,
+    /// For good.
+    Refused,
+    /// Its hour was over.
+    Expired,
+}
+
+impl Telling {
+    pub(super) const ALL: [Self; 4] = [Self::Delivered, Self::Failed, Self::Refused, Self::Expired];
+
+    pub(super) const fn as_word(self) -> &'static str {
+        match self {
+            Self::Delivered => "delivered",
+            Self::Failed => "failed",
+            Self::Refused => "refused",
+            Self::Expired => "expired",
+        }
+    }
+}
+
+/// What became of a trace that this replica was to export.
+#[derive(Clone, Copy)]
+pub enum Export {
+    Accepted,
+    /// The collector does not want it.
+    Refused,
+    /// It was tried in vain for as long as it is tried.
+    GivenUp,
+}
+
+impl Export {
+    pub(super) const ALL: [Self; 3] = [Self::Accepted, Self::Refused, Self::GivenUp];
+
+    pub(super) const fn as_word(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::Refused => "refused",
+            Self::GivenUp => "given_up",
+        }
+    }
+}
