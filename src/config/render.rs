@@ -3,18 +3,15 @@
 
 #![expect(clippy::unnecessary_wraps, reason = "a line's value may be missing, so whoever writes one gives an `Option`")]
 
+mod outlet;
+
 use core::fmt;
 use core::time::Duration;
 use std::path::Path;
 
-use http::HeaderValue;
-
 use super::{Cluster, Config, Hook, Metadata, Operator, Registration, Replica, RoleSource, Status, Tls, Way, Workload};
 use crate::machine::policy::{Policy, Range, Rule};
 use crate::machine::workload::Group;
-use crate::outlet::headers::Headers;
-use crate::outlet::notices::receiver::{Address, Receiver};
-use crate::outlet::traces::Collector;
 
 /// A table's keys with their values in TOML, in the order of the contract; what is not set is not printed.
 type Lines = Vec<(&'static str, Option<String>)>;
@@ -46,7 +43,7 @@ impl fmt::Display for Config {
         table(f, "\n[operator]", vec![("socket", path(socket))])?;
         table(f, "\n[workloads]", registration_lines(registration))?;
         if let Some(tracing) = tracing {
-            table(f, "\n[tracing]", tracing_lines(tracing))?;
+            table(f, "\n[tracing]", outlet::tracing_lines(tracing))?;
         }
         table(f, "\n[policy]", policy_lines(policy))?;
         for rule in &policy.rules {
@@ -62,7 +59,7 @@ impl fmt::Display for Config {
             }
         }
         for receiver in receivers {
-            table(f, "\n[[notify]]", receiver_lines(receiver))?;
+            table(f, "\n[[notify]]", outlet::receiver_lines(receiver))?;
         }
         Ok(())
     }
@@ -142,12 +139,6 @@ fn registration_lines(registration: &Registration) -> Lines {
     let Registration { socket, allow_uids } = registration;
     let uids = bracketed(allow_uids.iter().map(u32::to_string));
     vec![("socket", socket.as_deref().and_then(path)), ("allow_uids", Some(uids))]
-}
-
-fn tracing_lines(collector: &Collector) -> Lines {
-    let Collector { endpoint, headers, ca } = collector;
-    let [written, files] = header_lines(headers);
-    vec![("endpoint", text(endpoint)), written, files, ("ca", ca.as_deref().and_then(path))]
 }
 
 fn policy_lines(policy: &Policy) -> Lines {
@@ -244,35 +235,6 @@ fn hook_lines(hook: &Hook) -> Lines {
         ("user", user.as_ref().and_then(text)),
         ("env", inline_table(variables)),
     ]
-}
-
-/// Of what is secret the file that it stands in.
-fn receiver_lines(receiver: &Receiver) -> Lines {
-    let Receiver { name, address, format, topics, blocked_after, secret_file, headers, ca } = receiver;
-    let (key, address) = match address {
-        Address::Written(url) => ("url", text(url)),
-        Address::InFile(file) => ("url_file", path(file)),
-    };
-    let [written, files] = header_lines(headers);
-    vec![
-        ("name", text(name)),
-        (key, address),
-        ("format", text(format.as_word())),
-        ("topics", list(topics.iter().map(quoted))),
-        ("blocked_after", span(*blocked_after)),
-        ("secret_file", secret_file.as_deref().and_then(path)),
-        written,
-        files,
-        ("ca", ca.as_deref().and_then(path)),
-    ]
-}
-
-fn header_lines(headers: &Headers) -> [(&'static str, Option<String>); 2] {
-    let Headers { written, secret } = headers;
-    let literal = |value: &HeaderValue| quoted(String::from_utf8_lossy(value.as_bytes()));
-    let written = written.iter().map(|(name, value)| format!("{} = {}", quoted(name), literal(value)));
-    let files = secret.iter().map(|(name, file)| format!("{} = {}", quoted(name), quoted(file.display())));
-    [("headers", inline_table(written)), ("header_files", inline_table(files))]
 }
 
 /// What an adapter adds is not written.
