@@ -1,0 +1,112 @@
+//! An event whose trace is looked at, and what it is made of.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::machine::attempt::{Attempt, Outcome};
+use crate::machine::claim::{Claim, PostOutcome, Reason};
+use crate::machine::document::{self, Announcement, NotBefore, Source};
+use crate::machine::event::{Ending, Event};
+use crate::machine::id::{AttemptId, EventId, VmName, WorkloadName};
+use crate::machine::lifecycle::Stage;
+use crate::machine::policy::{Action, Treatment};
+use crate::machine::takeover::Takeover;
+use crate::machine::time::Timestamp;
+use crate::machine::workload::{HookId, Intent, Member, Phase};
+
+pub(super) fn vm(number: u8) -> VmName {
+    VmName::new(&format!("db-{number}"))
+}
+
+pub(super) fn announced(kind: &str) -> Announcement {
+    Announcement {
+        id: EventId::new("E-1"),
+        status: document::Status::Scheduled,
+        kind: document::Kind::from_word(kind),
+        source: Source::User,
+        resource_type: "VirtualMachine".into(),
+        resources: vec![vm(0)],
+        not_before: NotBefore::At(Timestamp(600_000)),
+        description: String::new(),
+        duration: None,
+    }
+}
+
+pub(super) fn attempt(id: u64, phase: Phase, on: u8, (from, to): (i64, i64), outcome: Outcome) -> Attempt {
+    Attempt {
+        id: AttemptId(id),
+        member: Member { vm: vm(0), workload: WorkloadName("database".into()) },
+        hook: HookId { phase, ordinal: 0 },
+        intent: Intent::Run,
+        on: vm(on),
+        begun_at: Timestamp(from),
+        deadline: Timestamp(100_000),
+        progress: None,
+        outcome: Some((outcome, Timestamp(to))),
+        late: None,
+    }
+}
+
+pub(super) fn claim(id: u64, approver: u8, at: i64, outcome: PostOutcome) -> Claim {
+    Claim {
+        attempt: AttemptId(id),
+        approver: vm(approver),
+        reason: Reason::Prepared,
+        at: Timestamp(at),
+        until: Timestamp(at + 5_000),
+        outcome: Some((outcome, Timestamp(at + 20))),
+    }
+}
+
+/// Prepared on two VMs, refused once, approved, started, and put back.
+pub(super) fn event() -> Event {
+    let mut event = Event::first_seen_as(announced("Reboot"), vm(1), Timestamp(1_000));
+    event.treatment = Some(treatment(Action::Prepare));
+    event.seen_by = BTreeSet::from([vm(0), vm(1)]);
+    for (stage, at) in [
+        (Stage::Preparing, 1_010),
+        (Stage::Claimed, 4_000),
+        (Stage::Approved, 4_520),
+        (Stage::Started, 5_000),
+        (Stage::Restoring, 9_000),
+        (Stage::Closed, 9_500),
+    ] {
+        event.entered.push((stage, Timestamp(at)));
+    }
+    let failed = Outcome::Failed("no standby".into());
+    event.attempts = vec![
+        attempt(1, Phase::Failover, 1, (1_020, 1_500), failed),
+        attempt(2, Phase::Failover, 1, (2_000, 3_000), Outcome::Done),
+        attempt(3, Phase::Drain, 0, (3_000, 4_000), Outcome::Done),
+        attempt(6, Phase::Restore, 0, (9_010, 9_400), Outcome::Done),
+    ]
+    .into();
+    event.claims = vec![claim(4, 2, 4_000, PostOutcome::Refused(400)), claim(5, 1, 4_500, PostOutcome::Accepted)];
+    event.impacts.insert(vm(0), Duration::from_millis(3_210));
+    event.ending = Some(Ending::Completed);
+    event
+}
+
+pub(super) fn treatment(action: Action) -> Treatment {
+    Treatment {
+        action,
+        rule: "default".into(),
+        phases: vec![Phase::Failover, Phase::Drain],
+        budget: None,
+        margin: Duration::from_secs(5),
+        ahead: None,
+        only_named_freezes: false,
+        restore_timeout: Duration::from_mins(10),
+    }
+}
+
+pub(super) fn takeover() -> Takeover {
+    Takeover {
+        approver: vm(2),
+        at: Timestamp(4_000),
+        alone_since: Timestamp(500),
+        out_of_reach: vec![vm(0), vm(1)],
+        outcome: Some((PostOutcome::Accepted, Timestamp(4_100))),
+        recorded: Some(Timestamp(6_000)),
+    }
+}
