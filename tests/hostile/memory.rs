@@ -1,4 +1,5 @@
-//! How much memory this suite takes. A whole number for all of it: what grows without bound is far beyond it.
+//! How much memory this suite takes. A whole number for all of it, of which whoever makes the messages takes half: what
+//! grows without bound is far beyond it.
 
 const MOST: usize = 2 << 30;
 
