@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::super::events::{takes_a_replica, takes_so_many, takes_the_primary};
-use super::super::hook::{DONE, Hook};
+use super::super::hook::{BLOCKED, DONE, Hook};
 use super::super::record::Row;
 use super::super::stage::{Kind, Stage};
 use super::super::trio::{System, Trio, is_installed, until};
@@ -82,9 +82,8 @@ async fn a_commit_that_waits_for_a_standby_which_leaves_is_not_left_waiting() {
     let stage = Stage::<Synchronous>::bare().await;
     let ask = |place, what: &str| open(&stage.trio, place, READING).unwrap().ask(what).unwrap();
     stage.trio.freeze(1);
-    let trio = stage.trio.clone();
-    let commit =
-        thread::spawn(move || open(&trio, 0, READING)?.ask("select pg_logical_emit_message(true, 'a commit', '')"));
+    let mut client = open(&stage.trio, 0, READING).unwrap();
+    let commit = thread::spawn(move || client.ask("select pg_logical_emit_message(true, 'a commit', '')"));
     let waits = "select count(*) from pg_stat_activity where wait_event = 'SyncRep'";
     until("the commit to wait for the frozen standby alone", || {
         let lacks = "select count(*) from pg_stat_replication \
@@ -96,4 +95,23 @@ async fn a_commit_that_waits_for_a_standby_which_leaves_is_not_left_waiting() {
     assert_eq!((ended.status, ask(0, waits)), (DONE, vec![vec!["0".to_owned()]]), "{}", ended.said);
     commit.join().unwrap().unwrap();
     stage.trio.thaw(1);
+}
+
+/// Where no other one streams, taking a standby out of the set would have every commit wait for one that is not there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
+async fn the_last_standby_that_streams_does_not_leave() {
+    if !is_installed::<Synchronous>() {
+        return;
+    }
+    let stage = Stage::<Synchronous>::bare().await;
+    let set = || open(&stage.trio, 0, READING).unwrap().ask("show synchronous_standby_names").unwrap();
+    let before = set();
+    stage.trio.kill(2);
+    let ended = Hook::run::<Synchronous>(&stage.trio, 1, "checkpoint", &[]);
+    assert_eq!((ended.status, set()), (BLOCKED, before), "{}", ended.said);
+    assert!(ended.said.contains("db-2"), "{}", ended.said);
+    Synchronous::boot(&stage.trio, 2);
+    Hook::until_done::<Synchronous>(&stage.trio, 1, "checkpoint", &[]);
+    assert_eq!(set(), [[r#"FIRST 1 ("db-2")"#]]);
 }
