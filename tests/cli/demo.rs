@@ -1,10 +1,9 @@
-//! `allclear demo`: the main job, as a user sees it. One demo at a time: each has seven processes.
+//! `allclear demo`: the main job, as a user sees it.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use allclear::databases::processes;
 use nix::sys::signal::Signal;
@@ -12,19 +11,12 @@ use serde_json::Value;
 
 use super::{allclear, program, stderr, stdout};
 
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-pub(crate) fn alone() -> MutexGuard<'static, ()> {
-    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn play(arguments: &[&str]) -> (Output, Value) {
     play_with(arguments, &[])
 }
 
 /// Plays it with its own folder for temporary files, and sees to it that nothing is left.
 pub(crate) fn play_with(arguments: &[&str], environment: &[(&str, &str)]) -> (Output, Value) {
-    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     // Servers run as another user, who has to get through it.
     std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
@@ -118,7 +110,6 @@ fn an_unknown_scenario_starts_nothing() {
 /// Stopped while hooks run, which go on by themselves when only their replicas end.
 #[test]
 fn nothing_is_left_of_a_demo_that_is_stopped() {
-    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(program());
     command.args(["demo", "--kill-leader"]).env_clear().env("TMPDIR", folder.path()).stdin(Stdio::null());

@@ -8,7 +8,7 @@ use allclear::databases::{POSTGRESQL, REDIS, System, processes, programs};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use super::demo::{alone, nothing_is_left, of_phase, play_with};
+use super::demo::{nothing_is_left, of_phase, play_with};
 use super::{allclear, program, stderr, stdout};
 
 const PATH: (&str, &str) = ("PATH", "/usr/bin:/bin");
@@ -64,7 +64,6 @@ fn a_demo_of_redis_can_be_read_where_there_is_no_terminal() {
     if !is_installed("redis", &REDIS) {
         return;
     }
-    let _alone = alone();
     let folder = folder_to_pass();
     let temporary = folder.path().to_str().unwrap();
     let output = allclear(&["demo", "--with", "redis", "--scenario", "user-reboot"], &[PATH, ("TMPDIR", temporary)]);
@@ -93,7 +92,6 @@ fn is_stopped(name: &str, system: &System, is_time: impl Fn(&Path) -> bool) {
     if !is_installed(name, system) {
         return;
     }
-    let _alone = alone();
     let folder = folder_to_pass();
     let mut command = Command::new(program());
     command.args(["demo", "--with", name]).env_clear().envs([PATH]).env("TMPDIR", folder.path());

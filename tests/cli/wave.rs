@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use super::demo::{alone, nothing_is_left, of_phase, play_with, processes_that_name};
+use super::demo::{nothing_is_left, of_phase, play_with, processes_that_name};
 use super::{allclear, program, python, stderr, stdout};
 
 /// Three events, each with its all-clear and its hooks, and a primary that is moved out of their way.
@@ -47,7 +47,6 @@ fn the_example_in_python_takes_part_as_well() {
 
 #[test]
 fn a_program_that_is_no_database_ends_the_demo_with_what_it_said() {
-    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let temporary = folder.path().to_str().unwrap();
     let output = allclear(&["demo", "--workload", "ls --no-such-option"], &[("TMPDIR", temporary), ("PATH", "/bin")]);
@@ -61,7 +60,6 @@ fn a_program_that_is_no_database_ends_the_demo_with_what_it_said() {
 /// A shell that starts the database and waits for it would leave it behind.
 #[test]
 fn no_member_is_left_of_a_demo_that_is_stopped() {
-    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("member");
     std::fs::write(&script, format!("{} demo-kv \"$@\" & wait", program())).unwrap();
