@@ -1,6 +1,7 @@
 //! What an event costs without and with allclear, as the table of `deploy/hooks/README.md`:
 //! `ALLCLEAR_RUNS=5 cargo test --release --locked --test databases costs:: -- --ignored --nocapture`.
-//! `ALLCLEAR_SYSTEM=PostgreSQL` measures one alone, and `ALLCLEAR_EVENT=Freeze` one kind of event.
+//! `ALLCLEAR_SYSTEM=PostgreSQL` measures one alone, and `ALLCLEAR_EVENT=Freeze` one kind of event;
+//! `ALLCLEAR_COMPARED=no` leaves out what it costs without.
 
 use std::time::Duration;
 
@@ -87,8 +88,9 @@ async fn coordinated<S: System>(kind: Kind, whom: Whom) -> Cost {
     stage.all_is_there(writers)
 }
 
-/// One row; what nobody coordinates is measured as well, run by run in turns.
-async fn row<S: System>(kind: Kind, whom: Whom, is_compared: bool) {
+/// One row; where it is to be compared, what nobody coordinates is measured as well, run by run in turns.
+async fn row<S: System>(kind: Kind, whom: Whom, is_to_be_compared: bool) {
+    let is_compared = is_to_be_compared && std::env::var_os("ALLCLEAR_COMPARED").is_none_or(|wish| wish != "no");
     let is_other = |name: &str, own: &str| std::env::var(name).is_ok_and(|wanted| wanted != own);
     if is_other("ALLCLEAR_SYSTEM", S::NAME) || is_other("ALLCLEAR_EVENT", &format!("{kind:?}")) {
         return;
