@@ -33,6 +33,7 @@ mod links;
 mod lives;
 mod losses;
 mod membership;
+mod named;
 mod namespaces;
 mod nemesis;
 mod operators;
@@ -41,6 +42,7 @@ mod pair;
 mod plan;
 mod posts;
 mod readings;
+mod resolver;
 mod restoring;
 mod second_approvers;
 #[path = "../workloads/server.rs"]
