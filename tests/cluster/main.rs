@@ -26,6 +26,7 @@ mod failing_hooks;
 mod freezes;
 mod goodbyes;
 mod groups;
+mod hostile_names;
 mod late_words;
 mod learners;
 mod line;
@@ -44,6 +45,7 @@ mod posts;
 mod readings;
 mod resolver;
 mod restoring;
+mod said;
 mod second_approvers;
 #[path = "../workloads/server.rs"]
 mod server;
