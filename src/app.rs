@@ -5,6 +5,7 @@ pub mod credentials;
 mod listening;
 mod roles;
 mod systemd;
+mod who;
 
 use std::io;
 use std::path::PathBuf;
@@ -18,13 +19,14 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::listening::Listeners;
+pub use self::who::Misconfigured;
+use self::who::{endpoint, members, own_name};
 use crate::config::{self, Config};
 use crate::consensus::{self, Consensus};
 use crate::machine::id::VmName;
 use crate::machine::situation::Timing;
 use crate::machine::workload::Workload;
 use crate::metadata::pace::Pace;
-use crate::metadata::{self, Endpoint};
 use crate::outlet::{notices, traces};
 use crate::replica::Replica;
 use crate::replica::clock::{self, ClusterTime};
@@ -49,8 +51,6 @@ const STOP_WITHIN: Duration = Duration::from_secs(4);
 const CLIENTS_LEAVE_WITHIN: Duration = Duration::from_millis(500);
 /// Supervises hooks as `allclear supervise FOLDER`; stays right when the file is replaced by an upgrade.
 const OWN_PROGRAM: &str = "/proc/self/exe";
-/// Between two questions for the VM's own name.
-const ASK_NAME_AGAIN_AFTER: Duration = Duration::from_secs(2);
 
 /// Runs one replica until SIGTERM or SIGINT, or until it can no longer keep its promises.
 pub async fn run(config: Config) -> anyhow::Result<()> {
@@ -212,38 +212,6 @@ async fn logged<E: std::fmt::Display>(what: &str, serving: impl Future<Output = 
     if let Err(error) = serving.await {
         tracing::error!(what, %error, "a server ended");
     }
-}
-
-fn endpoint(metadata: &config::Metadata) -> anyhow::Result<Endpoint> {
-    Ok(Endpoint::new(metadata::Options {
-        endpoint: metadata.endpoint.clone(),
-        version: metadata.api_version.clone(),
-        timeouts: metadata::Timeouts::default(),
-        clock: clock::now,
-    })?)
-}
-
-/// The name by which events call this VM; without it nothing can be decided, so it is asked for until it is told.
-async fn own_name(endpoint: &Endpoint) -> VmName {
-    loop {
-        match endpoint.instance().await {
-            Ok(instance) => return instance.name,
-            Err(why) => tracing::warn!(%why, "the VM's name is not known yet; set replica.name to go without asking"),
-        }
-        tokio::time::sleep(ASK_NAME_AGAIN_AFTER).await;
-    }
-}
-
-/// Name and address of every replica, in the order of the configuration. Without any, this one alone.
-fn members(cluster: &config::Cluster, name: &VmName) -> anyhow::Result<Vec<(String, String)>> {
-    if cluster.replicas.is_empty() {
-        return Ok(vec![(name.to_string(), cluster.listen.to_string())]);
-    }
-    if !cluster.replicas.iter().any(|peer| peer.name == *name) {
-        let known: Vec<_> = cluster.replicas.iter().map(|peer| peer.name.to_string()).collect();
-        bail!("this VM is {name}, which cluster.replicas does not list ({}); add it there", known.join(", "));
-    }
-    Ok(cluster.replicas.iter().map(|peer| (peer.name.to_string(), peer.address.clone())).collect())
 }
 
 fn agreement(config: &Config, name: &VmName, members: &[(String, String)]) -> anyhow::Result<consensus::Options> {

@@ -15,6 +15,7 @@ pub mod machine;
 pub mod metadata;
 pub mod ops;
 pub mod outlet;
+pub mod reach;
 pub mod replica;
 pub mod rpc;
 pub mod simulator;

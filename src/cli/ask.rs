@@ -11,6 +11,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::told::{self, Reader, USUAL_ENDPOINT};
 use super::{Exit, examples, runtime, say};
 use crate::machine::time::Timestamp;
+use crate::ops::harmless::harmless_json;
 use crate::replica::clock::{self, from_rfc3339};
 use crate::rpc::client::{AskError, Asking};
 use crate::wire::pb::allclear::operator::v1 as shown;
@@ -201,7 +202,8 @@ pub(super) fn print<T: Serialize>(target: &Target, shown: &T, told: impl FnOnce(
 
 pub(super) fn print_as<T: Serialize>(json: bool, shown: &T, told: impl FnOnce(&T) -> String) -> Result<(), AskError> {
     let text = if json {
-        serde_json::to_string(shown).map_err(|error| AskError::Output(error.to_string()))? + "\n"
+        let json = serde_json::to_string(shown).map_err(|error| AskError::Output(error.to_string()))?;
+        harmless_json(&json) + "\n"
     } else {
         told(shown)
     };

@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use crate::machine::time::Timestamp;
+use crate::ops::harmless::harmless_json;
 use crate::replica::clock::rfc3339;
 use crate::rpc::client::{AskError, Asking};
 use crate::wire::pb::allclear::operator::v1 as shown;
@@ -28,7 +29,7 @@ fn print(events: &[shown::Event]) -> Result<(), String> {
     let mut out = std::io::stdout().lock();
     for event in events {
         let line = serde_json::to_string(event).map_err(|error| error.to_string())?;
-        writeln!(out, "{line}").map_err(|error| error.to_string())?;
+        writeln!(out, "{}", harmless_json(&line)).map_err(|error| error.to_string())?;
     }
     out.flush().map_err(|error| error.to_string())
 }

@@ -38,6 +38,8 @@ use tokio::runtime::Runtime;
 
 pub use exit::Exit;
 
+use crate::ops::harmless::harmless;
+
 /// Answers for a replicated database when the cloud asks to take a machine down.
 #[derive(Parser)]
 #[command(name = "allclear", version, arg_required_else_help = true)]
@@ -130,9 +132,11 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Tells people something. Where nobody listens any more, nothing is lost.
+/// Tells people something, and nothing in it steers their terminal. Where nobody listens any more, nothing is lost.
 fn say(what: impl fmt::Display) {
-    let _ = writeln!(std::io::stderr().lock(), "{what}");
+    let what = what.to_string();
+    let lines: Vec<_> = what.split('\n').map(harmless).collect();
+    let _ = writeln!(std::io::stderr().lock(), "{}", lines.join("\n"));
 }
 
 /// What asynchronous commands run on.

@@ -1,11 +1,16 @@
 //! `allclear run`: one replica in the foreground.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::{Exit, runtime, say};
+use crate::consensus::OpenError;
+use crate::metadata::BadEndpoint;
 use crate::{app, config, ops};
+
+const LET_GO_WITHIN: Duration = Duration::from_secs(1);
 
 /// Runs one replica until SIGTERM or SIGINT
 #[derive(clap::Args)]
@@ -33,14 +38,26 @@ impl Run {
             Ok(runtime) => runtime,
             Err(exit) => return exit,
         };
-        match runtime.block_on(app::run(config)) {
+        let ran = runtime.block_on(app::run(config));
+        // A resolver or a disk that hangs is not waited for; what it was to do is recovered at the next start.
+        runtime.shutdown_timeout(LET_GO_WITHIN);
+        match ran {
             Ok(()) => Exit::Done,
             Err(error) => {
                 say(format_args!("{error:#}"));
-                Exit::Failed
+                exit_of(&error)
             }
         }
     }
+}
+
+/// A service manager starts a replica anew whatever it failed of, but not when only another configuration would help.
+/// Certificates are renewed by themselves, so those that do not fit are no reason to stay away.
+fn exit_of(error: &anyhow::Error) -> Exit {
+    let is_of_the_configuration = error.is::<app::Misconfigured>()
+        || error.downcast_ref().is_some_and(BadEndpoint::is_of_the_configuration)
+        || error.downcast_ref().is_some_and(OpenError::is_of_the_configuration);
+    if is_of_the_configuration { Exit::Usage } else { Exit::Failed }
 }
 
 /// Every workload that dials in holds a connection, and the usual limit leaves no room for a thousand of them.

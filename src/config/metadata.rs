@@ -5,13 +5,13 @@ use core::time::Duration;
 use super::reader::Table;
 use super::scalar;
 use super::written::Value;
-use crate::metadata::ApiVersion;
+use crate::metadata::{ApiVersion, USUAL, is_address};
 
 /// The platform's endpoint, never reached through a proxy.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Metadata {
-    /// `http://host[:port]`, without a path.
-    pub endpoint: String,
+    /// `http://host[:port]`, without a path; `None`: as the DHCP leases say.
+    pub endpoint: Option<String>,
     pub api_version: ApiVersion,
     pub poll_interval: Duration,
     /// Without a validated document for this long, a replica's channel counts as stalled.
@@ -24,8 +24,10 @@ pub struct Metadata {
 
 pub(super) fn read(table: &mut Table<'_>) -> Metadata {
     let seconds = Duration::from_secs;
+    let written = table.optional("endpoint", endpoint);
+    let is_discovered = table.or("discover", scalar::word(&["none", "dhcp"], from_leases), false);
     let metadata = Metadata {
-        endpoint: table.or("endpoint", endpoint, "http://169.254.169.254".to_owned()),
+        endpoint: written.or_else(|| (!is_discovered).then(|| USUAL.to_owned())),
         api_version: table.or("api_version", api_version, ApiVersion::newest()),
         poll_interval: table.or("poll_interval", scalar::duration(Duration::from_millis(50)..=seconds(60)), seconds(1)),
         stall_after: table.or("stall_after", scalar::duration(Duration::from_millis(100)..=seconds(3600)), seconds(15)),
@@ -60,7 +62,19 @@ fn endpoint(value: &Value) -> Result<String, String> {
     if base["http://".len()..].contains(['/', '?', '#']) {
         return Err(format!("is {url:?}: write it without a path, as \"http://169.254.169.254\""));
     }
+    if !is_address(base) {
+        return Err(format!("is {url:?}, where no endpoint can be: write http://HOST[:PORT]"));
+    }
     Ok(base.to_owned())
+}
+
+/// Whether a word asks for that.
+fn from_leases(word: &str) -> Option<bool> {
+    match word {
+        "none" => Some(false),
+        "dhcp" => Some(true),
+        _ => None,
+    }
 }
 
 /// One that the platform knows; `latest` is refused there, except in the old path form.

@@ -125,7 +125,8 @@ fn tls_lines(tls: &Tls) -> Lines {
 fn metadata_lines(metadata: &Metadata) -> Lines {
     let Metadata { endpoint, api_version, poll_interval, stall_after, stale_after, forget_after } = metadata;
     vec![
-        ("endpoint", text(endpoint)),
+        ("endpoint", endpoint.as_ref().and_then(text)),
+        ("discover", endpoint.is_none().then(|| quoted("dhcp"))),
         ("api_version", text(api_version.to_string())),
         ("poll_interval", span(*poll_interval)),
         ("stall_after", span(*stall_after)),

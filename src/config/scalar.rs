@@ -52,17 +52,23 @@ pub(super) fn name(value: &Value) -> Result<String, String> {
     Ok(text)
 }
 
+/// A whole path: where a service starts, and who is at home at `~`, is nothing to start a path from.
 pub(super) fn path(value: &Value) -> Result<PathBuf, String> {
-    name(value).map(PathBuf::from)
+    let text = name(value)?;
+    if !text.starts_with('/') {
+        return Err(format!("is {text:?}: write the whole path, from / on"));
+    }
+    Ok(PathBuf::from(text))
 }
 
 /// A Unix socket's path: the kernel keeps 108 bytes for it, the last of them a zero.
 pub(super) fn socket(value: &Value) -> Result<PathBuf, String> {
-    let text = name(value)?;
-    if text.len() > 107 {
-        return Err(format!("is {} bytes long: a Unix socket's path has at most 107", text.len()));
+    let path = path(value)?;
+    let length = path.as_os_str().len();
+    if length > 107 {
+        return Err(format!("is {length} bytes long: a Unix socket's path has at most 107"));
     }
-    Ok(PathBuf::from(text))
+    Ok(path)
 }
 
 pub(super) fn boolean(value: &Value) -> Result<bool, String> {
@@ -245,6 +251,17 @@ mod tests {
         }
         for bad in ["169.254.169.254", "169.254.169.254:80", "0xa9fea9fe", "[::ffff:169.254.169.254]:80", "[fe80::1]"] {
             hook_url(&written(&format!("http://{bad}/a"))).expect_err(bad);
+        }
+    }
+
+    #[test]
+    fn only_whole_paths_are_paths() {
+        for good in ["/var/lib/allclear", "/", "/srv/ä b/../c"] {
+            assert_eq!(path(&written(good)), Ok(PathBuf::from(good)));
+        }
+        for bad in ["", "data", "./data", "../data", "~/data", "~postgres/data", "/data\n", " /data", "\u{1b}/data"] {
+            path(&written(bad)).expect_err(bad);
+            socket(&written(bad)).expect_err(bad);
         }
     }
 

@@ -51,7 +51,10 @@ impl Node {
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
         match timeout_at(deadline, call(client)).await {
             Ok(Ok(response)) => Ok(response.into_inner()),
-            Ok(Err(status)) if not_sent(&status) => Err(CallFailed::NotSent),
+            Ok(Err(status)) if not_sent(&status) => {
+                self.peers.refused(&member.replica, &status);
+                Err(CallFailed::NotSent)
+            }
             Ok(Err(status)) => Err(CallFailed::Lost(format!("{}: {}", member.replica, status.message()))),
             Err(_) => Err(CallFailed::Lost(format!("{} did not answer in time", member.replica))),
         }

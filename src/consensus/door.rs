@@ -213,6 +213,16 @@ impl Consensus {
         self.node.peers.channel(replica).or_else(logged)
     }
 
+    /// A call over its connection was refused: where the replica is found by name, it may be somebody else's by now.
+    pub fn refused_by(&self, replica: &str, status: &Status) {
+        self.node.peers.refused(replica, status);
+    }
+
+    /// Why no connection to a replica could be opened from here the last time; nothing where one could.
+    pub fn obstacle(&self, replica: &str) -> Option<String> {
+        self.node.peers.obstacle(replica)
+    }
+
     /// Refuses a call in a replica's name by whoever shows another one's certificate.
     pub fn is_from(&self, extensions: &Extensions, replica: &str) -> Result<(), Status> {
         self.node.is_from(extensions, replica)

@@ -34,6 +34,21 @@ pub enum OpenError {
     Start(String),
 }
 
+impl OpenError {
+    /// Only another configuration mends it: to start again would be in vain.
+    pub const fn is_of_the_configuration(&self) -> bool {
+        match self {
+            Self::Options(_) | Self::ForeignCluster { .. } | Self::OtherReplica { .. } => true,
+            Self::Io { .. }
+            | Self::Damaged { .. }
+            | Self::InUse { .. }
+            | Self::NewerFormat { .. }
+            | Self::NothingStored { .. }
+            | Self::Start(_) => false,
+        }
+    }
+}
+
 /// Why a proposal got no verdict.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProposeError {

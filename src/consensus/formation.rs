@@ -15,6 +15,7 @@ use super::node::Node;
 use super::options::MAX_MESSAGE_BYTES;
 use super::peers::said;
 use super::types::{Member, Membership, lineage};
+use crate::machine::command::bounded;
 use crate::wire::pb::allclear::cluster::v1 as pb;
 use pb::consensus_client::ConsensusClient;
 
@@ -108,8 +109,9 @@ impl Node {
         names.filter(|name| *name != self.identity.replica).filter_map(|name| Some((name, self.peers.channel(name)?)))
     }
 
+    /// Some of the reason may be what somebody at another replica's address said.
     pub(super) fn stay_outside(&self, reason: &str) {
-        self.outside.send_replace(Some(reason.to_owned()));
+        self.outside.send_replace(Some(bounded(reason)));
     }
 
     /// Asks who is there; without an answer, says why not.
@@ -121,14 +123,15 @@ impl Node {
             Ok(Err(status)) if [Code::FailedPrecondition, Code::PermissionDenied].contains(&status.code()) => {
                 return Err(status.message().into());
             }
-            // Without certificates there is nothing to say of a connection but that it failed.
-            Ok(Err(status)) if self.options.tls.is_some() => {
-                return Err(format!("{name} does not answer: {}", said(&status)));
+            Ok(Err(status)) => return Err(format!("{name} does not answer: {}", said(&status))),
+            Err(_) => {
+                let why = self.peers.obstacle(name).map(|why| format!(": {why}")).unwrap_or_default();
+                return Err(format!("{name} does not answer{why}"));
             }
-            Ok(Err(_)) | Err(_) => return Err(format!("{name} does not answer")),
         };
         let greeting = response.greeting.unwrap_or_default();
         if greeting.cluster != self.identity.cluster || greeting.replica != name {
+            self.peers.led_astray(name);
             return Err(format!(
                 "at the address of {name} answers {} of cluster {}; check cluster.replicas",
                 greeting.replica, greeting.cluster

@@ -2,10 +2,13 @@
 //! others, as a simulated network does.
 
 use std::io;
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 use tonic::transport::{Channel, Endpoint};
+
+use crate::reach::{self, Way};
 
 /// Work that may block.
 pub type Work = Box<dyn FnOnce() + Send>;
@@ -14,14 +17,14 @@ pub type Work = Box<dyn FnOnce() + Send>;
 #[derive(Debug, Clone, Copy)]
 pub struct Means {
     /// A connection to another replica, made when it is first used.
-    pub dial: fn(&Endpoint) -> Channel,
+    pub dial: fn(&Endpoint, &Arc<Way>) -> Channel,
     /// Has the work done where it holds nobody up, and ends when it is done or can no longer be.
     pub aside: fn(Work) -> BoxFuture<'static, io::Result<()>>,
 }
 
 impl Default for Means {
     fn default() -> Self {
-        Self { dial: Endpoint::connect_lazy, aside: on_a_thread }
+        Self { dial: reach::dial, aside: on_a_thread }
     }
 }
 

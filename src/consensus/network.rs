@@ -75,7 +75,10 @@ impl Link {
         let client = client(channel.map_err(|error| Unreachable::from_string(error.to_string()))?);
         let result = match tokio::time::timeout(within, call(client)).await {
             Ok(Ok(response)) => Ok(response.into_inner()),
-            Ok(Err(status)) => Err(failed(&status)),
+            Ok(Err(status)) => {
+                self.peers.refused(&self.member.replica, &status);
+                Err(failed(&status))
+            }
             Err(_) => Err(Timeout { action, id: self.node, target: self.to.node, timeout: within }.into()),
         };
         self.peers.note(&self.member.replica, result.as_ref().err().map(ToString::to_string).as_deref());

@@ -1,88 +1,129 @@
 //! The other replicas: where they listen, and one shared connection to each, made when it is first needed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error as _;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use tonic::Status;
 use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Status};
 
 use super::failure::OpenError;
 use super::means::Means;
 use super::options::Options;
+use crate::reach::Way;
 use crate::tls::{self, Credentials};
 
-const CONNECT_WITHIN: Duration = Duration::from_millis(500);
 pub(super) const KEEPALIVE_EVERY: Duration = Duration::from_secs(1);
 pub(super) const KEEPALIVE_WITHIN: Duration = Duration::from_secs(2);
 
 /// Calls that fail in a row before a replica counts as lost; one alone is noise.
 const LOST_AFTER: u32 = 3;
+/// A replica whose name led to another one is looked for anew this often.
+const LOOKED_FOR_EVERY: Duration = Duration::from_secs(1);
 
 /// One channel per replica name.
-#[derive(Debug)]
 pub(crate) struct Peers {
     means: Means,
     tls: Option<Arc<Credentials>>,
-    configured: BTreeMap<String, Channel>,
-    /// Members that this replica's configuration does not name, reached where the log says: one address per name.
-    others: Mutex<BTreeMap<String, (String, Channel)>>,
+    /// Those that the configuration names; other members are reached where the log says.
+    configured: BTreeSet<String>,
+    roads: Mutex<BTreeMap<String, Road>>,
     /// Failed calls in a row, by replica.
     unanswered: Mutex<BTreeMap<String, u32>>,
+}
+
+/// How a replica is reached at one address.
+struct Road {
+    address: String,
+    channel: Channel,
+    way: Arc<Way>,
+    since: Instant,
 }
 
 impl Peers {
     pub(crate) fn new(options: &Options) -> Result<Self, OpenError> {
         let (means, tls) = (options.means, options.tls.clone());
-        let (others, unanswered) = (Mutex::default(), Mutex::default());
-        let mut peers = Self { means, tls, configured: BTreeMap::new(), others, unanswered };
+        let (roads, unanswered) = (Mutex::default(), Mutex::default());
+        let mut peers = Self { means, tls, configured: BTreeSet::new(), roads, unanswered };
         for (name, address) in &options.replicas {
-            let channel = peers.dial(name, address).map_err(|error| {
+            peers.channel_or_dial(name, address).map_err(|error| {
                 OpenError::Options(format!("the address {address:?} of replica {name:?} is not host:port ({error})"))
             })?;
-            peers.configured.insert(name.clone(), channel);
+            peers.configured.insert(name.clone());
         }
         Ok(peers)
     }
 
     pub(crate) fn channel(&self, name: &str) -> Option<Channel> {
-        self.configured.get(name).cloned()
+        let is_configured = self.configured.contains(name);
+        self.roads().get(name).filter(|_| is_configured).map(|road| road.channel.clone())
     }
 
     /// The configuration decides where a replica listens; the log's address is for those it does not name.
     pub(crate) fn channel_or_dial(&self, name: &str, address: &str) -> Result<Channel, tonic::transport::Error> {
-        if let Some(channel) = self.channel(name) {
-            return Ok(channel);
+        let mut roads = self.roads();
+        let is_right = |road: &&Road| road.address == address || self.configured.contains(name);
+        if let Some(road) = roads.get(name).filter(is_right) {
+            return Ok(road.channel.clone());
         }
-        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, channel)) = others.get(name).filter(|(known, _)| known == address) {
-            return Ok(channel.clone());
-        }
-        let channel = self.dial(name, address)?;
-        others.insert(name.to_owned(), (address.to_owned(), channel.clone()));
+        let way = Way::to(address);
+        let channel = self.open(name, address, &way)?;
+        let road = Road { address: address.to_owned(), channel: channel.clone(), way, since: Instant::now() };
+        roads.insert(name.to_owned(), road);
         Ok(channel)
     }
 
-    /// A connection that nobody shares. With certificates it leads to this replica or to nobody.
+    /// A connection that nobody shares.
     pub(crate) fn dial(&self, name: &str, address: &str) -> Result<Channel, tonic::transport::Error> {
+        self.open(name, address, &Way::to(address))
+    }
+
+    /// With certificates it leads to this replica or to nobody.
+    fn open(&self, name: &str, address: &str, way: &Arc<Way>) -> Result<Channel, tonic::transport::Error> {
         let endpoint = Endpoint::from_shared(format!("http://{address}"))?
-            .connect_timeout(CONNECT_WITHIN)
             .tcp_nodelay(true)
             .http2_keep_alive_interval(KEEPALIVE_EVERY)
             .keep_alive_timeout(KEEPALIVE_WITHIN)
             .keep_alive_while_idle(true);
         Ok(match &self.tls {
-            Some(credentials) => tls::dial(&endpoint, credentials, name),
-            None => (self.means.dial)(&endpoint),
+            Some(credentials) => tls::dial(&endpoint, credentials, name, way),
+            None => (self.means.dial)(&endpoint, way),
         })
     }
 
     /// Where a replica was last said to be; this address is only for one that nobody has heard of yet.
     pub(crate) fn latest(&self, name: &str, address: &str) -> Result<Channel, tonic::transport::Error> {
-        let known =
-            self.others.lock().unwrap_or_else(PoisonError::into_inner).get(name).map(|(known, _)| known.clone());
+        let known = self.roads().get(name).map(|road| road.address.clone());
         self.channel_or_dial(name, known.as_deref().unwrap_or(address))
+    }
+
+    /// A call was not taken, perhaps because it was meant for somebody else.
+    pub(crate) fn refused(&self, name: &str, status: &Status) {
+        if status.code() == Code::FailedPrecondition {
+            self.led_astray(name);
+        }
+    }
+
+    /// Somebody else answers there. Where the address is a name it may have moved, which a connection that works would
+    /// never find out: the next call opens another one.
+    pub(crate) fn led_astray(&self, name: &str) {
+        let mut roads = self.roads();
+        let is_due = |road: &&mut Road| road.way.may_change() && road.since.elapsed() >= LOOKED_FOR_EVERY;
+        if let Some(road) = roads.get_mut(name).filter(is_due)
+            && let Ok(channel) = self.open(name, &road.address, &road.way)
+        {
+            (road.channel, road.since) = (channel, Instant::now());
+        }
+    }
+
+    /// Why no connection to it could be opened the last time.
+    pub(crate) fn obstacle(&self, name: &str) -> Option<String> {
+        self.roads().get(name)?.way.obstacle()
+    }
+
+    fn roads(&self) -> MutexGuard<'_, BTreeMap<String, Road>> {
+        self.roads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// One line when a replica is lost and one when it is back, instead of one per failed call.

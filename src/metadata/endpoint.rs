@@ -56,6 +56,16 @@ pub enum BadEndpoint {
     Client { why: String },
 }
 
+impl BadEndpoint {
+    /// Only another configuration mends it: to start again would be in vain.
+    pub const fn is_of_the_configuration(&self) -> bool {
+        match self {
+            Self::Address { .. } => true,
+            Self::Client { .. } => false,
+        }
+    }
+}
+
 /// A validated document, when it came and how it was asked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Polled {
@@ -162,6 +172,11 @@ impl Endpoint {
     fn address(&self, path: &str) -> String {
         format!("{}{path}", self.base)
     }
+}
+
+/// Whether an endpoint can be there.
+pub fn is_address(endpoint: &str) -> bool {
+    base(endpoint).is_some()
 }
 
 /// Nothing but scheme, host and port: a path, a query or credentials would change what is asked.

@@ -1,10 +1,12 @@
 //! Log lines on standard error: text for people at a terminal, one JSON object per line for everything else.
-//! What is wanted comes as an argument; this file reads no environment.
+//! What is wanted comes as an argument; this file reads no environment. Names come from everywhere: whatever is in one,
+//! it begins no line of its own, steers no terminal, and hides nothing from whoever reads the journal.
 
-use std::io::IsTerminal as _;
+use std::io::{self, IsTerminal as _, Write};
 
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt::MakeWriter;
+
+use super::harmless::{harmless, harmless_json};
 
 /// Why logging did not start.
 #[derive(Debug, thiserror::Error)]
@@ -17,14 +19,14 @@ pub enum LoggingError {
 
 /// Starts logging to standard error, once per process.
 pub fn start(filter: &str, colours_refused: bool) -> Result<(), LoggingError> {
-    let shape = if !std::io::stderr().is_terminal() {
+    let shape = if !io::stderr().is_terminal() {
         Shape::Json
     } else if colours_refused {
         Shape::Plain
     } else {
         Shape::Coloured
     };
-    let subscriber = subscriber(filter, shape, std::io::stderr)?;
+    let subscriber = subscriber(filter, shape, io::stderr)?;
     tracing::subscriber::set_global_default(subscriber).map_err(|_| LoggingError::Started)
 }
 
@@ -35,15 +37,55 @@ enum Shape {
     Coloured,
 }
 
+impl Shape {
+    fn harmless(self, line: &str) -> String {
+        match self {
+            Self::Json => harmless_json(line),
+            Self::Plain => harmless(line),
+            Self::Coloured => line.split_inclusive('m').map(coloured).collect(),
+        }
+    }
+}
+
+/// What ends with a colour keeps it: it was put in beside what is told, which had its own escapes taken out before.
+fn coloured(piece: &str) -> String {
+    let colour = piece.rfind("\x1b[").filter(|at| {
+        let number = piece[at + 2..].strip_suffix('m');
+        number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit() || byte == b';'))
+    });
+    let (text, colour) = piece.split_at(colour.unwrap_or(piece.len()));
+    harmless(text) + colour
+}
+
+/// Each writing is one line.
+struct Harmless<W> {
+    shape: Shape,
+    out: W,
+}
+
+impl<W: Write> Write for Harmless<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let line = String::from_utf8_lossy(bytes);
+        let line = self.shape.harmless(line.strip_suffix('\n').unwrap_or(&line)) + "\n";
+        self.out.write_all(line.as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
 type Subscriber = Box<dyn tracing::Subscriber + Send + Sync>;
 
-fn subscriber(
+fn subscriber<W: Write + 'static>(
     filter: &str,
     shape: Shape,
-    out: impl for<'w> MakeWriter<'w> + Send + Sync + 'static,
+    out: impl Fn() -> W + Send + Sync + 'static,
 ) -> Result<Subscriber, LoggingError> {
     let level = EnvFilter::try_new(filter)
         .map_err(|error| LoggingError::Filter { filter: filter.to_owned(), reason: error.to_string() })?;
+    let out = move || Harmless { shape, out: out() };
     let lines = tracing_subscriber::fmt().with_env_filter(level).with_writer(out);
     Ok(match shape {
         Shape::Json => Box::new(lines.json().flatten_event(true).with_current_span(true).finish()),
@@ -54,9 +96,9 @@ fn subscriber(
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
     use std::sync::{Arc, Mutex};
 
+    use super::super::harmless::is_hidden;
     use super::*;
 
     #[derive(Clone, Default)]
@@ -99,6 +141,39 @@ mod tests {
     }
 
     #[test]
+    fn whatever_a_name_holds_it_stays_within_its_line() {
+        let name = "db-0\u{1b}[2J\r\n{\"level\":\"ERROR\"}\u{7}\u{85}\u{9b}31m\u{202e}\u{2028}\u{feff}m\"end";
+        let told = |shape| {
+            let kept = Kept::default();
+            let out = kept.clone();
+            let subscriber = subscriber("info", shape, move || out.clone()).unwrap();
+            tracing::subscriber::with_default(subscriber, || {
+                tracing::info!(shown = %name, debugged = ?name, text = name, "announced {name}");
+            });
+            let bytes = kept.0.lock().unwrap().clone();
+            String::from_utf8(bytes).unwrap()
+        };
+        let json = told(Shape::Json);
+        let line: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!((line["shown"].as_str(), line["text"].as_str()), (Some(name), Some(name)));
+        assert_eq!(line["message"], format!("announced {name}"));
+        for (shape, shown) in [(Shape::Json, json), (Shape::Plain, told(Shape::Plain))] {
+            let line = shown.strip_suffix('\n').unwrap();
+            assert!(!line.contains(is_hidden), "{:?}", (shape as u8, line));
+        }
+        let coloured = told(Shape::Coloured);
+        let line = coloured.strip_suffix('\n').unwrap();
+        let colours: Vec<&str> = line.split('\u{1b}').skip(1).collect();
+        let is_colour =
+            |rest: &&str| rest.starts_with('[') && rest[1..].starts_with(|next: char| next.is_ascii_digit());
+        assert!(
+            !colours.is_empty() && colours.iter().all(|rest| is_colour(rest) && !rest.starts_with("[2J")),
+            "{line:?}"
+        );
+        assert!(!line.replace('\u{1b}', "").contains(is_hidden), "{line:?}");
+    }
+
+    #[test]
     fn the_filter_chooses_by_level_and_target() {
         let logged = logged("info,openraft=warn", Shape::Plain);
         assert!(logged.contains("announced") && !logged.contains("heartbeat"), "{logged}");
@@ -106,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_filter_that_cannot_be_read_is_told() {
-        let error = subscriber("allclear=loud", Shape::Plain, std::io::sink).err().unwrap();
+        let error = subscriber("allclear=loud", Shape::Plain, io::sink).err().unwrap();
         assert!(error.to_string().starts_with("the log filter \"allclear=loud\" cannot be read: "), "{error}");
     }
 }

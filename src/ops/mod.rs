@@ -1,5 +1,6 @@
 //! What operators see.
 
+pub mod harmless;
 pub mod http;
 pub mod logging;
 mod metrics;

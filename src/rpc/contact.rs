@@ -134,7 +134,10 @@ async fn speak(here: &Here, leader: &str, own: Health, wishes: u64, samples: &mu
             here.contacts.differences.told(ahead(&reply.contacts));
             here.contacts.told(read(&reply.contacts));
         }
-        Ok(Err(status)) => tracing::debug!(leader, %status, "the leader did not take the beat"),
+        Ok(Err(status)) => {
+            here.consensus.refused_by(leader, &status);
+            tracing::debug!(leader, %status, "the leader did not take the beat");
+        }
         Err(_) => tracing::debug!(leader, "the leader did not answer the beat"),
     }
 }

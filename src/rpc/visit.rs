@@ -7,6 +7,7 @@ use tokio::time::timeout;
 use tonic::Status;
 use tonic::transport::Endpoint;
 
+use crate::reach::{Plain, Way};
 use crate::replica::clock;
 use crate::tls::{Connector, Credentials, cause};
 use crate::wire::pb::allclear::cluster::v1 as wire;
@@ -41,10 +42,11 @@ pub async fn visit(visitor: &Visitor<'_>, whom: &str, address: &str, within: Dur
     let late = |_| format!("no answer within {within:?}");
     let endpoint =
         Endpoint::from_shared(format!("http://{address}")).map_err(|error| format!("no address: {error}"))?;
+    let way = Way::to(address);
     let connecting = async {
         match tls {
-            Some(credentials) => endpoint.connect_with_connector(Connector::to(whom, credentials)).await,
-            None => endpoint.connect().await,
+            Some(credentials) => endpoint.connect_with_connector(Connector::to(whom, credentials, &way)).await,
+            None => endpoint.connect_with_connector(Plain(way.clone())).await,
         }
     };
     let connected = timeout(within, connecting).await.map_err(late)?;

@@ -1,6 +1,7 @@
 //! Opening a connection to a replica: only that replica is talked to, and only one that takes our certificate.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -19,10 +20,11 @@ use super::connection::Connection;
 use super::credentials::Credentials;
 use super::names::Names;
 use super::refusal::Refusal;
+use crate::reach::Way;
 
 /// A channel to a replica, opened when it is first used.
-pub fn dial(endpoint: &Endpoint, credentials: &Arc<Credentials>, replica: &str) -> Channel {
-    endpoint.connect_with_connector_lazy(Connector::to(replica, credentials))
+pub fn dial(endpoint: &Endpoint, credentials: &Arc<Credentials>, replica: &str, way: &Arc<Way>) -> Channel {
+    endpoint.connect_with_connector_lazy(Connector::to(replica, credentials, way))
 }
 
 /// Opens connections to one replica.
@@ -30,16 +32,21 @@ pub fn dial(endpoint: &Endpoint, credentials: &Arc<Credentials>, replica: &str) 
 pub struct Connector {
     replica: Arc<str>,
     credentials: Arc<Credentials>,
+    way: Arc<Way>,
 }
 
 impl Connector {
-    pub fn to(replica: &str, credentials: &Arc<Credentials>) -> Self {
-        Self { replica: replica.into(), credentials: credentials.clone() }
+    pub fn to(replica: &str, credentials: &Arc<Credentials>, way: &Arc<Way>) -> Self {
+        Self { replica: replica.into(), credentials: credentials.clone(), way: way.clone() }
     }
 
     async fn connect(self, uri: Uri) -> io::Result<Connection> {
-        let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
-        let stream = TcpStream::connect((host, uri.port_u16().unwrap_or_default())).await?;
+        self.way.go(|address| self.connect_to(address, &uri)).await
+    }
+
+    /// One address of a name may be somebody else's, so who is there is part of the attempt.
+    async fn connect_to(&self, address: SocketAddr, uri: &Uri) -> io::Result<Connection> {
+        let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         let met = self.greet(stream).await.map_err(|error| Refusal::of(&error));
         met.map_err(|refusal| {

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use super::{allclear, pause, program, stderr, stdout, written};
 
 /// Ended when the test is over, however it ends.
-struct Running(Child);
+pub(super) struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -23,15 +23,15 @@ impl Drop for Running {
 }
 
 /// A replica that is not started, beside a fake cloud of two VMs, db-0 and db-1.
-struct Bench {
-    folder: TempDir,
+pub(super) struct Bench {
+    pub(super) folder: TempDir,
     endpoint: String,
     _cloud: Running,
-    addresses: [SocketAddr; 3],
+    pub(super) addresses: [SocketAddr; 3],
 }
 
 impl Bench {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let mut command = Command::new(program());
         command.args(["fake-cloud", "--vms", "db-0,db-1"]).env_clear().stdout(Stdio::piped());
         let mut cloud = command.spawn().unwrap();
@@ -43,11 +43,11 @@ impl Bench {
         Self { folder, endpoint, _cloud: Running(cloud), addresses }
     }
 
-    fn path(&self, name: &str) -> String {
+    pub(super) fn path(&self, name: &str) -> String {
         self.folder.path().join(name).display().to_string()
     }
 
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let ([cluster, status, _], endpoint) = (self.addresses, &self.endpoint);
         let (data, operator, workloads) = (self.path("data"), self.path("operator"), self.path("workloads"));
         format!(
@@ -58,7 +58,7 @@ impl Bench {
     }
 
     /// With another replica that does not run.
-    fn pair(&self) -> String {
+    pub(super) fn pair(&self) -> String {
         let [own, _, other] = self.addresses;
         let listen = format!("listen = \"{own}\"\n");
         self.text().replace(&listen, &format!("{listen}replicas = {{ db-0 = \"{own}\", db-1 = \"{other}\" }}\n"))
@@ -90,7 +90,7 @@ impl Bench {
         assert!(code == Some(0) && findings.iter().any(is_it), "{what}: {findings:#?}");
     }
 
-    fn run(&self, text: &str) -> Running {
+    pub(super) fn run(&self, text: &str) -> Running {
         let path = written(self.folder.path(), text);
         let mut command = Command::new(program());
         command.args(["run", "--config", &path]).env_clear().stdout(Stdio::null()).stderr(Stdio::null());

@@ -4,7 +4,9 @@
 
 mod check;
 mod demo;
+mod dhcp;
 mod doctor;
+mod exits;
 mod fake_cloud;
 mod manual;
 mod policy;

@@ -36,6 +36,8 @@ pub(crate) struct Cluster {
     pub(super) overrides: Vec<(String, &'static str)>,
     /// What makes a replica's surroundings differ, by place.
     pub(super) environments: Vec<Vec<(&'static str, String)>>,
+    /// What starts a replica, where it is not started as it is.
+    pub(crate) launcher: Vec<String>,
     /// Let go of before the folder that they are in.
     pub(super) disks: Vec<SmallDisk>,
     pub(super) folder: TempDir,
@@ -60,6 +62,10 @@ impl Cluster {
             // It gives way to the program, so the process is the replica's own.
             command = Command::new("ip");
             command.args(["netns", "exec", &namespaces.of(place)]).arg(program);
+        }
+        if let Some((first, rest)) = self.launcher.split_first() {
+            command = Command::new(first);
+            command.args(rest).arg(program);
         }
         let child = command
             .args(["run", "--config"])

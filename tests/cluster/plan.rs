@@ -28,6 +28,8 @@ pub(crate) struct Plan {
     script: Option<&'static str>,
     disks: Option<&'static str>,
     tables: Vec<String>,
+    hosts: Vec<&'static str>,
+    launcher: Vec<String>,
 }
 
 impl Cluster {
@@ -111,6 +113,14 @@ impl Plan {
         self
     }
 
+    /// The replicas know each other by these names, one for each place, and are started by a command that is given them and
+    /// gives way to them.
+    #[allow(dead_code, reason = "not every suite has names")]
+    pub(crate) fn named(mut self, hosts: &[&'static str], launcher: Vec<String>) -> Self {
+        (self.hosts, self.launcher) = (hosts.into(), launcher);
+        self
+    }
+
     /// Each replica runs in a network namespace of its own.
     pub(crate) fn within(mut self, namespaces: Namespaces) -> Self {
         self.namespaces = Some(namespaces);
@@ -151,9 +161,10 @@ impl Plan {
         let mut replicas = Vec::new();
         for (place, vm) in vms.iter().enumerate() {
             let known = if place < self.vms.len() { self.vms.len() } else { vms.len() };
-            let address_of = |other: usize| match &links {
-                Some(links) if other != place => links.address(place, other),
-                Some(_) | None => &addresses[other],
+            let address_of = |other: usize| match (&links, self.hosts.get(other)) {
+                (Some(links), _) if other != place => links.address(place, other).to_owned(),
+                (None, Some(host)) => format!("{host}:{}", addresses[other].rsplit_once(':').unwrap().1),
+                (Some(_), _) | (None, None) => addresses[other].clone(),
             };
             let list: Vec<_> = (0..known).map(|other| format!("{:?} = {:?}", vms[other], address_of(other))).collect();
             let path = |name: &str| folder.path().join(format!("{place}.{name}")).display().to_string();
@@ -179,8 +190,20 @@ impl Plan {
         let disk = |place: usize| SmallDisk::at(&folder.path().join(format!("{place}.data")), self.disks?);
         let disks = (0..vms.len()).map_while(disk).collect();
         let (founders, overrides, environments) = (self.vms.len(), self.overrides, self.environments);
-        let namespaces = self.namespaces;
-        Cluster { cloud, hooks, links, namespaces, replicas, founders, overrides, environments, disks, folder }
+        let (namespaces, launcher) = (self.namespaces, self.launcher);
+        Cluster {
+            launcher,
+            cloud,
+            hooks,
+            links,
+            namespaces,
+            replicas,
+            founders,
+            overrides,
+            environments,
+            disks,
+            folder,
+        }
     }
 }
 

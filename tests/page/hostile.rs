@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::browser::Browser;
 use super::cluster::Cluster;
+use super::said::hostile_service;
 use super::workload::hook;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -25,6 +26,25 @@ async fn whatever_is_said_from_outside_is_only_ever_text() {
     let strangers = "return [window.caught ?? null, document.images.length, document.scripts.length, document.title]";
     let strangers = browser.run(strangers).await;
     assert_eq!((&strangers[0], &strangers[1], &strangers[2]), (&json!(null), &json!(0), &json!(1)), "{strangers}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_of_events_and_vms_are_only_ever_text_and_nothing_to_copy() {
+    let Some(browser) = Browser::start().await else { return };
+    let endpoint = hostile_service();
+    let plan =
+        Cluster::of(&["db-0"]).workload("data<s>base", vec![hook("shutdown").exits(1, "no").with("attempts = 1")]);
+    let mut cluster = plan.environments(vec![vec![("ALLCLEAR__METADATA__ENDPOINT", endpoint)]]).cold().await;
+    cluster.start_all();
+    cluster.until(0, "led", |status| status.quorum).await;
+    browser.open(&format!("{}/", cluster.replicas[0].page)).await;
+    let seen = ["../E?#%2e⟨U+001B⟩[2J", "<script>'⟨U+202E⟩", "vm⟨U+001B⟩]0;owned", "data<s>base"];
+    browser.until_it_says(&seen).await;
+    browser.until_it_says(&["letters that should not be copied into a shell"]).await;
+    let strangers = browser
+        .run("return [document.images.length, document.scripts.length, document.querySelectorAll('s').length]")
+        .await;
+    assert_eq!(strangers, json!([0, 1, 0]));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -27,6 +27,8 @@ mod openapi;
 #[path = "../cluster/plan.rs"]
 #[allow(dead_code, reason = "others use it")]
 mod plan;
+#[path = "../cluster/said.rs"]
+mod said;
 mod screenshots;
 mod watch;
 #[path = "../cluster/workload.rs"]

@@ -7,15 +7,16 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("machine", &[]),
     ("simulator", &["machine"]),
     ("wire", &["machine"]),
-    ("tls", &["machine"]),
-    ("consensus", &["machine", "wire", "tls"]),
+    ("reach", &[]),
+    ("tls", &["machine", "reach"]),
+    ("consensus", &["machine", "wire", "reach", "tls"]),
     ("metadata", &["machine"]),
     // embedded by databases, so it stands on what goes over the wire alone
     ("workload", &["wire"]),
     ("workloads", &["machine", "wire"]),
     // what it proposes and what it shows are messages
     ("replica", &["machine", "wire", "tls", "consensus", "metadata", "workloads"]),
-    ("rpc", &["machine", "wire", "tls", "replica", "workloads"]),
+    ("rpc", &["machine", "wire", "reach", "tls", "replica", "workloads"]),
     ("ops", &["machine", "tls", "replica"]),
     ("outlet", &["machine", "replica"]),
     ("fake_cloud", &["machine", "simulator"]),
@@ -43,6 +44,7 @@ const ALL: &[&str] = &[
     "rpc",
     "ops",
     "outlet",
+    "reach",
     "fake_cloud",
     "config",
     "databases",
@@ -61,13 +63,13 @@ const FOREIGN: &[(&str, &[&str])] = &[
     ("prost", &["wire", "consensus", "outlet"]),
     // the second for hooks that are reached over HTTP
     ("reqwest", &["metadata", "workloads"]),
-    // the second for the transport between replicas, the third dials a replica, the fourth with certificates
-    ("tonic", &["rpc", "consensus", "workload", "tls"]),
+    // the second for the transport between replicas, the third dials a replica's workload, the others a replica
+    ("tonic", &["rpc", "consensus", "workload", "tls", "reach"]),
     ("rustls", &["tls", "outlet"]),
     ("tokio_rustls", &["tls"]),
     ("webpki", &["tls"]),
     ("rcgen", &["tls"]),
-    ("hyper_util", &["tls", "outlet"]),
+    ("hyper_util", &["tls", "outlet", "reach"]),
     // hooks, and the replicas of a demo
     ("tokio::process", &["workloads", "cli"]),
     ("nix", &["workloads", "cli", "databases"]),

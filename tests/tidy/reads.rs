@@ -5,6 +5,7 @@ use super::source::Source;
 /// Where the clock may be read, and why.
 const CLOCK: &[(&str, &str)] = &[
     ("src/replica/clock.rs", "its room"),
+    ("src/reach/", "measures how old the answer of a resolver is"),
     ("src/consensus/", "measures how long peers are silent"),
     ("src/tls/", "bounds how often a refusal is told of"),
     ("src/metadata/", "measures how long the endpoint takes to answer"),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use allclear::reach::Way;
 use allclear::rpc::{Visitor, visit};
 use allclear::tls::{self, Credentials};
 use allclear::wire::pb::allclear::cluster::v1::consensus_client::ConsensusClient;
@@ -20,7 +21,7 @@ const WITHIN: Duration = Duration::from_secs(30);
 
 /// As whoever these credentials are of.
 pub(crate) fn dial(address: &str, shown: &Arc<Credentials>) -> Channel {
-    tls::dial(&Endpoint::from_shared(format!("http://{address}")).unwrap(), shown, "db-0")
+    tls::dial(&Endpoint::from_shared(format!("http://{address}")).unwrap(), shown, "db-0", &Way::to(address))
 }
 
 fn denied<T: std::fmt::Debug>(answer: Result<T, Status>, why: &str) {

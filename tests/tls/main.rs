@@ -25,6 +25,7 @@ mod knock;
 #[allow(dead_code, reason = "others use it")]
 mod links;
 mod lives;
+mod named;
 #[path = "../cluster/namespaces.rs"]
 #[allow(dead_code, reason = "others use it")]
 mod namespaces;
@@ -33,6 +34,8 @@ mod pki;
 #[allow(dead_code, reason = "others use it")]
 mod plan;
 mod renewal;
+#[path = "../cluster/resolver.rs"]
+mod resolver;
 #[path = "../cluster/workload.rs"]
 #[allow(dead_code, reason = "others use it")]
 mod workload;

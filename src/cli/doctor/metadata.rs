@@ -1,10 +1,11 @@
 //! Whether the metadata endpoint answers with documents, in which api-version, and what it calls this VM.
 
+use std::path::Path;
 use std::time::Duration;
 
 use super::finding::Finding;
 use crate::config::Config;
-use crate::metadata::{Endpoint, Instance, NoInformation, Options, Polled, Timeouts};
+use crate::metadata::{Discovery, Endpoint, Instance, NoInformation, Options, Polled, Timeouts};
 use crate::replica::clock;
 
 const CHECK: &str = "metadata";
@@ -13,17 +14,47 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// The configured api-version, and those that are fallen back to.
 const VERSIONS: usize = 3;
 
+/// Where the endpoint is, and what the leases say of it where they are asked.
+pub(super) struct Place {
+    pub(super) address: String,
+    discovery: Option<Discovery>,
+}
+
+impl Place {
+    pub(super) fn of(config: &Config) -> Self {
+        match &config.metadata.endpoint {
+            Some(written) => Self { address: written.clone(), discovery: None },
+            None => {
+                let found = Discovery::of(Path::new("/"), clock::now());
+                Self { address: found.endpoint(), discovery: Some(found) }
+            }
+        }
+    }
+
+    fn finding(&self) -> Option<Finding> {
+        let found = self.discovery.as_ref()?;
+        let advice =
+            "on a VM in a virtual network leave [metadata] discover out; outside one write [metadata] endpoint";
+        Some(if found.is_found() {
+            Finding::ok(CHECK, found.to_string())
+        } else {
+            Finding::warn(CHECK, found.to_string(), advice)
+        })
+    }
+}
+
 /// Also the name by which this replica will go.
-pub(super) async fn findings(config: &Config) -> (Option<String>, Vec<Finding>) {
+pub(super) async fn findings(config: &Config, place: &Place) -> (Option<String>, Vec<Finding>) {
     let timeouts = Timeouts { first_answer: ANSWER_WITHIN, answer: ANSWER_WITHIN, ..Timeouts::default() };
-    let (address, version) = (config.metadata.endpoint.clone(), config.metadata.api_version.clone());
+    let (address, version) = (place.address.clone(), config.metadata.api_version.clone());
     let endpoint = match Endpoint::new(Options { endpoint: address, version, timeouts, clock: clock::now }) {
         Ok(endpoint) => endpoint,
         Err(error) => {
             return (configured(config), vec![Finding::fail(CHECK, error.to_string(), "correct [metadata] endpoint")]);
         }
     };
-    let mut findings = vec![events(config, &endpoint).await];
+    let mut findings: Vec<Finding> = place.finding().into_iter().collect();
+    findings.push(events(config, &place.address, &endpoint).await);
     let instance = endpoint.instance().await;
     let name = configured(config).or_else(|| instance.as_ref().ok().map(|instance| instance.name.to_string()));
     findings.push(called(config, instance));
@@ -35,7 +66,7 @@ fn configured(config: &Config) -> Option<String> {
     config.replica.name.as_ref().map(ToString::to_string)
 }
 
-async fn events(config: &Config, endpoint: &Endpoint) -> Finding {
+async fn events(config: &Config, address: &str, endpoint: &Endpoint) -> Finding {
     let mut polled = endpoint.poll().await;
     for _ in 1..VERSIONS {
         if !matches!(polled, Err(NoInformation::VersionRefused { .. })) {
@@ -45,7 +76,7 @@ async fn events(config: &Config, endpoint: &Endpoint) -> Finding {
     }
     match polled {
         Ok(Polled { document, version, .. }) => {
-            let (count, address) = (document.events.len(), &config.metadata.endpoint);
+            let count = document.events.len();
             let what = format!("{address} answers with documents of api-version {version}, events listed now: {count}");
             if version == config.metadata.api_version {
                 Finding::ok(CHECK, what)
@@ -59,7 +90,6 @@ async fn events(config: &Config, endpoint: &Endpoint) -> Finding {
             Finding::fail(CHECK, why.to_string(), advice)
         }
         Err(why) => {
-            let address = &config.metadata.endpoint;
             let advice =
                 format!("`curl -H Metadata:true {address}/metadata/instance?api-version=2021-02-01` shows more");
             Finding::fail(CHECK, why.to_string(), advice)

@@ -48,6 +48,11 @@ async fn of(config: &Config, visitor: &Visitor<'_>, peer: &Peer, is_running: boo
             let what = format!("nothing listens for {other} at {address}, and this replica does not run either");
             vec![Finding::warn(PEER, what, "start them; should it run already, look at its cluster.listen")]
         }
+        Err(why) if why.contains("does not resolve") => {
+            let what = format!("{other} is not found at {address}: {why}");
+            let advice = "make the name known (DNS, /etc/hosts), or write the address in cluster.replicas";
+            vec![Finding::fail(PEER, what, advice)]
+        }
         Err(why) => {
             let what = format!("{other} does not answer as a replica of {} at {address}: {why}", config.cluster.name);
             let advice = "if it runs, look at its cluster.listen, cluster.name, [cluster.tls] and the firewall; if not, \

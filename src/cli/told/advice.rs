@@ -1,6 +1,7 @@
 //! What somebody can do about an event, as commands to be copied: filled in, and quoted for a shell.
 
 use super::Reader;
+use crate::ops::harmless::harmless;
 use crate::wire::pb::allclear::operator::v1 as shown;
 
 /// What it does, and the command.
@@ -12,6 +13,11 @@ pub(super) struct Advice {
 impl Reader {
     /// A command line that reaches the same replica.
     pub(super) fn command(&self, command: &str, arguments: &[&str], asks_why: bool) -> String {
+        // Neither what nobody can check by looking nor what would be an option is there to be copied.
+        let is_misleading = arguments.iter().any(|argument| harmless(argument) != **argument);
+        if is_misleading || arguments.first().is_some_and(|name| name.starts_with('-')) {
+            return format!("allclear events --json{}", self.at);
+        }
         let words: Vec<String> = arguments.iter().map(|argument| quoted(argument)).collect();
         let between = if words.is_empty() { "" } else { " " };
         let why = if asks_why { " --reason 'WHY'" } else { "" };
@@ -88,7 +94,19 @@ fn of(reader: &Reader, command: &str, id: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::quoted;
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn a_name_that_would_mislead_whoever_copies_it_is_not_there_to_be_copied() {
+        let reader = Reader::at(Path::new("/run/allclear/operator.sock"));
+        let command = |id| reader.command("hold", &[id, "--until", "2h"], true);
+        assert_eq!(command("A b"), "allclear hold 'A b' --until 2h --reason 'WHY'");
+        for id in ["--endpoint=/tmp/a", "-h", "A\u{202e}b", "A\u{1b}[2Jb", "A\nb", "A\u{a0}b"] {
+            assert_eq!(command(id), "allclear events --json", "{id:?}");
+        }
+    }
 
     #[test]
     fn what_means_something_to_a_shell_is_quoted() {

@@ -3,7 +3,6 @@
 mod advice;
 mod event;
 mod events;
-mod harmless;
 mod members;
 pub(super) mod moments;
 pub(super) mod page;
@@ -18,6 +17,7 @@ pub(super) use self::status::status;
 
 use self::page::Paper;
 use crate::machine::time::Timestamp;
+use crate::ops::harmless::harmless;
 use crate::replica::clock;
 use crate::wire::pb::allclear::operator::v1 as shown;
 
@@ -45,13 +45,13 @@ impl Reader {
 
 /// A message as it may be shown within a line of one's own.
 pub(super) fn sentence(message: &str) -> String {
-    harmless::harmless(&moments::within(clock::now(), message))
+    harmless(&moments::within(clock::now(), message))
 }
 
 /// One line for one event.
 pub(super) fn summary(event: &shown::Event) -> String {
     let drill = event.drill.as_ref().map(|drill| format!(" (DRILL, {})", drill.mode)).unwrap_or_default();
-    harmless::harmless(&format!("{}{drill} {}: {}", event.id, what(event), how_far(event)))
+    harmless(&format!("{}{drill} {}: {}", event.id, what(event), how_far(event)))
 }
 
 /// `Redeploy of db-0 by User`.

@@ -5,8 +5,8 @@ use std::io::{self, IsTerminal as _};
 
 use unicode_width::UnicodeWidthStr as _;
 
-use super::harmless::harmless;
 use crate::config;
+use crate::ops::harmless::harmless;
 
 /// Narrower than this nothing is readable, and lines are left to the terminal.
 const NARROWEST: usize = 30;

@@ -123,6 +123,7 @@ fn remarks(replica: &shown::Replica) -> Vec<String> {
     if replica.suspect {
         remarks.push("has yet to give account of what it did alone".into());
     }
+    remarks.extend(replica.unreached_because.as_ref().map(|why| format!("not reached from here: {why}")));
     remarks
 }
 

@@ -48,9 +48,9 @@ const fn kind(topic: Topic) -> &'static str {
     }
 }
 
-/// Three letters have a meaning there.
+/// Three letters have a meaning there, and it is one line.
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    text.replace(char::is_control, " ").replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(test)]
@@ -67,7 +67,7 @@ mod tests {
             cluster: "orders & co".into(),
             subject: "A-1".into(),
             at: Timestamp(1_767_225_600_000),
-            text: "orders & co: <b> has started".into(),
+            text: "orders & co: <b>\n has\u{7} started".into(),
             data: Map::from_iter([("text".to_owned(), "said".into())]),
         };
         serde_json::from_slice(&format.body(&message)).unwrap()
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_chat_is_told_one_sentence_without_markup_of_its_own() {
-        assert_eq!(body(Format::Slack), json!({ "text": "orders &amp; co: &lt;b&gt; has started" }));
+        assert_eq!(body(Format::Slack), json!({ "text": "orders &amp; co: &lt;b&gt;  has  started" }));
     }
 
     #[test]

@@ -209,6 +209,7 @@ fn replicas(here: &Here, state: &State) -> Vec<shown::Replica> {
                 .and_then(|contact| contact.document_age)
                 .map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
             clock_difference_ms: ahead.get(name).copied(),
+            unreached_because: here.consensus.obstacle(name.as_str()),
         }
     };
     all.iter().map(shown).collect()

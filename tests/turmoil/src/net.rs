@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use allclear::consensus::{Means, Work};
+use allclear::reach::Way;
 use futures_util::Stream;
 use futures_util::future::BoxFuture;
 use hyper_util::rt::TokioIo;
@@ -25,6 +26,8 @@ use crate::world::{PORT, World};
 static DISK: OnceLock<(Dice, Arc<World>)> = OnceLock::new();
 /// Which host a runtime is of.
 static HOSTS: Mutex<Vec<(Id, usize)>> = Mutex::new(Vec::new());
+/// As long as an address is given on a real network.
+const CONNECT_WITHIN: Duration = Duration::from_millis(500);
 /// Between two looks whether a machine that stalls goes on.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
@@ -47,8 +50,8 @@ pub(crate) fn means() -> Means {
     Means { dial, aside }
 }
 
-fn dial(endpoint: &Endpoint) -> Channel {
-    endpoint.connect_with_connector_lazy(service_fn(|uri: Uri| async move {
+fn dial(endpoint: &Endpoint, _: &Arc<Way>) -> Channel {
+    endpoint.clone().connect_timeout(CONNECT_WITHIN).connect_with_connector_lazy(service_fn(|uri: Uri| async move {
         let host = uri.host().unwrap_or_default().to_owned();
         let stream = TcpStream::connect((host, uri.port_u16().unwrap_or(PORT))).await?;
         Ok::<_, io::Error>(TokioIo::new(stream))

@@ -1,0 +1,63 @@
+//! Who this replica is and by what endpoint it learns of events, and who the others are.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::config;
+use crate::machine::id::VmName;
+use crate::metadata::{self, BadEndpoint, Discovery, Endpoint};
+use crate::replica::clock;
+
+/// Between two questions for the VM's own name.
+const ASK_AGAIN_AFTER: Duration = Duration::from_secs(2);
+
+/// Only another configuration mends it: to start again would be in vain.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Misconfigured(String);
+
+/// Where events are announced to this VM.
+pub(super) fn endpoint(metadata: &config::Metadata) -> Result<Endpoint, BadEndpoint> {
+    let address = metadata.endpoint.clone().unwrap_or_else(|| {
+        let found = Discovery::of(Path::new("/"), clock::now());
+        if found.is_found() {
+            tracing::info!("{found}")
+        } else {
+            tracing::warn!("{found}")
+        }
+        found.endpoint()
+    });
+    Endpoint::new(metadata::Options {
+        endpoint: address,
+        version: metadata.api_version.clone(),
+        timeouts: metadata::Timeouts::default(),
+        clock: clock::now,
+    })
+}
+
+/// The name by which events call this VM; without it nothing can be decided, so it is asked for until it is told.
+pub(super) async fn own_name(endpoint: &Endpoint) -> VmName {
+    loop {
+        match endpoint.instance().await {
+            Ok(instance) => return instance.name,
+            Err(why) => tracing::warn!(%why, "the VM's name is not known yet; set replica.name to go without asking"),
+        }
+        tokio::time::sleep(ASK_AGAIN_AFTER).await;
+    }
+}
+
+/// Name and address of every replica, in the order of the configuration. Without any, this one alone.
+pub(super) fn members(cluster: &config::Cluster, name: &VmName) -> Result<Vec<(String, String)>, Misconfigured> {
+    if cluster.replicas.is_empty() {
+        return Ok(vec![(name.to_string(), cluster.listen.to_string())]);
+    }
+    if !cluster.replicas.iter().any(|peer| peer.name == *name) {
+        let known: Vec<_> = cluster.replicas.iter().map(|peer| peer.name.to_string()).collect();
+        return Err(Misconfigured(format!(
+            "this VM is {name}, as its instance metadata says, and cluster.replicas does not list it ({}); add it there, \
+             or set replica.name to what events call this VM",
+            known.join(", ")
+        )));
+    }
+    Ok(cluster.replicas.iter().map(|peer| (peer.name.to_string(), peer.address.clone())).collect())
+}

@@ -1,0 +1,10 @@
+//! How another replica is reached: its name is resolved whenever it is dialled, within bounds, and every address that
+//! it has is tried. Whether it is the right one that answers is not decided here.
+
+mod attempts;
+mod name;
+mod plain;
+mod way;
+
+pub use plain::{Plain, dial};
+pub use way::Way;

@@ -1,0 +1,68 @@
+//! How `allclear run` ends that cannot begin: what only another configuration mends is told apart, for a service manager
+//! that would try again for ever.
+
+use std::net::TcpListener;
+
+use super::allclear;
+use super::doctor::Bench;
+use super::{stderr, written};
+
+fn runs(bench: &Bench, text: &str) -> (Option<i32>, String) {
+    let path = written(bench.folder.path(), text);
+    let output = allclear(&["run", "--config", &path], &[]);
+    (output.status.code(), stderr(&output).to_owned())
+}
+
+#[test]
+fn a_vm_that_the_configuration_does_not_list_is_no_reason_to_try_again() {
+    let bench = Bench::new();
+    // Asked of the instance metadata, which says db-0.
+    let strangers = bench.pair().replace("name = \"db-0\"\n", "").replace("{ db-0 =", "{ db-7 =");
+    let (code, said) = runs(&bench, &strangers);
+    assert!(code == Some(2) && said.contains("this VM is db-0") && said.contains("(db-7, db-1)"), "{code:?}: {said}");
+    // Written, it is found before anybody is asked.
+    let path = written(bench.folder.path(), &bench.pair().replace("{ db-0 =", "{ db-7 ="));
+    for command in ["run", "check"] {
+        let output = allclear(&[command, "--config", &path], &[]);
+        assert_eq!(output.status.code(), Some(2), "{command}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_data_directory_of_somebody_else_is_no_reason_to_try_again() {
+    let bench = Bench::new();
+    let replica = bench.run(&bench.text());
+    let is_known = || std::fs::exists(bench.path("data/pulse")).unwrap();
+    assert!((0..1200).any(|_| is_known() || super::pause()), "the replica never began");
+    drop(replica);
+    let (code, said) = runs(&bench, &bench.text().replace("name = \"tests\"", "name = \"others\""));
+    assert!(code == Some(2) && said.contains("belongs to cluster \"tests\""), "{code:?}: {said}");
+    let renamed = bench.text().replace("name = \"db-0\"", "name = \"db-1\"");
+    let (code, said) = runs(&bench, &renamed);
+    assert!(code == Some(2) && said.contains("belongs to replica \"db-0\""), "{code:?}: {said}");
+}
+
+#[test]
+fn what_may_come_right_by_itself_is_tried_again() {
+    let bench = Bench::new();
+    std::fs::write(bench.path("data"), "a file").unwrap();
+    let (code, said) = runs(&bench, &bench.text());
+    assert!(code == Some(1) && said.contains("cannot use"), "{code:?}: {said}");
+    std::fs::remove_file(bench.path("data")).unwrap();
+    let taken = TcpListener::bind(bench.addresses[0]).unwrap();
+    let (code, said) = runs(&bench, &bench.text());
+    assert!(code == Some(1) && said.contains("cluster.listen: cannot listen"), "{code:?}: {said}");
+    drop(taken);
+}
+
+#[test]
+fn a_socket_is_not_served_through_a_symbolic_link() {
+    let bench = Bench::new();
+    let (victim, link) = (bench.path("victim"), bench.path("operator"));
+    std::fs::write(&victim, "kept").unwrap();
+    std::os::unix::fs::symlink(&victim, &link).unwrap();
+    let (code, said) = runs(&bench, &bench.text());
+    assert!(code == Some(1) && said.contains("it exists and is not a socket"), "{code:?}: {said}");
+    assert_eq!(std::fs::read_to_string(&victim).unwrap(), "kept");
+    assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+}
