@@ -9,7 +9,8 @@ use futures_util::StreamExt as _;
 
 use super::ask::{answered, print_as};
 use super::policy::read_event;
-use super::{Exit, say};
+use super::told::USUAL_ENDPOINT;
+use super::{Exit, examples, say};
 use crate::config;
 use crate::machine::document::{Announcement, Kind, NotBefore};
 use crate::replica::clock::rfc3339;
@@ -18,11 +19,12 @@ use crate::wire::pb::allclear::operator::v1 as shown;
 
 /// Rehearses an event: its hooks run, nothing is approved, and what was done is put back
 #[derive(clap::Args)]
+#[command(after_help = examples::DRILL)]
 pub(super) struct Drill {
     /// The configuration of the replica that is asked
-    #[arg(long, value_name = "FILE", required_unless_present = "endpoint")]
+    #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The replica's operator socket; left out: that of the configuration
+    /// The replica's operator socket; left out: that of the configuration, or the usual one
     #[arg(long, value_name = "SOCKET")]
     endpoint: Option<PathBuf>,
     /// A type (Freeze, Reboot, Redeploy, Preempt, Terminate), or a JSON file with one event
@@ -74,7 +76,7 @@ impl Drill {
     }
 
     fn endpoint(&self) -> Result<PathBuf, String> {
-        let Some(path) = &self.config else { return Ok(self.endpoint.clone().unwrap_or_default()) };
+        let Some(path) = &self.config else { return Ok(self.endpoint.clone().unwrap_or(USUAL_ENDPOINT.into())) };
         let config = config::load(path, config::environment()).map_err(|mistakes| mistakes.to_string())?;
         Ok(self.endpoint.clone().unwrap_or(config.operator.socket))
     }

@@ -36,14 +36,15 @@ Examples:
 
 pub(super) const HOLD: &str = "\
 Examples:
-  allclear hold 7B4C33D2 --until 2h --reason 'backup running'
-  allclear hold 7B4C33D2 --until 2026-01-31T12:00:00Z --reason 'until the night shift is over'
+  allclear hold 7B4C33D2-0D4F-4E5B-9C8E-2F6A1D0B7E11 --until 2h --reason 'backup running'
+  allclear hold 7B4C33D2-0D4F-4E5B-9C8E-2F6A1D0B7E11 --until 2026-01-31T12:00:00Z --reason 'night shift'
 
-What its notice starts cannot be held: see `not before` in `allclear explain`.";
+`allclear explain` shows the event's id and this command, filled in. What its notice starts cannot be held: see `not \
+before` there.";
 
 pub(super) const RELEASE: &str = "\
 Example:
-  allclear release 7B4C33D2 --reason 'backup has ended'";
+  allclear release 7B4C33D2-0D4F-4E5B-9C8E-2F6A1D0B7E11 --reason 'backup has ended'";
 
 pub(super) const PAUSE: &str = "\
 Example:
@@ -55,14 +56,24 @@ Example:
 
 pub(super) const APPROVE: &str = "\
 Example:
-  allclear approve 7B4C33D2 --revision 7 --reason 'the drain may be cut short'
+  allclear approve 7B4C33D2-0D4F-4E5B-9C8E-2F6A1D0B7E11 --revision 7 --reason 'the drain may be cut short'
 
-`allclear explain 7B4C33D2` shows the revision and the whole command.";
+`allclear explain 7B4C33D2-0D4F-4E5B-9C8E-2F6A1D0B7E11` shows the revision and the whole command.";
 
 pub(super) const SKIP: &str = "\
 Examples:
-  allclear skip 7B4C33D2 postgres/drain --reason 'clients are gone'
-  allclear skip 7B4C33D2 'db-0/postgres/drain#2' --reason 'clients are gone'";
+  allclear skip 7B4C33D2-0D4F-4E5B-9C8E-2F6A1D0B7E11 postgres/drain --reason 'clients are gone'
+  allclear skip 7B4C33D2-0D4F-4E5B-9C8E-2F6A1D0B7E11 'db-0/postgres/drain#2' --reason 'clients are gone'";
+
+pub(super) const DRILL: &str = "\
+Examples:
+  allclear drill Reboot --vm db-1                what a reboot of db-1 would do, with its real hooks
+  allclear drill Reboot --vm db-1 --dry-run      only hooks that declare dry_run, and the others named
+  allclear drill --end drill-1                   ends one before its time
+
+It goes on when this command is interrupted; `allclear explain` shows how far it is. A real event ends it.
+
+Exit status: 0 every hook ended well, 1 not every one did, 4 refused";
 
 pub(super) const DOCTOR: &str = "\
 Examples:

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use super::attempt::Attempt;
 use super::budget::{self, Held, Taker};
-use super::claim::{Claim, Reason};
+use super::claim::{PostOutcome, Reason};
 use super::document::Status;
 use super::event::Event;
 use super::id::{AttemptId, GroupName, VmName};
@@ -14,10 +14,9 @@ use super::lifecycle::Stage;
 use super::operator::Halt;
 use super::order;
 use super::policy::Action;
-use super::situation::Situation;
 use super::state::State;
 use super::steps::{self, Progress, Step};
-use super::takeover::{self, Outlook};
+use super::takeover::Outlook;
 use super::time::Timestamp;
 use super::workload::{HookId, Member, OnFailure, RunsOn};
 
@@ -32,6 +31,15 @@ pub enum Blocker {
         member: Member,
         hook: HookId,
         from: Timestamp,
+    },
+    /// No replica that could run it answers.
+    ReplicaAway {
+        member: Member,
+        hook: HookId,
+        /// Since when the workload's own is out of reach; `None` where it answers, and another is to run the hook.
+        since: Option<Timestamp>,
+        /// From when on it is not waited for, because somebody asked for the event.
+        passed_over_at: Option<Timestamp>,
     },
     HookRunning {
         attempt: AttemptId,
@@ -80,12 +88,15 @@ pub enum Blocker {
     Posting {
         approver: VmName,
         since: Timestamp,
+        /// From when on another may be named.
+        until: Timestamp,
     },
     /// The last post was not accepted; another is made.
     PostFailed {
         approver: VmName,
-        outcome: &'static str,
+        outcome: PostOutcome,
         at: Timestamp,
+        again_at: Timestamp,
     },
     WaitingForPlatform {
         since: Timestamp,
@@ -99,7 +110,7 @@ impl Blocker {
             Self::Deciding => "deciding",
             Self::Observing => "observing",
             Self::TooEarly { .. } => "too_early",
-            Self::HookWaiting { .. } => "hook_waiting",
+            Self::HookWaiting { .. } | Self::ReplicaAway { .. } => "hook_waiting",
             Self::HookRunning { .. } => "hook_running",
             Self::HookBlocked { .. } | Self::WorkloadAway { .. } => "hook_blocked",
             Self::HookFailed { .. } => "hook_failed",
@@ -175,7 +186,7 @@ fn readiness(state: &State, event: &Event, now: Timestamp) -> Clearance {
     }
 }
 
-fn prepared(state: &State, event: &Event, now: Timestamp) -> Clearance {
+pub(super) fn prepared(state: &State, event: &Event, now: Timestamp) -> Clearance {
     let steps = steps::preparing(state, event);
     if steps.is_empty() {
         return Clearance::Clear(Reason::NothingToPrepare);
@@ -190,9 +201,12 @@ fn prepared(state: &State, event: &Event, now: Timestamp) -> Clearance {
     if event.budget_ends().is_some_and(|ends| now >= ends) {
         return Clearance::Clear(Reason::BudgetSpent);
     }
-    let unsettled = |step: &Step<'_>| unsettled(state, event, step, now);
-    if let Some(unsettled) = steps.iter().find_map(unsettled) {
-        return Clearance::Blocked(unsettled);
+    let mut unsettled = steps.iter().filter_map(|step| unsettled(state, event, step, now));
+    if let Some(first) = unsettled.next() {
+        // What waits for its turn waits for another.
+        let is_reason = |blocker: &Blocker| !matches!(blocker, Blocker::HookWaiting { .. });
+        let reason = if is_reason(&first) { None } else { unsettled.find(is_reason) };
+        return Clearance::Blocked(reason.unwrap_or(first));
     }
     match steps.iter().find(|step| steps::is_stale(event, step, now)) {
         Some(step) => {
@@ -254,43 +268,5 @@ fn running(event: &Event, attempt: &Attempt) -> Blocker {
         since: attempt.begun_at,
         deadline: event.deadline_of(attempt),
         expected_end: attempt.progress.as_ref().and_then(|progress| progress.expected_end),
-    }
-}
-
-/// Why the event has not started, for people; `None` when there is nothing to wait for.
-pub fn explain(state: &State, event: &Event, situation: &Situation) -> Option<Blocker> {
-    if let Some(since) = event.entered_at(Stage::Approved).filter(|_| event.stage() == Stage::Approved) {
-        return Some(Blocker::WaitingForPlatform { since });
-    }
-    if event.stage() >= Stage::Started {
-        return None;
-    }
-    if !situation.quorum {
-        return Some(Blocker::NoQuorum { takeover: takeover::outlook(state, situation, &event.announcement.id) });
-    }
-    if event.is_drill() {
-        let prepared = event.treatment.as_ref().map(|_| prepared(state, event, situation.now));
-        return Some(match prepared {
-            Some(Clearance::Blocked(blocker)) => blocker,
-            Some(Clearance::Clear(_) | Clearance::NothingToApprove) | None => Blocker::Deciding,
-        });
-    }
-    if let Some(claim) = event.open_claim() {
-        return Some(Blocker::Posting { approver: claim.approver.clone(), since: claim.at });
-    }
-    match clearance(state, event, situation.now, &situation.lost()) {
-        Clearance::NothingToApprove if state.is_listed(&event.announcement.id) => Some(Blocker::Observing),
-        // Nobody's document counts, so nobody knows.
-        Clearance::NothingToApprove => Some(Blocker::NoHealthyChannel),
-        Clearance::Blocked(blocker) => Some(blocker),
-        Clearance::Clear(_) if situation.approvers(state, &event.announcement.id).is_empty() => {
-            Some(Blocker::NoHealthyChannel)
-        }
-        Clearance::Clear(_) => Some(match event.claims.last() {
-            Some(Claim { approver, outcome: Some((outcome, at)), .. }) => {
-                Blocker::PostFailed { approver: approver.clone(), outcome: outcome.as_word(), at: *at }
-            }
-            Some(Claim { outcome: None, .. }) | None => Blocker::Deciding,
-        }),
     }
 }

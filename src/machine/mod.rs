@@ -16,6 +16,7 @@ pub mod document;
 pub mod drill;
 pub mod errands;
 pub mod event;
+pub mod explain;
 pub mod id;
 pub mod impact;
 pub mod invariants;

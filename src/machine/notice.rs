@@ -8,10 +8,11 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::apply::Applied;
-use super::blocker::{Blocker, explain};
+use super::blocker::Blocker;
 use super::claim::PostOutcome;
 use super::command::Ignored;
 use super::event::Event;
+use super::explain::explain;
 use super::id::{EventId, VmName};
 use super::lifecycle::Stage;
 use super::situation::{Channel, Situation};
@@ -202,6 +203,7 @@ fn waits_for(state: &State, event: &Event, situation: &Situation) -> Option<Stri
     let (member, hook) = match &blocker {
         Blocker::TooEarly { .. } | Blocker::Observing | Blocker::WaitingForPlatform { .. } => return None,
         Blocker::HookWaiting { member, hook, .. }
+        | Blocker::ReplicaAway { member, hook, .. }
         | Blocker::HookRunning { member, hook, .. }
         | Blocker::HookBlocked { member, hook, .. }
         | Blocker::WorkloadAway { member, hook, .. }

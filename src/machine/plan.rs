@@ -2,11 +2,10 @@
 //! queued, so a crash loses nothing, and a proposal that is no longer right is ignored by `apply`.
 
 use alloc::vec::Vec;
-use core::time::Duration;
 
 use super::attempt::{ENDED_WITHIN, Outcome, WaiverReason};
 use super::blocker::{Clearance, clearance};
-use super::claim::PostOutcome;
+use super::claim::CLAIM_AGAIN_AFTER_AT_MOST;
 use super::command::Command;
 use super::departure;
 use super::drill;
@@ -18,14 +17,8 @@ use super::restoring;
 use super::situation::Situation;
 use super::state::State;
 use super::steps::{self, Next, Progress, Step};
+use super::time::Timestamp;
 use super::workload::{Phase, RunsOn};
-
-/// The pause before an event is claimed again is a second, doubled with each claim, up to this.
-const CLAIM_AGAIN_AFTER_AT_MOST: Duration = Duration::from_secs(5);
-/// So many claims in vain do not look like an accident: the next ones are further apart, so that a notice of days does
-/// not fill the state.
-const CLAIMS_IN_VAIN: usize = 20;
-const CLAIM_AGAIN_AFTER_MANY: Duration = Duration::from_mins(1);
 
 /// The commands that are due, in the order in which they are best proposed.
 pub fn plan(state: &State, situation: &Situation) -> Vec<Command> {
@@ -125,10 +118,7 @@ fn hooks_to_waive(state: &State, id: &EventId, event: &Event, situation: &Situat
     if !event.is_user_initiated() || event.stage() > Stage::Preparing {
         return Vec::new();
     }
-    let lost = |name: &VmName| {
-        let silent = situation.out_of_reach(name).is_some_and(|silence| silence >= situation.timing.takeover_after);
-        silent || !situation.members.contains(name)
-    };
+    let lost = |name: &VmName| passed_over_from(name, situation).is_some_and(|from| situation.now >= from);
     let waits = |step: &Step<'_>| match steps::forward(event, step, situation.now) {
         // Elsewhere it can be run once more when this attempt has expired.
         Progress::Running(attempt) => step.hook.runs_on == RunsOn::Affected && lost(&attempt.on),
@@ -151,6 +141,15 @@ fn hooks_to_waive(state: &State, id: &EventId, event: &Event, situation: &Situat
     waived.collect()
 }
 
+/// From when on hooks that only this replica could run are not waited for; `None` while it answers.
+pub(super) fn passed_over_from(replica: &VmName, situation: &Situation) -> Option<Timestamp> {
+    if !situation.members.contains(replica) {
+        return Some(situation.now);
+    }
+    let contact = situation.contacts.get(replica).filter(|contact| !contact.reachable)?;
+    Some(contact.since.plus(situation.timing.takeover_after))
+}
+
 fn attempts_to_begin(state: &State, id: &EventId, event: &Event, situation: &Situation) -> Vec<Command> {
     let begin = |next: Next<'_>| {
         let on = host(state, event, &next.step, situation)?;
@@ -169,7 +168,7 @@ fn attempts_to_begin(state: &State, id: &EventId, event: &Event, situation: &Sit
 }
 
 /// Where a step can be run now.
-fn host(state: &State, event: &Event, step: &Step<'_>, situation: &Situation) -> Option<VmName> {
+pub(super) fn host(state: &State, event: &Event, step: &Step<'_>, situation: &Situation) -> Option<VmName> {
     let own = &step.member.vm;
     // Only a replica that is back and has reported knows that the event is over.
     let is_back = state.replicas.get(own).is_some_and(|replica| replica.discounted.is_none());
@@ -228,22 +227,7 @@ fn may_claim_again(event: &Event, situation: &Situation) -> bool {
         let posted = event.takeovers.iter().filter_map(|takeover| takeover.recorded).max();
         return posted.is_none_or(|at| situation.now >= at.plus(CLAIM_AGAIN_AFTER_AT_MOST));
     };
-    match &last.outcome {
-        None => situation.now >= last.until,
-        Some((PostOutcome::Accepted, _)) => false,
-        Some((
-            PostOutcome::Refused(_) | PostOutcome::NotSent(_) | PostOutcome::Unknown(_) | PostOutcome::Withdrawn,
-            at,
-        )) => situation.now >= at.plus(pause_after(event.claims.len())),
-    }
-}
-
-fn pause_after(claims: usize) -> Duration {
-    if claims >= CLAIMS_IN_VAIN {
-        return CLAIM_AGAIN_AFTER_MANY;
-    }
-    let doublings = u32::try_from(claims.saturating_sub(1)).unwrap_or(u32::MAX).min(3);
-    (Duration::from_secs(1) * (1 << doublings)).min(CLAIM_AGAIN_AFTER_AT_MOST)
+    last.again_at(event.claims.len()).is_some_and(|at| situation.now >= at)
 }
 
 /// A VM that has not come back by then does not come back as what it was.

@@ -36,6 +36,8 @@ pub type Told = BTreeMap<VmName, Word>;
 pub struct Word {
     /// It answers the leader.
     pub reachable: bool,
+    /// For how long it has not; nothing while it does.
+    pub silent_for: Duration,
     pub health: Health,
     /// How many wishes of operators it knows.
     pub wishes: u64,
@@ -127,6 +129,13 @@ impl Contacts {
         }
     }
 
+    /// This replica leads, or one that leads takes its beats: a leader that too few hear takes none.
+    pub fn is_led(&self) -> bool {
+        let table = self.lock();
+        let is_told = || table.told.as_ref().is_some_and(|(told_at, _)| is_fresh(clock::steady(), *told_at));
+        table.leading_since.is_some() || is_told()
+    }
+
     /// What is known of the members now.
     ///
     /// `at` tells the cluster's time of a moment on the steady clock.
@@ -158,19 +167,19 @@ impl Contacts {
         }
         let own = || {
             let heard = table.heard.get(name).filter(|_| *name == self.me)?;
-            Some(Word { reachable: true, health: heard.health, wishes: heard.wishes })
+            let word = Word { reachable: true, silent_for: Duration::ZERO, health: heard.health, wishes: heard.wishes };
+            Some((now, word))
         };
         let told = || {
-            let (told_at, told) = table.told.as_ref()?;
-            told.get(name).filter(|_| now.since(*told_at) < SILENT_AFTER).copied()
+            let (told_at, told) = table.told.as_ref().filter(|(told_at, _)| is_fresh(now, *told_at))?;
+            Some((*told_at, *told.get(name)?))
         };
-        let Word { reachable, health, wishes } = own().or_else(told)?;
-        let since = at(now);
+        let (told_at, Word { reachable, silent_for, health, wishes }) = own().or_else(told)?;
         Some(Contact {
             reachable,
-            since,
+            since: at(if reachable { now } else { told_at.minus(silent_for) }),
             channel: health.channel,
-            channel_since: since,
+            channel_since: at(now),
             document_age: health.document_age,
             wishes,
         })
@@ -179,6 +188,11 @@ impl Contacts {
     fn lock(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What the leader told counts so long.
+fn is_fresh(now: Timestamp, told_at: Timestamp) -> bool {
+    now.since(told_at) < SILENT_AFTER
 }
 
 #[cfg(test)]
@@ -205,10 +219,14 @@ mod tests {
         let contacts = Contacts::new(VmName::new("db-0"));
         contacts.heard(&VmName::new("db-0"), HEALTHY, 0);
         assert_eq!(contacts.of(&names(), |at| at).len(), 1);
-        let word = Word { reachable: false, health: HEALTHY, wishes: 7 };
+        assert!(!contacts.is_led());
+        let silent_for = Duration::from_secs(40);
+        let word = Word { reachable: false, silent_for, health: HEALTHY, wishes: 7 };
         contacts.told(BTreeMap::from([(VmName::new("db-1"), word)]));
         let known = contacts.of(&names(), |at| at)[&VmName::new("db-1")];
-        assert_eq!((known.reachable, known.wishes), (false, 7));
+        assert_eq!((known.reachable, known.wishes, contacts.is_led()), (false, 7, true));
+        let silent = clock::steady().since(known.since);
+        assert!(silent >= silent_for && silent < silent_for + Duration::from_secs(30), "{silent:?}");
     }
 
     #[test]

@@ -17,7 +17,7 @@ const CHANGE_WITHIN: Duration = Duration::from_secs(75);
 
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    #[error("no replica answers at {}: {why}; is `allclear run` running, and is --endpoint its operator socket?", path.display())]
+    #[error("no replica answers at {}: {why}; {}", path.display(), hint(why))]
     NoAnswer { path: PathBuf, why: String },
     #[error("{0}")]
     NotFound(String),
@@ -28,6 +28,15 @@ pub enum AskError {
     /// It may or may not be done.
     #[error("{0}")]
     Unclear(String),
+}
+
+/// The socket is there and not for everybody, or nobody serves it.
+fn hint(why: &str) -> &'static str {
+    if why.to_ascii_lowercase().contains("permission denied") {
+        "ask as root, or as the user that the replica runs as"
+    } else {
+        "is `allclear run` running, and is --endpoint its operator socket?"
+    }
 }
 
 /// A connection to one replica.

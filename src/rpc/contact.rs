@@ -158,7 +158,9 @@ fn ahead(contacts: &[wire::ReplicaContact]) -> Ahead {
 fn told(contacts: &Contacts, members: &[VmName]) -> Vec<wire::ReplicaContact> {
     let ahead = contacts.differences.known();
     let known = contacts.of(members, |at| at).into_iter();
+    let silent = |since| u64::try_from(clock::steady().since(since).as_millis()).unwrap_or(u64::MAX);
     let told = known.map(|(name, contact)| wire::ReplicaContact {
+        out_of_reach_ms: (!contact.reachable).then(|| silent(contact.since)),
         clock_difference_ms: ahead.get(&name).copied(),
         replica: name.to_string(),
         reachable: contact.reachable,
@@ -171,6 +173,7 @@ fn told(contacts: &Contacts, members: &[VmName]) -> Vec<wire::ReplicaContact> {
 fn read(contacts: &[wire::ReplicaContact]) -> Told {
     let word = |each: &wire::ReplicaContact| Word {
         reachable: each.reachable,
+        silent_for: each.out_of_reach_ms.map_or(Duration::ZERO, Duration::from_millis),
         health: health(each.channel.as_ref()),
         wishes: each.wishes,
     };

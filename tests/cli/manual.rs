@@ -67,7 +67,7 @@ fn the_manual_page_names_every_command_and_each_has_a_page() {
 
 #[test]
 fn what_operators_type_has_examples() {
-    let commands = "status events explain watch hold release pause resume approve skip doctor completions man";
+    let commands = "status events explain watch hold release pause resume approve skip drill doctor completions man";
     for command in commands.split(' ') {
         let help = allclear(&[command, "--help"], &[]);
         assert!(stdout(&help).contains(&format!("\n  allclear {command}")), "{command}: {}", stdout(&help));

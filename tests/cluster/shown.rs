@@ -1,5 +1,6 @@
 //! What operators see while an event is under way: over HTTP, and from the commands.
 
+use allclear::wire::pb::allclear::operator::v1::Status;
 use serde_json::{Value, json};
 
 use super::cluster::Cluster;
@@ -69,6 +70,10 @@ async fn a_replica_without_a_quorum_says_so_and_is_not_ready() {
         })
         .await;
     assert_eq!(event.stage, "preparing");
+    // whom the leader heard last is old
+    let status = cluster.until(0, "without a quorum", |status| !status.quorum).await;
+    let shown = status.replicas.iter().map(|each| (each.reachable, each.metadata.as_str()));
+    assert_eq!(shown.collect::<Vec<_>>(), [(true, "healthy"), (false, "unknown"), (false, "unknown")]);
     assert_eq!(cluster.page(0, "/readyz").await.0, 503);
     assert_eq!(cluster.page(0, "/livez").await.0, 200);
     let (code, _, err) = cluster.says(1, &["status"]);
@@ -77,4 +82,58 @@ async fn a_replica_without_a_quorum_says_so_and_is_not_ready() {
     cluster.hooks.open("gate");
     cluster.a_few_polls_later().await;
     assert_eq!(cluster.cloud.posts().await.len(), 0, "posted without a quorum");
+}
+
+#[tokio::test]
+async fn a_follower_of_a_leader_whom_too_few_answer_says_that_nothing_is_decided() {
+    let mut cluster = Cluster::of(&["db-0", "db-1", "db-2", "db-3"]).start().await;
+    let leader = cluster.leader(0).await;
+    let [follower, one, other] = [1, 2, 3].map(|more| (leader + more) % 4);
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "source": "Platform", "vm": one, "notice": "3h" })).await;
+    cluster.until_event(follower, &id, "seen", |event| event.treatment.is_some()).await;
+    cluster.kill(one);
+    cluster.kill(other);
+    let name = format!("db-{leader}");
+    let knows = |status: &Status| !status.quorum && status.leader.as_ref() == Some(&name);
+    cluster.until(follower, "aware that its leader has no quorum", knows).await;
+    let (_, out, _) = cluster.says(follower, &["status"]);
+    assert!(out.contains(&format!("CANNOT ACT: NO QUORUM, {name} leads and too few of 4 voters answer it")), "{out}");
+    let (_, metrics) = cluster.page(follower, "/metrics").await;
+    assert!(metrics.contains("\nallclear_has_quorum 0\n"), "{metrics}");
+    assert_eq!(cluster.page(follower, "/readyz").await.0, 503);
+    let (_, out, _) = cluster.says(follower, &["explain", &id]);
+    assert!(out.contains("(no_quorum)"), "{out}");
+    cluster.start(one);
+    cluster.until(follower, "led again", |status| status.quorum).await;
+}
+
+/// A command that `explain` offers, typed into a shell as it stands.
+fn type_what_is_offered(cluster: &Cluster, id: &str, command: &str) {
+    let (_, out, _) = cluster.says(0, &["explain", id]);
+    let offers = |line: &&str| line.strip_prefix("allclear ").is_some_and(|rest| rest.starts_with(command));
+    let line = out.lines().map(str::trim).find(offers).unwrap_or_else(|| panic!("no {command} is offered:\n{out}"));
+    let line = line.replacen("allclear", &format!("'{}'", env!("CARGO_BIN_EXE_allclear")), 1);
+    let output = std::process::Command::new("sh").args(["-c", &line]).output().unwrap();
+    assert!(output.status.success(), "{line}: {output:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_command_that_is_offered_can_be_typed_as_it_stands() {
+    let cluster = Cluster::with_hooks(vec![hook("drain").waits_for("never")]).await;
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "source": "Platform", "vm": 0, "notice": "15m" })).await;
+    cluster.seen_by_all(&id).await;
+    cluster.until_true("the drain", async || cluster.hooks.begun() == ["drain"]).await;
+    for command in ["hold", "release", "pause", "resume", "skip"] {
+        type_what_is_offered(&cluster, &id, command);
+    }
+    cluster.until_stage(0, &id, "started").await;
+    cluster.cloud.finish(&id).await;
+    cluster.closed_everywhere(&id).await;
+    let drill = cluster.asks(1, "drill", &["Reboot", "--vm", "db-1"]);
+    let status = cluster.until(0, "drilling", |status| !status.events.is_empty()).await;
+    let id = status.events[0].id.clone();
+    cluster.until_true("the rehearsal", async || cluster.hooks.begun().len() == 2).await;
+    type_what_is_offered(&cluster, &id, "drill --end");
+    cluster.until_stage(0, &id, "closed").await;
+    tokio::task::spawn_blocking(move || drill.wait_with_output().unwrap()).await.unwrap();
 }

@@ -100,6 +100,11 @@ pub(crate) fn blocker(blocker: &Blocker) -> String {
         Blocker::Deciding | Blocker::Observing | Blocker::NoHealthyChannel | Blocker::NoQuorum { .. } => code.into(),
         Blocker::TooEarly { starts_at } => format!("{code}, starts at {}", time(*starts_at)),
         Blocker::HookWaiting { member, hook, from } => format!("{code}: {} from {}", of(member, *hook), time(*from)),
+        Blocker::ReplicaAway { member, hook, since, passed_over_at } => {
+            let since = since.map_or_else(String::new, |since| format!(", its replica away since {}", time(since)));
+            let passed = passed_over_at.map_or_else(String::new, |at| format!(", passed over at {}", time(at)));
+            format!("{code}: {}{since}{passed}", of(member, *hook))
+        }
         Blocker::HookRunning { attempt, member, hook, on, since, deadline, .. } => {
             let (since, deadline) = (time(*since), time(*deadline));
             format!("{code}: {attempt}, {} on {on} since {since} until {deadline}", of(member, *hook))
@@ -120,8 +125,12 @@ pub(crate) fn blocker(blocker: &Blocker) -> String {
         Blocker::Hold(halt) | Blocker::Paused(halt) => {
             format!("{code} {halt}, until {}, number {}", time(halt.until), halt.number)
         }
-        Blocker::Posting { approver, since } => format!("{code}: {approver} since {}", time(*since)),
-        Blocker::PostFailed { approver, outcome, at } => format!("{code}: {approver}, {outcome} at {}", time(*at)),
+        Blocker::Posting { approver, since, until } => {
+            format!("{code}: {approver} since {} until {}", time(*since), time(*until))
+        }
+        Blocker::PostFailed { approver, outcome, at, again_at } => {
+            format!("{code}: {approver}, {} at {}, again at {}", outcome.as_word(), time(*at), time(*again_at))
+        }
         Blocker::WaitingForPlatform { since } => format!("{code} since {}", time(*since)),
     }
 }

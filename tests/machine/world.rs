@@ -22,11 +22,11 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use allclear::machine::apply::apply;
-use allclear::machine::blocker::explain;
 use allclear::machine::command::{Command, Entry, Verdict};
 use allclear::machine::document::{Announcement, Kind, Source};
 use allclear::machine::errands::{Errand, errands, is_forgotten};
 use allclear::machine::event::Event;
+use allclear::machine::explain::explain;
 use allclear::machine::id::{AttemptId, EventId, GroupName, VmName};
 use allclear::machine::invariants;
 use allclear::machine::plan::plan;

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use allclear::machine::attempt::{Outcome, WaiverReason};
-use allclear::machine::blocker::{Blocker, explain};
+use allclear::machine::blocker::Blocker;
 use allclear::machine::claim::Reason;
 use allclear::machine::command::Command;
 use allclear::machine::errands::{Errand, errands};
+use allclear::machine::explain::explain;
 use allclear::machine::id::AttemptId;
 use allclear::machine::observe::Observation;
 use allclear::machine::operator::Asked;

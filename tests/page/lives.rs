@@ -48,6 +48,7 @@ async fn a_whole_event_is_shown_without_a_reload_and_its_commands_do_what_they_s
     run_as_copied(&browser, &cluster, "Hold it").await;
     cluster.hooks.open("gate");
     browser.until_it_says(&["It is held by uid", "An operator, with allclear release"]).await;
+    browser.until_it_says(&["whatever is asked for here; the hold itself ends: in"]).await;
     run_as_copied(&browser, &cluster, "Release it").await;
     browser.until_it_says(&["Redeploy of db-0 is under way", "unavailable: Redeploy of db-0"]).await;
     browser.until_it_says(&["no event that takes another is approved before that changes"]).await;

@@ -11,6 +11,9 @@ mod cloud;
 #[path = "../cluster/cluster.rs"]
 #[allow(dead_code, unused_imports, reason = "others use it")]
 mod cluster;
+#[path = "../cluster/dialled.rs"]
+#[allow(dead_code, reason = "others use it")]
+mod dialled;
 #[path = "../cluster/disks.rs"]
 #[allow(dead_code, reason = "others use it")]
 mod disks;

@@ -10,10 +10,10 @@ use super::why::{self, PassedOver};
 use crate::config::Config;
 use crate::machine::apply::apply;
 use crate::machine::attempt::Outcome;
-use crate::machine::blocker;
 use crate::machine::command::{Command, Entry};
 use crate::machine::document::{Announcement, Document, NotBefore};
 use crate::machine::event::Event;
+use crate::machine::explain::explain;
 use crate::machine::id::{AttemptId, EventId, VmName};
 use crate::machine::left_out::left_out_of;
 use crate::machine::order;
@@ -171,8 +171,7 @@ fn forecast(config: &Config, state: &State, seen: &Announcement, situation: &Sit
         in_the_end: in_the_end(state, event, treatment.action),
         hooks,
         left_out,
-        waits_for: blocker::explain(state, event, situation)
-            .map(|blocker| told::shown(&blocker, event, state, situation)),
+        waits_for: explain(state, event, situation).map(|blocker| told::shown(&blocker, event, state, situation)),
     })
 }
 

@@ -4,6 +4,9 @@ use super::Reader;
 use crate::ops::harmless::harmless;
 use crate::wire::pb::allclear::operator::v1 as shown;
 
+/// Where packages put the configuration.
+const DOCTOR: &str = "allclear doctor --config /etc/allclear/allclear.toml";
+
 /// What it does, and the command.
 pub(super) struct Advice {
     pub(super) does: String,
@@ -52,39 +55,40 @@ pub(super) fn advice(reader: &Reader, event: &shown::Event, blocker: &shown::Blo
         "paused" => add("end the pause of all approvals".into(), reader.command("resume", &[], true)),
         "no_quorum" => {
             add("see who is out of reach, on each of the VMs".into(), reader.command("status", &[], false));
-            add("see what is wrong there".into(), "allclear doctor --config FILE".into());
+            add("see what is wrong there".into(), DOCTOR.into());
             return all;
         }
-        "no_healthy_channel" => {
-            add("see what is wrong, on each of the VMs".into(), "allclear doctor --config FILE".into());
-        }
+        "no_healthy_channel" => add("see what is wrong, on each of the VMs".into(), DOCTOR.into()),
         _ => {}
     }
     for hook in &blocker.hooks {
         let does = format!("do not wait for {hook}; if it runs it is stopped");
         add(does, reader.command("skip", &[id, hook], true));
     }
-    if is_undecided(event) {
-        let revision = event.revision.to_string();
-        let approve = reader.command("approve", &[id, "--revision", &revision], true);
-        match code {
-            "hold" | "paused" | "budget" | "deciding" | "no_healthy_channel" => {}
-            _ => add("approve it now, as it is, without what is left; hooks that run are stopped".into(), approve),
-        }
-        if code != "hold" {
-            let hold = reader.command("hold", &[id, "--until", "2h"], true);
-            add("hold it: no approval from here before that ends; hooks go on".into(), hold);
-        }
-        if code != "paused" {
-            let pause = reader.command("pause --until 2h", &[], true);
-            add("hold everything: no approval of any event before that ends".into(), pause);
-        }
+    if !is_undecided(event) {
+        return all;
+    }
+    let revision = event.revision.to_string();
+    let approve = reader.command("approve", &[id, "--revision", &revision], true);
+    match code {
+        "hold" | "paused" | "budget" | "deciding" | "no_healthy_channel" => {}
+        _ => add("approve it now, as it is, without what is left; hooks that run are stopped".into(), approve),
+    }
+    // What is left to others is not approved from here anyway.
+    if code != "observing" {
+        let longer = |is_so| if is_so { " longer" } else { "" };
+        let hold = reader.command("hold", &[id, "--until", "2h"], true);
+        let held = longer(event.hold.is_some());
+        add(format!("hold it{held}: no approval from here for two hours from now; hooks go on"), hold);
+        let pause = reader.command("pause --until 2h", &[], true);
+        let paused = longer(code == "paused");
+        add(format!("hold everything{paused}: no approval of any event for two hours from now"), pause);
     }
     all
 }
 
 /// No approval of it was assigned or given.
-pub(super) fn is_undecided(event: &shown::Event) -> bool {
+fn is_undecided(event: &shown::Event) -> bool {
     matches!(event.stage.as_str(), "announced" | "preparing") && event.approvals.is_empty()
 }
 
@@ -97,6 +101,8 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::cli::told::page::Paper;
+    use crate::machine::time::Timestamp;
 
     #[test]
     fn a_name_that_would_mislead_whoever_copies_it_is_not_there_to_be_copied() {
@@ -114,5 +120,33 @@ mod tests {
         assert_eq!(quoted("db-0/postgres/drain#2"), "'db-0/postgres/drain#2'");
         assert_eq!(quoted("$(reboot) it's"), r"'$(reboot) it'\''s'");
         assert_eq!(quoted(""), "''");
+    }
+
+    fn offered(code: &str, held: bool) -> Vec<String> {
+        let reader = Reader { paper: Paper::PLAIN, now: Timestamp(0), at: " --endpoint /s".into() };
+        let hold = held.then(shown::Pause::default);
+        let event = shown::Event { id: "e".into(), stage: "preparing".into(), revision: 7, hold, ..Default::default() };
+        let hooks = if code.starts_with("hook_") { vec!["db-0/postgres/drain#2".into()] } else { Vec::new() };
+        let blocker = shown::Blocker { code: code.into(), hooks, ..Default::default() };
+        let commands = advice(&reader, &event, &blocker).into_iter().map(|advice| advice.command);
+        commands.map(|command| command.replace(" --reason 'WHY'", "").replace(" --endpoint /s", "")).collect()
+    }
+
+    #[test]
+    fn what_helps_is_offered_and_nothing_that_would_be_refused() {
+        let (hold, pause) = ("allclear hold e --until 2h", "allclear pause --until 2h");
+        let approve = "allclear approve e --revision 7";
+        for (code, wanted) in [
+            ("hook_failed", &["allclear skip e 'db-0/postgres/drain#2'", approve, hold, pause][..]),
+            ("hold", &["allclear release e", hold, pause]),
+            ("paused", &["allclear resume", hold, pause]),
+            ("budget", &[hold, pause]),
+            ("too_early", &[approve, hold, pause]),
+            ("observing", &[approve]),
+            ("no_quorum", &["allclear status", DOCTOR]),
+            ("no_healthy_channel", &[DOCTOR, hold, pause]),
+        ] {
+            assert_eq!(offered(code, code == "hold"), wanted, "{code}");
+        }
     }
 }

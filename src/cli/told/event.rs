@@ -1,6 +1,6 @@
 //! `allclear explain`, for people: why is it not approved yet, what happens next by itself and when, who can do what.
 
-use super::advice::{advice, is_undecided};
+use super::advice::advice;
 use super::page::{Ink, Page, Span, bold, faint, plain};
 use super::{Reader, how_far, moments, summary, what};
 use crate::replica::clock::from_rfc3339;
@@ -48,7 +48,8 @@ pub(in crate::cli) fn all_open(reader: &Reader, list: &shown::EventList) -> Stri
 }
 
 fn head(page: &mut Page, reader: &Reader, event: &shown::Event) {
-    page.line(0, &[bold(what(event)), plain(format!(": {}", how_far(event)))]);
+    let title = if event.drill.is_some() { "DRILL: " } else { "" };
+    page.line(0, &[bold(format!("{title}{}", what(event))), plain(format!(": {}", how_far(event)))]);
     let drill = event.drill.as_ref().map(|drill| format!("a {} of {}: it is never approved", drill.mode, drill.who));
     let mut entry = |name: &str, said: String| page.entry(2, name, NAMES, &[plain(said)]);
     entry("event", event.id.clone());
@@ -62,9 +63,10 @@ fn head(page: &mut Page, reader: &Reader, event: &shown::Event) {
     let treatment = event.treatment.as_deref().unwrap_or("not chosen yet");
     let rule = event.rule.as_ref().map(|rule| format!(" (rule: {rule})")).unwrap_or_default();
     entry("treatment", format!("{treatment}{rule}"));
-    let not_before =
-        event.not_before.as_ref().map_or("the platform did not say".into(), |at| moments::written(reader.now, at));
-    entry("not before", not_before);
+    if event.drill.is_none() {
+        let said = |at: &String| moments::written(reader.now, at);
+        entry("not before", event.not_before.as_ref().map_or("the platform did not say".into(), said));
+    }
     if event.duration_s >= 0 {
         entry("duration", format!("{} s, as the platform expects", event.duration_s));
     }
@@ -122,9 +124,19 @@ pub(super) fn next(reader: &Reader, blocker: &shown::Blocker) -> String {
 
 /// The platform does not wait for ever, whatever the cluster waits for.
 fn if_nothing_changes(reader: &Reader, event: &shown::Event, blocker: &shown::Blocker) -> Option<String> {
-    let at = event.not_before.as_ref().filter(|_| is_undecided(event) && event.drill.is_none())?;
-    (blocker.until.as_ref() != Some(at))
-        .then(|| format!("the platform starts it by itself, prepared or not: {}", moments::written(reader.now, at)))
+    let may_start = matches!(event.stage.as_str(), "announced" | "preparing" | "claimed" | "approved");
+    if !may_start || event.drill.is_some() {
+        return None;
+    }
+    let Some(at) = event.not_before.as_deref().and_then(from_rfc3339) else {
+        return Some("the platform gave no time; it may start when the usual notice of the type is over".into());
+    };
+    let when = moments::moment(reader.now, at);
+    if at <= reader.now {
+        return Some(format!("the notice ended {when}: the platform may start it at any moment"));
+    }
+    let is_told = blocker.until == event.not_before;
+    (!is_told).then(|| format!("the platform starts it by itself, approved or not: {when}"))
 }
 
 /// What the word for a blocker means, where its own message takes it for known.
@@ -142,9 +154,7 @@ fn background(code: &str) -> Option<&'static str> {
         }
         "no_healthy_channel" => "an approval is posted to the metadata endpoint of a VM, and none of them answers",
         "observing" => "hooks are not run for it, and nobody here approves it by itself",
-        "waiting_for_platform" => {
-            "approved is not started: the platform chooses the moment, and other tenants may hold the host"
-        }
+        "waiting_for_platform" => "approved is not started: the platform chooses the moment",
         _ => return None,
     })
 }

@@ -16,16 +16,20 @@ pub(in crate::cli) fn events(reader: &Reader, list: &shown::EventList) -> String
     for event in open.into_iter().chain(closed) {
         let seen = event.timeline.first().and_then(|step| from_rfc3339(&step.at));
         let drill = if event.drill.is_some() { "DRILL, " } else { "" };
-        let waits = event.blocker.as_ref().map(|blocker| format!(", waits: {}", blocker.code)).unwrap_or_default();
         rows.push(vec![
             plain(seen.map_or("-".into(), |at| moments::relative(reader.now, at))),
             plain(&event.id),
             plain(&event.r#type),
             plain(&event.source),
             plain(event.resources.join(" ")),
-            plain(format!("{drill}{}{waits}", how_far(event))),
+            plain(format!("{drill}{}", state(event))),
         ]);
     }
     page.table(0, &rows);
     page.into_text()
+}
+
+/// What it waits for says more than its stage.
+fn state(event: &shown::Event) -> String {
+    event.blocker.as_ref().map_or_else(|| how_far(event), |blocker| format!("waits: {}", blocker.code))
 }

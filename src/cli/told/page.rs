@@ -223,11 +223,22 @@ fn words(spans: &[Span]) -> impl Iterator<Item = (Ink, &str)> {
         std::iter::from_fn(move || {
             let first = rest.chars().next()?;
             let end = rest.find(|next: char| (next == ' ') != (first == ' ')).unwrap_or(rest.len());
+            let end = end + with_its_unit(&rest[..end], &rest[end..]);
             let (word, after) = rest.split_at(end);
             rest = after;
             Some((span.ink, word))
         })
     })
+}
+
+/// A number and its unit stay together: how much of what follows belongs to the word.
+fn with_its_unit(word: &str, after: &str) -> usize {
+    let Some(next) = after.strip_prefix(' ').filter(|_| word.ends_with(|last: char| last.is_ascii_digit())) else {
+        return 0;
+    };
+    let unit = next.split(' ').next().unwrap_or_default();
+    let is_unit = ["s", "ms", "min", "h", "d", "UTC"].contains(&unit.trim_end_matches([',', ';', ':', ')']));
+    if is_unit { 1 + unit.len() } else { 0 }
 }
 
 #[cfg(test)]

@@ -70,3 +70,13 @@ fn no_text_from_outside_moves_the_cursor_or_turns_a_line_around() {
     page.line(0, &[plain("a\x1b[2J\u{202e}b\nc\td\u{7f}\u{200b}e\u{9b}31m")]);
     assert_eq!(page.into_text(), "a\u{fffd}[2J\u{fffd}b\u{fffd}c\u{fffd}d\u{fffd}\u{fffd}e\u{fffd}31m\n");
 }
+
+#[test]
+fn a_number_is_not_parted_from_its_unit() {
+    let mut page = on(30, false);
+    page.line(0, &[plain("it is stopped at last, then 12:00:00 UTC, in 1 min 59 s")]);
+    assert_eq!(page.into_text(), "it is stopped at last, then\n12:00:00 UTC, in 1 min 59 s\n");
+    let mut page = on(30, false);
+    page.line(0, &[plain("it is stopped at its end, in 59 s; or 5 times")]);
+    assert_eq!(page.into_text(), "it is stopped at its end, in\n59 s; or 5 times\n");
+}

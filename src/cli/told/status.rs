@@ -44,7 +44,10 @@ fn ability(page: &mut Page, reader: &Reader, status: &shown::Status) {
         let how = format!(": {leader} leads, {answering} of {count} voters answer");
         page.line(0, &[Span::new(Ink::Green, format!("{cluster} can act")), plain(how)]);
     } else {
-        let how = format!(": NO QUORUM, {} reaches {answering} of {count} voters", status.replica);
+        let how = match status.leader.as_ref().filter(|leader| **leader != status.replica) {
+            Some(leader) => format!(": NO QUORUM, {leader} leads and too few of {count} voters answer it"),
+            None => format!(": NO QUORUM, {} reaches {answering} of {count} voters", status.replica),
+        };
         page.line(0, &[Span::new(Ink::Red, format!("{cluster} CANNOT ACT")), plain(how)]);
         page.line(2, &[plain("nothing is decided until more than half of the voters reach each other")]);
     }
@@ -121,7 +124,7 @@ fn remarks(replica: &shown::Replica) -> Vec<String> {
     }
     remarks.extend(replica.clock_difference_ms.and_then(clock));
     if replica.suspect {
-        remarks.push("has yet to give account of what it did alone".into());
+        remarks.push("may have approved alone: its account is still to come".into());
     }
     remarks.extend(replica.unreached_because.as_ref().map(|why| format!("not reached from here: {why}")));
     remarks

@@ -15,7 +15,7 @@ const ROLES: [&str; 5] = ["leader", "follower", "candidate", "learner", "outside
 pub(super) fn fill(sheet: &Sheet, view: &View, state: &State, situation: &Situation) -> prometheus::Result<()> {
     sheet.each("allclear_build_info", "The version that runs.", "version", [(env!("CARGO_PKG_VERSION"), 1.0)])?;
     sheet.whether("allclear_ready", "This replica can do its part, as /readyz says.", view.is_ready().is_ok())?;
-    standing(sheet, view)?;
+    standing(sheet, view, situation)?;
     contacts(sheet, state, situation)?;
     channel(sheet, situation)?;
     let ahead = view.clock_difference_ms().unwrap_or(0);
@@ -29,10 +29,10 @@ pub(super) fn fill(sheet: &Sheet, view: &View, state: &State, situation: &Situat
 }
 
 #[allow(clippy::cast_precision_loss, reason = "exact up to nine thousand million million")]
-fn standing(sheet: &Sheet, view: &View) -> prometheus::Result<()> {
+fn standing(sheet: &Sheet, view: &View, situation: &Situation) -> prometheus::Result<()> {
     let standing = view.standing();
     sheet.whether("allclear_is_leader", "This replica leads and a quorum is behind it.", standing.leads())?;
-    sheet.whether("allclear_has_quorum", "A leader with a quorum is heard, or is this replica.", standing.quorum)?;
+    sheet.whether("allclear_has_quorum", "A leader with a quorum is heard, or is this replica.", situation.quorum)?;
     let role = standing.role.as_word();
     let roles = ROLES.map(|each| (each, f64::from(u8::from(each == role))));
     sheet.each("allclear_role", "1 for what this replica is in its cluster.", "role", roles)?;

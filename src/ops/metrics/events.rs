@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 
 use super::sheet::{Sheet, number};
-use crate::machine::blocker::{Blocker, explain};
+use crate::machine::blocker::Blocker;
 use crate::machine::cause::StartCause;
 use crate::machine::event::Event;
+use crate::machine::explain::explain;
 use crate::machine::lifecycle::Stage;
 use crate::machine::operator::unaware;
 use crate::machine::policy::Action;

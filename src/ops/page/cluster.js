@@ -67,7 +67,8 @@ function channel({ metadata, reachable, last_document_age_ms: age }, silentFor) 
 }
 
 function clock({ clock_difference_ms: ahead, reachable }) {
-  if (ahead === null) return cell(reachable ? "not measured" : "unknown");
+  if (!reachable) return cell("unknown");
+  if (ahead === null) return cell("not measured");
   const sign = ahead > 0 ? "+" : ahead < 0 ? "−" : "";
   const size = Math.abs(ahead);
   const text = size < 1000 ? `${sign}${size} ms` : `${sign}${(size / 1000).toFixed(1)} s`;

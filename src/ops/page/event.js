@@ -10,6 +10,8 @@ const SAID = {
   announced: "Announced", preparing: "Being prepared", claimed: "Approval assigned", approved: "Approved, not started yet",
   started: "Under way", restoring: "Over, being restored", closed: "Closed",
 };
+// A drill is never approved.
+const REHEARSED = ["announced", "preparing", "restoring", "closed"];
 // More than these would hide each other behind their commands.
 const FEW = 2;
 const SOURCES = { User: "asked for by an administrator", Platform: "planned by the platform" };
@@ -28,7 +30,7 @@ function card(event, place, status, now) {
     tree("header", {},
       tree("h3", { id }, outside(title(event))),
       tree("p", { class: "badges" },
-        tree("span", { class: "stage" }, SAID[event.stage] ?? word(event.stage)), " ",
+        tree("span", { class: "stage" }, said(event)), " ",
         event.drill ? `made up (${word(event.drill.mode)}), never approved` : SOURCES[event.source] ?? ["from ", outside(event.source)])),
     why(event, status, now),
     stages(event, now),
@@ -41,16 +43,17 @@ function card(event, place, status, now) {
     log(event, now));
 }
 
+const said = ({ stage, blocker }) => (blocker?.code === "too_early" ? "Waits for its time" : SAID[stage] ?? word(stage));
+
 function why(event, status, now) {
   const { blocker } = event;
-  const isOpen = ["announced", "preparing"].includes(event.stage);
+  const isOpen = ["announced", "preparing"].includes(event.stage) || (event.stage === "claimed" && blocker?.code !== "posting");
   const heading = isOpen ? (event.drill ? "What it waits for" : "Why it is not approved yet") : blocker ? "What it waits for" : "What happens now";
-  return tree("div", { class: `why ${isStuck(blocker?.code) ? "is-bad" : "is-wait"}` },
+  return tree("div", { class: `why ${isStuck(event) ? "is-bad" : "is-wait"}` },
     tree("h4", {}, heading),
     tree("p", { class: "because" }, outside(blocker ? because(blocker, status.events, now) : itself(event))),
     tree("dl", {},
-      blocker && row("What happens next", outside(sentence(shortTimes(blocker.next, now)))),
-      blocker && until(blocker, event, now),
+      blocker && next(blocker, now),
       latest(event, now),
       blocker && row("Who can resolve it", outside(who(blocker.resolved_by)))));
 }
@@ -70,11 +73,13 @@ function row(term, ...text) {
   return tree("div", {}, tree("dt", {}, term), tree("dd", {}, text));
 }
 
-// The end of the notice is told once, in the line below.
-function until({ until: text }, event, now) {
-  const at = instant(text);
-  const isNotice = Math.abs(at - instant(event.not_before)) < 1000;
-  return text && !isNotice && row("When", tree("time", { class: "count", datetime: text }, `${at > now ? countdown(at, now) : "any moment now"} (${time(at, now)} UTC)`));
+// What comes last in it is to happen then.
+function next({ next: what, until }, now) {
+  const said = sentence(shortTimes(what, now));
+  const at = instant(until);
+  if (isNaN(at)) return row("What happens next", outside(said));
+  const when = `${at > now ? countdown(at, now) : "any moment now"} (${time(at, now)} UTC)`;
+  return row("What happens next", outside(said.replace(/\.$/, "")), ": ", tree("time", { class: "count", datetime: until }, when), ".");
 }
 
 // What nobody can hold.
@@ -82,6 +87,8 @@ function latest(event, now) {
   if (event.stage === "started" || event.stage === "restoring" || event.drill) return null;
   const at = instant(event.not_before);
   if (isNaN(at)) return row("At the latest", "The platform gave no time that can be read; it may start when the usual notice of the type is over.");
+  // told above
+  if (at > now && Math.abs(at - instant(event.blocker?.until)) < 1000) return null;
   const when = tree("time", { class: "count", datetime: event.not_before }, `${countdown(at, now)} (${time(at, now)} UTC)`);
   return row("At the latest", at > now
     ? ["The platform starts it by itself, approved or not, ", when, "."]
@@ -90,8 +97,9 @@ function latest(event, now) {
 
 function stages(event, now) {
   const entered = new Map(event.timeline.filter((step) => STAGES.includes(step.what)).map((step) => [step.what, instant(step.at)]));
-  const current = STAGES.indexOf(event.stage);
-  const steps = STAGES.map((stage, place) => {
+  const ahead = event.drill ? REHEARSED : STAGES;
+  const current = ahead.indexOf(event.stage);
+  const steps = ahead.map((stage, place) => {
     const at = entered.get(stage);
     const kind = place === current ? "current" : at !== undefined ? "past" : place < current ? "skipped" : "future";
     return tree("li", { class: `is-${kind}`, "aria-current": kind === "current" && "step" },
@@ -108,12 +116,12 @@ function facts(event, now) {
     row("Machines", outside(list(event.resources))),
     row("The platform says", event.description ? outside(event.description) : "nothing more"),
     row("Expected impact", duration),
-    row("May start from", event.not_before ? `${time(instant(event.not_before), now)} UTC` : "unknown"),
+    !event.drill && row("May start from", event.not_before ? `${time(instant(event.not_before), now)} UTC` : "unknown"),
     row("Treatment", treatment ? outside(treatment) : "not chosen yet"),
     event.hold && row("Held", `until ${time(instant(event.hold.until), now)} UTC by `, outside(`${event.hold.by}: ${event.hold.reason}`)),
     event.approvals.length > 0 && row("Approvals", event.approvals.map(({ approver, reason, outcome, detail }) =>
       tree("span", { class: "line" }, outside(`${approver} (${word(reason)}): ${word(outcome ?? "under way")}${detail ? `, ${detail}` : ""}`)))),
-    row("Seen by", outside(list(event.seen_by) || "nobody")),
+    !event.drill && row("Seen by", outside(list(event.seen_by) || "nobody")),
     row("Event id", tree("code", {}, outside(event.id))));
 }
 

@@ -22,7 +22,7 @@ function story(event, now) {
   const posted = event.approvals.filter((approval) => approval.outcome === "accepted");
   const by = posted.length
     ? ["all-clear by ", outside(posted.map(({ approver, reason }) => `${approver} (${word(reason)})`).join(", "))]
-    : "no all-clear from here";
+    : event.drill ? `made up (${word(event.drill.mode)}), never approved` : "no all-clear from here";
   const cause = event.start_cause && `started because: ${word(event.start_cause)}, `;
   return tree("details", {},
     tree("summary", {},

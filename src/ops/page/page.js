@@ -107,8 +107,8 @@ function verdict(status) {
   if (events.length === 0) {
     return { level: "good", mark: "✓", label: "All is well", title: "No maintenance is announced", text: null };
   }
-  const waiting = events.filter((event) => ["announced", "preparing"].includes(event.stage));
-  const level = waiting.some((event) => isStuck(event.blocker?.code)) ? bad : wait;
+  const waiting = events.filter((event) => ["announced", "preparing", "claimed"].includes(event.stage) && !event.drill);
+  const level = waiting.some(isStuck) ? bad : { ...wait, label: waiting.length ? "Waiting" : "Under way" };
   const lines = events.map((event) => `${title(event)} ${standing(event)}${event.blocker ? `: ${because(event.blocker, events, now())}` : "."}`);
   if (events.length === 1) {
     const why = events[0].blocker && because(events[0].blocker, events, now());
@@ -119,15 +119,19 @@ function verdict(status) {
   return { ...level, title: `${many(events.length, "event")} are open, ${state}`, text, spoken: plain(lines.slice(0, MOST_LINES).join(" ")) };
 }
 
-function standing({ stage }) {
-  const said = { announced: "is not approved yet", preparing: "is not approved yet", started: "is under way", restoring: "is over and being restored" };
+function standing({ stage, blocker, drill }) {
+  const soFar = drill ? "is under way" : "is not approved yet";
+  const said = {
+    announced: soFar, preparing: soFar, claimed: blocker?.code === "posting" ? "is being approved" : soFar,
+    approved: "is approved, and has not started yet", started: "is under way", restoring: "is over and being restored",
+  };
   return said[stage] ?? `is ${word(stage)}`;
 }
 
 function paused({ by, until, reason }) {
   const at = instant(until);
   return ["Nothing is approved until ", `${time(at, now())} UTC (${span(at - now())} more), asked for by `, outside(by),
-    ": ", outside(reason), ". What its notice ends for, the platform starts all the same. To end it: ",
+    ": ", outside(reason), ". The platform starts each event when its notice ends all the same. To end the pause: ",
     tree("code", {}, "allclear resume --reason \"why\"")];
 }
 
@@ -135,14 +139,17 @@ function withoutQuorum(status) {
   const voters = status.replicas.filter((replica) => replica.voter);
   const reached = voters.filter((replica) => replica.reachable || replica.name === status.replica);
   const lost = voters.filter((replica) => !reached.includes(replica)).map((replica) => replica.name);
+  const needed = Math.floor(voters.length / 2) + 1;
+  const leads = status.leader && status.leader !== status.replica;
   const points = [
-    [outside(status.replica), ` reaches ${reached.length} of ${many(voters.length, "voter")}, itself among them; ${Math.floor(voters.length / 2) + 1} are needed.`],
+    leads && [outside(status.leader), ` leads, and too few of ${many(voters.length, "voter")} answer it; ${needed} are needed, itself among them.`],
+    !leads && [outside(status.replica), ` reaches ${reached.length} of ${many(voters.length, "voter")}, itself among them; ${needed} are needed.`],
     "No hook is begun and nothing is approved, but for what an administrator asked for: a replica that is alone may approve that after a while. Each event says so below.",
     "What the platform planned it starts by itself when its notice ends.",
-    ["To end this, bring back ", outside(list(lost) || "the other voters"), " or the network between. On each VM, ",
-      tree("code", {}, "allclear doctor --config FILE"), " tells what is wrong."],
+    ["To end this, bring back ", outside((!leads && list(lost)) || "the other voters"), " or the network between. On each VM, ",
+      tree("code", {}, "allclear doctor --config /etc/allclear/allclear.toml"), " tells what is wrong."],
   ];
-  return tree("ul", { class: "meaning" }, points.map((point) => tree("li", {}, point)));
+  return tree("ul", { class: "meaning" }, points.filter(Boolean).map((point) => tree("li", {}, point)));
 }
 
 function drawSummary(status, found) {

@@ -36,7 +36,7 @@ export function list(words) {
 export const sentence = (text) => {
   const trimmed = text.trim();
   // a name is written as it is
-  const first = /^(all|an|another|approved|goes|it|nobody|no|policy|preparation|the|this|too|whoever)\b/.test(trimmed)
+  const first = /^(all|an|another|approved|done|goes|it|nobody|no|other|policy|preparation|the|this|too|whoever)\b/.test(trimmed)
     ? trimmed.charAt(0).toUpperCase() : trimmed.charAt(0);
   return `${first}${trimmed.slice(1)}${/[.!?]$/.test(trimmed) ? "" : "."}`;
 };
@@ -50,12 +50,16 @@ export const word = (text) => (text ?? "unknown").replaceAll("_", " ");
 export const shortTimes = (text, now) =>
   text.replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, (at) => `${time(Date.parse(at), now)} UTC`);
 
+// So many posts in vain are no accident.
+const MANY_POSTS = 3;
 // Waits for somebody: it does not go on by itself.
-export const isStuck = (code) => ["hook_failed", "no_quorum", "no_healthy_channel", "post_failed"].includes(code);
+export const isStuck = ({ blocker, approvals }) =>
+  ["hook_failed", "no_quorum", "no_healthy_channel"].includes(blocker?.code) ||
+  (blocker?.code === "post_failed" && approvals.length >= MANY_POSTS);
 
 export const title = ({ type, resources, drill }) => `${drill ? "Drill: " : ""}${type} of ${list(resources) || "no machine"}`;
 
-// Why an event waits, in a sentence; other events by what they are instead of by their ids.
+// Why an event waits, in a sentence; ids of other events that are told beside what they are stand with the events.
 export function because({ message }, events, now) {
-  return sentence(shortTimes(events.reduce((text, event) => text.replaceAll(event.id, `the ${title(event)}`), message), now));
+  return sentence(shortTimes(events.reduce((text, event) => text.replaceAll(` (event ${event.id})`, ""), message), now));
 }

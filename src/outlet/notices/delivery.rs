@@ -12,6 +12,7 @@ use super::pace::Pace;
 use super::receiver::Receiver;
 use super::{message, signature};
 use crate::machine::notice::{Notice, TOLD_WITHIN, Waits};
+use crate::machine::time::Timestamp;
 use crate::outlet::client::{Answer, Client};
 use crate::replica::clock;
 use crate::replica::deeds::Telling;
@@ -69,14 +70,17 @@ pub(super) async fn deliver(board: &Board, receiver: &Receiver) {
 /// What is too old to be told, and was not.
 fn give_up(board: &Board, receiver: &Receiver, untold: &mut BTreeMap<String, Notice>, pending: &[Notice]) {
     let pending: BTreeMap<String, Notice> = pending.iter().map(|notice| (notice.id.clone(), notice.clone())).collect();
-    let now = board.here.time.now();
     let left = core::mem::replace(untold, pending);
-    for notice in left.into_values().filter(|notice| !untold.contains_key(&notice.id)) {
-        if now.since(notice.at) >= TOLD_WITHIN {
-            tracing::warn!(receiver = receiver.name, notice = notice.id, "not told within an hour: given up");
-            board.here.deeds.notice(notice.topic, Telling::Expired);
-        }
+    for notice in expired(left, untold, board.here.time.now()) {
+        tracing::warn!(receiver = receiver.name, notice = notice.id, "not told within an hour: given up");
+        board.here.deeds.notice(notice.topic, Telling::Expired);
     }
+}
+
+/// What was to be told, is not any more, and is that old; the rest was told or is no longer so.
+fn expired(left: BTreeMap<String, Notice>, pending: &BTreeMap<String, Notice>, now: Timestamp) -> Vec<Notice> {
+    let is_expired = |notice: &Notice| !pending.contains_key(&notice.id) && now.since(notice.at) >= TOLD_WITHIN;
+    left.into_values().filter(is_expired).collect()
 }
 
 fn settle(board: &Board, receiver: &Receiver, notice: &Notice, outcome: Outcome, pace: &mut Pace) {
@@ -141,4 +145,22 @@ async fn exchange(
         None => client.insert(Client::trusting(receiver.ca.as_deref()).await?),
     };
     client.post(&url, headers, Bytes::from(body), PATIENCE).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::id::VmName;
+
+    #[test]
+    fn what_was_not_told_within_an_hour_is_given_up_and_nothing_else() {
+        let seen = Timestamp(1_000_000);
+        let notice = Notice::acted(&VmName::new("db-0"), seen);
+        let of = |notices: &[Notice]| notices.iter().map(|it| (it.id.clone(), it.clone())).collect::<BTreeMap<_, _>>();
+        let (all, none) = (of(core::slice::from_ref(&notice)), BTreeMap::new());
+        let hour = Duration::from_hours(1);
+        assert_eq!(expired(all.clone(), &none, seen.plus(hour)), core::slice::from_ref(&notice));
+        assert_eq!(expired(all.clone(), &all, seen.plus(hour)), []);
+        assert_eq!(expired(all, &none, seen.plus(hour - Duration::from_millis(1))), []);
+    }
 }

@@ -1,11 +1,17 @@
 //! "Why not yet?" in sentences: what the event waits for, what happens next by itself and when, and who can resolve it.
 
+mod hook;
+
 use std::fmt::Write as _;
 
+use super::event::detail;
 use crate::machine::blocker::Blocker;
+use crate::machine::budget::Taker;
+use crate::machine::claim::PostOutcome;
 use crate::machine::event::Event;
-use crate::machine::id::VmName;
+use crate::machine::id::{EventId, GroupName, VmName};
 use crate::machine::operator::{Halt, unaware};
+use crate::machine::policy::{Action, Case};
 use crate::machine::situation::Situation;
 use crate::machine::state::State;
 use crate::machine::takeover::{Obstacle, Outlook};
@@ -18,18 +24,18 @@ use crate::wire::pb::allclear::operator::v1 as shown;
 const MOST_VETOES: usize = 3;
 
 pub fn shown(blocker: &Blocker, event: &Event, state: &State, situation: &Situation) -> shown::Blocker {
-    let unaware = |number| unaware(state, situation, number);
-    let Sentences { mut message, until, next, resolved_by } = sentences(blocker, event, unaware);
-    let mut hooks: Vec<String> = hook_of(blocker).into_iter().collect();
+    let teller = Teller { event, state, situation };
+    let Sentences { mut message, until, next, resolved_by } = teller.sentences(blocker);
+    let mut hooks: Vec<String> = hook::named(blocker).into_iter().collect();
     if blocker.code().starts_with("hook_") {
         let others: Vec<_> = vetoes(state, event, situation.now).into_iter().filter(|veto| veto != blocker).collect();
         for other in others.iter().take(MOST_VETOES) {
-            let _ = write!(message, "; {}", sentences(other, event, unaware).message);
+            let _ = write!(message, "; {}", teller.sentences(other).message);
         }
         if others.len() > MOST_VETOES {
             let _ = write!(message, "; and {} more", others.len() - MOST_VETOES);
         }
-        hooks.extend(others.iter().filter_map(hook_of).filter(|other| !hooks.contains(other)).collect::<Vec<_>>());
+        hooks.extend(others.iter().filter_map(hook::named).filter(|other| !hooks.contains(other)).collect::<Vec<_>>());
     }
     let next = match blocker {
         Blocker::Deciding | Blocker::HookFailed { .. } if event.is_drill() => {
@@ -37,185 +43,240 @@ pub fn shown(blocker: &Blocker, event: &Event, state: &State, situation: &Situat
         }
         _ => next,
     };
+    let resolved_by = if event.is_drill() { "an operator, who may end the drill" } else { resolved_by };
     shown::Blocker {
         code: blocker.code().into(),
         message,
-        until: until.map(rfc3339),
+        // What was to happen by then and did not may happen at any moment.
+        until: until.filter(|until| *until > situation.now).map(rfc3339),
         next,
         resolved_by: resolved_by.into(),
         hooks,
     }
 }
 
-/// The hook that it waits for, as operators call it.
-fn hook_of(blocker: &Blocker) -> Option<String> {
-    match blocker {
-        Blocker::HookWaiting { member, hook, .. }
-        | Blocker::HookRunning { member, hook, .. }
-        | Blocker::HookBlocked { member, hook, .. }
-        | Blocker::WorkloadAway { member, hook, .. }
-        | Blocker::HookFailed { member, hook, .. } => Some(hook.named(member)),
-        _ => None,
-    }
-}
-
 struct Sentences {
     message: String,
+    /// What comes last in `next` is to happen then.
     until: Option<Timestamp>,
     next: String,
     resolved_by: &'static str,
 }
 
 impl Sentences {
-    fn new(message: String, until: Option<Timestamp>, next: impl Into<String>, resolved_by: &'static str) -> Self {
-        Self { message, until, next: next.into(), resolved_by }
+    fn new(
+        message: impl Into<String>,
+        until: Option<Timestamp>,
+        next: impl Into<String>,
+        resolved_by: &'static str,
+    ) -> Self {
+        Self { message: message.into(), until, next: next.into(), resolved_by }
     }
 }
 
-fn sentences(blocker: &Blocker, event: &Event, unaware: impl Fn(u64) -> Vec<VmName>) -> Sentences {
-    let notice_ends = Some(event.notice_ends());
-    let tell = |message, until, next: &str, resolved_by| Sentences::new(message, until, next, resolved_by);
-    match blocker {
-        Blocker::Deciding => {
-            let message = "the leader is about to decide what to do".into();
-            tell(message, None, "the leader decides within a moment", "nobody needs to")
-        }
-        Blocker::Observing => {
-            let message = "policy leaves this event to others".into();
-            let resolved_by =
-                "an operator, who may approve it, or whoever else it is left to; later ones: a policy rule";
-            tell(message, notice_ends, "the platform starts the event when its notice ends", resolved_by)
-        }
-        Blocker::TooEarly { starts_at } => {
-            let message = format!("the notice is long: preparation starts at {}", rfc3339(*starts_at));
-            let resolved_by = "an operator, who may approve it now; for later ones policy.prepare_ahead";
-            tell(message, Some(*starts_at), "preparation starts", resolved_by)
-        }
-        Blocker::HookWaiting { .. }
-        | Blocker::HookRunning { .. }
-        | Blocker::HookBlocked { .. }
-        | Blocker::WorkloadAway { .. }
-        | Blocker::HookFailed { .. } => of_hook(blocker, event),
-        Blocker::Budget { group, by, notice_ends } => {
-            let by: Vec<String> = by.iter().map(ToString::to_string).collect();
-            let message = format!("{group} may not lose more members before these are back: {}", by.join(", "));
-            let next = "approved when they are back; the platform starts the event when its notice ends all the same";
-            tell(message, Some(*notice_ends), next, "whoever runs the machines: bring those back")
-        }
-        Blocker::Hold(halt) => halted(halt, "it is held", "an operator, with allclear release", &unaware(halt.number)),
-        Blocker::Paused(halt) => {
-            halted(halt, "all approvals are paused", "an operator, with allclear resume", &unaware(halt.number))
-        }
-        Blocker::NoHealthyChannel => {
-            let message = "no replica that sees the event has a working metadata endpoint".into();
-            tell(
-                message,
+struct Teller<'a> {
+    event: &'a Event,
+    state: &'a State,
+    situation: &'a Situation,
+}
+
+impl Teller<'_> {
+    fn sentences(&self, blocker: &Blocker) -> Sentences {
+        let notice_ends = Some(self.event.notice_ends());
+        match blocker {
+            Blocker::Deciding => Sentences::new(
+                "the leader is about to decide what to do",
+                None,
+                "the leader decides within a moment",
+                "nobody needs to",
+            ),
+            Blocker::Observing => Sentences::new(
+                self.left_to_others(),
                 notice_ends,
-                "approved as soon as one works again; the platform starts the event when its notice ends all the same",
+                self.platform(),
+                "an operator, who may approve it, or whoever else it is left to; later ones: a policy rule",
+            ),
+            Blocker::TooEarly { starts_at } => Sentences::new(
+                format!("the notice is long: preparation starts at {}", rfc3339(*starts_at)),
+                Some(*starts_at),
+                "preparation starts",
+                "an operator, who may approve it now; for later ones policy.prepare_ahead",
+            ),
+            Blocker::HookWaiting { .. }
+            | Blocker::ReplicaAway { .. }
+            | Blocker::HookRunning { .. }
+            | Blocker::HookBlocked { .. }
+            | Blocker::WorkloadAway { .. }
+            | Blocker::HookFailed { .. } => self.of_hook(blocker),
+            Blocker::Budget { group, by, .. } => self.budget(group, by),
+            Blocker::Hold(halt) => self.halted(halt, "it is held", "hold", "an operator, with allclear release"),
+            Blocker::Paused(halt) => {
+                self.halted(halt, "all approvals are paused", "pause", "an operator, with allclear resume")
+            }
+            Blocker::NoHealthyChannel => Sentences::new(
+                "no replica that sees the event has a working metadata endpoint",
+                notice_ends,
+                format!("approved as soon as one works again; otherwise {}", self.platform()),
                 "whoever runs the machines",
-            )
-        }
-        Blocker::NoQuorum { takeover } => no_quorum(takeover.as_ref(), event),
-        Blocker::Posting { approver, since } => {
-            let message = format!("{approver} posts the approval since {}", rfc3339(*since));
-            tell(message, None, "another replica is named if it does not answer", "nobody needs to")
-        }
-        Blocker::PostFailed { approver, outcome, at } => {
-            let message = format!("the approval posted by {approver} at {} was not accepted: {outcome}", rfc3339(*at));
-            tell(message, None, "it is posted again, by another replica if there is one", "nobody needs to")
-        }
-        Blocker::WaitingForPlatform { since } => {
-            let message = format!("approved since {}; the platform has not started the event yet", rfc3339(*since));
-            tell(
-                message,
+            ),
+            Blocker::NoQuorum { takeover } => self.no_quorum(takeover.as_ref()),
+            Blocker::Posting { approver, since, until } => Sentences::new(
+                format!("{approver} has been posting the approval since {}", rfc3339(*since)),
+                Some(*until),
+                "done when the platform answers; if it does not, another replica is named",
+                "nobody needs to",
+            ),
+            Blocker::PostFailed { approver, outcome, at, again_at } => Sentences::new(
+                not_taken(approver, outcome, *at),
+                Some(*again_at),
+                "it is posted again, by another replica if there is one",
+                "nobody needs to; if it goes on, whoever runs the machines: see allclear doctor there",
+            ),
+            Blocker::WaitingForPlatform { since } => Sentences::new(
+                format!("approved since {}; the platform has not started the event yet", rfc3339(*since)),
                 notice_ends,
-                "other tenants may hold the host; the platform starts the event, at the latest when its notice ends",
+                if self.situation.now < self.event.notice_ends() {
+                    "the platform starts the event when the host is free, at the latest when its notice ends"
+                } else {
+                    self.platform()
+                },
                 "the platform",
+            ),
+        }
+    }
+
+    /// What nobody can hold; `until` is the end of the notice.
+    fn platform(&self) -> &'static str {
+        if self.situation.now < self.event.notice_ends() {
+            "the platform starts the event when its notice ends"
+        } else {
+            "the notice is over, and the platform may start the event at any moment"
+        }
+    }
+
+    fn left_to_others(&self) -> String {
+        match self.event.treatment.as_ref().filter(|treatment| treatment.action == Action::Observe) {
+            Some(treatment) if treatment.rule == Case::Foreign.name() => {
+                "it names no VM of this cluster, and policy leaves such events to others".into()
+            }
+            Some(treatment) => format!("policy leaves this event to others, by the rule {}", treatment.rule),
+            None => "the platform does not list it as Scheduled, so there is nothing to approve".into(),
+        }
+    }
+
+    fn budget(&self, group: &GroupName, by: &[Taker]) -> Sentences {
+        let by: Vec<String> = by.iter().map(|taker| self.taker(taker)).collect();
+        Sentences::new(
+            format!("{group} may not lose more members before these are back: {}", by.join(", ")),
+            Some(self.event.notice_ends()),
+            format!("approved when they are back; otherwise {}", self.platform()),
+            "whoever runs the machines: bring those back",
+        )
+    }
+
+    fn taker(&self, taker: &Taker) -> String {
+        match taker {
+            Taker::Event(id) => self.named(id),
+            Taker::Replica(name) => format!("{name}, which is out of reach"),
+            Taker::Suspect(name) => format!("{name}, which may be approving alone"),
+        }
+    }
+
+    /// Another event, as people call it.
+    fn named(&self, id: &EventId) -> String {
+        let Some(event) = self.state.event(id) else { return format!("event {id}") };
+        let vms: Vec<_> = event.announcement.resources.iter().map(ToString::to_string).collect();
+        format!("{} of {} (event {id})", event.announcement.kind, vms.join(", "))
+    }
+
+    /// What an operator does not want yet, and who may not know of it.
+    fn halted(&self, halt: &Halt, what: &str, noun: &str, resolved_by: &'static str) -> Sentences {
+        let unaware: Vec<_> = unaware(self.state, self.situation, halt.number);
+        let message = if unaware.is_empty() {
+            format!("{what} {halt}")
+        } else {
+            let names = list(&unaware);
+            format!(
+                "{what} {halt}; not acknowledged yet by {names}: cut off, it may approve alone what a user asked for"
             )
+        };
+        let next = if halt.until < self.event.notice_ends() {
+            format!("the {noun} ends by itself, and the event is approved then, if nothing else is in the way")
+        } else {
+            format!("{}, whatever is asked for here; the {noun} itself ends", self.platform())
+        };
+        Sentences::new(message, Some(halt.until), next, resolved_by)
+    }
+
+    /// Rung 4: what this replica does alone, if nobody comes back before.
+    fn no_quorum(&self, takeover: Option<&Outlook>) -> Sentences {
+        let message = format!("too few replicas can reach each other to decide anything{}", self.lost());
+        let on_its_own = || format!("goes on when a quorum is back; otherwise {}", self.platform());
+        let (message, until, next) = match takeover {
+            Some(Outlook::From(at)) if *at > self.situation.now => {
+                (message, *at, "this replica approves the event alone, unless a quorum is back before".into())
+            }
+            Some(Outlook::From(at)) => {
+                (message, *at, "this replica is about to approve the event alone, unless a quorum is back".into())
+            }
+            Some(Outlook::Not(obstacle)) => {
+                let (until, next) = match obstacle {
+                    Obstacle::Held(halt) | Obstacle::Paused(halt) => {
+                        let next = "goes on when a quorum is back; this replica looks at it anew when that ends";
+                        (halt.until, next.into())
+                    }
+                    _ => (self.event.notice_ends(), on_its_own()),
+                };
+                let obstacle = match obstacle {
+                    Obstacle::OtherEvent(id) => format!("{} is open in the same group", self.named(id)),
+                    Obstacle::OtherApproval(id) => {
+                        format!("this replica approved {}, which is not over", self.named(id))
+                    }
+                    obstacle => obstacle.to_string(),
+                };
+                (format!("{message}; this replica does not approve it alone, because {obstacle}"), until, next)
+            }
+            None => (message, self.event.notice_ends(), on_its_own()),
+        };
+        let resolved_by = "whoever runs the machines: bring replicas or the network back";
+        Sentences::new(message, Some(until), next, resolved_by)
+    }
+
+    /// Which voters do not answer; not known before they were asked.
+    fn lost(&self) -> String {
+        let lost = self.situation.alone.as_ref().map(|alone| alone.out_of_reach(&self.situation.me));
+        match lost.as_deref().unwrap_or_default() {
+            [] => String::new(),
+            [one] => format!(": {one} is out of reach"),
+            all => format!(": {} are out of reach", list(all)),
         }
     }
 }
 
-fn of_hook(blocker: &Blocker, event: &Event) -> Sentences {
-    // What `until` is the time of stands last.
-    let first = event.budget_ends().map_or_else(String::new, |ends| {
-        format!("approved at {} in any case, because somebody asked for the event; before that ", rfc3339(ends))
-    });
-    match blocker {
-        Blocker::HookRunning { member, hook, on, deadline, expected_end, .. } => {
-            let message = format!("the {} hook of {member} runs on {on}", hook.phase);
-            let next = match expected_end {
-                Some(_) => format!("{first}the hook is stopped at {}, and expects to end", rfc3339(*deadline)),
-                None => format!("{first}the hook ends, or is stopped at its deadline"),
-            };
-            Sentences::new(
-                message,
-                Some(expected_end.unwrap_or(*deadline)),
-                next,
-                "the hook, or an operator who skips it",
-            )
+fn not_taken(approver: &VmName, outcome: &PostOutcome, at: Timestamp) -> String {
+    let (at, why) = (rfc3339(at), detail(outcome).unwrap_or_default());
+    match outcome {
+        PostOutcome::Refused(_) => {
+            format!("the platform did not take the approval that {approver} posted at {at}: {why}")
         }
-        Blocker::HookBlocked { member, hook, reason, retry_at } => {
-            let message = format!("the {} hook of {member} asks for patience: {reason}", hook.phase);
-            let next = format!("{first}the hook is tried again");
-            Sentences::new(message, Some(*retry_at), next, "the owner of the workload, or an operator who skips it")
+        PostOutcome::NotSent(_) => format!("{approver} could not post the approval at {at}: {why}"),
+        PostOutcome::Withdrawn => {
+            format!("{approver} did not post the approval at {at}: it no longer saw the event as Scheduled")
         }
-        Blocker::WorkloadAway { member, hook, since, notice_ends } => {
-            let (phase, since) = (hook.phase, rfc3339(*since));
-            let message = format!("the {phase} hook of {member} waits: the workload is not connected since {since}");
-            let next = format!("{first}it is run when the workload dials in again; the notice ends");
-            Sentences::new(message, Some(*notice_ends), next, "the owner of the workload, or an operator who skips it")
+        PostOutcome::Accepted | PostOutcome::Unknown(_) => {
+            format!("nobody knows whether the platform took the approval that {approver} posted at {at}: {why}")
         }
-        Blocker::HookFailed { member, hook, reason, notice_ends } => {
-            let message = format!("the {} hook of {member} failed: {reason}", hook.phase);
-            let next = "no approval from here; the platform starts the event when its notice ends";
-            let resolved_by = "an operator who skips it or approves; the owner of the workload for later events";
-            Sentences::new(message, Some(*notice_ends), next, resolved_by)
-        }
-        Blocker::HookWaiting { member, hook, from } => {
-            let message = format!("the {} hook of {member} has yet to run", hook.phase);
-            let next = format!("{first}the hook is started when its turn comes and its replica answers");
-            Sentences::new(message, Some(*from), next, "nobody needs to")
-        }
-        _ => Sentences::new(blocker.code().into(), None, "", ""),
     }
 }
 
-/// What an operator does not want yet, and who may not know of it.
-fn halted(halt: &Halt, what: &str, resolved_by: &'static str, unaware: &[VmName]) -> Sentences {
-    let names: Vec<String> = unaware.iter().map(ToString::to_string).collect();
-    let names = names.join(", ");
-    let message = if names.is_empty() {
-        format!("{what} {halt}")
-    } else {
-        format!("{what} {halt}; not acknowledged yet by {names}: cut off, it may approve alone what a user asked for")
-    };
-    let next = "the platform starts the event when its notice ends all the same; no approval from here before";
-    Sentences::new(message, Some(halt.until), next, resolved_by)
-}
-
-/// What becomes of an event without a quorum.
-const ON_ITS_OWN: &str = "goes on when a quorum is back; the platform starts the event when its notice ends";
-
-/// Rung 4: what this replica does alone, if nobody comes back before.
-fn no_quorum(takeover: Option<&Outlook>, event: &Event) -> Sentences {
-    let resolved_by = "whoever runs the machines: bring replicas or the network back";
-    let message = "too few replicas can reach each other to decide anything";
-    match takeover {
-        Some(Outlook::From(at)) => {
-            let next = "this replica approves the event alone, unless a quorum is back before";
-            Sentences::new(message.into(), Some(*at), next, resolved_by)
-        }
-        Some(Outlook::Not(obstacle)) => {
-            let message = format!("{message}, and this replica does not approve it alone: {obstacle}");
-            let (until, next) = match obstacle {
-                Obstacle::Held(halt) | Obstacle::Paused(halt) => {
-                    (halt.until, "goes on when a quorum is back; this replica looks at it anew when that ends")
-                }
-                _ => (event.notice_ends(), ON_ITS_OWN),
-            };
-            Sentences::new(message, Some(until), next, resolved_by)
-        }
-        None => Sentences::new(message.into(), Some(event.notice_ends()), ON_ITS_OWN, resolved_by),
+/// `a`, `a and b`, `a, b and c`
+fn list(names: &[VmName]) -> String {
+    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+    match names.split_last() {
+        Some((last, before)) if !before.is_empty() => format!("{} and {last}", before.join(", ")),
+        _ => names.join(""),
     }
 }
+
+#[cfg(test)]
+mod tests;

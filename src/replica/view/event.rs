@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use super::{blocker, drill, timeline, wish};
 use crate::machine::attempt::Attempt;
-use crate::machine::blocker::explain;
 use crate::machine::cause::StartCause;
 use crate::machine::claim::{Claim, PostOutcome, Reason};
 use crate::machine::document::{NotBefore, Status};
 use crate::machine::event::{Ending, Event};
+use crate::machine::explain::explain;
 use crate::machine::id::VmName;
 use crate::machine::situation::Situation;
 use crate::machine::state::State;

@@ -1,5 +1,6 @@
 //! What one replica can tell about the cluster: the one source of the status socket, the status JSON and the commands.
 
+mod answering;
 pub mod blocker;
 mod drill;
 mod event;
@@ -44,7 +45,13 @@ impl View {
 
     /// What everything that it tells is made from.
     pub fn basis(&self) -> (Arc<State>, Situation) {
-        (self.state(), self.here.situation())
+        let mut situation = self.here.situation();
+        situation.quorum &= self.here.contacts.is_led();
+        if !situation.quorum {
+            let leader = self.standing().leader.map(|leader| VmName::new(&leader));
+            answering::look_anew(&mut situation, leader);
+        }
+        (self.state(), situation)
     }
 
     pub fn standing(&self) -> Standing {
@@ -75,10 +82,10 @@ impl View {
             role: standing.role.as_word().into(),
             leader: standing.leader.clone(),
             term: standing.term,
-            quorum: standing.quorum,
+            quorum: situation.quorum,
             paused: state.pause(situation.now).map(|pause| wish::shown(&pause, &state, &situation)),
             outside_because: outside_because(&standing.role),
-            replicas: replicas(&self.here, &state),
+            replicas: replicas(&self.here, &state, &situation),
             workloads: workloads(&state, &situation),
             events: state.open.values().map(|event| event::shown(&state, event, &situation)).collect(),
             groups: group::all(&state, &situation),
@@ -133,7 +140,7 @@ impl View {
     /// A quorum is there, the endpoint answers and the workloads are registered: the replica can do its part.
     pub fn is_ready(&self) -> Result<(), String> {
         let state = self.here.state();
-        if !self.here.consensus.standing().borrow().quorum {
+        if !self.basis().1.quorum {
             return Err("there is no quorum".into());
         }
         if !state.replicas.contains_key(&self.here.name) {
@@ -188,22 +195,24 @@ fn outside_because(role: &Role) -> Option<String> {
 }
 
 /// Those of the configuration, in its order, and then the members that it does not name.
-fn replicas(here: &Here, state: &State) -> Vec<shown::Replica> {
+fn replicas(here: &Here, state: &State, situation: &Situation) -> Vec<shown::Replica> {
     let members = here.consensus.members();
     let all = here.everybody();
-    let contacts = here.contacts.of(&all, |at| at);
+    let mut contacts = here.contacts.of(&all, |at| at);
+    contacts.extend(situation.contacts.clone());
     let ahead = here.contacts.differences.known();
     let is_among = |names: &[String], name: &VmName| names.iter().any(|member| VmName::new(member) == *name);
     let shown = |name: &VmName| {
         let contact: Option<&Contact> = contacts.get(name);
+        let answering = contact.filter(|contact| contact.reachable);
         let voter = is_among(&members.voters, name);
         shown::Replica {
             name: name.to_string(),
             voter,
             member: voter || is_among(&members.learners, name),
             configured: here.configured.contains(name),
-            reachable: contact.is_some_and(|contact| contact.reachable),
-            metadata: contact.map_or("unknown", |contact| contact.channel.as_word()).into(),
+            reachable: answering.is_some(),
+            metadata: answering.map_or("unknown", |contact| contact.channel.as_word()).into(),
             suspect: state.is_suspect(name),
             last_document_age_ms: contact
                 .and_then(|contact| contact.document_age)

@@ -7,9 +7,9 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::message::ms;
-use crate::machine::blocker::explain;
 use crate::machine::document::NotBefore;
 use crate::machine::event::Event;
+use crate::machine::explain::explain;
 use crate::machine::id::EventId;
 use crate::machine::situation::Situation;
 use crate::machine::state::State;

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crate::machine::attempt::ENDED_WITHIN;
-use crate::machine::blocker::explain;
 use crate::machine::document::{Kind, Source};
+use crate::machine::explain::explain;
 use crate::machine::id::EventId;
 use crate::machine::lifecycle::Stage;
 use crate::machine::state::State;

@@ -1,0 +1,71 @@
+//! Why an event has not started, for people (`behaviour.md` 12): what stands between it and its claim, and what is not in
+//! the log.
+
+use super::blocker::{Blocker, Clearance, clearance, prepared};
+use super::claim::Claim;
+use super::event::Event;
+use super::lifecycle::Stage;
+use super::plan;
+use super::situation::Situation;
+use super::state::State;
+use super::steps;
+use super::takeover;
+
+/// Why the event has not started, for people; `None` when there is nothing to wait for.
+pub fn explain(state: &State, event: &Event, situation: &Situation) -> Option<Blocker> {
+    let found = waits_for(state, event, situation)?;
+    Some(replica_away(state, event, situation, &found).unwrap_or(found))
+}
+
+fn waits_for(state: &State, event: &Event, situation: &Situation) -> Option<Blocker> {
+    if let Some(since) = event.entered_at(Stage::Approved).filter(|_| event.stage() == Stage::Approved) {
+        return Some(Blocker::WaitingForPlatform { since });
+    }
+    if event.stage() >= Stage::Started {
+        return None;
+    }
+    if !situation.quorum {
+        return Some(Blocker::NoQuorum { takeover: takeover::outlook(state, situation, &event.announcement.id) });
+    }
+    if event.is_drill() {
+        let prepared = event.treatment.as_ref().map(|_| prepared(state, event, situation.now));
+        return Some(match prepared {
+            Some(Clearance::Blocked(blocker)) => blocker,
+            Some(Clearance::Clear(_) | Clearance::NothingToApprove) | None => Blocker::Deciding,
+        });
+    }
+    if let Some(claim) = event.open_claim() {
+        return Some(Blocker::Posting { approver: claim.approver.clone(), since: claim.at, until: claim.until });
+    }
+    match clearance(state, event, situation.now, &situation.lost()) {
+        Clearance::NothingToApprove if state.is_listed(&event.announcement.id) => Some(Blocker::Observing),
+        // Nobody's document counts, so nobody knows.
+        Clearance::NothingToApprove => Some(Blocker::NoHealthyChannel),
+        Clearance::Blocked(blocker) => Some(blocker),
+        Clearance::Clear(_) if situation.approvers(state, &event.announcement.id).is_empty() => {
+            Some(Blocker::NoHealthyChannel)
+        }
+        Clearance::Clear(_) => {
+            Some(event.claims.last().and_then(|last| post_failed(event, last)).unwrap_or(Blocker::Deciding))
+        }
+    }
+}
+
+fn post_failed(event: &Event, last: &Claim) -> Option<Blocker> {
+    let (outcome, at) = last.outcome.clone()?;
+    let again_at = last.again_at(event.claims.len())?;
+    Some(Blocker::PostFailed { approver: last.approver.clone(), outcome, at, again_at })
+}
+
+/// Who answers is not in the log.
+fn replica_away(state: &State, event: &Event, situation: &Situation, found: &Blocker) -> Option<Blocker> {
+    let Blocker::HookWaiting { member, hook, .. } = found else { return None };
+    let steps = steps::preparing(state, event);
+    let step = steps.iter().find(|step| step.member == *member && step.id == *hook)?;
+    if plan::host(state, event, step, situation).is_some() {
+        return None;
+    }
+    let since = situation.contacts.get(&member.vm).filter(|contact| !contact.reachable).map(|contact| contact.since);
+    let passed_over_at = plan::passed_over_from(&member.vm, situation).filter(|_| event.is_user_initiated());
+    Some(Blocker::ReplicaAway { member: member.clone(), hook: *hook, since, passed_over_at })
+}

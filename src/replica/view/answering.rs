@@ -1,0 +1,71 @@
+//! Who answers, where no quorum tells.
+
+use crate::machine::id::VmName;
+use crate::machine::situation::{Channel, Contact, Situation};
+
+/// What the leader said last is old. Whoever answered when asked since then answers, and so does a leader that is heard.
+pub(super) fn look_anew(situation: &mut Situation, leader: Option<VmName>) {
+    let now = situation.now;
+    let reached = situation.alone.iter().flat_map(|alone| &alone.reached);
+    let asked =
+        reached.map(|(name, peer)| (name.clone(), if peer.is_healthy { Channel::Healthy } else { Channel::Unknown }));
+    let answering: Vec<(VmName, Channel)> = asked.chain(leader.map(|leader| (leader, Channel::Unknown))).collect();
+    for (_, contact) in situation.contacts.iter_mut().filter(|(name, _)| **name != situation.me) {
+        contact.reachable = false;
+    }
+    for (name, channel) in answering.into_iter().filter(|(name, _)| *name != situation.me) {
+        let (reachable, since, channel_since) = (true, now, now);
+        let contact = Contact { reachable, since, channel, channel_since, document_age: None, wishes: 0 };
+        situation.contacts.entry(name).or_insert(contact).reachable = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::time::Duration;
+
+    use super::*;
+    use crate::machine::alone::{Alone, Peer};
+    use crate::machine::policy::Policy;
+    use crate::machine::situation::Timing;
+    use crate::machine::time::Timestamp;
+
+    fn vm(name: &str) -> VmName {
+        VmName::new(name)
+    }
+
+    #[test]
+    fn only_who_was_asked_or_leads_answers_whatever_a_leader_said_before() {
+        let contact = Contact {
+            reachable: true,
+            since: Timestamp(0),
+            channel: Channel::Healthy,
+            channel_since: Timestamp(0),
+            document_age: Some(Duration::ZERO),
+            wishes: 7,
+        };
+        let peer = Peer { leader: None, is_healthy: true };
+        let mut situation = Situation {
+            now: Timestamp(9_000),
+            me: vm("a"),
+            members: ["a", "b", "c", "d"].map(vm).into(),
+            learners: BTreeSet::new(),
+            contacts: ["a", "b", "c"].map(|name| (vm(name), contact)).into(),
+            quorum: false,
+            leading_since: Timestamp(0),
+            lead: None,
+            alone: Some(Alone { reached: BTreeMap::from([(vm("d"), peer)]), ..Alone::default() }),
+            policy: Policy::default(),
+            timing: Timing::default(),
+        };
+        look_anew(&mut situation, None);
+        let answering = |situation: &Situation| -> Vec<String> {
+            situation.members.iter().filter(|name| situation.reaches(name)).map(ToString::to_string).collect()
+        };
+        assert_eq!(answering(&situation), ["a", "d"]);
+        assert_eq!(situation.contacts[&vm("a")], contact);
+        look_anew(&mut situation, Some(vm("c")));
+        assert_eq!(answering(&situation), ["a", "c", "d"]);
+    }
+}

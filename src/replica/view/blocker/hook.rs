@@ -1,0 +1,136 @@
+//! The same of a hook.
+
+use super::{Sentences, Teller};
+use crate::machine::attempt::Outcome;
+use crate::machine::blocker::Blocker;
+use crate::machine::time::Timestamp;
+use crate::machine::workload::{HookId, Member};
+use crate::replica::clock::rfc3339;
+
+const OWNER_OR_OPERATOR: &str = "the owner of the workload, or an operator who skips it";
+
+/// The hook that it waits for, as operators call it.
+pub(super) fn named(blocker: &Blocker) -> Option<String> {
+    match blocker {
+        Blocker::HookWaiting { member, hook, .. }
+        | Blocker::ReplicaAway { member, hook, .. }
+        | Blocker::HookRunning { member, hook, .. }
+        | Blocker::HookBlocked { member, hook, .. }
+        | Blocker::WorkloadAway { member, hook, .. }
+        | Blocker::HookFailed { member, hook, .. } => Some(hook.named(member)),
+        _ => None,
+    }
+}
+
+impl Teller<'_> {
+    pub(super) fn of_hook(&self, blocker: &Blocker) -> Sentences {
+        match blocker {
+            Blocker::HookRunning { member, hook, on, deadline, expected_end, .. } => {
+                let message = format!("the {} hook of {member} runs on {on}", hook.phase);
+                let (until, next) = self.end_of_run(*deadline, *expected_end);
+                Sentences::new(message, Some(until), self.in_time(&next), "the hook, or an operator who skips it")
+            }
+            Blocker::HookBlocked { member, hook, reason, retry_at } => {
+                let message = format!("the {} hook of {member} asks for patience: {reason}", hook.phase);
+                Sentences::new(message, Some(*retry_at), self.in_time("the hook is tried again"), OWNER_OR_OPERATOR)
+            }
+            Blocker::WorkloadAway { member, hook, since, .. } => {
+                let (phase, since) = (hook.phase, rfc3339(*since));
+                let message =
+                    format!("the {phase} hook of {member} waits: the workload is not connected since {since}");
+                self.without_its_end(message, "it is run when the workload dials in again", OWNER_OR_OPERATOR)
+            }
+            Blocker::ReplicaAway { member, hook, since, passed_over_at } => {
+                self.replica_away(member, *hook, *since, *passed_over_at)
+            }
+            Blocker::HookFailed { member, hook, reason, notice_ends } => {
+                let message = format!("the {} hook of {member} failed: {reason}", hook.phase);
+                let next = format!("no approval from here; {}", self.platform());
+                let resolved_by = "an operator who skips it or approves; the owner of the workload for later events";
+                Sentences::new(message, Some(*notice_ends), next, resolved_by)
+            }
+            Blocker::HookWaiting { member, hook, from } => self.waiting(member, *hook, *from),
+            _ => Sentences::new(blocker.code(), None, "", ""),
+        }
+    }
+
+    fn end_of_run(&self, deadline: Timestamp, expected_end: Option<Timestamp>) -> (Timestamp, String) {
+        match expected_end {
+            Some(expected) if expected > self.situation.now => {
+                (expected, format!("the hook is stopped at {}, and expects to end", rfc3339(deadline)))
+            }
+            Some(expected) => {
+                let expected = rfc3339(expected);
+                (deadline, format!("the hook, which expected to end at {expected}, is stopped at its deadline"))
+            }
+            None => (deadline, "the hook ends, or is stopped at its deadline".into()),
+        }
+    }
+
+    fn replica_away(
+        &self,
+        member: &Member,
+        hook: HookId,
+        since: Option<Timestamp>,
+        passed_over_at: Option<Timestamp>,
+    ) -> Sentences {
+        let (phase, vm) = (hook.phase, &member.vm);
+        let message = match since {
+            Some(since) => {
+                format!("the {phase} hook of {member} waits for {vm}, which is out of reach since {}", rfc3339(since))
+            }
+            None => format!("the {phase} hook of {member} waits: no replica that could run it answers"),
+        };
+        let resolved_by = "whoever runs the machine, or an operator who skips it";
+        match passed_over_at {
+            Some(at) => {
+                let next =
+                    self.in_time("it is run when the replica answers again; if it does not, it is not waited for");
+                Sentences::new(message, Some(at), next, resolved_by)
+            }
+            None => self.without_its_end(message, "it is run when the replica answers again", resolved_by),
+        }
+    }
+
+    fn waiting(&self, member: &Member, hook: HookId, from: Timestamp) -> Sentences {
+        let phase = hook.phase;
+        let last = self.event.forward_attempts_of(member, hook).next_back().and_then(|last| last.outcome.as_ref());
+        let (message, next) = match last.map(|(outcome, _)| outcome) {
+            None => (format!("the {phase} hook of {member} has yet to run"), "the hook is started when its turn comes"),
+            Some(Outcome::Done) => {
+                let message =
+                    format!("the {phase} hook of {member} was done a while ago, and is asked whether it still is");
+                (message, "the hook is asked within a moment")
+            }
+            Some(outcome) => {
+                let word = outcome.as_word().replace('_', " ");
+                let last = outcome.reason().map_or_else(|| word.clone(), |why| format!("{word}: {why}"));
+                let message = format!("the {phase} hook of {member} is tried again; its last attempt: {last}");
+                (message, "the hook is started again")
+            }
+        };
+        Sentences::new(message, Some(from), self.in_time(next), "nobody needs to")
+    }
+
+    /// An event with a budget is not kept waiting for longer.
+    fn in_time(&self, next: &str) -> String {
+        let Some(ends) = self.event.budget_ends() else { return next.into() };
+        format!("approved at {} with or without it, {}; before that {next}", rfc3339(ends), self.why_then())
+    }
+
+    fn why_then(&self) -> String {
+        match &self.event.treatment {
+            Some(treatment) if !self.event.is_user_initiated() => format!("by the rule {}", treatment.rule),
+            _ => "because somebody asked for the event".into(),
+        }
+    }
+
+    /// Something has to come back first: nobody knows when.
+    fn without_its_end(&self, message: String, next: &str, resolved_by: &'static str) -> Sentences {
+        let (until, otherwise) = match self.event.budget_ends() {
+            Some(ends) => (ends, format!("the event is approved without it, {}", self.why_then())),
+            None => (self.event.notice_ends(), self.platform().into()),
+        };
+        Sentences::new(message, Some(until), format!("{next}; otherwise {otherwise}"), resolved_by)
+    }
+}

@@ -1,0 +1,205 @@
+//! What is said is true: times that have passed, holds beside the notice, whose fault it is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::*;
+use crate::machine::alone::Alone;
+use crate::machine::attempt::{Attempt, Outcome};
+use crate::machine::document::{Announcement, Kind, NotBefore, Source, Status};
+use crate::machine::id::{AttemptId, WorkloadName};
+use crate::machine::policy::{self, Policy, Rule};
+use crate::machine::situation::{Channel, Contact, Timing};
+use crate::machine::workload::{HookId, Intent, Member, Phase};
+
+const SEEN: Timestamp = Timestamp(1_700_000_000_000);
+const MINUTE: Duration = Duration::from_mins(1);
+
+fn after(minutes: u32) -> Timestamp {
+    SEEN.plus(MINUTE * minutes)
+}
+
+fn announced(id: &str, source: Source) -> Announcement {
+    Announcement {
+        id: EventId::new(id),
+        status: Status::Scheduled,
+        kind: Kind::Reboot,
+        source,
+        resource_type: String::new(),
+        resources: vec![VmName::new("db-1")],
+        not_before: NotBefore::At(after(15)),
+        description: String::new(),
+        duration: None,
+    }
+}
+
+/// With what policy chooses for it.
+fn event(source: Source, rules: Vec<Rule>) -> Event {
+    let mut event = Event::first_seen_as(announced("e-1", source), VmName::new("db-0"), SEEN);
+    let policy = Policy { rules, ..Policy::default() };
+    event.treatment = Some(policy::choose(&policy, &event.announcement, &[VmName::new("db-1")], SEEN));
+    event
+}
+
+fn situation(minutes: u32) -> Situation {
+    let contact = |reachable| Contact {
+        reachable,
+        since: SEEN,
+        channel: Channel::Healthy,
+        channel_since: SEEN,
+        document_age: Some(Duration::ZERO),
+        wishes: 0,
+    };
+    let members = ["db-0", "db-1", "db-2"].map(VmName::new);
+    Situation {
+        now: after(minutes),
+        me: VmName::new("db-0"),
+        contacts: BTreeMap::from([(members[0].clone(), contact(true)), (members[1].clone(), contact(false))]),
+        members: members.into(),
+        learners: BTreeSet::new(),
+        quorum: true,
+        leading_since: SEEN,
+        lead: None,
+        alone: None,
+        policy: Policy::default(),
+        timing: Timing::default(),
+    }
+}
+
+fn told(blocker: &Blocker, event: &Event, minutes: u32) -> shown::Blocker {
+    shown(blocker, event, &State::default(), &situation(minutes))
+}
+
+fn halt(minutes: u32) -> Halt {
+    Halt { number: 0, by: "uid 0 on db-0".into(), until: after(minutes), reason: "backup".into() }
+}
+
+fn drain() -> (Member, HookId) {
+    let member = Member { vm: VmName::new("db-1"), workload: WorkloadName("postgres".into()) };
+    (member, HookId { phase: Phase::Drain, ordinal: 0 })
+}
+
+#[test]
+fn the_end_of_a_hold_is_not_told_as_the_time_of_the_start() {
+    let event = event(Source::Platform, Vec::new());
+    let shorter = told(&Blocker::Hold(halt(10)), &event, 1);
+    assert_eq!(shorter.next, "the hold ends by itself, and the event is approved then, if nothing else is in the way");
+    let longer = told(&Blocker::Paused(halt(60)), &event, 1);
+    assert!(longer.next.starts_with("the platform starts the event when its notice ends"), "{}", longer.next);
+    assert!(longer.next.ends_with("the pause itself ends"), "{}", longer.next);
+    for (told, minutes) in [(shorter, 10), (longer, 60)] {
+        assert_eq!(told.until, Some(rfc3339(after(minutes))));
+    }
+}
+
+#[test]
+fn what_has_passed_is_not_told_as_still_to_come() {
+    let event = event(Source::Platform, Vec::new());
+    let (member, hook) = drain();
+    let failed = Blocker::HookFailed { member, hook, reason: "no".into(), notice_ends: event.notice_ends() };
+    let (before, afterwards) = (told(&failed, &event, 14), told(&failed, &event, 16));
+    assert_eq!(before.until, Some(rfc3339(after(15))));
+    assert_eq!(before.next, "no approval from here; the platform starts the event when its notice ends");
+    assert_eq!(afterwards.until, None);
+    assert!(afterwards.next.contains("the notice is over"), "{}", afterwards.next);
+
+    let (member, hook) = drain();
+    let running = Blocker::HookRunning {
+        attempt: AttemptId(1),
+        member,
+        hook,
+        on: VmName::new("db-1"),
+        since: SEEN,
+        deadline: after(5),
+        expected_end: Some(after(2)),
+    };
+    assert_eq!(told(&running, &event, 1).until, Some(rfc3339(after(2))));
+    let late = told(&running, &event, 3);
+    assert_eq!(late.until, Some(rfc3339(after(5))));
+    assert!(late.next.contains(&format!("expected to end at {}", rfc3339(after(2)))), "{}", late.next);
+    let waiting = |from| Blocker::HookWaiting { member: drain().0, hook: drain().1, from };
+    assert_eq!(told(&waiting(SEEN), &event, 1).until, None);
+}
+
+#[test]
+fn who_wants_an_event_soon_is_not_said_to_be_somebody_when_a_rule_says_so() {
+    let blocked = || {
+        let (member, hook) = drain();
+        Blocker::HookBlocked { member, hook, reason: "no standby".into(), retry_at: after(2) }
+    };
+    let users = told(&blocked(), &event(Source::User, Vec::new()), 1).next;
+    assert!(users.contains("because somebody asked for the event; before that the hook is tried again"), "{users}");
+    let rule = Rule {
+        name: "brief".into(),
+        kinds: Vec::new(),
+        sources: Vec::new(),
+        resources: Vec::new(),
+        duration: None,
+        notice: None,
+        action: Action::Prepare,
+        phases: None,
+        budget: Some(5 * MINUTE),
+    };
+    let platforms = told(&blocked(), &event(Source::Platform, vec![rule]), 1).next;
+    assert!(platforms.contains("with or without it, by the rule brief; before that"), "{platforms}");
+    assert_eq!(told(&blocked(), &event(Source::Platform, Vec::new()), 1).next, "the hook is tried again");
+}
+
+#[test]
+fn a_hook_that_is_tried_again_says_why_and_one_whose_replica_is_gone_says_which() {
+    let mut event = event(Source::User, Vec::new());
+    let (member, hook) = drain();
+    event.attempts.push(Attempt {
+        id: AttemptId(1),
+        member: member.clone(),
+        hook,
+        intent: Intent::Run,
+        on: VmName::new("db-1"),
+        begun_at: SEEN,
+        deadline: after(1),
+        progress: None,
+        outcome: Some((Outcome::Failed("connection refused".into()), after(1))),
+        late: None,
+    });
+    let again = told(&Blocker::HookWaiting { member: member.clone(), hook, from: after(2) }, &event, 1);
+    assert!(again.message.ends_with("is tried again; its last attempt: failed: connection refused"), "{again:?}");
+    let away = Blocker::ReplicaAway { member, hook, since: Some(SEEN), passed_over_at: Some(after(2)) };
+    let away = told(&away, &event, 1);
+    assert!(away.message.contains("waits for db-1, which is out of reach since"), "{}", away.message);
+    assert!(away.next.ends_with("if it does not, it is not waited for"), "{}", away.next);
+    assert_eq!((away.until, away.hooks), (Some(rfc3339(after(2))), vec!["db-1/postgres/drain".to_owned()]));
+}
+
+#[test]
+fn a_post_that_was_not_taken_says_why_and_when_the_next_one_is() {
+    let event = event(Source::User, Vec::new());
+    let failed = |outcome| {
+        let approver = VmName::new("db-2");
+        told(&Blocker::PostFailed { approver, outcome, at: after(1), again_at: after(2) }, &event, 1)
+    };
+    let refused = failed(PostOutcome::Refused(503));
+    assert!(refused.message.ends_with(": HTTP status 503") && refused.message.contains("db-2"), "{refused:?}");
+    assert_eq!(refused.until, Some(rfc3339(after(2))));
+    assert!(failed(PostOutcome::Unknown("timed out".into())).message.starts_with("nobody knows whether"));
+    assert!(failed(PostOutcome::NotSent("stopped".into())).message.contains("could not post"));
+}
+
+#[test]
+fn other_events_are_told_by_what_they_are_and_voters_by_their_names() {
+    let mut state = State::default();
+    let other = Event::first_seen_as(announced("e-2", Source::User), VmName::new("db-0"), SEEN);
+    state.open.insert(EventId::new("e-2"), other);
+    let event = event(Source::User, Vec::new());
+    let by = vec![Taker::Event(EventId::new("e-2")), Taker::Replica(VmName::new("db-2"))];
+    let budget = Blocker::Budget { group: GroupName("orders".into()), by, notice_ends: event.notice_ends() };
+    let members = situation(1).members;
+    let alone = Some(Alone { voters: members, ..Alone::default() });
+    let told =
+        |blocker: &Blocker| shown(blocker, &event, &state, &Situation { alone: alone.clone(), ..situation(1) }).message;
+    let expected = "Reboot of db-1 (event e-2), db-2, which is out of reach";
+    assert!(told(&budget).ends_with(expected), "{}", told(&budget));
+    let refused = Blocker::NoQuorum { takeover: Some(Outlook::Not(Obstacle::OtherEvent(EventId::new("e-2")))) };
+    let message = told(&refused);
+    assert!(message.contains("decide anything: db-1 and db-2 are out of reach"), "{message}");
+    assert!(message.ends_with("because Reboot of db-1 (event e-2) is open in the same group"), "{message}");
+}
