@@ -76,7 +76,7 @@ mod tests {
                     0..10 => Err(io::Error::new(io::ErrorKind::ConnectionRefused, "refused")),
                     10..20 => std::future::pending().await,
                     20..30 => {
-                        tokio::time::sleep(SLOW_AFTER * 2).await;
+                        tokio::time::sleep(SLOW_AFTER * 5 / 2).await;
                         Ok(last)
                     }
                     _ => Ok(last),
