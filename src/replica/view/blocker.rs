@@ -167,7 +167,7 @@ impl Teller<'_> {
     fn budget(&self, group: &GroupName, by: &[Taker]) -> Sentences {
         let by: Vec<String> = by.iter().map(|taker| self.taker(taker)).collect();
         Sentences::new(
-            format!("{group} may not lose more members before these are back: {}", by.join(", ")),
+            format!("the group {group} may not lose more members before these are back: {}", by.join(", ")),
             Some(self.event.notice_ends()),
             format!("approved when they are back; otherwise {}", self.platform()),
             "whoever runs the machines: bring those back",
