@@ -26,7 +26,9 @@ fn waits_for(state: &State, event: &Event, situation: &Situation) -> Option<Bloc
         return None;
     }
     if !situation.quorum {
-        return Some(Blocker::NoQuorum { takeover: takeover::outlook(state, situation, &event.announcement.id) });
+        let takeover =
+            if event.is_drill() { None } else { takeover::outlook(state, situation, &event.announcement.id) };
+        return Some(Blocker::NoQuorum { takeover });
     }
     if event.is_drill() {
         let prepared = event.treatment.as_ref().map(|_| prepared(state, event, situation.now));
