@@ -201,12 +201,8 @@ pub(super) fn prepared(state: &State, event: &Event, now: Timestamp) -> Clearanc
     if event.budget_ends().is_some_and(|ends| now >= ends) {
         return Clearance::Clear(Reason::BudgetSpent);
     }
-    let mut unsettled = steps.iter().filter_map(|step| unsettled(state, event, step, now));
-    if let Some(first) = unsettled.next() {
-        // What waits for its turn waits for another.
-        let is_reason = |blocker: &Blocker| !matches!(blocker, Blocker::HookWaiting { .. });
-        let reason = if is_reason(&first) { None } else { unsettled.find(is_reason) };
-        return Clearance::Blocked(reason.unwrap_or(first));
+    if let Some(reason) = reason_to_wait(state, event, &steps, now) {
+        return Clearance::Blocked(reason);
     }
     match steps.iter().find(|step| steps::is_stale(event, step, now)) {
         Some(step) => {
@@ -214,6 +210,24 @@ pub(super) fn prepared(state: &State, event: &Event, now: Timestamp) -> Clearanc
         }
         None => Clearance::Clear(Reason::Prepared),
     }
+}
+
+/// What the first step that is not settled waits for; one that waits for its turn waits for another workload's.
+fn reason_to_wait(state: &State, event: &Event, steps: &[Step<'_>], now: Timestamp) -> Option<Blocker> {
+    let (mut first, mut member) = (None, None);
+    for step in steps {
+        // Those of one workload stand together, and the others of it wait for the first.
+        if member == Some(&step.member) {
+            continue;
+        }
+        match unsettled(state, event, step, now) {
+            None => continue,
+            Some(waiting @ Blocker::HookWaiting { .. }) => first = first.or(Some(waiting)),
+            reason => return reason,
+        }
+        member = Some(&step.member);
+    }
+    first
 }
 
 /// The hook that failed as often as it may and holds the event, also while it is taken back.

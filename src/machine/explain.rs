@@ -10,6 +10,7 @@ use super::situation::Situation;
 use super::state::State;
 use super::steps;
 use super::takeover;
+use super::time::Timestamp;
 
 /// Why the event has not started, for people; `None` when there is nothing to wait for.
 pub fn explain(state: &State, event: &Event, situation: &Situation) -> Option<Blocker> {
@@ -25,7 +26,9 @@ fn waits_for(state: &State, event: &Event, situation: &Situation) -> Option<Bloc
         return None;
     }
     if !situation.quorum {
-        return Some(Blocker::NoQuorum { takeover: takeover::outlook(state, situation, &event.announcement.id) });
+        let takeover =
+            if event.is_drill() { None } else { takeover::outlook(state, situation, &event.announcement.id) };
+        return Some(Blocker::NoQuorum { takeover });
     }
     if event.is_drill() {
         let prepared = event.treatment.as_ref().map(|_| prepared(state, event, situation.now));
@@ -65,7 +68,14 @@ fn replica_away(state: &State, event: &Event, situation: &Situation, found: &Blo
     if plan::host(state, event, step, situation).is_some() {
         return None;
     }
-    let since = situation.contacts.get(&member.vm).filter(|contact| !contact.reachable).map(|contact| contact.since);
+    let silent = situation.contacts.get(&member.vm).filter(|contact| !contact.reachable);
+    let since = silent.map(|contact| to_the_second(contact.since));
     let passed_over_at = plan::passed_over_from(&member.vm, situation).filter(|_| event.is_user_initiated());
+    let passed_over_at = passed_over_at.map(to_the_second);
     Some(Blocker::ReplicaAway { member: member.clone(), hook: *hook, since, passed_over_at })
+}
+
+/// It is counted back from now by another clock: a millisecond more or less would be news each time.
+const fn to_the_second(Timestamp(ms): Timestamp) -> Timestamp {
+    Timestamp((ms + 500).div_euclid(1_000) * 1_000)
 }

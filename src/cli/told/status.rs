@@ -46,6 +46,9 @@ fn ability(page: &mut Page, reader: &Reader, status: &shown::Status) {
     } else {
         let how = match status.leader.as_ref().filter(|leader| **leader != status.replica) {
             Some(leader) => format!(": NO QUORUM, {leader} leads and too few of {count} voters answer it"),
+            None if answering * 2 > count => {
+                format!(": NO QUORUM, nobody leads at this moment though {answering} of {count} voters answer")
+            }
             None => format!(": NO QUORUM, {} reaches {answering} of {count} voters", status.replica),
         };
         page.line(0, &[Span::new(Ink::Red, format!("{cluster} CANNOT ACT")), plain(how)]);

@@ -3,7 +3,7 @@
 import { outside, tree } from "./tree.js";
 import { instant, span, time, took } from "./words.js";
 
-const SIGNS = { done: "✓", not_applicable: "–", failed: "✕", blocked: "⏸", unknown: "?", unreachable: "✕", timed_out: "✕" };
+const SIGNS = { done: "✓", not_applicable: "–", failed: "✕", blocked: "‖", unknown: "?", unreachable: "✕", timed_out: "✕" };
 const OUTCOMES = { not_applicable: "nothing to do", unknown: "nobody knows", blocked: "asks for patience", timed_out: "timed out" };
 
 // `now` is when the line of time ends for a closed event.

@@ -143,10 +143,11 @@ function withoutQuorum(status) {
   const leads = status.leader && status.leader !== status.replica;
   const points = [
     leads && [outside(status.leader), ` leads, and too few of ${many(voters.length, "voter")} answer it; ${needed} are needed, itself among them.`],
-    !leads && [outside(status.replica), ` reaches ${reached.length} of ${many(voters.length, "voter")}, itself among them; ${needed} are needed.`],
+    !leads && reached.length >= needed && `Nobody leads at this moment, though ${reached.length} of ${many(voters.length, "voter")} answer; an election takes a second or two.`,
+    !leads && reached.length < needed && [outside(status.replica), ` reaches ${reached.length} of ${many(voters.length, "voter")}, itself among them; ${needed} are needed.`],
     "No hook is begun and nothing is approved, but for what an administrator asked for: a replica that is alone may approve that after a while. Each event says so below.",
     "What the platform planned it starts by itself when its notice ends.",
-    ["To end this, bring back ", outside((!leads && list(lost)) || "the other voters"), " or the network between. On each VM, ",
+    reached.length < needed && ["To end this, bring back ", outside((!leads && list(lost)) || "the other voters"), " or the network between. On each VM, ",
       tree("code", {}, "allclear doctor --config /etc/allclear/allclear.toml"), " tells what is wrong."],
   ];
   return tree("ul", { class: "meaning" }, points.filter(Boolean).map((point) => tree("li", {}, point)));

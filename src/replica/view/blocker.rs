@@ -43,7 +43,8 @@ pub fn shown(blocker: &Blocker, event: &Event, state: &State, situation: &Situat
         }
         _ => next,
     };
-    let resolved_by = if event.is_drill() { "an operator, who may end the drill" } else { resolved_by };
+    let resolved_by =
+        if event.is_drill() && situation.quorum { "an operator, who may end the drill" } else { resolved_by };
     shown::Blocker {
         code: blocker.code().into(),
         message,
@@ -167,7 +168,7 @@ impl Teller<'_> {
     fn budget(&self, group: &GroupName, by: &[Taker]) -> Sentences {
         let by: Vec<String> = by.iter().map(|taker| self.taker(taker)).collect();
         Sentences::new(
-            format!("{group} may not lose more members before these are back: {}", by.join(", ")),
+            format!("the group {group} may not lose more members before these are back: {}", by.join(", ")),
             Some(self.event.notice_ends()),
             format!("approved when they are back; otherwise {}", self.platform()),
             "whoever runs the machines: bring those back",
@@ -210,7 +211,11 @@ impl Teller<'_> {
 
     /// Rung 4: what this replica does alone, if nobody comes back before.
     fn no_quorum(&self, takeover: Option<&Outlook>) -> Sentences {
-        let message = format!("too few replicas can reach each other to decide anything{}", self.lost());
+        let message = if self.is_between_leaders() {
+            "nobody leads at this moment, though enough replicas answer; an election takes a second or two".into()
+        } else {
+            format!("too few replicas can reach each other to decide anything{}", self.lost())
+        };
         let on_its_own = || format!("goes on when a quorum is back; otherwise {}", self.platform());
         let (message, until, next) = match takeover {
             Some(Outlook::From(at)) if *at > self.situation.now => {
@@ -236,10 +241,18 @@ impl Teller<'_> {
                 };
                 (format!("{message}; this replica does not approve it alone, because {obstacle}"), until, next)
             }
+            // What was made up does not start.
+            None if self.event.is_drill() => (message, self.situation.now, "goes on when a quorum is back".into()),
             None => (message, self.event.notice_ends(), on_its_own()),
         };
         let resolved_by = "whoever runs the machines: bring replicas or the network back";
         Sentences::new(message, Some(until), next, resolved_by)
+    }
+
+    /// The voters that were asked are enough for a quorum.
+    fn is_between_leaders(&self) -> bool {
+        let alone = self.situation.alone.as_ref();
+        alone.is_some_and(|alone| !alone.voters.is_empty() && (alone.reached.len() + 1) * 2 > alone.voters.len())
     }
 
     /// Which voters do not answer; not known before they were asked.

@@ -28,11 +28,12 @@ pub(super) fn of(cluster: &Cluster, place: usize, event: Option<&str>) -> String
     text
 }
 
-/// All of the text was written while the event waited for this.
+/// All of the text was written while the event waited for this; a long line may be folded.
 pub(super) fn agrees(text: &str, code: &str) -> bool {
-    text.contains(&format!("waits: {code}"))
-        && text.contains(&format!("({code})"))
-        && text.contains(&format!("\"code\": \"{code}\""))
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    [format!("waits: {code}"), format!("({code})"), format!("\"code\": \"{code}\"")]
+        .iter()
+        .all(|part| text.contains(part))
 }
 
 /// As by a person whose replica has the usual socket.

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::*;
-use crate::machine::alone::Alone;
+use crate::machine::alone::{Alone, Peer};
 use crate::machine::attempt::{Attempt, Outcome};
 use crate::machine::document::{Announcement, Kind, NotBefore, Source, Status};
+use crate::machine::drill::{Drill, Mode};
 use crate::machine::id::{AttemptId, WorkloadName};
 use crate::machine::policy::{self, Policy, Rule};
 use crate::machine::situation::{Channel, Contact, Timing};
@@ -202,4 +203,18 @@ fn other_events_are_told_by_what_they_are_and_voters_by_their_names() {
     let message = told(&refused);
     assert!(message.contains("decide anything: db-1 and db-2 are out of reach"), "{message}");
     assert!(message.ends_with("because Reboot of db-1 (event e-2) is open in the same group"), "{message}");
+}
+
+#[test]
+fn an_election_is_not_told_as_a_loss_and_what_was_made_up_does_not_start() {
+    let mut event = event(Source::Platform, Vec::new());
+    let peer = Peer { leader: None, is_healthy: true };
+    let reached = BTreeMap::from([(VmName::new("db-1"), peer)]);
+    let alone = Some(Alone { voters: situation(1).members, reached, ..Alone::default() });
+    let situation = Situation { alone, quorum: false, ..situation(1) };
+    let told = |event: &Event| shown(&Blocker::NoQuorum { takeover: None }, event, &State::default(), &situation);
+    assert!(told(&event).message.starts_with("nobody leads at this moment"), "{:?}", told(&event));
+    assert_eq!(told(&event).until, Some(rfc3339(after(15))));
+    event.drill = Some(Drill { mode: Mode::Rehearsal, who: "uid 0 on db-0".into() });
+    assert_eq!((told(&event).next.as_str(), told(&event).until), ("goes on when a quorum is back", None));
 }
