@@ -1,5 +1,6 @@
 //! What operators see.
 
+pub mod host;
 pub mod http;
 pub mod logging;
 mod metrics;
