@@ -8,9 +8,12 @@ const TOLD_EVERY: Duration = Duration::from_mins(1);
 /// So many kinds of who and why are told of within that time; the others are counted.
 const TOLD_AT_MOST: usize = 64;
 
+/// Who was told of, and why.
+type Kind = (String, &'static str);
+
 /// When each was told of last, and how often it came since.
 #[derive(Debug, Default)]
-pub struct Told(Mutex<BTreeMap<(String, &'static str), (Instant, u64)>>);
+pub struct Told(Mutex<BTreeMap<Kind, (Instant, u64)>>);
 
 impl Told {
     /// How many like it went untold before, where it is time to tell of it.

@@ -91,10 +91,18 @@ async fn somebody_else_polls() {
     println!("\npolled: {polled:?}");
 }
 
-/// The program as another user.
+/// The program as another user. One that does not end is ended, and then its status is 124.
 pub(crate) fn runs_as(uid: u32, arguments: &[&str]) -> Output {
-    let mut program = Command::new(env!("CARGO_BIN_EXE_allclear"));
-    program.args(arguments).env_clear().current_dir("/").uid(uid).gid(uid).output().unwrap()
+    let mut program = Command::new("/usr/bin/timeout");
+    program
+        .args(["30", env!("CARGO_BIN_EXE_allclear")])
+        .args(arguments)
+        .env_clear()
+        .current_dir("/")
+        .uid(uid)
+        .gid(uid)
+        .output()
+        .unwrap()
 }
 
 /// How often a replica refused somebody.
