@@ -39,7 +39,7 @@ use crate::replica::journal::Journal;
 use crate::replica::observer::Observer;
 use crate::replica::rounds::Rounds;
 use crate::replica::view::View;
-use crate::rpc::Routes;
+use crate::rpc::{Guard, Routes};
 use crate::tls::Credentials;
 use crate::workloads::session::Sessions;
 use crate::workloads::{Front, RoleAsker, Runner};
@@ -120,7 +120,7 @@ async fn run_until(config: Config, stop: CancellationToken) -> anyhow::Result<()
     // Not `stop`: a post that is under way still has to be confirmed and recorded.
     let serving = CancellationToken::new();
     let telling = notices::tell(here.clone(), view.clone(), config.receivers.clone(), serving.clone());
-    let servers = serve(listeners, tls, routes, &here, &observer, &hooks, view, &serving);
+    let servers = serve(&config, listeners, tls, routes, &here, &observer, &hooks, view, &serving);
     servers.spawn(telling);
     if let Some(collector) = config.tracing.clone() {
         servers.spawn(traces::export(here.clone(), collector, serving.clone()));
@@ -144,6 +144,7 @@ async fn run_until(config: Config, stop: CancellationToken) -> anyhow::Result<()
 /// Answers the other replicas and the operators, and beats, until it is stopped.
 #[expect(clippy::too_many_arguments, reason = "everything that answers somebody is started here")]
 fn serve(
+    config: &Config,
     listeners: Listeners,
     tls: Option<Arc<Credentials>>,
     routes: Routes,
@@ -156,19 +157,28 @@ fn serve(
     let servers = TaskTracker::new();
     let contact = rpc::contact_service(here.clone(), observer.clone());
     let between_replicas = rpc::with_health_and_reflection(routes.add_service(contact));
-    let serving = consensus::serve(listeners.cluster, tls.clone(), between_replicas, stop.clone());
-    servers.spawn(logged("cluster.listen", serving));
+    if tls.is_none() && !config.cluster.insecure {
+        let neighbours = rpc::neighbours(listeners.cluster, here.deeds.clone());
+        let serving = consensus::serve_incoming(neighbours, between_replicas, stop.clone());
+        servers.spawn(logged("cluster.listen", serving));
+    } else {
+        let serving = consensus::serve(listeners.cluster, tls.clone(), between_replicas, stop.clone());
+        servers.spawn(logged("cluster.listen", serving));
+    }
     if let Some(credentials) = tls {
         servers.spawn(credentials.keep_current(stop.clone()));
     }
-    servers.spawn(logged("status.listen", ops::http::serve(listeners.status, view.clone(), stop.clone())));
-    if let Some((listener, users)) = listeners.workloads {
-        let routes = rpc::workload_routes(here.clone(), hooks.clone(), view.clone(), users.clone(), stop.clone());
-        let serving = rpc::serve_workloads(listener, rpc::with_health_and_reflection(routes), users, stop.clone());
+    let names = listening::host_names(config, &here.name);
+    servers.spawn(logged("status.listen", ops::http::serve(listeners.status, view.clone(), names, stop.clone())));
+    if let Some(listener) = listeners.workloads {
+        let routes = rpc::workload_routes(here.clone(), hooks.clone(), view.clone(), stop.clone());
+        let guard = Guard::of_workloads(&config.registration.allow_uids, here.deeds.clone());
+        let serving = rpc::serve_workloads(listener, rpc::with_health_and_reflection(routes), guard, stop.clone());
         servers.spawn(logged("workloads.socket", serving));
     }
     let for_operators = rpc::with_health_and_reflection(rpc::operator_routes(view, here.clone(), stop.clone()));
-    servers.spawn(logged("operator.socket", rpc::serve(listeners.operator, for_operators, stop.clone())));
+    let guard = Guard::of_operators(here.deeds.clone());
+    servers.spawn(logged("operator.socket", rpc::serve(listeners.operator, for_operators, guard, stop.clone())));
     servers.spawn(rpc::beat(here.clone(), observer.clone(), stop.clone()));
     servers.close();
     servers

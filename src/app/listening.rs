@@ -9,13 +9,14 @@ use tokio::net::{TcpListener, UnixListener};
 
 use crate::config::{self, Config};
 use crate::machine::id::VmName;
-use crate::rpc::{self, Users};
+use crate::ops::host::HostNames;
+use crate::rpc;
 
 pub(super) struct Listeners {
     pub(super) cluster: TcpListener,
     pub(super) status: TcpListener,
     pub(super) operator: UnixListener,
-    pub(super) workloads: Option<(UnixListener, Users)>,
+    pub(super) workloads: Option<UnixListener>,
 }
 
 impl Listeners {
@@ -23,8 +24,8 @@ impl Listeners {
         Ok(Self {
             cluster: listen(config.cluster.listen, "cluster.listen").await?,
             status: listen(config.status.listen, "status.listen").await?,
-            operator: rpc::bind(&config.operator.socket, 0o600)?,
-            workloads: listen_for_workloads(&config.registration)?,
+            operator: rpc::bind(&config.operator.socket, 0o600).await?,
+            workloads: listen_for_workloads(&config.registration).await?,
         })
     }
 
@@ -42,14 +43,9 @@ impl Listeners {
 }
 
 /// At the usual place only where that can be used: not everybody has workloads that dial in.
-fn listen_for_workloads(registration: &config::Registration) -> anyhow::Result<Option<(UnixListener, Users)>> {
-    let path = registration.path();
-    let bound = rpc::bind(&path, 0o660).and_then(|listener| {
-        let users = Users::of(&path, &registration.allow_uids);
-        users.map(|users| (listener, users)).map_err(|source| rpc::SocketError::Io { path: path.clone(), source })
-    });
-    match bound {
-        Ok(bound) => Ok(Some(bound)),
+async fn listen_for_workloads(registration: &config::Registration) -> anyhow::Result<Option<UnixListener>> {
+    match rpc::bind(&registration.path(), 0o660).await {
+        Ok(listener) => Ok(Some(listener)),
         Err(why) if registration.socket.is_none() => {
             tracing::warn!(%why, "no workload can dial in; set workloads.socket to a path of this replica's own");
             Ok(None)
@@ -60,4 +56,14 @@ fn listen_for_workloads(registration: &config::Registration) -> anyhow::Result<O
 
 async fn listen(address: SocketAddr, key: &str) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address).await.with_context(|| format!("{key}: cannot listen on {address}"))
+}
+
+/// The names by which whoever asks for the status may know this machine: those that the configuration has for it, and
+/// the one that the machine has for itself.
+pub(super) fn host_names(config: &Config, name: &VmName) -> HostNames {
+    let own = config.cluster.replicas.iter().find(|peer| peer.name == *name);
+    let address = own.and_then(|peer| peer.address.rsplit_once(':')).map(|(host, _)| host.to_owned());
+    let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned());
+    let known = address.into_iter().chain(machine).chain([name.to_string()]);
+    HostNames::new(known.chain(config.status.host_names.iter().cloned()))
 }

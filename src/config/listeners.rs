@@ -10,6 +10,8 @@ use super::scalar;
 #[derive(Clone, PartialEq, Debug)]
 pub struct Status {
     pub listen: SocketAddr,
+    /// By which it is asked for, beside its addresses and the names that it has anyway.
+    pub host_names: Vec<String>,
 }
 
 /// `[operator]`: gRPC for operators.
@@ -35,7 +37,9 @@ impl Registration {
 }
 
 pub(super) fn read_status(table: &mut Table<'_>) -> Status {
-    Status { listen: table.or("listen", scalar::listen, SocketAddr::from((Ipv4Addr::LOCALHOST, 7421))) }
+    let listen = table.or("listen", scalar::listen, SocketAddr::from((Ipv4Addr::LOCALHOST, 7421)));
+    let host_names = table.list("host_names", scalar::host_name);
+    Status { listen, host_names: host_names.into_iter().flatten().map(|name| name.value).collect() }
 }
 
 pub(super) fn read_operator(table: &mut Table<'_>) -> Operator {

@@ -37,8 +37,9 @@ impl fmt::Display for Config {
             table(f, "\n[cluster.tls]", tls_lines(tls))?;
         }
         table(f, "\n[metadata]", metadata_lines(metadata))?;
-        let Status { listen } = status;
-        table(f, "\n[status]", vec![("listen", text(listen))])?;
+        let Status { listen, host_names } = status;
+        let names = list(host_names.iter().map(quoted));
+        table(f, "\n[status]", vec![("listen", text(listen)), ("host_names", names)])?;
         let Operator { socket } = operator;
         table(f, "\n[operator]", vec![("socket", path(socket))])?;
         table(f, "\n[workloads]", registration_lines(registration))?;

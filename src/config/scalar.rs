@@ -129,14 +129,22 @@ pub(super) fn address(value: &Value) -> Result<String, String> {
     let advice = || format!("is {text:?}, not an address: write host:port, as \"10.0.0.4:7420\" or \"[::1]:7420\"");
     let (host, port) = text.rsplit_once(':').ok_or_else(advice)?;
     port.parse::<NonZeroU16>().map_err(|_| advice())?;
-    let is_name = |host: &str| {
-        let is_label = |label: &str| {
-            !label.is_empty() && label.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_".contains(letter))
-        };
-        // four numbers that are no address are a slip, not a DNS name
-        host.split('.').all(is_label) && host.contains(|letter: char| letter.is_ascii_alphabetic())
+    if text.parse::<SocketAddr>().is_ok() || is_host_name(host) { Ok(text) } else { Err(advice()) }
+}
+
+fn is_host_name(host: &str) -> bool {
+    let is_label = |label: &str| {
+        !label.is_empty() && label.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_".contains(letter))
     };
-    if text.parse::<SocketAddr>().is_ok() || is_name(host) { Ok(text) } else { Err(advice()) }
+    // four numbers that are no address are a slip, not a DNS name
+    host.split('.').all(is_label) && host.contains(|letter: char| letter.is_ascii_alphabetic())
+}
+
+/// A DNS name without a port; addresses need not be named where names are.
+pub(super) fn host_name(value: &Value) -> Result<String, String> {
+    let text = name(value)?;
+    let advice = "write the DNS name alone, as \"db-0.example.com\"; addresses need no name";
+    if is_host_name(&text) { Ok(text) } else { Err(format!("is {text:?}, not a host name: {advice}")) }
 }
 
 /// An address to listen on: numbers, because a name may mean another machine tomorrow.

@@ -1,9 +1,11 @@
 //! The status over HTTP: read only, projections of the view and nothing else.
 
 use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
 
-use axum::extract::{Path, Request, State};
-use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::extract::{ConnectInfo, Path, Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -12,18 +14,22 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use super::host::HostNames;
 use super::{metrics, page, watch};
+use crate::replica::deeds::Refused;
 use crate::replica::view::View;
 
 /// Kept by hand; a test compares it with what is served.
 const OPENAPI: &str = include_str!("openapi.json");
 
 /// Serves until it is stopped.
-pub async fn serve(listener: TcpListener, view: View, stop: CancellationToken) -> io::Result<()> {
-    axum::serve(listener, router(view, stop.clone())).with_graceful_shutdown(stop.cancelled_owned()).await
+pub async fn serve(listener: TcpListener, view: View, names: HostNames, stop: CancellationToken) -> io::Result<()> {
+    let service = router(view, names, stop.clone()).into_make_service_with_connect_info::<SocketAddr>();
+    axum::serve(listener, service).with_graceful_shutdown(stop.cancelled_owned()).await
 }
 
-fn router(view: View, stop: CancellationToken) -> Router {
+fn router(view: View, names: HostNames, stop: CancellationToken) -> Router {
+    let door = Arc::new(Door { names, view: view.clone() });
     Router::new()
         .route("/v1/status", get(|State(view): State<View>| async move { Json(view.status()) }))
         .route("/v1/events", get(|State(view): State<View>| async move { Json(view.events()) }))
@@ -38,22 +44,37 @@ fn router(view: View, stop: CancellationToken) -> Router {
         .with_state(view.clone())
         .merge(watch::router(view, stop))
         .merge(page::router())
-        .layer(from_fn(read_only))
+        .layer(from_fn(move |request: Request, next: Next| door.clone().pass(request, next)))
 }
 
-/// Nothing can be changed here, and no browser takes an answer for another kind of thing than it is.
-async fn read_only(request: Request, next: Next) -> Response {
-    if ![Method::GET, Method::HEAD].contains(request.method()) {
-        let allowed = [(header::ALLOW, "GET, HEAD")];
-        return (
-            allowed,
-            problem(StatusCode::METHOD_NOT_ALLOWED, "this is for reading; act with the command allclear"),
-        )
-            .into_response();
+/// What stands before every answer.
+struct Door {
+    names: HostNames,
+    view: View,
+}
+
+impl Door {
+    /// Nothing can be changed here, only whoever means this replica is answered, and no browser takes an answer for
+    /// another kind of thing than it is, or gives it to a page from elsewhere.
+    async fn pass(self: Arc<Self>, request: Request, next: Next) -> Response {
+        let mut response = match self.names.judge(&request) {
+            Ok(()) => next.run(request).await,
+            Err(refusal) => {
+                let from = request.extensions().get::<ConnectInfo<SocketAddr>>();
+                let who = from.map_or_else(|| "nobody known".into(), |from| from.0.ip().to_canonical().to_string());
+                self.view.deeds().refusals.note(refusal.why, &who, None, &refusal.asked);
+                let mut answer = problem(refusal.status, &refusal.answer);
+                if refusal.why == Refused::Method {
+                    answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+                }
+                answer
+            }
+        };
+        let headers = response.headers_mut();
+        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        headers.insert("cross-origin-resource-policy", HeaderValue::from_static("same-origin"));
+        response
     }
-    let mut response = next.run(request).await;
-    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    response
 }
 
 async fn event(State(view): State<View>, Path(id): Path<String>) -> Response {

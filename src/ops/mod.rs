@@ -1,6 +1,7 @@
 //! What operators see.
 
 pub mod harmless;
+pub mod host;
 pub mod http;
 pub mod logging;
 mod metrics;

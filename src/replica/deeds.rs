@@ -3,6 +3,7 @@
 //! its kind is seen as a rise.
 
 mod labels;
+mod refusals;
 
 use std::time::Duration;
 
@@ -11,7 +12,8 @@ use prometheus::proto::MetricFamily;
 use prometheus::{Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry};
 use tokio::sync::broadcast;
 
-pub use self::labels::{Export, Rung, Telling};
+pub use self::labels::{Export, Refused, Rung, Telling};
+pub use self::refusals::Refusals;
 use super::clock;
 use crate::machine::attempt::Outcome;
 use crate::machine::claim::{PostOutcome, Reason};
@@ -50,6 +52,7 @@ pub struct Deeds {
     notices: IntCounterVec,
     trace_exports: IntCounterVec,
     rungs: broadcast::Sender<Rung>,
+    pub refusals: Refusals,
 }
 
 impl Deeds {
@@ -108,6 +111,7 @@ impl Deeds {
                 &["outcome"],
             )?,
             rungs: broadcast::Sender::new(RUNGS_KEPT),
+            refusals: Refusals::new()?,
             registry,
         };
         deeds.register()?;
@@ -179,7 +183,8 @@ impl Deeds {
         keep(&self.registry, &self.last_document_at)?;
         keep(&self.registry, &self.journal_failures)?;
         keep(&self.registry, &self.notices)?;
-        keep(&self.registry, &self.trace_exports)
+        keep(&self.registry, &self.trace_exports)?;
+        keep(&self.registry, &self.refusals.counts)
     }
 
     fn begin_at_zero(&self) {

@@ -1,53 +1,188 @@
-//! Serving gRPC on a Unix socket.
+//! Unix sockets: made so that nobody gets in who is not to, and gRPC served on them.
 
+use std::fs::{DirBuilder, Metadata, OpenOptions, Permissions, symlink_metadata};
 use std::io;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::net::UnixStream;
+use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use tokio::net::UnixListener;
+use nix::fcntl::OFlag;
+use nix::unistd::geteuid;
+use tokio::net::{UnixListener, UnixSocket, UnixStream};
 use tokio_stream::wrappers::UnixListenerStream;
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
 use tonic::transport::Server;
 
+use super::users::Guard;
+
+/// Connections that nobody has taken yet.
+const BACKLOG: u32 = 1024;
+
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
     #[error("another process serves {}; stop it or configure another path", path.display())]
     InUse { path: PathBuf },
+    #[error("{} exists and is {what}; remove it or configure another path", path.display())]
+    Taken { path: PathBuf, what: &'static str },
     #[error("cannot serve {}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
 }
 
-/// Binds the socket for its owner and, with `mode`, for others. One that nobody serves any more is replaced.
-pub fn bind(path: &Path, mode: u32) -> Result<UnixListener, SocketError> {
+/// Binds the socket with exactly this mode. One that nobody serves any more is replaced.
+pub async fn bind(path: &Path, mode: u32) -> Result<UnixListener, SocketError> {
     let failed = |source| SocketError::Io { path: path.into(), source };
-    if UnixStream::connect(path).is_ok() {
-        return Err(SocketError::InUse { path: path.into() });
+    make_way(path).await?;
+    if let Some(why) = path.parent().and_then(exposure) {
+        tracing::warn!(socket = %path.display(), "{why}, and can serve another socket in its place");
     }
-    match std::fs::symlink_metadata(path) {
-        Ok(found) if std::os::unix::fs::FileTypeExt::is_socket(&found.file_type()) => {
-            std::fs::remove_file(path).map_err(failed)?;
-        }
-        Ok(_) => return Err(failed(io::Error::new(io::ErrorKind::AlreadyExists, "it exists and is not a socket"))),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            if let Some(folder) = path.parent() {
-                std::fs::create_dir_all(folder).map_err(failed)?;
+    made(path, mode).and_then(|socket| socket.listen(BACKLOG)).map_err(failed)
+}
+
+/// Nothing is at the path afterwards.
+async fn make_way(path: &Path) -> Result<(), SocketError> {
+    let failed = |source| SocketError::Io { path: path.into(), source };
+    let taken = |what| Err(SocketError::Taken { path: path.into(), what });
+    match symlink_metadata(path) {
+        Ok(found) if found.is_symlink() => taken("a symbolic link"),
+        Ok(found) if !found.file_type().is_socket() => taken("not a socket"),
+        Ok(_) => match UnixStream::connect(path).await {
+            // Only this says that nobody serves it: one that hangs is full, and somebody else's lets nobody in.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                std::fs::remove_file(path).map_err(failed)
             }
-        }
-        Err(error) => return Err(failed(error)),
+            Ok(_) => Err(SocketError::InUse { path: path.into() }),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(SocketError::InUse { path: path.into() }),
+            Err(error) => Err(failed(error)),
+        },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match path.parent() {
+            Some(folder) => DirBuilder::new().recursive(true).mode(0o755).create(folder).map_err(failed),
+            None => Ok(()),
+        },
+        Err(error) => Err(failed(error)),
     }
-    let listener = UnixListener::bind(path).map_err(failed)?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).map_err(failed)?;
-    Ok(listener)
+}
+
+/// Nobody can connect before it listens, and by then it has its mode, whatever the umask is.
+fn made(path: &Path, mode: u32) -> io::Result<UnixSocket> {
+    let socket = UnixSocket::new_stream()?;
+    socket.bind(path)?;
+    let itself = OpenOptions::new().read(true).custom_flags((OFlag::O_PATH | OFlag::O_NOFOLLOW).bits()).open(path)?;
+    let found = itself.metadata()?;
+    if !found.file_type().is_socket() || found.uid() != geteuid().as_raw() {
+        return Err(io::Error::other("somebody else put something in its place"));
+    }
+    // By what was opened: the path may lead elsewhere by now.
+    std::fs::set_permissions(format!("/proc/self/fd/{}", itself.as_raw_fd()), Permissions::from_mode(mode))?;
+    Ok(socket)
+}
+
+/// Who else could put another socket where one is.
+fn exposure(folder: &Path) -> Option<String> {
+    let found = std::fs::metadata(if folder.as_os_str().is_empty() { Path::new(".") } else { folder }).ok()?;
+    let who = writers(&found, geteuid().as_raw())?;
+    Some(format!("{who} can write {}", folder.display()))
+}
+
+fn writers(folder: &Metadata, own: u32) -> Option<String> {
+    let is_sticky = folder.mode() & 0o1000 != 0;
+    if ![0, own].contains(&folder.uid()) {
+        return Some(format!("uid {}", folder.uid()));
+    }
+    (folder.mode() & 0o002 != 0 && !is_sticky).then(|| "every user of this machine".into())
 }
 
 /// Serves until it is stopped; open calls are waited for, so every stream ends when it is told to stop.
 pub async fn serve(
     listener: UnixListener,
     routes: Routes,
+    guard: Guard,
     stop: CancellationToken,
 ) -> Result<(), tonic::transport::Error> {
+    let routes = Arc::new(guard).before(routes);
     let incoming = UnixListenerStream::new(listener);
     Server::builder().add_routes(routes).serve_with_incoming_shutdown(incoming, stop.cancelled()).await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        symlink_metadata(path).unwrap().mode() & 0o7777
+    }
+
+    #[tokio::test]
+    async fn a_socket_has_its_mode_before_anybody_can_connect() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        for wanted in [0o600, 0o660] {
+            let socket = made(&path, wanted).unwrap();
+            assert_eq!(mode(&path), wanted);
+            let early = UnixStream::connect(&path).await.unwrap_err();
+            assert_eq!(early.kind(), io::ErrorKind::ConnectionRefused, "{early}");
+            let _listener = socket.listen(1).unwrap();
+            UnixStream::connect(&path).await.unwrap();
+            std::fs::remove_file(&path).unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn only_a_socket_that_nobody_serves_makes_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        std::fs::write(path("file"), "kept").unwrap();
+        std::fs::create_dir(path("folder")).unwrap();
+        symlink(path("file"), path("link")).unwrap();
+        symlink(path("nowhere"), path("dangling")).unwrap();
+        drop(bind(&path("dead"), 0o600).await.unwrap());
+        symlink(path("dead"), path("link-to-dead")).unwrap();
+        for (name, told) in [
+            ("file", "not a socket"),
+            ("folder", "not a socket"),
+            ("link", "a symbolic link"),
+            ("dangling", "a symbolic link"),
+            ("link-to-dead", "a symbolic link"),
+        ] {
+            let before = symlink_metadata(path(name)).unwrap().ino();
+            let refused = bind(&path(name), 0o600).await.unwrap_err().to_string();
+            assert!(refused.contains(&format!("{name} exists and is {told}")), "{refused}");
+            assert_eq!(symlink_metadata(path(name)).unwrap().ino(), before);
+        }
+        assert_eq!(std::fs::read_to_string(path("file")).unwrap(), "kept");
+        assert!(!path("nowhere").exists());
+        let live = bind(&path("dead"), 0o660).await.unwrap();
+        assert_eq!(mode(&path("dead")), 0o660);
+        assert!(matches!(bind(&path("dead"), 0o600).await, Err(SocketError::InUse { .. })));
+        assert_eq!(mode(&path("dead")), 0o660);
+        drop(live);
+    }
+
+    #[tokio::test]
+    async fn a_process_that_hangs_still_serves_its_socket() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let _hangs = made(&path, 0o600).unwrap().listen(1).unwrap();
+        let mut waiting = Vec::new();
+        while let Ok(stream) = UnixStream::connect(&path).await {
+            waiting.push(stream);
+            assert!(waiting.len() < 100, "it never fills");
+        }
+        assert!(matches!(bind(&path, 0o600).await, Err(SocketError::InUse { .. })));
+    }
+
+    #[test]
+    fn a_folder_that_others_can_write_is_told_of() {
+        let folder = tempfile::tempdir().unwrap();
+        let told = |mode| {
+            std::fs::set_permissions(folder.path(), Permissions::from_mode(mode)).unwrap();
+            writers(&std::fs::metadata(folder.path()).unwrap(), geteuid().as_raw())
+        };
+        assert_eq!([told(0o755), told(0o1777), told(0o770)], [None, None, None]);
+        assert_eq!(told(0o777).as_deref(), Some("every user of this machine"));
+    }
 }

@@ -12,6 +12,7 @@ mod incoming;
 mod names;
 mod refusal;
 mod refusals;
+mod told;
 mod verifier;
 
 pub use authority::{Authority, Made, MakeError};
@@ -23,3 +24,4 @@ pub use files::{Files, Unfit};
 pub use incoming::{Limits, incoming};
 pub use names::{NamedBy, Names, Realm};
 pub use refusal::{Refusal, cause};
+pub use told::Told;

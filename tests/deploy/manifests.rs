@@ -42,6 +42,19 @@ fn named<'a>(list: &'a Value, name: &str) -> &'a Value {
     list.as_array().unwrap().iter().find(|one| one["name"] == name).unwrap_or_else(|| panic!("no {name} in {list}"))
 }
 
+/// Each socket on a volume of its own.
+fn the_databases_container_has_the_workloads_socket_alone(replica: &Value, database: &Value, file: &str) {
+    let volume_at = |container: &Value, path: &str| {
+        let mounts = container["volumeMounts"].as_array().unwrap();
+        mounts.iter().find(|mount| mount["mountPath"] == path).map(|mount| mount["name"].clone())
+    };
+    assert!(file.contains("socket = \"/run/allclear-workloads/workloads.sock\""));
+    let shared = volume_at(replica, "/run/allclear-workloads");
+    assert!(shared.is_some() && shared == volume_at(database, "/run/allclear"));
+    let own = volume_at(replica, "/run/allclear").unwrap();
+    assert!(!database["volumeMounts"].as_array().unwrap().iter().any(|mount| mount["name"] == own));
+}
+
 #[test]
 fn the_manifests_fit_the_schemas_each_other_and_the_program() {
     let Some(python) = python() else { return };
@@ -94,7 +107,7 @@ fn the_manifests_fit_the_schemas_each_other_and_the_program() {
         container["volumeMounts"].as_array().unwrap().iter().any(|mount| mount["mountPath"] == path)
     };
     let database = named(&pod["spec"]["containers"], "database");
-    assert!(mounted(replica, "/run/allclear") && mounted(database, "/run/allclear"), "workloads.sock is shared");
+    the_databases_container_has_the_workloads_socket_alone(replica, database, file);
     assert!(mounted(replica, "/var/lib/allclear") && file.contains("data_dir = \"/var/lib/allclear\""));
     let arguments: Vec<&str> = replica["args"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     assert_eq!(arguments, ["run", "--config", "/etc/allclear/allclear.toml"]);

@@ -12,6 +12,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod answers;
+mod calls;
 mod commands;
 mod configuration;
 mod dice;

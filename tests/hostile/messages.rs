@@ -9,15 +9,11 @@ use allclear::wire::pb::allclear::cluster::v1::consensus_client::ConsensusClient
 use allclear::wire::pb::allclear::cluster::v1::{self as cluster, GreetRequest, Greeting};
 use allclear::wire::pb::allclear::operator::v1 as operator;
 use allclear::wire::pb::allclear::raft::v1 as raft;
-use bytes::{Buf as _, BufMut as _};
 use prost::Message as _;
 use tokio::time::timeout;
-use tonic::Status;
-use tonic::client::Grpc;
-use tonic::codec::{BufferSettings, Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
-use tonic::codegen::http::uri::PathAndQuery;
 use tonic::transport::{Channel, Endpoint};
 
+use crate::calls::{Door, call, methods};
 use crate::dice::{Dice, rounds};
 use crate::message::{change, parse, write};
 
@@ -26,87 +22,6 @@ const LIMIT: Duration = Duration::from_mins(1);
 const LISTENED: Duration = Duration::from_millis(150);
 const LONGEST_REFUSAL: usize = 4_000;
 const MOST_MEMORY_KB: usize = 300 << 10;
-
-/// Bytes as they are.
-#[derive(Clone, Default)]
-struct Raw;
-
-impl Codec for Raw {
-    type Encode = Vec<u8>;
-    type Decode = usize;
-    type Encoder = Self;
-    type Decoder = Self;
-
-    fn encoder(&mut self) -> Self {
-        Self
-    }
-
-    fn decoder(&mut self) -> Self {
-        Self
-    }
-}
-
-impl Encoder for Raw {
-    type Item = Vec<u8>;
-    type Error = Status;
-
-    fn encode(&mut self, bytes: Vec<u8>, into: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        into.put_slice(&bytes);
-        Ok(())
-    }
-
-    fn buffer_settings(&self) -> BufferSettings {
-        BufferSettings::default()
-    }
-}
-
-impl Decoder for Raw {
-    type Item = usize;
-    type Error = Status;
-
-    fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<usize>, Status> {
-        let length = from.remaining();
-        from.advance(length);
-        Ok(Some(length))
-    }
-
-    fn buffer_settings(&self) -> BufferSettings {
-        BufferSettings::default()
-    }
-}
-
-/// The methods that the protos declare, as paths, and which door serves them.
-fn methods() -> Vec<(Door, String)> {
-    let protos = [
-        (Door::Cluster, include_str!("../../proto/allclear/raft/v1/raft.proto")),
-        (Door::Cluster, include_str!("../../proto/allclear/cluster/v1/consensus.proto")),
-        (Door::Cluster, include_str!("../../proto/allclear/cluster/v1/contact.proto")),
-        (Door::Operator, include_str!("../../proto/allclear/operator/v1/operator.proto")),
-        (Door::Workload, include_str!("../../proto/allclear/workload/v1/workload.proto")),
-    ];
-    let mut methods = Vec::new();
-    for (door, proto) in protos {
-        let (mut package, mut service) = ("", "");
-        for line in proto.lines() {
-            let words: Vec<&str> = line.split(|c: char| c.is_whitespace() || c == '(' || c == ';').collect();
-            match words.iter().filter(|word| !word.is_empty()).copied().collect::<Vec<_>>()[..] {
-                ["package", name, ..] => package = name,
-                ["service", name, ..] => service = name,
-                ["rpc", name, ..] => methods.push((door, format!("/{package}.{service}/{name}"))),
-                _ => {}
-            }
-        }
-    }
-    assert!(methods.len() > 30, "{methods:?}");
-    methods
-}
-
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Door {
-    Cluster,
-    Operator,
-    Workload,
-}
 
 struct Replica {
     folder: tempfile::TempDir,
@@ -234,21 +149,6 @@ fn message(dice: &mut Dice, corpus: &[Vec<u8>]) -> Vec<u8> {
     message
 }
 
-/// The refusal, if it was one.
-async fn call(channel: Channel, path: &str, messages: Vec<Vec<u8>>) -> Option<Status> {
-    let mut client = Grpc::new(channel);
-    client.ready().await.ok()?;
-    let path: PathAndQuery = path.parse().unwrap();
-    let called = client.streaming(tonic::Request::new(tokio_stream::iter(messages)), path, Raw);
-    let answered = async {
-        match called.await {
-            Ok(answers) => answers.into_inner().message().await.err(),
-            Err(status) => Some(status),
-        }
-    };
-    timeout(LISTENED, answered).await.ok().flatten()
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn every_call_with_any_message_is_answered_or_refused_and_the_replica_lives() {
     let (methods, mut dice) = (methods(), Dice::of(8));
@@ -258,7 +158,7 @@ async fn every_call_with_any_message_is_answered_or_refused_and_the_replica_live
     for round in 0..rounds(1_200) {
         let (door, path) = dice.one(&methods);
         let messages: Vec<Vec<u8>> = (0..=dice.below(3)).map(|_| message(&mut dice, &corpus)).collect();
-        if let Some(status) = call(replica.door(*door), path, messages).await {
+        if let Some(status) = call(replica.door(*door), path, messages, LISTENED).await {
             refused += 1;
             let told = status.message();
             let is_fit = told.len() <= LONGEST_REFUSAL && !told.contains("panicked");

@@ -25,8 +25,9 @@ const PROMISED: &[(&str, &[&str])] = &[
     ("allclear_build_info", &["version"]),
 ];
 /// All labels there are: each has a fixed set of values.
-const LABELS: [&str; 12] =
-    ["blocker", "cause", "le", "outcome", "phase", "reason", "result", "role", "rung", "stage", "state", "topic"];
+const LABELS: [&str; 13] = [
+    "blocker", "cause", "door", "le", "outcome", "phase", "reason", "result", "role", "rung", "stage", "state", "topic",
+];
 
 #[tokio::test]
 async fn every_metric_that_is_named_is_in_the_output_of_a_replica_that_has_done_nothing_yet() {

@@ -45,8 +45,8 @@ impl Browser {
             "--disable-background-networking".into(),
             "--disable-component-update".into(),
             "--no-first-run".into(),
-            // nothing but loopback is looked for
-            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.*".into(),
+            // nothing but loopback is looked for, and one name leads to where replicas are
+            "--host-resolver-rules=MAP rebound.example 127.0.0.3, MAP * ~NOTFOUND, EXCLUDE 127.0.0.*".into(),
             "--hide-scrollbars".into(),
             format!("--user-data-dir={}", started.profile.path().display()),
         ];

@@ -64,3 +64,28 @@ async fn the_browser_is_told_to_take_nothing_from_elsewhere() {
     }
     assert_eq!(http.head(format!("{address}/v1/status")).send().await.unwrap().status(), 200);
 }
+
+/// DNS rebinding: a name of somebody else's is made to lead to the replica.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_of_a_name_that_is_made_to_lead_here_reads_nothing() {
+    let Some(browser) = Browser::start().await else { return };
+    let cluster = Cluster::of(&["db-0"]).start().await;
+    let own = &cluster.replicas[0].page;
+    let port = own.rsplit(':').next().unwrap();
+    browser.open(&format!("http://rebound.example:{port}/")).await;
+    browser.until_it_says(&["not known by that name"]).await;
+    let asks = |address: &str, how: &str| {
+        let answered = "async (answer) => tell([answer.status, await answer.text()])";
+        let asking =
+            format!("fetch('{address}/v1/status', {how}).then({answered}, (error) => tell([-1, String(error)]))");
+        format!("const tell = arguments[arguments.length - 1]; {asking}")
+    };
+    let rebound = browser.finish(&asks("", "{}")).await;
+    assert!(rebound[0] == 421 && !rebound[1].as_str().unwrap().contains("db-0"), "{rebound}");
+    for how in ["{}", "{ mode: 'no-cors' }"] {
+        let across = browser.finish(&asks(own, how)).await;
+        assert_eq!(across[0], -1, "{how}: {across}");
+    }
+    browser.open(&format!("{own}/")).await;
+    browser.until_it_says(&["No maintenance is announced"]).await;
+}

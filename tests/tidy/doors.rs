@@ -72,8 +72,10 @@ const FOREIGN: &[(&str, &[&str])] = &[
     ("hyper_util", &["tls", "outlet", "reach"]),
     // hooks, and the replicas of a demo
     ("tokio::process", &["workloads", "cli"]),
-    ("nix", &["workloads", "cli", "databases"]),
-    ("axum", &["ops", "fake_cloud"]),
+    // the fourth for sockets and their users
+    ("nix", &["workloads", "cli", "databases", "rpc"]),
+    // the third for what stands before every call, which tonic's routes take in no other way
+    ("axum", &["ops", "fake_cloud", "rpc"]),
     // the second for scenarios, the third for the tables of hook sets
     ("toml", &["config", "fake_cloud", "databases"]),
     // counted where it happens, told over HTTP

@@ -69,3 +69,51 @@ impl Export {
         }
     }
 }
+
+/// Why somebody on this machine, or at the status port, was refused.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Refused {
+    /// In plain text at the port for replicas, another user's process is no replica.
+    Neighbour,
+    /// Another user at the operators' socket.
+    Operator,
+    /// A user at the workloads' socket who is not in the configuration.
+    Workload,
+    /// One more connection to the workloads' socket than there may be.
+    Connection,
+    /// A session of another user's workload.
+    Session,
+    /// A request that would change something.
+    Method,
+    /// A request for somebody else, or for nobody.
+    Host,
+    /// A request that a page from elsewhere makes.
+    Origin,
+}
+
+impl Refused {
+    pub(super) const ALL: [Self; 8] = [
+        Self::Neighbour,
+        Self::Operator,
+        Self::Workload,
+        Self::Connection,
+        Self::Session,
+        Self::Method,
+        Self::Host,
+        Self::Origin,
+    ];
+
+    /// At which door, and for which reason.
+    pub(super) const fn as_words(self) -> [&'static str; 2] {
+        match self {
+            Self::Neighbour => ["cluster", "user"],
+            Self::Operator => ["operator", "user"],
+            Self::Workload => ["workloads", "user"],
+            Self::Connection => ["workloads", "too_many"],
+            Self::Session => ["workloads", "session"],
+            Self::Method => ["status", "method"],
+            Self::Host => ["status", "host"],
+            Self::Origin => ["status", "origin"],
+        }
+    }
+}

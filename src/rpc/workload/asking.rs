@@ -12,6 +12,7 @@ use super::pace::Pace;
 use super::stream::new_pace;
 use super::{Door, hello, message};
 use crate::machine::id::WorkloadName;
+use crate::replica::deeds::{Refusals, Refused};
 use crate::replica::hooks;
 use crate::wire::pb::allclear::workload::v1 as pb;
 use crate::workloads::session::{Said, Told, Visit};
@@ -28,6 +29,8 @@ type Waiting = Arc<Mutex<mpsc::Receiver<Told>>>;
 
 struct Line {
     visit: Visit,
+    /// Who registered, and nobody else asks.
+    uid: u32,
     told: Waiting,
     pace: Pace,
 }
@@ -39,18 +42,22 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    pub(super) fn keep(&self, visit: &Visit, told: mpsc::Receiver<Told>) {
-        let line = Line { visit: visit.clone(), told: Arc::new(Mutex::new(told)), pace: new_pace() };
+    pub(super) fn keep(&self, visit: &Visit, uid: u32, told: mpsc::Receiver<Told>) {
+        let line = Line { visit: visit.clone(), uid, told: Arc::new(Mutex::new(told)), pace: new_pace() };
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         lines.retain(|_, line| line.told.try_lock().map_or(true, |told| !told.is_closed()));
         lines.insert(visit.workload.clone(), line);
     }
 
-    /// The line of this session, unless too much was asked for.
-    fn of(&self, session: &str) -> Result<(Visit, Waiting), Status> {
+    /// The line of this session, unless it is another user's, or too much was asked for.
+    fn of(&self, session: &str, uid: u32, refusals: &Refusals) -> Result<(Visit, Waiting), Status> {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let visit = Visit::parse(session).ok_or_else(over)?;
         let line = lines.get_mut(&visit.workload).filter(|line| line.visit == visit).ok_or_else(over)?;
+        if line.uid != uid {
+            refusals.note(Refused::Session, &format!("uid {uid}"), None, &visit.workload.0);
+            return Err(over());
+        }
         if !line.pace.take() {
             return Err(Status::resource_exhausted("too many calls a second; ask less often"));
         }
@@ -62,8 +69,8 @@ fn over() -> Status {
     Status::not_found("this session is over; register again")
 }
 
-pub(super) async fn poll(door: &Door, request: pb::PollRequest) -> Result<pb::PollResponse, Status> {
-    let (visit, line) = door.lines.of(&request.session)?;
+pub(super) async fn poll(door: &Door, uid: u32, request: pb::PollRequest) -> Result<pb::PollResponse, Status> {
+    let (visit, line) = door.lines.of(&request.session, uid, &door.here.deeds.refusals)?;
     let Some(role) = hello::role(request.role) else {
         return Err(Status::invalid_argument("role: it is not known to this version"));
     };
@@ -92,8 +99,8 @@ pub(super) async fn poll(door: &Door, request: pb::PollRequest) -> Result<pb::Po
     Ok(pb::PollResponse { messages: found.into_iter().map(|told| message::told(told, &state, &door.view)).collect() })
 }
 
-pub(super) async fn report(door: &Door, request: pb::ReportRequest) -> Result<pb::ReportResponse, Status> {
-    let (visit, _) = door.lines.of(&request.session)?;
+pub(super) async fn report(door: &Door, uid: u32, request: pb::ReportRequest) -> Result<pb::ReportResponse, Status> {
+    let (visit, _) = door.lines.of(&request.session, uid, &door.here.deeds.refusals)?;
     let report = request.report.ok_or_else(|| Status::invalid_argument("report: is missing"))?;
     let wrong = |problem: pb::Problem| {
         Status::invalid_argument(format!("{}: {}", problem.place.unwrap_or_default(), problem.message))

@@ -1,9 +1,7 @@
-//! The workloads' socket: who may connect, and how many at once.
+//! The workloads' socket: how many connections there may be at once.
 
 use std::collections::BTreeMap;
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
@@ -13,10 +11,12 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{UnixListener, UnixStream};
 use tokio_stream::wrappers::UnixListenerStream;
 use tokio_util::sync::CancellationToken;
-use tonic::Status;
 use tonic::service::Routes;
 use tonic::transport::Server;
 use tonic::transport::server::{Connected, UdsConnectInfo};
+
+use super::super::users::Guard;
+use crate::replica::deeds::Refused;
 
 /// One for each workload, and some for those who only look.
 const MAX_CONNECTIONS: usize = 1_200;
@@ -24,40 +24,6 @@ const MAX_CONNECTIONS: usize = 1_200;
 const MAX_OF_ANOTHER_USER: usize = 400;
 /// Calls of one connection at once.
 const MAX_CALLS: u32 = 64;
-
-/// The users who may: root, the replica's own, and those of the configuration.
-#[derive(Clone, Debug)]
-pub struct Users {
-    own: u32,
-    others: Vec<u32>,
-}
-
-impl Users {
-    /// The socket is the replica's own user's.
-    pub fn of(socket: &Path, others: &[u32]) -> io::Result<Self> {
-        Ok(Self { own: std::fs::metadata(socket)?.uid(), others: others.to_vec() })
-    }
-
-    fn may(&self, uid: u32) -> bool {
-        self.is_trusted(uid) || self.others.contains(&uid)
-    }
-
-    fn is_trusted(&self, uid: u32) -> bool {
-        uid == 0 || uid == self.own
-    }
-
-    /// The user who asks.
-    pub(super) fn check<T>(&self, request: &tonic::Request<T>) -> Result<u32, Status> {
-        let peer = request.extensions().get::<UdsConnectInfo>().and_then(|connected| connected.peer_cred);
-        let Some(uid) = peer.map(|peer| peer.uid()) else {
-            return Err(Status::permission_denied("the system does not say who asks"));
-        };
-        let refusal = || {
-            format!("uid {uid} may not register here: add it to `workloads.allow_uids` of the replica's configuration")
-        };
-        if self.may(uid) { Ok(uid) } else { Err(Status::permission_denied(refusal())) }
-    }
-}
 
 type Counts = Arc<Mutex<BTreeMap<u32, usize>>>;
 
@@ -69,13 +35,15 @@ struct Counted {
 }
 
 impl Counted {
-    fn new(stream: UnixStream, users: &Users, counts: &Counts) -> Option<Self> {
-        let uid = stream.peer_cred().ok()?.uid();
+    fn new(stream: UnixStream, guard: &Guard, counts: &Counts) -> Option<Self> {
+        let peer = stream.peer_cred().ok()?;
+        let uid = peer.uid();
         let mut counted = counts.lock().unwrap_or_else(PoisonError::into_inner);
         let all: usize = counted.values().sum();
         let own = counted.entry(uid).or_default();
-        if all >= MAX_CONNECTIONS || (*own >= MAX_OF_ANOTHER_USER && !users.is_trusted(uid)) {
-            tracing::warn!(uid, all, of_this_user = *own, "a connection to the workloads' socket too many was closed");
+        if all >= MAX_CONNECTIONS || (*own >= MAX_OF_ANOTHER_USER && !guard.users.is_trusted(uid)) {
+            let one = format!("a connection beside {own} of this user and {all} of all");
+            guard.deeds.refusals.note(Refused::Connection, &format!("uid {uid}"), peer.pid(), &one);
             return None;
         }
         *own += 1;
@@ -127,12 +95,13 @@ impl AsyncWrite for Counted {
 pub async fn serve_workloads(
     listener: UnixListener,
     routes: Routes,
-    users: Users,
+    guard: Guard,
     stop: CancellationToken,
 ) -> Result<(), tonic::transport::Error> {
-    let counts = Counts::default();
+    let (counts, guard) = (Counts::default(), Arc::new(guard));
+    let routes = guard.clone().before(routes);
     let incoming = UnixListenerStream::new(listener).filter_map(move |accepted| {
-        let counted = accepted.map(|stream| Counted::new(stream, &users, &counts)).transpose();
+        let counted = accepted.map(|stream| Counted::new(stream, &guard, &counts)).transpose();
         std::future::ready(counted)
     });
     let mut server = Server::builder().max_concurrent_streams(MAX_CALLS);
@@ -142,27 +111,22 @@ pub async fn serve_workloads(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn root_the_own_user_and_those_of_the_configuration_may() {
-        let users = Users { own: 100, others: vec![200] };
-        assert_eq!([0, 100, 200, 300].map(|uid| users.may(uid)), [true, true, true, false]);
-    }
+    use crate::replica::deeds::Deeds;
 
     #[tokio::test]
     async fn so_many_connections_of_one_user_and_no_more_until_one_ends() -> io::Result<()> {
         let (stream, _other) = UnixStream::pair()?;
         let uid = stream.peer_cred()?.uid();
-        let users = Users { own: uid, others: Vec::new() };
+        let guard = Guard::of_workloads(&[], Arc::new(Deeds::new().map_err(io::Error::other)?));
         let counts = Counts::default();
         if let Ok(mut counts) = counts.lock() {
             counts.insert(uid, MAX_CONNECTIONS - 1);
         }
-        let last = Counted::new(stream, &users, &counts);
+        let last = Counted::new(stream, &guard, &counts);
         assert!(last.is_some());
-        assert!(Counted::new(UnixStream::pair()?.0, &users, &counts).is_none());
+        assert!(Counted::new(UnixStream::pair()?.0, &guard, &counts).is_none());
         drop(last);
-        assert!(Counted::new(UnixStream::pair()?.0, &users, &counts).is_some());
+        assert!(Counted::new(UnixStream::pair()?.0, &guard, &counts).is_some());
         Ok(())
     }
 }

@@ -22,11 +22,12 @@ use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
 
-pub use self::connections::{Users, serve_workloads};
+pub use self::connections::serve_workloads;
 use self::events::Open;
 use self::message::ms;
 use self::pace::Pace;
 use self::stream::{Answer, Stream, UNREAD, affecting};
+use super::users::caller;
 use crate::machine::command::{Command, Ignored, Verdict};
 use crate::machine::id::WorkloadName;
 use crate::machine::workload::{Member, Workload};
@@ -54,7 +55,6 @@ struct Door {
     hooks: Arc<Hooks>,
     view: View,
     open: Open,
-    users: Users,
     lines: asking::Lines,
     /// By user.
     changes: Mutex<BTreeMap<u32, Pace>>,
@@ -62,16 +62,10 @@ struct Door {
 }
 
 /// The workloads' service.
-pub fn workload_routes(
-    here: Arc<Here>,
-    hooks: Arc<Hooks>,
-    view: View,
-    users: Users,
-    stop: CancellationToken,
-) -> Routes {
+pub fn workload_routes(here: Arc<Here>, hooks: Arc<Hooks>, view: View, stop: CancellationToken) -> Routes {
     let open = events::watch_open(view.clone(), stop.clone());
     let (lines, changes) = (asking::Lines::default(), Mutex::default());
-    let door = Door { here, hooks, view, open, users, lines, changes, stop };
+    let door = Door { here, hooks, view, open, lines, changes, stop };
     let server = WorkloadsServer::new(Arc::new(door));
     Routes::new(server.max_decoding_message_size(MAX_MESSAGE_BYTES))
 }
@@ -197,6 +191,12 @@ fn refused(refusal: &Refusal) -> Status {
     }
 }
 
+/// Who asks, and may.
+fn user<T>(request: &Request<T>) -> Result<u32, Status> {
+    let caller = caller(request.extensions());
+    caller.map(|(uid, _)| uid).ok_or_else(|| Status::permission_denied("the system does not say who asks"))
+}
+
 type Streams<T> = Pin<Box<dyn Streamed<Item = Result<T, Status>> + Send>>;
 
 #[tonic::async_trait]
@@ -207,7 +207,7 @@ impl workloads_server::Workloads for Arc<Door> {
         &self,
         request: Request<Streaming<pb::FromWorkload>>,
     ) -> Result<Response<Self::SessionStream>, Status> {
-        let uid = self.users.check(&request)?;
+        let uid = user(&request)?;
         let mut messages = request.into_inner();
         let first = timeout(HELLO_WITHIN, messages.message()).await;
         let first = first.map_err(|_| Status::deadline_exceeded("nobody said Hello within 5 s"))??;
@@ -231,27 +231,26 @@ impl workloads_server::Workloads for Arc<Door> {
     }
 
     async fn register(&self, request: Request<pb::Hello>) -> Result<Response<pb::Welcome>, Status> {
-        let uid = self.users.check(&request)?;
+        let uid = user(&request)?;
         let (visit, told, welcome) = self.welcome(request.into_inner(), uid, true).await?;
-        self.lines.keep(&visit, told);
+        self.lines.keep(&visit, uid, told);
         Ok(Response::new(welcome))
     }
 
     async fn poll(&self, request: Request<pb::PollRequest>) -> Result<Response<pb::PollResponse>, Status> {
-        self.users.check(&request)?;
-        Ok(Response::new(asking::poll(self, request.into_inner()).await?))
+        let uid = user(&request)?;
+        Ok(Response::new(asking::poll(self, uid, request.into_inner()).await?))
     }
 
     async fn report(&self, request: Request<pb::ReportRequest>) -> Result<Response<pb::ReportResponse>, Status> {
-        self.users.check(&request)?;
-        Ok(Response::new(asking::report(self, request.into_inner()).await?))
+        let uid = user(&request)?;
+        Ok(Response::new(asking::report(self, uid, request.into_inner()).await?))
     }
 
     async fn unregister(
         &self,
         request: Request<pb::UnregisterRequest>,
     ) -> Result<Response<pb::UnregisterResponse>, Status> {
-        self.users.check(&request)?;
         let pb::UnregisterRequest { workload, force } = request.into_inner();
         if !hello::is_name(&workload) {
             return Err(Status::invalid_argument("workload: it is no workload's name"));
@@ -264,9 +263,8 @@ impl workloads_server::Workloads for Arc<Door> {
 
     async fn watch_events(
         &self,
-        request: Request<pb::WatchEventsRequest>,
+        _: Request<pb::WatchEventsRequest>,
     ) -> Result<Response<Self::WatchEventsStream>, Status> {
-        self.users.check(&request)?;
         let first = Some((self.open.clone(), self.stop.clone(), true));
         let events = streams::unfold(first, |watching| async {
             let (mut open, stop, is_first) = watching?;

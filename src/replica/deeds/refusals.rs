@@ -1,0 +1,40 @@
+//! Who was refused on this machine: each is counted, and told of in the log, once a minute for each who and why.
+
+use prometheus::{IntCounterVec, Opts};
+
+use super::labels::Refused;
+use crate::tls::Told;
+
+/// What somebody asked for is cut behind so many letters.
+const SHOWN_LETTERS: usize = 120;
+
+pub struct Refusals {
+    pub(super) counts: IntCounterVec,
+    /// Of each reason: many strangers at one door hide nobody at another.
+    told: [Told; Refused::ALL.len()],
+}
+
+impl Refusals {
+    pub(super) fn new() -> prometheus::Result<Self> {
+        let opts = Opts::new(
+            "allclear_access_refusals_total",
+            "Calls, requests and connections that were refused on this machine and at the status port, by where and why.",
+        );
+        let counts = IntCounterVec::new(opts, &["door", "reason"])?;
+        for each in Refused::ALL {
+            counts.with_label_values(&each.as_words());
+        }
+        Ok(Self { counts, told: Default::default() })
+    }
+
+    /// `who` is a user or an address, by which it is told how often; `asked` is whatever somebody sent.
+    pub fn note(&self, why: Refused, who: &str, pid: Option<i32>, asked: &str) {
+        let words = why.as_words();
+        self.counts.with_label_values(&words).inc();
+        let [door, reason] = words;
+        if let Some(untold) = self.told[why as usize].is_news(who, reason) {
+            let asked: String = asked.chars().flat_map(char::escape_default).take(SHOWN_LETTERS).collect();
+            tracing::warn!(door, reason, who, pid, asked, untold, "refused");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! What is asked for over TCP: replicas talk there to replicas, and nobody approves, holds or registers anything.
+
+use tonic::transport::Endpoint;
+
+use super::calls::{Door, call};
+use super::cluster::Cluster;
+use super::pki::{Pki, address, credentials};
+use super::somebody::{STRANGER, calls_of, every_call, every_call_as, is_root, refused, told};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_port_takes_what_operators_and_workloads_ask_for_at_their_sockets() {
+    let cluster = Cluster::of(&["db-0"]).start().await;
+    let answers = every_call(&format!("http://{}", address(&cluster, 0))).await;
+    let code = |path: &str| answers[path].as_ref().map_or("answered", |(code, _)| code.as_str());
+    for path in calls_of(&[Door::Operator, Door::Workload]) {
+        assert_eq!(code(&path), "Unimplemented", "{path}");
+    }
+    for path in calls_of(&[Door::Cluster]) {
+        assert!(!["Unimplemented", "Unavailable"].contains(&code(&path)), "{path}: {answers:#?}");
+    }
+    let answers = every_call(&cluster.replicas[0].page).await;
+    assert!(answers.values().all(Option::is_some), "the status port answers no call: {answers:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replicas_certificate_makes_nobody_an_operator_or_a_workload() {
+    let pki = Pki::new();
+    let cluster = Cluster::of(&["db-0", "db-1", "db-2"]).tables(pki.tables("")).start().await;
+    let (address, shown) = (address(&cluster, 0), credentials(&pki, "db-1"));
+    let channel = || {
+        let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
+        allclear::tls::dial(&endpoint, &shown, "db-0")
+    };
+    let limit = std::time::Duration::from_secs(30);
+    for path in calls_of(&[Door::Operator, Door::Workload]) {
+        let refusal = call(channel(), &path, vec![Vec::new()], limit).await.expect("it is answered");
+        assert_eq!(refusal.code(), tonic::Code::Unimplemented, "{path}: {refusal:?}");
+    }
+    let health = call(channel(), "/grpc.health.v1.Health/Check", vec![Vec::new()], limit).await;
+    assert!(health.is_none(), "the same certificate is let in: {health:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn in_plain_text_another_user_of_the_machine_cannot_speak_for_a_replica() {
+    if !is_root() {
+        return;
+    }
+    let cluster = Cluster::of(&["db-0"]).start().await;
+    let address = address(&cluster, 0);
+    let answers = every_call_as(STRANGER, STRANGER, &format!("http://{address}"));
+    for (path, answer) in &answers {
+        assert!(answer.as_ref().is_some_and(|(code, _)| code != "Unimplemented"), "{path}: {answer:?}");
+    }
+    assert!(refused(&cluster, "cluster", "user").await >= answers.len());
+    let lines = told(&cluster, "cluster", "user");
+    assert_eq!(lines[0]["who"], "uid 65531", "{lines:#?}");
+    let answers = every_call(&format!("http://{address}")).await;
+    assert!(answers["/grpc.health.v1.Health/Check"].is_none(), "root is heard: {answers:#?}");
+}

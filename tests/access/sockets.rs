@@ -1,0 +1,138 @@
+//! The sockets themselves: mode, owner, and what lies where one is to be made.
+
+use std::fs::{Permissions, set_permissions, symlink_metadata};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::time::Duration;
+
+use nix::unistd::geteuid;
+use tempfile::TempDir;
+use tokio::time::{Instant, sleep};
+
+use super::cluster::Cluster;
+use super::somebody::{STRANGER, is_root, runs_as};
+
+/// Only a failing test waits this long.
+const LIMIT: Duration = Duration::from_secs(30);
+
+fn mode(path: &Path) -> u32 {
+    symlink_metadata(path).unwrap().mode() & 0o7777
+}
+
+fn open(path: &Path, mode: u32) {
+    set_permissions(path, Permissions::from_mode(mode)).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sockets_have_their_modes_and_their_owner_whatever_the_umask_is_and_replace_what_a_killed_replica_left() {
+    let mut cluster = Cluster::of(&["db-0"]).cold().await;
+    // Root writes into folders that nobody may write.
+    let umasks = if is_root() { ["000", "077", "777"] } else { ["000", "077", "007"] };
+    for umask in umasks {
+        let program = cluster.folder.path().join(format!("with-umask-{umask}"));
+        let script = format!("#!/bin/sh\numask {umask}\nexec {} \"$@\"\n", env!("CARGO_BIN_EXE_allclear"));
+        std::fs::write(&program, script).unwrap();
+        open(&program, 0o755);
+        cluster.replica_runs(0, &program);
+        cluster.start(0);
+        cluster.ready().await;
+        for (path, wanted) in [(cluster.replicas[0].socket.clone(), 0o600), (cluster.door(0), 0o660)] {
+            assert_eq!(mode(&path), wanted, "{} with umask {umask}", path.display());
+            assert_eq!(symlink_metadata(&path).unwrap().uid(), geteuid().as_raw());
+        }
+        cluster.kill(0);
+        assert!(cluster.replicas[0].socket.exists() && cluster.door(0).exists(), "nobody cleared them away");
+    }
+}
+
+/// Of a replica that is about to end by itself.
+async fn code_at_the_end(cluster: &mut Cluster) -> Option<i32> {
+    let began = Instant::now();
+    loop {
+        if let Some(ended) = cluster.ended(0) {
+            return ended.code();
+        }
+        assert!(began.elapsed() < LIMIT, "it goes on");
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_else_lies_at_a_sockets_path_is_told_of_and_stays_as_it_is() {
+    let mut cluster = Cluster::of(&["db-0"]).cold().await;
+    let victim = cluster.folder.path().join("victim");
+    std::fs::write(&victim, "precious").unwrap();
+    open(&victim, 0o640);
+    for (path, key) in [(cluster.replicas[0].socket.clone(), "operator"), (cluster.door(0), "workloads")] {
+        symlink(&victim, &path).unwrap();
+        cluster.start(0);
+        assert_eq!(code_at_the_end(&mut cluster).await, Some(1), "{key}");
+        let told = format!("{} exists and is a symbolic link", path.display());
+        assert!(cluster.log(0).contains(&told), "{key}: {}", cluster.log(0));
+        assert!(symlink_metadata(&path).unwrap().is_symlink(), "{key}");
+        std::fs::remove_file(&path).unwrap();
+    }
+    assert_eq!((std::fs::read_to_string(&victim).unwrap().as_str(), mode(&victim)), ("precious", 0o640));
+    cluster.start(0);
+    cluster.ready().await;
+}
+
+/// A configuration that lacks nothing, in a folder of this user.
+fn configured(folder: &TempDir, uid: u32) -> String {
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let toml = format!(
+        "replica = {{ name = \"db-0\", data_dir = {:?} }}\ncluster.listen = \"127.0.0.3:0\"\n\
+         metadata.endpoint = \"http://127.0.0.1:1\"\nstatus.listen = \"127.0.0.3:0\"\noperator.socket = {:?}\n\
+         workloads.socket = {:?}\n",
+        path("data"),
+        path("operator"),
+        path("workloads"),
+    );
+    std::fs::write(path("toml"), toml).unwrap();
+    chown(folder.path(), Some(uid), Some(uid)).unwrap();
+    open(folder.path(), 0o755);
+    path("toml")
+}
+
+#[test]
+fn a_socket_that_another_user_serves_is_not_taken_from_him() {
+    if !is_root() {
+        return;
+    }
+    let folder = TempDir::with_prefix("ac").unwrap();
+    let config = configured(&folder, STRANGER);
+    let socket = folder.path().join("operator");
+    let listener = UnixListener::bind(&socket).unwrap();
+    open(&socket, 0o600);
+    let before = symlink_metadata(&socket).unwrap().ino();
+    let ended = runs_as(STRANGER, &["run", "--config", &config]);
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert!(ended.status.code() == Some(1) && said.contains("cannot serve"), "{said}");
+    assert_eq!(symlink_metadata(&socket).unwrap().ino(), before);
+    let _calls = UnixStream::connect(&socket).unwrap();
+    listener.accept().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_in_which_others_could_exchange_the_socket_is_told_of() {
+    let mut cluster = Cluster::of(&["db-0"]).cold().await;
+    let told = |cluster: &Cluster, who: &str| cluster.log(0).matches(&format!("{who} can write")).count();
+    open(cluster.folder.path(), 0o1777);
+    cluster.start(0);
+    cluster.ready().await;
+    assert_eq!(told(&cluster, ""), 0, "in a sticky folder only the owner can");
+    cluster.stop(0);
+    open(cluster.folder.path(), 0o777);
+    cluster.start(0);
+    cluster.ready().await;
+    assert_eq!(told(&cluster, "every user of this machine"), 2, "of either socket");
+    cluster.stop(0);
+    if is_root() {
+        open(cluster.folder.path(), 0o755);
+        chown(cluster.folder.path(), Some(STRANGER), None).unwrap();
+        cluster.start(0);
+        cluster.ready().await;
+        assert_eq!(told(&cluster, "uid 65531"), 2);
+    }
+}
