@@ -21,9 +21,9 @@ pub(super) fn endpoint(metadata: &config::Metadata) -> Result<Endpoint, BadEndpo
     let address = metadata.endpoint.clone().unwrap_or_else(|| {
         let found = Discovery::of(Path::new("/"), clock::now());
         if found.is_found() {
-            tracing::info!("{found}")
+            tracing::info!("{found}");
         } else {
-            tracing::warn!("{found}")
+            tracing::warn!("{found}");
         }
         found.endpoint()
     });

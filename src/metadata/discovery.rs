@@ -1,5 +1,5 @@
 //! Where the metadata endpoint is, for VMs outside a virtual network: as the newest DHCP lease says that is not over, in
-//! the files of dhclient, systemd-networkd and NetworkManager.
+//! the files of dhclient, systemd-networkd and `NetworkManager`.
 //!
 //! Refuses files that everybody may write, and reads no more than the end of a few.
 

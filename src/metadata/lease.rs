@@ -90,7 +90,7 @@ fn end_of(statement: &str) -> Ends {
     moment.map_or(Ends::Unknown, |moment| Ends::At(Timestamp(moment.as_millisecond())))
 }
 
-/// `KEY=value` lines of one lease, as systemd-networkd and older clients of NetworkManager keep them. The client writes
+/// `KEY=value` lines of one lease, as systemd-networkd and older clients of `NetworkManager` keep them. The client writes
 /// the file when the lease begins, and how long that lasts.
 fn of_pairs(text: &str, written: Timestamp) -> Option<Lease> {
     let of = |key: &str| {
@@ -136,7 +136,7 @@ fn bytes(value: &str) -> Option<Vec<u8>> {
     if value.contains(':') {
         return value.split(':').map(byte).collect();
     }
-    if value.len() % 2 != 0 || !value.is_ascii() {
+    if !value.len().is_multiple_of(2) || !value.is_ascii() {
         return None;
     }
     (0..value.len()).step_by(2).map(|at| byte(&value[at..at + 2])).collect()

@@ -33,7 +33,7 @@ impl Service<Uri> for Plain {
     fn call(&mut self, _: Uri) -> Self::Future {
         let way = self.0.clone();
         Box::pin(async move {
-            let stream = way.go(|address| TcpStream::connect(address)).await?;
+            let stream = way.go(TcpStream::connect).await?;
             stream.set_nodelay(true)?;
             Ok(TokioIo::new(stream))
         })

@@ -22,13 +22,11 @@ pub(super) struct Place {
 
 impl Place {
     pub(super) fn of(config: &Config) -> Self {
-        match &config.metadata.endpoint {
-            Some(written) => Self { address: written.clone(), discovery: None },
-            None => {
-                let found = Discovery::of(Path::new("/"), clock::now());
-                Self { address: found.endpoint(), discovery: Some(found) }
-            }
+        if let Some(written) = &config.metadata.endpoint {
+            return Self { address: written.clone(), discovery: None };
         }
+        let found = Discovery::of(Path::new("/"), clock::now());
+        Self { address: found.endpoint(), discovery: Some(found) }
     }
 
     fn finding(&self) -> Option<Finding> {

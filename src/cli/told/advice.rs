@@ -78,8 +78,8 @@ pub(super) fn advice(reader: &Reader, event: &shown::Event, blocker: &shown::Blo
     if code != "observing" {
         let longer = |is_so| if is_so { " longer" } else { "" };
         let hold = reader.command("hold", &[id, "--until", "2h"], true);
-        let held = longer(event.hold.is_some());
-        add(format!("hold it{held}: no approval from here for two hours from now; hooks go on"), hold);
+        let so_far = longer(event.hold.is_some());
+        add(format!("hold it{so_far}: no approval from here for two hours from now; hooks go on"), hold);
         let pause = reader.command("pause --until 2h", &[], true);
         let paused = longer(code == "paused");
         add(format!("hold everything{paused}: no approval of any event for two hours from now"), pause);
@@ -122,9 +122,9 @@ mod tests {
         assert_eq!(quoted(""), "''");
     }
 
-    fn offered(code: &str, held: bool) -> Vec<String> {
+    fn offered(code: &str, is_held: bool) -> Vec<String> {
         let reader = Reader { paper: Paper::PLAIN, now: Timestamp(0), at: " --endpoint /s".into() };
-        let hold = held.then(shown::Pause::default);
+        let hold = is_held.then(shown::Pause::default);
         let event = shown::Event { id: "e".into(), stage: "preparing".into(), revision: 7, hold, ..Default::default() };
         let hooks = if code.starts_with("hook_") { vec!["db-0/postgres/drain#2".into()] } else { Vec::new() };
         let blocker = shown::Blocker { code: code.into(), hooks, ..Default::default() };

@@ -161,6 +161,6 @@ mod tests {
         let hour = Duration::from_hours(1);
         assert_eq!(expired(all.clone(), &none, seen.plus(hour)), core::slice::from_ref(&notice));
         assert_eq!(expired(all.clone(), &all, seen.plus(hour)), []);
-        assert_eq!(expired(all, &none, seen.plus(hour - Duration::from_millis(1))), []);
+        assert_eq!(expired(all, &none, Timestamp(seen.plus(hour).0 - 1)), []);
     }
 }
