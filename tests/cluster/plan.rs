@@ -192,7 +192,6 @@ impl Plan {
         let (founders, overrides, environments) = (self.vms.len(), self.overrides, self.environments);
         let (namespaces, launcher) = (self.namespaces, self.launcher);
         Cluster {
-            launcher,
             cloud,
             hooks,
             links,
@@ -201,6 +200,7 @@ impl Plan {
             founders,
             overrides,
             environments,
+            launcher,
             disks,
             folder,
         }

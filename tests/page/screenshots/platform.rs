@@ -73,6 +73,8 @@ async fn of_a_leader_that_is_about_to_decide() {
     let id = cluster.cloud.announce(order).await;
     cluster.seen_by_all(&id).await;
     super::waits_for(&cluster, leader, &id, "paused").await;
-    others.iter().for_each(|place| cluster.freeze(*place));
+    for place in others {
+        cluster.freeze(place);
+    }
     album.take_blocker(&cluster, leader, &id, "deciding").await;
 }

@@ -1,5 +1,6 @@
 //! What the commands say on a terminal, with its colours: `less -R` shows it.
 
+use std::fmt::Write as _;
 use std::process::Command;
 
 use serde_json::Value;
@@ -13,17 +14,17 @@ pub(super) fn of(cluster: &Cluster, place: usize, event: Option<&str>) -> String
     let explain = event.map(|id| format!("explain {id}"));
     let mut text = String::new();
     for command in ["status", "events"].into_iter().chain(explain.as_deref()) {
-        text += &format!("$ allclear {command}\n{}\n", typed(cluster, place, "", command));
+        writeln!(text, "$ allclear {command}\n{}", typed(cluster, place, "", command)).unwrap();
     }
     // it goes on until it is interrupted; what it drew last is what is seen
     let watched = typed(cluster, place, "timeout --signal=INT 2s ", "watch");
     let last = watched.rsplit("\x1b[H").next().unwrap().replace("\x1b[K", "").replace("\x1b[J", "");
-    text += &format!("$ allclear watch\n{last}\n");
+    writeln!(text, "$ allclear watch\n{last}").unwrap();
     if let Some(id) = event {
         let (_, out, _) = cluster.says(place, &["explain", id, "--json"]);
         let told: Value = serde_json::from_str(&out).unwrap();
         let blocker = serde_json::to_string_pretty(&told["blocker"]).unwrap();
-        text += &format!("$ allclear explain {id} --json | jq .blocker\n{blocker}\n");
+        writeln!(text, "$ allclear explain {id} --json | jq .blocker\n{blocker}").unwrap();
     }
     text
 }
