@@ -201,6 +201,9 @@ fn replicas(here: &Here, state: &State, situation: &Situation) -> Vec<shown::Rep
     let mut contacts = here.contacts.of(&all, |at| at);
     contacts.extend(situation.contacts.clone());
     let ahead = here.contacts.differences.known();
+    let leader = here.consensus.standing().borrow().leader.as_deref().map(VmName::new);
+    // A follower dials nobody else, so what stood in its way once may be long gone.
+    let is_dialled = |name: &VmName| !situation.quorum || situation.lead.is_some() || leader.as_ref() == Some(name);
     let is_among = |names: &[String], name: &VmName| names.iter().any(|member| VmName::new(member) == *name);
     let shown = |name: &VmName| {
         let contact: Option<&Contact> = contacts.get(name);
@@ -218,7 +221,7 @@ fn replicas(here: &Here, state: &State, situation: &Situation) -> Vec<shown::Rep
                 .and_then(|contact| contact.document_age)
                 .map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
             clock_difference_ms: ahead.get(name).copied(),
-            unreached_because: here.consensus.obstacle(name.as_str()),
+            unreached_because: here.consensus.obstacle(name.as_str()).filter(|_| is_dialled(name)),
         }
     };
     all.iter().map(shown).collect()
