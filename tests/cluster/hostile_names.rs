@@ -56,7 +56,7 @@ async fn whatever_names_hold_reaches_terminals_and_journals_as_text_alone() {
     let (code, metrics) = cluster.page(0, "/metrics").await;
     let strange = ["<script>", "owned", "passwd", "<s>"].map(|text| metrics.contains(text));
     assert!(code == 200 && strange == [false; 4] && hidden(&metrics).is_empty(), "{metrics}");
-    let escaped: String = ID.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let escaped = ID.bytes().fold(String::new(), |escaped, byte| format!("{escaped}%{byte:02X}"));
     let (code, told) = cluster.page(0, &format!("/v1/events/{escaped}")).await;
     assert_eq!((code, &serde_json::from_str::<Value>(&told).unwrap()["id"]), (200, &json!(ID)));
 }
