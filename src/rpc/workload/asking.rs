@@ -28,6 +28,8 @@ type Waiting = Arc<Mutex<mpsc::Receiver<Told>>>;
 
 struct Line {
     visit: Visit,
+    /// Who registered: its token is worth nothing to another user.
+    uid: u32,
     told: Waiting,
     pace: Pace,
 }
@@ -39,18 +41,18 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    pub(super) fn keep(&self, visit: &Visit, told: mpsc::Receiver<Told>) {
-        let line = Line { visit: visit.clone(), told: Arc::new(Mutex::new(told)), pace: new_pace() };
+    pub(super) fn keep(&self, visit: &Visit, uid: u32, told: mpsc::Receiver<Told>) {
+        let line = Line { visit: visit.clone(), uid, told: Arc::new(Mutex::new(told)), pace: new_pace() };
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         lines.retain(|_, line| line.told.try_lock().map_or(true, |told| !told.is_closed()));
         lines.insert(visit.workload.clone(), line);
     }
 
     /// The line of this session, unless too much was asked for.
-    fn of(&self, session: &str) -> Result<(Visit, Waiting), Status> {
+    fn of(&self, session: &str, uid: u32) -> Result<(Visit, Waiting), Status> {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let visit = Visit::parse(session).ok_or_else(over)?;
-        let line = lines.get_mut(&visit.workload).filter(|line| line.visit == visit).ok_or_else(over)?;
+        let line = lines.get_mut(&visit.workload).filter(|line| line.visit == visit && line.uid == uid).ok_or_else(over)?;
         if !line.pace.take() {
             return Err(Status::resource_exhausted("too many calls a second; ask less often"));
         }
@@ -62,8 +64,8 @@ fn over() -> Status {
     Status::not_found("this session is over; register again")
 }
 
-pub(super) async fn poll(door: &Door, request: pb::PollRequest) -> Result<pb::PollResponse, Status> {
-    let (visit, line) = door.lines.of(&request.session)?;
+pub(super) async fn poll(door: &Door, uid: u32, request: pb::PollRequest) -> Result<pb::PollResponse, Status> {
+    let (visit, line) = door.lines.of(&request.session, uid)?;
     let Some(role) = hello::role(request.role) else {
         return Err(Status::invalid_argument("role: it is not known to this version"));
     };
@@ -92,8 +94,8 @@ pub(super) async fn poll(door: &Door, request: pb::PollRequest) -> Result<pb::Po
     Ok(pb::PollResponse { messages: found.into_iter().map(|told| message::told(told, &state, &door.view)).collect() })
 }
 
-pub(super) async fn report(door: &Door, request: pb::ReportRequest) -> Result<pb::ReportResponse, Status> {
-    let (visit, _) = door.lines.of(&request.session)?;
+pub(super) async fn report(door: &Door, uid: u32, request: pb::ReportRequest) -> Result<pb::ReportResponse, Status> {
+    let (visit, _) = door.lines.of(&request.session, uid)?;
     let report = request.report.ok_or_else(|| Status::invalid_argument("report: is missing"))?;
     let wrong = |problem: pb::Problem| {
         Status::invalid_argument(format!("{}: {}", problem.place.unwrap_or_default(), problem.message))

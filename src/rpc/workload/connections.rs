@@ -42,7 +42,7 @@ impl Users {
         self.is_trusted(uid) || self.others.contains(&uid)
     }
 
-    fn is_trusted(&self, uid: u32) -> bool {
+    pub(super) fn is_trusted(&self, uid: u32) -> bool {
         uid == 0 || uid == self.own
     }
 

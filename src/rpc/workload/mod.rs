@@ -5,6 +5,7 @@ mod asking;
 mod connections;
 mod events;
 mod hello;
+mod holders;
 mod message;
 mod pace;
 mod stream;
@@ -24,6 +25,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 pub use self::connections::{Users, serve_workloads};
 use self::events::Open;
+use self::holders::Holders;
 use self::message::ms;
 use self::pace::Pace;
 use self::stream::{Answer, Stream, UNREAD, affecting};
@@ -56,6 +58,7 @@ struct Door {
     open: Open,
     users: Users,
     lines: asking::Lines,
+    holders: Holders,
     /// By user.
     changes: Mutex<BTreeMap<u32, Pace>>,
     stop: CancellationToken,
@@ -70,8 +73,8 @@ pub fn workload_routes(
     stop: CancellationToken,
 ) -> Routes {
     let open = events::watch_open(view.clone(), stop.clone());
-    let (lines, changes) = (asking::Lines::default(), Mutex::default());
-    let door = Door { here, hooks, view, open, users, lines, changes, stop };
+    let (lines, holders, changes) = (asking::Lines::default(), Holders::default(), Mutex::default());
+    let door = Door { here, hooks, view, open, users, lines, holders, changes, stop };
     let server = WorkloadsServer::new(Arc::new(door));
     Routes::new(server.max_decoding_message_size(MAX_MESSAGE_BYTES))
 }
@@ -86,6 +89,7 @@ impl Door {
     ) -> Result<(Visit, mpsc::Receiver<Told>, pb::Welcome), Status> {
         let mut greeting = hello::read(hello, polls).map_err(Status::invalid_argument)?;
         let sessions = &self.hooks.front.sessions;
+        self.holders.may_take(&self.users, sessions, &greeting.workload.name, uid)?;
         let reserved =
             sessions.reserve(&greeting.workload.name, &greeting.boot).map_err(|refusal| refused(&refusal))?;
         self.enlist(&greeting.workload, uid).await?;
@@ -96,6 +100,7 @@ impl Door {
         let lease_ms = ms(greeting.lease);
         tracing::info!(workload = %greeting.workload.name, uid, boot = greeting.boot, "a workload dialled in");
         let (visit, told) = sessions.admit(&reserved, greeting);
+        self.holders.note(sessions, &visit.workload, uid);
         let welcome = pb::Welcome {
             version: hello::VERSION,
             session: visit.shown(),
@@ -233,30 +238,32 @@ impl workloads_server::Workloads for Arc<Door> {
     async fn register(&self, request: Request<pb::Hello>) -> Result<Response<pb::Welcome>, Status> {
         let uid = self.users.check(&request)?;
         let (visit, told, welcome) = self.welcome(request.into_inner(), uid, true).await?;
-        self.lines.keep(&visit, told);
+        self.lines.keep(&visit, uid, told);
         Ok(Response::new(welcome))
     }
 
     async fn poll(&self, request: Request<pb::PollRequest>) -> Result<Response<pb::PollResponse>, Status> {
-        self.users.check(&request)?;
-        Ok(Response::new(asking::poll(self, request.into_inner()).await?))
+        let uid = self.users.check(&request)?;
+        Ok(Response::new(asking::poll(self, uid, request.into_inner()).await?))
     }
 
     async fn report(&self, request: Request<pb::ReportRequest>) -> Result<Response<pb::ReportResponse>, Status> {
-        self.users.check(&request)?;
-        Ok(Response::new(asking::report(self, request.into_inner()).await?))
+        let uid = self.users.check(&request)?;
+        Ok(Response::new(asking::report(self, uid, request.into_inner()).await?))
     }
 
     async fn unregister(
         &self,
         request: Request<pb::UnregisterRequest>,
     ) -> Result<Response<pb::UnregisterResponse>, Status> {
-        self.users.check(&request)?;
+        let uid = self.users.check(&request)?;
         let pb::UnregisterRequest { workload, force } = request.into_inner();
         if !hello::is_name(&workload) {
             return Err(Status::invalid_argument("workload: it is no workload's name"));
         }
-        Door::unregister(self, &WorkloadName(workload), force).await?;
+        let workload = WorkloadName(workload);
+        self.holders.may_remove(&self.users, &workload, uid)?;
+        Door::unregister(self, &workload, force).await?;
         Ok(Response::new(pb::UnregisterResponse {}))
     }
 
