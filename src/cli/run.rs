@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
+use nix::sys::prctl::set_dumpable;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::{Exit, runtime, say};
-use crate::{app, config, ops};
+use crate::{app, config, ops, workloads};
 
 /// Runs one replica until SIGTERM or SIGINT
 #[derive(clap::Args)]
@@ -28,6 +29,7 @@ impl Run {
             say(error);
             return Exit::Usage;
         }
+        keep_to_itself();
         allow_many_connections();
         let runtime = match runtime() {
             Ok(runtime) => runtime,
@@ -40,6 +42,16 @@ impl Run {
                 Exit::Failed
             }
         }
+    }
+}
+
+/// Once the configuration is read, which may be a descriptor: hooks get none that this process was started with. And its
+/// memory holds keys and tokens, so it leaves no core dump and nobody but root looks into it, not even a hook of its own
+/// user.
+fn keep_to_itself() {
+    workloads::close_descriptors();
+    if let Err(error) = set_dumpable(false) {
+        tracing::warn!(%error, "this process can be looked into by others of its user");
     }
 }
 
