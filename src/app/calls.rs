@@ -32,19 +32,43 @@ fn command(way: &Way, hook: &config::Hook) -> Command {
         Way::Http(url) => Adapter::None.command(url),
         Way::Patroni(url) => Adapter::Patroni.command(url),
     };
-    Command { argv, env: hook.env.iter().cloned().collect(), user: hook.user.clone() }
+    let secret = hook.env.iter().filter(|(name, value)| config::is_secret(name, value)).map(|(name, _)| name.clone());
+    Command { argv, env: hook.env.iter().cloned().collect(), secret: secret.collect(), user: hook.user.clone() }
 }
 
-/// What hooks see of this replica's own environment.
+/// The loader's own, and those of a clock that it loads.
+const LOADED: [&str; 2] = ["LD_", "FAKETIME"];
+
+/// What hooks and their supervisors see of this replica's own environment.
 pub(super) fn surroundings() -> Surroundings {
     let mut surroundings = Surroundings::default();
     for (name, value) in config::environment() {
         match name.as_str() {
-            "PATH" => surroundings.path = value,
+            "PATH" => surroundings.path = whole_paths(&value).unwrap_or(surroundings.path),
             "HOME" => surroundings.home = value,
             "LANG" => surroundings.lang = value,
+            loaded if LOADED.iter().any(|prefix| loaded.starts_with(prefix)) => {
+                surroundings.loaded.insert(name, value);
+            }
             _ => {}
         }
     }
     surroundings
+}
+
+/// Others would mean whatever stands in the folder that a hook happens to be in.
+fn whole_paths(path: &str) -> Option<String> {
+    let whole: Vec<_> = path.split(':').filter(|folder| folder.starts_with('/')).collect();
+    (!whole.is_empty()).then(|| whole.join(":"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hook_is_looked_for_in_whole_paths_alone() {
+        assert_eq!(whole_paths("bin::/usr/bin:.:/bin").as_deref(), Some("/usr/bin:/bin"));
+        assert_eq!(whole_paths(".:"), None);
+    }
 }

@@ -1,7 +1,5 @@
 //! From the configuration to who is asked for roles.
 
-use std::collections::BTreeMap;
-
 use crate::config::{self, Config};
 use crate::replica::roles::Told;
 use crate::workloads::{Command, RoleSource};
@@ -13,7 +11,7 @@ pub(super) fn of(config: &Config) -> Vec<Told> {
         let user = workload.hooks.iter().find_map(|hook| hook.user.clone());
         let source = match &role.source {
             config::RoleSource::Command(argv) => {
-                RoleSource::Command(Command { argv: argv.clone(), env: BTreeMap::new(), user })
+                RoleSource::Command(Command { argv: argv.clone(), user, ..Command::default() })
             }
             config::RoleSource::Http(address) => RoleSource::Http(address.clone()),
         };

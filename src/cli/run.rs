@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use nix::sys::prctl::set_dumpable;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::{Exit, runtime, say};
 use crate::consensus::OpenError;
 use crate::metadata::BadEndpoint;
-use crate::{app, config, ops};
+use crate::{app, config, ops, workloads};
 
 const LET_GO_WITHIN: Duration = Duration::from_secs(1);
 
@@ -33,6 +34,7 @@ impl Run {
             say(error);
             return Exit::Usage;
         }
+        keep_to_itself();
         allow_many_connections();
         let runtime = match runtime() {
             Ok(runtime) => runtime,
@@ -58,6 +60,16 @@ fn exit_of(error: &anyhow::Error) -> Exit {
         || error.downcast_ref().is_some_and(BadEndpoint::is_of_the_configuration)
         || error.downcast_ref().is_some_and(OpenError::is_of_the_configuration);
     if is_of_the_configuration { Exit::Usage } else { Exit::Failed }
+}
+
+/// Once the configuration is read, which may be a descriptor: hooks get none that this process was started with. And its
+/// memory holds keys and tokens, so it leaves no core dump and nobody but root looks into it, not even a hook of its own
+/// user.
+fn keep_to_itself() {
+    workloads::close_descriptors();
+    if let Err(error) = set_dumpable(false) {
+        tracing::warn!(%error, "this process can be looked into by others of its user");
+    }
 }
 
 /// Every workload that dials in holds a connection, and the usual limit leaves no room for a thousand of them.

@@ -5,6 +5,7 @@ use core::time::Duration;
 use super::policy;
 use super::reader::Table;
 use super::scalar;
+use super::written::Value;
 use crate::machine::document::Kind;
 use crate::machine::workload as registered;
 use crate::machine::workload::{OnFailure, Phase, RunsOn};
@@ -168,7 +169,9 @@ fn read_adapter(table: &mut Table<'_>, phase: Option<Phase>, run: Option<&Way>) 
 }
 
 fn read_env(table: &mut Table<'_>) -> Vec<(String, String)> {
-    let entries = table.entries("env", scalar::text).unwrap_or_default();
+    // A value may be a secret, so it is not repeated.
+    let text = |value: &Value| scalar::text(value).map_err(|_| "is not a text: write it in quotes".to_owned());
+    let entries = table.entries("env", text).unwrap_or_default();
     for (name, _) in &entries {
         if name.value.contains('=') {
             table.mistake(&name.place, format!("{:?} cannot name a variable: it contains =", name.value));

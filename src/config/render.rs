@@ -1,5 +1,5 @@
 //! Prints a configuration as the file that says the same without any default: what `allclear check` shows.
-//! Reading it again gives the same configuration.
+//! Reading it again gives the same configuration, but for secrets that stand in the environment of a hook.
 
 #![expect(clippy::unnecessary_wraps, reason = "a line's value may be missing, so whoever writes one gives an `Option`")]
 
@@ -9,9 +9,12 @@ use core::fmt;
 use core::time::Duration;
 use std::path::Path;
 
+use super::secret::is_secret;
 use super::{Cluster, Config, Hook, Metadata, Operator, Registration, Replica, RoleSource, Status, Tls, Way, Workload};
 use crate::machine::policy::{Policy, Range, Rule};
 use crate::machine::workload::Group;
+
+const NOT_SHOWN: &str = "(not shown)";
 
 /// A table's keys with their values in TOML, in the order of the contract; what is not set is not printed.
 type Lines = Vec<(&'static str, Option<String>)>;
@@ -216,7 +219,8 @@ fn hook_lines(hook: &Hook) -> Lines {
         Way::Http(url) => ("http", quoted(url), None),
         Way::Patroni(url) => ("http", quoted(url), Some("patroni")),
     };
-    let variables = env.iter().map(|(name, value)| format!("{} = {}", quoted(name), quoted(value)));
+    let shown = |name: &str, value: &str| quoted(if is_secret(name, value) { NOT_SHOWN } else { value });
+    let variables = env.iter().map(|(name, value)| format!("{} = {}", quoted(name), shown(name, value)));
     vec![
         ("phase", text(phase)),
         (reached, Some(address)),

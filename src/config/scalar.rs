@@ -165,12 +165,16 @@ pub(super) fn is_loopback(address: &str) -> bool {
 /// `http://host[:port][/path]`. The program carries no TLS for HTTP: the endpoint is on the same machine.
 pub(super) fn url(value: &Value) -> Result<String, String> {
     let text = name(value)?;
+    // A password in it is not repeated.
+    if text.split(['/', '?', '#']).nth(2).is_some_and(|authority| authority.contains('@')) {
+        return Err("has a user in it: nobody is asked with a password here".to_owned());
+    }
     let advice = || format!("is {text:?}, not an HTTP address: write http://host:port/path");
     let rest = text.strip_prefix("http://").ok_or_else(|| {
         if text.starts_with("https://") { format!("is {text:?}: only http:// is spoken here") } else { advice() }
     })?;
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let plain = !text.contains([' ', '"', '<', '>']) && !authority.contains('@');
+    let plain = !text.contains([' ', '"', '<', '>']);
     let with_port = if authority.ends_with(']') || !authority.contains(':') {
         format!("{authority}:80")
     } else {

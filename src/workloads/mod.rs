@@ -9,8 +9,10 @@ pub mod command;
 mod contract;
 mod front;
 mod http;
+mod inherited;
 mod role;
 pub mod session;
+mod text;
 
 use std::sync::Arc;
 
@@ -18,7 +20,9 @@ pub use command::{Command, OpenError, Runner, Surroundings, supervise};
 pub use contract::{Ended, Fence, News, Report, Standing, Task};
 pub use front::{Call, Front};
 pub use http::{Adapter, http_hook};
+pub use inherited::close_descriptors;
 pub use role::{RoleAsker, RoleSource};
+pub use text::one_line;
 
 use crate::machine::time::Timestamp;
 

@@ -45,12 +45,12 @@ impl RoleAsker {
     }
 
     async fn get(&self, address: &str) -> Result<String, String> {
-        let mut response = self.client.get(address).send().await.map_err(|error| error.to_string())?;
+        let mut response = self.client.get(address).send().await.map_err(why)?;
         if response.status().as_u16() != 200 {
             return Err(format!("it answered {}", response.status()));
         }
         let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|error| error.to_string())? {
+        while let Some(chunk) = response.chunk().await.map_err(why)? {
             body.extend_from_slice(&chunk);
             if body.len() > BODY_LIMIT {
                 return Err(format!("its answer has more than {BODY_LIMIT} bytes"));
@@ -58,6 +58,11 @@ impl RoleAsker {
         }
         Ok(String::from_utf8_lossy(&body).into_owned())
     }
+}
+
+/// The address stays out of it: it goes into logs, and what stands behind a question mark there may be a secret.
+fn why(error: reqwest::Error) -> String {
+    error.without_url().to_string()
 }
 
 /// The first word, or the `role` of a JSON object.

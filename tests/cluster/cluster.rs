@@ -70,9 +70,9 @@ impl Cluster {
         let child = command
             .args(["run", "--config"])
             .arg(folder.join(format!("{place}.toml")))
+            .env("ALLCLEAR_LOG", "info,allclear=debug,openraft=warn")
             .envs(self.overrides.iter().map(|(name, value)| (name, value)))
             .envs(self.environments.get(place).into_iter().flatten().map(|(name, value)| (name, value)))
-            .env("ALLCLEAR_LOG", "info,allclear=debug,openraft=warn")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)
@@ -240,6 +240,12 @@ impl Cluster {
     /// The processes that supervise hooks of this cluster now.
     pub(crate) fn supervisors(&self) -> Vec<i32> {
         self.processes(|arguments| arguments.contains("supervise"))
+    }
+
+    /// Those whose program is named so.
+    pub(crate) fn processes_named(&self, name: &str) -> Vec<i32> {
+        let begins_so = |arguments: &str| arguments.split('\0').next().is_some_and(|program| program.ends_with(name));
+        self.processes(begins_so)
     }
 
     /// The processes of this cluster whose arguments are such; each names its folder.

@@ -10,6 +10,12 @@ mod cloud;
 #[path = "../cluster/cluster.rs"]
 #[allow(dead_code, unused_imports, reason = "others use it")]
 mod cluster;
+#[path = "../cluster/collector.rs"]
+#[allow(dead_code, reason = "others use it")]
+mod collector;
+#[path = "../cluster/dialled.rs"]
+#[allow(dead_code, reason = "others use it")]
+mod dialled;
 #[path = "../cluster/disks.rs"]
 #[allow(dead_code, reason = "others use it")]
 mod disks;
@@ -19,6 +25,7 @@ mod inbox;
 mod links;
 mod lives;
 mod losses;
+mod marks;
 #[path = "../cluster/namespaces.rs"]
 #[allow(dead_code, reason = "others use it")]
 mod namespaces;

@@ -77,17 +77,24 @@ impl Bench {
 impl Drop for Bench {
     /// Everything that was started here names the folder in its arguments or its environment.
     fn drop(&mut self) {
-        let name = self.folder.path().as_os_str().as_encoded_bytes();
-        for entry in fs::read_dir("/proc").unwrap().filter_map(Result::ok) {
-            let Some(pid) = entry.file_name().to_str().and_then(|pid| pid.parse::<i32>().ok()) else { continue };
-            let ours = ["cmdline", "environ"].iter().any(|file| {
-                fs::read(entry.path().join(file)).is_ok_and(|text| text.windows(name.len()).any(|part| part == name))
-            });
-            if ours && pid > 1 && pid.unsigned_abs() != std::process::id() {
-                let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
-            }
+        for pid in processes(self.folder.path().to_str().unwrap()) {
+            let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
         }
     }
+}
+
+/// Those other than this one that name a folder in their arguments or their environment.
+pub(crate) fn processes(folder: &str) -> Vec<i32> {
+    let name = folder.as_bytes();
+    let names_it = |pid: &i32| {
+        ["cmdline", "environ"].iter().any(|file| {
+            let text = fs::read(format!("/proc/{pid}/{file}"));
+            text.is_ok_and(|text| text.windows(name.len()).any(|part| part == name))
+        })
+    };
+    let entries = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter(|pid| *pid > 1 && pid.unsigned_abs() != std::process::id()).filter(names_it).collect()
 }
 
 pub(crate) fn open(spool: &Path) -> (Runner, Receiver<Report>) {
@@ -98,7 +105,7 @@ pub(crate) fn shell(folder: &Path, script: &str) -> Command {
     Command {
         argv: ["/bin/sh", "-c", script].map(str::to_owned).into(),
         env: BTreeMap::from([("BENCH".to_owned(), folder.to_str().unwrap().to_owned())]),
-        user: None,
+        ..Command::default()
     }
 }
 

@@ -161,6 +161,21 @@ async fn the_last_progress_comes_before_the_end() {
     assert_eq!((last.as_deref(), ended), (Some("settled"), Ended::Done));
 }
 
+/// Each would be an entry of the log.
+#[tokio::test]
+async fn a_flood_of_progress_is_passed_on_once_a_second() {
+    let bench = Bench::new();
+    let (runner, mut reports) = bench.open();
+    let flood = "yes | timeout 3 awk '{ print \"progress: \" NR }'; echo progress: the last";
+    runner.run(&task(), &bench.shell(flood));
+    let mut told = Vec::new();
+    while let News::Progress { text, .. } = next(&mut reports).await {
+        told.push(text.unwrap());
+    }
+    assert!((2..=5).contains(&told.len()), "{told:?}");
+    assert_eq!(told.last().unwrap(), "the last");
+}
+
 #[tokio::test]
 async fn forgetting_waits_for_no_disk() {
     let bench = Bench::new();

@@ -1,10 +1,11 @@
-//! Deadlines and cancelling reach every process of a hook.
+//! Deadlines and cancelling reach every process of a hook, but for those that it sends away.
 
 use std::time::Duration;
 
-use allclear::workloads::Ended;
+use allclear::workloads::{Command, Ended};
+use nix::unistd::geteuid;
 
-use crate::bench::{ATTEMPT, Bench, end, lives, task, within};
+use crate::bench::{ATTEMPT, Bench, end, lives, processes, task, until, within};
 
 /// A grandchild that will not hear of SIGTERM.
 const STUBBORN: &str = r#"
@@ -75,4 +76,53 @@ async fn cancelling_is_always_answered() {
     assert_eq!(end(&mut reports).await, Ended::Done);
     runner.cancel(ATTEMPT);
     assert_eq!(end(&mut reports).await, Ended::Done, "it had ended by itself");
+}
+
+#[tokio::test]
+async fn what_went_to_another_group_is_ended_with_its_hook() {
+    let bench = Bench::new();
+    let (runner, mut reports) = bench.open();
+    let mut hook = bench.shell("set -m; (trap '' TERM; echo $BASHPID > $BENCH/astray; while :; do sleep 0.05; done) & wait");
+    hook.argv[0] = "/bin/bash".into();
+    runner.run(&task(), &hook);
+    let astray = bench.process("astray").await;
+    runner.cancel(ATTEMPT);
+    assert_eq!(end(&mut reports).await, Ended::Cancelled);
+    assert!(!lives(astray));
+}
+
+/// As a database does that a hook starts. It cannot be told from a hook that wants to stay.
+#[tokio::test]
+async fn what_began_a_session_of_its_own_outlives_its_hook() {
+    let bench = Bench::new();
+    let (runner, mut reports) = bench.open();
+    runner.run(&task(), &bench.shell("setsid sh -c 'echo $$ > $BENCH/daemon; exec sleep 60' & exec sleep 60"));
+    let daemon = bench.process("daemon").await;
+    runner.cancel(ATTEMPT);
+    assert_eq!(end(&mut reports).await, Ended::Cancelled);
+    assert!(lives(daemon));
+}
+
+/// It takes all the processes that its user may have, hears of no SIGTERM, and each may go to a group of its own.
+const BOMB: &str = "$SIG{TERM} = 'IGNORE'; \
+     while (1) { defined(fork()) or select(undef, undef, undef, 0.05); setpgrp if $ENV{ASTRAY}; }";
+
+#[tokio::test]
+async fn a_hook_that_forks_without_end_is_ended_with_all_of_it() {
+    if !geteuid().is_root() {
+        return println!("skipped: only root can run hooks as somebody whose processes are few");
+    }
+    for astray in ["", "1"] {
+        let bench = Bench::new();
+        let (runner, mut reports) = bench.open();
+        let folder = bench.folder.path().to_str().unwrap();
+        let argv = ["/usr/bin/prlimit", "--nproc=150", "/usr/bin/perl", "-e", BOMB, folder].map(str::to_owned).into();
+        let mut hook = Command { argv, user: Some("nobody".into()), ..bench.shell("") };
+        hook.env.insert("ASTRAY".into(), astray.into());
+        runner.run(&task(), &hook);
+        until(|| processes(folder).len() > 100).await;
+        runner.cancel(ATTEMPT);
+        assert_eq!(end(&mut reports).await, Ended::Cancelled, "astray: {astray:?}");
+        until(|| !processes(folder).into_iter().any(lives)).await;
+    }
 }

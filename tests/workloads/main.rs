@@ -4,6 +4,7 @@
 
 mod bench;
 mod command;
+mod confined;
 mod contract;
 mod ending;
 mod full_disks;

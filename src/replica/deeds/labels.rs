@@ -81,7 +81,7 @@ pub enum Refused {
     Workload,
     /// One more connection to the workloads' socket than there may be.
     Connection,
-    /// A session of another user's workload.
+    /// A session, the name or the registration of another user's workload.
     Session,
     /// A request that would change something.
     Method,

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use super::events;
 use super::hello::MAX_ATTEMPT_BYTES;
-use crate::machine::command::bounded;
+use crate::machine::command;
 use crate::machine::drill::Mode;
 use crate::machine::state::State;
 use crate::machine::workload::{Intent, Phase, Role};
 use crate::replica::view::View;
 use crate::wire::pb::allclear::workload::v1 as pb;
 use crate::workloads::session::{Said, Told};
-use crate::workloads::{Ended, Task};
+use crate::workloads::{Ended, Task, one_line};
 
 /// When a workload is to dial again, after it was sent away.
 const DIAL_AGAIN_AFTER: Duration = Duration::from_millis(500);
@@ -135,6 +135,11 @@ pub(super) fn ended(outcome: pb::Outcome) -> Option<Ended> {
         Variant::Unknown(reason) => Ended::Unknown(bounded(&reason)),
         Variant::Stale(_) => Ended::Failed("its workload was given something newer before".to_owned()),
     })
+}
+
+/// A workload's own words, as they may stand in the log.
+fn bounded(text: &str) -> String {
+    one_line(&command::bounded(text))
 }
 
 pub(super) fn ms(span: Duration) -> u64 {

@@ -5,6 +5,7 @@ mod asking;
 mod connections;
 mod events;
 mod hello;
+mod holders;
 mod message;
 mod pace;
 mod stream;
@@ -24,6 +25,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 pub use self::connections::serve_workloads;
 use self::events::Open;
+use self::holders::Holders;
 use self::message::ms;
 use self::pace::Pace;
 use self::stream::{Answer, Stream, UNREAD, affecting};
@@ -56,6 +58,7 @@ struct Door {
     view: View,
     open: Open,
     lines: asking::Lines,
+    holders: Holders,
     /// By user.
     changes: Mutex<BTreeMap<u32, Pace>>,
     stop: CancellationToken,
@@ -64,8 +67,8 @@ struct Door {
 /// The workloads' service.
 pub fn workload_routes(here: Arc<Here>, hooks: Arc<Hooks>, view: View, stop: CancellationToken) -> Routes {
     let open = events::watch_open(view.clone(), stop.clone());
-    let (lines, changes) = (asking::Lines::default(), Mutex::default());
-    let door = Door { here, hooks, view, open, lines, changes, stop };
+    let (lines, holders, changes) = (asking::Lines::default(), Holders::new(), Mutex::default());
+    let door = Door { here, hooks, view, open, lines, holders, changes, stop };
     let server = WorkloadsServer::new(Arc::new(door));
     Routes::new(server.max_decoding_message_size(MAX_MESSAGE_BYTES))
 }
@@ -80,6 +83,7 @@ impl Door {
     ) -> Result<(Visit, mpsc::Receiver<Told>, pb::Welcome), Status> {
         let mut greeting = hello::read(hello, polls).map_err(Status::invalid_argument)?;
         let sessions = &self.hooks.front.sessions;
+        self.holders.may_take(sessions, &greeting.workload.name, uid, &self.here.deeds.refusals)?;
         let reserved =
             sessions.reserve(&greeting.workload.name, &greeting.boot).map_err(|refusal| refused(&refusal))?;
         self.enlist(&greeting.workload, uid).await?;
@@ -90,6 +94,7 @@ impl Door {
         let lease_ms = ms(greeting.lease);
         tracing::info!(workload = %greeting.workload.name, uid, boot = greeting.boot, "a workload dialled in");
         let (visit, told) = sessions.admit(&reserved, greeting);
+        self.holders.note(sessions, &visit.workload, uid);
         let welcome = pb::Welcome {
             version: hello::VERSION,
             session: visit.shown(),
@@ -251,11 +256,14 @@ impl workloads_server::Workloads for Arc<Door> {
         &self,
         request: Request<pb::UnregisterRequest>,
     ) -> Result<Response<pb::UnregisterResponse>, Status> {
+        let uid = user(&request)?;
         let pb::UnregisterRequest { workload, force } = request.into_inner();
         if !hello::is_name(&workload) {
             return Err(Status::invalid_argument("workload: it is no workload's name"));
         }
-        Door::unregister(self, &WorkloadName(workload), force).await?;
+        let workload = WorkloadName(workload);
+        self.holders.may_remove(&workload, uid, &self.here.deeds.refusals)?;
+        Door::unregister(self, &workload, force).await?;
         Ok(Response::new(pb::UnregisterResponse {}))
     }
 

@@ -1,5 +1,6 @@
 //! One attempt as the replica sees it: started or found again, watched until its supervisor is gone, and settled.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 use std::pin::pin;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::process::{Child, Command};
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
@@ -22,6 +23,8 @@ use crate::workloads::{Ended, News};
 
 /// How often progress is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// Each is an entry of the log.
+const TELL_EVERY: Duration = Duration::from_secs(1);
 /// How often it is looked whether a supervisor lives that another process began.
 const PROBE_EVERY: Duration = Duration::from_millis(50);
 const LOCK_TRIES: u32 = 20;
@@ -81,8 +84,9 @@ pub(super) async fn run(shared: Arc<Shared>, attempt: String, request: Request, 
     let folder = Folder::of(&shared.spool, &attempt);
     shared.leaving.is_over(&attempt).await;
     let begun = {
-        let (supervisor, folder, cancel) = (shared.supervisor.clone(), folder.clone(), cancel.clone());
-        shared.disk.work(move || begin(&supervisor, &folder, &request, &cancel)).await
+        let (own, folder, cancel) = (shared.clone(), folder.clone(), cancel.clone());
+        let begin = move || begin((&own.supervisor, &own.surroundings.loaded), &folder, &request, &cancel);
+        shared.disk.work(begin).await
     };
     match begun {
         Ok(supervisor) => watch(&shared, &attempt, &folder, Some(supervisor), &cancel).await,
@@ -97,26 +101,36 @@ pub(super) async fn take_up(shared: Arc<Shared>, attempt: String, cancel: Cancel
 }
 
 /// Rather than run without a memory of it, an attempt is blocked.
-fn begin(supervisor: &Path, folder: &Folder, request: &Request, cancel: &CancellationToken) -> Result<Child, Ended> {
+fn begin(
+    (supervisor, loaded): (&Path, &BTreeMap<String, String>),
+    folder: &Folder,
+    request: &Request,
+    cancel: &CancellationToken,
+) -> Result<Child, Ended> {
     let lock = folder.create(request).map_err(|error| {
         let reason = error.to_string();
         if error.is_there_already() { Ended::Unknown(reason) } else { not_begun(&reason) }
     })?;
-    let started = if cancel.is_cancelled() { Err(Ended::Cancelled) } else { spawn(supervisor, folder, lock) };
+    let started = if cancel.is_cancelled() { Err(Ended::Cancelled) } else { spawn(supervisor, loaded, folder, lock) };
     if started.is_err() {
         discard(folder);
     }
     started
 }
 
-/// In the replica's own environment, of which hooks see nothing: whatever the replica takes for the time, its
-/// supervisors shall as well.
-fn spawn(program: &Path, folder: &Folder, lock: File) -> Result<Child, Ended> {
+fn spawn(
+    program: &Path,
+    loaded: &BTreeMap<String, String>,
+    folder: &Folder,
+    lock: File,
+) -> Result<Child, Ended> {
     let complaints = folder.complaints().map_or_else(|_| Stdio::null(), Stdio::from);
     Command::new(program)
         .arg0("allclear")
         .arg("supervise")
         .arg(folder.path())
+        .env_clear()
+        .envs(loaded)
         .stdin(lock)
         .stdout(Stdio::null())
         .stderr(complaints)
@@ -136,7 +150,7 @@ pub(super) fn discard(folder: &Folder) {
 
 /// `supervisor` is `None` where an earlier replica began it.
 async fn watch(shared: &Shared, attempt: &str, folder: &Folder, supervisor: Option<Child>, cancel: &CancellationToken) {
-    let mut told = Progress::default();
+    let (mut told, mut next) = (Progress::default(), Instant::now());
     let mut asked_to_end = false;
     let mut looks = interval(LOOK_EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -152,7 +166,9 @@ async fn watch(shared: &Shared, attempt: &str, folder: &Folder, supervisor: Opti
                 terminate(shared, folder, own).await;
             }
             _ = looks.tick() => {
-                tell_progress(shared, attempt, folder, &mut told).await;
+                if Instant::now() >= next && tell_progress(shared, attempt, folder, &mut told).await {
+                    next = Instant::now() + TELL_EVERY;
+                }
                 if asked_to_end {
                     terminate(shared, folder, own).await;
                 }
@@ -193,14 +209,17 @@ async fn terminate(shared: &Shared, folder: &Folder, own: Option<Pid>) {
     }
 }
 
-async fn tell_progress(shared: &Shared, attempt: &str, folder: &Folder, told: &mut Progress) {
+/// True when it was news.
+async fn tell_progress(shared: &Shared, attempt: &str, folder: &Folder, told: &mut Progress) -> bool {
     // Only shown; what cannot be read is not.
-    let Ok(Some(progress)) = shared.on(folder, Folder::progress).await else { return };
-    if progress != *told {
+    let Ok(Some(progress)) = shared.on(folder, Folder::progress).await else { return false };
+    let is_news = progress != *told;
+    if is_news {
         told.clone_from(&progress);
         let expected_end = progress.expected_end_ms.map(Timestamp);
         shared.report(attempt, News::Progress { text: progress.text, expected_end }).await;
     }
+    is_news
 }
 
 /// The outcome, now that no supervisor is there any more. What is found out here is written down, so that a later

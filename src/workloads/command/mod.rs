@@ -19,18 +19,21 @@ mod disk;
 mod memory;
 mod name;
 mod output;
+mod own;
 mod process;
 mod question;
 mod removal;
 mod runner;
+mod secrets;
 mod spool;
 mod supervisor;
 mod user;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+pub use own::OpenError;
 pub use question::ask;
-pub use runner::{OpenError, Runner};
+pub use runner::Runner;
 pub use supervisor::supervise;
 
 /// What is run: a program and its arguments, never a line for a shell.
@@ -39,16 +42,21 @@ pub struct Command {
     pub argv: Vec<String>,
     /// The hook's own variables. They may replace `PATH`, `HOME` and `LANG`, never the facts.
     pub env: BTreeMap<String, String>,
+    /// Of these variables the values: whatever the hook says, they are not repeated.
+    pub secret: BTreeSet<String>,
     /// Whom to run as, when the replica is root.
     pub user: Option<String>,
 }
 
-/// What a hook sees of the replica's own environment. With a `user`, `HOME` is that user's.
+/// What is seen of the replica's own environment: by a hook these three, where it has a `user` with that user's `HOME`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Surroundings {
     pub path: String,
     pub home: String,
     pub lang: String,
+    /// By its supervisor alone, into which hooks of its user can look: what is loaded into the replica, such as another
+    /// clock, is loaded there as well.
+    pub loaded: BTreeMap<String, String>,
 }
 
 impl Default for Surroundings {
@@ -57,6 +65,7 @@ impl Default for Surroundings {
             path: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned(),
             home: "/".to_owned(),
             lang: "C.UTF-8".to_owned(),
+            loaded: BTreeMap::new(),
         }
     }
 }

@@ -5,6 +5,8 @@ use std::path::Path;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
+use crate::workloads::one_line;
+
 pub(super) const KEPT: usize = 64 * 1024;
 const NOTE: &str = "\n[allclear: what was printed after the first 64 KiB is not kept]\n";
 /// Of a line only this much is listened to.
@@ -61,8 +63,9 @@ impl Lines {
 
 /// A text of a hook, fit to be shown on one line and to be stored in the log.
 pub(super) fn bounded(text: &str) -> String {
-    let shown: String = text.chars().take(TEXT).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if text.chars().nth(TEXT).is_some() { shown + "…" } else { shown }
+    let shown: String = text.chars().take(TEXT).collect();
+    let more = if text.chars().nth(TEXT).is_some() { "…" } else { "" };
+    one_line(&shown) + more
 }
 
 #[cfg(test)]

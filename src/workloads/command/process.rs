@@ -4,7 +4,6 @@ use std::fs;
 use std::io;
 use std::time::Duration;
 
-use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::{Pid, getpid, getsid};
 use serde::{Deserialize, Serialize};
@@ -65,21 +64,31 @@ pub(super) async fn end_session(leader: Process) -> bool {
     .await
 }
 
-/// Ends a process group whose leader is a child of this process; false when one is still there after that.
-pub(super) async fn end_group(leader: u32, mut reap: impl FnMut()) -> bool {
+/// Ends a hook, which is a child of this process and leads a group of its own: that group, and whoever went to another
+/// one within the session that this process leads. False when one is still there after that.
+pub(super) async fn end_hook(leader: u32, mut reap: impl FnMut()) -> bool {
     let Some(group) = i32::try_from(leader).ok().filter(|group| *group > 1).map(Pid::from_raw) else { return true };
-    let mut none = move || {
+    let (own, leads) = (getpid().as_raw(), getsid(None) == Ok(getpid()));
+    let is_in_the_group = |seen: &Seen| seen.group == group.as_raw();
+    let is_astray = |seen: &Seen| leads && seen.session == own && seen.pid != own && !is_in_the_group(seen);
+    let mut left = || {
         reap();
         // Where nobody reaps orphans, as in many containers, those that ended stay in the group for good.
-        killpg(group, None) == Err(Errno::ESRCH) || living(|seen| seen.group == group.as_raw()).is_empty()
+        living(|seen| is_in_the_group(seen) || is_astray(seen))
     };
-    // These fail only where nobody is left, which is seen below.
+    // To a group at once: one that forks without end does not get away. It fails only where nobody is left.
     let _ = killpg(group, Signal::SIGTERM);
-    if none_left(GRACE, &mut none).await {
+    signal_all(&living(is_astray), Signal::SIGTERM);
+    if none_left(GRACE, || left().is_empty()).await {
         return true;
     }
     let _ = killpg(group, Signal::SIGKILL);
-    none_left(REMOVAL, none).await
+    none_left(REMOVAL, || {
+        let left = left();
+        signal_all(&left, Signal::SIGKILL);
+        left.is_empty()
+    })
+    .await
 }
 
 async fn none_left(limit: Duration, mut none: impl FnMut() -> bool) -> bool {
@@ -122,6 +131,7 @@ fn living(belongs: impl Fn(&Seen) -> bool) -> Vec<i32> {
 }
 
 struct Seen {
+    pid: i32,
     state: char,
     group: i32,
     session: i32,
@@ -141,12 +151,13 @@ fn look(pid: i32) -> Option<Seen> {
 
 /// The name of the program is in parentheses and may hold anything, so fields are counted from the last of them.
 fn parse_stat(stat: &str) -> Option<Seen> {
+    let pid = stat.split_once(' ')?.0.parse().ok()?;
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
     let state = fields.next()?.chars().next()?;
     let group = fields.nth(1)?.parse().ok()?;
     let session = fields.next()?.parse().ok()?;
     let started = fields.nth(15)?.parse().ok()?;
-    Some(Seen { state, group, session, started })
+    Some(Seen { pid, state, group, session, started })
 }
 
 #[cfg(test)]
@@ -159,7 +170,7 @@ mod tests {
     fn a_program_may_have_any_name() {
         let stat = "42 (a) R 1 (b)) S 7 8 9 0 -1 4 1 2 3 4 5 6 7 8 20 0 1 0 777 1 2";
         let seen = parse_stat(stat).unwrap();
-        assert_eq!((seen.state, seen.group, seen.session, seen.started), ('S', 8, 9, 777));
+        assert_eq!((seen.pid, seen.state, seen.group, seen.session, seen.started), (42, 'S', 8, 9, 777));
         for hostile in ["", "42", "42 (a", "42 (a) S", "42 (a) S 1 2 x", "42 (a) S 7 8 9"] {
             assert!(parse_stat(hostile).is_none(), "{hostile}");
         }
@@ -179,7 +190,7 @@ mod tests {
             sleep(Duration::from_millis(1)).await;
         }
         assert_eq!(killpg(Pid::from_raw(child.id().cast_signed()), None), Ok(()), "it is still in its group");
-        assert!(end_group(child.id(), || {}).await);
+        assert!(end_hook(child.id(), || {}).await);
         child.wait().unwrap();
     }
 

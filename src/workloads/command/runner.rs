@@ -1,8 +1,7 @@
 //! The door to command hooks: run, cancel, ask, forget.
 
 use std::collections::BTreeMap;
-use std::fs::{self, DirBuilder, File};
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,8 +16,9 @@ use super::attempt::{self, Found};
 use super::disk::Disk;
 use super::memory::Memory;
 use super::name::{decode, is_usable};
+use super::own::{self, OpenError};
 use super::removal::{self, Leaving};
-use super::spool::{self, Doing, Folder, GONE, Request, SpoolError};
+use super::spool::{Folder, GONE, Request};
 use super::{Command, Surroundings, clock, process};
 use crate::machine::time::Timestamp;
 use crate::workloads::{Ended, News, Report, Standing, Task, contract};
@@ -28,17 +28,7 @@ const MAX_RUNNING: usize = 64;
 /// Ended and never forgotten: kept this long, and no more of them than this.
 const KEEP_FOR: Duration = Duration::from_hours(7 * 24);
 const MAX_KEPT: usize = 1000;
-const LOCK_TRIES: u32 = 50;
-const LOCK_EVERY: Duration = Duration::from_millis(20);
 const REPORTS: usize = 256;
-
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    #[error("{} is in use by another replica; stop it, or give this one its own data_dir", .0.display())]
-    InUse(PathBuf),
-    #[error("the folder of running hooks cannot be used: {0}; check data_dir and its owner")]
-    Spool(#[from] SpoolError),
-}
 
 /// Runs attempts, each once. Made and used inside a tokio runtime. Once it is open, none of its calls but `complete`
 /// waits for anything, the disk included.
@@ -57,7 +47,7 @@ pub(super) struct Shared {
     pub(super) disk: Disk,
     pub(super) leaving: Leaving,
     memory: Memory,
-    surroundings: Surroundings,
+    pub(super) surroundings: Surroundings,
     /// Never held over disk work.
     attempts: Mutex<BTreeMap<String, Entry>>,
     reports: mpsc::Sender<Report>,
@@ -78,11 +68,9 @@ impl Runner {
         supervisor: PathBuf,
         surroundings: Surroundings,
     ) -> Result<(Self, mpsc::Receiver<Report>), OpenError> {
-        DirBuilder::new().recursive(true).mode(0o700).create(spool).doing("make", spool)?;
-        // Supervisors run elsewhere.
-        let spool = spool.canonicalize().doing("find", spool)?;
+        let spool = own::make(spool)?;
         let memory = Memory::of(&spool)?;
-        let lock = Arc::new(lock(&spool)?);
+        let lock = Arc::new(own::lock(&spool)?);
         let (reports, receiver) = mpsc::channel(REPORTS);
         let (disk, leaving, attempts) = (Disk::under(&lock), Leaving::default(), Mutex::default());
         let shared = Arc::new(Shared { spool, supervisor, disk, leaving, memory, surroundings, attempts, reports });
@@ -162,12 +150,13 @@ impl Runner {
     }
 
     fn request(&self, task: &Task, command: &Command) -> Request {
-        let Surroundings { path, home, lang } = &self.shared.surroundings;
+        let Surroundings { path, home, lang, loaded: _ } = &self.shared.surroundings;
         Request {
             place: process::place(),
             argv: command.argv.clone(),
             env: [("PATH", path), ("HOME", home), ("LANG", lang)].map(|(k, v)| (k.to_owned(), v.clone())).into(),
             own_env: command.env.clone(),
+            secret: command.secret.clone(),
             user: command.user.clone(),
             facts: contract::facts(task),
             deadline_ms: task.deadline.0,
@@ -210,17 +199,6 @@ impl Runner {
         while watchers.try_join_next().is_some() {}
         watchers.spawn(watcher);
     }
-}
-
-/// A process that was being started when the last replica ended may hold its lock for a moment longer.
-fn lock(spool: &Path) -> Result<File, OpenError> {
-    for _ in 0..LOCK_TRIES {
-        if let Some(lock) = spool::try_lock(&spool.join(".lock"))? {
-            return Ok(lock);
-        }
-        std::thread::sleep(LOCK_EVERY);
-    }
-    Err(OpenError::InUse(spool.to_owned()))
 }
 
 fn acceptable(attempt: &str, deadline: Timestamp, running: usize) -> Result<(), Ended> {

@@ -1,6 +1,6 @@
 //! One attempt's folder: how it is named, written so that a crash leaves it whole, and read without trusting it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -31,6 +31,8 @@ pub(super) struct Request {
     /// The environment without the facts.
     pub(super) env: BTreeMap<String, String>,
     pub(super) own_env: BTreeMap<String, String>,
+    #[serde(default)]
+    pub(super) secret: BTreeSet<String>,
     pub(super) user: Option<String>,
     pub(super) facts: Map<String, Value>,
     pub(super) deadline_ms: i64,

@@ -5,9 +5,11 @@ use std::io::{self, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{ExitCode, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
+use nix::sys::stat::{Mode, umask};
 use nix::unistd::{getpid, getsid, setsid};
 use serde_json::{Map, Value};
 use tokio::io::AsyncWriteExt;
@@ -16,12 +18,13 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
+use super::secrets::Secrets;
 use super::spool::{Doing, Folder, Mark, Outcome, Progress, Request, SpoolError};
 use super::user::Identity;
 use super::{clock, output, process};
 use crate::machine::time::Timestamp;
 use crate::workloads::contract::exit;
-use crate::workloads::{Ended, contract};
+use crate::workloads::{Ended, close_descriptors, contract};
 
 /// Progress is written at most this often.
 const TELL_EVERY: Duration = Duration::from_millis(200);
@@ -29,10 +32,26 @@ const TELL_EVERY: Duration = Duration::from_millis(200);
 const DRAIN: Duration = Duration::from_millis(50);
 const SETTLE_TRIES: u32 = 60;
 const SETTLE_EVERY: Duration = Duration::from_millis(500);
+/// What people and shells have programs ignore.
+const IGNORABLE: [Signal; 10] = [
+    Signal::SIGHUP,
+    Signal::SIGINT,
+    Signal::SIGQUIT,
+    Signal::SIGALRM,
+    Signal::SIGUSR1,
+    Signal::SIGUSR2,
+    Signal::SIGTSTP,
+    Signal::SIGTTIN,
+    Signal::SIGTTOU,
+    Signal::SIGXFSZ,
+];
 
 /// Runs the attempt whose folder this is, as `allclear supervise FOLDER`. Standard input is the folder's lock, taken
 /// by the replica, so that it is never free between the two.
 pub fn supervise(folder: &Path) -> ExitCode {
+    close_descriptors();
+    // What a hook writes is its user's alone, unless it says otherwise.
+    umask(Mode::from_bits_truncate(0o077));
     let run = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -58,6 +77,7 @@ async fn run(folder: &Folder) -> Result<(), SpoolError> {
         return misuse("it must not lead a process group");
     }
     let Some(request) = folder.request()? else { return misuse("there is no request") };
+    handle_what_may_be_ignored();
     let mut terminate = signal(SignalKind::terminate()).doing("run the attempt in", folder.path())?;
     let supervisor = process::Process::own().doing("run the attempt in", folder.path())?;
     folder.leave_mark(&Mark { place: process::place(), supervisor })?;
@@ -66,6 +86,15 @@ async fn run(folder: &Folder) -> Result<(), SpoolError> {
     };
     let ended = attend(folder, &request, cancelled).await;
     settle(folder, &Outcome { ended, at_ms: clock::now().0, broken: false }).await
+}
+
+/// What whoever started the replica ignores, as `nohup` does, its hooks would ignore as well. What is handled here begins
+/// in a hook with what the system does by itself.
+fn handle_what_may_be_ignored() {
+    for ignorable in IGNORABLE {
+        // The worst that comes of it is a hook that ignores it.
+        let _ = signal(SignalKind::from_raw(ignorable as i32));
+    }
 }
 
 /// A disk that is full for a moment shall not make an outcome unknown.
@@ -100,7 +129,7 @@ async fn attend(folder: &Folder, request: &Request, cancelled: impl AsyncFnOnce(
         // Many hooks do not read it.
         tokio::spawn(async move { input.write_all(facts.as_bytes()).await });
     }
-    let reading = listen(folder, &mut hook, &heard);
+    let reading = listen(folder, &mut hook, &heard, &Arc::new(Secrets::of(request)));
     tokio::spawn(tell(folder.clone(), hearing.clone()));
     let stop = tokio::select! {
         biased;
@@ -152,14 +181,20 @@ struct Heard {
 }
 
 /// Reads both streams to their ends.
-fn listen(folder: &Folder, hook: &mut Child, heard: &watch::Sender<Heard>) -> impl Future<Output = ()> + use<> {
+fn listen(
+    folder: &Folder,
+    hook: &mut Child,
+    heard: &watch::Sender<Heard>,
+    secrets: &Arc<Secrets>,
+) -> impl Future<Output = ()> + use<> {
     let (stdout, stderr) = (hook.stdout.take(), hook.stderr.take());
     let (kept_stdout, kept_stderr) = (folder.path().join("stdout"), folder.path().join("stderr"));
     let (progress, complaints) = (heard.clone(), heard.clone());
+    let (in_stdout, in_stderr) = (secrets.clone(), secrets.clone());
     let stdout = tokio::spawn(async move {
         let Some(stdout) = stdout else { return };
         output::keep(stdout, &kept_stdout, |line| {
-            progress.send_if_modified(|heard| note(&mut heard.progress, line));
+            progress.send_if_modified(|heard| note(&mut heard.progress, line, &in_stdout));
         })
         .await;
     });
@@ -167,7 +202,7 @@ fn listen(folder: &Folder, hook: &mut Child, heard: &watch::Sender<Heard>) -> im
         let Some(stderr) = stderr else { return };
         output::keep(stderr, &kept_stderr, |line| {
             complaints.send_if_modified(|heard| {
-                heard.last_complaint = output::bounded(line);
+                heard.last_complaint = output::bounded(&in_stderr.hidden_in(line));
                 false
             });
         })
@@ -179,9 +214,9 @@ fn listen(folder: &Folder, hook: &mut Child, heard: &watch::Sender<Heard>) -> im
     }
 }
 
-fn note(progress: &mut Progress, line: &str) -> bool {
+fn note(progress: &mut Progress, line: &str, secrets: &Secrets) -> bool {
     if let Some(text) = line.strip_prefix("progress:") {
-        progress.text = Some(output::bounded(text.trim()));
+        progress.text = Some(output::bounded(&secrets.hidden_in(text.trim())));
         return true;
     }
     let seconds = line.strip_prefix("expect:").and_then(|seconds| seconds.trim().parse().ok());
@@ -201,7 +236,7 @@ async fn tell(folder: Folder, mut hearing: watch::Receiver<Heard>) {
 
 async fn end(hook: &mut Child, ended: Ended) -> Ended {
     let Some(leader) = hook.id() else { return ended };
-    let gone = process::end_group(leader, || {
+    let gone = process::end_hook(leader, || {
         let _ = hook.try_wait();
     })
     .await;

@@ -4,6 +4,7 @@
 //! for the moment of the start: the new program cannot get back from them, the supervisor can, by its saved ids.
 
 use std::ffi::CString;
+use std::fs;
 use std::path::PathBuf;
 
 use nix::errno::Errno;
@@ -50,6 +51,10 @@ impl Identity {
         if self.uid == geteuid() {
             return Ok(start());
         }
+        if has_ambient_capabilities() {
+            let why = "this replica has ambient capabilities, which it needs not and would hand on";
+            return Err(format!("cannot change to user {}: {why}; take AmbientCapabilities= from its unit", self.uid));
+        }
         let change = |error: Errno| format!("cannot change to user {}: {}", self.uid, error.desc());
         let (own_user, own_group, own_groups) = (getresuid(), getresgid(), getgroups());
         let (user, group, groups) =
@@ -67,4 +72,11 @@ impl Identity {
         let _ = back;
         started.map_err(change)
     }
+}
+
+/// The saved id stays root's until the program begins, so the kernel would not take these away.
+fn has_ambient_capabilities() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ambient = status.lines().find_map(|line| line.strip_prefix("CapAmb:"));
+    ambient.is_some_and(|set| set.trim().contains(|digit| digit != '0'))
 }

@@ -6,7 +6,7 @@ use reqwest::StatusCode;
 use serde_json::Value;
 
 use super::client::{Reply, Silence};
-use crate::workloads::Ended;
+use crate::workloads::{Ended, one_line};
 
 /// The answer to a POST.
 #[derive(PartialEq, Debug)]
@@ -115,7 +115,7 @@ fn line_of(status: u16) -> String {
 /// Fit to be printed as one line.
 fn first_line(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    line.chars().take(300).map(|c| if c.is_control() { ' ' } else { c }).collect()
+    one_line(&line.chars().take(300).collect::<String>())
 }
 
 #[cfg(test)]

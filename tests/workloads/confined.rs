@@ -1,0 +1,140 @@
+//! What a hook begins with and what it cannot reach, however its replica was started.
+
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::PathBuf;
+
+use allclear::workloads::{Command, Ended, OpenError, Runner, Surroundings};
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::unistd::geteuid;
+
+use crate::bench::{Bench, end, task};
+
+/// Runs a hook under a supervisor that is started so.
+async fn run_under(bench: &Bench, before: &str, hook: &Command) -> Ended {
+    let wrapper = bench.path("wrapper");
+    let script = format!("#!/bin/sh\n{before} {} \"$@\"\n", env!("CARGO_BIN_EXE_allclear"));
+    fs::write(&wrapper, script).unwrap();
+    fs::set_permissions(&wrapper, Permissions::from_mode(0o755)).unwrap();
+    let (runner, mut reports) = Runner::open(&bench.spool(), wrapper, Surroundings::default()).unwrap();
+    runner.run(&task(), hook);
+    end(&mut reports).await
+}
+
+fn is_root(what: &str) -> bool {
+    if !geteuid().is_root() {
+        println!("skipped: only root can {what}");
+    }
+    geteuid().is_root()
+}
+
+#[tokio::test]
+async fn a_hook_has_three_descriptors_whatever_its_replica_was_handed() {
+    // The test is the replica here, and was handed a file.
+    let handed = File::open("/etc/passwd").unwrap();
+    fcntl(&handed, FcntlArg::F_SETFD(FdFlag::empty())).unwrap();
+    let bench = Bench::new();
+    let (runner, mut reports) = bench.open();
+    let count = "n=0; while [ $n -lt 1024 ]; do [ -e /proc/$$/fd/$n ] && echo $n; n=$((n + 1)); done; true";
+    runner.run(&task(), &bench.shell(count));
+    assert_eq!(end(&mut reports).await, Ended::Done);
+    assert_eq!(bench.printed("stdout"), "0\n1\n2\n");
+}
+
+#[tokio::test]
+async fn a_hook_begins_in_the_same_way_however_its_replica_was_started() {
+    let bench = Bench::new();
+    let odd = "trap '' HUP INT QUIT TERM USR1 USR2 ALRM TSTP TTIN TTOU XFSZ PIPE; umask 0; cd /tmp; export ODD=1; exec";
+    let look = "grep -hE '^(Umask|SigBlk|SigIgn):' /proc/self/status; pwd; env | grep -c ODD; \
+                cut -d ' ' -f 7 /proc/self/stat; tr '\\0' '\\n' < /proc/$PPID/environ | grep -cE '^(CARGO|PATH|HOME)'";
+    run_under(&bench, odd, &bench.shell(look)).await;
+    let nothing = "0000000000000000";
+    let expected = format!("Umask:\t0077\nSigBlk:\t{nothing}\nSigIgn:\t{nothing}\n/\n0\n0\n0\n");
+    assert_eq!(bench.printed("stdout"), expected);
+}
+
+#[tokio::test]
+async fn ambient_capabilities_do_not_reach_a_hook_of_another_user() {
+    if !is_root("give capabilities away") {
+        return;
+    }
+    let ambient = "exec setpriv --inh-caps=+net_raw --ambient-caps=+net_raw";
+    let bench = Bench::new();
+    let hook = Command { user: Some("nobody".into()), ..bench.shell("grep CapEff /proc/self/status") };
+    let ended = run_under(&bench, ambient, &hook).await;
+    assert!(matches!(&ended, Ended::Failed(why) if why.contains("ambient")), "{ended} {}", bench.printed("stdout"));
+    let bench = Bench::new();
+    let hook = bench.shell("exit 0");
+    assert_eq!(run_under(&bench, ambient, &hook).await, Ended::Done, "who stays as he is gains nothing");
+}
+
+#[tokio::test]
+async fn a_hook_of_another_user_reads_nothing_of_its_replica_or_of_another_hook() {
+    if !is_root("run hooks as somebody else") {
+        return;
+    }
+    let bench = Bench::new();
+    fs::set_permissions(bench.folder.path(), Permissions::from_mode(0o755)).unwrap();
+    // The other hook is this test: both are of another user.
+    let (spool, other) = (bench.spool(), std::process::id());
+    let tries = format!(
+        "for file in /proc/$PPID/environ /proc/$PPID/mem /proc/{other}/environ /proc/{other}/mem /proc/{other}/fd/0 \
+         {spool}/.lock {spool}/*/request.json; do [ -r $file ] && cat $file; done; \
+         touch {spool}/mine; ln -s /etc/passwd {spool}/link; kill -0 $PPID && echo signalled; grep Cap /proc/self/status",
+        spool = spool.display()
+    );
+    let (runner, mut reports) = bench.open();
+    runner.run(&task(), &Command { user: Some("nobody".into()), ..bench.shell(&tries) });
+    assert_eq!(end(&mut reports).await, Ended::Done);
+    let none = |set: &str| format!("Cap{set}:\t0000000000000000\n");
+    let printed = bench.printed("stdout");
+    let (gained, bounding) = printed.split_at(printed.find("CapBnd").unwrap());
+    assert_eq!(gained, ["Inh", "Prm", "Eff"].map(none).concat(), "{}", bench.printed("stderr"));
+    assert!(bounding.ends_with(&none("Amb")), "{bounding}");
+    let left: Vec<_> = fs::read_dir(&spool).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(left.iter().all(|name| name != "mine" && name != "link"), "{left:?}");
+}
+
+#[tokio::test]
+async fn a_spool_of_somebody_else_is_refused_and_an_open_one_is_closed() {
+    let bench = Bench::new();
+    fs::create_dir(bench.spool()).unwrap();
+    fs::set_permissions(bench.spool(), Permissions::from_mode(0o777)).unwrap();
+    drop(bench.open());
+    assert_eq!(fs::metadata(bench.spool()).unwrap().permissions().mode() & 0o777, 0o700);
+    if !is_root("give a folder away") {
+        return;
+    }
+    chown(bench.spool(), Some(65534), Some(65534)).unwrap();
+    let refused = Runner::open(&bench.spool(), PathBuf::from("/bin/false"), Surroundings::default()).err().unwrap();
+    assert!(matches!(refused, OpenError::OfAnother { owner: 65534, own: 0, .. }), "{refused}");
+}
+
+#[tokio::test]
+async fn what_a_hook_was_given_in_confidence_is_not_repeated() {
+    let bench = Bench::new();
+    let script = "echo \"progress: asks with $PASSWORD\"; echo \"$DSN and me:horse are refused\" >&2; exit 1";
+    let mut hook = bench.shell(script);
+    for (name, value) in [("PASSWORD", "battery staple"), ("DSN", "postgres://me:horse@db-0/orders")] {
+        hook.env.insert(name.into(), value.into());
+        hook.secret.insert(name.into());
+    }
+    let (runner, mut reports) = bench.open();
+    runner.run(&task(), &hook);
+    let mut told = Vec::new();
+    let ended = loop {
+        match crate::bench::next(&mut reports).await {
+            allclear::workloads::News::Ended(ended) => break ended,
+            news => told.push(format!("{news:?}")),
+        }
+    };
+    assert_eq!(ended, Ended::Failed("*** and me:*** are refused".into()));
+    assert!(told.iter().any(|news| news.contains("asks with ***")), "{told:?}");
+    assert!(!told.concat().contains("staple"), "{told:?}");
+}
+
+#[tokio::test]
+async fn what_a_hook_says_disturbs_no_terminal_and_no_line() {
+    let said = r"printf 'it \033[2Jfailed\r\342\200\256desrever\n' >&2; exit 1";
+    assert_eq!(crate::bench::outcome(said).await, Ended::Failed("it  [2Jfailed  desrever".into()));
+}
