@@ -1,7 +1,6 @@
 //! Which variables of a hook hold a secret, as far as names and values tell. A file is the better place for one.
 
-const ENDINGS: [&str; 9] =
-    ["PASSWORD", "PASSWD", "PASSPHRASE", "PWD", "SECRET", "TOKEN", "KEY", "AUTH", "CREDENTIALS"];
+const ENDINGS: [&str; 9] = ["PASSWORD", "PASSWD", "PASSPHRASE", "PWD", "SECRET", "TOKEN", "KEY", "AUTH", "CREDENTIALS"];
 
 /// Where a secret stands is none, nor is nothing.
 pub fn is_secret(name: &str, value: &str) -> bool {

@@ -38,10 +38,8 @@ async fn of_nobody(plan: Plan, processes: u32) -> Cluster {
     let folder = cluster.folder.path();
     let program = folder.join("as-nobody");
     let change = format!("setpriv --reuid={UID} --regid={UID} --clear-groups");
-    let script = format!(
-        "#!/bin/sh\nexec prlimit --nproc={processes} {change} {} \"$@\"\n",
-        env!("CARGO_BIN_EXE_allclear")
-    );
+    let script =
+        format!("#!/bin/sh\nexec prlimit --nproc={processes} {change} {} \"$@\"\n", env!("CARGO_BIN_EXE_allclear"));
     fs::write(&program, script).unwrap();
     fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
     let owned = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());

@@ -131,10 +131,7 @@ async fn what_a_workload_says_in_several_lines_is_one_line_of_the_log_and_of_the
     database.ends(&step.attempt, Variant::Failed(forged.into())).await;
     let says = |event: &Event| event.hooks[0].reason.is_some();
     let event = cluster.until_event(0, &id, "failed", says).await;
-    assert_eq!(
-        event.hooks[0].reason.as_deref(),
-        Some("no {\"level\":\"INFO\",\"message\":\"all is well\"}  [2J lla")
-    );
+    assert_eq!(event.hooks[0].reason.as_deref(), Some("no {\"level\":\"INFO\",\"message\":\"all is well\"}  [2J lla"));
     let log = cluster.log(0);
     let lines: Vec<serde_json::Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(lines.iter().all(|line| line["message"] != "all is well"));

@@ -95,7 +95,8 @@ async fn no_secret_stands_anywhere_whatever_fails_and_however_much_is_logged() {
         workloads(),
         receivers(folder.path(), &angry)
     );
-    let (own, keys): (Vec<_>, Vec<_>) = ["db-0", "db-1"].map(|name| certificate(folder.path(), name)).into_iter().unzip();
+    let (own, keys): (Vec<_>, Vec<_>) =
+        ["db-0", "db-1"].map(|name| certificate(folder.path(), name)).into_iter().unzip();
     let tables = own.into_iter().map(|tls| tls + &shared).collect();
     let everything = vec![("ALLCLEAR_LOG", "trace".to_owned())];
     let cluster = Cluster::of(&["db-0", "db-1"]).tables(tables).environments(vec![everything; 2]).start().await;
@@ -108,7 +109,8 @@ async fn no_secret_stands_anywhere_whatever_fails_and_however_much_is_logged() {
     assert!(format!("{event:?}").contains("*** at ***"), "{event:#?}");
     let leader = cluster.leader(0).await;
     for receiver in ["angry", "closed", "user", "scheme", "unsigned", "headless"] {
-        let is_told = || cluster.log(leader).lines().any(|line| line.contains("not told yet") && line.contains(receiver));
+        let is_told =
+            || cluster.log(leader).lines().any(|line| line.contains("not told yet") && line.contains(receiver));
         cluster.until_true(receiver, async || is_told()).await;
     }
     cluster.cloud.cancel(&id).await;
@@ -119,7 +121,10 @@ async fn no_secret_stands_anywhere_whatever_fails_and_however_much_is_logged() {
     texts.extend(bodies.map(|body| ("a notice".to_owned(), String::from_utf8(body).unwrap())));
     let traces = collector.requests().into_iter().map(|(_, body)| String::from_utf8_lossy(&body).into_owned());
     texts.extend(traces.map(|body| ("a trace".to_owned(), body)));
-    assert!(angry.posts().iter().any(|post| post.headers["authorization"].contains(MARK)), "it is sent where it belongs");
+    assert!(
+        angry.posts().iter().any(|post| post.headers["authorization"].contains(MARK)),
+        "it is sent where it belongs"
+    );
     for level in ["h2::", "openraft::"] {
         let is_traced = |line: &str| line.contains("\"level\":\"TRACE\"") && line.contains(level);
         assert!(cluster.log(0).lines().any(is_traced), "{level} is not logged");

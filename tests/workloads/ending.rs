@@ -82,7 +82,8 @@ async fn cancelling_is_always_answered() {
 async fn what_went_to_another_group_is_ended_with_its_hook() {
     let bench = Bench::new();
     let (runner, mut reports) = bench.open();
-    let mut hook = bench.shell("set -m; (trap '' TERM; echo $BASHPID > $BENCH/astray; while :; do sleep 0.05; done) & wait");
+    let mut hook =
+        bench.shell("set -m; (trap '' TERM; echo $BASHPID > $BENCH/astray; while :; do sleep 0.05; done) & wait");
     hook.argv[0] = "/bin/bash".into();
     runner.run(&task(), &hook);
     let astray = bench.process("astray").await;

@@ -118,12 +118,7 @@ fn begin(
     started
 }
 
-fn spawn(
-    program: &Path,
-    loaded: &BTreeMap<String, String>,
-    folder: &Folder,
-    lock: File,
-) -> Result<Child, Ended> {
+fn spawn(program: &Path, loaded: &BTreeMap<String, String>, folder: &Folder, lock: File) -> Result<Child, Ended> {
     let complaints = folder.complaints().map_or_else(|_| Stdio::null(), Stdio::from);
     Command::new(program)
         .arg0("allclear")
