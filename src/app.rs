@@ -39,7 +39,7 @@ use crate::replica::journal::Journal;
 use crate::replica::observer::Observer;
 use crate::replica::rounds::Rounds;
 use crate::replica::view::View;
-use crate::rpc::{Guard, Routes};
+use crate::rpc::{Guard, Neighbours, Routes};
 use crate::tls::Credentials;
 use crate::workloads::session::Sessions;
 use crate::workloads::{Front, RoleAsker, Runner};
@@ -158,8 +158,8 @@ fn serve(
     let contact = rpc::contact_service(here.clone(), observer.clone());
     let between_replicas = rpc::with_health_and_reflection(routes.add_service(contact));
     if tls.is_none() && !config.cluster.insecure {
-        let neighbours = rpc::neighbours(listeners.cluster, here.deeds.clone());
-        let serving = consensus::serve_incoming(neighbours, between_replicas, stop.clone());
+        let porter = Neighbours::of(consensus::plain(), here.deeds.clone());
+        let serving = consensus::serve_plain(listeners.cluster, porter, between_replicas, stop.clone());
         servers.spawn(logged("cluster.listen", serving));
     } else {
         let serving = consensus::serve(listeners.cluster, tls.clone(), between_replicas, stop.clone());

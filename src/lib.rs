@@ -5,6 +5,7 @@ extern crate alloc;
 // the example database that the demo shows names this crate as everybody does who embeds it
 extern crate self as allclear;
 
+pub mod admission;
 pub mod app;
 pub mod cli;
 pub mod config;

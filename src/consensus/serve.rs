@@ -6,14 +6,23 @@ use std::time::Duration;
 
 use futures_util::Stream;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
 use tonic::transport::Server;
-use tonic::transport::server::{Connected, TcpIncoming};
+use tonic::transport::server::Connected;
 
 use super::peers::{KEEPALIVE_EVERY, KEEPALIVE_WITHIN};
-use crate::tls::{self, Credentials, Limits};
+use crate::admission::{self, Calls, Door, Http2, Places, Porter, TurnedAway};
+use crate::tls::{self, Credentials};
+
+/// Connections in plain text: each of 100 replicas has one, and another for a moment.
+const CONNECTIONS: usize = 256;
+/// Calls at once, of one connection and of all.
+const CALLS_OF_A_CONNECTION: u32 = 128;
+const CALLS: usize = 2_048;
+const HEADER_BYTES: u32 = 8 << 10;
+const PROTOCOL_ERRORS: usize = 64;
 
 /// Calls that are still open when the listener stops are given this long.
 const DRAIN_WITHIN: Duration = Duration::from_secs(2);
@@ -26,12 +35,34 @@ pub async fn serve(
     stop: CancellationToken,
 ) -> io::Result<()> {
     let Some(credentials) = tls else {
-        // Without it every write stalls on delayed acknowledgements: the server's own setting does not reach this listener.
-        return serve_incoming(TcpIncoming::from(listener).with_nodelay(Some(true)), routes, stop).await;
+        return serve_plain(listener, plain(), routes, stop).await;
     };
     // Gently. Without tonic's own grace, beside which it would only cut connections off; they end by themselves.
     let server = server().max_connection_age(credentials.max_connection_age());
-    serve_by(server, tls::incoming(listener, credentials, Limits::default(), stop.clone()), routes, stop).await
+    serve_by(server, tls::incoming(listener, credentials, stop.clone()).into_stream(), bound(routes), stop).await
+}
+
+/// Lets in whoever speaks in plain text, and no more than that.
+pub fn plain() -> Http2 {
+    Http2 { places: Places::in_all(CONNECTIONS), paces: None, turned_away: TurnedAway::at("cluster.listen") }
+}
+
+/// Serves in plain text whom this porter lets in.
+pub async fn serve_plain<P: Porter<TcpStream>>(
+    listener: TcpListener,
+    porter: P,
+    routes: Routes,
+    stop: CancellationToken,
+) -> io::Result<()>
+where
+    P::Guest: AsyncRead + AsyncWrite + Connected + Unpin,
+{
+    let incoming = admission::incoming(listener, Door::default(), porter, stop.clone());
+    serve_incoming(incoming.into_stream(), bound(routes), stop).await
+}
+
+fn bound(routes: Routes) -> Routes {
+    Calls { at_once: Places::in_all(CALLS), turns: None }.bound(routes)
 }
 
 /// The same as plain text, on connections of another kind.
@@ -47,7 +78,12 @@ where
 }
 
 fn server() -> Server {
-    Server::builder().http2_keepalive_interval(Some(KEEPALIVE_EVERY)).http2_keepalive_timeout(Some(KEEPALIVE_WITHIN))
+    Server::builder()
+        .http2_keepalive_interval(Some(KEEPALIVE_EVERY))
+        .http2_keepalive_timeout(Some(KEEPALIVE_WITHIN))
+        .max_concurrent_streams(CALLS_OF_A_CONNECTION)
+        .http2_max_header_list_size(HEADER_BYTES)
+        .http2_max_local_error_reset_streams(Some(PROTOCOL_ERRORS))
 }
 
 async fn serve_by<C>(

@@ -1,7 +1,6 @@
 //! The status over HTTP: read only, projections of the view and nothing else.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::extract::{ConnectInfo, Path, Request, State};
@@ -15,7 +14,8 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::host::HostNames;
-use super::{metrics, page, watch};
+use super::{bounds, metrics, page, watch};
+use crate::admission::Who;
 use crate::replica::deeds::Refused;
 use crate::replica::view::View;
 
@@ -24,25 +24,27 @@ const OPENAPI: &str = include_str!("openapi.json");
 
 /// Serves until it is stopped.
 pub async fn serve(listener: TcpListener, view: View, names: HostNames, stop: CancellationToken) -> io::Result<()> {
-    let service = router(view, names, stop.clone()).into_make_service_with_connect_info::<SocketAddr>();
+    let listener = bounds::incoming(listener, stop.clone());
+    let service = router(view, names, stop.clone()).into_make_service_with_connect_info::<Who>();
     axum::serve(listener, service).with_graceful_shutdown(stop.cancelled_owned()).await
 }
 
 fn router(view: View, names: HostNames, stop: CancellationToken) -> Router {
     let door = Arc::new(Door { names, view: view.clone() });
-    Router::new()
+    let of_the_view = Router::new()
         .route("/v1/status", get(|State(view): State<View>| async move { Json(view.status()) }))
         .route("/v1/events", get(|State(view): State<View>| async move { Json(view.events()) }))
         .route("/v1/events/{id}", get(event))
         .route("/metrics", get(|State(view): State<View>| async move { metrics::answer(&view) }))
+        .merge(watch::router(view.clone(), stop));
+    bounds::in_turn(of_the_view)
         .route("/openapi.json", get(|| async { ([(header::CONTENT_TYPE, "application/json")], OPENAPI) }))
         .route("/livez", get(alive))
         .route("/readyz", get(ready))
         .fallback(|| async {
             problem(StatusCode::NOT_FOUND, "there is nothing here; / is the page, /v1/status the status")
         })
-        .with_state(view.clone())
-        .merge(watch::router(view, stop))
+        .with_state(view)
         .merge(page::router())
         .layer(from_fn(move |request: Request, next: Next| door.clone().pass(request, next)))
 }
@@ -60,8 +62,8 @@ impl Door {
         let mut response = match self.names.judge(&request) {
             Ok(()) => next.run(request).await,
             Err(refusal) => {
-                let from = request.extensions().get::<ConnectInfo<SocketAddr>>();
-                let who = from.map_or_else(|| "nobody known".into(), |from| from.0.ip().to_canonical().to_string());
+                let from = request.extensions().get::<ConnectInfo<Who>>();
+                let who = from.map_or(Who::Anybody, |from| from.0).to_string();
                 self.view.deeds().refusals.note(refusal.why, &who, None, &refusal.asked);
                 let mut answer = problem(refusal.status, &refusal.answer);
                 if refusal.why == Refused::Method {

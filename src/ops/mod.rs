@@ -1,5 +1,6 @@
 //! What operators see.
 
+mod bounds;
 pub mod harmless;
 pub mod host;
 pub mod http;

@@ -27,7 +27,7 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
 /// A burst of changes is told as one.
 const BURST: Duration = Duration::from_millis(50);
 
-pub(super) fn router(view: View, stop: CancellationToken) -> Router {
+pub(super) fn router(view: View, stop: CancellationToken) -> Router<View> {
     let places = Arc::new(Semaphore::new(LISTENERS));
     let watch = move || {
         let listener = places.clone().try_acquire_owned().map(|place| Listener::new(view.clone(), stop.clone(), place));

@@ -20,6 +20,8 @@ use crate::wire::pb::allclear::cluster::v1 as wire;
 use crate::wire::pb::allclear::cluster::v1::contact_client::ContactClient;
 use crate::wire::pb::allclear::cluster::v1::contact_server::{self, ContactServer};
 
+/// A beat and a question name a replica and its cluster.
+const MAX_MESSAGE_BYTES: usize = 16 << 10;
 /// A leader that does not reply to a beat by then has not heard it.
 const REPLY_WITHIN: Duration = Duration::from_secs(1);
 
@@ -30,7 +32,7 @@ struct Hearing {
 
 /// Hears the beats and answers the questions of the other replicas.
 pub fn contact_service(here: Arc<Here>, observer: Arc<Observer>) -> ContactServer<impl contact_server::Contact> {
-    ContactServer::new(Hearing { here, observer })
+    ContactServer::new(Hearing { here, observer }).max_decoding_message_size(MAX_MESSAGE_BYTES)
 }
 
 impl Hearing {

@@ -3,6 +3,7 @@
 mod asking;
 pub mod client;
 mod contact;
+mod doors;
 mod drill;
 mod expected;
 mod neighbours;
@@ -15,11 +16,12 @@ mod wishes;
 mod workload;
 
 pub use contact::{beat, contact_service};
+pub use doors::{serve, serve_workloads};
 pub use expected::with_health_and_reflection;
-pub use neighbours::neighbours;
+pub use neighbours::Neighbours;
 pub use operator::operator_routes;
-pub use socket::{SocketError, bind, serve};
+pub use socket::{SocketError, bind};
 pub use tonic::service::Routes;
 pub use users::{Guard, Users};
 pub use visit::{Visit, Visitor, visit};
-pub use workload::{serve_workloads, workload_routes};
+pub use workload::workload_routes;

@@ -1,15 +1,14 @@
 //! Between replicas in plain text, which only processes of this machine can speak: the kernel tells whose each connection
 //! is, so that no other user can speak for a replica. With certificates nothing of this is needed.
 
-use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-use futures_util::{Stream, StreamExt as _};
-use tokio::net::{TcpListener, TcpStream};
-use tonic::transport::server::TcpIncoming;
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
 
 use super::users::Users;
+use crate::admission::{Porter, Who};
 use crate::replica::deeds::{Deeds, Refused};
 
 /// The kernel's lists of connections.
@@ -20,28 +19,48 @@ const NOBODY_HOLDS_IT: &str = "0";
 /// A list that is read while connections come and go may miss one.
 const READ_AT_MOST: usize = 3;
 
-/// Connections of root and the replica's own user.
-pub fn neighbours(listener: TcpListener, deeds: Arc<Deeds>) -> impl Stream<Item = io::Result<TcpStream>> {
-    let users = Users::own_and(&[]);
-    let accepted = TcpIncoming::from(listener).with_nodelay(Some(true));
-    accepted.filter_map(move |accepted| {
-        let (users, deeds) = (users.clone(), deeds.clone());
-        async move {
-            let stream = match accepted {
-                Ok(stream) => stream,
-                Err(error) => return Some(Err(error)),
-            };
-            let ends = stream.peer_addr().ok().zip(stream.local_addr().ok())?;
-            // Long lists take a while.
-            let owner = tokio::task::spawn_blocking(move || owner_of(ends)).await.ok().flatten();
-            if owner.is_some_and(|uid| users.may(uid)) {
-                return Some(Ok(stream));
-            }
-            let who = owner.map_or_else(|| "nobody known".into(), |uid| format!("uid {uid}"));
-            deeds.refusals.note(Refused::Neighbour, &who, None, &format!("a connection from {}", ends.0));
-            None
+/// Lists that are read at once, however many connect.
+const READERS: usize = 4;
+
+/// Lets in those of whom another porter lets in that are connections of root and the replica's own user.
+pub struct Neighbours<P> {
+    porter: P,
+    users: Users,
+    deeds: Arc<Deeds>,
+    readers: Arc<Semaphore>,
+}
+
+impl<P> Neighbours<P> {
+    pub fn of(porter: P, deeds: Arc<Deeds>) -> Self {
+        Self { porter, users: Users::own_and(&[]), deeds, readers: Arc::new(Semaphore::new(READERS)) }
+    }
+}
+
+impl<P: Porter<TcpStream>> Porter<TcpStream> for Neighbours<P> {
+    type Guest = P::Guest;
+
+    async fn meet(&self, stream: TcpStream, who: Who) -> Option<P::Guest> {
+        let ends = stream.peer_addr().ok().zip(stream.local_addr().ok())?;
+        let guest = self.porter.meet(stream, who).await?;
+        let reader = self.readers.clone().acquire_owned().await.ok()?;
+        let reading = move || {
+            let owner = owner_of(ends);
+            drop(reader);
+            owner
+        };
+        // Long lists take a while.
+        let owner = tokio::task::spawn_blocking(reading).await.ok().flatten();
+        if owner.is_some_and(|uid| self.users.may(uid)) {
+            return Some(guest);
         }
-    })
+        let who = owner.map_or_else(|| "nobody known".into(), |uid| format!("uid {uid}"));
+        self.deeds.refusals.note(Refused::Neighbour, &who, None, &format!("a connection from {}", ends.0));
+        None
+    }
+
+    fn gave_up(&self, who: Who) {
+        self.porter.gave_up(who);
+    }
 }
 
 fn owner_of((theirs, ours): (SocketAddr, SocketAddr)) -> Option<u32> {
@@ -83,6 +102,7 @@ fn plain(address: SocketAddr) -> (IpAddr, u16) {
 #[cfg(test)]
 mod tests {
     use nix::unistd::geteuid;
+    use tokio::net::TcpListener;
 
     use super::*;
 

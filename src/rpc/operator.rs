@@ -21,6 +21,8 @@ use crate::replica::view::{Place, View};
 use crate::wire::pb::allclear::operator::v1 as shown;
 use crate::wire::pb::allclear::operator::v1::operator_server::{self, OperatorServer};
 
+/// The longest is a drill's, which names up to 1,000 VMs.
+const MAX_MESSAGE_BYTES: usize = 512 << 10;
 /// No name of a VM is longer.
 const MAX_NAME_BYTES: usize = 255;
 
@@ -32,7 +34,8 @@ struct Answers {
 
 /// The operator's service.
 pub fn operator_routes(view: View, here: Arc<Here>, stop: CancellationToken) -> Routes {
-    Routes::new(OperatorServer::new(Answers { view, here, stop }))
+    let server = OperatorServer::new(Answers { view, here, stop });
+    Routes::new(server.max_decoding_message_size(MAX_MESSAGE_BYTES))
 }
 
 impl Answers {

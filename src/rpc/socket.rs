@@ -1,4 +1,4 @@
-//! Unix sockets: made so that nobody gets in who is not to, and gRPC served on them.
+//! Unix sockets: made so that nobody gets in who is not to.
 
 use std::fs::{DirBuilder, Metadata, OpenOptions, Permissions, symlink_metadata};
 use std::io;
@@ -6,17 +6,10 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use nix::fcntl::OFlag;
 use nix::unistd::geteuid;
 use tokio::net::{UnixListener, UnixSocket, UnixStream};
-use tokio_stream::wrappers::UnixListenerStream;
-use tokio_util::sync::CancellationToken;
-use tonic::service::Routes;
-use tonic::transport::Server;
-
-use super::users::Guard;
 
 /// Connections that nobody has taken yet.
 const BACKLOG: u32 = 1024;
@@ -92,18 +85,6 @@ fn writers(folder: &Metadata, own: u32) -> Option<String> {
         return Some(format!("uid {}", folder.uid()));
     }
     (folder.mode() & 0o002 != 0 && !is_sticky).then(|| "every user of this machine".into())
-}
-
-/// Serves until it is stopped; open calls are waited for, so every stream ends when it is told to stop.
-pub async fn serve(
-    listener: UnixListener,
-    routes: Routes,
-    guard: Guard,
-    stop: CancellationToken,
-) -> Result<(), tonic::transport::Error> {
-    let routes = Arc::new(guard).before(routes);
-    let incoming = UnixListenerStream::new(listener);
-    Server::builder().add_routes(routes).serve_with_incoming_shutdown(incoming, stop.cancelled()).await
 }
 
 #[cfg(test)]

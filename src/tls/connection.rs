@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Sleep, sleep};
 use tokio_rustls::TlsStream;
 use tonic::transport::server::Connected;
 
 use super::caller::Caller;
+use crate::admission::Place;
 
 /// Beyond its age, at which the side that was dialled ends it gently: for a peer that does not take the hint.
 const GRACE: Duration = Duration::from_secs(30);
@@ -23,15 +23,11 @@ pub struct Connection {
     caller: Caller,
     ends: Pin<Box<Sleep>>,
     /// One of so many that there may be at once.
-    _place: Option<OwnedSemaphorePermit>,
+    _place: Option<Place>,
 }
 
 impl Connection {
-    pub(super) fn new(
-        stream: impl Into<TlsStream<TcpStream>>,
-        caller: Caller,
-        place: Option<OwnedSemaphorePermit>,
-    ) -> Self {
+    pub(super) fn new(stream: impl Into<TlsStream<TcpStream>>, caller: Caller, place: Option<Place>) -> Self {
         let age = caller.max_connection_age() + GRACE;
         Self { stream: stream.into(), caller, ends: Box::pin(sleep(age)), _place: place }
     }

@@ -12,7 +12,6 @@ mod incoming;
 mod names;
 mod refusal;
 mod refusals;
-mod told;
 mod verifier;
 
 pub use authority::{Authority, Made, MakeError};
@@ -21,7 +20,6 @@ pub use connection::Connection;
 pub use credentials::{Credentials, Found, Options, inspect};
 pub use dial::{Connector, dial};
 pub use files::{Files, Unfit};
-pub use incoming::{Limits, incoming};
+pub use incoming::incoming;
 pub use names::{NamedBy, Names, Realm};
 pub use refusal::{Refusal, cause};
-pub use told::Told;

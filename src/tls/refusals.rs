@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::refusal::Refusal;
-use super::told::Told;
+use crate::admission::Told;
 
 #[derive(Debug, Default)]
 pub(super) struct Refusals {

@@ -7,17 +7,18 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("machine", &[]),
     ("simulator", &["machine"]),
     ("wire", &["machine"]),
+    ("admission", &[]),
     ("reach", &[]),
-    ("tls", &["machine", "reach"]),
-    ("consensus", &["machine", "wire", "reach", "tls"]),
+    ("tls", &["machine", "admission", "reach"]),
+    ("consensus", &["machine", "wire", "reach", "tls", "admission"]),
     ("metadata", &["machine"]),
     // embedded by databases, so it stands on what goes over the wire alone
     ("workload", &["wire"]),
     ("workloads", &["machine", "wire"]),
     // what it proposes and what it shows are messages
-    ("replica", &["machine", "wire", "tls", "consensus", "metadata", "workloads"]),
-    ("rpc", &["machine", "wire", "reach", "tls", "replica", "workloads"]),
-    ("ops", &["machine", "tls", "replica"]),
+    ("replica", &["machine", "wire", "tls", "admission", "consensus", "metadata", "workloads"]),
+    ("rpc", &["machine", "wire", "reach", "tls", "admission", "replica", "workloads"]),
+    ("ops", &["machine", "tls", "admission", "replica"]),
     ("outlet", &["machine", "replica"]),
     ("fake_cloud", &["machine", "simulator"]),
     // which versions of the service there are, by what a certificate can be known, and who may be told what, is known
@@ -34,6 +35,7 @@ const ROOMS: &[(&str, &[&str])] = &[
 const ALL: &[&str] = &[
     "machine",
     "simulator",
+    "admission",
     "tls",
     "wire",
     "consensus",
@@ -63,8 +65,9 @@ const FOREIGN: &[(&str, &[&str])] = &[
     ("prost", &["wire", "consensus", "outlet"]),
     // the second for hooks that are reached over HTTP
     ("reqwest", &["metadata", "workloads"]),
-    // the second for the transport between replicas, the third dials a replica's workload, the others a replica
-    ("tonic", &["rpc", "consensus", "workload", "tls", "reach"]),
+    // the second for the transport between replicas, the third dials a replica's workload, the next two a replica,
+    // the last bounds what its servers take
+    ("tonic", &["rpc", "consensus", "workload", "tls", "reach", "admission"]),
     ("rustls", &["tls", "outlet"]),
     ("tokio_rustls", &["tls"]),
     ("webpki", &["tls"]),
@@ -74,8 +77,8 @@ const FOREIGN: &[(&str, &[&str])] = &[
     ("tokio::process", &["workloads", "cli"]),
     // the fourth for sockets and their users
     ("nix", &["workloads", "cli", "databases", "rpc"]),
-    // the third for what stands before every call, which tonic's routes take in no other way
-    ("axum", &["ops", "fake_cloud", "rpc"]),
+    // the last two for what stands before every call, which tonic's routes take in no other way
+    ("axum", &["ops", "fake_cloud", "rpc", "admission"]),
     // the second for scenarios, the third for the tables of hook sets
     ("toml", &["config", "fake_cloud", "databases"]),
     // counted where it happens, told over HTTP
@@ -89,7 +92,7 @@ const FOREIGN: &[(&str, &[&str])] = &[
     ("sd_notify", &["app"]),
     // what leaves the machine
     ("hyper_rustls", &["outlet"]),
-    ("http_body_util", &["outlet"]),
+    ("http_body_util", &["outlet", "admission"]),
     ("rustls_native_certs", &["outlet"]),
     // the second for ids that are the same everywhere
     ("ring", &["outlet", "replica"]),

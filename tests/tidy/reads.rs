@@ -7,7 +7,7 @@ const CLOCK: &[(&str, &str)] = &[
     ("src/replica/clock.rs", "its room"),
     ("src/reach/", "measures how old the answer of a resolver is"),
     ("src/consensus/", "measures how long peers are silent"),
-    ("src/tls/", "bounds how often a refusal is told of"),
+    ("src/admission/", "bounds how often and for how long"),
     ("src/metadata/", "measures how long the endpoint takes to answer"),
     ("src/workload/", "keeps the deadlines of what it is asked for"),
     ("src/workloads/", "keeps the deadlines of running hooks"),

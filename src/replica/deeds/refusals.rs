@@ -3,7 +3,7 @@
 use prometheus::{IntCounterVec, Opts};
 
 use super::labels::Refused;
-use crate::tls::Told;
+use crate::admission::Told;
 
 /// What somebody asked for is cut behind so many letters.
 const SHOWN_LETTERS: usize = 120;
@@ -27,11 +27,15 @@ impl Refusals {
         Ok(Self { counts, told: Default::default() })
     }
 
+    /// One who is told of elsewhere.
+    pub fn count(&self, why: Refused) {
+        self.counts.with_label_values(&why.as_words()).inc();
+    }
+
     /// `who` is a user or an address, by which it is told how often; `asked` is whatever somebody sent.
     pub fn note(&self, why: Refused, who: &str, pid: Option<i32>, asked: &str) {
-        let words = why.as_words();
-        self.counts.with_label_values(&words).inc();
-        let [door, reason] = words;
+        self.count(why);
+        let [door, reason] = why.as_words();
         if let Some(untold) = self.told[why as usize].is_news(who, reason) {
             let asked: String = asked.chars().flat_map(char::escape_default).take(SHOWN_LETTERS).collect();
             tracing::warn!(door, reason, who, pid, asked, untold, "refused");

@@ -8,9 +8,9 @@ use tokio::sync::{Mutex, mpsc};
 use tokio::time::timeout;
 use tonic::Status;
 
-use super::pace::Pace;
 use super::stream::new_pace;
 use super::{Door, hello, message};
+use crate::admission::Pace;
 use crate::machine::id::WorkloadName;
 use crate::replica::deeds::{Refusals, Refused};
 use crate::replica::hooks;

@@ -2,34 +2,31 @@
 //! stands in `workloads::session`.
 
 mod asking;
-mod connections;
 mod events;
 mod hello;
 mod holders;
 mod message;
-mod pace;
 mod stream;
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use futures_util::{Stream as Streamed, stream as streams};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
 
-pub use self::connections::serve_workloads;
 use self::events::Open;
 use self::holders::Holders;
 use self::message::ms;
-use self::pace::Pace;
 use self::stream::{Answer, Stream, UNREAD, affecting};
 use super::users::caller;
+use crate::admission::Paces;
 use crate::machine::command::{Command, Ignored, Verdict};
 use crate::machine::id::WorkloadName;
 use crate::machine::workload::{Member, Workload};
@@ -44,11 +41,13 @@ use crate::workloads::session::{Greeting, Refusal, Told, Visit};
 const MAX_MESSAGE_BYTES: usize = 64 << 10;
 /// A stream on which nobody says who they are is closed.
 const HELLO_WITHIN: Duration = Duration::from_secs(5);
-const MESSAGES_AT_ONCE: u64 = 200;
-const MESSAGES_A_SECOND: u64 = 50;
+const MESSAGES_AT_ONCE: u32 = 200;
+const MESSAGES_A_SECOND: u32 = 50;
 /// Registrations of one user that change what the log knows.
-const CHANGES_AT_ONCE: u64 = 1_000;
-const CHANGES_A_SECOND: u64 = 10;
+const CHANGES_AT_ONCE: u32 = 1_000;
+const CHANGES_A_SECOND: u32 = 10;
+/// Registrations on their way into the log, so that what is decided is never far behind them.
+const CHANGES_UNDER_WAY: usize = 8;
 /// How long a registration may take to get into the log.
 const RECORDED_WITHIN: Duration = Duration::from_secs(10);
 
@@ -60,15 +59,18 @@ struct Door {
     lines: asking::Lines,
     holders: Holders,
     /// By user.
-    changes: Mutex<BTreeMap<u32, Pace>>,
+    changes: Paces<u32>,
+    under_way: Semaphore,
     stop: CancellationToken,
 }
 
 /// The workloads' service.
 pub fn workload_routes(here: Arc<Here>, hooks: Arc<Hooks>, view: View, stop: CancellationToken) -> Routes {
     let open = events::watch_open(view.clone(), stop.clone());
-    let (lines, holders, changes) = (asking::Lines::default(), Holders::new(), Mutex::default());
-    let door = Door { here, hooks, view, open, lines, holders, changes, stop };
+    let (lines, holders) = (asking::Lines::default(), Holders::new());
+    let changes = Paces::new(CHANGES_AT_ONCE, CHANGES_A_SECOND);
+    let under_way = Semaphore::new(CHANGES_UNDER_WAY);
+    let door = Door { here, hooks, view, open, lines, holders, changes, under_way, stop };
     let server = WorkloadsServer::new(Arc::new(door));
     Routes::new(server.max_decoding_message_size(MAX_MESSAGE_BYTES))
 }
@@ -112,16 +114,13 @@ impl Door {
         if is_listed(&self.here.state()) {
             return Ok(());
         }
-        let has_time = {
-            let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
-            changes.entry(uid).or_insert_with(|| Pace::new(CHANGES_AT_ONCE, CHANGES_A_SECOND)).take()
-        };
-        if !has_time {
+        if !self.changes.of(uid).lock().unwrap_or_else(PoisonError::into_inner).take() {
             return Err(Status::resource_exhausted(format!(
                 "uid {uid} changes registrations too often; wait a second"
             )));
         }
         let enlisting = async {
+            let _turn = self.under_way.acquire().await;
             let mut state = self.here.state.clone();
             // It registers its own configuration first.
             let _ = state.wait_for(|state| state.replicas.contains_key(&self.here.name)).await;

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::listener::Who;
+
 const TOLD_EVERY: Duration = Duration::from_mins(1);
 /// So many kinds of who and why are told of within that time; the others are counted.
 const TOLD_AT_MOST: usize = 64;
@@ -41,6 +43,37 @@ impl Told {
         }
         told.insert(key, (now, 0));
         Some(0)
+    }
+}
+
+/// Those who are turned away at one listener.
+pub struct TurnedAway {
+    door: &'static str,
+    told: Told,
+    count: Box<dyn Fn() + Send + Sync>,
+}
+
+impl TurnedAway {
+    /// The door as the configuration calls it.
+    pub fn at(door: &'static str) -> Self {
+        Self { door, told: Told::default(), count: Box::new(|| {}) }
+    }
+
+    /// The same, with those counted for whom there was no place.
+    #[must_use]
+    pub fn counted(self, count: impl Fn() + Send + Sync + 'static) -> Self {
+        Self { count: Box::new(count), ..self }
+    }
+
+    pub(super) fn no_place(&self, who: Who) {
+        (self.count)();
+        self.note(who, "it has too many connections open, or all have");
+    }
+
+    pub(super) fn note(&self, who: Who, why: &'static str) {
+        if let Some(untold) = self.told.is_news(&who.to_string(), why) {
+            tracing::warn!(door = self.door, %who, why, untold, "turned away");
+        }
     }
 }
 

@@ -1,0 +1,60 @@
+//! What is listened on, and who connects as far as the system tells.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+
+/// Those who are counted together.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Who {
+    User(u32),
+    Address(IpAddr),
+    /// All together.
+    Anybody,
+}
+
+impl Who {
+    pub(super) fn of(address: SocketAddr) -> Self {
+        Self::Address(address.ip().to_canonical())
+    }
+}
+
+impl fmt::Display for Who {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::User(uid) => write!(f, "uid {uid}"),
+            Self::Address(address) => address.fmt(f),
+            Self::Anybody => f.write_str("anybody"),
+        }
+    }
+}
+
+pub trait Listener: Send + Sync + 'static {
+    type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+
+    fn accept(&self) -> impl Future<Output = io::Result<(Self::Stream, Who)>> + Send;
+}
+
+impl Listener for TcpListener {
+    type Stream = TcpStream;
+
+    async fn accept(&self) -> io::Result<(TcpStream, Who)> {
+        let (stream, from) = Self::accept(self).await?;
+        // Without it every write stalls on delayed acknowledgements. Whoever is gone already cannot be told anything.
+        let _ = stream.set_nodelay(true);
+        Ok((stream, Who::of(from)))
+    }
+}
+
+impl Listener for UnixListener {
+    type Stream = UnixStream;
+
+    async fn accept(&self) -> io::Result<(UnixStream, Who)> {
+        let (stream, _) = Self::accept(self).await?;
+        let who = stream.peer_cred().map_or(Who::Anybody, |peer| Who::User(peer.uid()));
+        Ok((stream, who))
+    }
+}

@@ -1,0 +1,24 @@
+//! Who is let in at a listener: how many connections and calls there may be at once, in all and of each, how long they
+//! may say nothing, and how fast they may talk. What is asked of whom is not decided here.
+//!
+//! Whoever connects waits at the door until it has said its first words. There is little room at the door, and where it
+//! is full, whoever has the most there loses its oldest: so connections that say nothing are in nobody's way. Inside,
+//! what is too much is turned away, and what is too fast waits.
+
+mod calls;
+mod connection;
+mod crowd;
+mod incoming;
+mod listener;
+mod pace;
+mod places;
+mod told;
+
+pub use calls::{Calls, Turns, grpc_server};
+pub use connection::Admitted;
+pub use crowd::Crowd;
+pub use incoming::{Door, Http1, Http2, Incoming, Porter, incoming};
+pub use listener::{Listener, Who};
+pub use pace::{Pace, Paces};
+pub use places::{Place, Places};
+pub use told::{Told, TurnedAway};

@@ -1,0 +1,43 @@
+//! How many connections for the status there may be, and how often it is told.
+
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+
+use super::http::problem;
+use crate::admission::{self, Admitted, Crowd, Door, Http1, Incoming, Paces, TurnedAway, Turns, Who};
+
+/// Of all together: more than listen for changes, and some that only ask.
+const CONNECTIONS: usize = 128;
+const BYTES_AT_ONCE: u32 = 1 << 20;
+const BYTES_A_SECOND: u32 = 256 << 10;
+/// Answers that are made from the whole state.
+const ANSWERS_AT_ONCE: u32 = 200;
+const ANSWERS_A_SECOND: u32 = 100;
+
+pub(super) fn incoming(listener: TcpListener, stop: CancellationToken) -> Incoming<Admitted<TcpStream>> {
+    let porter = Http1 {
+        crowd: Mutex::new(Crowd::new(CONNECTIONS)),
+        paces: Paces::new(BYTES_AT_ONCE, BYTES_A_SECOND),
+        turned_away: TurnedAway::at("status.listen"),
+    };
+    admission::incoming(listener, Door::default(), porter, stop)
+}
+
+/// The same routes, each call in its turn.
+pub(super) fn in_turn<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> Router<S> {
+    routes.layer(from_fn_with_state(Arc::new(Turns::new(ANSWERS_AT_ONCE, ANSWERS_A_SECOND)), wait))
+}
+
+async fn wait(State(turns): State<Arc<Turns>>, request: Request, next: Next) -> Response {
+    if turns.wait(Who::Anybody).await {
+        return next.run(request).await;
+    }
+    problem(StatusCode::TOO_MANY_REQUESTS, "too many ask; ask again, or ask another replica")
+}
