@@ -1,0 +1,86 @@
+//! An approval while every door of the replica that gives it is flooded, beside the same without.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::attacks::Target;
+use super::cluster::Cluster;
+use super::flood::{Flood, of_operators, of_status, of_tls, of_workloads};
+use super::pki::{Pki, address};
+use super::workload::hook;
+use super::{ALONE, memory};
+
+/// So many events without the flood, and as many within it; for figures there are more.
+const EVENTS: &str = "ALLCLEAR_FLOOD";
+const IN_EVERY_RUN: usize = 3;
+/// What an approval may be later in a run that shares its machine; what it is said to be takes one that has time.
+const LATER_AT_MOST: Duration = Duration::from_secs(5);
+const LATER_IN_TIME: Duration = Duration::from_millis(100);
+/// Debug builds take more, and so do more connections than there are in a test.
+const MEMORY: u64 = if cfg!(debug_assertions) { 96 << 20 } else { 64 << 20 };
+
+/// From its announcement until the platform was given the approval.
+async fn approval(cluster: &Cluster, vm: usize) -> Duration {
+    let event = cluster.cloud.announce(json!({ "type": "Reboot", "vm": vm })).await;
+    let began = Instant::now();
+    cluster.until_true("an approval", async || !cluster.cloud.approvals(&event).is_empty()).await;
+    let took = began.elapsed();
+    cluster.cloud.finish(&event).await;
+    // Of a replica that nobody floods: to ask one that is flooded takes its time.
+    cluster.until_stage(vm, &event, "closed").await;
+    assert_eq!(cluster.cloud.approvals(&event).len(), 1);
+    took
+}
+
+async fn approvals(cluster: &Cluster, vm: usize, count: usize) -> Vec<Duration> {
+    let mut took = Vec::new();
+    for _ in 0..count {
+        took.push(approval(cluster, vm).await);
+    }
+    took.sort();
+    took
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_at_every_door_costs_little_memory_and_delays_no_approval() {
+    let _alone = ALONE.lock().await;
+    let asked = std::env::var(EVENTS).ok().map(|text| text.parse().expect("a number of events"));
+    let count = asked.unwrap_or(IN_EVERY_RUN);
+    let pki = Pki::new();
+    let plan = Cluster::of(&["db-0", "db-1", "db-2"]).tables(pki.tables("")).also("metadata.poll_interval", "100ms");
+    let cluster = plan.workload("database", vec![hook("drain")]).start().await;
+    let victim = cluster.leader(0).await;
+    let vm = (victim + 1) % 3;
+    let term = cluster.status(victim).await.unwrap().term;
+    let calm = approvals(&cluster, vm, count).await;
+    let before = memory::resident(&cluster, victim);
+
+    let socket = |name: &str| Target::Socket(cluster.configuration(victim).with_extension(name));
+    let page = cluster.replicas[victim].page.trim_start_matches("http://").parse().unwrap();
+    let mut attacks = of_operators(&socket("operator"));
+    attacks.extend(of_workloads(&socket("workloads")));
+    attacks.extend(of_status(&Target::Port(page)));
+    attacks.extend(of_tls(&Target::Port(address(&cluster, victim).parse().unwrap())));
+    let flood = Flood::of(attacks);
+    flood.rises(&cluster).await;
+    let flooded = approvals(&cluster, vm, count).await;
+
+    let peak = memory::peak(&cluster, victim);
+    println!("{}", flood.told());
+    println!("approved without a flood within {calm:?}");
+    println!("approved within the flood within {flooded:?}");
+    println!("resident before {:.1} MiB, at the most {:.1} MiB", memory::mib(before), memory::mib(peak));
+    drop(flood);
+    let (median_calm, median_flooded) = (calm[count / 2], flooded[count / 2]);
+    let later = median_flooded.saturating_sub(median_calm);
+    println!("later by {later:?}");
+    let at_most = if asked.is_some() { LATER_IN_TIME } else { LATER_AT_MOST };
+    assert!(later < at_most, "approved {later:?} later");
+    assert!(peak < MEMORY, "{:.1} MiB", memory::mib(peak));
+    let after = cluster.until(victim, "led", |status| status.quorum && status.leader.is_some()).await;
+    assert_eq!(after.term, term, "leadership was lost");
+    let log = cluster.log(victim);
+    let told = log.lines().filter(|line| line.contains("turned away")).count();
+    assert!((1..100).contains(&told), "{told} lines about those who were turned away");
+}

@@ -1,0 +1,149 @@
+//! Many attackers at once, on threads of their own.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+
+use super::attacks::{Attack, Target};
+use super::cluster::Cluster;
+
+/// So many of each kind, on each listener that it is for.
+pub(crate) const SILENT: usize = 2_000;
+const DRIPPING: usize = 50;
+const HUGE: usize = 10;
+const CROWDED: usize = 100;
+const UNREAD: usize = 40;
+const BURSTS: usize = 2;
+const ASKING: usize = 16;
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+const STATUS: &str = "/allclear.operator.v1.Operator/GetStatus";
+const WATCH: &str = "/allclear.operator.v1.Operator/Watch";
+const POLL: &str = "/allclear.workload.v1.Workloads/Poll";
+const WATCH_EVENTS: &str = "/allclear.workload.v1.Workloads/WatchEvents";
+const SESSION: &str = "/allclear.workload.v1.Workloads/Session";
+
+type Begun = BTreeMap<(Target, Attack), Arc<AtomicU64>>;
+
+/// Goes on until it is dropped.
+pub(crate) struct Flood {
+    begun: Begun,
+    runtime: Option<Runtime>,
+}
+
+impl Flood {
+    pub(crate) fn of(attacks: Vec<(Target, Attack, usize)>) -> Self {
+        let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let mut begun = Begun::new();
+        for (target, attack, times) in attacks {
+            let count = begun.entry((target.clone(), attack)).or_default();
+            for number in 0..times {
+                runtime.spawn(attack.go_on(target.clone(), number, count.clone()));
+            }
+        }
+        Self { begun, runtime: Some(runtime) }
+    }
+
+    /// Waits until every attack has been tried.
+    pub(crate) async fn rises(&self, cluster: &Cluster) {
+        for (attack, begun) in &self.begun {
+            let what = format!("the attack {attack:?}");
+            cluster.until_true(&what, async || begun.load(Ordering::Relaxed) > 0).await;
+        }
+    }
+
+    pub(crate) fn told(&self) -> String {
+        let line = |((target, attack), begun): (&(Target, Attack), &Arc<AtomicU64>)| {
+            format!("{} times {attack:?} at {target:?}\n", begun.load(Ordering::Relaxed))
+        };
+        self.begun.iter().map(line).collect()
+    }
+}
+
+impl Drop for Flood {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_timeout(Duration::ZERO);
+        }
+    }
+}
+
+/// Of the socket for operators.
+pub(crate) fn of_operators(target: &Target) -> Vec<(Target, Attack, usize)> {
+    let mut attacks = of_http2(target, STATUS, WATCH);
+    attacks
+        .extend([(target.clone(), Attack::OpenCalls(WATCH), CROWDED), (target.clone(), Attack::Asks(STATUS), ASKING)]);
+    attacks
+}
+
+/// Of the socket for workloads.
+pub(crate) fn of_workloads(target: &Target) -> Vec<(Target, Attack, usize)> {
+    let mut attacks = of_http2(target, POLL, WATCH_EVENTS);
+    attacks.extend([
+        (target.clone(), Attack::OpenCalls(SESSION), CROWDED),
+        (target.clone(), Attack::Asks(POLL), ASKING),
+        (target.clone(), Attack::Registers, ASKING),
+        (target.clone(), Attack::Reports, ASKING),
+    ]);
+    attacks
+}
+
+fn of_http2(target: &Target, asked: &'static str, watched: &'static str) -> Vec<(Target, Attack, usize)> {
+    let attacks = [
+        (Attack::Silence, SILENT),
+        (Attack::Drip(PREFACE), DRIPPING),
+        (Attack::Gigantic(asked), HUGE),
+        (Attack::GiantFrame, HUGE),
+        (Attack::OpenCalls(asked), CROWDED),
+        (Attack::NeverReads(asked), UNREAD),
+        (Attack::NeverReads(watched), UNREAD),
+        (Attack::Resets(asked), BURSTS),
+        (Attack::Pings, BURSTS),
+        (Attack::Settings, BURSTS),
+    ];
+    attacks.map(|(attack, times)| (target.clone(), attack, times)).into()
+}
+
+/// Of the status port.
+pub(crate) fn of_status(target: &Target) -> Vec<(Target, Attack, usize)> {
+    let attacks = [
+        (Attack::Silence, SILENT),
+        (Attack::Drip(b"GET /v1/status HTTP/1.1\r\nx: "), DRIPPING),
+        (Attack::Endless(b"GET /v1/status HTTP/1.1\r\nhost: localhost\r\nx: "), HUGE),
+        (Attack::Endless(b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1073741824\r\n\r\n"), HUGE),
+        (Attack::NeverReadsHttp("/v1/watch"), UNREAD),
+        (Attack::NeverReadsHttp("/v1/status"), UNREAD),
+        (Attack::AsksHttp("/v1/status"), ASKING),
+        (Attack::AsksHttp("/metrics"), ASKING),
+        (Attack::AsksHttp("/livez"), ASKING),
+    ];
+    attacks.map(|(attack, times)| (target.clone(), attack, times)).into()
+}
+
+/// Of a port between replicas that have certificates.
+pub(crate) fn of_tls(target: &Target) -> Vec<(Target, Attack, usize)> {
+    let attacks = [
+        (Attack::Silence, SILENT),
+        // The beginning of a record that is said to be as long as one can be.
+        (Attack::Drip(b"\x16\x03\x01\x40\x00\x01"), DRIPPING),
+        (Attack::Endless(b"\x16\x03\x01\x40\x00\x01\x00\x3f\xfc\x03\x03"), HUGE),
+        (Attack::Endless(PREFACE), HUGE),
+    ];
+    attacks.map(|(attack, times)| (target.clone(), attack, times)).into()
+}
+
+/// Of a port between replicas that have none.
+pub(crate) fn of_plain_text(target: &Target) -> Vec<(Target, Attack, usize)> {
+    let greet = "/allclear.cluster.v1.Consensus/Greet";
+    let attacks = [
+        (Attack::Silence, SILENT),
+        (Attack::Drip(PREFACE), DRIPPING),
+        (Attack::Gigantic(greet), HUGE),
+        (Attack::GiantFrame, HUGE),
+        (Attack::OpenCalls(greet), CROWDED),
+    ];
+    attacks.map(|(attack, times)| (target.clone(), attack, times)).into()
+}
