@@ -153,8 +153,7 @@ async fn a_hook_over_http_ends_with_an_outcome_and_a_reason_of_one_line() {
     let address = server(6, lines(include_str!("corpus/answers.txt"))).await;
     let folder = tempfile::tempdir().unwrap();
     let (runner, mut reports) = open(folder.path());
-    let command =
-        Command { argv: Adapter::None.command(&format!("http://{address}/hook")), env: BTreeMap::new(), user: None };
+    let command = Command { argv: Adapter::None.command(&format!("http://{address}/hook")), ..Command::default() };
     let mut outcomes = BTreeMap::new();
     for batch in 0..rounds(6) {
         for number in 0..12 {
@@ -187,7 +186,7 @@ async fn whatever_a_hook_prints_its_progress_is_one_line_and_its_end_is_its_exit
         std::fs::write(&file, printed).unwrap();
         let script = format!("cat {0}; cat {0} >&2; exit 1", file.display());
         let argv = ["/bin/sh".to_owned(), "-c".to_owned(), script].into();
-        runner.run(&task(number.to_string(), LIMIT), &Command { argv, env: BTreeMap::new(), user: None });
+        runner.run(&task(number.to_string(), LIMIT), &Command { argv, ..Command::default() });
     }
     let count = usize::try_from(rounds(4)).unwrap();
     for (attempt, ended) in ends(&mut reports, count).await {

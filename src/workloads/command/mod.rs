@@ -26,6 +26,7 @@ mod removal;
 mod runner;
 mod secrets;
 mod spool;
+mod start;
 mod supervisor;
 mod user;
 

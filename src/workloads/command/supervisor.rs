@@ -4,24 +4,23 @@
 use std::io::{self, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{ExitCode, ExitStatus, Stdio};
+use std::process::{ExitCode, ExitStatus};
 use std::sync::Arc;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::{getpid, getsid, setsid};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio::io::AsyncWriteExt;
-use tokio::process::{Child, Command};
+use tokio::process::Child;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use super::secrets::Secrets;
 use super::spool::{Doing, Folder, Mark, Outcome, Progress, Request, SpoolError};
-use super::user::Identity;
-use super::{clock, output, process};
+use super::{clock, output, process, start};
 use crate::machine::time::Timestamp;
 use crate::workloads::contract::exit;
 use crate::workloads::{Ended, close_descriptors, contract};
@@ -119,9 +118,9 @@ async fn attend(folder: &Folder, request: &Request, cancelled: impl AsyncFnOnce(
         return Ended::TimedOut;
     }
     let facts = contract::with_time_left(request.facts.clone(), left);
-    let mut hook = match start(request, &facts) {
+    let mut hook = match start::start(request, &facts, left).await {
         Ok(hook) => hook,
-        Err(reason) => return Ended::Failed(reason),
+        Err(refused) => return Ended::Failed(refused.reason),
     };
     let (heard, hearing) = watch::channel(Heard::default());
     if let Some(mut input) = hook.stdin.take() {
@@ -150,28 +149,6 @@ async fn attend(folder: &Folder, request: &Request, cancelled: impl AsyncFnOnce(
         let _ = folder.tell(&progress);
     }
     ended
-}
-
-/// The reason names the program: who reads it does not see the configuration.
-fn start(request: &Request, facts: &Map<String, Value>) -> Result<Child, String> {
-    let [program, arguments @ ..] = request.argv.as_slice() else { return Err("its command is empty".to_owned()) };
-    let identity = request.user.as_deref().map(Identity::of).transpose()?;
-    let mut command = Command::new(program);
-    command.args(arguments).current_dir("/").process_group(0).env_clear().envs(&request.env);
-    if let Some(identity) = &identity {
-        command.env("HOME", &identity.home);
-    }
-    command.envs(&request.own_env).envs(contract::variables(facts));
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let started = match &identity {
-        Some(identity) => identity.wear(|| command.spawn())?,
-        None => command.spawn(),
-    };
-    started.map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => format!("cannot start {program}: no such program, or no interpreter for it"),
-        io::ErrorKind::PermissionDenied => format!("cannot start {program}: it may not be executed"),
-        _ => format!("cannot start {program}: {error}"),
-    })
 }
 
 #[derive(Default)]
