@@ -110,7 +110,7 @@ async fn what_a_replica_was_handed_is_closed_and_programs_that_tell_roles_have_n
     cluster.ready().await;
     cluster.until_true("a role", async || fds.exists()).await;
     assert_eq!(fs::read_to_string(&fds).unwrap(), "/usr/bin:/bin\n");
-    assert!(!descriptors(cluster.pid(0).unwrap()).iter().any(|target| *target == handed));
+    assert!(!descriptors(cluster.pid(0).unwrap()).contains(&handed));
 }
 
 fn descriptors(pid: i32) -> Vec<std::path::PathBuf> {

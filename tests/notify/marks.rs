@@ -38,8 +38,8 @@ fn certificate(folder: &Path, name: &str) -> (String, Vec<String>) {
     let path = |file: &str| dir.join(name).join(file);
     let key = fs::read_to_string(path("node.key")).unwrap();
     let secret = key.lines().filter(|line| !line.starts_with('-')).map(str::to_owned).collect();
-    let [cert, key, ca] = ["node.pem", "node.key", "ca.pem"].map(path);
-    (format!("[cluster.tls]\ncert = {cert:?}\nkey = {key:?}\nca = {ca:?}\n"), secret)
+    let [cert, key, ca] = ["node.pem", "node.key", "ca.pem"].map(|file| path(file).display().to_string());
+    (format!("[cluster.tls]\ncert = \"{cert}\"\nkey = \"{key}\"\nca = \"{ca}\"\n"), secret)
 }
 
 fn workloads() -> String {
