@@ -61,7 +61,12 @@ mod trial;
 mod versions;
 mod workload;
 
-/// Here for its name: tests begin in the order of their names, and this one takes longest.
+/// Here for its name, as the next one: tests begin in the order of their names, and these two take longest.
+#[tokio::test]
+async fn a_failover_has_its_effect_once_and_its_event_one_all_clear_whatever_is_lost() {
+    trial::play().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_nemesis_breaks_no_promise_and_everything_comes_right_in_the_end() {
     nemesis::play().await;
