@@ -36,7 +36,8 @@ const OPERATORS: Bounds = Bounds {
 const WORKLOADS: Bounds = Bounds {
     // One for each workload, and some for those who only look.
     connections: 1_200,
-    calls: 2_400,
+    // Each workload has a stream, or asks, and reports now and then.
+    calls: 1_500,
     calls_of_a_connection: 64,
     // All of them may dial in at the same moment.
     calls_at_once: 2_400,
