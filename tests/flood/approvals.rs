@@ -18,7 +18,7 @@ const IN_EVERY_RUN: usize = 3;
 const LATER_AT_MOST: Duration = Duration::from_secs(5);
 const LATER_IN_TIME: Duration = Duration::from_millis(100);
 /// Debug builds take more, and so do more connections than there are in a test.
-const MEMORY: u64 = if cfg!(debug_assertions) { 96 << 20 } else { 64 << 20 };
+const MEMORY: u64 = if cfg!(debug_assertions) { 160 << 20 } else { 64 << 20 };
 
 /// From its announcement until the platform was given the approval.
 async fn approval(cluster: &Cluster, vm: usize) -> Duration {

@@ -16,7 +16,7 @@ use super::{ALONE, memory};
 
 /// Only a failing test waits this long.
 const LIMIT: Duration = Duration::from_mins(1);
-const MEMORY: u64 = if cfg!(debug_assertions) { 96 << 20 } else { 64 << 20 };
+const MEMORY: u64 = if cfg!(debug_assertions) { 160 << 20 } else { 64 << 20 };
 
 async fn one_replica() -> Cluster {
     Cluster::of(&["db-0"]).start().await
