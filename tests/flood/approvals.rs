@@ -4,10 +4,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::attacks::Target;
 use super::cluster::Cluster;
-use super::flood::{Flood, of_operators, of_status, of_tls, of_workloads};
 use super::pki::{Pki, address};
+use super::somebody::{Doors, Somebody};
 use super::workload::hook;
 use super::{ALONE, memory};
 
@@ -17,7 +16,7 @@ const IN_EVERY_RUN: usize = 3;
 /// What an approval may be later in a run that shares its machine; what it is said to be takes one that has time.
 const LATER_AT_MOST: Duration = Duration::from_secs(5);
 const LATER_IN_TIME: Duration = Duration::from_millis(100);
-/// Debug builds take more, and so do more connections than there are in a test.
+/// Debug builds take more.
 const MEMORY: u64 = if cfg!(debug_assertions) { 160 << 20 } else { 64 << 20 };
 
 /// From its announcement until the platform was given the approval.
@@ -48,7 +47,10 @@ async fn a_flood_at_every_door_costs_little_memory_and_delays_no_approval() {
     let asked = std::env::var(EVENTS).ok().map(|text| text.parse().expect("a number of events"));
     let count = asked.unwrap_or(IN_EVERY_RUN);
     let pki = Pki::new();
-    let plan = Cluster::of(&["db-0", "db-1", "db-2"]).tables(pki.tables("")).also("metadata.poll_interval", "100ms");
+    let plan = Cluster::of(&["db-0", "db-1", "db-2"])
+        .tables(pki.tables(""))
+        .also("metadata.poll_interval", "100ms")
+        .also("workloads.allow_uids", "[64220]");
     let cluster = plan.workload("database", vec![hook("drain")]).start().await;
     let victim = cluster.leader(0).await;
     let vm = (victim + 1) % 3;
@@ -56,22 +58,21 @@ async fn a_flood_at_every_door_costs_little_memory_and_delays_no_approval() {
     let calm = approvals(&cluster, vm, count).await;
     let before = memory::resident(&cluster, victim);
 
-    let socket = |name: &str| Target::Socket(cluster.configuration(victim).with_extension(name));
-    let page = cluster.replicas[victim].page.trim_start_matches("http://").parse().unwrap();
-    let mut attacks = of_operators(&socket("operator"));
-    attacks.extend(of_workloads(&socket("workloads")));
-    attacks.extend(of_status(&Target::Port(page)));
-    attacks.extend(of_tls(&Target::Port(address(&cluster, victim).parse().unwrap())));
-    let flood = Flood::of(attacks);
-    flood.rises(&cluster).await;
+    let [operators, workloads] =
+        ["operator", "workloads"].map(|door| cluster.configuration(victim).with_extension(door));
+    let somebody = Somebody::floods(&Doors {
+        operators: &operators,
+        workloads: &workloads,
+        status: cluster.replicas[victim].page.trim_start_matches("http://"),
+        replicas: &address(&cluster, victim),
+    });
     let flooded = approvals(&cluster, vm, count).await;
 
     let peak = memory::peak(&cluster, victim);
-    println!("{}", flood.told());
+    println!("{}", somebody.told());
     println!("approved without a flood within {calm:?}");
     println!("approved within the flood within {flooded:?}");
     println!("resident before {:.1} MiB, at the most {:.1} MiB", memory::mib(before), memory::mib(peak));
-    drop(flood);
     let (median_calm, median_flooded) = (calm[count / 2], flooded[count / 2]);
     let later = median_flooded.saturating_sub(median_calm);
     println!("later by {later:?}");

@@ -145,7 +145,7 @@ async fn a_flood_of_a_port_in_plain_text_costs_little_memory() {
     let _alone = ALONE.lock().await;
     let cluster = one_replica().await;
     let flood = Flood::of(of_plain_text(&between_replicas(&cluster)));
-    flood.rises(&cluster).await;
+    flood.rises().await;
     let event = cluster.cloud.announce(serde_json::json!({ "type": "Reboot", "vm": 0 })).await;
     cluster.until_stage(0, &event, "started").await;
     let peak = memory::peak(&cluster, 0);
@@ -158,7 +158,7 @@ async fn a_workload_that_keeps_to_the_rules_is_served_beside_two_thousand_silent
     let cluster = one_replica().await;
     let door = socket(&cluster, "workloads");
     let flood = Flood::of(vec![(door, super::attacks::Attack::Silence, super::flood::SILENT)]);
-    flood.rises(&cluster).await;
+    flood.rises().await;
     for _ in 0..20 {
         let mut client = client(&cluster.door(0)).await;
         let hello = super::dialled::hello("database", Vec::new());

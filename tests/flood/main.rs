@@ -34,6 +34,7 @@ mod pki;
 #[path = "../cluster/plan.rs"]
 #[allow(dead_code, reason = "others use it")]
 mod plan;
+mod somebody;
 #[path = "../cluster/workload.rs"]
 #[allow(dead_code, reason = "others use it")]
 mod workload;

@@ -1,0 +1,99 @@
+//! Whoever floods: a process of its own, as another user where this one is root. A user who may dial in as a workload is
+//! the most hostile one there is that has not the replica's own rights.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use nix::unistd::geteuid;
+
+use super::attacks::Target;
+use super::flood::{Flood, of_operators, of_status, of_tls, of_workloads};
+
+/// A user that no system has. Tests allow it to dial in.
+pub(crate) const STRANGER: u32 = 64_220;
+const RISEN: &str = "the flood has risen";
+
+/// Where one replica listens.
+pub(crate) struct Doors<'d> {
+    pub(crate) operators: &'d Path,
+    pub(crate) workloads: &'d Path,
+    pub(crate) status: &'d str,
+    pub(crate) replicas: &'d str,
+}
+
+/// Floods until it is asked what it did, or dropped.
+pub(crate) struct Somebody {
+    process: Child,
+    said: BufReader<ChildStdout>,
+}
+
+impl Somebody {
+    /// Returns when every attack has been tried. The sockets are opened to everybody before, so that only what judges
+    /// callers stands between.
+    pub(crate) fn floods(doors: &Doors<'_>) -> Self {
+        for (path, mode) in
+            [(doors.operators.parent().unwrap(), 0o755), (doors.operators, 0o666), (doors.workloads, 0o666)]
+        {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let mut flooding = Command::new(std::env::current_exe().unwrap());
+        flooding
+            .args(["somebody::floods_until_its_input_ends", "--exact", "--ignored", "--nocapture"])
+            .env("OPERATORS", doors.operators)
+            .env("WORKLOADS", doors.workloads)
+            .env("STATUS", doors.status)
+            .env("REPLICAS", doors.replicas)
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        if geteuid().is_root() {
+            flooding.uid(STRANGER).gid(STRANGER);
+        } else {
+            println!("only root can be somebody else: the replica's own user floods it");
+        }
+        let mut process = flooding.spawn().unwrap();
+        let mut said = BufReader::new(process.stdout.take().unwrap());
+        let mut line = String::new();
+        while !line.contains(RISEN) {
+            line.clear();
+            assert!(said.read_line(&mut line).unwrap() > 0, "nobody floods");
+        }
+        Self { process, said }
+    }
+
+    /// What it has done.
+    pub(crate) fn told(mut self) -> String {
+        drop(self.process.stdin.take());
+        let mut told = String::new();
+        self.said.read_to_string(&mut told).unwrap();
+        told
+    }
+}
+
+impl Drop for Somebody {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[tokio::test]
+#[ignore = "is run by another test, as somebody else"]
+async fn floods_until_its_input_ends() {
+    let names = ["OPERATORS", "WORKLOADS", "STATUS", "REPLICAS"];
+    let [Ok(operators), Ok(workloads), Ok(status), Ok(replicas)] = names.map(std::env::var) else { return };
+    let mut attacks = of_operators(&Target::Socket(operators.into()));
+    attacks.extend(of_workloads(&Target::Socket(workloads.into())));
+    attacks.extend(of_status(&Target::Port(status.parse().unwrap())));
+    attacks.extend(of_tls(&Target::Port(replicas.parse().unwrap())));
+    let flood = Flood::of(attacks);
+    flood.rises().await;
+    println!("\n{RISEN}");
+    let ended = tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new()));
+    ended.await.unwrap().unwrap();
+    println!("{}", flood.told());
+}
