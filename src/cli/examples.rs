@@ -1,5 +1,15 @@
 //! Examples, as they stand below the help of a command.
 
+/// For whoever has never seen this program.
+pub(super) const FIRST: &str = "\
+When the cloud wants to take a machine down:
+  allclear explain       why that is not approved yet, what happens next and when, and what can be done
+  allclear status        whether the cluster can act at all, and who answers
+  allclear watch         the same as it changes
+On any machine with a replica, as root or as the user that the replica runs as. The page at `status.listen` shows the same.
+
+To see it all without a cloud: allclear demo";
+
 pub(super) const STATUS: &str = "\
 Examples:
   allclear status                  whether the cluster can act, and what the open events wait for

@@ -42,7 +42,7 @@ use crate::ops::harmless::harmless;
 
 /// Answers for a replicated database when the cloud asks to take a machine down.
 #[derive(Parser)]
-#[command(name = "allclear", version, arg_required_else_help = true)]
+#[command(name = "allclear", version, arg_required_else_help = true, after_help = examples::FIRST)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

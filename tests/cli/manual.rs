@@ -66,6 +66,15 @@ fn the_manual_page_names_every_command_and_each_has_a_page() {
 }
 
 #[test]
+fn the_first_help_and_the_manual_page_say_what_to_type_at_night() {
+    let page = stdout(&allclear(&["man"], &[])).replace('\\', "");
+    for told in [stdout(&allclear(&["--help"], &[])), stderr(&allclear(&[], &[])), &page] {
+        assert!(told.contains("\nWhen the cloud wants to take a machine down:\n"), "{told}");
+        assert!(told.contains("allclear explain "), "{told}");
+    }
+}
+
+#[test]
 fn what_operators_type_has_examples() {
     let commands = "status events explain watch hold release pause resume approve skip drill doctor completions man";
     for command in commands.split(' ') {
