@@ -8,6 +8,10 @@ use allclear::wire::pb::allclear::operator::v1::{Approval, Event, Hook};
 use super::hooks_judge::{s6, s7, s8};
 use super::record::{Announced, Moment, Post, Record, Run, Strike};
 
+/// A lease counts from when the leader decides, and a claim bears the moment at which that is proposed, which is later on a
+/// busy machine.
+const STAMPED_WITHIN_MS: Moment = 500;
+
 /// The clocks of two replicas agree to this much about a span of a few seconds, also over slow links.
 const SLACK_MS: Moment = 1_500;
 
@@ -114,7 +118,9 @@ fn s2(record: &Record) -> Vec<Finding> {
             let next_at = moment(&next.claimed_at);
             let is_over = first.outcome.is_some() && moment(&first.at) <= next_at;
             let is_accepted = is_over && first.outcome.as_deref() == Some("accepted") && moment(&first.at) < next_at;
-            if is_accepted || (!is_over && next_at - moment(&first.claimed_at) < record.claim_lease_ms) {
+            if is_accepted
+                || (!is_over && next_at - moment(&first.claimed_at) < record.claim_lease_ms - STAMPED_WITHIN_MS)
+            {
                 found.push(finding("S2", &event.id, format!("{} follows {}", next.attempt, first.attempt)));
             }
         }
