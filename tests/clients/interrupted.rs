@@ -144,12 +144,14 @@ async fn what_cannot_be_written_into_the_journal_is_not_begun(mut bench: Bench) 
     // As when the disk is full: what is written breaks off.
     let room = fs::metadata(bench.journal()).unwrap().len() + 10;
     workload.tell(&format!("room {room}")).await;
+    workload.says("has room").await;
     for attempt in ["a1", "a2"] {
         session.step(&run(attempt, Phase::Checkpoint)).await;
         let outcome = session.settled(attempt).await;
         assert!(outcome.starts_with("blocked: the workload cannot write its journal: "), "{outcome}");
     }
     workload.tell("room enough").await;
+    workload.says("has room").await;
     session.step(&run("a3", Phase::Checkpoint)).await;
     workload.says("a3 run checkpoint").await;
     workload.tell("a3 done").await;

@@ -111,6 +111,7 @@ async def main():
                     workload.role = Role.PRIMARY
                 elif line.startswith("room "):
                     make_room(line.removeprefix("room "))
+                    say("has room")
                 else:
                     attempt, _, rest = line.partition(" ")
                     STRINGS[attempt].put_nowait(rest)

@@ -157,7 +157,10 @@ async fn obey(handle: Handle, strings: Strings) {
                 };
             }
             Some(("role", "primary")) => handle.set_role(Role::Primary),
-            Some(("room", length)) => make_room(length.parse().ok()),
+            Some(("room", length)) => {
+                make_room(length.parse().ok());
+                println!("@ has room");
+            }
             Some((attempt, rest)) => {
                 let sender = strings.lock().unwrap().get(attempt).cloned();
                 sender.unwrap_or_else(|| panic!("{attempt} does not run")).send(rest.into()).unwrap();
