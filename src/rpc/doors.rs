@@ -47,7 +47,7 @@ const WORKLOADS: Bounds = Bounds {
 };
 
 /// A user that is neither root nor the replica's own gets one in so many of the places.
-const SHARE_OF_ANOTHER_USER: usize = 3;
+const SHARE_OF_ANOTHER_USER: usize = 4;
 
 /// Serves until it is stopped; open calls are waited for, so every stream ends when it is told to stop.
 pub async fn serve(listener: UnixListener, routes: Routes, guard: Guard, stop: CancellationToken) -> Result<(), Error> {
