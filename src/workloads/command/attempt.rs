@@ -15,8 +15,9 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
+use super::records::{Outcome, Progress, Request};
 use super::runner::Shared;
-use super::spool::{Folder, Outcome, Progress, Request};
+use super::spool::Folder;
 use super::{clock, process};
 use crate::machine::time::Timestamp;
 use crate::workloads::{Ended, News};

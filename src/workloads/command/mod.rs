@@ -22,6 +22,7 @@ mod output;
 mod own;
 mod process;
 mod question;
+mod records;
 mod removal;
 mod runner;
 mod secrets;

@@ -1,6 +1,6 @@
 //! Values that a hook was given in confidence, taken out of what it says.
 
-use super::spool::Request;
+use super::records::Request;
 
 /// Shorter ones stand in many words by chance.
 const SHORTEST: usize = 4;

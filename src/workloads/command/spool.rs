@@ -1,64 +1,23 @@
 //! One attempt's folder: how it is named, written so that a crash leaves it whole, and read without trusting it.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use super::name::encode;
 use super::output::{KEPT, bounded};
-use super::process::Process;
+use super::records::{Mark, Outcome, Progress, Request};
 use crate::wire::seal::{seal_text, unseal_text};
-use crate::workloads::Ended;
 
 const MAX_FILE: u64 = 1 << 20;
 const REQUEST: &str = "request.json";
 const MARK: &str = "mark.json";
 const PROGRESS: &str = "progress.json";
 const OUTCOME: &str = "outcome.json";
-
-/// Everything a supervisor needs. Fields are only ever added.
-#[derive(Serialize, Deserialize)]
-pub(super) struct Request {
-    /// Where it is run, see `process::place`.
-    pub(super) place: String,
-    pub(super) argv: Vec<String>,
-    /// The environment without the facts.
-    pub(super) env: BTreeMap<String, String>,
-    pub(super) own_env: BTreeMap<String, String>,
-    #[serde(default)]
-    pub(super) secret: BTreeSet<String>,
-    pub(super) user: Option<String>,
-    pub(super) facts: Map<String, Value>,
-    pub(super) deadline_ms: i64,
-}
-
-/// Written before the hook is started. The supervisor leads the session that the hook lives in.
-#[derive(Serialize, Deserialize)]
-pub(super) struct Mark {
-    pub(super) place: String,
-    pub(super) supervisor: Process,
-}
-
-#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(super) struct Progress {
-    pub(super) text: Option<String>,
-    pub(super) expected_end_ms: Option<i64>,
-}
-
-#[derive(Serialize, Deserialize)]
-pub(super) struct Outcome {
-    pub(super) ended: Ended,
-    pub(super) at_ms: i64,
-    /// The folder made no sense: it is kept for people to look at when the outcome is no longer needed.
-    #[serde(default)]
-    pub(super) broken: bool,
-}
 
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {doing} {}: {source}", path.display())]
@@ -260,6 +219,8 @@ pub(super) fn sync(folder: &Path) -> Result<(), SpoolError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workloads::Ended;
+    use crate::workloads::command::process::Process;
 
     #[test]
     fn a_mark_is_left_once() {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
 
-use super::spool::Request;
+use super::records::Request;
 use super::user::Identity;
 use crate::workloads::contract;
 

@@ -18,8 +18,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
+use super::records::{Mark, Outcome, Progress, Request};
 use super::secrets::Secrets;
-use super::spool::{Doing, Folder, Mark, Outcome, Progress, Request, SpoolError};
+use super::spool::{Doing, Folder, SpoolError};
 use super::{clock, output, process, start};
 use crate::machine::time::Timestamp;
 use crate::workloads::contract::exit;

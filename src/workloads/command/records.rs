@@ -1,0 +1,48 @@
+//! What stands in an attempt's folder. Fields are only ever added, for a replica and its supervisors may be of two versions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::process::Process;
+use crate::workloads::Ended;
+
+/// Everything a supervisor needs.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Request {
+    /// Where it is run, see `process::place`.
+    pub(super) place: String,
+    pub(super) argv: Vec<String>,
+    /// The environment without the facts.
+    pub(super) env: BTreeMap<String, String>,
+    pub(super) own_env: BTreeMap<String, String>,
+    /// Names of `own_env` whose values are not repeated.
+    #[serde(default)]
+    pub(super) secret: BTreeSet<String>,
+    pub(super) user: Option<String>,
+    pub(super) facts: Map<String, Value>,
+    pub(super) deadline_ms: i64,
+}
+
+/// Written before the hook is started. The supervisor leads the session that the hook lives in.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Mark {
+    pub(super) place: String,
+    pub(super) supervisor: Process,
+}
+
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(super) struct Progress {
+    pub(super) text: Option<String>,
+    pub(super) expected_end_ms: Option<i64>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct Outcome {
+    pub(super) ended: Ended,
+    pub(super) at_ms: i64,
+    /// The folder made no sense: it is kept for people to look at when the outcome is no longer needed.
+    #[serde(default)]
+    pub(super) broken: bool,
+}
