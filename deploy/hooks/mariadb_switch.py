@@ -6,7 +6,8 @@ import time
 from allclear_hook import (Blocked, Done, Failed, NotApplicable, NotDone, Unknown, Unreachable, members, number,
                            progress)
 from mariadb_members import LOOK, POSITION, Group, covers, memory, positions
-from mariadb_replication import is_following, lead, replication_account, runs, wait_for_acknowledgement
+from mariadb_replication import (is_following, lead, reconnect, replication_account, runs,
+                                 wait_for_acknowledgement)
 
 # Those of replication and of the server itself have no part in what applications do.
 KILL_APPLICATIONS = """BEGIN NOT ATOMIC
@@ -69,6 +70,7 @@ def failover(told):
             # An attempt before this one was ended after it had stopped the writes.
             take_back(group)
             group.refresh()
+        reconnect(group, old, seconds=2)
         new = choose(told, group, old)
         # What would fail later had better fail now, while the primary takes writes.
         memory().remember({})

@@ -52,6 +52,31 @@ async fn a_target_that_does_not_answer_is_passed_over() {
     stage.all_is_there(writers);
 }
 
+/// Replicas that found no primary try again after a minute; here after an hour.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn replicas_of_a_primary_that_was_away_for_a_moment_can_take_over_at_once() {
+    if !is_installed::<MariaDb>() {
+        return;
+    }
+    let mut stage = Stage::<MariaDb>::bare().await;
+    let writers = Writers::start::<MariaDb>(&stage.trio);
+    for place in [1, 2] {
+        by_socket(&stage.trio, place, "STOP SLAVE; CHANGE MASTER TO MASTER_CONNECT_RETRY = 3600; START SLAVE");
+    }
+    stage.take_away(Kind::Reboot, 0);
+    for place in [1, 2] {
+        until("a replica that has found no primary", || match by_socket(&stage.trio, place, "SHOW SLAVE STATUS") {
+            said if said.contains("\tConnecting\t") => Ok(()),
+            said => Err(said),
+        });
+    }
+    stage.give_back(Kind::Reboot, 0);
+    Hook::until_done::<MariaDb>(&stage.trio, 0, "failover", &[("MAX_LAG_MS", "5000")]);
+    assert_ne!(stage.primary(), 0);
+    Hook::until_done::<MariaDb>(&stage.trio, 0, "restore", &[]);
+    stage.all_is_there(writers);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn what_does_not_catch_up_in_time_is_taken_back() {
