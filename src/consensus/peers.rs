@@ -74,6 +74,11 @@ impl Peers {
         Ok(channel)
     }
 
+    /// Where the others are is asked before they are dialled: whoever comes to lead while DNS is silent has to know.
+    pub(super) fn keep_up(&self) {
+        self.roads().values().for_each(|road| road.way.keep_up());
+    }
+
     /// A connection that nobody shares.
     pub(crate) fn dial(&self, name: &str, address: &str) -> Result<Channel, tonic::transport::Error> {
         self.open(name, address, &Way::to(address))

@@ -1,5 +1,6 @@
 //! The leader's care for the membership: it brings in who is configured and answers, lets learners vote where there is
-//! room, and replaces a voter that is gone for long. What is due is decided in `due`; here it is looked and done.
+//! room, and replaces a voter that is gone for long. What is due is decided in `due`; here it is looked and done. Every
+//! replica keeps up where the others are, for it may lead tomorrow.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -51,7 +52,7 @@ fn silence_after(before: Duration, passed: Duration, heard: bool) -> Duration {
 }
 
 impl Node {
-    /// Runs until this replica stops; does something only while it leads.
+    /// Runs until this replica stops; changes something only while it leads.
     pub(crate) async fn keep_up(self) {
         let mut silences = Silences::default();
         let mut said = None;
@@ -61,6 +62,7 @@ impl Node {
                 // A wrong address is told by whoever calls there.
                 let _ = self.peers.channel_or_dial(&member.replica, &member.address);
             }
+            self.peers.keep_up();
             if !self.standing.borrow().leads() {
                 silences = Silences::default();
                 continue;

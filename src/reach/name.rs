@@ -16,6 +16,8 @@ const FIRST_WITHIN: Duration = Duration::from_secs(1);
 const NEXT_WITHIN: Duration = Duration::from_millis(100);
 /// An answer this young is used again, so that whoever dials a dead replica all the time is no burden to the resolver.
 const FRESH_FOR: Duration = Duration::from_secs(1);
+/// Addresses that nobody dials are asked for again after this time.
+const KEPT_UP_EVERY: Duration = Duration::from_mins(1);
 /// Further addresses of one host are left out.
 const MOST: usize = 8;
 /// Enough for what a system's resolver does.
@@ -89,6 +91,14 @@ impl Name {
         match self.known().addresses.clone() {
             none if none.is_empty() => Err(why),
             addresses => Ok(Found { addresses, outdated: Some(why) }),
+        }
+    }
+
+    /// Has the resolver asked when the last answer is old, and waits for nothing: who dials when it is silent goes by that.
+    pub(super) fn keep_up(self: &Arc<Self>) {
+        let is_recent = self.known().answered.as_ref().is_some_and(|(at, _)| at.elapsed() < KEPT_UP_EVERY);
+        if self.is_a_name() && !is_recent {
+            self.ask();
         }
     }
 

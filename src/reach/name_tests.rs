@@ -106,6 +106,25 @@ async fn however_often_it_is_dialled_one_thread_waits_for_a_resolver_that_hangs(
 }
 
 #[tokio::test]
+async fn where_a_host_was_is_known_though_nobody_dialled_it_before_the_resolver_fell_silent() {
+    static RESOLVER: Resolver = Resolver::new();
+    let name = Arc::new(Name::resolved_by("db-1.internal:7420", |_, _| RESOLVER.answer()));
+    RESOLVER.says(Some(Ok(at("10.0.0.5:7420"))));
+    name.keep_up();
+    let under_way = name.known().under_way.clone();
+    if let Some(mut answer) = under_way {
+        answer.wait_for(Option::is_some).await.unwrap();
+    }
+    name.keep_up();
+    assert_eq!(RESOLVER.asked.load(Ordering::SeqCst), 1, "what is young is not asked for again");
+    RESOLVER.says(None);
+    later(&name);
+    let found = name.addresses().await.unwrap();
+    assert_eq!((found.addresses, found.outdated.is_some()), (at("10.0.0.5:7420"), true));
+    RESOLVER.says(Some(Err("stopped")));
+}
+
+#[tokio::test]
 async fn of_very_many_addresses_a_few_are_tried() {
     let name = Arc::new(Name::resolved_by("many:1", |_, port| {
         Ok((0..=255).map(|last| SocketAddr::from(([10, 0, 0, last], port))).collect())

@@ -24,6 +24,11 @@ impl Way {
         self.name.is_a_name()
     }
 
+    /// Has its end looked up now and then, also when it is never gone.
+    pub fn keep_up(&self) {
+        self.name.keep_up();
+    }
+
     /// Why it could not be gone the last time.
     pub fn obstacle(&self) -> Option<String> {
         self.obstacle.lock().unwrap_or_else(PoisonError::into_inner).clone()
