@@ -6,7 +6,8 @@ When the cloud wants to take a machine down:
   allclear explain       why that is not approved yet, what happens next and when, and what can be done
   allclear status        whether the cluster can act at all, and who answers
   allclear watch         the same as it changes
-On any machine with a replica, as root or as the user that the replica runs as. The page at `status.listen` shows the same.
+On any machine with a replica, as root or as the user that the replica runs as.
+The page at `status.listen` shows the same.
 
 To see it all without a cloud: allclear demo";
 
@@ -49,8 +50,8 @@ Examples:
   allclear hold 7B4C33D2-0D4F-4E5B-9C8E-2F6A1D0B7E11 --until 2h --reason 'backup running'
   allclear hold 7B4C33D2-0D4F-4E5B-9C8E-2F6A1D0B7E11 --until 2026-01-31T12:00:00Z --reason 'night shift'
 
-`allclear explain` shows the event's id and this command, filled in. What its notice starts cannot be held: see `not \
-before` there.";
+`allclear explain` shows the event's id and this command, filled in. What its notice starts cannot be held: see `notice \
+ends` there.";
 
 pub(super) const RELEASE: &str = "\
 Example:

@@ -2,7 +2,7 @@
 //! one.
 
 use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::CommandFactory as _;
 use clap_complete::Shell;
@@ -42,12 +42,32 @@ impl Man {
         let Some(folder) = self.out else {
             let mut text = Vec::new();
             let rendered = clap_mangen::Man::new(Arguments::command()).render(&mut text);
-            return ended("the manual page", rendered.and_then(|()| io::stdout().lock().write_all(&text)));
+            let page = with_lines_kept(&String::from_utf8_lossy(&text));
+            return ended("the manual page", rendered.and_then(|()| io::stdout().lock().write_all(page.as_bytes())));
         };
-        let made = std::fs::create_dir_all(&folder);
-        let written = made.and_then(|()| clap_mangen::generate_to(Arguments::command(), &folder));
-        ended(&folder.display().to_string(), written)
+        ended(&folder.display().to_string(), write_into(&folder))
     }
+}
+
+fn write_into(folder: &Path) -> io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    clap_mangen::generate_to(Arguments::command(), folder)?;
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        // Other files may lie there.
+        if path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(NAME.as_bytes())) {
+            std::fs::write(&path, with_lines_kept(&std::fs::read_to_string(&path)?))?;
+        }
+    }
+    Ok(())
+}
+
+/// Examples, the last section but one, are lines and no paragraph.
+fn with_lines_kept(page: &str) -> String {
+    const EXAMPLES: &str = ".SH EXTRA\n";
+    let Some((before, examples)) = page.split_once(EXAMPLES) else { return page.to_owned() };
+    let (examples, after) = examples.find(".SH ").map_or((examples, ""), |at| examples.split_at(at));
+    format!("{before}.SH EXAMPLES\n.nf\n{examples}.fi\n{after}")
 }
 
 /// Without what replicas start; manual pages leave that out by themselves.
@@ -70,5 +90,18 @@ fn ended(what: &str, written: io::Result<()>) -> Exit {
             say(format_args!("{what} cannot be written: {error}"));
             Exit::Failed
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn examples_stay_lines() {
+        let page = ".SH NAME\na\n.SH EXTRA\nExamples:\n  a b   c\n.SH VERSION\nv1\n";
+        let kept = ".SH NAME\na\n.SH EXAMPLES\n.nf\nExamples:\n  a b   c\n.fi\n.SH VERSION\nv1\n";
+        assert_eq!(with_lines_kept(page), kept);
+        assert_eq!(with_lines_kept(".SH NAME\na\n"), ".SH NAME\na\n");
     }
 }
