@@ -39,7 +39,7 @@ function marksOf(event, now, scale) {
     { at: first("restoring"), text: "over", kind: "past" },
     { at: first("closed"), text: "closed", kind: "past" },
     !event.outcome && { at: now, text: "now", kind: "now" },
-    !event.outcome && !(first("started") >= 0) && { at: notBefore, text: "may start", kind: "limit" },
+    !event.outcome && !(first("started") >= 0) && { at: notBefore, text: "notice ends", kind: "limit" },
   ];
   return marks.filter((mark) => mark && mark.at >= scale.from && mark.at <= scale.to).map((mark) => ({ ...mark, left: scale.at(mark.at) })).sort((a, b) => a.at - b.at);
 }
@@ -51,11 +51,16 @@ function axis(marks, today) {
   const labels = marks.map((mark) => {
     const text = `${mark.text} ${time(mark.at, today)}`;
     const size = (100 * (text.length * 7.6 + 14)) / width;
-    const start = Math.min(mark.left, Math.max(0, 100 - size));
+    // at the right edge the label stands at the other side of its mark
+    const isTurned = mark.left + size > 100 && mark.left > size;
+    const start = isTurned ? mark.left - size : mark.left;
     let lane = taken.findIndex((end) => end <= start);
     if (lane < 0) lane = taken.length;
     taken[lane] = start + size;
-    return tree("li", { class: `moment is-${mark.kind} lane-${Math.min(lane, 5)}`, left: start }, text);
+    const kind = `moment is-${mark.kind} lane-${Math.min(lane, 5)}`;
+    return isTurned
+      ? tree("li", { class: `${kind} is-turned`, right: 100 - mark.left }, text)
+      : tree("li", { class: kind, left: mark.left }, text);
   });
   return tree("ul", { class: `axis lanes-${Math.min(taken.length, 6)}`, "aria-label": "Moments" }, labels);
 }
@@ -74,7 +79,7 @@ function bar(hook, scale, now, marks) {
         intent, tree("strong", {}, hook.phase), " of ", outside(hook.workload), " on ", outside(hook.vm), elsewhere),
       tree("span", { class: `how is-${kind}` }, hook.outcome
         ? [`${OUTCOMES[kind] ?? kind} after ${took(to - from)}`, hook.reason && [": ", outside(hook.reason)]]
-        : [`runs for ${span(now - from)}, `, now < deadline ? `stopped in ${span(deadline - now)} at the latest` : "its deadline is over",
+        : [`has been running for ${span(now - from)}, `, now < deadline ? `stopped in ${span(deadline - now)} at the latest` : "its deadline is over",
           hook.progress && [": ", outside(hook.progress)]])),
     tree("div", { class: "track", "aria-hidden": "true" },
       marks.map((mark) => tree("i", { class: `tick is-${mark.kind}`, left: mark.left })),

@@ -4,7 +4,7 @@
 export function tree(name, attributes, ...children) {
   const node = document.createElement(name);
   for (const [key, value] of Object.entries(attributes ?? {})) {
-    if (key === "left" || key === "width") node.style.setProperty(key, `${value}%`);
+    if (["left", "right", "width"].includes(key)) node.style.setProperty(key, `${value}%`);
     else if (key === "press") node.press = value;
     else if (value !== null && value !== undefined && value !== false) node.setAttribute(key, value === true ? "" : value);
   }
