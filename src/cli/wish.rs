@@ -192,7 +192,10 @@ fn halted(what: &str, halt: Option<&shown::Pause>) -> String {
     let mut text = format!("{what} until {}\n", told::sentence(&halt.until));
     if !halt.unacknowledged_by.is_empty() {
         let names = halt.unacknowledged_by.join(", ");
-        let _ = writeln!(text, "not acknowledged yet by {names}: cut off, it may approve alone what a user asked for");
+        let _ = writeln!(
+            text,
+            "not acknowledged yet by {names}: cut off, it may approve alone what a user of the cloud asked for"
+        );
     }
     text
 }

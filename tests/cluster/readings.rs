@@ -170,6 +170,6 @@ async fn what_an_event_waits_for_in_others_is_told() {
     cluster.until_event(2, &second, "its own part", knows).await;
     readings.read(&cluster, 2, &second, "no_quorum").await;
     let (status, shown, _) = cluster.says(2, &["status"]);
-    assert!(status == 0 && shown.starts_with("tests CANNOT ACT: NO QUORUM"), "{shown}");
+    assert!(status == 0 && shown.starts_with("cluster tests CANNOT ACT: NO QUORUM"), "{shown}");
     readings.are_as_written("others");
 }

@@ -34,7 +34,7 @@ async fn a_whole_event_is_shown_without_a_reload_and_its_commands_do_what_they_s
             "No maintenance is announced",
             "The cluster can act",
             "3 of 3 voters",
-            "No event was closed yet",
+            "No event has been closed yet",
         ])
         .await;
     browser.until_it_says(&["Group databases", "At most 1 of 3 members may be unavailable at once"]).await;
@@ -43,17 +43,21 @@ async fn a_whole_event_is_shown_without_a_reload_and_its_commands_do_what_they_s
     let id = cluster.cloud.announce(json!({ "type": "Redeploy", "vm": 0 })).await;
     cluster.seen_by_all(&id).await;
     let why = "The drain hook of database on db-0 runs on db-0.";
-    browser.until_it_says(&["Redeploy of db-0 is not approved yet", why, "asked for by an administrator", &id]).await;
-    browser.until_it_says(&["failover of database on db-0\ndone after", "drain of database on db-0\nruns for"]).await;
+    browser
+        .until_it_says(&["Redeploy of db-0 is not approved yet", why, "asked for by a user of the cloud", &id])
+        .await;
+    browser
+        .until_it_says(&["failover of database on db-0\ndone after", "drain of database on db-0\nhas been running for"])
+        .await;
     run_as_copied(&browser, &cluster, "Hold it").await;
     cluster.hooks.open("gate");
     browser.until_it_says(&["It is held by uid", "An operator, with allclear release"]).await;
-    browser.until_it_says(&["whatever is asked for here; the hold itself ends: in"]).await;
+    browser.until_it_says(&["the platform starts the event when its notice ends: in"]).await;
     run_as_copied(&browser, &cluster, "Release it").await;
     browser.until_it_says(&["Redeploy of db-0 is under way", "unavailable: Redeploy of db-0"]).await;
     browser.until_it_says(&["no event that takes another is approved before that changes"]).await;
     cluster.cloud.finish(&id).await;
-    browser.until_it_says(&["is over and being restored", "restore of database on db-0\nruns for"]).await;
+    browser.until_it_says(&["is over and being restored", "restore of database on db-0\nhas been running for"]).await;
     cluster.hooks.open("back");
     browser
         .until_it_says(&["No maintenance is announced", "completed", "started because: approved, all-clear by"])

@@ -17,11 +17,7 @@ async fn a_replica_without_a_quorum_says_so_and_what_that_means() {
     cluster.kill(1);
     cluster.kill(2);
     browser
-        .until_it_says(&[
-            "No quorum: the cluster cannot decide anything",
-            "reaches 1 of 3 voters",
-            "bring back db-1 and db-2",
-        ])
+        .until_it_says(&["No quorum: the cluster cannot decide", "reaches 1 of 3 voters", "bring back db-1 and db-2"])
         .await;
     browser.until_it_says(&["Too few replicas can reach each other to decide anything", "out of reach"]).await;
     cluster.start(1);

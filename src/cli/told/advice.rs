@@ -1,11 +1,17 @@
 //! What somebody can do about an event, as commands to be copied: filled in, and quoted for a shell.
 
-use super::Reader;
+use std::time::Duration;
+
+use super::{Reader, moments};
 use crate::ops::harmless::harmless;
+use crate::replica::clock::{from_rfc3339, rfc3339};
 use crate::wire::pb::allclear::operator::v1 as shown;
 
 /// Where packages put the configuration.
-const DOCTOR: &str = "allclear doctor --config /etc/allclear/allclear.toml";
+pub(super) const DOCTOR: &str = "allclear doctor --config /etc/allclear/allclear.toml";
+
+/// What a hold is offered for, unless the notice is longer.
+const HELD_FOR: Duration = Duration::from_hours(2);
 
 /// What it does, and the command.
 pub(super) struct Advice {
@@ -50,9 +56,10 @@ pub(super) fn advice(reader: &Reader, event: &shown::Event, blocker: &shown::Blo
     let code = blocker.code.as_str();
     match code {
         "hold" => {
-            add("end the hold: it is approved as soon as nothing else is in the way".into(), of(reader, "release", id));
+            let does = "end the hold: it is approved as soon as nothing else is in the way, and may start at once";
+            add(does.into(), of(reader, "release", id));
         }
-        "paused" => add("end the pause of all approvals".into(), reader.command("resume", &[], true)),
+        "paused" => add("end the pause: approvals go on".into(), reader.command("resume", &[], true)),
         "no_quorum" => {
             add("see who is out of reach, on each of the VMs".into(), reader.command("status", &[], false));
             add("see what is wrong there".into(), DOCTOR.into());
@@ -62,7 +69,8 @@ pub(super) fn advice(reader: &Reader, event: &shown::Event, blocker: &shown::Blo
         _ => {}
     }
     for hook in &blocker.hooks {
-        let does = format!("do not wait for {hook}; if it runs it is stopped");
+        let does =
+            format!("do not wait for {hook}; if it runs it is stopped; with nothing else in the way it is approved");
         add(does, reader.command("skip", &[id, hook], true));
     }
     if !is_undecided(event) {
@@ -72,17 +80,29 @@ pub(super) fn advice(reader: &Reader, event: &shown::Event, blocker: &shown::Blo
     let approve = reader.command("approve", &[id, "--revision", &revision], true);
     match code {
         "hold" | "paused" | "budget" | "deciding" | "no_healthy_channel" => {}
-        _ => add("approve it now, as it is, without what is left; hooks that run are stopped".into(), approve),
+        _ => {
+            let does = "approve it now, without what is left of its preparation; hooks that run are stopped, and it may \
+                        start at once (refused where the event has changed: look again then)";
+            add(does.into(), approve);
+        }
     }
-    // What is left to others is not approved from here anyway.
-    if code != "observing" {
+    // What is left to others is not approved from here anyway, and what its notice starts nobody holds.
+    let notice_ends = event.not_before.as_deref().and_then(from_rfc3339);
+    if code != "observing" && notice_ends.is_none_or(|at| at > reader.now) {
+        let (span, until) = match notice_ends {
+            Some(at) if at.since(reader.now) > HELD_FOR => ("until its notice ends", rfc3339(at)),
+            _ => ("for two hours from now", "2h".into()),
+        };
+        let all_the_same = notice_ends.map_or_else(String::new, |at| {
+            format!("; the platform may start it all the same at {}", moments::moment(reader.now, at))
+        });
         let longer = |is_so| if is_so { " longer" } else { "" };
-        let hold = reader.command("hold", &[id, "--until", "2h"], true);
         let so_far = longer(event.hold.is_some());
-        add(format!("hold it{so_far}: no approval from here for two hours from now; hooks go on"), hold);
-        let pause = reader.command("pause --until 2h", &[], true);
+        let hold = reader.command("hold", &[id, "--until", &until], true);
+        add(format!("hold it{so_far}: no approval from here {span}; hooks go on{all_the_same}"), hold);
         let paused = longer(code == "paused");
-        add(format!("hold everything{paused}: no approval of any event for two hours from now"), pause);
+        let pause = reader.command("pause --until", &[&until], true);
+        add(format!("hold everything{paused}: no approval of any event {span}"), pause);
     }
     all
 }
@@ -123,13 +143,29 @@ mod tests {
     }
 
     fn offered(code: &str, is_held: bool) -> Vec<String> {
+        offered_when(code, is_held, None)
+    }
+
+    fn offered_when(code: &str, is_held: bool, notice_ends: Option<i64>) -> Vec<String> {
         let reader = Reader { paper: Paper::PLAIN, now: Timestamp(0), at: " --endpoint /s".into() };
         let hold = is_held.then(shown::Pause::default);
-        let event = shown::Event { id: "e".into(), stage: "preparing".into(), revision: 7, hold, ..Default::default() };
+        let not_before = notice_ends.map(|at| rfc3339(Timestamp(at)));
+        let (id, stage) = ("e".into(), "preparing".into());
+        let event = shown::Event { id, stage, revision: 7, hold, not_before, ..Default::default() };
         let hooks = if code.starts_with("hook_") { vec!["db-0/postgres/drain#2".into()] } else { Vec::new() };
         let blocker = shown::Blocker { code: code.into(), hooks, ..Default::default() };
         let commands = advice(&reader, &event, &blocker).into_iter().map(|advice| advice.command);
         commands.map(|command| command.replace(" --reason 'WHY'", "").replace(" --endpoint /s", "")).collect()
+    }
+
+    #[test]
+    fn a_hold_is_offered_up_to_the_end_of_the_notice_and_not_after_it() {
+        assert_eq!(offered_when("budget", false, Some(60_000))[0], "allclear hold e --until 2h");
+        assert_eq!(
+            offered_when("budget", false, Some(9_000_000))[0],
+            "allclear hold e --until 1970-01-01T02:30:00.000Z"
+        );
+        assert_eq!(offered_when("budget", false, Some(-1)), [""; 0]);
     }
 
     #[test]

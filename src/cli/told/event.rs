@@ -65,7 +65,7 @@ fn head(page: &mut Page, reader: &Reader, event: &shown::Event) {
     entry("treatment", format!("{treatment}{rule}"));
     if event.drill.is_none() {
         let said = |at: &String| moments::written(reader.now, at);
-        entry("not before", event.not_before.as_ref().map_or("the platform did not say".into(), said));
+        entry("notice ends", event.not_before.as_ref().map_or("the platform did not say".into(), said));
     }
     if event.duration_s >= 0 {
         entry("duration", format!("{} s, as the platform expects", event.duration_s));
@@ -107,7 +107,10 @@ fn verdict(page: &mut Page, reader: &Reader, event: &shown::Event) {
         entry("also held", format!("by {} until {until}: {}", hold.by, hold.reason));
     }
     let advice = advice(reader, event, blocker);
-    if !advice.is_empty() {
+    if matches!(event.stage.as_str(), "claimed" | "approved") {
+        page.heading("WHAT YOU CAN DO");
+        page.line(2, &[plain("nothing can be held back any more: the approval was posted, or is at this moment")]);
+    } else if !advice.is_empty() {
         page.heading("WHAT YOU CAN DO");
         for advice in advice {
             page.line(2, &[plain(advice.does)]);
@@ -123,7 +126,7 @@ pub(super) fn next(reader: &Reader, blocker: &shown::Blocker) -> String {
 }
 
 /// The platform does not wait for ever, whatever the cluster waits for.
-fn if_nothing_changes(reader: &Reader, event: &shown::Event, blocker: &shown::Blocker) -> Option<String> {
+pub(super) fn if_nothing_changes(reader: &Reader, event: &shown::Event, blocker: &shown::Blocker) -> Option<String> {
     let may_start = matches!(event.stage.as_str(), "announced" | "preparing" | "claimed" | "approved");
     if !may_start || event.drill.is_some() {
         return None;
@@ -145,10 +148,7 @@ fn background(code: &str) -> Option<&'static str> {
         "too_early" => "long before an event nothing is taken away; policy.prepare_ahead says how long before it",
         "hook_waiting" => "hooks of one workload run one after the other, and each on a replica that answers",
         "hook_failed" => "the hook is declared to hold the event when it fails (on_failure = \"hold\")",
-        "hook_blocked" => {
-            "the hook says by exit status 75 that now is a bad moment, or its workload is not there to run it"
-        }
-        "budget" => "a group says how many may be away at once (max_unavailable); no operator's approval overrules it",
+        "budget" => "a group says how many of its members may be away at once (max_unavailable)",
         "no_quorum" => {
             "more than half of the voters have to agree on each decision; operators are refused too until then"
         }

@@ -8,7 +8,7 @@ use crate::wire::pb::allclear::operator::v1 as shown;
 pub(in crate::cli) fn events(reader: &Reader, list: &shown::EventList) -> String {
     let mut page = Page::new(reader.paper);
     if list.events.is_empty() {
-        page.line(0, &[plain("no such events")]);
+        page.line(0, &[plain("no events")]);
         return page.into_text();
     }
     let (open, closed): (Vec<_>, Vec<_>) = list.events.iter().rev().partition(|event| event.stage != "closed");
@@ -31,5 +31,9 @@ pub(in crate::cli) fn events(reader: &Reader, list: &shown::EventList) -> String
 
 /// What it waits for says more than its stage.
 fn state(event: &shown::Event) -> String {
-    event.blocker.as_ref().map_or_else(|| how_far(event), |blocker| format!("waits: {}", blocker.code))
+    match &event.blocker {
+        Some(blocker) if blocker.code == "waiting_for_platform" => "approved, not started yet".into(),
+        Some(blocker) => format!("waits: {}", blocker.code),
+        None => how_far(event),
+    }
 }

@@ -54,9 +54,10 @@ pub(super) fn summary(event: &shown::Event) -> String {
     harmless(&format!("{}{drill} {}: {}", event.id, what(event), how_far(event)))
 }
 
-/// `Redeploy of db-0 by User`.
+/// `Redeploy of db-0 by User`; a drill is by nobody but who asked for it.
 fn what(event: &shown::Event) -> String {
-    format!("{} of {} by {}", event.r#type, event.resources.join(", "), event.source)
+    let by = if event.drill.is_some() { String::new() } else { format!(" by {}", event.source) };
+    format!("{} of {}{by}", event.r#type, event.resources.join(", "))
 }
 
 /// Its stage, and how it ended.

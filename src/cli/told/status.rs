@@ -2,10 +2,14 @@
 
 use std::time::Duration;
 
+use super::advice::DOCTOR;
 use super::page::{Ink, Page, Span, bold, faint, plain};
 use super::{Reader, event, how_far, moments, what};
 use crate::replica::differences::WARN_ABOVE;
 use crate::wire::pb::allclear::operator::v1 as shown;
+
+/// Width of the names before what an open event waits for.
+const NAMES: usize = 15;
 
 pub(in crate::cli) fn status(reader: &Reader, status: &shown::Status) -> String {
     let mut page = Page::new(reader.paper);
@@ -37,12 +41,18 @@ fn ability(page: &mut Page, reader: &Reader, status: &shown::Status) {
     let answering = voters().filter(|replica| replica.reachable).count();
     let (cluster, count) = (&status.cluster, voters().count());
     let leader = status.leader.as_deref().unwrap_or("nobody");
+    let sees_events = status.replicas.iter().any(|replica| replica.metadata == "healthy");
     if let Some(why) = &status.outside_because {
         let name = &status.replica;
         page.line(0, &[Span::new(Ink::Red, format!("{name} TAKES NO PART in {cluster}")), plain(format!(": {why}"))]);
     } else if status.quorum {
         let how = format!(": {leader} leads, {answering} of {count} voters answer");
-        page.line(0, &[Span::new(Ink::Green, format!("{cluster} can act")), plain(how)]);
+        let can = if sees_events {
+            Span::new(Ink::Green, format!("cluster {cluster} can act"))
+        } else {
+            Span::new(Ink::Red, format!("cluster {cluster} CANNOT ACT NOW"))
+        };
+        page.line(0, &[can, plain(how)]);
     } else {
         let how = match status.leader.as_ref().filter(|leader| **leader != status.replica) {
             Some(leader) => format!(": NO QUORUM, {leader} leads and too few of {count} voters answer it"),
@@ -51,16 +61,20 @@ fn ability(page: &mut Page, reader: &Reader, status: &shown::Status) {
             }
             None => format!(": NO QUORUM, {} reaches {answering} of {count} voters", status.replica),
         };
-        page.line(0, &[Span::new(Ink::Red, format!("{cluster} CANNOT ACT")), plain(how)]);
-        page.line(2, &[plain("nothing is decided until more than half of the voters reach each other")]);
+        page.line(0, &[Span::new(Ink::Red, format!("cluster {cluster} CANNOT ACT")), plain(how)]);
+        let until = "nothing is decided until more than half of the voters reach each other; but what a user of the \
+                     cloud asked for, one replica may approve alone, see `next`";
+        page.line(2, &[plain(until)]);
     }
-    if !status.replicas.iter().any(|replica| replica.metadata == "healthy") {
-        let why = ": no replica gets documents from its metadata endpoint; see `allclear doctor`";
+    if !sees_events {
+        let why =
+            format!(": no replica gets documents from its metadata endpoint; what is wrong, on each VM: {DOCTOR}");
         page.line(0, &[Span::new(Ink::Red, "NOBODY SEES EVENTS"), plain(why)]);
     }
     if let Some(pause) = &status.paused {
         let how = format!(" by {} until {}: {}", pause.by, moments::written(reader.now, &pause.until), pause.reason);
         page.line(0, &[Span::new(Ink::Yellow, "ALL APPROVALS PAUSED"), plain(how)]);
+        page.line(2, &[plain("the platform starts each event when its notice ends, all the same; to end the pause:")]);
         page.verbatim(2, &plain(reader.command("resume", &[], true)));
         if !pause.unacknowledged_by.is_empty() {
             page.line(2, &[plain(format!("not acknowledged yet by {}", pause.unacknowledged_by.join(", ")))]);
@@ -76,8 +90,11 @@ fn short(page: &mut Page, reader: &Reader, open: &shown::Event) {
     page.line(2, &[plain(format!("{}{drill} ", open.id)), bold(what(open)), plain(format!(": {}", how_far(open)))]);
     match &open.blocker {
         Some(blocker) => {
-            page.entry(4, "waits:", 7, &[plain(moments::within(reader.now, &blocker.message))]);
-            page.entry(4, "next:", 7, &[plain(event::next(reader, blocker))]);
+            page.entry(4, "waits:", NAMES, &[plain(moments::within(reader.now, &blocker.message))]);
+            page.entry(4, "next:", NAMES, &[plain(event::next(reader, blocker))]);
+            if let Some(left) = event::if_nothing_changes(reader, open, blocker) {
+                page.entry(4, "at the latest:", NAMES, &[plain(left)]);
+            }
         }
         None => page.line(4, &[plain(event::stage(&open.stage))]),
     }
@@ -101,7 +118,11 @@ fn replicas(status: &shown::Status) -> Vec<Vec<Span>> {
             "stalled" => Ink::Red,
             _ => Ink::Plain,
         };
-        let age = replica.last_document_age_ms.map_or("none yet".into(), age);
+        let age = match replica.last_document_age_ms {
+            _ if !replica.reachable => "unknown".into(),
+            Some(ms) => age(ms),
+            None => "none yet".into(),
+        };
         rows.push(vec![
             plain(&replica.name),
             plain(vote),
@@ -127,7 +148,11 @@ fn remarks(replica: &shown::Replica) -> Vec<String> {
     }
     remarks.extend(replica.clock_difference_ms.and_then(clock));
     if replica.suspect {
-        remarks.push("may have approved alone: its account is still to come".into());
+        remarks.push(if replica.reachable {
+            "has yet to say whether it approved anything alone".into()
+        } else {
+            "might approve alone what a user of the cloud asked for".into()
+        });
     }
     remarks.extend(replica.unreached_because.as_ref().map(|why| format!("not reached from here: {why}")));
     remarks

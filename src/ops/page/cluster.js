@@ -25,7 +25,7 @@ export function ability(status) {
   told(lost, "is out of reach", "are out of reach");
   told(mute, "gets no documents from its metadata endpoint", "get no documents from their metadata endpoints");
   told(off, "has a clock more than 2 s off", "have clocks more than 2 s off");
-  told(suspects, "may be approving alone what an administrator asked for", "may be approving alone what an administrator asked for");
+  told(suspects, "might approve alone what a user of the cloud asked for", "might approve alone what a user of the cloud asked for");
   for (const { text } of status.warnings) worries.push(outside(text));
   if (healthy.length === 0) worries.push("no metadata channel works, so nothing can be approved and news is not heard");
   const leads = status.leader ? [outside(status.leader), " leads"] : "nobody leads";

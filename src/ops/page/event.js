@@ -14,7 +14,7 @@ const SAID = {
 const REHEARSED = ["announced", "preparing", "restoring", "closed"];
 // More than these would hide each other behind their commands.
 const FEW = 2;
-const SOURCES = { User: "asked for by an administrator", Platform: "planned by the platform" };
+const SOURCES = { User: "asked for by a user of the cloud", Platform: "planned by the platform" };
 
 export function drawEvents(section, status, now) {
   const { events } = status;
@@ -38,7 +38,7 @@ function card(event, place, status, now) {
     chart(event, now, now, event.id),
     event.drill && drill(event.drill),
     tree("details", { "data-key": "commands", open: status.events.length <= FEW },
-      tree("summary", {}, "What you can do: commands to copy"), commandsFor(event, status)),
+      tree("summary", {}, "What you can do: commands to copy"), commandsFor(event, status, now)),
     facts(event, now),
     log(event, now));
 }
@@ -116,11 +116,14 @@ function facts(event, now) {
     row("Machines", outside(list(event.resources))),
     row("The platform says", event.description ? outside(event.description) : "nothing more"),
     row("Expected impact", duration),
-    !event.drill && row("May start from", event.not_before ? `${time(instant(event.not_before), now)} UTC` : "unknown"),
+    !event.drill && row("Notice ends", event.not_before ? `${time(instant(event.not_before), now)} UTC` : "unknown"),
     row("Treatment", treatment ? outside(treatment) : "not chosen yet"),
     event.hold && row("Held", `until ${time(instant(event.hold.until), now)} UTC by `, outside(`${event.hold.by}: ${event.hold.reason}`)),
-    event.approvals.length > 0 && row("Approvals", event.approvals.map(({ approver, reason, outcome, detail }) =>
-      tree("span", { class: "line" }, outside(`${approver} (${word(reason)}): ${word(outcome ?? "under way")}${detail ? `, ${detail}` : ""}`)))),
+    event.approvals.length > 0 && row("Approvals", event.approvals.map(({ approver, reason, outcome, detail }, place, all) => {
+      const isOld = place + 1 < all.length || all.some((one) => one.outcome === "accepted");
+      const soFar = isOld ? "no answer so far" : "under way";
+      return tree("span", { class: "line" }, outside(`${approver} (${word(reason)}): ${word(outcome ?? soFar)}${detail ? `, ${detail}` : ""}`));
+    })),
     !event.drill && row("Seen by", outside(list(event.seen_by) || "nobody")),
     row("Event id", tree("code", {}, outside(event.id))));
 }

@@ -10,7 +10,7 @@ export function drawHistory(section, closed, now) {
   fill(section,
     tree("h2", { id: "history-title" }, "History"),
     closed === null && tree("p", {}, "It could not be read."),
-    closed?.length === 0 && tree("p", {}, "No event was closed yet."),
+    closed?.length === 0 && tree("p", {}, "No event has been closed yet."),
     tree("ul", { class: "history" }, (closed ?? []).map((event) => tree("li", { "data-key": event.id }, story(event, now)))));
 }
 

@@ -95,7 +95,7 @@ function verdict(status) {
     return { ...bad, title: `${status.replica} takes no part in its cluster`, text: sentence(status.outside_because) };
   }
   if (!status.quorum) {
-    return { ...bad, title: "No quorum: the cluster cannot decide anything", text: withoutQuorum(status) };
+    return { ...bad, title: "No quorum: the cluster cannot decide", text: withoutQuorum(status) };
   }
   if (status.paused) {
     return { ...wait, label: "Paused", title: "All approvals are paused", text: paused(status.paused) };
@@ -108,7 +108,8 @@ function verdict(status) {
     return { level: "good", mark: "✓", label: "All is well", title: "No maintenance is announced", text: null };
   }
   const waiting = events.filter((event) => ["announced", "preparing", "claimed"].includes(event.stage) && !event.drill);
-  const level = waiting.some(isStuck) ? bad : { ...wait, label: waiting.length ? "Waiting" : "Under way" };
+  const isGiven = events.every((event) => event.stage === "approved");
+  const level = waiting.some(isStuck) ? bad : { ...wait, label: waiting.length ? "Waiting" : isGiven ? "Approved" : "Under way" };
   const lines = events.map((event) => `${title(event)} ${standing(event)}${event.blocker ? `: ${because(event.blocker, events, now())}` : "."}`);
   if (events.length === 1) {
     const why = events[0].blocker && because(events[0].blocker, events, now());
@@ -145,8 +146,8 @@ function withoutQuorum(status) {
     leads && [outside(status.leader), ` leads, and too few of ${many(voters.length, "voter")} answer it; ${needed} are needed, itself among them.`],
     !leads && reached.length >= needed && `Nobody leads at this moment, though ${reached.length} of ${many(voters.length, "voter")} answer; an election takes a second or two.`,
     !leads && reached.length < needed && [outside(status.replica), ` reaches ${reached.length} of ${many(voters.length, "voter")}, itself among them; ${needed} are needed.`],
-    "No hook is begun and nothing is approved, but for what an administrator asked for: a replica that is alone may approve that after a while. Each event says so below.",
-    "What the platform planned it starts by itself when its notice ends.",
+    "No hook is begun, and no event is approved. One exception: what a user of the cloud asked for, one replica may approve alone after a while. Each event says so below.",
+    "What the platform planned, it starts by itself when its notice ends.",
     reached.length < needed && ["To end this, bring back ", outside((!leads && list(lost)) || "the other voters"), " or the network between. On each VM, ",
       tree("code", {}, "allclear doctor --config /etc/allclear/allclear.toml"), " tells what is wrong."],
   ];

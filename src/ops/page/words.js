@@ -36,7 +36,7 @@ export function list(words) {
 export const sentence = (text) => {
   const trimmed = text.trim();
   // a name is written as it is
-  const first = /^(all|an|another|approved|done|goes|it|nobody|no|other|policy|preparation|the|this|too|whoever)\b/.test(trimmed)
+  const first = /^(all|an|another|approved|done|it|nobody|no|other|policy|preparation|the|this|too|when|whoever)\b/.test(trimmed)
     ? trimmed.charAt(0).toUpperCase() : trimmed.charAt(0);
   return `${first}${trimmed.slice(1)}${/[.!?]$/.test(trimmed) ? "" : "."}`;
 };
@@ -55,7 +55,7 @@ const MANY_POSTS = 3;
 // Waits for somebody: it does not go on by itself.
 export const isStuck = ({ blocker, approvals }) =>
   ["hook_failed", "no_quorum", "no_healthy_channel"].includes(blocker?.code) ||
-  (blocker?.code === "post_failed" && approvals.length >= MANY_POSTS);
+  (["posting", "post_failed"].includes(blocker?.code) && approvals.length >= MANY_POSTS);
 
 export const title = ({ type, resources, drill }) => `${drill ? "Drill: " : ""}${type} of ${list(resources) || "no machine"}`;
 

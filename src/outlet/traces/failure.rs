@@ -55,5 +55,8 @@ fn unprepared(event: &Event) -> Option<Failure> {
         }
         cause @ (StartCause::NoticeExpired | StartCause::Platform | StartCause::ApprovedElsewhere) => cause.as_word(),
     };
-    Some(Failure { kind, why: format!("it began though not everything was prepared, by the rule {}", treatment.rule) })
+    Some(Failure {
+        kind,
+        why: format!("it began though not everything was prepared, by the rule \"{}\"", treatment.rule),
+    })
 }

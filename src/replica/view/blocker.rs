@@ -20,6 +20,8 @@ use crate::machine::veto::vetoes;
 use crate::replica::clock::rfc3339;
 use crate::wire::pb::allclear::operator::v1 as shown;
 
+const POSTS: &str =
+    "nobody needs to; if it goes on, whoever runs the machines: allclear doctor tells there what is wrong";
 /// Of the hooks that hold an event beside the first, so many are told.
 const MOST_VETOES: usize = 3;
 
@@ -95,13 +97,13 @@ impl Teller<'_> {
                 self.left_to_others(),
                 notice_ends,
                 self.platform(),
-                "an operator, who may approve it, or whoever else it is left to; later ones: a policy rule",
+                "an operator, who may approve it, or whoever else it is left to; for events to come, a policy rule",
             ),
             Blocker::TooEarly { starts_at } => Sentences::new(
                 format!("the notice is long: preparation starts at {}", rfc3339(*starts_at)),
                 Some(*starts_at),
                 "preparation starts",
-                "an operator, who may approve it now; for later ones policy.prepare_ahead",
+                "an operator, who may approve it now; for events to come, policy.prepare_ahead",
             ),
             Blocker::HookWaiting { .. }
             | Blocker::ReplicaAway { .. }
@@ -122,16 +124,16 @@ impl Teller<'_> {
             ),
             Blocker::NoQuorum { takeover } => self.no_quorum(takeover.as_ref()),
             Blocker::Posting { approver, since, until } => Sentences::new(
-                format!("{approver} has been posting the approval since {}", rfc3339(*since)),
+                format!("{approver} has been posting the approval since {}{}", rfc3339(*since), self.in_vain()),
                 Some(*until),
                 "done when the platform answers; if it does not, another replica is named",
-                "nobody needs to",
+                POSTS,
             ),
             Blocker::PostFailed { approver, outcome, at, again_at } => Sentences::new(
-                not_taken(approver, outcome, *at),
+                format!("{}{}", not_taken(approver, outcome, *at), self.in_vain()),
                 Some(*again_at),
                 "it is posted again, by another replica if there is one",
-                "nobody needs to; if it goes on, whoever runs the machines: see allclear doctor there",
+                POSTS,
             ),
             Blocker::WaitingForPlatform { since } => Sentences::new(
                 format!("approved since {}; the platform has not started the event yet", rfc3339(*since)),
@@ -143,6 +145,14 @@ impl Teller<'_> {
                 },
                 "the platform",
             ),
+        }
+    }
+
+    /// How often it was tried before.
+    fn in_vain(&self) -> String {
+        match self.event.claims.iter().filter(|claim| claim.outcome.is_some()).count() {
+            0 | 1 => String::new(),
+            tries => format!("; so far {tries} tries were in vain"),
         }
     }
 
@@ -160,7 +170,7 @@ impl Teller<'_> {
             Some(treatment) if treatment.rule == Case::Foreign.name() => {
                 "it names no VM of this cluster, and policy leaves such events to others".into()
             }
-            Some(treatment) => format!("policy leaves this event to others, by the rule {}", treatment.rule),
+            Some(treatment) => format!("policy leaves this event to others, by the rule \"{}\"", treatment.rule),
             None => "the platform does not list it as Scheduled, so there is nothing to approve".into(),
         }
     }
@@ -168,10 +178,10 @@ impl Teller<'_> {
     fn budget(&self, group: &GroupName, by: &[Taker]) -> Sentences {
         let by: Vec<String> = by.iter().map(|taker| self.taker(taker)).collect();
         Sentences::new(
-            format!("the group {group} may not lose more members before these are back: {}", by.join(", ")),
+            format!("the group {group} can spare no more members while these take some away: {}", by.join(", ")),
             Some(self.event.notice_ends()),
-            format!("approved when they are back; otherwise {}", self.platform()),
-            "whoever runs the machines: bring those back",
+            format!("approved when these are over; otherwise {}", self.platform()),
+            "whoever runs the machines; no operator's approval overrules it",
         )
     }
 
@@ -198,15 +208,18 @@ impl Teller<'_> {
         } else {
             let names = list(&unaware);
             format!(
-                "{what} {halt}; not acknowledged yet by {names}: cut off, it may approve alone what a user asked for"
+                "{what} {halt}; not acknowledged yet by {names}: cut off, it may approve alone what a user of the cloud asked for"
             )
         };
-        let next = if halt.until < self.event.notice_ends() {
-            format!("the {noun} ends by itself, and the event is approved then, if nothing else is in the way")
+        let ends = self.event.notice_ends();
+        let (until, next) = if halt.until < ends {
+            let next =
+                format!("the {noun} ends by itself, and the event is approved then, if nothing else is in the way");
+            (halt.until, next)
         } else {
-            format!("{}, whatever is asked for here; the {noun} itself ends", self.platform())
+            (ends, format!("the {noun} cannot keep the platform from this: {}", self.platform()))
         };
-        Sentences::new(message, Some(halt.until), next, resolved_by)
+        Sentences::new(message, Some(until), next, resolved_by)
     }
 
     /// Rung 4: what this replica does alone, if nobody comes back before.
@@ -216,7 +229,7 @@ impl Teller<'_> {
         } else {
             format!("too few replicas can reach each other to decide anything{}", self.lost())
         };
-        let on_its_own = || format!("goes on when a quorum is back; otherwise {}", self.platform());
+        let on_its_own = || format!("when a quorum is back it goes on from where it is; otherwise {}", self.platform());
         let (message, until, next) = match takeover {
             Some(Outlook::From(at)) if *at > self.situation.now => {
                 (message, *at, "this replica approves the event alone, unless a quorum is back before".into())
@@ -227,7 +240,7 @@ impl Teller<'_> {
             Some(Outlook::Not(obstacle)) => {
                 let (until, next) = match obstacle {
                     Obstacle::Held(halt) | Obstacle::Paused(halt) => {
-                        let next = "goes on when a quorum is back; this replica looks at it anew when that ends";
+                        let next = "when a quorum is back it goes on from where it is; this replica looks at it anew when that ends";
                         (halt.until, next.into())
                     }
                     _ => (self.event.notice_ends(), on_its_own()),
@@ -242,10 +255,18 @@ impl Teller<'_> {
                 (format!("{message}; this replica does not approve it alone, because {obstacle}"), until, next)
             }
             // What was made up does not start.
-            None if self.event.is_drill() => (message, self.situation.now, "goes on when a quorum is back".into()),
+            None if self.event.is_drill() => {
+                (message, self.situation.now, "when a quorum is back it goes on from where it is".into())
+            }
             None => (message, self.event.notice_ends(), on_its_own()),
         };
-        let resolved_by = "whoever runs the machines: bring replicas or the network back";
+        let resolved_by = match takeover {
+            Some(Outlook::From(_)) => {
+                "whoever runs the machines: bring replicas or the network back; only to stop this replica keeps it from \
+                 approving"
+            }
+            _ => "whoever runs the machines: bring replicas or the network back",
+        };
         Sentences::new(message, Some(until), next, resolved_by)
     }
 

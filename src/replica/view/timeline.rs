@@ -58,7 +58,7 @@ fn beginning(event: &Event, steps: &mut Steps) {
         steps.push((event.first_seen(), told_of(what, seen, None)));
     }
     if let (Some(treatment), Some(at)) = (&event.treatment, event.treated) {
-        let what = format!("policy chose to {} it, by the rule {}", treatment.action, treatment.rule);
+        let what = format!("policy chose to {} it, by the rule \"{}\"", treatment.action, treatment.rule);
         steps.push((at, told_of(what, "policy".into(), Some(treatment.rule.clone()))));
     }
 }

@@ -27,17 +27,18 @@ impl Teller<'_> {
         match blocker {
             Blocker::HookRunning { member, hook, on, deadline, expected_end, .. } => {
                 let message = format!("the {} hook of {member} runs on {on}", hook.phase);
-                let (until, next) = self.end_of_run(*deadline, *expected_end);
-                Sentences::new(message, Some(until), self.in_time(&next), "the hook, or an operator who skips it")
+                let (until, next) = self.in_time(*deadline, self.end_of_run(*expected_end));
+                Sentences::new(message, Some(until), next, "the hook, or an operator who skips it")
             }
             Blocker::HookBlocked { member, hook, reason, retry_at } => {
                 let message = format!("the {} hook of {member} asks for patience: {reason}", hook.phase);
-                Sentences::new(message, Some(*retry_at), self.in_time("the hook is tried again"), OWNER_OR_OPERATOR)
+                let (until, next) = self.in_time(*retry_at, "the hook is tried again".into());
+                Sentences::new(message, Some(until), next, OWNER_OR_OPERATOR)
             }
             Blocker::WorkloadAway { member, hook, since, .. } => {
                 let (phase, since) = (hook.phase, rfc3339(*since));
                 let message =
-                    format!("the {phase} hook of {member} waits: the workload is not connected since {since}");
+                    format!("the {phase} hook of {member} waits: the workload has not been connected since {since}");
                 self.without_its_end(message, "it is run when the workload dials in again", OWNER_OR_OPERATOR)
             }
             Blocker::ReplicaAway { member, hook, since, passed_over_at } => {
@@ -46,7 +47,7 @@ impl Teller<'_> {
             Blocker::HookFailed { member, hook, reason, notice_ends } => {
                 let message = format!("the {} hook of {member} failed: {reason}", hook.phase);
                 let next = format!("no approval from here; {}", self.platform());
-                let resolved_by = "an operator who skips it or approves; the owner of the workload for later events";
+                let resolved_by = "an operator who skips it or approves; for events to come, the owner of the workload";
                 Sentences::new(message, Some(*notice_ends), next, resolved_by)
             }
             Blocker::HookWaiting { member, hook, from } => self.waiting(member, *hook, *from),
@@ -54,16 +55,16 @@ impl Teller<'_> {
         }
     }
 
-    fn end_of_run(&self, deadline: Timestamp, expected_end: Option<Timestamp>) -> (Timestamp, String) {
+    /// Ends with what happens at its deadline.
+    fn end_of_run(&self, expected_end: Option<Timestamp>) -> String {
         match expected_end {
             Some(expected) if expected > self.situation.now => {
-                (expected, format!("the hook is stopped at {}, and expects to end", rfc3339(deadline)))
+                format!("the hook expects to end at {}; if it does not, it is stopped", rfc3339(expected))
             }
             Some(expected) => {
-                let expected = rfc3339(expected);
-                (deadline, format!("the hook, which expected to end at {expected}, is stopped at its deadline"))
+                format!("the hook, which expected to end at {}, is stopped at its deadline", rfc3339(expected))
             }
-            None => (deadline, "the hook ends, or is stopped at its deadline".into()),
+            None => "the hook ends, or is stopped at its deadline".into(),
         }
     }
 
@@ -77,16 +78,20 @@ impl Teller<'_> {
         let (phase, vm) = (hook.phase, &member.vm);
         let message = match since {
             Some(since) => {
-                format!("the {phase} hook of {member} waits for {vm}, which is out of reach since {}", rfc3339(since))
+                format!(
+                    "the {phase} hook of {member} waits for {vm}, which has been out of reach since {}",
+                    rfc3339(since)
+                )
             }
             None => format!("the {phase} hook of {member} waits: no replica that could run it answers"),
         };
         let resolved_by = "whoever runs the machine, or an operator who skips it";
         match passed_over_at {
             Some(at) => {
-                let next =
-                    self.in_time("it is run when the replica answers again; if it does not, it is not waited for");
-                Sentences::new(message, Some(at), next, resolved_by)
+                let is_first = self.event.budget_ends().is_none_or(|ends| at < ends);
+                let otherwise = if is_first { "; if it does not, it is not waited for" } else { "" };
+                let (until, next) = self.in_time(at, format!("it is run when the replica answers again{otherwise}"));
+                Sentences::new(message, Some(until), next, resolved_by)
             }
             None => self.without_its_end(message, "it is run when the replica answers again", resolved_by),
         }
@@ -109,19 +114,21 @@ impl Teller<'_> {
                 (message, "the hook is started again")
             }
         };
-        Sentences::new(message, Some(from), self.in_time(next), "nobody needs to")
+        let (until, next) = self.in_time(from, next.into());
+        Sentences::new(message, Some(until), next, "nobody needs to")
     }
 
-    /// An event with a budget is not kept waiting for longer.
-    fn in_time(&self, next: &str) -> String {
-        let Some(ends) = self.event.budget_ends() else { return next.into() };
-        format!("approved at {} with or without it, {}; before that {next}", rfc3339(ends), self.why_then())
+    /// What happens by then, and after it what an event with a budget does not wait for.
+    fn in_time(&self, at: Timestamp, next: String) -> (Timestamp, String) {
+        let Some(ends) = self.event.budget_ends() else { return (at, next) };
+        let when = if at > self.situation.now && at < ends { format!(" at {}", rfc3339(at)) } else { String::new() };
+        (ends, format!("{next}{when}; approved with or without it, {}", self.why_then()))
     }
 
     fn why_then(&self) -> String {
         match &self.event.treatment {
-            Some(treatment) if !self.event.is_user_initiated() => format!("by the rule {}", treatment.rule),
-            _ => "because somebody asked for the event".into(),
+            Some(treatment) if !self.event.is_user_initiated() => format!("by the rule \"{}\"", treatment.rule),
+            _ => "because a user of the cloud asked for the event".into(),
         }
     }
 

@@ -86,9 +86,8 @@ fn the_end_of_a_hold_is_not_told_as_the_time_of_the_start() {
     let shorter = told(&Blocker::Hold(halt(10)), &event, 1);
     assert_eq!(shorter.next, "the hold ends by itself, and the event is approved then, if nothing else is in the way");
     let longer = told(&Blocker::Paused(halt(60)), &event, 1);
-    assert!(longer.next.starts_with("the platform starts the event when its notice ends"), "{}", longer.next);
-    assert!(longer.next.ends_with("the pause itself ends"), "{}", longer.next);
-    for (told, minutes) in [(shorter, 10), (longer, 60)] {
+    assert!(longer.next.ends_with("the platform starts the event when its notice ends"), "{}", longer.next);
+    for (told, minutes) in [(shorter, 10), (longer, 15)] {
         assert_eq!(told.until, Some(rfc3339(after(minutes))));
     }
 }
@@ -114,7 +113,9 @@ fn what_has_passed_is_not_told_as_still_to_come() {
         deadline: after(5),
         expected_end: Some(after(2)),
     };
-    assert_eq!(told(&running, &event, 1).until, Some(rfc3339(after(2))));
+    let early = told(&running, &event, 1);
+    assert_eq!(early.until, Some(rfc3339(after(5))));
+    assert!(early.next.contains(&format!("expects to end at {}", rfc3339(after(2)))), "{}", early.next);
     let late = told(&running, &event, 3);
     assert_eq!(late.until, Some(rfc3339(after(5))));
     assert!(late.next.contains(&format!("expected to end at {}", rfc3339(after(2)))), "{}", late.next);
@@ -126,10 +127,14 @@ fn what_has_passed_is_not_told_as_still_to_come() {
 fn who_wants_an_event_soon_is_not_said_to_be_somebody_when_a_rule_says_so() {
     let blocked = || {
         let (member, hook) = drain();
-        Blocker::HookBlocked { member, hook, reason: "no standby".into(), retry_at: after(2) }
+        Blocker::HookBlocked { member, hook, reason: "no standby".into(), retry_at: after(1) }
     };
-    let users = told(&blocked(), &event(Source::User, Vec::new()), 1).next;
-    assert!(users.contains("because somebody asked for the event; before that the hook is tried again"), "{users}");
+    let of_users = event(Source::User, Vec::new());
+    let users = told(&blocked(), &of_users, 0);
+    let expected =
+        format!("the hook is tried again at {}; approved with or without it, because a user", rfc3339(after(1)));
+    assert!(users.next.starts_with(&expected), "{users:?}");
+    assert_eq!(users.until, of_users.budget_ends().map(rfc3339));
     let rule = Rule {
         name: "brief".into(),
         kinds: Vec::new(),
@@ -141,9 +146,9 @@ fn who_wants_an_event_soon_is_not_said_to_be_somebody_when_a_rule_says_so() {
         phases: None,
         budget: Some(5 * MINUTE),
     };
-    let platforms = told(&blocked(), &event(Source::Platform, vec![rule]), 1).next;
-    assert!(platforms.contains("with or without it, by the rule brief; before that"), "{platforms}");
-    assert_eq!(told(&blocked(), &event(Source::Platform, Vec::new()), 1).next, "the hook is tried again");
+    let platforms = told(&blocked(), &event(Source::Platform, vec![rule]), 0).next;
+    assert!(platforms.contains("with or without it, by the rule \"brief\""), "{platforms}");
+    assert_eq!(told(&blocked(), &event(Source::Platform, Vec::new()), 0).next, "the hook is tried again");
 }
 
 #[test]
@@ -164,11 +169,20 @@ fn a_hook_that_is_tried_again_says_why_and_one_whose_replica_is_gone_says_which(
     });
     let again = told(&Blocker::HookWaiting { member: member.clone(), hook, from: after(2) }, &event, 1);
     assert!(again.message.ends_with("is tried again; its last attempt: failed: connection refused"), "{again:?}");
-    let away = Blocker::ReplicaAway { member, hook, since: Some(SEEN), passed_over_at: Some(after(2)) };
-    let away = told(&away, &event, 1);
-    assert!(away.message.contains("waits for db-1, which is out of reach since"), "{}", away.message);
-    assert!(away.next.ends_with("if it does not, it is not waited for"), "{}", away.next);
-    assert_eq!((away.until, away.hooks), (Some(rfc3339(after(2))), vec!["db-1/postgres/drain".to_owned()]));
+    let away = |at| {
+        let blocker = Blocker::ReplicaAway { member: drain().0, hook, since: Some(SEEN), passed_over_at: Some(at) };
+        told(&blocker, &event, 0)
+    };
+    let (soon, late) = (away(after(1)), away(after(2)));
+    assert!(soon.message.contains("waits for db-1, which has been out of reach since"), "{}", soon.message);
+    let not_then = format!("if it does not, it is not waited for at {}; approved with or", rfc3339(after(1)));
+    assert!(soon.next.contains(&not_then), "{}", soon.next);
+    assert!(
+        late.next.starts_with("it is run when the replica answers again; approved with or without"),
+        "{}",
+        late.next
+    );
+    assert_eq!((soon.until, soon.hooks), (event.budget_ends().map(rfc3339), vec!["db-1/postgres/drain".to_owned()]));
 }
 
 #[test]
@@ -216,5 +230,8 @@ fn an_election_is_not_told_as_a_loss_and_what_was_made_up_does_not_start() {
     assert!(told(&event).message.starts_with("nobody leads at this moment"), "{:?}", told(&event));
     assert_eq!(told(&event).until, Some(rfc3339(after(15))));
     event.drill = Some(Drill { mode: Mode::Rehearsal, who: "uid 0 on db-0".into() });
-    assert_eq!((told(&event).next.as_str(), told(&event).until), ("goes on when a quorum is back", None));
+    assert_eq!(
+        (told(&event).next.as_str(), told(&event).until),
+        ("when a quorum is back it goes on from where it is", None)
+    );
 }
