@@ -11,6 +11,7 @@ const CLOCK: &[(&str, &str)] = &[
     ("src/metadata/", "measures how long the endpoint takes to answer"),
     ("src/workload/", "keeps the deadlines of what it is asked for"),
     ("src/workloads/", "keeps the deadlines of running hooks"),
+    ("src/cli/bench/", "measures"),
     ("src/databases/", "measures how long clients wait for servers"),
     ("src/fake_cloud/", "is a world of its own, with a clock of its own"),
 ];

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use tokio::net::TcpListener;
@@ -12,10 +12,11 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use super::{READY_WITHIN, span, until_ready};
+use super::figure::{Figure, ms};
+use super::{READY_WITHIN, until_ready};
+use crate::cli::say;
 use crate::cli::stage::{Stage, VMS, free_addresses};
 use crate::consensus::{self, Compaction, Consensus, Fold, MAX_VOTERS, Means, Options, Role, Timing, Undecodable};
-use crate::machine::time::Timestamp;
 use crate::replica::clock;
 use crate::rpc::client::Asking;
 use crate::wire::pb::allclear::operator::v1::Status;
@@ -26,17 +27,43 @@ const WATCHED_FOR: Duration = Duration::from_secs(1);
 /// About one entry of the log.
 const WRITTEN: &[u8] = &[0; 200];
 
+pub(super) async fn measure(stage: &mut Stage, times: u32) -> anyhow::Result<Vec<Figure>> {
+    say(format_args!("leadership is handed over {times} times"));
+    let (handed_over, untouched) = handed_over(&stage.folder, times).await?;
+    say(format_args!("the leader is killed {times} times"));
+    let killed = killed(stage, times).await?;
+    // The followers wait until its lease is over, and then for their own patience.
+    let Timing { heartbeat, election_timeout: (shortest, lease), .. } = Timing::default();
+    let patience = (lease + shortest).saturating_sub(heartbeat);
+    Ok(vec![
+        Figure::of(
+            "leadership handed over, as a writer sees it",
+            "ms",
+            handed_over,
+            untouched,
+            "the longest of its pauses in a second without it",
+        ),
+        Figure::of(
+            "leader killed to the next leader",
+            "ms",
+            killed,
+            vec![ms(patience)],
+            "its lease and the shortest election timeout, less a heartbeat",
+        ),
+    ])
+}
+
 /// From each kill of the leader's process until another one says that it leads.
-pub(super) async fn killed(stage: &mut Stage, times: u32) -> anyhow::Result<Vec<i64>> {
+async fn killed(stage: &mut Stage, times: u32) -> anyhow::Result<Vec<f64>> {
     let mut spans = Vec::new();
     for _ in 0..times {
         until_ready(stage).await?;
         let leader = led(stage, |_| true).await?;
         let replica = stage.replicas.iter_mut().find(|replica| replica.name == leader);
         replica.context("an unknown replica leads")?.process.kill().await?;
-        let killed = clock::steady();
+        let killed = Instant::now();
         led(stage, |status| status.role == "leader").await?;
-        spans.push(span(killed, clock::steady()));
+        spans.push(ms(killed.elapsed()));
         stage.start(&leader)?;
     }
     until_ready(stage).await?;
@@ -87,7 +114,7 @@ impl Fold for Nothing {
 
 /// The longest pauses between two acknowledged writes while leadership is handed over, and while it is not. The client
 /// writes through a replica that neither gives it away nor gets it.
-pub(super) async fn handed_over(folder: &Path, times: u32) -> anyhow::Result<(Vec<i64>, Vec<i64>)> {
+async fn handed_over(folder: &Path, times: u32) -> anyhow::Result<(Vec<f64>, Vec<f64>)> {
     let (replicas, mut serving) = replicas(folder).await?;
     let longest = async {
         let written = Arc::new(Mutex::new(Vec::new()));
@@ -105,7 +132,8 @@ pub(super) async fn handed_over(folder: &Path, times: u32) -> anyhow::Result<(Ve
                 sleep(WATCHED_FOR).await;
                 writing.abort();
                 let written = std::mem::take(&mut *written.lock().unwrap_or_else(PoisonError::into_inner));
-                pauses.push(written.windows(2).map(|pair| span(pair[0], pair[1])).max().context("nothing written")?);
+                let longest = written.windows(2).map(|pair| pair[1] - pair[0]).max();
+                pauses.push(ms(longest.context("nothing written")?));
             }
         }
         Ok((moved, still))
@@ -119,9 +147,9 @@ pub(super) async fn handed_over(folder: &Path, times: u32) -> anyhow::Result<(Ve
 }
 
 /// Writes again as soon as the last write is acknowledged.
-async fn write(client: Consensus, written: Arc<Mutex<Vec<Timestamp>>>) {
+async fn write(client: Consensus, written: Arc<Mutex<Vec<Instant>>>) {
     while client.propose(WRITTEN).await.is_ok() {
-        written.lock().unwrap_or_else(PoisonError::into_inner).push(clock::steady());
+        written.lock().unwrap_or_else(PoisonError::into_inner).push(Instant::now());
     }
 }
 

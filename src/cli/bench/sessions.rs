@@ -2,20 +2,18 @@
 //! do at once.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::{interval, timeout};
 use tokio_stream::wrappers::ReceiverStream;
 
-use super::{ENTRY_BYTES, Figure, moment, play, span};
+use super::approvals::play;
+use super::figure::Figure;
+use super::{bare, moment, span};
 use crate::cli::run::allow_many_connections;
 use crate::cli::say;
 use crate::cli::stage::{Stage, VMS};
@@ -83,11 +81,11 @@ pub(super) async fn measure(stage: &Stage, count: u32) -> anyhow::Result<Vec<Fig
     }
     ensure!(whole.len() == all.len(), "{} attempts for {} steps", whole.len(), all.len());
     let acknowledged = all.values().map(|one| span(one.told, one.acknowledged)).collect();
-    let bare = bare(&stage.folder, whole.len()).await?;
+    let bare = bare::synced_and_answered(&stage.folder, count.div_ceil(ONE_OF), 1).await?;
     let floor = "one synced write and one round trip on loopback";
     Ok(vec![
-        Figure::of("attempt in the log to its outcome there", whole, bare.clone(), floor),
-        Figure::of("outcome told to acknowledged", acknowledged, bare, floor),
+        Figure::of("attempt in the log to its outcome there", "ms", whole, bare.clone(), floor),
+        Figure::of("outcome told to acknowledged", "ms", acknowledged, bare, floor),
     ])
 }
 
@@ -150,25 +148,4 @@ async fn take_part(
             _ => {}
         }
     }
-}
-
-/// One synced write and one round trip, as often.
-async fn bare(folder: &Path, times: usize) -> anyhow::Result<Vec<i64>> {
-    let listener = TcpListener::bind("127.0.0.1:0").await?;
-    let mut near = TcpStream::connect(listener.local_addr()?).await?;
-    let (mut far, _) = listener.accept().await?;
-    let mut file = std::fs::File::create(folder.join("floor"))?;
-    let (mut there, mut back) = ([0; ENTRY_BYTES], [0; ENTRY_BYTES]);
-    let mut spans = Vec::new();
-    for _ in 0..times {
-        let began = clock::steady();
-        file.write_all(&there)?;
-        file.sync_data()?;
-        near.write_all(&back).await?;
-        far.read_exact(&mut there).await?;
-        far.write_all(&there).await?;
-        near.read_exact(&mut back).await?;
-        spans.push(span(began, clock::steady()));
-    }
-    Ok(spans)
 }

@@ -41,6 +41,10 @@ impl Process {
         self.child.is_some()
     }
 
+    pub(in crate::cli) fn id(&self) -> Option<u32> {
+        self.child.as_ref()?.id()
+    }
+
     /// How it ended, if it has ended without having been told to.
     pub(in crate::cli) fn ended(&mut self) -> Option<ExitStatus> {
         let status = self.child.as_mut()?.try_wait().ok().flatten();

@@ -1,0 +1,141 @@
+//! How long an event waits for the cluster: from its announcement, from the end of its last hook, and each hook for its
+//! beginning.
+
+use std::process::Stdio;
+use std::time::Instant;
+
+use anyhow::{Context as _, bail};
+use tokio::process::Command;
+use tokio::time::sleep;
+
+use super::figure::{Figure, ms};
+use super::{EVENT_WITHIN, LOOK_EVERY, bare, span, until_ready};
+use crate::cli::demo_hook::{self, Note};
+use crate::cli::say;
+use crate::cli::stage::{Stage, VMS, moment};
+use crate::fake_cloud::Scenario;
+use crate::machine::id::EventId;
+use crate::machine::time::Timestamp;
+use crate::replica::clock;
+use crate::rpc::client::Asking;
+
+/// Announcements are this much apart within a second, so that they meet the polls at all moments.
+const SPREAD_MS: u64 = 370;
+
+pub(super) async fn measure(stage: &Stage, events: u32) -> anyhow::Result<Vec<Figure>> {
+    until_ready(stage).await?;
+    let (mut unprepared, mut first_polls, mut prepared, mut begun) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for number in 0..events {
+        // So brief that no hook of the sample workload is worth it.
+        let id = play(stage, number, "type = \"Freeze\"\nduration_s = 0").await?;
+        let announced = announced(stage, &id)?;
+        unprepared.push(span(announced, posted(stage, &id)?));
+        let polled = stage.cloud.polled_after(&clock::rfc3339(announced)).and_then(|at| moment::read(&at));
+        first_polls.push(span(announced, polled.context("nobody polled")?));
+        let id = play(stage, number, "type = \"Reboot\"\nsource = \"User\"").await?;
+        prepared.push(span(last_hook(stage, &id)?, posted(stage, &id)?));
+        begun.extend(beginnings(stage, &id).await?);
+        say(format_args!("{} of {events} events", number + 1));
+    }
+    Ok(vec![
+        Figure::of(
+            "announcement to POST, nothing to prepare",
+            "ms",
+            unprepared,
+            first_polls,
+            "the first poll after the announcement",
+        ),
+        Figure::of(
+            "last hook to POST",
+            "ms",
+            prepared,
+            bare::synced_and_answered(&stage.folder, events, 2).await?,
+            "one synced write and two round trips on loopback",
+        ),
+        Figure::of(
+            "hook assigned to a follower to its first act",
+            "ms",
+            begun,
+            starts(stage, events).await?,
+            "the same program started by nobody else",
+        ),
+    ])
+}
+
+/// One event from its announcement until the cluster has closed it.
+pub(super) async fn play(stage: &Stage, number: u32, what: &str) -> anyhow::Result<EventId> {
+    let at = u64::from(number) * SPREAD_MS % 1000;
+    let vm = number as usize % VMS.len();
+    let text = format!(
+        "about = \"a benchmark\"\n[[event]]\nat = {at}\nvm = {vm}\nnotice = \"15m\"\nstart_delay = 0\nimpact = 100\n\
+         linger = 0\n{what}\n"
+    );
+    stage.cloud.play(&Scenario::parse("bench", &text)?)?;
+    let id = stage.cloud.scenario_events().into_iter().next().context("the cloud plays no event")?;
+    let mut asking = Asking::connect(&stage.replicas[0].socket).await?;
+    let limit = clock::steady().plus(EVENT_WITHIN);
+    while !asking.event(id.as_str()).await.is_ok_and(|event| event.stage == "closed") {
+        if clock::steady() > limit {
+            bail!("event {id} is not closed after {} s", EVENT_WITHIN.as_secs());
+        }
+        sleep(LOOK_EVERY).await;
+    }
+    Ok(id)
+}
+
+fn announced(stage: &Stage, id: &EventId) -> anyhow::Result<Timestamp> {
+    let events = stage.cloud.events();
+    Ok(events.iter().find(|event| event.id == *id).context("the cloud forgot an event")?.announced_at)
+}
+
+/// When its one approval arrived.
+fn posted(stage: &Stage, id: &EventId) -> anyhow::Result<Timestamp> {
+    let posts: Vec<_> = stage.cloud.posts().into_iter().filter(|post| post.event == *id).collect();
+    match posts.as_slice() {
+        [post] => moment::read(&post.at).context("the cloud's log has no time"),
+        posts => bail!("{} POSTs for event {id}, where there should be one", posts.len()),
+    }
+}
+
+fn notes(stage: &Stage, id: &EventId) -> anyhow::Result<Vec<Note>> {
+    let notes = demo_hook::notes(&stage.hook_log())?;
+    Ok(notes.into_iter().filter(|note| EventId::new(&note.event) == *id).collect())
+}
+
+/// When the last hook that prepares said that it was done.
+fn last_hook(stage: &Stage, id: &EventId) -> anyhow::Result<Timestamp> {
+    let notes = notes(stage, id)?;
+    let prepared = notes.iter().filter(|note| note.done && note.phase != "restore");
+    prepared.map(|note| note.at_ms).max().map(Timestamp).context("no hook ran")
+}
+
+/// From each entry that gave a follower a hook to run until the hook did something.
+async fn beginnings(stage: &Stage, id: &EventId) -> anyhow::Result<Vec<f64>> {
+    let mut asking = Asking::connect(&stage.replicas[0].socket).await?;
+    let leader = asking.status().await?.leader.context("nobody leads")?;
+    let begun = notes(stage, id)?.into_iter().filter(|note| !note.done);
+    let mut spans = Vec::new();
+    let hooks = asking.event(id.as_str()).await?.hooks;
+    for note in begun {
+        let hook = hooks.iter().find(|hook| hook.attempt == note.attempt).context("a hook ran that is in no log")?;
+        if hook.on != leader {
+            let assigned = moment::read(&hook.started_at).context("a hook has no time")?;
+            spans.push(span(assigned, Timestamp(note.at_ms)));
+        }
+    }
+    Ok(spans)
+}
+
+/// How long a hook takes to begin when this process starts it.
+async fn starts(stage: &Stage, times: u32) -> anyhow::Result<Vec<f64>> {
+    let log = stage.folder.join("alone.jsonl");
+    let mut spans = Vec::new();
+    for _ in 0..times {
+        let began = Instant::now();
+        let mut hook = Command::new(std::env::current_exe()?);
+        hook.args(["demo-hook", "--takes", "0s", "--log"]).arg(&log).stdout(Stdio::null());
+        hook.status().await?;
+        spans.push(ms(began.elapsed()));
+    }
+    Ok(spans)
+}
