@@ -12,6 +12,7 @@ use super::contacts::Health;
 use super::deeds::Deeds;
 use super::here::Here;
 use super::rounds::Loop;
+use crate::consensus::Standing;
 use crate::machine::command::Command;
 use crate::machine::document::{Document, Kind};
 use crate::machine::id::{AttemptId, EventId};
@@ -104,9 +105,11 @@ impl Observer {
         }
     }
 
-    /// Polls at the replica's place in the rhythm of the cluster.
+    /// Polls at the replica's place in the rhythm of the cluster, and when it comes to lead: what the log says of the
+    /// cloud may be old then, and nothing that the platform plans is approved before somebody has looked.
     pub async fn poll(&self, here: &Here, stop: CancellationToken) {
         let random = RandomState::new();
+        let (mut standing, mut led) = (here.consensus.standing(), false);
         let mut turn = 0_u64;
         while !stop.is_cancelled() {
             turn += 1;
@@ -115,6 +118,7 @@ impl Observer {
             here.rounds.back_within(Loop::Poll, wait);
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
+                () = comes_to_lead(&mut standing, &mut led) => {}
                 () = stop.cancelled() => return,
             }
             tokio::select! {
@@ -182,5 +186,18 @@ impl Observer {
 
     fn sight(&self) -> MutexGuard<'_, Sight> {
         self.sight.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn comes_to_lead(standing: &mut watch::Receiver<Standing>, led: &mut bool) {
+    loop {
+        let leads = standing.borrow_and_update().leads();
+        if leads && !std::mem::replace(led, leads) {
+            return;
+        }
+        *led = leads;
+        if standing.changed().await.is_err() {
+            return std::future::pending().await;
+        }
     }
 }
