@@ -256,6 +256,9 @@ def play(machines, *wanted):
         for name in names:
             say(f"{name}: {script.strip()}")
             print(machines[name].does(script), flush=True)
+            if script.strip() == "allclear status":
+                # as the page says
+                all_is_well(machines)
 
 
 def all_is_well(machines):
