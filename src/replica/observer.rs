@@ -189,6 +189,7 @@ impl Observer {
     }
 }
 
+/// Returns when it leads and did not before.
 async fn comes_to_lead(standing: &mut watch::Receiver<Standing>, led: &mut bool) {
     loop {
         let leads = standing.borrow_and_update().leads();
@@ -199,5 +200,33 @@ async fn comes_to_lead(standing: &mut watch::Receiver<Standing>, led: &mut bool)
         if standing.changed().await.is_err() {
             return std::future::pending().await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use futures_util::FutureExt as _;
+
+    use super::*;
+    use crate::consensus::Role;
+
+    #[tokio::test]
+    async fn whoever_comes_to_lead_is_told_once_each_time() {
+        let stands = |role, term| {
+            let leader_since = Instant::now();
+            Standing { role, leader: None, term, turn: 1, quorum: true, applied: 0, leader_since }
+        };
+        let (tell, mut standing) = watch::channel(stands(Role::Follower, 1));
+        let mut led = false;
+        assert!(comes_to_lead(&mut standing, &mut led).now_or_never().is_none(), "it follows");
+        tell.send_replace(stands(Role::Leader, 2));
+        assert!(comes_to_lead(&mut standing, &mut led).now_or_never().is_some());
+        assert!(comes_to_lead(&mut standing, &mut led).now_or_never().is_none(), "it goes on leading");
+        tell.send_replace(stands(Role::Follower, 3));
+        assert!(comes_to_lead(&mut standing, &mut led).now_or_never().is_none());
+        tell.send_replace(stands(Role::Leader, 4));
+        assert!(comes_to_lead(&mut standing, &mut led).now_or_never().is_some());
     }
 }
