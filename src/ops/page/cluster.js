@@ -21,6 +21,9 @@ export function ability(status) {
   const worries = [];
   const told = (which, one, more) => which.length > 0 &&
     worries.push(outside(`${list(names(which))} ${which.length === 1 ? one : more}`));
+  // the leader has yet to notice
+  const isThin = status.quorum && reached.length * 2 <= voters.length;
+  if (isThin) worries.push("too few voters answer at this moment: nothing is decided before more than half of them do");
   if (status.quorum && !status.leader) worries.push("nobody leads at this moment; an election takes a second or two");
   told(lost, "is out of reach", "are out of reach");
   told(mute, "gets no documents from its metadata endpoint", "get no documents from their metadata endpoints");
@@ -31,7 +34,7 @@ export function ability(status) {
   const leads = status.leader ? [outside(status.leader), " leads"] : "nobody leads";
   const all = healthy.length === members.length;
   const channels = all ? "every metadata channel works" : `${healthy.length} of ${members.length} metadata channels work`;
-  const sentence = [tree("strong", {}, status.leader && healthy.length > 0 ? "The cluster can act: " : "The cluster cannot act now: "), leads,
+  const sentence = [tree("strong", {}, status.leader && healthy.length > 0 && !isThin ? "The cluster can act: " : "The cluster cannot act now: "), leads,
     `, ${reached.length} of ${many(voters.length, "voter")} can be reached, `, channels, "."];
   return { sentence, worries };
 }

@@ -29,7 +29,7 @@ function story(event, now) {
       tree("time", { datetime: event.timeline.at(-1)?.at }, `${time(ended, now)} UTC`), " ",
       tree("strong", {}, outside(title(event))), " ",
       tree("span", { class: "ending" }, tree("span", { class: "mark", "aria-hidden": "true" }, `${ENDINGS[event.outcome] ?? "✕"} `), word(event.outcome)),
-      tree("span", { class: "beside" }, cause, by, `, ${took(ended - began)} in all`)),
+      tree("span", { class: "beside" }, cause, by, `, closed ${took(ended - began)} after it was announced`)),
     chart(event, ended, ended, `history ${event.id}`),
     log(event, now));
 }
