@@ -32,9 +32,11 @@ pub(super) fn of(cluster: &Cluster, place: usize, event: Option<&str>) -> String
 /// All of the text was written while the event waited for this; a long line may be folded.
 pub(super) fn agrees(text: &str, code: &str) -> bool {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    [format!("waits: {code}"), format!("({code})"), format!("\"code\": \"{code}\"")]
-        .iter()
-        .all(|part| text.contains(part))
+    let listed = match code {
+        "waiting_for_platform" => "approved, not started yet".to_owned(),
+        _ => format!("waits: {code}"),
+    };
+    [listed, format!("({code})"), format!("\"code\": \"{code}\"")].iter().all(|part| text.contains(part))
 }
 
 /// As by a person whose replica has the usual socket.
