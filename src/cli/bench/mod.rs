@@ -57,7 +57,7 @@ enum Part {
     Idle,
     /// From an announcement, and from the last hook, to the POST
     Approvals,
-    /// The status, asked for 2,000 times a second
+    /// The status, asked for at a pace
     Requests,
     /// A leader that hands over, and one that is killed
     Leaders,
