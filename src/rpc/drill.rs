@@ -27,8 +27,8 @@ pub(super) async fn begin(here: &Here, asked: shown::DrillRequest, who: String) 
     let named: Vec<String> = announcement.resources.iter().map(ToString::to_string).collect();
     let refused = |why| match why {
         Ignored::UnknownReplica => {
-            let names = named.join(" or ");
-            format!("no VM of this cluster is named {names}; one whose replica has just started is known in a moment")
+            let vms = named.join(" or ");
+            format!("no VM of this cluster is named {vms}; one whose replica has just started is known in a moment")
         }
         Ignored::NotNow => {
             "a real event or another drill is open; `allclear events` lists them, try again when it is closed".into()

@@ -59,7 +59,10 @@ pub(super) fn advice(reader: &Reader, event: &shown::Event, blocker: &shown::Blo
             let does = "end the hold: it is approved as soon as nothing else is in the way, and may start at once";
             add(does.into(), of(reader, "release", id));
         }
-        "paused" => add("end the pause: approvals go on".into(), reader.command("resume", &[], true)),
+        "paused" => add(
+            "end the pause: approvals go on, and what is approved may start at once".into(),
+            reader.command("resume", &[], true),
+        ),
         "no_quorum" => {
             add("see who is out of reach, on each of the VMs".into(), reader.command("status", &[], false));
             add("see what is wrong there".into(), DOCTOR.into());

@@ -1,6 +1,6 @@
 //! `allclear explain`, for people: why is it not approved yet, what happens next by itself and when, who can do what.
 
-use super::advice::advice;
+use super::advice::{DOCTOR, advice};
 use super::page::{Ink, Page, Span, bold, faint, plain};
 use super::{Reader, how_far, moments, summary, what};
 use crate::replica::clock::from_rfc3339;
@@ -99,7 +99,7 @@ fn verdict(page: &mut Page, reader: &Reader, event: &shown::Event) {
     }
     entry("next", next(reader, blocker));
     if let Some(left) = if_nothing_changes(reader, event, blocker) {
-        entry("at the latest", left);
+        entry("its notice", left);
     }
     entry("who can help", blocker.resolved_by.clone());
     if let Some(hold) = event.hold.as_ref().filter(|_| blocker.code != "hold") {
@@ -109,7 +109,14 @@ fn verdict(page: &mut Page, reader: &Reader, event: &shown::Event) {
     let advice = advice(reader, event, blocker);
     if matches!(event.stage.as_str(), "claimed" | "approved") {
         page.heading("WHAT YOU CAN DO");
-        page.line(2, &[plain("nothing can be held back any more: the approval was posted, or is at this moment")]);
+        page.line(
+            2,
+            &[plain("nothing can be held back any more: a replica posts the approval until the platform takes it")],
+        );
+        if matches!(blocker.code.as_str(), "posting" | "post_failed") {
+            page.line(2, &[plain("see what is wrong, on each of the VMs")]);
+            page.verbatim(6, &bold(DOCTOR));
+        }
     } else if !advice.is_empty() {
         page.heading("WHAT YOU CAN DO");
         for advice in advice {
@@ -136,10 +143,10 @@ pub(super) fn if_nothing_changes(reader: &Reader, event: &shown::Event, blocker:
     };
     let when = moments::moment(reader.now, at);
     if at <= reader.now {
-        return Some(format!("the notice ended {when}: the platform may start it at any moment"));
+        return Some(format!("ended {when}; the platform may start it at any moment"));
     }
     let is_told = blocker.until == event.not_before;
-    (!is_told).then(|| format!("the platform starts it by itself, approved or not: {when}"))
+    (!is_told).then(|| format!("ends {when}; from then on the platform may start it by itself, approved or not"))
 }
 
 /// What the word for a blocker means, where its own message takes it for known.

@@ -9,7 +9,7 @@ use crate::replica::differences::WARN_ABOVE;
 use crate::wire::pb::allclear::operator::v1 as shown;
 
 /// Width of the names before what an open event waits for.
-const NAMES: usize = 15;
+const NAMES: usize = 12;
 
 pub(in crate::cli) fn status(reader: &Reader, status: &shown::Status) -> String {
     let mut page = Page::new(reader.paper);
@@ -47,7 +47,7 @@ fn ability(page: &mut Page, reader: &Reader, status: &shown::Status) {
         page.line(0, &[Span::new(Ink::Red, format!("{name} TAKES NO PART in {cluster}")), plain(format!(": {why}"))]);
     } else if status.quorum {
         let how = format!(": {leader} leads, {answering} of {count} voters answer");
-        let can = if sees_events {
+        let can = if sees_events && answering * 2 > count {
             Span::new(Ink::Green, format!("cluster {cluster} can act"))
         } else {
             Span::new(Ink::Red, format!("cluster {cluster} CANNOT ACT NOW"))
@@ -93,7 +93,7 @@ fn short(page: &mut Page, reader: &Reader, open: &shown::Event) {
             page.entry(4, "waits:", NAMES, &[plain(moments::within(reader.now, &blocker.message))]);
             page.entry(4, "next:", NAMES, &[plain(event::next(reader, blocker))]);
             if let Some(left) = event::if_nothing_changes(reader, open, blocker) {
-                page.entry(4, "at the latest:", NAMES, &[plain(left)]);
+                page.entry(4, "its notice:", NAMES, &[plain(left)]);
             }
         }
         None => page.line(4, &[plain(event::stage(&open.stage))]),

@@ -34,7 +34,7 @@ export function commandsFor(event, status, now) {
   const why = "--reason \"why\"";
   const all = [
     !status.quorum && ["See who is out of reach, on each of the VMs", "allclear status"],
-    ["no_quorum", "no_healthy_channel"].includes(code) && ["See what is wrong, on each of the VMs", DOCTOR],
+    ["no_quorum", "no_healthy_channel", "posting", "post_failed"].includes(code) && ["See what is wrong, on each of the VMs", DOCTOR],
     event.drill && status.quorum && ["End the drill; what it took away is put back", `allclear drill --end ${id}`],
     isOpen && event.hold && ["Release it: it is approved as soon as nothing else is in the way, and the platform may start it at once", `allclear release ${id} ${why}`],
     status.paused && isOpen && ["End the pause: approvals go on, and the platform may start at once what is approved", `allclear resume ${why}`],
@@ -45,7 +45,7 @@ export function commandsFor(event, status, now) {
     ["Everything that is known of it", `allclear explain ${id}`],
   ].filter(Boolean);
   const isGiven = ["claimed", "approved", "started"].includes(event.stage) && !event.drill && event.approvals.length > 0;
-  const stand = isGiven ? "Nothing can be held back any more: the approval was posted, or is at this moment."
+  const stand = isGiven ? "Nothing can be held back any more: the approval is assigned to a replica, and posted until the platform takes it."
     : !status.quorum ? "Before there is a quorum, no command can hold, release or approve anything." : null;
   return [
     stand && tree("p", { class: "stand" }, stand),

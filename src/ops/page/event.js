@@ -86,13 +86,13 @@ function next({ next: what, until }, now) {
 function latest(event, now) {
   if (event.stage === "started" || event.stage === "restoring" || event.drill) return null;
   const at = instant(event.not_before);
-  if (isNaN(at)) return row("At the latest", "The platform gave no time that can be read; it may start when the usual notice of the type is over.");
+  if (isNaN(at)) return row("Its notice", "The platform gave no time that can be read; it may start when the usual notice of the type is over.");
   // told above
   if (at > now && Math.abs(at - instant(event.blocker?.until)) < 1000) return null;
   const when = tree("time", { class: "count", datetime: event.not_before }, `${countdown(at, now)} (${time(at, now)} UTC)`);
-  return row("At the latest", at > now
-    ? ["The platform starts it by itself, approved or not, ", when, "."]
-    : ["Its notice ended ", when, "; the platform may start it at any moment."]);
+  return row("Its notice", at > now
+    ? ["Ends ", when, ". From then on the platform may start it by itself, approved or not."]
+    : ["Ended ", when, "; the platform may start it at any moment."]);
 }
 
 function stages(event, now) {

@@ -20,8 +20,8 @@ use crate::machine::veto::vetoes;
 use crate::replica::clock::rfc3339;
 use crate::wire::pb::allclear::operator::v1 as shown;
 
-const POSTS: &str =
-    "nobody needs to; if it goes on, whoever runs the machines: allclear doctor tells there what is wrong";
+/// So many posts in vain are no accident.
+const MANY_POSTS: usize = 3;
 /// Of the hooks that hold an event beside the first, so many are told.
 const MOST_VETOES: usize = 3;
 
@@ -127,13 +127,13 @@ impl Teller<'_> {
                 format!("{approver} has been posting the approval since {}{}", rfc3339(*since), self.in_vain()),
                 Some(*until),
                 "done when the platform answers; if it does not, another replica is named",
-                POSTS,
+                self.who_helps_posts(),
             ),
             Blocker::PostFailed { approver, outcome, at, again_at } => Sentences::new(
                 format!("{}{}", not_taken(approver, outcome, *at), self.in_vain()),
                 Some(*again_at),
                 "it is posted again, by another replica if there is one",
-                POSTS,
+                self.who_helps_posts(),
             ),
             Blocker::WaitingForPlatform { since } => Sentences::new(
                 format!("approved since {}; the platform has not started the event yet", rfc3339(*since)),
@@ -150,9 +150,21 @@ impl Teller<'_> {
 
     /// How often it was tried before.
     fn in_vain(&self) -> String {
-        match self.event.claims.iter().filter(|claim| claim.outcome.is_some()).count() {
+        match self.tries() {
             0 | 1 => String::new(),
             tries => format!("; so far {tries} tries were in vain"),
+        }
+    }
+
+    fn tries(&self) -> usize {
+        self.event.claims.iter().filter(|claim| claim.outcome.is_some()).count()
+    }
+
+    fn who_helps_posts(&self) -> &'static str {
+        if self.tries() < MANY_POSTS {
+            "nobody needs to"
+        } else {
+            "whoever runs the machines; it goes on by itself as soon as the platform takes it"
         }
     }
 

@@ -7,6 +7,8 @@ use crate::machine::time::Timestamp;
 use crate::machine::workload::{HookId, Member};
 use crate::replica::clock::rfc3339;
 
+/// What follows the end of a hook, unless it fails for good.
+const THEN: &str = "what is left is prepared, and the event approved";
 const OWNER_OR_OPERATOR: &str = "the owner of the workload, or an operator who skips it";
 
 /// The hook that it waits for, as operators call it.
@@ -59,12 +61,12 @@ impl Teller<'_> {
     fn end_of_run(&self, expected_end: Option<Timestamp>) -> String {
         match expected_end {
             Some(expected) if expected > self.situation.now => {
-                format!("the hook expects to end at {}; if it does not, it is stopped", rfc3339(expected))
+                format!("the hook expects to end at {}; {THEN}; if it does not end, it is stopped", rfc3339(expected))
             }
             Some(expected) => {
                 format!("the hook, which expected to end at {}, is stopped at its deadline", rfc3339(expected))
             }
-            None => "the hook ends, or is stopped at its deadline".into(),
+            None => format!("when the hook has ended, {THEN}; if it does not end, it is stopped"),
         }
     }
 
@@ -122,7 +124,7 @@ impl Teller<'_> {
     fn in_time(&self, at: Timestamp, next: String) -> (Timestamp, String) {
         let Some(ends) = self.event.budget_ends() else { return (at, next) };
         let when = if at > self.situation.now && at < ends { format!(" at {}", rfc3339(at)) } else { String::new() };
-        (ends, format!("{next}{when}; approved with or without it, {}", self.why_then()))
+        (ends, format!("{next}{when}; approved as soon as all is prepared, and at the latest, {}", self.why_then()))
     }
 
     fn why_then(&self) -> String {

@@ -131,8 +131,10 @@ fn who_wants_an_event_soon_is_not_said_to_be_somebody_when_a_rule_says_so() {
     };
     let of_users = event(Source::User, Vec::new());
     let users = told(&blocked(), &of_users, 0);
-    let expected =
-        format!("the hook is tried again at {}; approved with or without it, because a user", rfc3339(after(1)));
+    let expected = format!(
+        "the hook is tried again at {}; approved as soon as all is prepared, and at the latest, because a user",
+        rfc3339(after(1))
+    );
     assert!(users.next.starts_with(&expected), "{users:?}");
     assert_eq!(users.until, of_users.budget_ends().map(rfc3339));
     let rule = Rule {
@@ -147,7 +149,7 @@ fn who_wants_an_event_soon_is_not_said_to_be_somebody_when_a_rule_says_so() {
         budget: Some(5 * MINUTE),
     };
     let platforms = told(&blocked(), &event(Source::Platform, vec![rule]), 0).next;
-    assert!(platforms.contains("with or without it, by the rule \"brief\""), "{platforms}");
+    assert!(platforms.contains("and at the latest, by the rule \"brief\""), "{platforms}");
     assert_eq!(told(&blocked(), &event(Source::Platform, Vec::new()), 0).next, "the hook is tried again");
 }
 
@@ -175,13 +177,9 @@ fn a_hook_that_is_tried_again_says_why_and_one_whose_replica_is_gone_says_which(
     };
     let (soon, late) = (away(after(1)), away(after(2)));
     assert!(soon.message.contains("waits for db-1, which has been out of reach since"), "{}", soon.message);
-    let not_then = format!("if it does not, it is not waited for at {}; approved with or", rfc3339(after(1)));
+    let not_then = format!("if it does not, it is not waited for at {}; approved as soon as", rfc3339(after(1)));
     assert!(soon.next.contains(&not_then), "{}", soon.next);
-    assert!(
-        late.next.starts_with("it is run when the replica answers again; approved with or without"),
-        "{}",
-        late.next
-    );
+    assert!(late.next.starts_with("it is run when the replica answers again; approved as soon as"), "{}", late.next);
     assert_eq!((soon.until, soon.hooks), (event.budget_ends().map(rfc3339), vec!["db-1/postgres/drain".to_owned()]));
 }
 
