@@ -277,7 +277,7 @@ async fn what_is_due_waits_for_a_workload_that_is_away_or_the_configured_one_sta
         let id = cluster.cloud.announce(reboot()).await;
         if !stands {
             let waits = |event: &Event| {
-                let away = "the checkpoint hook of database on db-0 waits: the workload is not connected";
+                let away = "the checkpoint hook of database on db-0 waits: the workload has not been connected";
                 event.blocker.as_ref().is_some_and(|it| it.code == "hook_blocked" && it.message.starts_with(away))
             };
             cluster.until_event(0, &id, "waiting", waits).await;
