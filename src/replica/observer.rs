@@ -125,6 +125,8 @@ impl Observer {
                 _ = self.look() => {}
                 () = stop.cancelled() => return,
             }
+            // The next beat may be half a second away.
+            here.contacts.heard(&here.name, self.health(), here.state().wished);
         }
     }
 
