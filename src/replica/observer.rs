@@ -109,7 +109,7 @@ impl Observer {
     /// cloud may be old then, and nothing that the platform plans is approved before somebody has looked.
     pub async fn poll(&self, here: &Here, stop: CancellationToken) {
         let random = RandomState::new();
-        let (mut standing, mut led) = (here.consensus.standing(), false);
+        let (mut standing, mut led_in) = (here.consensus.standing(), 0);
         let mut turn = 0_u64;
         while !stop.is_cancelled() {
             turn += 1;
@@ -118,7 +118,7 @@ impl Observer {
             here.rounds.back_within(Loop::Poll, wait);
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
-                () = comes_to_lead(&mut standing, &mut led) => {}
+                () = comes_to_lead(&mut standing, &mut led_in) => {}
                 () = stop.cancelled() => return,
             }
             tokio::select! {
@@ -191,14 +191,14 @@ impl Observer {
     }
 }
 
-/// Returns when it leads and did not before.
-async fn comes_to_lead(standing: &mut watch::Receiver<Standing>, led: &mut bool) {
+/// Returns when it leads in another term than the last one: a quorum that comes and goes is no reason to ask again.
+async fn comes_to_lead(standing: &mut watch::Receiver<Standing>, led_in: &mut u64) {
     loop {
-        let leads = standing.borrow_and_update().leads();
-        if leads && !std::mem::replace(led, leads) {
+        let term = Some(standing.borrow_and_update()).filter(|standing| standing.leads()).map(|standing| standing.term);
+        if let Some(term) = term.filter(|term| term != led_in) {
+            *led_in = term;
             return;
         }
-        *led = leads;
         if standing.changed().await.is_err() {
             return std::future::pending().await;
         }
@@ -214,21 +214,27 @@ mod tests {
     use super::*;
     use crate::consensus::Role;
 
+    fn stands(role: Role, term: u64, quorum: bool) -> Standing {
+        Standing { role, leader: None, term, turn: 1, quorum, applied: 0, leader_since: Instant::now() }
+    }
+
     #[tokio::test]
-    async fn whoever_comes_to_lead_is_told_once_each_time() {
-        let stands = |role, term| {
-            let leader_since = Instant::now();
-            Standing { role, leader: None, term, turn: 1, quorum: true, applied: 0, leader_since }
-        };
-        let (tell, mut standing) = watch::channel(stands(Role::Follower, 1));
-        let mut led = false;
-        assert!(comes_to_lead(&mut standing, &mut led).now_or_never().is_none(), "it follows");
-        tell.send_replace(stands(Role::Leader, 2));
-        assert!(comes_to_lead(&mut standing, &mut led).now_or_never().is_some());
-        assert!(comes_to_lead(&mut standing, &mut led).now_or_never().is_none(), "it goes on leading");
-        tell.send_replace(stands(Role::Follower, 3));
-        assert!(comes_to_lead(&mut standing, &mut led).now_or_never().is_none());
-        tell.send_replace(stands(Role::Leader, 4));
-        assert!(comes_to_lead(&mut standing, &mut led).now_or_never().is_some());
+    async fn whoever_comes_to_lead_is_told_once_in_each_term() {
+        let (tell, mut standing) = watch::channel(stands(Role::Follower, 1, true));
+        let mut led_in = 0;
+        let mut comes = || comes_to_lead(&mut standing, &mut led_in).now_or_never().is_some();
+        assert!(!comes(), "it follows");
+        for (role, term, quorum, expected) in [
+            (Role::Leader, 2, true, true),
+            (Role::Leader, 2, true, false),
+            (Role::Leader, 2, false, false),
+            (Role::Leader, 2, true, false),
+            (Role::Follower, 3, true, false),
+            (Role::Leader, 4, true, true),
+        ] {
+            let now = stands(role, term, quorum);
+            tell.send_replace(now.clone());
+            assert_eq!(comes(), expected, "{now:?}");
+        }
     }
 }
