@@ -3,7 +3,7 @@
 import { chart } from "./chart.js";
 import { commandsFor } from "./commands.js";
 import { fill, outside, tree } from "./tree.js";
-import { because, countdown, instant, isStuck, list, many, sentence, shortTimes, span, time, title, word } from "./words.js";
+import { NOBODY, because, countdown, instant, isStuck, list, many, sentence, shortTimes, span, time, title, word } from "./words.js";
 
 const STAGES = ["announced", "preparing", "claimed", "approved", "started", "restoring", "closed"];
 const SAID = {
@@ -58,7 +58,7 @@ function why(event, status, now) {
       blocker && row("Who can resolve it", outside(who(blocker.resolved_by)))));
 }
 
-const who = (by) => (by.startsWith("allclear ") ? `An operator, with ${by}.` : by === "nobody needs to" ? "Nobody needs to." : sentence(by));
+const who = (by) => (by.startsWith("allclear ") ? `An operator, with ${by}.` : by === NOBODY ? "Nobody needs to." : sentence(by));
 
 function itself(event) {
   if (event.stage === "started") {

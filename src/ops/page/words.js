@@ -50,12 +50,13 @@ export const word = (text) => (text ?? "unknown").replaceAll("_", " ");
 export const shortTimes = (text, now) =>
   text.replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, (at) => `${time(Date.parse(at), now)} UTC`);
 
-// So many posts in vain are no accident.
-const MANY_POSTS = 3;
+// As the replica says it.
+export const NOBODY = "nobody needs to";
+
 // Waits for somebody: it does not go on by itself.
-export const isStuck = ({ blocker, approvals }) =>
+export const isStuck = ({ blocker }) =>
   ["hook_failed", "no_quorum", "no_healthy_channel"].includes(blocker?.code) ||
-  (["posting", "post_failed"].includes(blocker?.code) && approvals.length >= MANY_POSTS);
+  (["posting", "post_failed"].includes(blocker?.code) && blocker.resolved_by !== NOBODY);
 
 export const title = ({ type, resources, drill }) => `${drill ? "Drill: " : ""}${type} of ${list(resources) || "no machine"}`;
 
