@@ -30,11 +30,13 @@ impl Browser {
             skipped("there is no chromium or no chromedriver; install the packages chromium and chromium-driver");
             return None;
         };
-        let mut driver =
-            Command::new(driver).arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let profile = TempDir::with_prefix("browser").unwrap();
+        let mut driver = Command::new(driver);
+        // what it would leave behind when it is killed goes with the profile
+        driver.arg("--port=0").env("TMPDIR", profile.path()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut driver = driver.spawn().unwrap();
         let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines().map_while(Result::ok);
         let port = lines.find_map(|line| port_in(&line)).expect("chromedriver tells its port");
-        let profile = TempDir::with_prefix("browser").unwrap();
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
         let mut started = Self { http, session: format!("http://127.0.0.1:{port}/session"), driver, profile };
         let arguments = [
