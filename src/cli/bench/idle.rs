@@ -26,7 +26,8 @@ const KIB: f64 = 1024.0;
 #[derive(Clone, Copy)]
 struct Cost {
     ticks: f64,
-    written: f64,
+    /// Nothing where only root is told.
+    written: Option<f64>,
 }
 
 pub(super) async fn measure(stage: &Stage, seconds: u32) -> anyhow::Result<Vec<Figure>> {
@@ -42,25 +43,19 @@ pub(super) async fn measure(stage: &Stage, seconds: u32) -> anyhow::Result<Vec<F
     let (began, before, asked) = (Instant::now(), costs(&pids)?, requests(stage)?);
     sleep(Duration::from_secs(seconds.into())).await;
     let (passed, after, answered) = (began.elapsed().as_secs_f64(), costs(&pids)?, requests(stage)?);
-    let memory = pids.iter().map(|pid| memory(*pid)).collect::<anyhow::Result<Vec<_>>>()?;
+    let memory: Vec<f64> = pids.iter().filter_map(|pid| memory(*pid)).collect();
     let (mut leads, mut follows, mut written) = (Vec::new(), Vec::new(), Vec::new());
     for (replica, (before, after)) in stage.replicas.iter().zip(before.iter().zip(after)) {
         let busy = (after.ticks - before.ticks) / TICKS_PER_SECOND / passed * 100.0;
         if replica.name == leader { &mut leads } else { &mut follows }.push(busy);
-        written.push((after.written - before.written) / KIB / passed * 3600.0);
+        written
+            .extend(after.written.zip(before.written).map(|(after, before)| (after - before) / KIB / passed * 3600.0));
     }
     let polls = (answered - asked) / passed / f64::from(u32::try_from(pids.len())?);
     let bare = bare_share().await?;
     let (of_a_leader, of_a_follower) = (bare * f64::from(u32::try_from(pids.len() - 1)?), bare);
     let floor = "as many round trips on loopback as it has heartbeats";
-    Ok(vec![
-        Figure::of(
-            "idle replica, resident in proportion",
-            "MiB",
-            memory,
-            vec![nothing().await?],
-            "a program of this kind that does nothing",
-        ),
+    let mut figures = vec![
         Figure::of("idle leader, processor time", "% of a core", leads, vec![of_a_leader], floor),
         Figure::of("idle follower, processor time", "% of a core", follows, vec![of_a_follower], floor),
         Figure::of(
@@ -70,8 +65,16 @@ pub(super) async fn measure(stage: &Stage, seconds: u32) -> anyhow::Result<Vec<F
             vec![1.0],
             "one poll each second",
         ),
-        Figure::of("idle replica, written", "KiB per h", written, vec![0.0], "nothing that is new"),
-    ])
+    ];
+    if memory.is_empty() || written.is_empty() {
+        say("what replicas hold in memory and what they write is told to root only, and left out");
+    } else {
+        let floor = "a program of this kind that does nothing";
+        let nothing = vec![nothing().await?];
+        figures.push(Figure::of("idle replica, resident in proportion", "MiB", memory, nothing, floor));
+        figures.push(Figure::of("idle replica, written", "KiB per h", written, vec![0.0], "nothing that is new"));
+    }
+    Ok(figures)
 }
 
 fn cost(pid: u32) -> anyhow::Result<Cost> {
@@ -80,19 +83,18 @@ fn cost(pid: u32) -> anyhow::Result<Cost> {
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
     let ticks = |place: usize| fields.get(place).and_then(|field| field.parse::<f64>().ok());
     let (user, system) = ticks(11).zip(ticks(12)).context("the kernel tells processor time in another way")?;
-    Ok(Cost { ticks: user + system, written: line(&format!("/proc/{pid}/io"), "write_bytes:")? })
+    Ok(Cost { ticks: user + system, written: line(&format!("/proc/{pid}/io"), "write_bytes:") })
 }
 
 /// Resident pages, those that are shared with others in proportion, in MiB.
-fn memory(pid: u32) -> anyhow::Result<f64> {
-    Ok(line(&format!("/proc/{pid}/smaps_rollup"), "Pss:")? / KIB)
+fn memory(pid: u32) -> Option<f64> {
+    Some(line(&format!("/proc/{pid}/smaps_rollup"), "Pss:")? / KIB)
 }
 
-fn line(path: &str, name: &str) -> anyhow::Result<f64> {
-    // Keys are in its memory, so only root looks into a replica.
-    let text = std::fs::read_to_string(path).with_context(|| format!("{path} cannot be read; root may"))?;
-    let found = text.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next()?.parse().ok());
-    found.with_context(|| format!("{path} has no {name}"))
+/// Keys are in a replica's memory, so only root looks into it.
+fn line(path: &str, name: &str) -> Option<f64> {
+    let text = std::fs::read_to_string(path).ok()?;
+    text.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next()?.parse().ok())
 }
 
 /// How many the cloud received of all replicas.
@@ -107,9 +109,9 @@ async fn nothing() -> anyhow::Result<f64> {
     program.args(["demo-hook", "--takes", "1h", "--log", "/dev/null"]).stdout(std::process::Stdio::null());
     let mut program = program.kill_on_drop(true).spawn()?;
     sleep(Duration::from_secs(1)).await;
-    let memory = memory(program.id().context("it ended")?);
+    let memory = program.id().and_then(memory);
     program.kill().await?;
-    memory
+    memory.context("nobody may look into a process of this user")
 }
 
 /// The share of a core, in percent, that as many round trips cost as one follower has heartbeats.

@@ -1,0 +1,32 @@
+//! The benchmarks: each figure has a unit and a floor, and what was measured can be what it says.
+
+use serde_json::Value;
+
+use super::{allclear, stderr, stdout};
+
+#[test]
+fn what_an_idle_cluster_costs_is_told_with_the_floor_of_each_figure() {
+    let output = allclear(&["bench", "--only", "idle", "--only", "requests", "--seconds", "2", "--json"], &[]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let figures: Vec<Value> = serde_json::from_str(stdout(&output)).unwrap();
+    let told = |name: &str| {
+        let figure =
+            figures.iter().find(|figure| figure["name"] == name).unwrap_or_else(|| panic!("{name}: {figures:#?}"));
+        assert!(figure["unit"].is_string() && !figure["floor_is"].as_str().unwrap().is_empty(), "{figure}");
+        ["median", "p99", "worst", "floor"].map(|of| figure[of].as_f64().unwrap())
+    };
+    for name in ["idle leader, processor time", "idle follower, processor time"] {
+        let [median, p99, worst, floor] = told(name);
+        assert!(0.0 < floor && floor < 100.0 && 0.0 <= median && median <= p99 && p99 <= worst, "{name}: {figures:#?}");
+    }
+    let [polls, .., wanted] = told("idle replica, requests to the metadata service");
+    assert!(polls > 0.0 && wanted > 0.0, "{figures:#?}");
+    let [median, .., floor] = told("status, at 80 requests per second");
+    assert!(median > 0.0 && floor > 0.0, "{figures:#?}");
+    // What a process holds in memory is told to root only.
+    if nix::unistd::geteuid().is_root() {
+        let [resident, .., floor] = told("idle replica, resident in proportion");
+        assert!(resident > floor && floor > 0.0, "{figures:#?}");
+        assert_eq!(told("idle replica, written")[3].to_bits(), 0.0_f64.to_bits());
+    }
+}
