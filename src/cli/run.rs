@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use nix::sys::prctl::set_dumpable;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use tokio::runtime::Builder;
 
-use super::{Exit, runtime, say};
+use super::{Exit, say};
 use crate::consensus::OpenError;
 use crate::metadata::BadEndpoint;
 use crate::{app, config, ops, workloads};
@@ -36,9 +37,12 @@ impl Run {
         }
         keep_to_itself();
         allow_many_connections();
-        let runtime = match runtime() {
+        let runtime = match Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime,
-            Err(exit) => return exit,
+            Err(error) => {
+                say(format_args!("cannot start: {error}"));
+                return Exit::Failed;
+            }
         };
         let ran = runtime.block_on(app::run(config));
         // A resolver or a disk that hangs is not waited for; what it was to do is recovered at the next start.
