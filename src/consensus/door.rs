@@ -99,6 +99,7 @@ impl Consensus {
         tokio::spawn(node.stop.clone().run_until_cancelled_owned(node.clone().watch_for_removal()));
         tokio::spawn(node.stop.clone().run_until_cancelled_owned(node.clone().keep_up()));
         tokio::spawn(node.clone().watch_standing());
+        tokio::spawn(node.clone().beat());
         Ok((Self { node: node.clone() }, routes(&node)))
     }
 

@@ -19,6 +19,7 @@ mod failure;
 mod fence;
 mod fold;
 mod formation;
+mod heartbeat;
 mod inspection;
 mod log;
 mod means;

@@ -4,8 +4,9 @@ use std::time::Instant;
 
 use openraft::rt::WatchReceiver as _;
 use openraft::{RaftMetrics, ServerState};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::sleep;
 
+use super::heartbeat::late;
 use super::node::Node;
 use super::turns::Turns;
 use super::types::Types;
@@ -89,15 +90,15 @@ impl Node {
     pub(crate) async fn watch_standing(self) {
         let mut metrics = self.raft.metrics();
         let mut published = self.published.clone();
-        // A lease runs out without anything happening, so time is looked at too.
-        let mut tick = interval(self.options.timing.heartbeat);
-        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut heard = self.heard.subscribe();
         loop {
             self.update_standing();
             let open = tokio::select! {
                 changed = metrics.changed() => changed.is_ok(),
                 changed = published.changed() => changed.is_ok(),
-                _ = tick.tick() => true,
+                changed = heard.changed() => changed.is_ok(),
+                // A lease runs out without anything happening.
+                () = sleep(late(self.options.timing.heartbeat)) => true,
                 () = self.stop.cancelled() => false,
             };
             if !open {

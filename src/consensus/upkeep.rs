@@ -7,15 +7,18 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use openraft::{ChangeMembers, Instant as _, RaftMetrics};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::due::{Caller, Due, Known, SILENT_AFTER, View, due};
 use super::failure::MembershipError;
 use super::membership::{CHANGE_WITHIN, changed};
 use super::node::Node;
+use super::standing::Standing;
 use super::types::{Member, Membership, Types, lineage};
 
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Of who does not lead: whether the ways to the others are kept.
+const KEEP_EVERY: Duration = Duration::from_secs(2);
 /// Of the time between two looks no more counts as silence: in the rest this leader was not awake to hear anybody.
 const AWAKE_AT_MOST: Duration = Duration::from_secs(2);
 /// A learner that counts as up to date may lag by a moment.
@@ -57,7 +60,7 @@ impl Node {
         let mut silences = Silences::default();
         let mut said = None;
         loop {
-            sleep(LOOK_EVERY).await;
+            self.until_next_look().await;
             for (_, member) in self.membership().nodes() {
                 // A wrong address is told by whoever calls there.
                 let _ = self.peers.channel_or_dial(&member.replica, &member.address);
@@ -79,6 +82,13 @@ impl Node {
                 }
                 Err(_) => {}
             }
+        }
+    }
+
+    async fn until_next_look(&self) {
+        let mut standing = self.standing.subscribe();
+        if timeout(KEEP_EVERY, standing.wait_for(Standing::leads)).await.is_ok() {
+            sleep(LOOK_EVERY).await;
         }
     }
 
