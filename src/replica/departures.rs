@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::here::Here;
+use crate::consensus::Standing;
 use crate::machine::departure::departing;
 use crate::machine::id::VmName;
 
@@ -15,10 +16,12 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Runs until it is stopped. What cannot be changed now, because a quorum would go with it, is tried again.
 pub(super) async fn run(here: Arc<Here>, stop: CancellationToken) {
     let mut said: BTreeMap<VmName, String> = BTreeMap::new();
-    loop {
-        if stop.run_until_cancelled(tokio::time::sleep(LOOK_EVERY)).await.is_none() {
-            return;
-        }
+    let mut standing = here.consensus.standing();
+    let mut next_look = async || {
+        drop(standing.wait_for(Standing::leads).await);
+        tokio::time::sleep(LOOK_EVERY).await;
+    };
+    while stop.run_until_cancelled(next_look()).await.is_some() {
         let departing = if here.leads() { departing(&here.state(), &here.situation()) } else { Vec::new() };
         said.retain(|name, _| departing.contains(name));
         for name in departing {
