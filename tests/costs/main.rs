@@ -1,0 +1,154 @@
+//! Claim: what the pure core and the parser of documents cost grows as it should, and no change makes it grow unseen.
+//! Costs are counted in allocations, which are the same on every machine, however busy it is.
+//!
+//! `table.txt` has what each costs at 1, 10, 100 and 1,000; `ALLCLEAR_BLESS=1 cargo test --test costs` rewrites it. Read
+//! the difference before you believe it.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod world;
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use allclear::machine::observe::Observation;
+use allclear::machine::plan::plan;
+use allclear::metadata::read_document;
+use allclear::wire::log::encode_state;
+use allocation_counter::measure;
+
+use self::world::{World, document, wire};
+
+const SIZES: [usize; 4] = [1, 10, 100, 1_000];
+/// Standard libraries differ by this much, in percent.
+const SLACK: u64 = 2;
+/// Lists double their room as they grow.
+const ONCE: u64 = 20;
+
+/// One line of the table: how it may grow, and what it costs at each size.
+struct Row {
+    what: &'static str,
+    grows: Growth,
+    allocations: [u64; SIZES.len()],
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Growth {
+    /// It is the same at every size.
+    Not,
+    /// Ten times as much costs at most ten times as much, and a bit once.
+    Linear,
+}
+
+fn allocations(work: impl FnOnce()) -> u64 {
+    measure(work).count_total
+}
+
+fn row(what: &'static str, grows: Growth, cost: impl Fn(usize) -> u64) -> Row {
+    Row { what, grows, allocations: SIZES.map(cost) }
+}
+
+fn rows() -> Vec<Row> {
+    vec![
+        row("a document of so many events, parsed", Growth::Linear, |events| {
+            let body = wire(events);
+            allocations(|| assert_eq!(read_document(200, &body).unwrap().events.len(), events))
+        }),
+        row("a poll without news, so many events in the history", Growth::Not, |closed| {
+            let world = World::with_history(closed);
+            let body = wire(1);
+            let mut observation = Observation::default();
+            observation.saw(&document(0), |_| true);
+            allocations(|| {
+                observation.saw(&read_document(200, &body).unwrap(), |_| true);
+                assert!(plan(&world.state, &world.situation).is_empty());
+            })
+        }),
+        row("a whole event by `plan`, so many events in the history", Growth::Not, |closed| {
+            World::with_history(closed).live(closed).planned
+        }),
+        row("a whole event by `apply`, so many events in the history", Growth::Not, |closed| {
+            World::with_history(closed).live(closed).applied
+        }),
+        row("a whole event by `apply`, so many hooks", Growth::Linear, |hooks| {
+            World::with_hooks(hooks).live(0).applied
+        }),
+        row("one plan, so many open events that wait", Growth::Linear, |open| {
+            let world = World::with_open(open);
+            allocations(|| assert!(plan(&world.state, &world.situation).is_empty()))
+        }),
+        row("one plan, so many workloads without an event", Growth::Not, |hooks| {
+            let world = World::with_hooks(hooks);
+            allocations(|| assert!(plan(&world.state, &world.situation).is_empty()))
+        }),
+        row("the state shown anew, so many events in the history", Growth::Linear, |closed| {
+            let world = World::with_history(closed);
+            allocations(|| drop(world.state.clone()))
+        }),
+        row("the bytes of a snapshot, so many events in the history", Growth::Linear, |closed| {
+            encode_state(&World::with_history(closed).state).len() as u64
+        }),
+        row("the bytes of a snapshot, so many open events", Growth::Linear, |open| {
+            encode_state(&World::with_open(open).state).len() as u64
+        }),
+    ]
+}
+
+fn table(rows: &[Row]) -> String {
+    let mut text = format!("{:<58}{:>12}{:>12}{:>12}{:>12}\n", "", 1, 10, 100, 1_000);
+    for Row { what, allocations: [one, ten, hundred, thousand], .. } in rows {
+        writeln!(text, "{what:<58}{one:>12}{ten:>12}{hundred:>12}{thousand:>12}").unwrap();
+    }
+    text
+}
+
+/// What is wrong with a row beside what was recorded of it.
+fn mistakes(row: &Row, recorded: Option<&[u64]>) -> Vec<String> {
+    let Row { what, grows, allocations } = row;
+    let mut wrong = Vec::new();
+    for (now, before) in allocations.iter().zip(recorded.unwrap_or_default()) {
+        if *now > before + before * SLACK / 100 {
+            wrong.push(format!("{what}: {now} instead of {before}"));
+        }
+    }
+    if recorded.is_none_or(|recorded| recorded.len() != SIZES.len()) {
+        wrong.push(format!("{what}: nothing is recorded; ALLCLEAR_BLESS=1 records it"));
+    }
+    for pair in allocations.windows(2) {
+        let most = if *grows == Growth::Not { pair[0] } else { pair[0] * 10 + ONCE };
+        if pair[1] > most + most * SLACK / 100 {
+            wrong.push(format!("{what}: it grows from {} to {}", pair[0], pair[1]));
+        }
+    }
+    wrong
+}
+
+#[test]
+fn what_the_core_costs_grows_as_it_should_and_not_unseen() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/costs/table.txt");
+    let rows = rows();
+    if std::env::var_os("ALLCLEAR_BLESS").is_some() {
+        std::fs::write(&path, table(&rows)).unwrap();
+    }
+    let recorded = std::fs::read_to_string(&path).unwrap();
+    let numbers = |what: &str| -> Option<Vec<u64>> {
+        let line = recorded.lines().find_map(|line| line.strip_prefix(what))?;
+        line.split_whitespace().map(|number| number.parse().ok()).collect()
+    };
+    let wrong: Vec<String> = rows.iter().flat_map(|row| mistakes(row, numbers(row.what).as_deref())).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}\n{}", table(&rows));
+}
+
+#[test]
+fn what_costs_more_than_before_or_grows_faster_than_it_may_is_told() {
+    let row = |grows, allocations| Row { what: "it", grows, allocations };
+    let count = |row: &Row, recorded: Option<&[u64]>| mistakes(row, recorded).len();
+    let linear = row(Growth::Linear, [100, 1_000, 9_000, 90_000]);
+    assert_eq!(count(&linear, Some(&[100, 1_000, 9_000, 90_000])), 0);
+    assert_eq!(count(&linear, Some(&[100, 1_000, 9_000, 80_000])), 1, "it costs more than before");
+    assert_eq!(count(&linear, None), 1, "nothing was recorded");
+    let faster = row(Growth::Linear, [100, 1_100, 11_100, 500_000]);
+    assert_eq!(count(&faster, Some(&faster.allocations)), 2, "ten times as much costs eleven times as much, and more");
+    let constant = row(Growth::Not, [100, 100, 100, 103]);
+    assert_eq!(count(&constant, Some(&constant.allocations)), 1);
+}

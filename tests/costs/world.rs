@@ -1,0 +1,221 @@
+//! Three replicas of the pure core, with as much of something as wished.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use allclear::machine::apply::apply;
+use allclear::machine::attempt::Outcome;
+use allclear::machine::claim::PostOutcome;
+use allclear::machine::command::{Command, Entry, Ignored, Verdict};
+use allclear::machine::document::Document;
+use allclear::machine::errands::{Errand, errands};
+use allclear::machine::id::VmName;
+use allclear::machine::invariants;
+use allclear::machine::lifecycle::Stage;
+use allclear::machine::plan::plan;
+use allclear::machine::policy::Policy;
+use allclear::machine::situation::{Channel, Contact, Situation, Timing};
+use allclear::machine::state::State;
+use allclear::machine::time::Timestamp;
+use allclear::machine::workload::{Hook, OnAbsent, OnFailure, Origin, Phase, RunsOn, Workload};
+use allclear::metadata::read_document;
+
+use super::allocations;
+
+const VMS: [&str; 3] = ["db-0", "db-1", "db-2"];
+const ROUNDS_AT_MOST: usize = 5_000;
+
+pub(crate) struct World {
+    pub(crate) state: State,
+    pub(crate) situation: Situation,
+}
+
+/// What one life allocated.
+#[derive(Default)]
+pub(crate) struct Cost {
+    pub(crate) planned: u64,
+    pub(crate) applied: u64,
+}
+
+fn event(number: usize, status: &str) -> String {
+    format!(
+        r#"{{"EventId":"{number:08}-0000-4000-8000-000000000000","EventStatus":"{status}","EventType":"Reboot",
+        "ResourceType":"VirtualMachine","Resources":["db-0"],"EventSource":"Platform","NotBefore":"",
+        "Description":"Virtual machine is going to be restarted as requested by authorized user.","DurationInSeconds":-1}}"#
+    )
+}
+
+fn body(events: &[String]) -> Vec<u8> {
+    format!(r#"{{"DocumentIncarnation":1,"Events":[{}]}}"#, events.join(",")).into_bytes()
+}
+
+/// An answer of the metadata service that lists so many events.
+pub(crate) fn wire(events: usize) -> Vec<u8> {
+    body(&(0..events).map(|number| event(number, "Scheduled")).collect::<Vec<_>>())
+}
+
+/// One event.
+pub(crate) fn document(number: usize) -> Document {
+    read_document(200, &body(&[event(number, "Scheduled")])).unwrap()
+}
+
+fn hook(phase: Phase) -> Hook {
+    Hook {
+        phase,
+        timeout: Duration::from_mins(1),
+        attempts: 2,
+        on_failure: OnFailure::Hold,
+        runs_on: RunsOn::Affected,
+        can_confirm: false,
+        can_undo: false,
+        can_dry_run: false,
+        min_freeze: None,
+        fresh_for: None,
+        optional_if_short: false,
+        worst: None,
+        exclusive: false,
+        kinds: Vec::new(),
+    }
+}
+
+impl World {
+    fn new(workloads: usize) -> Self {
+        let contact = Contact {
+            reachable: true,
+            since: Timestamp(0),
+            channel: Channel::Healthy,
+            channel_since: Timestamp(0),
+            document_age: Some(Duration::ZERO),
+            wishes: 0,
+        };
+        let members = VMS.map(VmName::new);
+        let situation = Situation {
+            now: Timestamp(0),
+            me: members[1].clone(),
+            members: members.to_vec(),
+            learners: BTreeSet::new(),
+            contacts: members.iter().map(|name| (name.clone(), contact)).collect::<BTreeMap<_, _>>(),
+            quorum: true,
+            leading_since: Timestamp(0),
+            lead: None,
+            alone: None,
+            policy: Policy::default(),
+            timing: Timing::default(),
+        };
+        let mut world = Self { state: State::default(), situation };
+        let workload = |number: usize| Workload {
+            name: allclear::machine::id::WorkloadName(format!("workload-{number}").as_str().into()),
+            group: None,
+            after: Vec::new(),
+            hooks: vec![hook(Phase::Drain)],
+            origin: Origin::Configured,
+            on_absent: OnAbsent::default(),
+        };
+        for name in &members {
+            let workloads = if *name == members[0] { (0..workloads).map(workload).collect() } else { Vec::new() };
+            world.commit(name, Command::Register { workloads, groups: Vec::new() });
+        }
+        world
+    }
+
+    /// One workload with one hook, and so many closed events.
+    pub(crate) fn with_history(closed: usize) -> Self {
+        let mut world = Self::new(1);
+        world.live(0);
+        let one = world.state.history.pop_back().unwrap();
+        world.state.history.extend((0..closed).map(|number| {
+            let mut event = one.clone();
+            event.announcement.id = document(number).events[0].id.clone();
+            event
+        }));
+        world
+    }
+
+    /// So many workloads with a hook each.
+    pub(crate) fn with_hooks(hooks: usize) -> Self {
+        Self::new(hooks)
+    }
+
+    /// So many events whose hooks run.
+    pub(crate) fn with_open(open: usize) -> Self {
+        let mut world = Self::new(1);
+        world.report(&read_document(200, &wire(open)).unwrap());
+        world.carry_on(&mut Cost::default(), false);
+        assert_eq!(world.state.open.len(), open);
+        world
+    }
+
+    /// From the announcement of an event until it is closed.
+    pub(crate) fn live(&mut self, number: usize) -> Cost {
+        let mut cost = Cost::default();
+        self.situation.now = self.situation.now.plus(Duration::from_secs(1));
+        for document in [
+            document(number),
+            read_document(200, &body(&[event(number, "Started")])).unwrap(),
+            Document::default(),
+        ] {
+            cost.applied += self.report(&document);
+            self.carry_on(&mut cost, true);
+        }
+        let last = self.state.history.back().unwrap();
+        assert_eq!(last.stage(), Stage::Closed);
+        cost
+    }
+
+    fn report(&mut self, document: &Document) -> u64 {
+        let report = |world: &mut Self, name: VmName| {
+            let after = world.state.replicas[&name].reports;
+            world.commit(&name, Command::Report { after, document: document.clone() })
+        };
+        VMS.map(VmName::new).into_iter().map(|name| report(self, name)).sum()
+    }
+
+    /// Until nothing is due; `ends`: what was begun is done at once.
+    fn carry_on(&mut self, cost: &mut Cost, ends: bool) {
+        for _ in 0..ROUNDS_AT_MOST {
+            let mut due = Vec::new();
+            cost.planned += allocations(|| due = plan(&self.state, &self.situation));
+            let me = self.situation.me.clone();
+            let mut entries: Vec<_> = due.into_iter().map(|command| (me.clone(), command)).collect();
+            if ends {
+                entries.extend(VMS.map(VmName::new).iter().flat_map(|name| outcomes(&self.state, name)));
+            }
+            if entries.is_empty() {
+                return;
+            }
+            for (by, command) in entries {
+                cost.applied += self.commit(&by, command);
+            }
+        }
+        panic!("it never comes to rest");
+    }
+
+    /// What it allocated, without the check of debug builds.
+    fn commit(&mut self, by: &VmName, command: Command) -> u64 {
+        let entry = Entry { at: self.situation.now, by: by.clone(), command };
+        let mut verdict = None;
+        let all = allocations(|| verdict = Some(apply(&mut self.state, &entry)));
+        // Of several events for one workload the leader begins one.
+        let is_fine = matches!(verdict, Some(Verdict::Applied | Verdict::Ignored(Ignored::NotDue)));
+        assert!(is_fine, "{verdict:?}: {entry:?}");
+        let checked = allocations(|| assert_eq!(invariants::violated(&self.state), None));
+        if cfg!(debug_assertions) && verdict == Some(Verdict::Applied) { all - checked } else { all }
+    }
+}
+
+/// Everything that a replica is to see to, done.
+fn outcomes(state: &State, name: &VmName) -> Vec<(VmName, Command)> {
+    let done = |errand: Errand<'_>| match errand {
+        Errand::Run { event, attempt, .. } | Errand::Cancel { event, attempt } => Command::Settle {
+            event: event.announcement.id.clone(),
+            attempt: attempt.id,
+            outcome: Outcome::Done,
+        },
+        Errand::Post { event, claim } => Command::Posted {
+            event: event.announcement.id.clone(),
+            attempt: claim.attempt,
+            outcome: PostOutcome::Accepted,
+        },
+    };
+    errands(state, name).into_iter().map(|errand| (name.clone(), done(errand))).collect()
+}
