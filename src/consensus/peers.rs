@@ -14,8 +14,8 @@ use super::options::Options;
 use crate::reach::Way;
 use crate::tls::{self, Credentials};
 
-pub(super) const KEEPALIVE_EVERY: Duration = Duration::from_secs(1);
-pub(super) const KEEPALIVE_WITHIN: Duration = Duration::from_secs(2);
+const KEEPALIVE_EVERY: Duration = Duration::from_secs(1);
+const KEEPALIVE_WITHIN: Duration = Duration::from_secs(2);
 
 /// Calls that fail in a row before a replica counts as lost; one alone is noise.
 const LOST_AFTER: u32 = 3;

@@ -12,7 +12,6 @@ use tonic::service::Routes;
 use tonic::transport::Server;
 use tonic::transport::server::Connected;
 
-use super::peers::{KEEPALIVE_EVERY, KEEPALIVE_WITHIN};
 use crate::admission::{self, Calls, Door, Http2, Places, Porter, TurnedAway};
 use crate::tls::{self, Credentials};
 
@@ -23,6 +22,8 @@ const CALLS_OF_A_CONNECTION: u32 = 128;
 const CALLS: usize = 2_048;
 const HEADER_BYTES: u32 = 8 << 10;
 const PROTOCOL_ERRORS: usize = 64;
+/// A caller that is as silent is asked for a sign of life. It looks for itself every second; this only frees its place.
+const CALLER_ALIVE_WITHIN: Duration = Duration::from_secs(10);
 
 /// Calls that are still open when the listener stops are given this long.
 const DRAIN_WITHIN: Duration = Duration::from_secs(2);
@@ -79,8 +80,8 @@ where
 
 fn server() -> Server {
     Server::builder()
-        .http2_keepalive_interval(Some(KEEPALIVE_EVERY))
-        .http2_keepalive_timeout(Some(KEEPALIVE_WITHIN))
+        .http2_keepalive_interval(Some(CALLER_ALIVE_WITHIN))
+        .http2_keepalive_timeout(Some(CALLER_ALIVE_WITHIN))
         .max_concurrent_streams(CALLS_OF_A_CONNECTION)
         .http2_max_header_list_size(HEADER_BYTES)
         .http2_max_local_error_reset_streams(Some(PROTOCOL_ERRORS))
