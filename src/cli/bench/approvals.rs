@@ -22,12 +22,14 @@ use crate::rpc::client::Asking;
 /// Announcements are this much apart within a second, so that they meet the polls at all moments.
 const SPREAD_MS: u64 = 370;
 
+/// So brief that no hook of the sample workload is worth it.
+pub(super) const UNPREPARED: &str = "type = \"Freeze\"\nduration_s = 0";
+
 pub(super) async fn measure(stage: &Stage, events: u32) -> anyhow::Result<Vec<Figure>> {
     until_ready(stage).await?;
     let (mut unprepared, mut first_polls, mut prepared, mut begun) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for number in 0..events {
-        // So brief that no hook of the sample workload is worth it.
-        let id = play(stage, number, "type = \"Freeze\"\nduration_s = 0").await?;
+        let id = play(stage, number, UNPREPARED).await?;
         let announced = announced(stage, &id)?;
         unprepared.push(span(announced, posted(stage, &id)?));
         let polled = stage.cloud.polled_after(&clock::rfc3339(announced)).and_then(|at| moment::read(&at));
@@ -72,7 +74,8 @@ pub(super) async fn play(stage: &Stage, number: u32, what: &str) -> anyhow::Resu
     );
     stage.cloud.play(&Scenario::parse("bench", &text)?)?;
     let id = stage.cloud.scenario_events().into_iter().next().context("the cloud plays no event")?;
-    let mut asking = Asking::connect(&stage.replicas[0].socket).await?;
+    let runs = stage.replicas.iter().find(|replica| replica.process.runs()).context("no replica runs")?;
+    let mut asking = Asking::connect(&runs.socket).await?;
     let limit = clock::steady().plus(EVENT_WITHIN);
     while !asking.event(id.as_str()).await.is_ok_and(|event| event.stage == "closed") {
         if clock::steady() > limit {
@@ -89,7 +92,7 @@ fn announced(stage: &Stage, id: &EventId) -> anyhow::Result<Timestamp> {
 }
 
 /// When its one approval arrived.
-fn posted(stage: &Stage, id: &EventId) -> anyhow::Result<Timestamp> {
+pub(super) fn posted(stage: &Stage, id: &EventId) -> anyhow::Result<Timestamp> {
     let posts: Vec<_> = stage.cloud.posts().into_iter().filter(|post| post.event == *id).collect();
     match posts.as_slice() {
         [post] => moment::read(&post.at).context("the cloud's log has no time"),

@@ -12,8 +12,9 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
+use super::approvals::{UNPREPARED, play, posted};
 use super::figure::{Figure, ms};
-use super::{READY_WITHIN, until_ready};
+use super::{READY_WITHIN, span, until_ready};
 use crate::cli::say;
 use crate::cli::stage::{Stage, VMS, free_addresses};
 use crate::consensus::{self, Compaction, Consensus, Fold, MAX_VOTERS, Means, Options, Role, Timing, Undecodable};
@@ -31,7 +32,7 @@ pub(super) async fn measure(stage: &mut Stage, times: u32) -> anyhow::Result<Vec
     say(format_args!("leadership is handed over {times} times"));
     let (handed_over, untouched) = handed_over(&stage.folder, times).await?;
     say(format_args!("the leader is killed {times} times"));
-    let killed = killed(stage, times).await?;
+    let (killed, posted) = killed(stage, times).await?;
     // The followers wait until its lease is over, and then for their own patience.
     let Timing { heartbeat, election_timeout: (shortest, lease), .. } = Timing::default();
     let patience = (lease + shortest).saturating_sub(heartbeat);
@@ -50,24 +51,31 @@ pub(super) async fn measure(stage: &mut Stage, times: u32) -> anyhow::Result<Vec
             vec![ms(patience)],
             "its lease and the shortest election timeout, less a heartbeat",
         ),
+        Figure::of("leader killed as an event is announced, to the POST", "ms", posted, vec![ms(patience)], "the same"),
     ])
 }
 
-/// From each kill of the leader's process until another one says that it leads.
-async fn killed(stage: &mut Stage, times: u32) -> anyhow::Result<Vec<f64>> {
-    let mut spans = Vec::new();
+/// From each kill of the leader's process until another one says that it leads, and until an event is approved that is
+/// announced at once.
+async fn killed(stage: &mut Stage, times: u32) -> anyhow::Result<(Vec<f64>, Vec<f64>)> {
+    let (mut spans, mut posts) = (Vec::new(), Vec::new());
     for _ in 0..times {
         until_ready(stage).await?;
         let leader = led(stage, |_| true).await?;
         let replica = stage.replicas.iter_mut().find(|replica| replica.name == leader);
         replica.context("an unknown replica leads")?.process.kill().await?;
-        let killed = Instant::now();
-        led(stage, |status| status.role == "leader").await?;
-        spans.push(ms(killed.elapsed()));
+        let (killed, killed_at) = (Instant::now(), clock::now());
+        let leads = async {
+            led(stage, |status| status.role == "leader").await?;
+            anyhow::Ok(ms(killed.elapsed()))
+        };
+        let (leads, event) = tokio::try_join!(leads, play(stage, 0, UNPREPARED))?;
+        spans.push(leads);
+        posts.push(span(killed_at, posted(stage, &event)?));
         stage.start(&leader)?;
     }
     until_ready(stage).await?;
-    Ok(spans)
+    Ok((spans, posts))
 }
 
 /// Who leads as soon as a replica that runs tells so in a status of this kind.
