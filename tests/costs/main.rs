@@ -4,7 +4,7 @@
 //! `table.txt` has what each costs at 1, 10, 100 and 1,000; `ALLCLEAR_BLESS=1 cargo test --test costs` rewrites it. Read
 //! the difference before you believe it.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod world;
 

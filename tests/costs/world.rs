@@ -149,11 +149,9 @@ impl World {
     pub(crate) fn live(&mut self, number: usize) -> Cost {
         let mut cost = Cost::default();
         self.situation.now = self.situation.now.plus(Duration::from_secs(1));
-        for document in [
-            document(number),
-            read_document(200, &body(&[event(number, "Started")])).unwrap(),
-            Document::default(),
-        ] {
+        for document in
+            [document(number), read_document(200, &body(&[event(number, "Started")])).unwrap(), Document::default()]
+        {
             cost.applied += self.report(&document);
             self.carry_on(&mut cost, true);
         }
@@ -206,11 +204,9 @@ impl World {
 /// Everything that a replica is to see to, done.
 fn outcomes(state: &State, name: &VmName) -> Vec<(VmName, Command)> {
     let done = |errand: Errand<'_>| match errand {
-        Errand::Run { event, attempt, .. } | Errand::Cancel { event, attempt } => Command::Settle {
-            event: event.announcement.id.clone(),
-            attempt: attempt.id,
-            outcome: Outcome::Done,
-        },
+        Errand::Run { event, attempt, .. } | Errand::Cancel { event, attempt } => {
+            Command::Settle { event: event.announcement.id.clone(), attempt: attempt.id, outcome: Outcome::Done }
+        }
         Errand::Post { event, claim } => Command::Posted {
             event: event.announcement.id.clone(),
             attempt: claim.attempt,
