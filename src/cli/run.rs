@@ -12,6 +12,8 @@ use crate::consensus::OpenError;
 use crate::metadata::BadEndpoint;
 use crate::{app, config, ops, workloads};
 
+/// While one answers a flood the other keeps the lead. More would only wake each other.
+const THREADS: usize = 2;
 const LET_GO_WITHIN: Duration = Duration::from_secs(1);
 
 /// Runs one replica until SIGTERM or SIGINT
@@ -37,7 +39,7 @@ impl Run {
         }
         keep_to_itself();
         allow_many_connections();
-        let runtime = match Builder::new_current_thread().enable_all().build() {
+        let runtime = match Builder::new_multi_thread().worker_threads(THREADS).enable_all().build() {
             Ok(runtime) => runtime,
             Err(error) => {
                 say(format_args!("cannot start: {error}"));
