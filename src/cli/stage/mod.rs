@@ -11,7 +11,7 @@ pub(super) mod servers;
 pub(super) mod sight;
 
 use std::fmt::Write as _;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
@@ -202,8 +202,34 @@ pub(in crate::cli) fn free_addresses(count: usize) -> std::io::Result<Vec<Socket
     free_addresses_of(Ipv4Addr::LOCALHOST, count)
 }
 
-/// All held until all are found, so that each is another one.
+/// Of ports that a connection to itself leaves in TIME_WAIT, the kernel gives none to anybody who asks for any, for a
+/// minute; whoever asks for exactly that one, and may reuse addresses, gets it. So no other stage takes them meanwhile.
 fn free_addresses_of(host: Ipv4Addr, count: usize) -> std::io::Result<Vec<SocketAddr>> {
-    let held: Vec<TcpListener> = (0..count).map(|_| TcpListener::bind((host, 0))).collect::<Result<_, _>>()?;
-    held.iter().map(TcpListener::local_addr).collect()
+    let reserved = || -> std::io::Result<SocketAddr> {
+        let listener = TcpListener::bind((host, 0))?;
+        let address = listener.local_addr()?;
+        let caller = TcpStream::connect(address)?;
+        let (called, _) = listener.accept()?;
+        // Who closes first is the one that waits.
+        drop(called);
+        drop(caller);
+        Ok(address)
+    };
+    std::iter::repeat_with(reserved).take(count).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_free_address_is_for_whoever_names_it() {
+        for address in free_addresses(5).unwrap() {
+            // As the kernel looks for those who ask for any port: not willing to reuse one.
+            let any = tokio::net::TcpSocket::new_v4().unwrap();
+            any.set_reuseaddr(false).unwrap();
+            assert_eq!(any.bind(address).unwrap_err().kind(), std::io::ErrorKind::AddrInUse);
+            TcpListener::bind(address).unwrap();
+        }
+    }
 }
