@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::bail;
+use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -52,11 +53,12 @@ const CLIENTS_LEAVE_WITHIN: Duration = Duration::from_millis(500);
 /// Supervises hooks as `allclear supervise FOLDER`; stays right when the file is replaced by an upgrade.
 const OWN_PROGRAM: &str = "/proc/self/exe";
 
-/// Runs one replica until SIGTERM or SIGINT, or until it can no longer keep its promises.
-pub async fn run(config: Config) -> anyhow::Result<()> {
+/// Runs one replica until SIGTERM or SIGINT, or until it can no longer keep its promises. Whoever is not a replica is
+/// answered by `answering`, so that no number of them keeps the caller's runtime from its part in the cluster.
+pub async fn run(config: Config, answering: Handle) -> anyhow::Result<()> {
     let stop = CancellationToken::new();
     let signals = tokio::spawn(stop_at_signal(stop.clone())?);
-    let result = run_until(config, stop).await;
+    let result = run_until(config, stop, &answering).await;
     signals.abort();
     result
 }
@@ -72,7 +74,7 @@ fn stop_at_signal(stop: CancellationToken) -> io::Result<impl Future<Output = ()
     })
 }
 
-async fn run_until(config: Config, stop: CancellationToken) -> anyhow::Result<()> {
+async fn run_until(config: Config, stop: CancellationToken, answering: &Handle) -> anyhow::Result<()> {
     let endpoint = Arc::new(endpoint(&config.metadata)?);
     let name = match &config.replica.name {
         Some(name) => name.clone(),
@@ -84,7 +86,7 @@ async fn run_until(config: Config, stop: CancellationToken) -> anyhow::Result<()
     let members = members(&config.cluster, &name)?;
     let options = agreement(&config, &name, &members)?;
     let tls = options.tls.clone();
-    let listeners = Listeners::bind(&config).await?;
+    let listeners = Listeners::bind(&config, answering).await?;
     let time = Arc::new(ClusterTime::default());
     let (folded, state) = Folded::new(time.clone());
     let (consensus, routes) = Consensus::open(options, folded).await?;
@@ -120,7 +122,7 @@ async fn run_until(config: Config, stop: CancellationToken) -> anyhow::Result<()
     // Not `stop`: a post that is under way still has to be confirmed and recorded.
     let serving = CancellationToken::new();
     let telling = notices::tell(here.clone(), view.clone(), config.receivers.clone(), serving.clone());
-    let servers = serve(&config, listeners, tls, routes, &here, &observer, &hooks, view, &serving);
+    let servers = serve(&config, listeners, tls, routes, &here, &observer, &hooks, view, &serving, answering);
     servers.spawn(telling);
     if let Some(collector) = config.tracing.clone() {
         servers.spawn(traces::export(here.clone(), collector, serving.clone()));
@@ -153,6 +155,7 @@ fn serve(
     hooks: &Arc<Hooks>,
     view: View,
     stop: &CancellationToken,
+    answering: &Handle,
 ) -> TaskTracker {
     let servers = TaskTracker::new();
     let contact = rpc::contact_service(here.clone(), observer.clone());
@@ -169,16 +172,18 @@ fn serve(
         servers.spawn(credentials.keep_current(stop.clone()));
     }
     let names = listening::host_names(config, &here.name);
-    servers.spawn(logged("status.listen", ops::http::serve(listeners.status, view.clone(), names, stop.clone())));
+    let serving = ops::http::serve(listeners.status, view.clone(), names, stop.clone());
+    servers.spawn_on(logged("status.listen", serving), answering);
     if let Some(listener) = listeners.workloads {
         let routes = rpc::workload_routes(here.clone(), hooks.clone(), view.clone(), stop.clone());
         let guard = Guard::of_workloads(&config.registration.allow_uids, here.deeds.clone());
         let serving = rpc::serve_workloads(listener, rpc::with_health_and_reflection(routes), guard, stop.clone());
-        servers.spawn(logged("workloads.socket", serving));
+        servers.spawn_on(logged("workloads.socket", serving), answering);
     }
     let for_operators = rpc::with_health_and_reflection(rpc::operator_routes(view, here.clone(), stop.clone()));
     let guard = Guard::of_operators(here.deeds.clone());
-    servers.spawn(logged("operator.socket", rpc::serve(listeners.operator, for_operators, guard, stop.clone())));
+    let serving = rpc::serve(listeners.operator, for_operators, guard, stop.clone());
+    servers.spawn_on(logged("operator.socket", serving), answering);
     servers.spawn(rpc::beat(here.clone(), observer.clone(), stop.clone()));
     servers.close();
     servers

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use tokio::net::{TcpListener, UnixListener};
+use tokio::runtime::Handle;
 
 use crate::config::{self, Config};
 use crate::machine::id::VmName;
@@ -20,12 +21,14 @@ pub(super) struct Listeners {
 }
 
 impl Listeners {
-    pub(super) async fn bind(config: &Config) -> anyhow::Result<Self> {
+    /// Those for others than replicas are bound where they are answered, and so are woken there.
+    pub(super) async fn bind(config: &Config, answering: &Handle) -> anyhow::Result<Self> {
+        let (operator, registration) = (config.operator.socket.clone(), config.registration.clone());
         Ok(Self {
             cluster: listen(config.cluster.listen, "cluster.listen").await?,
-            status: listen(config.status.listen, "status.listen").await?,
-            operator: rpc::bind(&config.operator.socket, 0o600).await?,
-            workloads: listen_for_workloads(&config.registration).await?,
+            status: answering.spawn(listen(config.status.listen, "status.listen")).await??,
+            operator: answering.spawn(async move { rpc::bind(&operator, 0o600).await }).await??,
+            workloads: answering.spawn(async move { listen_for_workloads(&registration).await }).await??,
         })
     }
 
@@ -54,7 +57,7 @@ async fn listen_for_workloads(registration: &config::Registration) -> anyhow::Re
     }
 }
 
-async fn listen(address: SocketAddr, key: &str) -> anyhow::Result<TcpListener> {
+async fn listen(address: SocketAddr, key: &'static str) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address).await.with_context(|| format!("{key}: cannot listen on {address}"))
 }
 

@@ -1,19 +1,18 @@
 //! `allclear run`: one replica in the foreground.
 
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use nix::sys::prctl::set_dumpable;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, Runtime};
 
 use super::{Exit, say};
 use crate::consensus::OpenError;
 use crate::metadata::BadEndpoint;
 use crate::{app, config, ops, workloads};
 
-/// While one answers a flood the other keeps the lead. More would only wake each other.
-const THREADS: usize = 2;
 const LET_GO_WITHIN: Duration = Duration::from_secs(1);
 
 /// Runs one replica until SIGTERM or SIGINT
@@ -39,16 +38,17 @@ impl Run {
         }
         keep_to_itself();
         allow_many_connections();
-        let runtime = match Builder::new_multi_thread().worker_threads(THREADS).enable_all().build() {
-            Ok(runtime) => runtime,
+        let (own, answering) = match runtimes() {
+            Ok(runtimes) => runtimes,
             Err(error) => {
                 say(format_args!("cannot start: {error}"));
                 return Exit::Failed;
             }
         };
-        let ran = runtime.block_on(app::run(config));
+        let ran = own.block_on(app::run(config, answering.handle().clone()));
+        answering.shutdown_background();
         // A resolver or a disk that hangs is not waited for; what it was to do is recovered at the next start.
-        runtime.shutdown_timeout(LET_GO_WITHIN);
+        own.shutdown_timeout(LET_GO_WITHIN);
         match ran {
             Ok(()) => Exit::Done,
             Err(error) => {
@@ -57,6 +57,14 @@ impl Run {
             }
         }
     }
+}
+
+/// The cluster's work has this thread to itself, as whoever is flooded must not lose the lead; all others are answered
+/// on a second one. More threads would only wake each other.
+fn runtimes() -> io::Result<(Runtime, Runtime)> {
+    let own = Builder::new_current_thread().enable_all().build()?;
+    let answering = Builder::new_multi_thread().worker_threads(1).thread_name("answering").enable_all().build()?;
+    Ok((own, answering))
 }
 
 /// A service manager starts a replica anew whatever it failed of, but not when only another configuration would help.
