@@ -7,4 +7,5 @@ pub mod http;
 pub mod logging;
 mod metrics;
 mod page;
+mod status;
 mod watch;

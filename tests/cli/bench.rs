@@ -21,7 +21,7 @@ fn what_an_idle_cluster_costs_is_told_with_the_floor_of_each_figure() {
     }
     let [polls, .., wanted] = told("idle replica, requests to the metadata service");
     assert!(polls > 0.0 && wanted > 0.0, "{figures:#?}");
-    let [median, .., floor] = told("status, at 80 requests per second");
+    let [median, .., floor] = told("status, at 2,000 requests per second");
     assert!(median > 0.0 && floor > 0.0, "{figures:#?}");
     // What a process holds in memory is told to root only.
     if nix::unistd::geteuid().is_root() {

@@ -13,8 +13,8 @@ use super::figure::{Figure, ms};
 use crate::cli::say;
 use crate::cli::stage::Stage;
 
-/// As many as one replica answers without having anybody wait (`ops::bounds`).
-const PER_SECOND: u32 = 80;
+/// Fewer than wait for their turn (`ops::bounds`).
+const PER_SECOND: u32 = 2000;
 /// As a page, a scraper and many scripts would have.
 const CONNECTIONS: u32 = 16;
 
@@ -26,7 +26,7 @@ pub(super) async fn measure(stage: &Stage, seconds: u32) -> anyhow::Result<Vec<F
     let spans = paced(&address, seconds).await?;
     let floors = paced(&bare(body).await?, seconds.min(5)).await?;
     let floor = "a server that sends the same bytes";
-    Ok(vec![Figure::of("status, at 80 requests per second", "ms", spans, floors, floor)])
+    Ok(vec![Figure::of("status, at 2,000 requests per second", "ms", spans, floors, floor)])
 }
 
 /// How long each answer took. Who asks waits for the moment, not for the answer before it, as far as its connection is free.
