@@ -12,7 +12,7 @@ use super::figure::{Figure, ms};
 use super::{EVENT_WITHIN, LOOK_EVERY, bare, span, until_ready};
 use crate::cli::demo_hook::{self, Note};
 use crate::cli::say;
-use crate::cli::stage::{Stage, VMS, moment};
+use crate::cli::stage::{Stage, moment};
 use crate::fake_cloud::Scenario;
 use crate::machine::id::EventId;
 use crate::machine::time::Timestamp;
@@ -30,10 +30,8 @@ pub(super) async fn measure(stage: &Stage, events: u32) -> anyhow::Result<Vec<Fi
     let (mut unprepared, mut first_polls, mut prepared, mut begun) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for number in 0..events {
         let id = play(stage, number, UNPREPARED).await?;
-        let announced = announced(stage, &id)?;
-        unprepared.push(span(announced, posted(stage, &id)?));
-        let polled = stage.cloud.polled_after(&clock::rfc3339(announced)).and_then(|at| moment::read(&at));
-        first_polls.push(span(announced, polled.context("nobody polled")?));
+        unprepared.push(waited(stage, &id)?);
+        first_polls.push(first_poll(stage, &id)?);
         let id = play(stage, number, "type = \"Reboot\"\nsource = \"User\"").await?;
         prepared.push(span(last_hook(stage, &id)?, posted(stage, &id)?));
         begun.extend(beginnings(stage, &id).await?);
@@ -67,7 +65,7 @@ pub(super) async fn measure(stage: &Stage, events: u32) -> anyhow::Result<Vec<Fi
 /// One event from its announcement until the cluster has closed it.
 pub(super) async fn play(stage: &Stage, number: u32, what: &str) -> anyhow::Result<EventId> {
     let at = u64::from(number) * SPREAD_MS % 1000;
-    let vm = number as usize % VMS.len();
+    let vm = number as usize % stage.replicas.len();
     let text = format!(
         "about = \"a benchmark\"\n[[event]]\nat = {at}\nvm = {vm}\nnotice = \"15m\"\nstart_delay = 0\nimpact = 100\n\
          linger = 0\n{what}\n"
@@ -84,6 +82,18 @@ pub(super) async fn play(stage: &Stage, number: u32, what: &str) -> anyhow::Resu
         sleep(LOOK_EVERY).await;
     }
     Ok(id)
+}
+
+/// From its announcement to its one approval.
+pub(super) fn waited(stage: &Stage, id: &EventId) -> anyhow::Result<f64> {
+    Ok(span(announced(stage, id)?, posted(stage, id)?))
+}
+
+/// From its announcement until any replica asks what there is.
+pub(super) fn first_poll(stage: &Stage, id: &EventId) -> anyhow::Result<f64> {
+    let announced = announced(stage, id)?;
+    let polled = stage.cloud.polled_after(&clock::rfc3339(announced)).and_then(|at| moment::read(&at));
+    Ok(span(announced, polled.context("nobody polled")?))
 }
 
 fn announced(stage: &Stage, id: &EventId) -> anyhow::Result<Timestamp> {

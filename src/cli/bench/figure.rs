@@ -8,7 +8,7 @@ use serde::Serialize;
 /// Its numbers are in its unit.
 #[derive(Serialize)]
 pub(super) struct Figure {
-    name: &'static str,
+    name: String,
     unit: &'static str,
     median: f64,
     /// One of a hundred is more.
@@ -21,7 +21,7 @@ pub(super) struct Figure {
 
 impl Figure {
     pub(super) fn of(
-        name: &'static str,
+        name: impl Into<String>,
         unit: &'static str,
         mut values: Vec<f64>,
         floors: Vec<f64>,
@@ -30,7 +30,7 @@ impl Figure {
         values.sort_unstable_by(f64::total_cmp);
         let p99 = values.get((values.len() * 99).div_ceil(100).saturating_sub(1)).copied().unwrap_or_default();
         let worst = values.last().copied().unwrap_or_default();
-        Self { name, unit, median: median(values), p99, worst, floor: median(floors), floor_is }
+        Self { name: name.into(), unit, median: median(values), p99, worst, floor: median(floors), floor_is }
     }
 }
 

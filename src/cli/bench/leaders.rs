@@ -79,7 +79,7 @@ async fn killed(stage: &mut Stage, times: u32) -> anyhow::Result<(Vec<f64>, Vec<
 }
 
 /// Who leads as soon as a replica that runs tells so in a status of this kind.
-async fn led(stage: &Stage, counts: impl Fn(&Status) -> bool) -> anyhow::Result<String> {
+pub(super) async fn led(stage: &Stage, counts: impl Fn(&Status) -> bool) -> anyhow::Result<String> {
     let limit = clock::steady().plus(READY_WITHIN);
     while clock::steady() < limit {
         for replica in stage.replicas.iter().filter(|replica| replica.process.runs()) {

@@ -7,6 +7,8 @@ mod bare;
 mod figure;
 mod idle;
 mod leaders;
+mod many;
+mod meter;
 mod requests;
 mod sessions;
 
@@ -21,7 +23,7 @@ use tokio::time::sleep;
 
 use self::figure::{Figure, table};
 use super::signals::asked_to_stop;
-use super::stage::{Hooks, Stage, VMS, Workload, folder, moment};
+use super::stage::{Hooks, Stage, Workload, folder, moment};
 use super::{Exit, runtime, say};
 use crate::machine::time::Timestamp;
 use crate::replica::clock;
@@ -46,6 +48,9 @@ pub(super) struct Bench {
     /// For how many seconds replicas are watched that have nothing to do, and for how many the status is asked for
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: u32,
+    /// How many replicas the large cluster has
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u8).range(3..=100))]
+    replicas: u8,
     /// Prints JSON
     #[arg(long)]
     json: bool,
@@ -63,6 +68,8 @@ enum Part {
     Leaders,
     /// Many workloads that dial in
     Workloads,
+    /// Many replicas
+    Many,
 }
 
 impl Bench {
@@ -114,6 +121,7 @@ impl Bench {
                 Part::Requests => requests::measure(stage, self.seconds).await?,
                 Part::Leaders => leaders::measure(stage, self.events).await?,
                 Part::Workloads => sessions::measure(stage, self.workloads).await?,
+                Part::Many => many::measure(&stage.folder, self.replicas, self.events, self.seconds).await?,
             });
         }
         Ok(figures)
@@ -140,7 +148,7 @@ async fn until_ready(stage: &Stage) -> anyhow::Result<()> {
             if let Ok(mut asking) = Asking::connect(&replica.socket).await
                 && let Ok(status) = asking.status().await
                 && status.replicas.iter().all(|each| each.reachable && each.metadata == "healthy")
-                && status.workloads.len() == VMS.len()
+                && status.workloads.len() == stage.replicas.len()
             {
                 break;
             }

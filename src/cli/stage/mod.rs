@@ -72,19 +72,30 @@ pub(in crate::cli) struct Stage {
 impl Stage {
     /// Makes the cloud, and starts servers, the replicas, and whoever dials in.
     pub(in crate::cli) async fn set_up(folder: PathBuf, speed: NonZeroU32, who: &Workload) -> anyhow::Result<Self> {
+        Self::beside(VMS.map(str::to_owned).into(), folder, speed, who).await
+    }
+
+    /// The same beside other VMs, for which only hooks of the configuration are prepared.
+    pub(in crate::cli) async fn beside(
+        vms: Vec<String>,
+        folder: PathBuf,
+        speed: NonZeroU32,
+        who: &Workload,
+    ) -> anyhow::Result<Self> {
         let program = std::env::current_exe().context("cannot find its own program")?;
         let log = Some(folder.join("requests.jsonl"));
-        let options = Options { speed, log, ..Options::new(VMS) };
+        let options = Options { speed, log, ..Options::new(vms.iter().cloned()) };
         let cloud = fake_cloud::serve(options).await?;
         let mut stage = Self { folder, cloud, replicas: Vec::new(), members: None, servers: None, program };
         if let Workload::Serves(server) = who {
             stage.servers.insert(Servers::new(*server, &stage.folder)?).found().await?;
         }
-        let addresses = free_addresses(2 * VMS.len()).context("no free port on loopback")?;
-        let (clusters, statuses) = addresses.split_at(VMS.len());
-        for ((vm, cluster), status) in VMS.iter().zip(clusters).zip(statuses) {
+        let addresses = free_addresses(2 * vms.len()).context("no free port on loopback")?;
+        let (clusters, statuses) = addresses.split_at(vms.len());
+        let peers: Vec<String> = vms.iter().zip(clusters).map(|(vm, at)| format!("{vm} = \"{at}\"")).collect();
+        for ((vm, cluster), status) in vms.iter().zip(clusters).zip(statuses) {
             let replica = Replica::new(&stage.folder, vm, *status);
-            replica.configure(&stage.configuration(&replica, *cluster, clusters, who)?)?;
+            replica.configure(&stage.configuration(&replica, *cluster, &peers, who)?)?;
             stage.replicas.push(replica);
         }
         for replica in &mut stage.replicas {
@@ -131,12 +142,11 @@ impl Stage {
         &self,
         replica: &Replica,
         listen: SocketAddr,
-        clusters: &[SocketAddr],
+        peers: &[String],
         who: &Workload,
     ) -> anyhow::Result<String> {
         let name = &replica.name;
         let path = |ending: &str| quoted(&self.folder.join(format!("{name}{ending}")));
-        let peers: Vec<String> = VMS.iter().zip(clusters).map(|(vm, at)| format!("{vm} = \"{at}\"")).collect();
         let prepared = match (who, &self.servers) {
             (Workload::Hooks(hooks), _) => self.with_hooks(*hooks),
             (Workload::Dials(_), _) => format!("[[group]]\nname = \"{}\"\nmax_unavailable = 1\n", members::GROUP),
@@ -202,16 +212,16 @@ pub(in crate::cli) fn free_addresses(count: usize) -> std::io::Result<Vec<Socket
     free_addresses_of(Ipv4Addr::LOCALHOST, count)
 }
 
-/// Of ports that a connection to itself leaves in TIME_WAIT, the kernel gives none to anybody who asks for any, for a
+/// Of ports that a connection to itself leaves in `TIME_WAIT`, the kernel gives none to anybody who asks for any, for a
 /// minute; whoever asks for exactly that one, and may reuse addresses, gets it. So no other stage takes them meanwhile.
 fn free_addresses_of(host: Ipv4Addr, count: usize) -> std::io::Result<Vec<SocketAddr>> {
     let reserved = || -> std::io::Result<SocketAddr> {
         let listener = TcpListener::bind((host, 0))?;
         let address = listener.local_addr()?;
         let caller = TcpStream::connect(address)?;
-        let (called, _) = listener.accept()?;
+        let (accepted, _) = listener.accept()?;
         // Who closes first is the one that waits.
-        drop(called);
+        drop(accepted);
         drop(caller);
         Ok(address)
     };
