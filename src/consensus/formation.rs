@@ -19,7 +19,9 @@ use crate::machine::command::bounded;
 use crate::wire::pb::allclear::cluster::v1 as pb;
 use pb::consensus_client::ConsensusClient;
 
+/// But each replica no more often than this times their number: they all greet the same few.
 const GREET_EVERY: Duration = Duration::from_millis(200);
+const GREET_EACH: Duration = Duration::from_millis(20);
 const GREET_WITHIN: Duration = Duration::from_millis(800);
 /// A replica that is to be a learner is waited for only for a while: one that cannot start must not hold up all others.
 const LEARNERS_WITHIN: Duration = Duration::from_secs(10);
@@ -81,7 +83,7 @@ impl Node {
                 Ok(Some(_)) => break,
                 Ok(None) => {}
             }
-            let asked = self.others().map(async |(name, channel)| (name.to_owned(), self.greet(name, channel).await));
+            let asked = self.greeted().map(async |(name, channel)| (name.to_owned(), self.greet(name, channel).await));
             let answers = join_all(asked).await;
             let needed: Vec<&str> = if Instant::now() < patience {
                 self.options.replicas.iter().map(|(name, _)| name.as_str()).collect()
@@ -93,7 +95,8 @@ impl Node {
                 Next::Form(nodes) => self.initialize(nodes).await,
                 Next::Wait(reason) => self.stay_outside(&reason),
             }
-            sleep(GREET_EVERY).await;
+            let replicas = u32::try_from(self.options.replicas.len()).unwrap_or(u32::MAX);
+            sleep(GREET_EVERY.max(GREET_EACH.saturating_mul(replicas))).await;
         }
         self.outside.send_replace(None);
     }
@@ -102,6 +105,14 @@ impl Node {
     pub(super) fn own_address(&self) -> String {
         let own = self.options.replicas.iter().find(|(name, _)| *name == self.identity.replica);
         own.map(|(_, address)| address.clone()).unwrap_or_default()
+    }
+
+    /// Who is to form the cluster needs everybody's word, and the others hear from those who are to vote whether there is
+    /// one. Connections of everybody to everybody would cost more than all the rest where there are many.
+    fn greeted(&self) -> impl Iterator<Item = (&str, Channel)> {
+        let founders: BTreeSet<&str> = self.options.founders().collect();
+        let is_first = self.options.replicas.first().is_some_and(|(first, _)| *first == self.identity.replica);
+        self.others().filter(move |(name, _)| is_first || founders.contains(name))
     }
 
     pub(super) fn others(&self) -> impl Iterator<Item = (&str, Channel)> {

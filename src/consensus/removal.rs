@@ -1,5 +1,5 @@
 //! Noticing that one was removed: nobody sends the log to a replica that is no member any more, so one that hears no
-//! leader asks the others whether they have one without it.
+//! leader asks those who vote whether they have one without it.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ impl Node {
             }
             if self.leader_heard().is_some() {
                 self.outside.send_replace(None);
-            } else if let Some((membership, _)) = self.led_elsewhere().await
+            } else if let Some((membership, _)) = self.led_as_voters_say().await
                 && membership.get_node(&self.identity.node).is_none()
             {
                 let (replica, address) = (&self.identity.replica, self.own_address());

@@ -1,6 +1,8 @@
 //! Who takes part and who answers, asked of everybody by greeting them; and where the leader is, asked of the others
 //! when this replica hears none itself.
 
+use std::collections::BTreeSet;
+
 use futures_util::future::join_all;
 use tonic::transport::Channel;
 
@@ -61,9 +63,22 @@ impl Node {
     }
 
     /// What a member says that hears a leader: the membership and who leads.
-    pub(super) async fn led_elsewhere(&self) -> Option<(Membership, u64)> {
-        let answers =
-            join_all(self.peers_to_ask().into_iter().map(async |(name, channel)| self.greet(&name, channel).await));
+    async fn led_elsewhere(&self) -> Option<(Membership, u64)> {
+        self.led_as_told_by(self.peers_to_ask()).await
+    }
+
+    /// The same, asked of those who vote or did when the cluster was formed: where many miss their leader, all of them
+    /// ask, again and again.
+    pub(super) async fn led_as_voters_say(&self) -> Option<(Membership, u64)> {
+        let membership = self.membership();
+        let voters = membership.voter_ids().filter_map(|voter| Some(membership.get_node(&voter)?.replica.as_str()));
+        let voters: BTreeSet<&str> = voters.chain(self.options.founders()).collect();
+        let asked = self.peers_to_ask().into_iter().filter(|(name, _)| voters.contains(name.as_str()));
+        self.led_as_told_by(asked.collect()).await
+    }
+
+    async fn led_as_told_by(&self, asked: Vec<(String, Channel)>) -> Option<(Membership, u64)> {
+        let answers = join_all(asked.into_iter().map(async |(name, channel)| self.greet(&name, channel).await));
         let led = |answer: Answer| {
             let (membership, leader) = (answer.membership?, answer.leader?);
             membership.get_node(&answer.greeting.node)?;
