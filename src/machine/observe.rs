@@ -6,7 +6,7 @@ use alloc::collections::BTreeSet;
 use super::command::Command;
 use super::document::{Document, Kind};
 use super::id::{EventId, VmName};
-use super::state::State;
+use super::state::{Replica, State};
 
 /// One replica's view of its endpoint.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -59,6 +59,12 @@ impl Observation {
         let committed = state.replicas.get(me)?;
         let is_news = committed.document.as_ref() != Some(document) || committed.discounted.is_some();
         is_news.then(|| Command::Report { after: committed.reports, document: document.clone() })
+    }
+
+    /// Another replica's report says the same, so nobody waits for this one.
+    pub fn is_known(&self, state: &State, me: &VmName) -> bool {
+        let counts = |replica: &Replica| replica.discounted.is_none() && replica.document == self.document;
+        self.document.is_some() && state.replicas.iter().any(|(name, replica)| name != me && counts(replica))
     }
 }
 
@@ -141,6 +147,23 @@ mod tests {
         assert_eq!(observation.report(&state, &me), None);
         commit(&mut state, Command::Discount { replica: me.clone() });
         assert!(observation.report(&state, &me).is_some());
+    }
+
+    #[test]
+    fn what_another_one_says_is_known_as_long_as_its_word_counts() {
+        let (me, other) = (VmName::new("a"), VmName::new("b"));
+        let mut state = State::default();
+        state.replicas.entry(me.clone()).or_default().document = Some(listing(&["e1"]));
+        state.replicas.entry(other.clone()).or_default();
+        let mut observation = Observation::default();
+        assert!(!observation.is_known(&state, &me), "neither knows anything");
+        observation.saw(&listing(&["e1"]), |_| true);
+        assert!(!observation.is_known(&state, &me), "it said so itself");
+        let told = state.replicas.entry(other).or_default();
+        told.document = Some(listing(&["e1"]));
+        assert!(observation.is_known(&state, &me));
+        let discounted = state.replicas.values_mut().map(|replica| replica.discounted = Some(Timestamp(0))).count();
+        assert_eq!((discounted, observation.is_known(&state, &me)), (2, false));
     }
 
     #[test]

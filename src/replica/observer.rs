@@ -15,15 +15,18 @@ use super::rounds::Loop;
 use crate::consensus::Standing;
 use crate::machine::command::Command;
 use crate::machine::document::{Document, Kind};
-use crate::machine::id::{AttemptId, EventId};
+use crate::machine::id::{AttemptId, EventId, VmName};
 use crate::machine::observe::Observation;
 use crate::machine::situation;
+use crate::machine::time::Timestamp;
 use crate::machine::workload::{Group, Workload};
 use crate::metadata::pace::Pace;
 use crate::metadata::{self, Approval, Channel, NoInformation, Service};
 
 /// The pause before a report that did not reach the log is proposed again.
 const REPORT_AGAIN_AFTER: Duration = Duration::from_millis(100);
+/// What only confirms what the log knows is told at multiples of this.
+const TELL_EVERY: Duration = Duration::from_millis(500);
 
 pub struct Observer {
     service: Arc<dyn Service>,
@@ -150,6 +153,9 @@ impl Observer {
         loop {
             state.mark_unchanged();
             polls.mark_unchanged();
+            if self.can_wait(here) {
+                let _ = stop.run_until_cancelled(tokio::time::sleep(until_all_tell(here.time.now()))).await;
+            }
             let due = self.due(here, workloads, groups);
             let again = due.is_some();
             if let Some(command) = due
@@ -186,9 +192,24 @@ impl Observer {
         self.sight().observation.report(&state, &here.name)
     }
 
+    /// Whether this replica has to tell nothing but that it sees the same as another, and does not vote. Voters are few,
+    /// and where they tell at once, whoever leads knows for itself soon.
+    fn can_wait(&self, here: &Here) -> bool {
+        let (state, observation) = (here.state(), &self.sight().observation);
+        observation.report(&state, &here.name).is_some()
+            && observation.is_known(&state, &here.name)
+            && here.consensus.members().learners.iter().any(|learner| VmName::new(learner) == here.name)
+    }
+
     fn sight(&self) -> MutexGuard<'_, Sight> {
         self.sight.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// All at one moment, so that the log takes their entries together: it costs each of many replicas as much to take one.
+fn until_all_tell(now: Timestamp) -> Duration {
+    let every = i64::try_from(TELL_EVERY.as_millis()).unwrap_or(i64::MAX);
+    Duration::from_millis((every - now.0.rem_euclid(every)).unsigned_abs())
 }
 
 /// Returns when it leads in another term than the last one: a quorum that comes and goes is no reason to ask again.
@@ -216,6 +237,12 @@ mod tests {
 
     fn stands(role: Role, term: u64, quorum: bool) -> Standing {
         Standing { role, leader: None, term, turn: 1, quorum, applied: 0, leader_since: Instant::now() }
+    }
+
+    #[test]
+    fn all_tell_at_one_moment_and_never_at_once() {
+        let waits = [0, 1, 499, 500, -1].map(|now| until_all_tell(Timestamp(now)).as_millis());
+        assert_eq!(waits, [500, 499, 1, 500, 1]);
     }
 
     #[tokio::test]
