@@ -122,7 +122,7 @@ async fn run_until(config: Config, stop: CancellationToken, answering: &Handle) 
     // Not `stop`: a post that is under way still has to be confirmed and recorded.
     let serving = CancellationToken::new();
     let telling = notices::tell(here.clone(), view.clone(), config.receivers.clone(), serving.clone());
-    let servers = serve(&config, listeners, tls, routes, &here, &observer, &hooks, view, &serving, answering);
+    let servers = serve(&config, listeners, tls, routes, &here, &observer, &hooks, &view, &serving, answering);
     servers.spawn(telling);
     if let Some(collector) = config.tracing.clone() {
         servers.spawn(traces::export(here.clone(), collector, serving.clone()));
@@ -153,11 +153,16 @@ fn serve(
     here: &Arc<Here>,
     observer: &Arc<Observer>,
     hooks: &Arc<Hooks>,
-    view: View,
+    view: &View,
     stop: &CancellationToken,
     answering: &Handle,
 ) -> TaskTracker {
     let servers = TaskTracker::new();
+    // What their routes start of their own accord runs there as well.
+    let entered = answering.enter();
+    let for_operators = rpc::operator_routes(view.clone(), here.clone(), stop.clone());
+    let for_workloads = rpc::workload_routes(here.clone(), hooks.clone(), view.clone(), stop.clone());
+    drop(entered);
     let contact = rpc::contact_service(here.clone(), observer.clone());
     let between_replicas = rpc::with_health_and_reflection(routes.add_service(contact));
     if tls.is_none() && !config.cluster.insecure {
@@ -175,14 +180,14 @@ fn serve(
     let serving = ops::http::serve(listeners.status, view.clone(), names, stop.clone());
     servers.spawn_on(logged("status.listen", serving), answering);
     if let Some(listener) = listeners.workloads {
-        let routes = rpc::workload_routes(here.clone(), hooks.clone(), view.clone(), stop.clone());
         let guard = Guard::of_workloads(&config.registration.allow_uids, here.deeds.clone());
-        let serving = rpc::serve_workloads(listener, rpc::with_health_and_reflection(routes), guard, stop.clone());
+        let routes = rpc::with_health_and_reflection(for_workloads);
+        let serving = rpc::serve_workloads(listener, routes, guard, stop.clone());
         servers.spawn_on(logged("workloads.socket", serving), answering);
     }
-    let for_operators = rpc::with_health_and_reflection(rpc::operator_routes(view, here.clone(), stop.clone()));
     let guard = Guard::of_operators(here.deeds.clone());
-    let serving = rpc::serve(listeners.operator, for_operators, guard, stop.clone());
+    let routes = rpc::with_health_and_reflection(for_operators);
+    let serving = rpc::serve(listeners.operator, routes, guard, stop.clone());
     servers.spawn_on(logged("operator.socket", serving), answering);
     servers.spawn(rpc::beat(here.clone(), observer.clone(), stop.clone()));
     servers.close();

@@ -30,3 +30,17 @@ fn what_an_idle_cluster_costs_is_told_with_the_floor_of_each_figure() {
         assert_eq!(told("idle replica, written")[3].to_bits(), 0.0_f64.to_bits());
     }
 }
+
+/// Two of them do not vote.
+#[test]
+fn many_replicas_approve_though_one_is_lost() {
+    let output =
+        allclear(&["bench", "--only", "many", "--replicas", "9", "--events", "1", "--seconds", "1", "--json"], &[]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let figures: Vec<Value> = serde_json::from_str(stdout(&output)).unwrap();
+    for name in ["9 replicas, announcement to POST", "9 replicas, the same while one is lost"] {
+        let figure = figures.iter().find(|figure| figure["name"] == name).unwrap_or_else(|| panic!("{figures:#?}"));
+        let [median, floor] = ["median", "floor"].map(|of| figure[of].as_f64().unwrap());
+        assert!(median > 0.0 && floor >= 0.0 && floor <= median, "{figures:#?}");
+    }
+}
