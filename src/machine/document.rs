@@ -27,7 +27,7 @@ impl Document {
     }
 
     pub fn get(&self, id: &EventId) -> Option<&Announcement> {
-        self.events.iter().find(|event| event.id == *id)
+        self.events.binary_search_by(|event| event.id.cmp(id)).ok().and_then(|place| self.events.get(place))
     }
 }
 
