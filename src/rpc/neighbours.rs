@@ -41,14 +41,12 @@ impl<P: Porter<TcpStream>> Porter<TcpStream> for Neighbours<P> {
     async fn meet(&self, stream: TcpStream, who: Who) -> Option<P::Guest> {
         let ends = stream.peer_addr().ok().zip(stream.local_addr().ok())?;
         let guest = self.porter.meet(stream, who).await?;
-        let owner = owner_of(ends).unwrap_or_else(|error| {
-            tracing::warn!(%error, "the kernel does not tell whose a connection is");
-            None
-        });
-        if owner.is_some_and(|uid| self.users.may(uid)) {
-            return Some(guest);
-        }
-        let who = owner.map_or_else(|| "nobody known".into(), |uid| format!("uid {uid}"));
+        let who = match owner_of(ends) {
+            Ok(Some(uid)) if self.users.may(uid) => return Some(guest),
+            Ok(Some(uid)) => format!("uid {uid}"),
+            Ok(None) => "nobody known".into(),
+            Err(error) => format!("nobody known, as the kernel cannot be asked ({error}): use certificates"),
+        };
         self.deeds.refusals.note(Refused::Neighbour, &who, None, &format!("a connection from {}", ends.0));
         None
     }
