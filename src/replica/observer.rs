@@ -25,8 +25,8 @@ use crate::metadata::{self, Approval, Channel, NoInformation, Service};
 
 /// The pause before a report that did not reach the log is proposed again.
 const REPORT_AGAIN_AFTER: Duration = Duration::from_millis(100);
-/// What only confirms what the log knows is told at multiples of this.
-const TELL_EVERY: Duration = Duration::from_millis(500);
+/// Reports that may wait are proposed at multiples of this.
+const REPORT_TOGETHER_EVERY: Duration = Duration::from_millis(500);
 
 pub struct Observer {
     service: Arc<dyn Service>,
@@ -153,8 +153,8 @@ impl Observer {
         loop {
             state.mark_unchanged();
             polls.mark_unchanged();
-            if self.can_wait(here) {
-                let _ = stop.run_until_cancelled(tokio::time::sleep(until_all_tell(here.time.now()))).await;
+            if self.may_wait(here) {
+                let _ = stop.run_until_cancelled(tokio::time::sleep(until_all_report(here.time.now()))).await;
             }
             let due = self.due(here, workloads, groups);
             let again = due.is_some();
@@ -192,13 +192,9 @@ impl Observer {
         self.sight().observation.report(&state, &here.name)
     }
 
-    /// Whether this replica has to tell nothing but that it sees the same as another, and does not vote. Voters are few,
-    /// and where they tell at once, whoever leads knows for itself soon.
-    fn can_wait(&self, here: &Here) -> bool {
-        let (state, observation) = (here.state(), &self.sight().observation);
-        observation.report(&state, &here.name).is_some()
-            && observation.is_known(&state, &here.name)
-            && here.consensus.members().learners.iter().any(|learner| VmName::new(learner) == here.name)
+    fn may_wait(&self, here: &Here) -> bool {
+        let votes = !here.consensus.members().learners.iter().any(|learner| VmName::new(learner) == here.name);
+        self.sight().observation.may_wait(&here.state(), &here.name, votes)
     }
 
     fn sight(&self) -> MutexGuard<'_, Sight> {
@@ -207,8 +203,8 @@ impl Observer {
 }
 
 /// All at one moment, so that the log takes their entries together: it costs each of many replicas as much to take one.
-fn until_all_tell(now: Timestamp) -> Duration {
-    let every = i64::try_from(TELL_EVERY.as_millis()).unwrap_or(i64::MAX);
+fn until_all_report(now: Timestamp) -> Duration {
+    let every = i64::try_from(REPORT_TOGETHER_EVERY.as_millis()).unwrap_or(i64::MAX);
     Duration::from_millis((every - now.0.rem_euclid(every)).unsigned_abs())
 }
 
@@ -240,8 +236,8 @@ mod tests {
     }
 
     #[test]
-    fn all_tell_at_one_moment_and_never_at_once() {
-        let waits = [0, 1, 499, 500, -1].map(|now| until_all_tell(Timestamp(now)).as_millis());
+    fn all_report_at_one_moment_and_never_at_once() {
+        let waits = [0, 1, 499, 500, -1].map(|now| until_all_report(Timestamp(now)).as_millis());
         assert_eq!(waits, [500, 499, 1, 500, 1]);
     }
 
