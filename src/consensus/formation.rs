@@ -107,12 +107,9 @@ impl Node {
         own.map(|(_, address)| address.clone()).unwrap_or_default()
     }
 
-    /// Who is to form the cluster needs everybody's word, and the others hear from those who are to vote whether there is
-    /// one. Connections of everybody to everybody would cost more than all the rest where there are many.
     fn greeted(&self) -> impl Iterator<Item = (&str, Channel)> {
-        let founders: BTreeSet<&str> = self.options.founders().collect();
-        let is_first = self.options.replicas.first().is_some_and(|(first, _)| *first == self.identity.replica);
-        self.others().filter(move |(name, _)| is_first || founders.contains(name))
+        let greeted: BTreeSet<&str> = self.options.greeted().collect();
+        self.others().filter(move |(name, _)| greeted.contains(name))
     }
 
     pub(super) fn others(&self) -> impl Iterator<Item = (&str, Channel)> {

@@ -94,6 +94,15 @@ impl Options {
         Err(OpenError::Options(mistake))
     }
 
+    /// Whom this replica greets until it is formed: who is to form the cluster needs everybody's word, and the others hear
+    /// from those who are to vote whether there is one. Connections of everybody to everybody would cost more than all the
+    /// rest where there are many.
+    pub(super) fn greeted(&self) -> impl Iterator<Item = &str> {
+        let is_first = self.replicas.first().is_some_and(|(first, _)| *first == self.replica);
+        let greeted = if is_first { self.replicas.len() } else { self.max_voters };
+        self.replicas.iter().take(greeted).map(|(name, _)| name.as_str()).filter(|name| *name != self.replica)
+    }
+
     /// Those who form the cluster, by name.
     pub(super) fn founders(&self) -> impl Iterator<Item = &str> {
         self.replicas.iter().take(self.max_voters).map(|(name, _)| name.as_str())
@@ -138,6 +147,16 @@ mod tests {
             means: Means::default(),
             tls: None,
         }
+    }
+
+    #[test]
+    fn only_who_forms_the_cluster_greets_those_who_will_not_vote() {
+        let names = ["a", "b", "c", "d"];
+        let of = |replica: &str| {
+            let options = Options { replica: replica.into(), max_voters: 2, ..options(&names) };
+            options.greeted().collect::<String>()
+        };
+        assert_eq!(names.map(of), ["bcd", "a", "ab", "ab"]);
     }
 
     #[test]
