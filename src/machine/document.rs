@@ -26,6 +26,7 @@ impl Document {
         Self { events }
     }
 
+    /// By their order: a thousand events are looked up for each of them.
     pub fn get(&self, id: &EventId) -> Option<&Announcement> {
         self.events.binary_search_by(|event| event.id.cmp(id)).ok().and_then(|place| self.events.get(place))
     }
@@ -127,5 +128,34 @@ impl Kind {
             Self::Terminate => 5 * 60,
         };
         Duration::from_secs(seconds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn announced(id: &str, status: Status) -> Announcement {
+        Announcement {
+            id: EventId::new(id),
+            status,
+            kind: Kind::Freeze,
+            source: Source::Platform,
+            resource_type: String::new(),
+            resources: Vec::new(),
+            not_before: NotBefore::Unknown,
+            description: String::new(),
+            duration: None,
+        }
+    }
+
+    #[test]
+    fn every_event_is_found_whatever_its_place_and_the_one_that_is_further_counts() {
+        let listed =
+            [("c", Status::Scheduled), ("a", Status::Started), ("d", Status::Scheduled), ("a", Status::Scheduled)];
+        let document = Document::new(listed.into_iter().map(|(id, status)| announced(id, status)).collect());
+        let found = ["a", "b", "c", "d", "e"].map(|id| document.get(&EventId::new(id)).map(|event| &event.status));
+        let scheduled = Some(&Status::Scheduled);
+        assert_eq!(found, [Some(&Status::Started), None, scheduled, scheduled, None]);
     }
 }
