@@ -1,5 +1,5 @@
-//! What a cluster as large as a scale set costs, and whether it answers as soon as a small one: five of its replicas vote,
-//! the others only follow.
+//! What a cluster as large as a scale set costs, and whether it answers as soon as a small one: few of its replicas
+//! vote, the others only follow.
 
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -76,21 +76,23 @@ async fn figures(stage: &mut Stage, events: u32, seconds: u32) -> anyhow::Result
     Ok(figures)
 }
 
-/// From an announcement to the POST where a replica was killed at that moment: the leader, and some of the others.
+/// From an announcement to the POST where a replica was killed just before: some of them, and then whoever leads.
 async fn without_one(stage: &mut Stage) -> anyhow::Result<(Vec<f64>, Vec<f64>)> {
     let (mut waits, mut first_polls) = (Vec::new(), Vec::new());
     let n = stage.replicas.len();
-    let leader = leaders::led(stage, |_| true).await?;
-    let leader =
-        stage.replicas.iter().position(|replica| replica.name == leader).context("an unknown replica leads")?;
-    for place in (0..n).step_by(n.div_ceil(LOST)).chain([leader]) {
+    for place in (0..n).step_by(n.div_ceil(LOST)).map(Some).chain([None]) {
         until_ready(stage).await?;
+        // Leadership moves with each event that names the leader's VM.
+        let leader = leaders::led(stage, |_| true).await?;
+        let leads = || stage.replicas.iter().position(|replica| replica.name == leader);
+        let place = place.or_else(leads).context("an unknown replica leads")?;
         let name = stage.replicas[place].name.clone();
         stage.replicas[place].process.kill().await?;
         let id = play(stage, u32::try_from(place + 1)?, UNPREPARED).await?;
         waits.push(waited(stage, &id)?);
         first_polls.push(first_poll(stage, &id)?);
-        say(format_args!("{name} is lost, and an event is approved"));
+        let which = if name == leader { "the leader" } else { "which follows" };
+        say(format_args!("{name}, {which}, is lost, and an event is approved"));
         stage.start(&name)?;
     }
     Ok((waits, first_polls))

@@ -63,7 +63,8 @@ impl Meter {
             written.extend(now.written.zip(before.written).map(|(now, before)| (now - before) / KIB / passed * 3600.0));
             memories.extend(memory(before.pid));
         }
-        if !memories.is_empty() {
+        // Whoever is not root is told of none.
+        if memories.len() == self.costs.len() {
             memories.swap(0, self.leader);
         }
         let leads = vec![busy.remove(self.leader)];
