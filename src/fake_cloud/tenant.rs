@@ -20,7 +20,7 @@ const REQUESTS_PER_SECOND: usize = 5;
 const RATE_WINDOW: Duration = Duration::from_secs(1);
 
 /// Events of one cloud, ended and planned ones too; a reset forgets them.
-pub(super) const MOST_EVENTS: usize = 1_000;
+pub(super) const MOST_EVENTS: usize = 20_000;
 
 /// How many approvals stay in memory.
 const APPROVALS_KEPT: usize = 10_000;

@@ -7,6 +7,7 @@ mod bare;
 mod figure;
 mod idle;
 mod leaders;
+mod load;
 mod many;
 mod meter;
 mod requests;
@@ -22,6 +23,7 @@ use clap::ValueEnum;
 use tokio::time::sleep;
 
 use self::figure::{Figure, table};
+use self::load::Load;
 use super::signals::asked_to_stop;
 use super::stage::{Hooks, Stage, Workload, folder, moment};
 use super::{Exit, runtime, say};
@@ -51,6 +53,8 @@ pub(super) struct Bench {
     /// How many replicas the large cluster has
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u8).range(3..=100))]
     replicas: u8,
+    #[command(flatten)]
+    load: Load,
     /// Prints JSON
     #[arg(long)]
     json: bool,
@@ -70,6 +74,8 @@ enum Part {
     Workloads,
     /// Many replicas
     Many,
+    /// Many open events, a long history and many workloads at once
+    Load,
 }
 
 impl Bench {
@@ -121,6 +127,7 @@ impl Bench {
                 Part::Requests => requests::measure(stage, self.seconds).await?,
                 Part::Leaders => leaders::measure(stage, self.events).await?,
                 Part::Workloads => sessions::measure(stage, self.workloads).await?,
+                Part::Load => load::measure(&stage.folder, self).await?,
                 Part::Many => many::measure(&stage.folder, self.replicas, self.events, self.seconds).await?,
             });
         }
@@ -148,7 +155,7 @@ async fn until_ready(stage: &Stage) -> anyhow::Result<()> {
             if let Ok(mut asking) = Asking::connect(&replica.socket).await
                 && let Ok(status) = asking.status().await
                 && status.replicas.iter().all(|each| each.reachable && each.metadata == "healthy")
-                && status.workloads.len() == stage.replicas.len()
+                && status.workloads.len() >= stage.replicas.len()
             {
                 break;
             }

@@ -56,6 +56,18 @@ async fn paced(address: &str, seconds: u32) -> anyhow::Result<Vec<f64>> {
     Ok(all)
 }
 
+/// How long each answer took of so many, one after another.
+pub(super) async fn in_turn(address: &str, times: u32) -> anyhow::Result<Vec<f64>> {
+    let mut connection = dial(address).await?;
+    let mut spans = Vec::new();
+    for _ in 0..times {
+        let asked = Instant::now();
+        ask(&mut connection, address).await?;
+        spans.push(ms(asked.elapsed()));
+    }
+    Ok(spans)
+}
+
 type Connection = BufReader<TcpStream>;
 
 async fn dial(address: &str) -> anyhow::Result<Connection> {

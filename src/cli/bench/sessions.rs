@@ -44,26 +44,7 @@ struct Seen {
 
 /// Dials with so many, and has one event prepared by some of them.
 pub(super) async fn measure(stage: &Stage, count: u32) -> anyhow::Result<Vec<Figure>> {
-    allow_many_connections();
-    let door = format!("unix://{}", stage.folder.join(format!("{}.workloads", VMS[0])).display());
-    let began = clock::steady();
-    let (here, mut arrivals) = mpsc::channel(1);
-    let (seeing, mut seen) = mpsc::channel(count as usize);
-    let dialling = Arc::new(Semaphore::new(DIAL_AT_ONCE));
-    let mut workloads = JoinSet::new();
-    for number in 0..count {
-        let one = take_part(door.clone(), number, dialling.clone(), here.clone(), seeing.clone());
-        workloads.spawn(one);
-    }
-    // Theirs alone hold the channels open, so that they end when something goes wrong.
-    drop((here, seeing));
-    for number in 0..count {
-        let arrived = timeout(WITHIN, arrivals.recv()).await.ok().flatten();
-        if arrived.is_none() {
-            bail!("{number} of {count} workloads were taken in: {}", failure(&mut workloads).await);
-        }
-    }
-    say(format_args!("{count} workloads were taken in within {} ms", span(began, clock::steady())));
+    let Dialled { workloads: _workloads, mut seen } = dial_in(stage, count).await?;
     let id = play(stage, 0, "type = \"Reboot\"\nsource = \"User\"").await?;
     let mut all = BTreeMap::new();
     while let Ok(Some(one)) = timeout(Duration::from_secs(1), seen.recv()).await {
@@ -87,6 +68,37 @@ pub(super) async fn measure(stage: &Stage, count: u32) -> anyhow::Result<Vec<Fig
         Figure::of("attempt in the log to its outcome there", "ms", whole, bare.clone(), floor),
         Figure::of("outcome told to acknowledged", "ms", acknowledged, bare, floor),
     ])
+}
+
+/// Workloads that take part until this is dropped.
+pub(super) struct Dialled {
+    workloads: JoinSet<anyhow::Result<()>>,
+    seen: mpsc::Receiver<Seen>,
+}
+
+/// So many dial in at the first replica.
+pub(super) async fn dial_in(stage: &Stage, count: u32) -> anyhow::Result<Dialled> {
+    allow_many_connections();
+    let door = format!("unix://{}", stage.folder.join(format!("{}.workloads", VMS[0])).display());
+    let began = clock::steady();
+    let (here, mut arrivals) = mpsc::channel(1);
+    let (seeing, seen) = mpsc::channel(count as usize);
+    let dialling = Arc::new(Semaphore::new(DIAL_AT_ONCE));
+    let mut workloads = JoinSet::new();
+    for number in 0..count {
+        let one = take_part(door.clone(), number, dialling.clone(), here.clone(), seeing.clone());
+        workloads.spawn(one);
+    }
+    // Theirs alone hold the channels open, so that they end when something goes wrong.
+    drop((here, seeing));
+    for number in 0..count {
+        let arrived = timeout(WITHIN, arrivals.recv()).await.ok().flatten();
+        if arrived.is_none() {
+            bail!("{number} of {count} workloads were taken in: {}", failure(&mut workloads).await);
+        }
+    }
+    say(format_args!("{count} workloads were taken in within {} ms", span(began, clock::steady())));
+    Ok(Dialled { workloads, seen })
 }
 
 async fn failure(workloads: &mut JoinSet<anyhow::Result<()>>) -> String {
