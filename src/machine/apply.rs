@@ -78,15 +78,16 @@ fn dispatch(state: &mut State, by: &VmName, command: &Command) -> Applied {
 }
 
 pub(super) fn open<'a>(state: &'a mut State, id: &EventId) -> Result<&'a mut Event, Ignored> {
-    state.open.get_mut(id).ok_or(Ignored::UnknownEvent)
+    state.open.get_mut(id).map(|event| &mut **event).ok_or(Ignored::UnknownEvent)
 }
 
 /// Open, or else the last one of this id that was closed.
 pub(super) fn known<'a>(state: &'a mut State, id: &EventId) -> Result<&'a mut Event, Ignored> {
-    match state.open.get_mut(id) {
-        Some(event) => Ok(event),
-        None => state.history.iter_mut().rev().find(|event| event.announcement.id == *id).ok_or(Ignored::UnknownEvent),
-    }
+    let known = match state.open.get_mut(id) {
+        Some(event) => Some(event),
+        None => state.history.iter_mut().rev().find(|event| event.announcement.id == *id),
+    };
+    known.map(|event| &mut **event).ok_or(Ignored::UnknownEvent)
 }
 
 fn treat(state: &mut State, id: &EventId, treatment: &Treatment) -> Applied {
@@ -121,7 +122,7 @@ fn begin(
     if !state.replicas.contains_key(on) {
         return Err(Ignored::UnknownReplica);
     }
-    let event = state.open.get(id).ok_or(Ignored::UnknownEvent)?;
+    let event = state.open_event(id).ok_or(Ignored::UnknownEvent)?;
     if !steps::is_next(state, event, now, member, hook, intent) {
         return Err(Ignored::NotDue);
     }
@@ -167,7 +168,7 @@ fn may_run_on(event: &Event, member: &Member, hook: HookId, runs_on: RunsOn, on:
 
 fn waive(state: &mut State, id: &EventId, member: &Member, hook: HookId, why: &WaiverReason) -> Applied {
     let now = state.now;
-    let event = state.open.get(id).ok_or(Ignored::UnknownEvent)?;
+    let event = state.open_event(id).ok_or(Ignored::UnknownEvent)?;
     // What puts back is owed, whatever happens to the VM meanwhile.
     if !steps::preparing(state, event).iter().any(|step| step.member == *member && step.id == hook) {
         return Err(Ignored::NotDue);
@@ -199,7 +200,7 @@ fn claim(state: &mut State, by: &VmName, id: &EventId, approver: &VmName, reason
     if state.is_suspect(by) {
         return Err(Ignored::NotNow);
     }
-    let event = state.open.get(id).ok_or(Ignored::UnknownEvent)?;
+    let event = state.open_event(id).ok_or(Ignored::UnknownEvent)?;
     // Who is out of reach is the leader's to know; what the log tells is checked here.
     if clearance(state, event, now, &BTreeSet::new()) != Clearance::Clear(reason) {
         return Err(Ignored::NotDue);

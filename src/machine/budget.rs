@@ -55,7 +55,7 @@ pub struct Standing {
 pub fn standings(state: &State, lost: &BTreeSet<VmName>) -> Vec<Standing> {
     let groups: BTreeSet<&GroupName> = members(state).map(|(group, _)| group).collect();
     let taken = |member: &Member| {
-        let taking = state.open.values().find(|event| !event.is_drill() && is_taking(event) && takes(event, member));
+        let taking = state.open_events().find(|event| !event.is_drill() && is_taking(event) && takes(event, member));
         let by_event = taking.map(|event| Taker::Event(event.announcement.id.clone()));
         by_event.or_else(|| lost.contains(&member.vm).then(|| Taker::Replica(member.vm.clone())))
     };
@@ -101,7 +101,7 @@ fn held_by_group(
     let is_suspicious = state.suspects().next().is_some();
     let mut is_doubtful = false;
     // A real event does not wait for a drill, which is putting back what it took.
-    let others = state.open.values().filter(|other| !other.is_drill());
+    let others = state.open_events().filter(|other| !other.is_drill());
     for other in others.filter(|other| other.announcement.id != event.announcement.id) {
         let mut theirs = members.iter().filter(|member| takes(other, member)).peekable();
         let may_be_approved = is_suspicious && other.is_user_initiated() && !is_taking(other);

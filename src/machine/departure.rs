@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::apply::Applied;
-use super::attempt::Outcome;
+use super::attempt::{Attempt, Outcome};
 use super::command::{Command, Ignored};
 use super::event::Event;
 use super::id::{EventId, VmName};
@@ -62,8 +62,10 @@ pub(super) fn dismiss(state: &mut State, replica: &VmName) -> Applied {
     state.suspicions.remove(replica);
     part(state, replica);
     let now = state.now;
-    for event in state.open.values_mut() {
-        for attempt in event.attempts.iter_mut().filter(|attempt| attempt.on == *replica && attempt.outcome.is_none()) {
+    let is_lost = |attempt: &Attempt| attempt.on == *replica && attempt.outcome.is_none();
+    for event in state.open.values_mut().filter(|event| event.attempts.iter().any(is_lost)) {
+        let event = &mut **event;
+        for attempt in event.attempts.iter_mut().filter(|attempt| is_lost(attempt)) {
             attempt.outcome = Some((Outcome::Unknown(alloc::format!("{replica} was deleted")), now));
             event.revision += 1;
         }
@@ -87,5 +89,5 @@ pub(super) fn part(state: &mut State, name: &VmName) {
 }
 
 fn all(state: &State) -> impl Iterator<Item = &Event> {
-    state.open.values().chain(&state.history)
+    state.events()
 }

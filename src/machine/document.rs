@@ -6,6 +6,7 @@ use core::fmt;
 use core::time::Duration;
 
 use super::id::{EventId, VmName};
+use super::shared::Shared;
 use super::time::Timestamp;
 
 /// The answer of one endpoint at one time.
@@ -15,7 +16,7 @@ use super::time::Timestamp;
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Document {
     /// Ordered by id, at most one for each.
-    pub events: Vec<Announcement>,
+    pub events: Shared<Vec<Announcement>>,
 }
 
 impl Document {
@@ -23,7 +24,7 @@ impl Document {
     pub fn new(mut events: Vec<Announcement>) -> Self {
         events.sort_by(|a, b| a.id.cmp(&b.id).then(b.status.cmp(&a.status)));
         events.dedup_by(|later, kept| later.id == kept.id);
-        Self { events }
+        Self { events: events.into() }
     }
 
     /// By their order: a thousand events are looked up for each of them.

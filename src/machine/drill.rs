@@ -66,7 +66,7 @@ pub(super) fn begin(state: &mut State, by: &VmName, announced: &Announcement, mo
     if !announced.resources.iter().any(|vm| state.replicas.contains_key(vm)) {
         return Err(Ignored::UnknownReplica);
     }
-    if state.open.values().any(|event| event.is_drill() || event.is_pressing(state)) {
+    if state.open_events().any(|event| event.is_drill() || event.is_pressing(state)) {
         return Err(Ignored::NotNow);
     }
     let announcement = Announcement {
@@ -83,13 +83,13 @@ pub(super) fn begin(state: &mut State, by: &VmName, announced: &Announcement, mo
         drill: Some(Drill { mode, who: bounded(who) }),
         ..Event::first_seen_as(announcement, by.clone(), now)
     };
-    state.open.insert(announced.id.clone(), event);
+    state.open.insert(announced.id.clone(), event.into());
     Ok(())
 }
 
 /// By the leader when nothing is left to prepare, or by an operator at any time.
 pub(super) fn end(state: &mut State, id: &EventId) -> Applied {
-    let event = state.open.get(id).ok_or(Ignored::UnknownEvent)?;
+    let event = state.open_event(id).ok_or(Ignored::UnknownEvent)?;
     if !event.is_drill() {
         return Err(Ignored::NotDue);
     }
@@ -104,10 +104,10 @@ pub(super) fn end(state: &mut State, id: &EventId) -> Applied {
 /// Ends what has become a drill beside something real.
 pub(super) fn give_way(state: &mut State) {
     let is_under_way = |event: &&Event| !event.stage().is_over();
-    if !state.open.values().filter(is_under_way).any(|event| event.is_pressing(state)) {
+    if !state.open_events().filter(is_under_way).any(|event| event.is_pressing(state)) {
         return;
     }
-    let drills = state.open.values().filter(is_under_way).filter(|event| event.is_drill());
+    let drills = state.open_events().filter(is_under_way).filter(|event| event.is_drill());
     let drills: Vec<EventId> = drills.map(|event| event.announcement.id.clone()).collect();
     for id in drills {
         sight::end(state, &id, Some(Ending::Interrupted));
@@ -139,5 +139,5 @@ pub(super) fn is_wanted_away(state: &State, drill: &Event, member: &Member, now:
         treatment.is_none_or(|treatment| treatment.action == Action::Prepare) && now >= event.preparation_starts()
     };
     let wants = |event: &&Event| event.affects(&member.vm) || event.touched(member);
-    drill.is_drill() && state.open.values().filter(|event| !event.is_drill()).filter(wants).any(prepares)
+    drill.is_drill() && state.open_events().filter(|event| !event.is_drill()).filter(wants).any(prepares)
 }

@@ -37,7 +37,7 @@ pub enum Errand<'a> {
 /// What the state asks of a replica now.
 pub fn errands<'a>(state: &'a State, me: &VmName) -> Vec<Errand<'a>> {
     let mut found = Vec::new();
-    for event in state.open.values() {
+    for event in state.open_events() {
         for attempt in event.attempts.iter().filter(|attempt| attempt.on == *me && attempt.outcome.is_none()) {
             found.push(if steps::is_wanted(event, attempt) {
                 Errand::Run { event, attempt, again_if_lost: attempt.hook.phase >= Phase::Restore }
@@ -66,11 +66,11 @@ pub fn is_forgotten(state: &State, attempt: &Attempt, up_to: AttemptId) -> bool 
 /// Where nothing of this workload's group may be moved to: every VM that an event names which is to come or under way,
 /// those whose replicas do not answer, and those where the group's workload is away.
 pub fn avoid(state: &State, situation: &Situation, member: &Member) -> Vec<VmName> {
-    let pending = || state.open.values().filter(|event| !event.stage().is_over());
+    let pending = || state.open_events().filter(|event| !event.stage().is_over());
     let group = group_of(state, member);
     let is_away = |name: &VmName| {
         let of_group = |replica: &Replica| group.is_some_and(|group| replica.has(group) && !replica.has_at_hand(group));
-        state.replicas.get(name).is_some_and(of_group)
+        state.replicas.get(name).is_some_and(|replica| of_group(replica))
     };
     let unfit =
         |name: &&VmName| !situation.reaches(name) || is_away(name) || pending().any(|event| event.affects(name));
@@ -92,7 +92,7 @@ pub fn prefer(state: &State, situation: &Situation, member: &Member) -> Vec<VmNa
     };
     let last_impact = |name: &VmName| {
         let impacts =
-            state.history.iter().filter(|event| event.affects(name) && event.ending == Some(Ending::Completed));
+            state.closed_events().filter(|event| event.affects(name) && event.ending == Some(Ending::Completed));
         impacts.filter_map(Event::over_at).max()
     };
     let mut preferred: Vec<(&VmName, Option<Timestamp>)> = situation

@@ -48,8 +48,8 @@ impl Watch {
     /// What it has to tell the cluster now: of one event, once.
     pub fn due(&self, state: &State, me: &VmName) -> Option<Command> {
         let is_recent = |event: &&Event| state.now.since(event.over_at().unwrap_or(state.now)) < ASKED_FOR;
-        let closed = state.history.iter().rev().take_while(is_recent);
-        state.open.values().chain(closed).filter(|event| is_owed(event, me)).find_map(|event| {
+        let closed = state.closed_events().rev().take_while(is_recent);
+        state.open_events().chain(closed).filter(|event| is_owed(event, me)).find_map(|event| {
             let (from, to) = (impact_from(event)?, event.over_at()?);
             let during = self.gaps.iter().filter(|gap| gap.ended >= from && gap.ended.minus(gap.lasted) <= to);
             let lasted = during.map(|gap| gap.lasted).max().unwrap_or_default();
@@ -61,7 +61,7 @@ impl Watch {
 
 /// An event that may stop this VM at any moment.
 pub fn is_expected(state: &State, me: &VmName) -> bool {
-    state.open.values().any(|event| event.affects(me) && !event.is_drill() && event.over_at().is_none())
+    state.open_events().any(|event| event.affects(me) && !event.is_drill() && event.over_at().is_none())
 }
 
 fn is_owed(event: &Event, me: &VmName) -> bool {
@@ -115,7 +115,7 @@ mod tests {
         event.entered.extend(stages.map(|(stage, seconds)| (stage, Timestamp(seconds * 1_000))));
         event.ending = Some(Ending::Completed);
         let mut state = State { now: Timestamp(21_000), ..State::default() };
-        state.history.push_back(event);
+        state.history.push_back(event.into());
         state
     }
 

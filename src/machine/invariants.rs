@@ -82,20 +82,20 @@ impl fmt::Display for Broken {
 
 /// The first property that the state breaks; `None` when all hold.
 pub fn violated(state: &State) -> Option<Broken> {
-    let misplaced = state.open.values().any(|event| event.stage() == Stage::Closed)
-        || state.history.iter().any(|event| event.stage() != Stage::Closed);
+    let misplaced = state.open_events().any(|event| event.stage() == Stage::Closed)
+        || state.closed_events().any(|event| event.stage() != Stage::Closed);
     if misplaced {
         return Some(Broken::Misplaced);
     }
     if drills_beside_an_event(state) {
         return Some(Broken::DrillBesideEvent);
     }
-    state.open.values().chain(&state.history).find_map(violated_by)
+    state.events().find_map(violated_by)
 }
 
 /// An event that names nobody of this cluster is nothing to prepare.
 fn drills_beside_an_event(state: &State) -> bool {
-    let mut under_way = state.open.values().filter(|event| event.over_at().is_none());
+    let mut under_way = state.open_events().filter(|event| event.over_at().is_none());
     let is_ours = |event: &Event| event.announcement.resources.iter().any(|vm| state.replicas.contains_key(vm));
     under_way.clone().any(|event| event.drill.is_some())
         && under_way.any(|event| event.drill.is_none() && is_ours(event))

@@ -33,6 +33,7 @@ pub mod policy;
 pub mod restoring;
 mod roster;
 mod running;
+pub mod shared;
 mod sight;
 pub mod situation;
 pub mod state;

@@ -175,7 +175,7 @@ struct Wait {
 
 impl Waits {
     pub fn look(&mut self, state: &State, situation: &Situation) {
-        let mut open: Vec<&Event> = state.open.values().filter(|event| !event.is_drill()).collect();
+        let mut open: Vec<&Event> = state.open_events().filter(|event| !event.is_drill()).collect();
         open.sort_by_key(|event| event.first_seen());
         let waiting = |event: &&Event| Some((event.announcement.id.clone(), waits_for(state, event, situation)?));
         let waiting: BTreeMap<EventId, String> = open.iter().take(EXPLAINED).filter_map(waiting).collect();
@@ -191,7 +191,7 @@ impl Waits {
 
     fn longer_than<'a>(&'a self, state: &'a State, span: Duration) -> impl Iterator<Item = Notice> + use<'a> {
         let notice = move |(id, wait): (&EventId, &Wait)| {
-            Some(Notice::blocked(state.open.get(id)?, &wait.what, wait.since.plus(span)))
+            Some(Notice::blocked(state.open_event(id)?, &wait.what, wait.since.plus(span)))
         };
         self.0.iter().filter_map(notice)
     }
@@ -224,7 +224,7 @@ fn waits_for(state: &State, event: &Event, situation: &Situation) -> Option<Stri
 pub fn due(state: &State, situation: &Situation, waits: &Waits, blocked_after: Duration) -> Vec<Notice> {
     let now = situation.now;
     let is_recent = |event: &&Event| event.entered_at(Stage::Closed).is_none_or(|at| now.since(at) < TOLD_WITHIN);
-    let events = state.open.values().chain(state.history.iter().rev().take_while(is_recent));
+    let events = state.open_events().chain(state.closed_events().rev().take_while(is_recent));
     let of_events = events.filter(|event| !event.is_drill()).flat_map(of_event);
     let all = of_events.chain(waits.longer_than(state, blocked_after)).chain(stalled(situation));
     let mut due: Vec<Notice> = all.filter(|notice| notice.is_due(now)).collect();

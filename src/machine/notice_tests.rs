@@ -45,7 +45,7 @@ fn with(event: Event) -> State {
     ] {
         assert_eq!(apply(&mut state, &Entry { at: SEEN, by: vm("a"), command }), Verdict::Applied);
     }
-    state.open.insert(event.announcement.id.clone(), event);
+    state.open.insert(event.announcement.id.clone(), event.into());
     state
 }
 
@@ -96,7 +96,7 @@ fn a_whole_life_is_told_in_its_order_and_an_hour_later_nothing_is() {
     event.claims.push(accepted);
     let stages = [Stage::Claimed, Stage::Approved, Stage::Started, Stage::Closed];
     event.entered.extend(stages.into_iter().zip(1_u32..).map(|(stage, minutes)| (stage, SEEN.plus(minutes * MINUTE))));
-    let state = State { history: [event].into(), ..State::default() };
+    let state = State { history: [event.into()].into(), ..State::default() };
     let all = ["announced", "all_clear", "started", "closed"].map(|topic| format!("e@{}/{topic}", SEEN.0));
     assert_eq!(ids_at(&state, SEEN.plus(4 * MINUTE)), all);
     assert_eq!(ids_at(&state, SEEN.plus(2 * MINUTE)), all[..2]);

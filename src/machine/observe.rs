@@ -2,6 +2,7 @@
 //! (`behaviour.md` 2), and a poll that brought no information interrupts the row.
 
 use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
 
 use super::command::Command;
 use super::document::{Document, Kind};
@@ -26,20 +27,28 @@ impl Observation {
 
     /// A validated document arrived. An old api-version hides some kinds of events: what it cannot show is not missed.
     pub fn saw(&mut self, document: &Document, can_show: impl Fn(&Kind) -> bool) {
-        let mut believed = document.clone();
+        let mut kept = Vec::new();
         let mut missed = BTreeSet::new();
         for event in self.document.iter().flat_map(|before| &before.events) {
             if document.get(&event.id).is_some() {
                 continue;
             }
             if !can_show(&event.kind) {
-                believed.events.push(event.clone());
+                kept.push(event.clone());
             } else if !self.missed.contains(&event.id) {
                 missed.insert(event.id.clone());
-                believed.events.push(event.clone());
+                kept.push(event.clone());
             }
         }
-        self.document = Some(Document::new(believed.events));
+        let believed = if kept.is_empty() {
+            document.clone()
+        } else {
+            Document::new(document.events.iter().cloned().chain(kept).collect())
+        };
+        // One that says nothing new is not another one, so that whoever has seen it sees that at once.
+        if self.document.as_ref() != Some(&believed) {
+            self.document = Some(believed);
+        }
         self.missed = missed;
     }
 

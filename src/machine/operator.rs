@@ -201,7 +201,7 @@ fn hold(state: &mut State, id: &EventId, until: Timestamp, asker: Asker<'_>) -> 
 }
 
 fn release(state: &mut State, id: &EventId, asker: Asker<'_>) -> Applied {
-    let event = state.open.get(id).ok_or(Ignored::UnknownEvent)?;
+    let event = state.open_event(id).ok_or(Ignored::UnknownEvent)?;
     event.hold(state.now).ok_or(Ignored::Repeated)?;
     about(state, id, asker, What::Release)
 }
@@ -294,7 +294,7 @@ fn is_bounded(state: &State, until: Timestamp) -> Applied {
 
 /// Nobody has decided yet that it is to start, and it has not started.
 fn undecided<'a>(state: &'a State, id: &EventId) -> Result<&'a Event, Ignored> {
-    let event = state.open.get(id).ok_or(Ignored::UnknownEvent)?;
+    let event = state.open_event(id).ok_or(Ignored::UnknownEvent)?;
     let is_undecided = event.stage() <= Stage::Preparing && !event.is_taken_over();
     if is_undecided { Ok(event) } else { Err(Ignored::Late) }
 }

@@ -50,7 +50,7 @@ pub(super) fn after<'a>(
 
 /// What runs in other events: a second hook for the same workload would meet it.
 pub(super) fn running_elsewhere<'a>(state: &'a State, event: &Event) -> impl Iterator<Item = (&'a Event, &'a Attempt)> {
-    let others = state.open.values().filter(|other| other.announcement.id != event.announcement.id);
+    let others = state.open_events().filter(|other| other.announcement.id != event.announcement.id);
     let attempts = others.flat_map(|other| other.attempts.iter().map(move |attempt| (other, attempt)));
     attempts.filter(|(_, attempt)| attempt.outcome.is_none())
 }
@@ -62,7 +62,7 @@ pub(super) fn busy_elsewhere<'a>(state: &'a State, event: &Event) -> BTreeSet<&'
 
 /// What one event took away is not put back while another has begun to take it away, or is certain to.
 pub(super) fn is_wanted_away(state: &State, event: &Event, member: &Member) -> bool {
-    let others = state.open.values().filter(|other| other.announcement.id != event.announcement.id);
+    let others = state.open_events().filter(|other| other.announcement.id != event.announcement.id);
     let mut coming = others.filter(|other| !other.is_drill() && !other.stage().is_over());
     coming.any(|other| other.touched(member) || (other.affects(&member.vm) && other.stage() >= Stage::Claimed))
 }
@@ -121,7 +121,7 @@ fn is_beside_a_failover(
 
 /// Another one of the same workload's name and phase, in whichever event.
 fn is_beside_an_exclusive(state: &State, member: &Member, phase: Phase, begun: &[(Member, Phase)]) -> bool {
-    let attempts = state.open.values().flat_map(|event| &event.attempts);
+    let attempts = state.open_events().flat_map(|event| &event.attempts);
     let mut runs = attempts.filter(|each| {
         let is_same = each.member.workload == member.workload && each.hook.phase == phase;
         is_same && each.outcome.is_none() && state.hook(&each.member, each.hook).is_some_and(|hook| hook.exclusive)

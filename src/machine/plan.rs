@@ -29,9 +29,10 @@ pub fn plan(state: &State, situation: &Situation) -> Vec<Command> {
     due.extend(documents_to_discount(state, situation));
     due.extend(departure::to_dismiss(state, situation));
     // Of two events for one workload the earlier one has its hooks run first.
-    let mut open: Vec<(&EventId, &Event)> = state.open.iter().collect();
-    open.sort_by_key(|(_, event)| event.notice_ends());
-    for (id, event) in open {
+    let mut open: Vec<&Event> = state.open_events().collect();
+    open.sort_by_key(|event| event.notice_ends());
+    for event in open {
+        let id = &event.announcement.id;
         if event.stage().is_over() {
             due.extend(overrun(id, event, situation));
             due.extend(attempts_to_begin(state, id, event, situation));
@@ -96,7 +97,7 @@ fn documents_to_discount(state: &State, situation: &Situation) -> impl Iterator<
         let silent = situation.uninformed(name).is_some_and(|silence| silence >= situation.timing.stale_after);
         silent || !situation.members.contains(name)
     };
-    let matters = |name: &VmName| state.open.values().any(|event| event.seen_by.contains(name));
+    let matters = |name: &VmName| state.open_events().any(|event| event.seen_by.contains(name));
     let silent = state.replicas.iter().filter(move |(name, replica)| {
         replica.document.is_some() && replica.discounted.is_none() && too_long(name) && matters(name)
     });

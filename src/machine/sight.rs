@@ -54,12 +54,13 @@ fn sight(state: &mut State, by: &VmName, announcement: &Announcement) {
         return;
     }
     // A closed event that is listed again was given up too early or stands in an old document of a slow endpoint.
-    let closed = state.history.iter().rev().find(|event| event.announcement.id == announcement.id && !event.is_drill());
+    let closed =
+        state.closed_events().rev().find(|event| event.announcement.id == announcement.id && !event.is_drill());
     if closed.is_some_and(|closed| !closed.may_come_back()) || state.open.len() >= OPEN_LIMIT {
         return;
     }
     let event = Event::first_seen_as(announcement.clone(), by.clone(), now);
-    state.open.insert(announcement.id.clone(), event);
+    state.open.insert(announcement.id.clone(), event.into());
 }
 
 pub(super) fn discount(state: &mut State, replica: &VmName) -> Applied {
@@ -98,7 +99,7 @@ pub(super) fn look_again(state: &mut State) {
 /// The event is over: its ending is fixed, and what was touched is put back.
 pub(super) fn end(state: &mut State, id: &EventId, ending: Option<Ending>) {
     let now = state.now;
-    let is_outlived = state.open.get(id).is_some_and(|event| is_outlived(state, event));
+    let is_outlived = state.open_event(id).is_some_and(|event| is_outlived(state, event));
     let Some(event) = state.open.get_mut(id) else { return };
     let happened = event.may_have_happened() && !is_outlived;
     event.ending = ending.or(Some(if happened { Ending::Completed } else { Ending::Cancelled }));
@@ -119,7 +120,7 @@ fn is_outlived(state: &State, event: &Event) -> bool {
 pub(super) fn close_if_restored(state: &mut State, id: &EventId) {
     let now = state.now;
     let restored = |event: &Event| event.stage() == Stage::Restoring && restoring::is_restored(state, event, now);
-    let is_restored = state.open.get(id).is_some_and(restored);
+    let is_restored = state.open_event(id).is_some_and(restored);
     let Some(mut event) = state.open.remove(id) else { return };
     if is_restored {
         enter(&mut event, Stage::Closed, now);
@@ -133,7 +134,7 @@ pub(super) fn close_if_restored(state: &mut State, id: &EventId) {
         state.history.pop_front();
     }
     let is_old = |event: &Event| event.entered_at(Stage::Closed).is_some_and(|at| now.since(at) > HISTORY_AGE);
-    while state.history.front().is_some_and(is_old) {
+    while state.closed_events().next().is_some_and(is_old) {
         state.history.pop_front();
     }
     take_up(state);

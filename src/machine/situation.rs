@@ -141,7 +141,7 @@ impl Situation {
     /// fewest claims of it, so that one that fails does not stand in the way of the others; then unaffected before
     /// affected; then the leader.
     pub fn approvers(&self, state: &State, id: &EventId) -> Vec<VmName> {
-        let Some(event) = state.open.get(id) else {
+        let Some(event) = state.open_event(id) else {
             return Vec::new();
         };
         let mut able: Vec<(usize, &VmName)> =

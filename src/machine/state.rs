@@ -11,6 +11,7 @@ use super::id::{AttemptId, EventId, GroupName, VmName, WorkloadName};
 use super::lifecycle::Stage;
 use super::notice::Noted;
 use super::operator::{What, Wish};
+use super::shared::Shared;
 use super::suspicion::{Leadership, Suspicion};
 use super::time::Timestamp;
 use super::workload::{Condition, Group, Hook, HookId, Member, OnAbsent, Origin, Role, Workload};
@@ -28,10 +29,10 @@ pub const DIALLED_LIMIT: usize = 1_000;
 pub struct State {
     /// The time of the last entry.
     pub now: Timestamp,
-    pub replicas: BTreeMap<VmName, Replica>,
-    pub open: BTreeMap<EventId, Event>,
+    pub replicas: BTreeMap<VmName, Shared<Replica>>,
+    pub open: BTreeMap<EventId, Shared<Event>>,
     /// Oldest first.
-    pub history: VecDeque<Event>,
+    pub history: VecDeque<Shared<Event>>,
     /// How many attempts were ever made.
     pub attempts: u64,
     /// The latest; `None` before the first.
@@ -127,7 +128,25 @@ impl Replica {
 
 impl State {
     pub fn event(&self, id: &EventId) -> Option<&Event> {
-        self.open.get(id).or_else(|| self.history.iter().rev().find(|event| event.announcement.id == *id))
+        self.open_event(id).or_else(|| self.closed_events().rev().find(|event| event.announcement.id == *id))
+    }
+
+    pub fn open_event(&self, id: &EventId) -> Option<&Event> {
+        self.open.get(id).map(|event| &**event)
+    }
+
+    pub fn open_events(&self) -> impl Iterator<Item = &Event> + Clone {
+        self.open.values().map(|event| &**event)
+    }
+
+    /// Oldest first.
+    pub fn closed_events(&self) -> impl DoubleEndedIterator<Item = &Event> + ExactSizeIterator + Clone {
+        self.history.iter().map(|event| &**event)
+    }
+
+    /// The open ones, then the closed ones.
+    pub fn events(&self) -> impl Iterator<Item = &Event> + Clone {
+        self.open_events().chain(self.closed_events())
     }
 
     /// What operators asked for about the event, and about all events while it was open.

@@ -23,7 +23,7 @@ pub fn heir(state: &State, situation: &Situation) -> Option<VmName> {
                 .contacts
                 .get(name)
                 .is_some_and(|contact| contact.reachable && contact.channel == Channel::Healthy)
-            && !state.open.values().any(|event| is_to_come(event) && event.affects(name))
+            && !state.open_events().any(|event| is_to_come(event) && event.affects(name))
     };
     situation.members.iter().find(fit).filter(|_| reason_to_go).cloned()
 }
@@ -34,7 +34,7 @@ fn is_threatened(state: &State, vm: &VmName, now: Timestamp) -> bool {
         let treatment = event.treatment.as_ref();
         treatment.is_some_and(|treatment| treatment.action != Action::Observe) && now >= event.preparation_starts()
     };
-    state.open.values().any(|event| is_to_come(event) && event.affects(vm) && is_near(event))
+    state.open_events().any(|event| is_to_come(event) && event.affects(vm) && is_near(event))
 }
 
 /// A drill takes nobody down.

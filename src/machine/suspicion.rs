@@ -109,7 +109,7 @@ pub(super) fn record(state: &mut State, entry: &Journaled) -> bool {
         let is_later = event.over_at().is_some_and(|over| takeover.at > over);
         event.announcement.id == *id && !event.is_drill() && !(event.may_come_back() && is_later)
     };
-    if state.open.get(id).is_some_and(Event::is_drill) {
+    if state.open_event(id).is_some_and(Event::is_drill) {
         return false;
     }
     if let Some(event) = state.open.get_mut(id) {
@@ -120,13 +120,14 @@ pub(super) fn record(state: &mut State, entry: &Journaled) -> bool {
     }
     let mut event = Event::first_seen_as(announcement.clone(), takeover.approver.clone(), now);
     merge(&mut event, takeover, now);
-    state.open.insert(id.clone(), event);
+    state.open.insert(id.clone(), event.into());
     // It has listed the event, so its next report says whether it still does. One that is on its way may be from before
     // the announcement, and must not end it.
     if let Some(replica) = state.replicas.get_mut(&takeover.approver) {
         replica.reports += 1;
-        let listed = replica.document.take().unwrap_or_default().events.into_iter();
-        replica.document = Some(Document::new(listed.chain([announcement.clone()]).collect()));
+        let mut listed = replica.document.take().unwrap_or_default().events.into_inner();
+        listed.push(announcement.clone());
+        replica.document = Some(Document::new(listed));
     }
     true
 }
@@ -167,9 +168,12 @@ pub fn as_if_told(state: &State, me: &VmName, alone: Option<&Alone>, journal: &[
         told.now = told.now.max(entry.takeover.at);
         record(&mut told, entry);
     }
-    for takeover in told.open.values_mut().chain(&mut told.history).flat_map(|event| &mut event.takeovers) {
-        if untold.iter().any(|entry| entry.takeover.approver == takeover.approver && entry.takeover.at == takeover.at) {
-            takeover.recorded = None;
+    let is_untold = |takeover: &Takeover| {
+        untold.iter().any(|entry| entry.takeover.approver == takeover.approver && entry.takeover.at == takeover.at)
+    };
+    for event in told.open.values_mut().chain(&mut told.history) {
+        if event.takeovers.iter().any(is_untold) {
+            event.takeovers.iter_mut().filter(|takeover| is_untold(takeover)).for_each(|it| it.recorded = None);
         }
     }
     told
@@ -179,7 +183,7 @@ pub fn as_if_told(state: &State, me: &VmName, alone: Option<&Alone>, journal: &[
 pub fn unrecorded(state: &State, journal: &[Journaled]) -> Vec<Journaled> {
     let is_known = |entry: &&Journaled| {
         let of_event = |event: &&Event| event.announcement.id == entry.announcement.id;
-        let known = state.open.values().chain(&state.history).filter(of_event).flat_map(|event| &event.takeovers);
+        let known = state.events().filter(of_event).flat_map(|event| &event.takeovers);
         known.into_iter().any(|known| {
             let same = known.approver == entry.takeover.approver && known.at == entry.takeover.at;
             same && known.outcome.is_some() >= entry.takeover.outcome.is_some()

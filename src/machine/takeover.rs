@@ -151,7 +151,7 @@ fn obstacle(state: &State, situation: &Situation, alone: &Alone, id: &EventId) -
     if announced.source != Source::User {
         return Some(Obstacle::NotUserInitiated);
     }
-    let known = state.open.get(id);
+    let known = state.open_event(id);
     if known.is_some_and(Event::is_drill) {
         return Some(Obstacle::NotScheduled);
     }
@@ -200,7 +200,7 @@ fn chosen(situation: &Situation, announced: &Announcement) -> policy::Treatment 
 
 /// What this replica did alone, by its journal and by its log.
 fn own<'a>(state: &'a State, alone: &'a Alone, me: &'a VmName) -> impl Iterator<Item = (&'a EventId, &'a Takeover)> {
-    let logged = state.open.values().flat_map(|event| event.takeovers.iter().map(|it| (&event.announcement.id, it)));
+    let logged = state.open_events().flat_map(|event| event.takeovers.iter().map(|it| (&event.announcement.id, it)));
     let journaled = alone.journal.iter().map(|entry| (&entry.announcement.id, &entry.takeover));
     logged.filter(move |(_, takeover)| takeover.approver == *me).chain(journaled)
 }
@@ -217,7 +217,7 @@ fn other_event(state: &State, situation: &Situation, alone: &Alone, announced: &
     let mut listed = alone.document.iter().flat_map(|document| &document.events);
     let listed = listed.find(|other| other.id != announced.id && is_near(&other.resources));
     let open = || {
-        let unlisted = state.open.values().filter(|event| event.announcement.id != announced.id && !event.is_drill());
+        let unlisted = state.open_events().filter(|event| event.announcement.id != announced.id && !event.is_drill());
         unlisted.map(|event| (&event.announcement.id, taken_by(event))).find(|(_, vms)| is_near(vms) && takes_more(vms))
     };
     let gone = || {
@@ -240,7 +240,7 @@ fn earliest(state: &State, situation: &Situation, alone: &Alone, id: &EventId) -
     let timing = situation.timing;
     let seen = alone.seen_since.get(id).copied().unwrap_or(situation.now);
     let mut at = alone.since.max(seen).plus(timing.takeover_after);
-    let event = state.open.get(id);
+    let event = state.open_event(id);
     // What is past stays past: were it now, the grace after it would never be over.
     let in_log_time =
         |moment: Timestamp| situation.now.plus(moment.since(alone.log_time)).minus(alone.log_time.since(moment));

@@ -20,7 +20,7 @@ pub fn violated(before: &State, after: &State) -> Option<Broken> {
     if before.replicas.keys().any(|name| !after.replicas.contains_key(name) && !is_deleted(before, name)) {
         return Some(Broken::Forgotten);
     }
-    before.open.values().find_map(|event| {
+    before.open_events().find_map(|event| {
         let Some(later) = successor(event, after) else {
             return Some(Broken::Rewritten);
         };
@@ -47,7 +47,7 @@ pub fn violated(before: &State, after: &State) -> Option<Broken> {
 /// A deletion that names it has started, or was approved and is over, and the replica was not heard since.
 fn is_deleted(before: &State, name: &VmName) -> bool {
     let is_silent = before.replicas.get(name).is_some_and(|replica| replica.discounted.is_some());
-    before.open.values().chain(&before.history).any(|event| {
+    before.events().any(|event| {
         let is_over = event.is_accepted() && event.over_at().is_some();
         let has_begun = event.entered_at(Stage::Started).is_some() || (is_over && is_silent);
         event.announcement.kind == Kind::Terminate && event.announcement.resources.contains(name) && has_begun
@@ -58,10 +58,9 @@ fn is_deleted(before: &State, name: &VmName) -> bool {
 /// and even at the same moment.
 fn successor<'a>(event: &Event, after: &'a State) -> Option<&'a Event> {
     let id = &event.announcement.id;
-    let closed = after.history.iter().rev().filter(|later| later.announcement.id == *id);
+    let closed = after.closed_events().rev().filter(|later| later.announcement.id == *id);
     after
-        .open
-        .get(id)
+        .open_event(id)
         .into_iter()
         .chain(closed)
         .find(|later| later.entered.starts_with(&event.entered) && is_kept(event, later))
@@ -89,7 +88,7 @@ fn is_kept(event: &Event, later: &Event) -> bool {
 
 /// Another event has something running for the same workload; or both are exclusive, of the same phase and of workloads of the same name, and neither only asks.
 fn is_beside_another(before: &State, event: &Event, begun: &Attempt) -> bool {
-    let others = before.open.values().filter(|other| other.announcement.id != event.announcement.id);
+    let others = before.open_events().filter(|other| other.announcement.id != event.announcement.id);
     let mut elsewhere = others.flat_map(|other| &other.attempts);
     if elsewhere.any(|other| other.member == begun.member && other.outcome.is_none()) {
         return true;
@@ -98,13 +97,13 @@ fn is_beside_another(before: &State, event: &Event, begun: &Attempt) -> bool {
     let is_same = |other: &&Attempt| {
         other.member.workload == begun.member.workload && other.hook.phase == begun.hook.phase && is_exclusive(other)
     };
-    let mut open = before.open.values().flat_map(|event| &event.attempts).filter(|other| other.outcome.is_none());
+    let mut open = before.open_events().flat_map(|event| &event.attempts).filter(|other| other.outcome.is_none());
     begun.intent == Intent::Run && is_exclusive(begun) && open.any(|other| is_same(&other))
 }
 
 /// The hook as it is registered.
 fn declared<'a>(before: &'a State, attempt: &Attempt) -> Option<&'a Hook> {
-    let mut workloads = before.replicas.get(&attempt.member.vm).into_iter().flat_map(effective);
+    let mut workloads = before.replicas.get(&attempt.member.vm).into_iter().flat_map(|replica| effective(replica));
     workloads.find(|workload| workload.name == attempt.member.workload)?.hook(attempt.hook)
 }
 

@@ -113,5 +113,5 @@ async fn caught_up(here: &Here) -> AttemptId {
 }
 
 fn is_open(state: &State, claim: AttemptId) -> bool {
-    state.open.values().any(|event| event.open_claim().is_some_and(|open| open.attempt == claim))
+    state.open_events().any(|event| event.open_claim().is_some_and(|open| open.attempt == claim))
 }

@@ -164,7 +164,7 @@ impl Hooks {
         tokio::spawn(async move {
             let confirmed = here.consensus.confirm().await.is_ok();
             let state = here.state();
-            let open = state.open.get(&event).and_then(|event| Some((event, event.attempt(attempt)?)));
+            let open = state.open_event(&event).and_then(|event| Some((event, event.attempt(attempt)?)));
             let wanted =
                 open.is_some_and(|(event, attempt)| attempt.outcome.is_none() && steps::is_wanted(event, attempt));
             let key = task.attempt.clone();

@@ -91,7 +91,7 @@ pub(super) async fn look(hands: &Hands) -> Result<crate::machine::document::Docu
 /// The claim is in force as far as this replica has applied, and its lease is not over.
 fn is_ours(hands: &Hands, claimed: &Claimed) -> bool {
     let state = hands.here.state();
-    let open = state.open.get(&claimed.event).and_then(|event| event.open_claim());
+    let open = state.open_event(&claimed.event).and_then(|event| event.open_claim());
     open.is_some_and(|open| open.attempt == claimed.claim && open.approver == hands.here.name)
         && clock::steady().since(claimed.seen_at) < hands.here.timing.claim_lease
 }

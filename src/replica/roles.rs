@@ -87,7 +87,7 @@ struct Occasion {
 
 impl Occasion {
     fn of(state: &State, workload: &WorkloadName) -> Self {
-        let attempts = state.open.values().flat_map(|event| &event.attempts);
+        let attempts = state.open_events().flat_map(|event| &event.attempts);
         let ended = attempts.filter(|attempt| attempt.member.workload == *workload && attempt.outcome.is_some());
         Self { ended: ended.count(), open: state.open.keys().cloned().collect() }
     }

@@ -25,7 +25,7 @@ pub(super) fn refusal(state: &State, what: &Asked, why: Ignored) -> Status {
             });
         }
     };
-    match state.open.get(id) {
+    match state.open_event(id) {
         Some(event) => Status::failed_precondition(format!("event {id} {}", about(state, event, what, why))),
         None => unknown(state, id),
     }

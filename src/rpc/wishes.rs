@@ -66,7 +66,7 @@ impl Asking<'_> {
             let is_decided = event.stage() >= Stage::Claimed || event.is_taken_over();
             is_decided && !event.stage().is_over()
         };
-        let late = state.open.values().filter(is_late).map(|event| event.announcement.id.to_string());
+        let late = state.open_events().filter(is_late).map(|event| event.announcement.id.to_string());
         Ok(shown::PauseResponse { pause: self.view.status().paused, too_late_for: late.collect() })
     }
 
@@ -94,7 +94,7 @@ impl Asking<'_> {
         let reason = reason(&request.reason)?;
         self.catch_up().await?;
         let state = self.here.state();
-        let known = state.open.get(&event).ok_or_else(|| unknown(&state, &event))?;
+        let known = state.open_event(&event).ok_or_else(|| unknown(&state, &event))?;
         let (hook, step) = hook_named(&state, known, &request.hook)?;
         self.ask(Asked::Skip { event: event.clone(), member: step.member, hook: step.id }, reason).await?;
         Ok(shown::SkipResponse { hook, event: Some(self.shown(&event)?) })

@@ -162,7 +162,7 @@ impl Mistake {
         due.retain(|due| match due {
             Command::Expire { .. } => self != Self::NeverExpires,
             Command::Claim { event, .. } => {
-                let is_first = state.open.get(event).is_none_or(|event| event.claims.is_empty());
+                let is_first = state.open_event(event).is_none_or(|event| event.claims.is_empty());
                 self != Self::NeverClaimsAgain || is_first
             }
             _ => true,
@@ -182,8 +182,8 @@ impl Mistake {
 
     /// Why this mistake claims an event that must not be claimed.
     fn claims(self, state: &State, id: &EventId, now: Timestamp) -> Option<Reason> {
-        let event = state.open.get(id)?;
-        let reason = |state: &State| match clearance(state, state.open.get(id)?, now, &BTreeSet::new()) {
+        let event = state.open_event(id)?;
+        let reason = |state: &State| match clearance(state, state.open_event(id)?, now, &BTreeSet::new()) {
             Clearance::Clear(reason) => Some(reason),
             Clearance::Blocked(_) | Clearance::NothingToApprove => None,
         };
@@ -228,7 +228,7 @@ impl Mistake {
             }
             Self::TakeoverOfAnything => {
                 let mut situation = situation.clone();
-                for event in &mut situation.alone.as_mut()?.document.as_mut()?.events {
+                for event in situation.alone.as_mut()?.document.as_mut()?.events.iter_mut() {
                     event.source = Source::User;
                 }
                 let mut state = state.clone();

@@ -169,7 +169,7 @@ fn settled(event: &allclear::machine::event::Event, attempt: AttemptId, outcome:
 
 /// A hook ends before its deadline.
 fn finishes(world: &World) -> Vec<Action> {
-    let attempts = world.log.open.values().flat_map(|event| event.attempts.iter().map(move |each| (event, each)));
+    let attempts = world.log.open_events().flat_map(|event| event.attempts.iter().map(move |each| (event, each)));
     let running = attempts.filter(|(_, attempt)| attempt.outcome.is_none() && world.now() < attempt.deadline);
     let of = |host: &allclear::machine::id::VmName| (0..world.replicas.len()).find(|replica| name(*replica) == *host);
     let ended = running.filter_map(|(event, attempt)| {
@@ -308,7 +308,7 @@ pub(crate) fn is_quiet(cluster: &Cluster, world: &World) -> bool {
 impl World {
     /// Which event a claim belongs to.
     pub(crate) fn event_of(&self, claim: AttemptId) -> Option<EventId> {
-        let mut events = self.log.open.values().chain(&self.log.history);
+        let mut events = self.log.events();
         let found = events.find(|event| event.claims.iter().any(|each| each.attempt == claim));
         found.map(|event| event.announcement.id.clone())
     }

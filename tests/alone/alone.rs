@@ -95,7 +95,7 @@ impl Model for Cluster {
 }
 
 fn events(world: &World) -> impl Iterator<Item = &Event> {
-    world.log.open.values().chain(&world.log.history)
+    world.log.events()
 }
 
 fn is_merged(world: &World) -> bool {

@@ -101,7 +101,7 @@ fn post(next: &mut World, replica: usize, id: &EventId, claim: AttemptId) -> Opt
         let last = event.claims.last().is_some_and(|last| last.attempt == claim && last.approver == name(replica));
         last && event.stage() == Stage::Claimed && !event.is_accepted()
     };
-    if !next.log.open.get(id).is_some_and(in_force) {
+    if !next.log.open_event(id).is_some_and(in_force) {
         next.broke(Breach::S2);
     }
     next.replicas[replica].post = Some((claim, Post::Sent));
@@ -146,7 +146,7 @@ fn begin(cluster: &Cluster, next: &mut World, replica: usize) {
     let Some(entry) = chosen.or_else(|| next.takeover(cluster, replica)) else { return };
     let id = &entry.announcement.id;
     let may_run = |state: &State, since: Timestamp| {
-        let attempts = state.open.get(id).into_iter().flat_map(|event| &event.attempts);
+        let attempts = state.open_event(id).into_iter().flat_map(|event| &event.attempts);
         attempts.filter(|it| it.outcome.is_none() && it.begun_at < since).any(|it| next.now() < it.deadline)
     };
     let is_running = may_run(next.known(replica), next.now()) || may_run(&next.log, entry.takeover.alone_since);

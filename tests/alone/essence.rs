@@ -59,7 +59,7 @@ fn hash<H: Hasher>(state: &State, hasher: &mut H) {
     (&state.leadership, state.open.len(), state.history.len()).hash(hasher);
     let has_budget = state.replicas.len() > 2
         || state.replicas.values().any(|replica| replica.workloads.iter().any(|workload| !workload.hooks.is_empty()));
-    for event in state.open.values().chain(&state.history) {
+    for event in state.events() {
         has_budget.then(|| event.first_seen()).hash(hasher);
         hash_event(event, hasher);
     }

@@ -114,7 +114,7 @@ impl Mutant {
             Self::HoldIgnored => state.open.values_mut().for_each(|event| event.wishes.clear()),
             Self::SightIsNotWaitedFor => alone.seen_since.values_mut().for_each(|seen| *seen = Timestamp(0)),
             Self::AnySource => {
-                for event in &mut document.events {
+                for event in document.events.iter_mut() {
                     event.source = Source::User;
                 }
             }
@@ -125,6 +125,6 @@ impl Mutant {
 }
 
 fn is_clear(state: &State, event: &EventId, now: Timestamp) -> bool {
-    let event = state.open.get(event);
+    let event = state.open_event(event);
     event.is_some_and(|event| matches!(clearance(state, event, now, &BTreeSet::new()), Clearance::Clear(_)))
 }

@@ -81,7 +81,11 @@ fn rows() -> Vec<Row> {
             let world = World::with_hooks(hooks);
             allocations(|| assert!(plan(&world.state, &world.situation).is_empty()))
         }),
-        row("the state shown anew, so many events in the history", Growth::Linear, |closed| {
+        row("the state shown anew, so many open events", Growth::Linear, |open| {
+            let world = World::with_open(open);
+            allocations(|| drop(world.state.clone()))
+        }),
+        row("the state shown anew, so many events in the history", Growth::Not, |closed| {
             let world = World::with_history(closed);
             allocations(|| drop(world.state.clone()))
         }),

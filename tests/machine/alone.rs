@@ -88,7 +88,7 @@ impl World {
     pub(crate) fn journal(&mut self, rest: &str) -> Result<String, String> {
         let (name, text) = rest.split_once(':').ok_or("journal VM: …")?;
         let (approver, now) = (VmName::new(name), self.situation.now);
-        for announcement in parse::document(text, now)?.events {
+        for announcement in parse::document(text, now)?.events.into_inner() {
             let takeover = Takeover {
                 approver: approver.clone(),
                 at: now,
@@ -127,7 +127,7 @@ impl World {
 
     pub(crate) fn gone(&mut self, rest: &str) -> Result<String, String> {
         let (name, text) = rest.split_once(':').ok_or("gone VM: …")?;
-        let events = parse::document(text, self.situation.now)?.events;
+        let events = parse::document(text, self.situation.now)?.events.into_inner();
         self.gone.entry(VmName::new(name)).or_default().extend(events);
         Ok(String::new())
     }

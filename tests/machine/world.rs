@@ -348,12 +348,12 @@ impl World {
             let ending = event.ending.map_or(String::new(), |ending| format!(", {}", ending.as_word()));
             format!("{}: {}{ending}\n", event.announcement.id, event.stage())
         };
-        let lines: String = self.state.open.values().chain(&self.state.history).map(line).collect();
+        let lines: String = self.all().map(line).collect();
         if lines.is_empty() { "no events\n".into() } else { lines }
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &Event> {
-        self.state.open.values().chain(&self.state.history)
+        self.state.events()
     }
 
     /// Appends one entry and tells its verdict, and the stages that it changed.
@@ -366,7 +366,7 @@ impl World {
         };
         for event in self.all() {
             let id = &event.announcement.id;
-            let was = before.open.get(id).or_else(|| before.event(id)).map(Event::stage);
+            let was = before.event(id).map(Event::stage);
             let is_latest = self.state.event(id) == Some(event);
             if is_latest && was != Some(event.stage()) {
                 let _ = write!(answer, "; {id} is {}", event.stage());

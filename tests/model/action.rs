@@ -131,7 +131,7 @@ fn errand(cluster: &Cluster, world: &World, replica: usize) -> Option<Action> {
     }
     if cluster.mutant == Mutant::PostUnconfirmed && local.post.is_none() {
         // It acts on what it knew once: any claim for it that has no outcome.
-        let mut claims = world.log.open.values().flat_map(|event| &event.claims);
+        let mut claims = world.log.open_events().flat_map(|event| &event.claims);
         let mine = claims.find(|claim| claim.approver == name(replica) && claim.outcome.is_none());
         return mine.map(|claim| Action::Confirm(replica, claim.attempt));
     }
@@ -195,7 +195,7 @@ fn developments(world: &World) -> Vec<Action> {
     }
     for (replica, local) in world.replicas.iter().enumerate().filter(|(_, local)| local.up) {
         for (attempt, _) in local.hooks.iter().filter(|(_, run)| **run == Run::Running) {
-            let intent = world.log.open.values().find_map(|event| event.attempt(*attempt)).map(|found| found.intent);
+            let intent = world.log.open_events().find_map(|event| event.attempt(*attempt)).map(|found| found.intent);
             let bad = if intent == Some(Intent::Confirm) { Outcome::NotDone } else { Outcome::Failed("it".into()) };
             found.push(Action::Finish(replica, *attempt, Outcome::Done));
             found.push(Action::Finish(replica, *attempt, bad));
@@ -307,7 +307,7 @@ fn rogues_of(cluster: &Cluster, world: &World, number: usize) -> Vec<Command> {
 fn asks(cluster: &Cluster, world: &World) -> Vec<Action> {
     let until = Timestamp(500_000.max(world.now().0 + 100_000));
     let mut found = vec![Asked::Pause { until }, Asked::Resume];
-    for event in world.log.open.values() {
+    for event in world.log.open_events() {
         let id = &event.announcement.id;
         found.push(Asked::Hold { event: id.clone(), until });
         found.push(Asked::Release { event: id.clone() });
@@ -366,6 +366,6 @@ pub(crate) fn is_quiet(cluster: &Cluster, world: &World) -> bool {
 /// The disruption budget stands between an event and its claim.
 pub(crate) fn is_held(world: &World) -> bool {
     let situation = world.situation();
-    let mut blockers = world.log.open.values().filter_map(|event| explain(&world.log, event, &situation));
+    let mut blockers = world.log.open_events().filter_map(|event| explain(&world.log, event, &situation));
     blockers.any(|blocker| matches!(blocker, Blocker::Budget { .. }))
 }

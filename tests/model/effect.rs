@@ -1,7 +1,7 @@
 //! What an action does to the world, and where the properties of posts and attempts are judged.
 
 use allclear::machine::attempt::Outcome;
-use allclear::machine::claim::PostOutcome;
+use allclear::machine::claim::{Claim, PostOutcome};
 use allclear::machine::command::{Command, Verdict};
 use allclear::machine::errands::{Errand, errands, is_forgotten};
 use allclear::machine::event::Event;
@@ -60,7 +60,7 @@ fn commit(cluster: &Cluster, next: &mut World, by: usize, command: Command) {
 }
 
 fn start(next: &mut World, replica: usize, attempt: AttemptId) {
-    let running = next.log.open.values().find_map(|event| event.attempt(attempt));
+    let running = next.log.open_events().find_map(|event| event.attempt(attempt));
     if running.is_some_and(|running| running.hook.phase < Phase::Restore) && !next.begun.insert(attempt) {
         next.broke(Breach::RunTwice);
     }
@@ -75,7 +75,7 @@ fn change(cluster: &Cluster, next: &mut World, replica: usize, condition: Condit
     if !is_lost {
         return;
     }
-    let phase_of = |attempt| next.log.open.values().find_map(|event| event.attempt(attempt)).map(|it| it.hook.phase);
+    let phase_of = |attempt| next.log.open_events().find_map(|event| event.attempt(attempt)).map(|it| it.hook.phase);
     let again: Vec<AttemptId> =
         next.replicas[replica].hooks.keys().copied().filter(|id| phase_of(*id) >= Some(Phase::Restore)).collect();
     for (attempt, run) in next.replicas[replica].hooks.iter_mut().filter(|(_, run)| **run == Run::Running) {
@@ -93,7 +93,7 @@ fn confirm(next: &mut World, replica: usize, claim: AttemptId) {
         last && event.stage() == Stage::Claimed && !event.is_accepted()
     };
     let step = if is_scheduled(next, claim) {
-        if !next.log.open.values().any(in_force) {
+        if !next.log.open_events().any(in_force) {
             next.broke(Breach::Uncommitted);
         }
         Post::Confirmed
@@ -121,8 +121,8 @@ fn send(next: &mut World, replica: usize, took_effect: bool, outcome: PostOutcom
     cloud.posts = cloud.posts.saturating_add(1);
     cloud.approved |= took_effect;
     let posts = cloud.posts;
-    let mut claims = next.log.open.values().chain(&next.log.history).flat_map(|event| &event.claims);
-    let is_committed = claims.any(|found| found.attempt == claim && found.approver == name(replica));
+    let is_it = |found: &Claim| found.attempt == claim && found.approver == name(replica);
+    let is_committed = next.log.events().any(|event| event.claims.iter().any(is_it));
     if !is_committed || (next.faults == 0 && posts > 1) {
         next.broke(Breach::PostedTwice);
     }
@@ -133,7 +133,7 @@ fn send(next: &mut World, replica: usize, took_effect: bool, outcome: PostOutcom
 fn wait(next: &mut World) {
     next.moment += 1;
     let now = next.now();
-    let open: Vec<(AttemptId, Timestamp)> = next.log.open.values().flat_map(deadlines).collect();
+    let open: Vec<(AttemptId, Timestamp)> = next.log.open_events().flat_map(deadlines).collect();
     for local in &mut next.replicas {
         for (attempt, run) in &mut local.hooks {
             let is_over = open.iter().find(|(id, _)| id == attempt).is_none_or(|(_, deadline)| *deadline <= now);

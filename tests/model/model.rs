@@ -81,7 +81,7 @@ fn promises() -> Vec<Property<Cluster>> {
         Property::always(L2, |_, world| keeps(world, Breach::AskedWrongly)),
         Property::always(S8, |cluster: &Cluster, world: &World| {
             let put_back = |event: &Event| is_put_back(cluster, event);
-            keeps(world, Breach::RestoredWrongly) && world.log.history.iter().all(put_back)
+            keeps(world, Breach::RestoredWrongly) && world.log.closed_events().all(put_back)
         }),
         Property::always(WISH, |_, world| keeps(world, Breach::AgainstWish)),
         Property::always(LIFE, |_, world| keeps(world, Breach::Lifecycle)),
@@ -100,54 +100,54 @@ fn reached() -> Vec<Property<Cluster>> {
             cluster.workload.is_none() || closed(world, Ending::Completed, StartCause::NoticeExpired)
         }),
         Property::sometimes("cancelled", |_, world: &World| {
-            world.log.history.iter().any(|event| event.ending == Some(Ending::Cancelled))
+            world.log.closed_events().any(|event| event.ending == Some(Ending::Cancelled))
         }),
         Property::sometimes("put back", |cluster: &Cluster, world: &World| {
             let restored = |event: &Event| event.attempts.iter().any(|attempt| attempt.hook.phase == Phase::Restore);
-            !is_restorable(cluster) || world.log.history.iter().any(restored)
+            !is_restorable(cluster) || world.log.closed_events().any(restored)
         }),
         Property::sometimes("taken back", |cluster: &Cluster, world: &World| {
             let can = |workload: &Workload| workload.hooks.iter().any(|hook| hook.can_undo);
             let undone = |event: &Event| event.attempts.iter().any(|attempt| attempt.intent == Intent::Undo);
-            !cluster.workload.as_ref().is_some_and(can) || world.log.history.iter().any(undone)
+            !cluster.workload.as_ref().is_some_and(can) || world.log.closed_events().any(undone)
         }),
         Property::sometimes("held by another event", |cluster: &Cluster, world: &World| {
-            let stages: Vec<Stage> = world.log.open.values().map(Event::stage).collect();
+            let stages: Vec<Stage> = world.log.open_events().map(Event::stage).collect();
             cluster.events == 1 || cluster.same_vm || (stages.contains(&Stage::Approved) && action::is_held(world))
         }),
         Property::sometimes("both approved", |cluster: &Cluster, world: &World| {
             let approved = |event: &&Event| event.is_accepted();
-            let events = world.log.open.values().chain(&world.log.history);
+            let events = world.log.events();
             events.filter(approved).count() == cluster.events
         }),
         Property::sometimes("held and then claimed", |cluster: &Cluster, world: &World| {
             let held = |event: &Event| !event.wishes.is_empty() && event.claims.len() == 1;
-            cluster.wishes == 0 || world.log.open.values().any(held)
+            cluster.wishes == 0 || world.log.open_events().any(held)
         }),
         Property::sometimes("approved by an operator", |cluster: &Cluster, world: &World| {
             let overruled = |event: &Event| event.claims.iter().any(|claim| claim.reason == Reason::Operator);
-            cluster.wishes == 0 || world.log.open.values().any(overruled)
+            cluster.wishes == 0 || world.log.open_events().any(overruled)
         }),
         Property::sometimes("a failover of who is known as primary", |cluster: &Cluster, world: &World| {
             let is_moved = |event: &Event| {
                 let mut moves = event.attempts.iter().filter(|attempt| attempt.hook.phase == Phase::Failover);
                 moves.any(|attempt| world.log.role(&attempt.member) == Role::Primary)
             };
-            !has_failover(cluster) || cluster.changes == 0 || world.log.open.values().any(is_moved)
+            !has_failover(cluster) || cluster.changes == 0 || world.log.open_events().any(is_moved)
         }),
         Property::sometimes("approved while its workload is away", |cluster: &Cluster, world: &World| {
             let is_away = world.log.replicas.values().any(|replica| !replica.away.is_empty());
-            !is_dialled(cluster) || (is_away && world.log.open.values().any(Event::is_accepted))
+            !is_dialled(cluster) || (is_away && world.log.open_events().any(Event::is_accepted))
         }),
         Property::sometimes("claimed again", |cluster: &Cluster, world: &World| {
             let claims = |event: &Event| event.claims.len() > 1;
-            cluster.faults == 0 || world.log.open.values().any(claims)
+            cluster.faults == 0 || world.log.open_events().any(claims)
         }),
     ]
 }
 
 fn closed(world: &World, ending: Ending, cause: StartCause) -> bool {
-    world.log.history.iter().any(|event| event.ending == Some(ending) && event.start_cause() == Some(cause))
+    world.log.closed_events().any(|event| event.ending == Some(ending) && event.start_cause() == Some(cause))
 }
 
 fn has_failover(cluster: &Cluster) -> bool {

@@ -66,21 +66,21 @@ impl Mutant {
                 push_claim(state, entry)
             }
             (Self::ClaimTwice, Command::Claim { event, .. }) => {
-                state.open.get(event).filter(|event| event.claims.len() == 1 && event.stage() == Stage::Claimed)?;
+                state.open_event(event).filter(|event| event.claims.len() == 1 && event.stage() == Stage::Claimed)?;
                 push_claim(state, entry)
             }
             (Self::ClaimBeyondBudget, Command::Claim { event, reason: Reason::NothingToPrepare, .. }) => {
-                state.open.values().find(|other| other.stage() == Stage::Claimed)?;
+                state.open_events().find(|other| other.stage() == Stage::Claimed)?;
                 let event = state.open.get_mut(event).filter(|event| event.claims.is_empty())?;
                 event.treatment.as_ref()?;
                 event.entered.push((Stage::Claimed, entry.at));
                 push_claim(state, entry)
             }
             (Self::ForgetRestoring, Command::Begin { event, .. }) => {
-                let mut event = state.open.get(event).filter(|event| event.stage() == Stage::Restoring)?.clone();
+                let mut event = state.open_event(event).filter(|event| event.stage() == Stage::Restoring)?.clone();
                 event.entered.push((Stage::Closed, entry.at));
                 state.open.remove(&event.announcement.id);
-                state.history.push_back(event);
+                state.history.push_back(event.into());
                 Some(Verdict::Applied)
             }
             (Self::GoBack, Command::Report { .. }) => {
@@ -116,13 +116,13 @@ impl Mutant {
                 push_attempt(state, entry)
             }
             (Self::UndoDone, Command::Begin { event, member, hook, intent: Intent::Undo, .. }) => {
-                let event = state.open.get(event)?;
+                let event = state.open_event(event)?;
                 let last = event.attempts_of(member, *hook).next_back()?;
                 matches!(last.outcome, Some((Outcome::Done, _))).then_some(())?;
                 push_attempt(state, entry)
             }
             (Self::RunBeside, Command::Begin { event, hook, .. }) => {
-                let is_free = state.open.get(event)?.attempts.is_empty() && hook.phase < Phase::Restore;
+                let is_free = state.open_event(event)?.attempts.is_empty() && hook.phase < Phase::Restore;
                 is_free.then_some(())?;
                 push_attempt(state, entry)
             }
@@ -137,7 +137,7 @@ impl Mutant {
                 Some(verdict)
             }
             (Self::AskAgain, Command::Begin { event, member, hook, intent: Intent::Confirm, .. }) => {
-                let last = state.open.get(event)?.attempts_of(member, *hook).next_back()?;
+                let last = state.open_event(event)?.attempts_of(member, *hook).next_back()?;
                 (last.intent == Intent::Confirm && last.outcome.is_some()).then_some(())?;
                 push_attempt(state, entry)
             }
@@ -157,9 +157,9 @@ impl Mutant {
                 Some(Verdict::Applied)
             }
             (Self::DrillOn, Command::Report { .. }) => {
-                let drill = state.open.values().find(|event| event.is_drill())?.clone();
+                let drill = state.open_events().find(|event| event.is_drill())?.clone();
                 let verdict = apply(state, entry);
-                state.open.insert(drill.announcement.id.clone(), drill);
+                state.open.insert(drill.announcement.id.clone(), drill.into());
                 Some(verdict)
             }
             _ => self.overrules_operators(state, entry),

@@ -272,7 +272,7 @@ impl World {
         let is_of = |event: &&Event| {
             event.attempt(attempt).is_some() || event.claims.iter().any(|claim| claim.attempt == attempt)
         };
-        Some(self.log.open.values().chain(&self.log.history).find(is_of)?.announcement.id.clone())
+        Some(self.log.events().find(is_of)?.announcement.id.clone())
     }
 
     /// What runs on a replica does so in a workload that dialled in, as far as the log knows.

@@ -13,6 +13,7 @@ use allclear::machine::lifecycle::Stage;
 use allclear::machine::notice::{Noted, Told};
 use allclear::machine::operator::{What, Wish};
 use allclear::machine::policy::{Action, Treatment};
+use allclear::machine::shared::Shared;
 use allclear::machine::state::{Replica, State};
 use allclear::machine::suspicion::{Leadership, Suspicion};
 use allclear::machine::takeover::{Journaled, Takeover};
@@ -89,7 +90,7 @@ pub(crate) fn dialled_state() -> State {
         away: BTreeMap::from([(WorkloadName("postgres".into()), Timestamp(NOW))]),
         ..Replica::default()
     };
-    State { replicas: BTreeMap::from([(VmName::new("db-0"), replica)]), ..State::default() }
+    State { replicas: BTreeMap::from([(VmName::new("db-0"), replica.into())]), ..State::default() }
 }
 
 pub(crate) fn member(workload: &str) -> Member {
@@ -212,7 +213,7 @@ pub(crate) fn measured_state() -> State {
         impacts: impacts.into_iter().map(|(vm, ms)| (VmName::new(vm), Duration::from_millis(ms))).collect(),
         ..Event::first_seen_as(announcement("A-1"), VmName::new("db-1"), Timestamp(NOW))
     };
-    State { history: VecDeque::from([measured]), ..State::default() }
+    State { history: VecDeque::from([measured.into()]), ..State::default() }
 }
 
 pub(crate) fn rich_state() -> State {
@@ -229,14 +230,14 @@ pub(crate) fn rich_state() -> State {
     State {
         now: Timestamp(NOW + 100),
         replicas: BTreeMap::from([
-            (VmName::new("_DB-0"), known),
-            (VmName::new("db-1"), silent),
-            (VmName::new("db-2"), Replica::default()),
+            (VmName::new("_DB-0"), known.into()),
+            (VmName::new("db-1"), silent.into()),
+            (VmName::new("db-2"), Shared::default()),
         ]),
-        open: open.into_iter().map(|event| (event.announcement.id.clone(), event)).collect(),
+        open: open.into_iter().map(|event| (event.announcement.id.clone(), event.into())).collect(),
         history: VecDeque::from([
-            treated("z-9", Action::Approve, Some(Ending::Cancelled)),
-            treated("d-4", Action::Prepare, Some(Ending::Forgotten)),
+            treated("z-9", Action::Approve, Some(Ending::Cancelled)).into(),
+            treated("d-4", Action::Prepare, Some(Ending::Forgotten)).into(),
         ]),
         attempts: 7,
         ..State::default()
@@ -251,7 +252,7 @@ pub(crate) fn groups() -> Vec<Group> {
 /// Groups were stored later than everything in the rich state.
 pub(crate) fn grouped_state() -> State {
     let replica = Replica { groups: groups(), ..Replica::default() };
-    State { replicas: BTreeMap::from([(VmName::new("db-0"), replica)]), ..State::default() }
+    State { replicas: BTreeMap::from([(VmName::new("db-0"), replica.into())]), ..State::default() }
 }
 
 pub(crate) fn journal() -> Vec<Journaled> {
@@ -276,7 +277,7 @@ pub(crate) fn led_state() -> State {
     taken_over.takeovers = journal().into_iter().map(recorded).collect();
     let suspicion = |number, is_cleared| Suspicion { number, since: Timestamp(NOW), is_cleared };
     State {
-        history: VecDeque::from([taken_over]),
+        history: VecDeque::from([taken_over.into()]),
         leadership: Some(Leadership { by: VmName::new("db-0"), term: 3, turn: 2 }),
         suspicions: BTreeMap::from([
             (VmName::new("_DB-0"), suspicion(1, true)),
@@ -292,7 +293,7 @@ pub(crate) fn departed_state() -> State {
         departed: BTreeSet::from([VmName::new("db-0"), VmName::new("_DB-2")]),
         ..Event::first_seen_as(announcement("A-1"), VmName::new("db-1"), Timestamp(NOW))
     };
-    State { history: VecDeque::from([deleted]), ..State::default() }
+    State { history: VecDeque::from([deleted.into()]), ..State::default() }
 }
 
 /// Drills were stored later than everything in the rich state.
@@ -307,11 +308,11 @@ pub(crate) fn drilled_state() -> State {
     let replica = Replica { workloads: vec![Workload { hooks, ..postgres() }], ..Replica::default() };
     let open = drill("drill-3", Mode::DryRun, None);
     State {
-        replicas: BTreeMap::from([(VmName::new("db-0"), replica)]),
-        open: BTreeMap::from([(open.announcement.id.clone(), open)]),
+        replicas: BTreeMap::from([(VmName::new("db-0"), replica.into())]),
+        open: BTreeMap::from([(open.announcement.id.clone(), open.into())]),
         history: VecDeque::from([
-            drill("drill-1", Mode::Rehearsal, Some(Ending::Drilled)),
-            drill("drill-2", Mode::Rehearsal, Some(Ending::Interrupted)),
+            drill("drill-1", Mode::Rehearsal, Some(Ending::Drilled)).into(),
+            drill("drill-2", Mode::Rehearsal, Some(Ending::Interrupted)).into(),
         ]),
         ..State::default()
     }
@@ -348,7 +349,7 @@ pub(crate) fn wished_state() -> State {
         claims: vec![claim(9, Reason::Operator, None)],
         ..Event::first_seen_as(announcement("A-1"), VmName::new("db-1"), Timestamp(NOW))
     };
-    State { history: VecDeque::from([event]), wished: 7, wishes: of_all, ..State::default() }
+    State { history: VecDeque::from([event.into()]), wished: 7, wishes: of_all, ..State::default() }
 }
 
 pub(crate) fn told() -> Vec<Told> {

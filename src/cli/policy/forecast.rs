@@ -140,7 +140,7 @@ fn situation(config: &Config, members: &[VmName], now: Timestamp) -> Situation {
 }
 
 fn forecast(config: &Config, state: &State, seen: &Announcement, situation: &Situation) -> Option<Forecast> {
-    let event = state.open.get(&seen.id)?;
+    let event = state.open_event(&seen.id)?;
     let treatment = event.treatment.as_ref()?;
     let choice = policy::explain(&config.policy, seen, &situation.members, situation.now);
     let words = |names: &[VmName]| names.iter().map(ToString::to_string).collect();
@@ -179,7 +179,7 @@ fn forecast(config: &Config, state: &State, seen: &Announcement, situation: &Sit
 /// told with what the event does not need.
 fn runs(state: &State, id: &EventId, situation: &Situation) -> (Vec<Run>, Vec<NotRun>) {
     let (mut state, mut runs) = (state.clone(), Vec::new());
-    let Some(starts) = state.open.get(id).map(Event::preparation_starts) else { return (runs, Vec::new()) };
+    let Some(starts) = state.open_event(id).map(Event::preparation_starts) else { return (runs, Vec::new()) };
     let mut situation = Situation { now: starts.max(situation.now), ..situation.clone() };
     let (mut turn, mut held_until) = (0, None);
     while turn < TURNS {
@@ -212,7 +212,7 @@ fn runs(state: &State, id: &EventId, situation: &Situation) -> (Vec<Run>, Vec<No
 
 /// When the first failover that waits for room in its group does so no longer.
 fn awaits_room(state: &State, id: &EventId, now: Timestamp) -> Option<Timestamp> {
-    let event = state.open.get(id)?;
+    let event = state.open_event(id)?;
     let steps = steps::preparing(state, event).into_iter();
     let held = steps.filter(|step| order::held_back(state, event, step, now).is_some() && is_unbegun(event, step));
     held.map(|step| order::held_back_until(event, &step)).min()
@@ -223,7 +223,7 @@ fn is_unbegun(event: &Event, step: &Step<'_>) -> bool {
 }
 
 fn stuck(state: &State, id: &EventId) -> Vec<NotRun> {
-    let Some(event) = state.open.get(id) else { return Vec::new() };
+    let Some(event) = state.open_event(id) else { return Vec::new() };
     let steps = steps::preparing(state, event).into_iter().filter(|step| is_unbegun(event, step));
     steps.map(|step| not_run(&step, why::never_begun(event, &step))).collect()
 }

@@ -18,7 +18,7 @@ use crate::machine::workload::{Hook, HookId, Intent, Member, OnAbsent, OnFailure
 
 pub(super) fn violated(before: &State, event: &Event, claim: &Claim) -> Option<Broken> {
     let lists = |replica: &Replica| replica.lists(&event.announcement.id) == Some(&Status::Scheduled);
-    if !before.replicas.get(&claim.approver).is_some_and(lists) || event.over_at().is_some() {
+    if !before.replicas.get(&claim.approver).is_some_and(|replica| lists(replica)) || event.over_at().is_some() {
         return Some(Broken::ClaimedUnprepared);
     }
     if let Some(last) = event.claims.last() {
@@ -55,8 +55,7 @@ fn exceeds_budget(before: &State, event: &Event) -> bool {
         may_be || other.entered.iter().any(|(stage, _)| *stage >= Stage::Claimed)
     };
     let others: Vec<&Event> = before
-        .open
-        .values()
+        .open_events()
         .filter(|other| other.drill.is_none())
         .filter(is_claimed)
         .filter(|other| other.announcement.id != event.announcement.id)

@@ -43,7 +43,7 @@ const CAUSES: [StartCause; 4] =
     [StartCause::Approved, StartCause::NoticeExpired, StartCause::Platform, StartCause::ApprovedElsewhere];
 
 pub(super) fn fill(sheet: &Sheet, state: &State, situation: &Situation) -> prometheus::Result<()> {
-    let mut open: Vec<&Event> = state.open.values().filter(|event| !event.is_drill()).collect();
+    let mut open: Vec<&Event> = state.open_events().filter(|event| !event.is_drill()).collect();
     open.sort_by_key(|event| event.first_seen());
     sheet.one("allclear_drills_open", "Drills that go on; no other metric counts them as events.", {
         number(state.open.len() - open.len())
@@ -144,7 +144,7 @@ fn halts(sheet: &Sheet, open: &[&Event], state: &State, situation: &Situation) -
 
 fn starts(sheet: &Sheet, open: &[&Event], state: &State) -> prometheus::Result<()> {
     let mut last: BTreeMap<&str, f64> = CAUSES.map(|cause| (cause.as_word(), 0.0)).into();
-    let closed = state.history.iter().filter(|event| !event.is_drill());
+    let closed = state.closed_events().filter(|event| !event.is_drill());
     for event in closed.chain(open.iter().copied()) {
         let at = event.entered_at(Stage::Started).or_else(|| event.over_at());
         if let Some((cause, at)) = event.start_cause().zip(at) {

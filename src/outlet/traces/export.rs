@@ -114,7 +114,7 @@ impl Known {
 /// Closed so lately that their traces are exported, oldest first.
 fn recent(state: &State, now: Timestamp) -> Vec<&Event> {
     let is_recent = |event: &&Event| age(event, now).is_some_and(|age| age < GIVEN_UP_AFTER);
-    let mut recent: Vec<_> = state.history.iter().rev().take_while(is_recent).collect();
+    let mut recent: Vec<_> = state.closed_events().rev().take_while(is_recent).collect();
     recent.reverse();
     recent
 }
@@ -156,7 +156,10 @@ mod tests {
 
     #[test]
     fn what_closed_lately_is_exported_once_its_replicas_had_time_to_tell_what_they_observed() {
-        let state = State { history: [closed_at("E-1", 0), closed_at("E-2", 10_000)].into(), ..State::default() };
+        let state = State {
+            history: [closed_at("E-1", 0), closed_at("E-2", 10_000)].map(Into::into).into(),
+            ..State::default()
+        };
         let ids = |at| {
             let found = recent(&state, Timestamp(at)).into_iter();
             found.map(|event| event.announcement.id.to_string()).collect::<Vec<_>>()

@@ -87,7 +87,7 @@ impl View {
             outside_because: outside_because(&standing.role),
             replicas: replicas(&self.here, &state, &situation),
             workloads: workloads(&state, &situation),
-            events: state.open.values().map(|event| event::shown(&state, event, &situation)).collect(),
+            events: state.open_events().map(|event| event::shown(&state, event, &situation)).collect(),
             groups: group::all(&state, &situation),
             now: rfc3339(situation.now),
             warnings: self.warnings(situation.now),
@@ -110,8 +110,8 @@ impl View {
     /// The most recent closed events, oldest first, and then the open ones.
     pub fn events(&self) -> shown::EventList {
         let (state, situation) = self.basis();
-        let closed = state.history.iter().skip(state.history.len().saturating_sub(RECENT));
-        let events = closed.chain(state.open.values()).map(|event| event::shown(&state, event, &situation)).collect();
+        let closed = state.closed_events().skip(state.history.len().saturating_sub(RECENT));
+        let events = closed.chain(state.open_events()).map(|event| event::shown(&state, event, &situation)).collect();
         shown::EventList { events, next: None }
     }
 

@@ -39,7 +39,7 @@ impl Place {
 pub(super) fn of(state: &State, situation: &Situation, from: &Place, since: Option<Timestamp>) -> shown::EventList {
     let was_open = |event: &Event, since| event.entered_at(Stage::Closed).is_none_or(|closed| closed >= since);
     let is_wanted = |event: &&Event| since.is_none_or(|since| was_open(event, since));
-    let kept = state.history.iter().chain(state.open.values()).filter(is_wanted);
+    let kept = state.closed_events().chain(state.open_events()).filter(is_wanted);
     let mut places: Vec<(Place, &Event)> = kept.map(|event| (Place::of(event), event)).collect();
     places.retain(|(place, _)| place > from);
     places.sort_by(|(one, _), (other, _)| one.cmp(other));

@@ -166,7 +166,7 @@ impl Door {
         }
         let member = Member { vm: self.here.name.clone(), workload: name.clone() };
         let is_due = |event: &&crate::machine::event::Event| event.touched(&member);
-        if let Some(event) = state.open.values().find(is_due)
+        if let Some(event) = state.open_events().find(is_due)
             && !force
         {
             let why =

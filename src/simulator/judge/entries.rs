@@ -49,7 +49,7 @@ impl World {
     }
 
     fn note_claim(&self, after: &State, event: &EventId) {
-        let Some(event) = after.open.get(event) else { return };
+        let Some(event) = after.open_event(event) else { return };
         let mut claims = event.claims.iter().rev();
         let Some(claim) = claims.next() else { return };
         let (id, approver) = (event.announcement.id.clone(), claim.approver.clone());

@@ -96,7 +96,7 @@ impl World {
         let applied = node.agreement.borrow().applied;
         let known = self.chain.borrow().state(applied);
         let is_held = || {
-            let of_event = known.open.get(id).and_then(|event| event.wishes.last());
+            let of_event = known.open_event(id).and_then(|event| event.wishes.last());
             [of_event, known.wishes.last()].into_iter().flatten().any(|wish| match wish.what {
                 What::Hold { until } | What::Pause { until } => log_time < until,
                 _ => false,

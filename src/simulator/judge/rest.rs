@@ -79,7 +79,7 @@ impl World {
         }
         let empty_since = *self.judge.borrow_mut().rest.empty_since.get_or_insert(now);
         let patience = self.scenario.timing.forget_after + self.scenario.policy.restore_timeout + CLOSED_WITHIN;
-        if let Some(event) = state.open.values().next() {
+        if let Some(event) = state.open_events().next() {
             if now.since(empty_since.max(healed_at)) > patience {
                 let id = &event.announcement.id;
                 self.broke(Property::L1, format!("{id} is over and still {}", event.stage()));
@@ -135,7 +135,7 @@ impl World {
     /// L2.
     fn judge_hooks(&self, leader: &Here, state: &State) {
         let led_since = leader.leads_since().unwrap_or(Timestamp(0));
-        for event in state.open.values() {
+        for event in state.open_events() {
             let hangs = event.attempts.iter().find(|attempt| {
                 let ends = event.deadline_of(attempt).max(led_since).plus(ENDED_WITHIN).plus(SETTLED_WITHIN);
                 attempt.outcome.is_none() && leader.time() > ends
@@ -152,7 +152,7 @@ impl World {
     fn judge_what_is_open(&self, leader: &Here, state: &State) {
         let now = leader.time();
         self.judge_hooks(leader, state);
-        for event in state.open.values() {
+        for event in state.open_events() {
             let id = &event.announcement.id;
             // Its platform may have started it meanwhile.
             let is_pending = event.stage() == Stage::Claimed && state.is_listed(id) && event.is_scheduled();
@@ -201,7 +201,7 @@ impl World {
         };
         let patience = self.scenario.policy.user_budget + ELECTION;
         if !is_accepted && self.now().since(announced) > patience {
-            let why = state.open.get(&id).and_then(|event| explain(state, event, &leader.situation()));
+            let why = state.open_event(&id).and_then(|event| explain(state, event, &leader.situation()));
             let what = format!("an event that a user asked for is not approved within its budget: {why:?}");
             return self.broke(Property::L3, what);
         }
@@ -227,7 +227,7 @@ impl World {
         let latest = chain.latest();
         let is_known = |posted: &&super::Posted| {
             let Why::Takeover(at) = posted.why else { return true };
-            let mut events = latest.open.values().chain(&latest.history);
+            let mut events = latest.events();
             let by = &self.nodes[posted.by];
             by.body.borrow().is_deleted
                 || judge.is_forgotten

@@ -79,5 +79,5 @@ pub(super) async fn run(here: Here) {
 }
 
 fn is_open(state: &State, claim: AttemptId) -> bool {
-    state.open.values().any(|event| event.open_claim().is_some_and(|open| open.attempt == claim))
+    state.open_events().any(|event| event.open_claim().is_some_and(|open| open.attempt == claim))
 }

@@ -116,7 +116,7 @@ fn start(here: &Here, event: &Event, attempt: &Attempt, key: Key, is_inherited: 
     tasks.tasks.spawn(here.me, async move {
         let confirmed = here.world.mistake == Mistake::HookUnconfirmed || here.confirm().await.is_ok();
         let state = here.state();
-        let open = state.open.get(&key.0).and_then(|event| Some((event, event.attempt(id)?)));
+        let open = state.open_event(&key.0).and_then(|event| Some((event, event.attempt(id)?)));
         let wanted = open.filter(|(event, attempt)| attempt.outcome.is_none() && steps::is_wanted(event, attempt));
         if let Some((event, attempt)) = wanted.filter(|_| confirmed) {
             let left = event.deadline_of(attempt).since(here.time());

@@ -25,7 +25,7 @@ pub(in crate::simulator) async fn ask(here: Here, wish: Wish) {
 
 fn asked(here: &Here, wish: Wish) -> Option<Asked> {
     let state = here.state();
-    let event = |place: usize| -> Option<&Event> { state.open.values().nth(place % state.open.len().max(1)) };
+    let event = |place: usize| -> Option<&Event> { state.open_events().nth(place % state.open.len().max(1)) };
     let id = |place: usize| event(place).map(|event| event.announcement.id.clone());
     Some(match wish {
         Wish::Hold(place, span) => Asked::Hold { event: id(place)?, until: here.time().plus(span) },

@@ -61,7 +61,7 @@ async fn act(here: &Here, claimed: &Claimed) -> Option<PostOutcome> {
 /// The claim is in force as far as this replica has applied, and its lease is not over.
 fn is_ours(here: &Here, claimed: &Claimed) -> bool {
     let state = here.state();
-    let open = state.open.get(&claimed.event).and_then(|event| event.open_claim());
+    let open = state.open_event(&claimed.event).and_then(|event| event.open_claim());
     let is_in_time = here.steady().since(claimed.seen_at) < here.world.scenario.timing.claim_lease;
     open.is_some_and(|open| open.attempt == claimed.claim && open.approver == *here.name())
         && (is_in_time || here.world.mistake == Mistake::LeaseUnchecked)

@@ -7,6 +7,7 @@ use super::stored::{Stored, named, take};
 use super::undecodable::{Fault, Undecodable};
 use crate::machine::event::Event;
 use crate::machine::id::VmName;
+use crate::machine::shared::Shared;
 use crate::machine::state::{Replica, State};
 use crate::machine::workload::Workload;
 
@@ -17,8 +18,8 @@ impl Stored for State {
         pb::State {
             now_unix_ms: self.now.store(),
             replicas: self.replicas.iter().map(|(name, replica)| store_replica(name, replica)).collect(),
-            open: self.open.values().map(Event::store).collect(),
-            history: self.history.iter().map(Event::store).collect(),
+            open: self.open_events().map(Event::store).collect(),
+            history: self.closed_events().map(Event::store).collect(),
             attempts: self.attempts,
             leadership: self.leadership.store(),
             suspicions: self.suspicions.iter().map(|(name, known)| (name.clone(), *known).store()).collect(),
@@ -30,13 +31,14 @@ impl Stored for State {
 
     fn restore(message: pb::State) -> Result<Self, Undecodable> {
         let open: Vec<Event> = take!(message.open);
-        let open = open.into_iter().map(|event| Ok((event.announcement.id.clone(), event)));
+        let open = open.into_iter().map(|event| Ok((event.announcement.id.clone(), event.into())));
         let history: Vec<Event> = take!(message.history);
+        let replicas = message.replicas.into_iter().map(restore_replica);
         Ok(Self {
             now: take!(message.now_unix_ms),
-            replicas: named(keyed(message.replicas.into_iter().map(restore_replica)), "replicas")?,
+            replicas: named(keyed(replicas), "replicas")?,
             open: named(keyed(open), "open")?,
-            history: history.into(),
+            history: history.into_iter().map(Into::into).collect(),
             attempts: message.attempts,
             leadership: take!(message.leadership),
             suspicions: named(keyed(message.suspicions.into_iter().map(Stored::restore)), "suspicions")?,
@@ -61,7 +63,7 @@ fn store_replica(name: &VmName, replica: &Replica) -> pb::Replica {
     }
 }
 
-fn restore_replica(message: pb::Replica) -> Result<(VmName, Replica), Undecodable> {
+fn restore_replica(message: pb::Replica) -> Result<(VmName, Shared<Replica>), Undecodable> {
     let dialled: Vec<Workload> = take!(message.dialled);
     let dialled = dialled.into_iter().map(|workload| Ok((workload.name.clone(), workload)));
     let replica = Replica {
@@ -74,7 +76,7 @@ fn restore_replica(message: pb::Replica) -> Result<(VmName, Replica), Undecodabl
         conditions: named(keyed(message.conditions.into_iter().map(Stored::restore)), "conditions")?,
         away: named(keyed(message.away.into_iter().map(Stored::restore)), "away")?,
     };
-    Ok((take!(message.name), replica))
+    Ok((take!(message.name), replica.into()))
 }
 
 pub(super) fn keyed<K: Ord, V>(

@@ -137,7 +137,7 @@ fn treatment(dice: &mut Dice) -> Treatment {
 /// What a replica may have done alone: approved something of a user that it saw as Scheduled, before now.
 fn journal(dice: &mut Dice, state: &State, by: &VmName) -> Vec<Journaled> {
     let of_users = |event: &&Event| event.is_user_initiated() && !event.is_drill();
-    let known: Vec<&Announcement> = state.open.values().filter(of_users).map(|event| &event.announcement).collect();
+    let known: Vec<&Announcement> = state.open_events().filter(of_users).map(|event| &event.announcement).collect();
     let entry = |dice: &mut Dice| {
         let unheard = Announcement { id: EventId::new("e1"), source: Source::User, ..announcement(dice, state) };
         let announcement = if known.is_empty() || dice.once_in(6) { unheard } else { (*dice.one(&known)).clone() };

@@ -202,7 +202,7 @@ fn a_post_that_was_not_taken_says_why_and_when_the_next_one_is() {
 fn other_events_are_told_by_what_they_are_and_voters_by_their_names() {
     let mut state = State::default();
     let other = Event::first_seen_as(announced("e-2", Source::User), VmName::new("db-0"), SEEN);
-    state.open.insert(EventId::new("e-2"), other);
+    state.open.insert(EventId::new("e-2"), other.into());
     let event = event(Source::User, Vec::new());
     let by = vec![Taker::Event(EventId::new("e-2")), Taker::Replica(VmName::new("db-2"))];
     let budget = Blocker::Budget { group: GroupName("orders".into()), by, notice_ends: event.notice_ends() };
