@@ -1,6 +1,6 @@
-//! The open events as workloads see them: made once for all who watch.
+//! The open events as workloads see them: made once for all who watch, and not while nobody does.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -10,7 +10,7 @@ use super::message::ms;
 use crate::machine::document::NotBefore;
 use crate::machine::event::Event;
 use crate::machine::explain::explain;
-use crate::machine::id::EventId;
+use crate::machine::id::{EventId, VmName};
 use crate::machine::situation::Situation;
 use crate::machine::state::State;
 use crate::replica::view::{self, View};
@@ -20,31 +20,77 @@ use crate::wire::pb::allclear::workload::v1 as pb;
 /// is told of the event with that, and first.
 const GATHER: Duration = Duration::from_millis(250);
 
-pub(super) type Open = watch::Receiver<Arc<Vec<pb::Event>>>;
+/// What one watches: the latest, and whether it is another.
+pub(super) type Seen = watch::Receiver<Arc<Vec<pb::Event>>>;
 
-/// Goes on until it is stopped.
-pub(super) fn watch_open(view: View, stop: CancellationToken) -> Open {
-    let (open, seen) = watch::channel(Arc::new(open_events(&view)));
-    tokio::spawn(async move {
-        let mut changes = view.changes();
-        while stop.run_until_cancelled(changes.next()).await == Some(true) {
-            tokio::time::sleep(GATHER).await;
-            let events = open_events(&view);
-            open.send_if_modified(|known| {
-                let is_news = **known != events;
-                if is_news {
-                    *known = Arc::new(events);
-                }
-                is_news
-            });
-        }
-    });
-    seen
+pub(super) struct Open {
+    view: View,
+    vm: VmName,
+    all: watch::Sender<Arc<Vec<pb::Event>>>,
+    /// Of all, those that affect this VM.
+    here: watch::Sender<Arc<Vec<pb::Event>>>,
+    /// Held while somebody begins to watch.
+    beginning: Mutex<()>,
 }
 
-fn open_events(view: &View) -> Vec<pb::Event> {
-    let (state, situation) = view.basis();
-    state.open.values().map(|event| of(event, &state, &situation)).collect()
+impl Open {
+    /// Goes on until it is stopped.
+    pub(super) fn new(view: View, vm: VmName, stop: CancellationToken) -> Arc<Self> {
+        let (all, here) = (watch::Sender::default(), watch::Sender::default());
+        let open = Arc::new(Self { view, vm, all, here, beginning: Mutex::default() });
+        tokio::spawn(open.clone().keep(stop));
+        open
+    }
+
+    /// All open events.
+    pub(super) fn watch_all(&self) -> Seen {
+        self.watch(&self.all)
+    }
+
+    /// Those that affect this VM.
+    pub(super) fn watch_here(&self) -> Seen {
+        self.watch(&self.here)
+    }
+
+    fn watch(&self, which: &watch::Sender<Arc<Vec<pb::Event>>>) -> Seen {
+        let _one_by_one = self.beginning.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.is_watched() {
+            self.make();
+        }
+        which.subscribe()
+    }
+
+    async fn keep(self: Arc<Self>, stop: CancellationToken) {
+        let mut changes = self.view.changes();
+        while stop.run_until_cancelled(changes.next()).await == Some(true) {
+            tokio::time::sleep(GATHER).await;
+            if self.is_watched() {
+                self.make();
+            }
+        }
+    }
+
+    fn is_watched(&self) -> bool {
+        self.all.receiver_count() + self.here.receiver_count() > 0
+    }
+
+    fn make(&self) {
+        let (state, situation) = self.view.basis();
+        let all: Vec<pb::Event> = state.open_events().map(|event| of(event, &state, &situation)).collect();
+        let affects = |event: &&pb::Event| event.resources.iter().any(|name| VmName::new(name) == self.vm);
+        put(&self.here, all.iter().filter(affects).cloned().collect());
+        put(&self.all, all);
+    }
+}
+
+fn put(told: &watch::Sender<Arc<Vec<pb::Event>>>, events: Vec<pb::Event>) {
+    told.send_if_modified(|known| {
+        let is_news = **known != events;
+        if is_news {
+            *known = Arc::new(events);
+        }
+        is_news
+    });
 }
 
 /// One event, open or closed.

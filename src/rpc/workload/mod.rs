@@ -24,7 +24,7 @@ use tonic::{Request, Response, Status, Streaming};
 use self::events::Open;
 use self::holders::Holders;
 use self::message::ms;
-use self::stream::{Answer, Stream, UNREAD, affecting};
+use self::stream::{Answer, Stream, UNREAD};
 use super::users::caller;
 use crate::admission::Paces;
 use crate::machine::command::{Command, Ignored, Verdict};
@@ -55,7 +55,7 @@ struct Door {
     here: Arc<Here>,
     hooks: Arc<Hooks>,
     view: View,
-    open: Open,
+    open: Arc<Open>,
     lines: asking::Lines,
     holders: Holders,
     /// By user.
@@ -66,7 +66,7 @@ struct Door {
 
 /// The workloads' service.
 pub fn workload_routes(here: Arc<Here>, hooks: Arc<Hooks>, view: View, stop: CancellationToken) -> Routes {
-    let open = events::watch_open(view.clone(), stop.clone());
+    let open = Open::new(view.clone(), here.name.clone(), stop.clone());
     let (lines, holders) = (asking::Lines::default(), Holders::new());
     let changes = Paces::new(CHANGES_AT_ONCE, CHANGES_A_SECOND);
     let under_way = Semaphore::new(CHANGES_UNDER_WAY);
@@ -104,7 +104,7 @@ impl Door {
             vm: self.here.name.to_string(),
             acknowledged,
             problems,
-            events: affecting(&self.open.borrow(), &self.here.name),
+            events: self.open.watch_here().borrow().to_vec(),
         };
         Ok((visit, told, welcome))
     }
@@ -218,6 +218,8 @@ impl workloads_server::Workloads for Arc<Door> {
         let Some(pb::from_workload::Message::Hello(hello)) = first.and_then(|first| first.message) else {
             return Err(Status::invalid_argument("a session begins with Hello"));
         };
+        // From before the welcome, so that what changes between the two is told after it.
+        let events = self.open.watch_here();
         let (visit, told, welcome) = self.welcome(hello, uid, false).await?;
         let (out, answers) = mpsc::channel(UNREAD);
         let stream = Stream {
@@ -226,9 +228,9 @@ impl workloads_server::Workloads for Arc<Door> {
             messages,
             told,
             out,
-            events: self.open.clone(),
+            events,
             pace: stream::new_pace(),
-            shown: welcome.events.clone(),
+            shown: Arc::new(welcome.events.clone()),
         };
         tokio::spawn(stream.run(welcome));
         Ok(Response::new(ReceiverStream::new(answers)))
@@ -272,7 +274,7 @@ impl workloads_server::Workloads for Arc<Door> {
         &self,
         _: Request<pb::WatchEventsRequest>,
     ) -> Result<Response<Self::WatchEventsStream>, Status> {
-        let first = Some((self.open.clone(), self.stop.clone(), true));
+        let first = Some((self.open.watch_all(), self.stop.clone(), true));
         let events = streams::unfold(first, |watching| async {
             let (mut open, stop, is_first) = watching?;
             if !is_first && !matches!(stop.run_until_cancelled(open.changed()).await, Some(Ok(()))) {

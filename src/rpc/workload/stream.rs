@@ -7,12 +7,12 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tonic::{Status, Streaming};
 
-use super::events::{self, Open};
+use super::events::{self, Seen};
 use super::hello;
 use super::message::{self, ms, to_workload};
 use super::{Door, MESSAGES_A_SECOND, MESSAGES_AT_ONCE};
 use crate::admission::Pace;
-use crate::machine::id::{EventId, VmName};
+use crate::machine::id::EventId;
 use crate::wire::pb::allclear::workload::v1 as pb;
 use crate::wire::pb::allclear::workload::v1::from_workload::Message as From;
 use crate::wire::pb::allclear::workload::v1::to_workload::Message as To;
@@ -31,10 +31,10 @@ pub(super) struct Stream {
     pub(super) messages: Streaming<pb::FromWorkload>,
     pub(super) told: mpsc::Receiver<Told>,
     pub(super) out: mpsc::Sender<Answer>,
-    pub(super) events: Open,
+    pub(super) events: Seen,
     pub(super) pace: Pace,
     /// As the workload knows them.
-    pub(super) shown: Vec<pb::Event>,
+    pub(super) shown: Arc<Vec<pb::Event>>,
 }
 
 /// Why it goes on no longer.
@@ -144,8 +144,7 @@ impl Stream {
 
     /// Those that changed, of those that affect this VM; one that is closed is told once more.
     async fn tell_events(&mut self) -> Result<(), End> {
-        let open = self.events.borrow_and_update().clone();
-        let current = affecting(&open, &self.door.here.name);
+        let current = self.events.borrow_and_update().clone();
         let gone = self.shown.iter().filter(|shown| !current.iter().any(|event| event.id == shown.id));
         let closed = gone.filter_map(|shown| events::one(&self.door.view, &EventId::new(&shown.id)));
         let news = current.iter().filter(|event| !self.shown.contains(event)).cloned();
@@ -155,11 +154,6 @@ impl Stream {
         self.shown = current;
         Ok(())
     }
-}
-
-pub(super) fn affecting(events: &[pb::Event], vm: &VmName) -> Vec<pb::Event> {
-    let affects = |event: &&pb::Event| event.resources.iter().any(|name| VmName::new(name) == *vm);
-    events.iter().filter(affects).cloned().collect()
 }
 
 pub(super) fn new_pace() -> Pace {
