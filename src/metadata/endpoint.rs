@@ -84,9 +84,30 @@ pub struct Endpoint {
     timeouts: Timeouts,
     clock: fn() -> Timestamp,
     /// Held while a request is under way.
-    turn: Mutex<Standing>,
+    turn: Mutex<Turn>,
     /// An approval asks whoever has the turn to give way.
     way: Notify,
+}
+
+struct Turn {
+    standing: Standing,
+    /// The last document as it came, and what it says.
+    last: Option<(Vec<u8>, Document)>,
+}
+
+impl Turn {
+    /// What says the same byte for byte is not read again: most polls bring nothing new.
+    fn read(&mut self, status: u16, body: Vec<u8>) -> Result<Document, NoInformation> {
+        if let Some((came, document)) = &self.last
+            && status == 200
+            && *came == body
+        {
+            return Ok(document.clone());
+        }
+        let document = document::read(status, &body)?;
+        self.last = Some((body, document.clone()));
+        Ok(document)
+    }
 }
 
 impl Endpoint {
@@ -106,7 +127,7 @@ impl Endpoint {
             base,
             timeouts: options.timeouts,
             clock: options.clock,
-            turn: Mutex::new(Standing::new(options.version)),
+            turn: Mutex::new(Turn { standing: Standing::new(options.version), last: None }),
             way: Notify::new(),
         })
     }
@@ -118,22 +139,22 @@ impl Endpoint {
     pub async fn poll(&self) -> Result<Polled, NoInformation> {
         let mut way = pin!(self.way.notified());
         way.as_mut().enable();
-        let mut standing = self.turn.lock().await;
-        let version = standing.version().clone();
-        let patience = if standing.has_answered() { self.timeouts.answer } else { self.timeouts.first_answer };
+        let mut turn = self.turn.lock().await;
+        let version = turn.standing.version().clone();
+        let patience = if turn.standing.has_answered() { self.timeouts.answer } else { self.timeouts.first_answer };
         let request = self.polls.get(self.address(&version.events_path()));
         let answer = tokio::select! {
             biased;
             () = way => Err(NoInformation::GaveWay),
             answer = exchange::whole(request, patience) => answer,
         };
-        match answer.and_then(|(status, body)| document::read(status, &body)) {
+        match answer.and_then(|(status, body)| turn.read(status, body)) {
             Ok(document) => {
-                standing.answered();
+                turn.standing.answered();
                 Ok(Polled { document, fetched_at: (self.clock)(), version })
             }
             Err(why) => {
-                standing.failed(&why);
+                turn.standing.failed(&why);
                 Err(why)
             }
         }
@@ -143,9 +164,9 @@ impl Endpoint {
     /// Whoever drops it unfinished has to take the outcome for unknown.
     pub async fn approve(&self, event: &EventId) -> Approval {
         // In line first, then the request to give way: no poll slips in between.
-        let (standing, ()) = tokio::join!(self.turn.lock(), async { self.way.notify_waiters() });
+        let (turn, ()) = tokio::join!(self.turn.lock(), async { self.way.notify_waiters() });
         let body = json!({ "StartRequests": [{ "EventId": event.as_str() }] });
-        let request = self.approvals.post(self.address(&standing.version().events_path())).json(&body);
+        let request = self.approvals.post(self.address(&turn.standing.version().events_path())).json(&body);
         match exchange::status(request, self.timeouts.answer).await {
             Ok(code) => Approval::from_status(code),
             Err(why) => Approval::from_failure(why),
@@ -189,7 +210,23 @@ fn base(endpoint: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::base;
+    use super::*;
+
+    #[test]
+    fn only_a_document_that_came_before_byte_for_byte_is_not_read_again() {
+        let body = |incarnation: u8, id: &str| {
+            let event = r#""EventType":"Freeze","EventStatus":"Scheduled","ResourceType":"VirtualMachine","Resources":["a"],"NotBefore":"""#;
+            format!(r#"{{"DocumentIncarnation":{incarnation},"Events":[{{"EventId":"{id}",{event}}}]}}"#).into_bytes()
+        };
+        let mut turn = Turn { standing: Standing::new(ApiVersion::newest()), last: None };
+        let first = turn.read(200, body(1, "A")).unwrap();
+        assert!(turn.read(200, body(1, "A")).unwrap().events.is(&first.events), "it is the same one");
+        let touched = turn.read(200, body(2, "A")).unwrap();
+        assert!(touched == first && !touched.events.is(&first.events), "it was read and says the same");
+        assert!(turn.read(200, body(2, "B")).unwrap().get(&EventId::new("B")).is_some());
+        assert!(turn.read(500, body(2, "B")).is_err(), "another status is another answer");
+        assert!(turn.read(200, Vec::new()).is_err(), "nothing is no document");
+    }
 
     #[test]
     fn only_a_plain_host_and_port_is_an_address() {
