@@ -21,9 +21,11 @@ use crate::machine::state::{HISTORY_LIMIT, State};
 use crate::machine::succession::heir;
 use crate::machine::time::Timestamp;
 
-/// Deadlines pass without anybody saying so: the longest wait while an event is open.
+/// Deadlines pass without anybody saying so: the longest wait while an event is open; a plan looks at each of them, so
+/// where many are open it is longer.
 const TICK: Duration = Duration::from_millis(50);
-/// And while none is.
+const TICK_FOR: usize = 100;
+/// While none is open, and at most.
 const IDLE_TICK: Duration = Duration::from_secs(1);
 /// No more is spent on handing leadership over: a leader that cannot go decides itself.
 const HAND_OVER_WITHIN: Duration = Duration::from_secs(2);
@@ -63,7 +65,8 @@ pub(super) async fn drive(here: Arc<Here>, stop: CancellationToken) {
                 return;
             }
         }
-        let tick = if leads && !here.state().open.is_empty() { TICK } else { idle_tick };
+        let open = if leads { here.state().open.len() } else { 0 };
+        let tick = tick(open).min(idle_tick);
         here.rounds.back_within(Loop::Drive, tick);
         tokio::select! {
             _ = standing.wait_for(|standing| standing.leads() != leads) => {}
@@ -73,6 +76,11 @@ pub(super) async fn drive(here: Arc<Here>, stop: CancellationToken) {
             () = stop.cancelled() => return,
         }
     }
+}
+
+fn tick(open: usize) -> Duration {
+    let times = open.div_ceil(TICK_FOR);
+    if times == 0 { IDLE_TICK } else { TICK * u32::try_from(times).unwrap_or(u32::MAX) }
 }
 
 /// The leader that the log knows was silent for so long that this one was elected: it did not hand over.
@@ -152,4 +160,15 @@ async fn propose_what_is_due(here: &Here) {
     };
     let due = plan(&here.state(), &here.situation());
     stream::iter(due.into_iter().map(propose)).buffered(PROPOSED_AT_ONCE).collect::<()>().await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_about_many_events_is_made_less_often() {
+        let waits = [0, 1, 100, 101, 1_000].map(|open| tick(open).as_millis());
+        assert_eq!(waits, [1_000, 50, 50, 100, 500]);
+    }
 }
