@@ -21,6 +21,7 @@ use tokio::task::JoinSet;
 use super::address::MOST_VMS;
 use super::clock::Clock;
 use super::exchange::exchange;
+use super::fault::{Fault, On, Switched};
 use super::gate::{Gate, Line};
 use super::house::House;
 use super::request_log::RequestLog;
@@ -124,6 +125,17 @@ impl Running {
         let mut tenant = self.house.tenant();
         tenant.cloud.advance(self.house.now());
         tenant.is_over()
+    }
+
+    /// From now on this VM's polls are answered so late, and nothing else is wrong with it.
+    pub fn slow_down(&self, vm: &str, by: Duration) {
+        let mut tenant = self.house.tenant();
+        let Some(desk) = tenant.desks.get_mut(&VmName::new(vm)) else { return };
+        desk.clear_faults();
+        let ms = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
+        if ms > 0 {
+            desk.set_fault(Switched { fault: Fault::Slow { ms }, on: On::Get, times: None, stale: None });
+        }
     }
 
     /// Until it ends, which it does on its own only when its ports fail.

@@ -64,6 +64,12 @@ pub(super) async fn measure(stage: &Stage, events: u32) -> anyhow::Result<Vec<Fi
 
 /// One event from its announcement until the cluster has closed it.
 pub(super) async fn play(stage: &Stage, number: u32, what: &str) -> anyhow::Result<EventId> {
+    let id = announce(stage, number, what)?;
+    until_closed(stage, &id).await?;
+    Ok(id)
+}
+
+pub(super) fn announce(stage: &Stage, number: u32, what: &str) -> anyhow::Result<EventId> {
     let at = u64::from(number) * SPREAD_MS % 1000;
     let vm = number as usize % stage.replicas.len();
     let text = format!(
@@ -71,7 +77,10 @@ pub(super) async fn play(stage: &Stage, number: u32, what: &str) -> anyhow::Resu
          linger = 0\n{what}\n"
     );
     stage.cloud.play(&Scenario::parse("bench", &text)?)?;
-    let id = stage.cloud.scenario_events().into_iter().next().context("the cloud plays no event")?;
+    stage.cloud.scenario_events().into_iter().next().context("the cloud plays no event")
+}
+
+pub(super) async fn until_closed(stage: &Stage, id: &EventId) -> anyhow::Result<()> {
     let runs = stage.replicas.iter().find(|replica| replica.process.runs()).context("no replica runs")?;
     let mut asking = Asking::connect(&runs.socket).await?;
     let limit = clock::steady().plus(EVENT_WITHIN);
@@ -81,7 +90,7 @@ pub(super) async fn play(stage: &Stage, number: u32, what: &str) -> anyhow::Resu
         }
         sleep(LOOK_EVERY).await;
     }
-    Ok(id)
+    Ok(())
 }
 
 /// From its announcement to its one approval.

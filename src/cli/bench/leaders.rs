@@ -33,9 +33,6 @@ pub(super) async fn measure(stage: &mut Stage, times: u32) -> anyhow::Result<Vec
     let (handed_over, untouched) = handed_over(&stage.folder, times).await?;
     say(format_args!("the leader is killed {times} times"));
     let (killed, posted) = killed(stage, times).await?;
-    // The followers wait until its lease is over, and then for their own patience.
-    let Timing { heartbeat, election_timeout: (shortest, lease), .. } = Timing::default();
-    let patience = (lease + shortest).saturating_sub(heartbeat);
     Ok(vec![
         Figure::of(
             "leadership handed over, as a writer sees it",
@@ -48,11 +45,18 @@ pub(super) async fn measure(stage: &mut Stage, times: u32) -> anyhow::Result<Vec
             "leader killed to the next leader",
             "ms",
             killed,
-            vec![ms(patience)],
+            vec![patience()],
             "its lease and the shortest election timeout, less a heartbeat",
         ),
-        Figure::of("leader killed as an event is announced, to the POST", "ms", posted, vec![ms(patience)], "the same"),
+        Figure::of("leader killed as an event is announced, to the POST", "ms", posted, vec![patience()], "the same"),
     ])
+}
+
+/// How long followers do without a leader before they elect another, in milliseconds: until its lease is over, and then
+/// for their own patience.
+pub(super) fn patience() -> f64 {
+    let Timing { heartbeat, election_timeout: (shortest, lease), .. } = Timing::default();
+    ms((lease + shortest).saturating_sub(heartbeat))
 }
 
 /// From each kill of the leader's process until another one says that it leads, and until an event is approved that is

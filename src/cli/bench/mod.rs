@@ -4,6 +4,7 @@
 
 mod approvals;
 mod bare;
+mod claims;
 mod figure;
 mod idle;
 mod leaders;
@@ -70,6 +71,8 @@ enum Part {
     Requests,
     /// A leader that hands over, and one that is killed
     Leaders,
+    /// A leader that is killed while another replica holds a claim
+    Claims,
     /// Many workloads that dial in
     Workloads,
     /// Many replicas
@@ -126,6 +129,7 @@ impl Bench {
                 Part::Approvals => approvals::measure(stage, self.events).await?,
                 Part::Requests => requests::measure(stage, self.seconds).await?,
                 Part::Leaders => leaders::measure(stage, self.events).await?,
+                Part::Claims => claims::measure(stage, self.events).await?,
                 Part::Workloads => sessions::measure(stage, self.workloads).await?,
                 Part::Load => load::measure(&stage.folder, self).await?,
                 Part::Many => many::measure(&stage.folder, self.replicas, self.events, self.seconds).await?,
