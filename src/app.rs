@@ -110,7 +110,8 @@ async fn run_until(config: Config, stop: CancellationToken, answering: &Handle) 
         deeds: deeds.clone(),
         rounds: Rounds::default(),
     });
-    let observer = Arc::new(Observer::new(endpoint, pace(&config, &here), config.metadata.stall_after, deeds));
+    let observer =
+        Arc::new(Observer::new(endpoint, Pace::new(config.metadata.poll_interval), config.metadata.stall_after, deeds));
     let hooks = Hooks::new(Front::new(commands, sessions), calls::of(&config));
     let hooks = Arc::new(hooks.traced(config.tracing.is_some()));
     let configured: Vec<Workload> = config.workloads.iter().map(config::Workload::registered).collect();
@@ -268,10 +269,4 @@ fn timing(config: &Config) -> Timing {
         takeover_after: config.cluster.takeover_after,
         takeover_grace: config.cluster.takeover_grace,
     }
-}
-
-fn pace(config: &Config, here: &Here) -> Pace {
-    let count = u32::try_from(here.configured.len()).unwrap_or(u32::MAX);
-    let place = here.configured.iter().position(|member| *member == here.name).unwrap_or(0);
-    Pace::new(config.metadata.poll_interval, u32::try_from(place).unwrap_or(0), count)
 }

@@ -20,7 +20,7 @@ use crate::machine::observe::Observation;
 use crate::machine::situation;
 use crate::machine::time::Timestamp;
 use crate::machine::workload::{Group, Workload};
-use crate::metadata::pace::Pace;
+use crate::metadata::pace::{Pace, Share};
 use crate::metadata::{self, Approval, Channel, NoInformation, Service};
 
 /// The pause before a report that did not reach the log is proposed again.
@@ -117,7 +117,7 @@ impl Observer {
         while !stop.is_cancelled() {
             turn += 1;
             let [jitter, ..] = random.hash_one(turn).to_le_bytes();
-            let wait = self.sight().pace.wait(here.time.wall(), !here.state().open.is_empty(), jitter);
+            let wait = self.sight().pace.wait(share(here), here.time.wall(), !here.state().open.is_empty(), jitter);
             here.rounds.back_within(Loop::Poll, wait);
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
@@ -200,6 +200,11 @@ impl Observer {
     fn sight(&self) -> MutexGuard<'_, Sight> {
         self.sight.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn share(here: &Here) -> Share {
+    let members = here.members();
+    Share::new(members.iter().position(|member| *member == here.name).unwrap_or_default(), members.len())
 }
 
 /// All at one moment, so that the log takes their entries together: it costs each of many replicas as much to take one.

@@ -109,6 +109,19 @@ impl Cloud {
         self.gets(vm).await.len()
     }
 
+    /// By how many milliseconds of a second this VM polls after that one; the middle of several looks.
+    pub(crate) async fn polls_apart(&self, vm: &str, other: &str) -> i64 {
+        let of = async |vm| -> Vec<i64> {
+            let gets = self.gets(vm).await;
+            let at = gets.iter().rev().take(5).map(|get| get["at"].as_str().unwrap().to_owned());
+            at.map(|at| at.rsplit_once('.').unwrap().1.trim_end_matches('Z').parse().unwrap()).collect()
+        };
+        let (own, others) = (of(vm).await, of(other).await);
+        let mut apart: Vec<i64> = own.iter().zip(&others).map(|(own, other)| (own - other).rem_euclid(1000)).collect();
+        apart.sort_unstable();
+        apart[apart.len() / 2]
+    }
+
     /// Whether a GET that arrived since then still waits for its answer.
     pub(crate) async fn is_polled(&self, vm: &str, since: &str) -> bool {
         let gets = self.gets(vm).await;

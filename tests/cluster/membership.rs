@@ -223,3 +223,22 @@ async fn a_removed_replica_does_not_count_as_lost_in_the_budget() {
     cluster.until_stage(leader, &id, "started").await;
     assert_eq!(cluster.cloud.posts().await.len(), 1);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn those_who_stay_poll_as_far_apart_as_they_can_also_after_a_restart() {
+    let mut cluster = Cluster::of(&["db-0", "db-1", "db-2"]).start().await;
+    cluster.ready().await;
+    let apart = async |cluster: &Cluster, a, b, wanted: i64| {
+        let holds = async || (cluster.cloud.polls_apart(a, b).await - wanted).abs() < 80;
+        cluster.until_true("polls at even distances", holds).await;
+    };
+    apart(&cluster, "db-1", "db-0", 333).await;
+    apart(&cluster, "db-2", "db-0", 667).await;
+    done(&cluster, 0, &["member", "remove", "db-1"]);
+    apart(&cluster, "db-2", "db-0", 500).await;
+    cluster.kill(2);
+    cluster.start(2);
+    cluster.a_few_polls_later().await;
+    cluster.a_few_polls_later().await;
+    apart(&cluster, "db-2", "db-0", 500).await;
+}

@@ -103,7 +103,7 @@ async fn observer(vm: &str) -> Observer {
         timeouts: metadata::Timeouts::default(),
         clock: clock::now,
     });
-    let pace = Pace::new(Duration::from_secs(1), 0, 1);
+    let pace = Pace::new(Duration::from_secs(1));
     let observer = Observer::new(Arc::new(endpoint.unwrap()), pace, LIMIT * 4, Arc::new(Deeds::new().unwrap()));
     observer.look().await.unwrap();
     observer

@@ -69,9 +69,7 @@ async fn live(world: &Arc<World>, place: usize, life: u32) -> Started<String> {
         Runner::open(&folder.join("hooks"), PathBuf::from("/nonexistent"), Surroundings::default())?;
     let (sessions, of_sessions) = Sessions::open(wall(world, place));
     let service = Arc::new(Metadata { world: world.clone(), vm: name.clone() });
-    let count = u32::try_from(world.platform.vms.len())?;
-    let rhythm = Pace::new(POLL_EVERY, u32::try_from(place)?, count);
-    let observer = Arc::new(Observer::new(service, rhythm, STALL_AFTER, here.deeds.clone()));
+    let observer = Arc::new(Observer::new(service, Pace::new(POLL_EVERY), STALL_AFTER, here.deeds.clone()));
     let hooks = Arc::new(Hooks::new(Front::new(commands, sessions), Configured::new()));
 
     let routes = routes.add_service(rpc::contact_service(here.clone(), observer.clone()));
