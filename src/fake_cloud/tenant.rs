@@ -19,8 +19,10 @@ use crate::simulator::cloud::{Cloud, Manners, Vm};
 const REQUESTS_PER_SECOND: usize = 5;
 const RATE_WINDOW: Duration = Duration::from_secs(1);
 
-/// Events of one cloud, ended and planned ones too; a reset forgets them.
-pub(super) const MOST_EVENTS: usize = 20_000;
+/// Events of one cloud that are planned or open: as many as a document may have.
+const MOST_TO_END: usize = 1_000;
+/// The ended ones too; a reset forgets them.
+const MOST_EVENTS: usize = 20_000;
 
 /// How many approvals stay in memory.
 const APPROVALS_KEPT: usize = 10_000;
@@ -99,8 +101,7 @@ impl Tenant {
     pub(super) fn play(&mut self, scenario: &Scenario, now: Timestamp) -> Result<(), ScenarioError> {
         self.cloud.advance(now);
         if self.room() < scenario.len() {
-            let reason = format!("{MOST_EVENTS} events are enough; reset the cloud to forget them");
-            return Err(ScenarioError::Refused { name: scenario.name().to_owned(), reason });
+            return Err(ScenarioError::Refused { name: scenario.name().to_owned(), reason: enough() });
         }
         let events = scenario.begin(&mut self.cloud, &self.vms, self.speed, now)?;
         let (name, about) = (scenario.name().to_owned(), scenario.about().to_owned());
@@ -110,7 +111,9 @@ impl Tenant {
 
     /// How many more events the cloud may have.
     pub(super) fn room(&self) -> usize {
-        MOST_EVENTS.saturating_sub(self.cloud.events().len() + self.cloud.planned())
+        let (known, planned) = (self.cloud.events().len(), self.cloud.planned());
+        let open = self.cloud.events().iter().filter(|event| event.ended.is_none()).count();
+        MOST_TO_END.saturating_sub(open + planned).min(MOST_EVENTS.saturating_sub(known + planned))
     }
 
     /// Whether all events of the scenario under way have come and gone.
@@ -173,6 +176,13 @@ impl Desk {
         let refused = self.faults.iter().any(|switched| switched.fault == Fault::Refused);
         self.refused.send_if_modified(|shown| std::mem::replace(shown, refused) != refused);
     }
+}
+
+/// Why there is no room.
+pub(super) fn enough() -> String {
+    format!(
+        "{MOST_TO_END} events that have not ended are enough, and {MOST_EVENTS} of all; reset the cloud to forget them"
+    )
 }
 
 fn quiet(vms: &[VmName], id_seed: u64, now: Timestamp) -> Cloud {

@@ -13,7 +13,7 @@ use super::super::approve::word;
 use super::super::house::House;
 use super::super::order::{EventOrder, Vms, duration};
 use super::super::span::Span;
-use super::super::tenant::MOST_EVENTS;
+use super::super::tenant::enough;
 use super::state::event as shown;
 use super::{Failure, read};
 use crate::machine::id::EventId;
@@ -38,7 +38,7 @@ pub(super) async fn announce(State(house): State<Arc<House>>, body: Bytes) -> Re
     let now = house.now();
     let mut tenant = house.tenant();
     if tenant.room() == 0 {
-        return Err(Failure::conflict(format!("{MOST_EVENTS} events are enough; reset the cloud to forget them")));
+        return Err(Failure::conflict(enough()));
     }
     let speed = tenant.speed;
     let plan = order.plan(&tenant.vms, speed).map_err(Failure::wrong)?;
