@@ -18,6 +18,9 @@ pub const BEAT_EVERY: Duration = Duration::from_millis(500);
 /// From here on silence means that a replica is out of reach: six beats.
 const SILENT_AFTER: Duration = Duration::from_secs(3);
 
+/// What was said before this replica led counts for two beats: of whoever led meanwhile, and may be dead now, it is old.
+const EARLIER_COUNTS_FOR: Duration = Duration::from_secs(1);
+
 /// How long an answer of a replica that was asked for its leader counts: four questions.
 const ANSWER_COUNTS_FOR: Duration = Duration::from_secs(2);
 
@@ -121,11 +124,14 @@ impl Contacts {
         fresh.map(|(name, (_, peer))| (name.clone(), peer.clone())).collect()
     }
 
-    /// From now on this replica leads, or no longer does. Who was silent before it led is given time to speak.
+    /// From now on this replica leads, or no longer does. Who was silent before it led is given time to speak, and until
+    /// then nobody knows whether its channel works.
     pub fn leading(&self, leads: bool) {
+        let now = clock::steady();
         let mut table = self.lock();
         if leads != table.leading_since.is_some() {
-            table.leading_since = leads.then(clock::steady);
+            table.leading_since = leads.then_some(now);
+            table.heard.retain(|_, heard| now.since(heard.at) < EARLIER_COUNTS_FOR);
         }
     }
 
@@ -212,6 +218,23 @@ mod tests {
         let known = contacts.of(&names(), |at| at);
         assert!(known[&VmName::new("db-1")].reachable);
         assert_eq!(known[&VmName::new("db-1")].channel, Channel::Unknown);
+    }
+
+    #[test]
+    fn who_spoke_when_this_one_led_before_is_not_known_to_be_well() {
+        let contacts = Contacts::new(VmName::new("db-0"));
+        let (early, late) = (VmName::new("db-1"), VmName::new("db-0"));
+        contacts.leading(true);
+        for name in [&early, &late] {
+            contacts.heard(name, HEALTHY, 7);
+        }
+        contacts.leading(false);
+        let spoke = contacts.lock().heard.get_mut(&early).map(|heard| heard.at = heard.at.minus(EARLIER_COUNTS_FOR));
+        assert!(spoke.is_some());
+        contacts.leading(true);
+        let known = contacts.of(&names(), |at| at);
+        let channels = [&early, &late].map(|name| (known[name].channel, known[name].wishes));
+        assert_eq!(channels, [(Channel::Unknown, 0), (Channel::Healthy, 7)]);
     }
 
     #[test]

@@ -242,3 +242,23 @@ async fn those_who_stay_poll_as_far_apart_as_they_can_also_after_a_restart() {
     cluster.a_few_polls_later().await;
     apart(&cluster, "db-2", "db-0", 500).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leadership_is_not_given_to_a_replica_that_was_well_when_somebody_led_before_and_is_dead() {
+    let mut cluster = Cluster::of(&["db-0", "db-1", "db-2"]).start().await;
+    cluster.ready().await;
+    for heir in ["db-2", "db-0", "db-1"] {
+        if cluster.leader(0).await != cluster.place_of(heir) {
+            done(&cluster, 0, &["leader", "transfer", heir]);
+        }
+        cluster.until(0, "led by another", |status| status.leader.as_deref() == Some(heir)).await;
+        cluster.ready().await;
+    }
+    cluster.kill(1);
+    // Whoever leads now is to be taken down, and so is the only other one that lives.
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "source": "User", "vms": [0, 2] })).await;
+    cluster.until_stage(0, &id, "started").await;
+    for place in [0, 2] {
+        assert!(!cluster.log(place).contains("leadership was not handed over"), "db-{place} tried to");
+    }
+}

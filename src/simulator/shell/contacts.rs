@@ -15,6 +15,7 @@ use crate::simulator::world::World;
 
 const BEAT_EVERY: Duration = Duration::from_millis(500);
 const SILENT_AFTER: Duration = Duration::from_secs(3);
+const EARLIER_COUNTS_FOR: Duration = Duration::from_secs(1);
 const ANSWER_COUNTS_FOR: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,6 +75,7 @@ impl Contacts {
     pub(super) fn leading(&mut self, now: Timestamp, leads: bool) {
         if leads != self.leading_since.is_some() {
             self.leading_since = leads.then_some(now);
+            self.heard.retain(|_, heard| now.since(heard.at) < EARLIER_COUNTS_FOR);
         }
     }
 
