@@ -21,6 +21,7 @@ use super::operator::{self, Asker};
 use super::policy::{Action, Treatment};
 use super::roster;
 use super::running;
+use super::shared::Shared;
 use super::sight;
 use super::state::State;
 use super::steps;
@@ -77,17 +78,18 @@ fn dispatch(state: &mut State, by: &VmName, command: &Command) -> Applied {
     }
 }
 
-pub(super) fn open<'a>(state: &'a mut State, id: &EventId) -> Result<&'a mut Event, Ignored> {
-    state.open.get_mut(id).map(|event| &mut **event).ok_or(Ignored::UnknownEvent)
+/// Copied only by whoever changes it.
+pub(super) fn open<'a>(state: &'a mut State, id: &EventId) -> Result<&'a mut Shared<Event>, Ignored> {
+    state.open.get_mut(id).ok_or(Ignored::UnknownEvent)
 }
 
 /// Open, or else the last one of this id that was closed.
-pub(super) fn known<'a>(state: &'a mut State, id: &EventId) -> Result<&'a mut Event, Ignored> {
+pub(super) fn known<'a>(state: &'a mut State, id: &EventId) -> Result<&'a mut Shared<Event>, Ignored> {
     let known = match state.open.get_mut(id) {
         Some(event) => Some(event),
         None => state.history.iter_mut().rev().find(|event| event.announcement.id == *id),
     };
-    known.map(|event| &mut **event).ok_or(Ignored::UnknownEvent)
+    known.ok_or(Ignored::UnknownEvent)
 }
 
 fn treat(state: &mut State, id: &EventId, treatment: &Treatment) -> Applied {
@@ -102,7 +104,7 @@ fn treat(state: &mut State, id: &EventId, treatment: &Treatment) -> Applied {
     event.treatment = Some(treatment.clone());
     event.treated = Some(now);
     event.revision += 1;
-    let prepares = treatment.action == Action::Prepare && !steps::preparing(state, &state.open[id].clone()).is_empty();
+    let prepares = treatment.action == Action::Prepare && !steps::preparing(state, &state.open[id]).is_empty();
     if prepares {
         sight::enter(open(state, id)?, Stage::Preparing, now);
     }

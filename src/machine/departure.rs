@@ -26,7 +26,7 @@ pub fn departing(state: &State, situation: &Situation) -> Vec<VmName> {
 }
 
 fn deleted(state: &State, by: impl Fn(&Event, &VmName, &Replica) -> bool) -> Vec<VmName> {
-    let events: Vec<&Event> = all(state).filter(|event| event.deletes_vms()).collect();
+    let events: Vec<&Event> = state.events().filter(|event| event.deletes_vms()).collect();
     let is_deleted =
         |name: &VmName, replica: &Replica| events.iter().any(|event| event.affects(name) && by(event, name, replica));
     let replicas = state.replicas.iter().filter(|(name, replica)| is_deleted(name, replica));
@@ -86,8 +86,4 @@ pub(super) fn part(state: &mut State, name: &VmName) {
             event.revision += 1;
         }
     }
-}
-
-fn all(state: &State) -> impl Iterator<Item = &Event> {
-    state.events()
 }

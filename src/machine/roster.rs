@@ -29,7 +29,7 @@ pub(super) fn enlist(state: &mut State, by: &VmName, workload: &Workload) -> App
     let replica = state.replicas.get_mut(by).ok_or(Ignored::UnknownReplica)?;
     let workload = Workload { origin: Origin::Dialled, ..workload.clone() };
     let known = replica.dialled.get(&workload.name);
-    if known == Some(&workload) && !replica.is_absent(&workload) {
+    if known.is_some_and(|known| **known == workload) && !replica.is_absent(&workload) {
         return Err(Ignored::Repeated);
     }
     if known.is_none() && replica.dialled.len() >= DIALLED_LIMIT {
@@ -37,13 +37,16 @@ pub(super) fn enlist(state: &mut State, by: &VmName, workload: &Workload) -> App
     }
     let condition = Condition { connected: true, ..replica.condition(&workload.name) };
     keep(replica, &workload.name, condition, now);
-    replica.dialled.insert(workload.name.clone(), workload);
+    replica.dialled.insert(workload.name.clone(), workload.into());
     Ok(())
 }
 
 pub(super) fn delist(state: &mut State, by: &VmName, name: &WorkloadName) -> Applied {
     let replica = state.replicas.get_mut(by).ok_or(Ignored::UnknownReplica)?;
-    replica.dialled.remove(name).ok_or(Ignored::Repeated)?;
+    if !replica.dialled.contains_key(name) {
+        return Err(Ignored::Repeated);
+    }
+    replica.dialled.remove(name);
     // What it said of itself says nothing of the configured one that it stood for.
     replica.conditions.remove(name);
     replica.away.remove(name);
@@ -53,13 +56,14 @@ pub(super) fn delist(state: &mut State, by: &VmName, name: &WorkloadName) -> App
 pub(super) fn note(state: &mut State, by: &VmName, conditions: &[(WorkloadName, Condition)]) -> Applied {
     let now = state.now;
     let replica = state.replicas.get_mut(by).ok_or(Ignored::UnknownReplica)?;
-    let before = replica.conditions.clone();
+    let mut is_news = false;
     for (name, condition) in conditions {
-        if replica.knows(name) {
+        if replica.knows(name) && replica.condition(name) != *condition {
             keep(replica, name, *condition, now);
+            is_news = true;
         }
     }
-    if replica.conditions == before { Err(Ignored::Repeated) } else { Ok(()) }
+    if is_news { Ok(()) } else { Err(Ignored::Repeated) }
 }
 
 /// What is as without a word is not kept.
@@ -78,7 +82,7 @@ fn keep(replica: &mut Replica, name: &WorkloadName, condition: Condition, now: T
 
 fn forget_the_unknown(replica: &mut Replica) {
     let known: BTreeSet<WorkloadName> =
-        replica.workloads.iter().chain(replica.dialled.values()).map(|workload| workload.name.clone()).collect();
+        replica.workloads.iter().map(|workload| workload.name.clone()).chain(replica.dialled.keys().cloned()).collect();
     replica.conditions.retain(|name, _| known.contains(name));
     replica.away.retain(|name, _| known.contains(name));
 }

@@ -63,3 +63,20 @@ impl<'a, T> IntoIterator for &'a Shared<Vec<T>> {
         self.iter()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_is_the_same_one_until_one_of_the_two_is_changed() {
+        let one = Shared::from(alloc::vec![1, 2]);
+        let mut other = one.clone();
+        assert!(other.is(&one) && other.len() == 2 && other.is(&one), "to read is no change");
+        other.push(3);
+        assert!(!other.is(&one));
+        assert_eq!((one.as_slice(), other.as_slice()), ([1, 2].as_slice(), [1, 2, 3].as_slice()));
+        let made_apart = Shared::from(alloc::vec![1, 2]);
+        assert!(made_apart == one && !made_apart.is(&one));
+    }
+}

@@ -34,18 +34,21 @@ fn sight(state: &mut State, by: &VmName, announcement: &Announcement) {
         if event.stage().is_over() || event.is_drill() {
             return;
         }
-        let newly_seen = event.seen_by.insert(by.clone());
+        // Most of a document is known: what is not changed is not copied.
+        let newly_seen = !event.seen_by.contains(by);
+        if newly_seen {
+            event.seen_by.insert(by.clone());
+        }
         let known = &event.announcement;
-        let merged = Announcement {
+        let merged = (announcement != known && announcement.status >= known.status).then(|| Announcement {
             // A started event's NotBefore is blank; the last one announced tells why it started.
             not_before: match announcement.not_before {
                 NotBefore::Unknown => known.not_before,
                 at @ NotBefore::At(_) => at,
             },
-            status: announcement.status.clone().max(known.status.clone()),
             ..announcement.clone()
-        };
-        if announcement.status >= known.status && merged != *known {
+        });
+        if let Some(merged) = merged.filter(|merged| merged != known) {
             event.announcement = merged;
             event.revision += 1;
         } else if newly_seen {

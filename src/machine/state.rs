@@ -53,7 +53,7 @@ pub struct Replica {
     /// Those of its configuration; see `effective`.
     pub workloads: Vec<Workload>,
     /// Those that dialled in.
-    pub dialled: BTreeMap<WorkloadName, Workload>,
+    pub dialled: BTreeMap<WorkloadName, Shared<Workload>>,
     /// What was noted of its workloads.
     pub conditions: BTreeMap<WorkloadName, Condition>,
     /// Since when those are away that are.
@@ -73,7 +73,7 @@ impl Replica {
     /// one of its name to stand in for it.
     pub fn effective(&self) -> impl Iterator<Item = &Workload> {
         let unpaired = self.workloads.iter().filter(|workload| !self.dialled.contains_key(&workload.name));
-        unpaired.chain(self.dialled.values().map(|workload| self.standing_in(workload).unwrap_or(workload)))
+        unpaired.chain(self.dialled.values().map(|workload| self.standing_in(workload).unwrap_or(&**workload)))
     }
 
     pub fn workload(&self, name: &WorkloadName) -> Option<&Workload> {

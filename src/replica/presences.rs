@@ -26,7 +26,7 @@ pub(super) fn expect_the_known(here: &Here, sessions: &Sessions) {
     let Some(me) = state.replicas.get(&here.name) else {
         return;
     };
-    sessions.expect(me.dialled.values().map(|workload| (workload, me.condition(&workload.name))));
+    sessions.expect(me.dialled.values().map(|workload| (&**workload, me.condition(&workload.name))));
 }
 
 /// Runs until it is stopped.
@@ -76,7 +76,7 @@ async fn record(here: &Here, sessions: &Sessions) -> bool {
 }
 
 fn listed<'a>(me: &'a Replica, name: &WorkloadName) -> Option<&'a Workload> {
-    me.dialled.get(name)
+    me.dialled.get(name).map(|workload| &**workload)
 }
 
 /// What the log does not say yet.
@@ -118,7 +118,7 @@ mod tests {
     }
 
     fn with(dialled: impl IntoIterator<Item = Workload>) -> Replica {
-        let dialled = dialled.into_iter().map(|workload| (workload.name.clone(), workload)).collect();
+        let dialled = dialled.into_iter().map(|workload| (workload.name.clone(), workload.into())).collect();
         Replica { dialled, ..Replica::default() }
     }
 

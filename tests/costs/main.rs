@@ -54,7 +54,7 @@ fn rows() -> Vec<Row> {
             let body = wire(events);
             allocations(|| assert_eq!(read_document(200, &body).unwrap().events.len(), events))
         }),
-        row("a poll without news, so many events in the history", Growth::Not, |closed| {
+        row("a poll in other bytes without news, so many in the history", Growth::Not, |closed| {
             let world = World::with_history(closed);
             let body = wire(1);
             let mut observation = Observation::default();
@@ -72,6 +72,9 @@ fn rows() -> Vec<Row> {
         }),
         row("a whole event by `apply`, so many hooks", Growth::Linear, |hooks| {
             World::with_hooks(hooks).live(0).applied
+        }),
+        row("a report of so many events, all but one known", Growth::Not, |events| {
+            World::with_open(events - 1).report_one_more(events - 1)
         }),
         row("one plan, so many open events that wait", Growth::Linear, |open| {
             let world = World::with_open(open);

@@ -160,6 +160,15 @@ impl World {
         cost
     }
 
+    /// What a report of one more event allocates where so many are known.
+    pub(crate) fn report_one_more(&mut self, known: usize) -> u64 {
+        let _shown = self.state.clone();
+        let name = VmName::new(VMS[0]);
+        let (after, document) = (self.state.replicas[&name].reports, read_document(200, &wire(known + 1)).unwrap());
+        let command = Command::Report { after, document };
+        self.commit(&name, command)
+    }
+
     fn report(&mut self, document: &Document) -> u64 {
         let report = |world: &mut Self, name: VmName| {
             let after = world.state.replicas[&name].reports;
@@ -173,6 +182,8 @@ impl World {
         for _ in 0..ROUNDS_AT_MOST {
             let mut due = Vec::new();
             cost.planned += allocations(|| due = plan(&self.state, &self.situation));
+            // Everybody who asks has the state as it was before the batch, so that what is changed is copied.
+            let _shown = self.state.clone();
             let me = self.situation.me.clone();
             let mut entries: Vec<_> = due.into_iter().map(|command| (me.clone(), command)).collect();
             if ends {

@@ -85,7 +85,11 @@ impl World {
         let replica = self.state.replicas.get(&VmName::new(vm)).ok_or("no such replica")?;
         let mut shown = String::new();
         for workload in replica.effective() {
-            let origin = if replica.dialled.get(&workload.name) == Some(workload) { "dialled" } else { "configured" };
+            let origin = if replica.dialled.get(&workload.name).is_some_and(|dialled| **dialled == *workload) {
+                "dialled"
+            } else {
+                "configured"
+            };
             let away = if replica.is_absent(workload) { ", away" } else { "" };
             let role = replica.condition(&workload.name).role;
             let _ = writeln!(shown, "{}: {origin}, {role}{away}", workload.name);

@@ -139,7 +139,7 @@ impl Door {
     }
 
     fn listed<'a>(&self, state: &'a crate::machine::state::State, name: &WorkloadName) -> Option<&'a Workload> {
-        state.replicas.get(&self.here.name)?.dialled.get(name)
+        state.replicas.get(&self.here.name)?.dialled.get(name).map(|workload| &**workload)
     }
 
     /// What the log has an outcome of need not be told again.

@@ -57,7 +57,7 @@ fn store_replica(name: &VmName, replica: &Replica) -> pb::Replica {
         document: replica.document.store(),
         discounted_unix_ms: replica.discounted.store(),
         groups: replica.groups.store(),
-        dialled: replica.dialled.values().map(Workload::store).collect(),
+        dialled: replica.dialled.values().map(|workload| workload.store()).collect(),
         conditions: replica.conditions.iter().map(|(name, known)| (name.clone(), *known).store()).collect(),
         away: replica.away.iter().map(|(name, since)| (name.clone(), *since).store()).collect(),
     }
@@ -65,7 +65,7 @@ fn store_replica(name: &VmName, replica: &Replica) -> pb::Replica {
 
 fn restore_replica(message: pb::Replica) -> Result<(VmName, Shared<Replica>), Undecodable> {
     let dialled: Vec<Workload> = take!(message.dialled);
-    let dialled = dialled.into_iter().map(|workload| Ok((workload.name.clone(), workload)));
+    let dialled = dialled.into_iter().map(|workload| Ok((workload.name.clone(), workload.into())));
     let replica = Replica {
         workloads: take!(message.workloads),
         reports: message.reports,

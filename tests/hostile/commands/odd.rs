@@ -82,7 +82,7 @@ fn time(dice: &mut Dice, state: &State) -> Timestamp {
 
 fn event(dice: &mut Dice, state: &State) -> EventId {
     let known: Vec<&EventId> =
-        state.open.keys().chain(state.history.iter().map(|event| &event.announcement.id)).collect();
+        state.open.keys().chain(state.closed_events().map(|event| &event.announcement.id)).collect();
     if known.is_empty() || dice.once_in(10) {
         EventId::new(["e1", "drill-1", "e99", ""][dice.below(4)])
     } else {
