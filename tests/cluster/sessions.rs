@@ -336,3 +336,25 @@ async fn whoever_watches_is_told_of_events_as_they_change() {
     cluster.cloud.finish(&id).await;
     while !events.message().await.unwrap().unwrap().events.is_empty() {}
 }
+
+#[tokio::test]
+async fn whoever_comes_later_is_told_what_is_open_and_a_session_what_affects_its_vm() {
+    let cluster = Cluster::of(ALONE).start().await;
+    let ours = cluster.cloud.announce(reboot()).await;
+    let theirs = cluster.cloud.announce(json!({ "type": "Reboot", "vm": "elsewhere" })).await;
+    cluster.until(0, "aware of both", |status| status.events.len() == 2).await;
+    let ids = |events: &[pb::Event]| events.iter().map(|event| event.id.clone()).collect::<Vec<_>>();
+    let mut calls = client(&cluster.door(0)).await;
+    let mut both = vec![ours.clone(), theirs.clone()];
+    both.sort();
+    // Nobody watched while they came, nor between these two.
+    for _ in 0..2 {
+        let mut events = calls.watch_events(pb::WatchEventsRequest {}).await.unwrap().into_inner();
+        assert_eq!(ids(&events.message().await.unwrap().unwrap().events), both);
+    }
+    let database = Dialled::at(&cluster.door(0), database(&[Drain])).await;
+    assert_eq!(ids(&database.welcome.events), std::slice::from_ref(&ours));
+    cluster.cloud.cancel(&theirs).await;
+    let mut events = calls.watch_events(pb::WatchEventsRequest {}).await.unwrap().into_inner();
+    while ids(&events.message().await.unwrap().unwrap().events) != std::slice::from_ref(&ours) {}
+}

@@ -1,6 +1,6 @@
 //! The open events as workloads see them: made once for all who watch, and not while nobody does.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -13,6 +13,8 @@ use crate::machine::explain::explain;
 use crate::machine::id::{EventId, VmName};
 use crate::machine::situation::Situation;
 use crate::machine::state::State;
+use crate::machine::time::Timestamp;
+use crate::replica::clock;
 use crate::replica::view::{self, View};
 use crate::wire::pb::allclear::workload::v1 as pb;
 
@@ -20,77 +22,80 @@ use crate::wire::pb::allclear::workload::v1 as pb;
 /// is told of the event with that, and first.
 const GATHER: Duration = Duration::from_millis(250);
 
-/// What one watches: the latest, and whether it is another.
+/// The latest, and whether there is a later one.
 pub(super) type Seen = watch::Receiver<Arc<Vec<pb::Event>>>;
 
+/// All open events, and those of this VM, which are what a session is told.
 pub(super) struct Open {
-    view: View,
-    vm: VmName,
-    all: watch::Sender<Arc<Vec<pb::Event>>>,
-    /// Of all, those that affect this VM.
-    here: watch::Sender<Arc<Vec<pb::Event>>>,
-    /// Held while somebody begins to watch.
-    beginning: Mutex<()>,
+    pub(super) all: Told,
+    pub(super) here: Told,
 }
 
 impl Open {
     /// Goes on until it is stopped.
-    pub(super) fn new(view: View, vm: VmName, stop: CancellationToken) -> Arc<Self> {
-        let (all, here) = (watch::Sender::default(), watch::Sender::default());
-        let open = Arc::new(Self { view, vm, all, here, beginning: Mutex::default() });
+    pub(super) fn new(view: &View, vm: VmName, stop: CancellationToken) -> Arc<Self> {
+        let told = |vm| Told { view: view.clone(), vm, events: watch::Sender::default(), made: Mutex::default() };
+        let open = Arc::new(Self { all: told(None), here: told(Some(vm)) });
         tokio::spawn(open.clone().keep(stop));
         open
     }
 
-    /// All open events.
-    pub(super) fn watch_all(&self) -> Seen {
-        self.watch(&self.all)
-    }
-
-    /// Those that affect this VM.
-    pub(super) fn watch_here(&self) -> Seen {
-        self.watch(&self.here)
-    }
-
-    fn watch(&self, which: &watch::Sender<Arc<Vec<pb::Event>>>) -> Seen {
-        let _one_by_one = self.beginning.lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.is_watched() {
-            self.make();
-        }
-        which.subscribe()
-    }
-
     async fn keep(self: Arc<Self>, stop: CancellationToken) {
-        let mut changes = self.view.changes();
+        let mut changes = self.all.view.changes();
         while stop.run_until_cancelled(changes.next()).await == Some(true) {
             tokio::time::sleep(GATHER).await;
-            if self.is_watched() {
-                self.make();
+            for told in [&self.all, &self.here] {
+                told.renew();
             }
         }
     }
-
-    fn is_watched(&self) -> bool {
-        self.all.receiver_count() + self.here.receiver_count() > 0
-    }
-
-    fn make(&self) {
-        let (state, situation) = self.view.basis();
-        let all: Vec<pb::Event> = state.open_events().map(|event| of(event, &state, &situation)).collect();
-        let affects = |event: &&pb::Event| event.resources.iter().any(|name| VmName::new(name) == self.vm);
-        put(&self.here, all.iter().filter(affects).cloned().collect());
-        put(&self.all, all);
-    }
 }
 
-fn put(told: &watch::Sender<Arc<Vec<pb::Event>>>, events: Vec<pb::Event>) {
-    told.send_if_modified(|known| {
-        let is_news = **known != events;
-        if is_news {
-            *known = Arc::new(events);
+pub(super) struct Told {
+    view: View,
+    /// `None`: whatever VM an event is about.
+    vm: Option<VmName>,
+    events: watch::Sender<Arc<Vec<pb::Event>>>,
+    /// When, on the steady clock; held while it is made.
+    made: Mutex<Option<Timestamp>>,
+}
+
+impl Told {
+    /// What changed while nobody watched is told to whoever does now. What changed since it was made is told later: nobody
+    /// has it made more often than that.
+    pub(super) fn watch(&self) -> Seen {
+        let mut made = self.lock();
+        let is_recent = made.is_some_and(|at| clock::steady().since(at) < GATHER);
+        if self.events.receiver_count() == 0 && !is_recent {
+            self.make(&mut made);
         }
-        is_news
-    });
+        self.events.subscribe()
+    }
+
+    fn renew(&self) {
+        let mut made = self.lock();
+        if self.events.receiver_count() > 0 {
+            self.make(&mut made);
+        }
+    }
+
+    fn make(&self, made: &mut Option<Timestamp>) {
+        *made = Some(clock::steady());
+        let (state, situation) = self.view.basis();
+        let is_told = |event: &&Event| self.vm.as_ref().is_none_or(|vm| event.announcement.resources.contains(vm));
+        let events: Vec<_> = state.open_events().filter(is_told).map(|event| of(event, &state, &situation)).collect();
+        self.events.send_if_modified(|known| {
+            let is_news = **known != events;
+            if is_news {
+                *known = Arc::new(events);
+            }
+            is_news
+        });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Timestamp>> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// One event, open or closed.

@@ -66,7 +66,7 @@ struct Door {
 
 /// The workloads' service.
 pub fn workload_routes(here: Arc<Here>, hooks: Arc<Hooks>, view: View, stop: CancellationToken) -> Routes {
-    let open = Open::new(view.clone(), here.name.clone(), stop.clone());
+    let open = Open::new(&view, here.name.clone(), stop.clone());
     let (lines, holders) = (asking::Lines::default(), Holders::new());
     let changes = Paces::new(CHANGES_AT_ONCE, CHANGES_A_SECOND);
     let under_way = Semaphore::new(CHANGES_UNDER_WAY);
@@ -104,7 +104,7 @@ impl Door {
             vm: self.here.name.to_string(),
             acknowledged,
             problems,
-            events: self.open.watch_here().borrow().to_vec(),
+            events: self.open.here.watch().borrow().to_vec(),
         };
         Ok((visit, told, welcome))
     }
@@ -219,7 +219,7 @@ impl workloads_server::Workloads for Arc<Door> {
             return Err(Status::invalid_argument("a session begins with Hello"));
         };
         // From before the welcome, so that what changes between the two is told after it.
-        let events = self.open.watch_here();
+        let events = self.open.here.watch();
         let (visit, told, welcome) = self.welcome(hello, uid, false).await?;
         let (out, answers) = mpsc::channel(UNREAD);
         let stream = Stream {
@@ -274,7 +274,7 @@ impl workloads_server::Workloads for Arc<Door> {
         &self,
         _: Request<pb::WatchEventsRequest>,
     ) -> Result<Response<Self::WatchEventsStream>, Status> {
-        let first = Some((self.open.watch_all(), self.stop.clone(), true));
+        let first = Some((self.open.all.watch(), self.stop.clone(), true));
         let events = streams::unfold(first, |watching| async {
             let (mut open, stop, is_first) = watching?;
             if !is_first && !matches!(stop.run_until_cancelled(open.changed()).await, Some(Ok(()))) {
