@@ -72,11 +72,11 @@ impl Observation {
 
     /// Whether the report that is due may wait for those of others: another replica's says the same, and this one does not
     /// vote. Voters are few, and where they report at once whoever leads knows for itself soon.
-    pub fn may_wait(&self, state: &State, me: &VmName, votes: bool) -> bool {
+    pub fn may_wait(&self, state: &State, me: &VmName, votes: impl FnOnce() -> bool) -> bool {
         let says_the_same = |replica: &Replica| replica.discounted.is_none() && replica.document == self.document;
-        !votes
-            && self.report(state, me).is_some()
+        self.report(state, me).is_some()
             && state.replicas.iter().any(|(name, replica)| name != me && says_the_same(replica))
+            && !votes()
     }
 }
 
@@ -168,14 +168,14 @@ mod tests {
         state.replicas.entry(me.clone()).or_default();
         state.replicas.entry(other.clone()).or_default();
         let mut observation = Observation::default();
-        assert!(!observation.may_wait(&state, &me, false), "nothing is due");
+        assert!(!observation.may_wait(&state, &me, || false), "nothing is due");
         observation.saw(&listing(&["e1"]), |_| true);
-        assert!(!observation.may_wait(&state, &me, false), "nobody else says it");
+        assert!(!observation.may_wait(&state, &me, || false), "nobody else says it");
         state.replicas.entry(other.clone()).or_default().document = Some(listing(&["e1"]));
-        assert!(observation.may_wait(&state, &me, false));
-        assert!(!observation.may_wait(&state, &me, true), "it votes");
+        assert!(observation.may_wait(&state, &me, || false));
+        assert!(!observation.may_wait(&state, &me, || true), "it votes");
         state.replicas.entry(other).or_default().discounted = Some(Timestamp(0));
-        assert!(!observation.may_wait(&state, &me, false), "the other's word does not count");
+        assert!(!observation.may_wait(&state, &me, || false), "the other's word does not count");
     }
 
     #[test]

@@ -26,12 +26,12 @@ pub struct Pace {
 
 /// One replica's place in the cluster's rhythm, which changes as members come and go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Share {
+pub struct Slot {
     place: u32,
     replicas: u32,
 }
 
-impl Share {
+impl Slot {
     /// Of the replica at `place` (from 0) of `replicas`.
     pub fn new(place: usize, replicas: usize) -> Self {
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
@@ -76,9 +76,9 @@ impl Pace {
     }
 
     /// How long to wait from now on the wall clock. `jitter` is any number, drawn anew each time.
-    pub fn wait(&self, share: Share, now: Timestamp, event_open: bool, jitter: u8) -> Duration {
+    pub fn wait(&self, slot: Slot, now: Timestamp, event_open: bool, jitter: u8) -> Duration {
         let interval = if event_open { self.interval.min(LONGEST_WHILE_OPEN) } else { self.interval };
-        if self.failures == 0 { until_slot(share, now, interval) } else { self.backoff(event_open, jitter) }
+        if self.failures == 0 { until_slot(slot, now, interval) } else { self.backoff(event_open, jitter) }
     }
 
     /// Doubles with each failure; between half of it and all of it, so that replicas do not come together.
@@ -92,8 +92,8 @@ impl Pace {
 }
 
 /// The next moment that is the replica's share of the interval after a multiple of it; never now.
-fn until_slot(share: Share, now: Timestamp, interval: Duration) -> Duration {
-    let offset = interval.saturating_mul(share.place) / share.replicas;
+fn until_slot(slot: Slot, now: Timestamp, interval: Duration) -> Duration {
+    let offset = interval.saturating_mul(slot.place) / slot.replicas;
     let nanos = |span: Duration| i128::try_from(span.as_nanos()).unwrap_or(i128::MAX);
     let since_slot = (i128::from(now.0) * 1_000_000 - nanos(offset)).rem_euclid(nanos(interval));
     Duration::from_nanos(u64::try_from(nanos(interval) - since_slot).unwrap_or(u64::MAX))
@@ -116,7 +116,7 @@ mod tests {
     /// The shortest and the longest wait over all jitters, in milliseconds.
     fn range(pace: &Pace, event_open: bool) -> (u128, u128) {
         let waits =
-            || (0..=u8::MAX).map(|jitter| pace.wait(Share::new(0, 3), Timestamp(0), event_open, jitter).as_millis());
+            || (0..=u8::MAX).map(|jitter| pace.wait(Slot::new(0, 3), Timestamp(0), event_open, jitter).as_millis());
         (waits().min().unwrap(), waits().max().unwrap())
     }
 
@@ -124,7 +124,7 @@ mod tests {
     fn replicas_poll_at_even_distances_of_the_wall_clock() {
         for now in [0, 1, 999, 1_649_716_018_123, -7, -1000] {
             let next = [0, 1, 2, 3].map(|place| {
-                let wait = Pace::new(SECOND).wait(Share::new(place, 4), Timestamp(now), false, 0);
+                let wait = Pace::new(SECOND).wait(Slot::new(place, 4), Timestamp(now), false, 0);
                 assert!(wait > Duration::ZERO && wait <= SECOND, "{now} {wait:?}");
                 Timestamp(now).plus(wait).0.rem_euclid(1000)
             });
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn a_place_beyond_the_cluster_and_an_empty_cluster_still_poll() {
         for (place, replicas) in [(7, 3), (0, 0), (usize::MAX, 1)] {
-            let wait = Pace::new(SECOND).wait(Share::new(place, replicas), Timestamp(5), false, 0);
+            let wait = Pace::new(SECOND).wait(Slot::new(place, replicas), Timestamp(5), false, 0);
             assert!(wait > Duration::ZERO && wait <= SECOND);
         }
     }
@@ -144,7 +144,7 @@ mod tests {
     fn extreme_times_and_intervals_do_not_overflow() {
         for interval in [Duration::ZERO, Duration::from_nanos(1), Duration::MAX] {
             for now in [i64::MIN, i64::MAX] {
-                assert!(Pace::new(interval).wait(Share::new(1, 2), Timestamp(now), true, 255) > Duration::ZERO);
+                assert!(Pace::new(interval).wait(Slot::new(1, 2), Timestamp(now), true, 255) > Duration::ZERO);
             }
         }
     }
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_long_interval_is_shortened_while_an_event_is_open() {
-        let wait = |open| Pace::new(Duration::from_mins(1)).wait(Share::new(1, 2), Timestamp(0), open, 0);
+        let wait = |open| Pace::new(Duration::from_mins(1)).wait(Slot::new(1, 2), Timestamp(0), open, 0);
         assert_eq!((wait(false), wait(true)), (Duration::from_secs(30), Duration::from_millis(2500)));
     }
 
@@ -182,6 +182,6 @@ mod tests {
         let mut pace = after(5, 503);
         pace.document();
         pace.failed(&NoInformation::GaveWay);
-        assert_eq!(pace.wait(Share::new(0, 3), Timestamp(400), false, 0), Duration::from_millis(600));
+        assert_eq!(pace.wait(Slot::new(0, 3), Timestamp(400), false, 0), Duration::from_millis(600));
     }
 }

@@ -20,7 +20,7 @@ use crate::machine::observe::Observation;
 use crate::machine::situation;
 use crate::machine::time::Timestamp;
 use crate::machine::workload::{Group, Workload};
-use crate::metadata::pace::{Pace, Share};
+use crate::metadata::pace::{Pace, Slot};
 use crate::metadata::{self, Approval, Channel, NoInformation, Service};
 
 /// The pause before a report that did not reach the log is proposed again.
@@ -117,7 +117,8 @@ impl Observer {
         while !stop.is_cancelled() {
             turn += 1;
             let [jitter, ..] = random.hash_one(turn).to_le_bytes();
-            let wait = self.sight().pace.wait(share(here), here.time.wall(), !here.state().open.is_empty(), jitter);
+            let slot = slot(here);
+            let wait = self.sight().pace.wait(slot, here.time.wall(), !here.state().open.is_empty(), jitter);
             here.rounds.back_within(Loop::Poll, wait);
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
@@ -193,7 +194,7 @@ impl Observer {
     }
 
     fn may_wait(&self, here: &Here) -> bool {
-        let votes = !here.consensus.members().learners.iter().any(|learner| VmName::new(learner) == here.name);
+        let votes = || !here.consensus.members().learners.iter().any(|learner| VmName::new(learner) == here.name);
         self.sight().observation.may_wait(&here.state(), &here.name, votes)
     }
 
@@ -202,9 +203,9 @@ impl Observer {
     }
 }
 
-fn share(here: &Here) -> Share {
+fn slot(here: &Here) -> Slot {
     let members = here.members();
-    Share::new(members.iter().position(|member| *member == here.name).unwrap_or_default(), members.len())
+    Slot::new(members.iter().position(|member| *member == here.name).unwrap_or_default(), members.len())
 }
 
 /// All at one moment, so that the log takes their entries together: it costs each of many replicas as much to take one.
