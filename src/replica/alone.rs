@@ -137,7 +137,8 @@ impl Watch {
             self.remembers = false;
             return;
         };
-        // A thousand events are not looked through again and again: nothing about them is new.
+        // A thousand events are not looked through again and again: nothing about them is new. What a pause or a poll
+        // without information emptied is filled again.
         let is_known = self.document.as_ref().is_some_and(|known| known.events.is(&document.events));
         if is_known && self.seen_since.len() == document.events.len() {
             return;
@@ -256,4 +257,35 @@ fn begun(situation: &Situation) -> Takeover {
 fn is_silent(here: &Here) -> bool {
     let long_ago = |heard: Instant| heard.elapsed() >= here.timing.takeover_after;
     !here.consensus.standing_now().quorum && here.consensus.last_contact().is_none_or(long_ago)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metadata::read_document;
+
+    fn listing(ids: &[&str]) -> Document {
+        let event = r#""EventType":"Freeze","EventStatus":"Scheduled","ResourceType":"VirtualMachine","Resources":["a"],"NotBefore":"""#;
+        let events: Vec<String> = ids.iter().map(|id| format!(r#"{{"EventId":"{id}",{event}}}"#)).collect();
+        let body = format!(r#"{{"DocumentIncarnation":1,"Events":[{}]}}"#, events.join(","));
+        read_document(200, body.as_bytes()).unwrap_or_default()
+    }
+
+    #[test]
+    fn what_is_seen_again_after_nothing_was_seen_counts_from_then() {
+        let (mut watch, document) = (Watch::new(), listing(&["A", "B"]));
+        let seen = |watch: &Watch| watch.seen_since.values().map(|at| at.0).collect::<Vec<_>>();
+        watch.see(Some(document.clone()), Timestamp(1));
+        watch.see(Some(document.clone()), Timestamp(2));
+        assert_eq!(seen(&watch), [1, 1]);
+        watch.see(None, Timestamp(3));
+        assert_eq!(seen(&watch), [0_i64; 0]);
+        watch.see(Some(document.clone()), Timestamp(4));
+        assert_eq!(seen(&watch), [4, 4]);
+        watch.see(Some(listing(&["B", "C"])), Timestamp(5));
+        assert_eq!(seen(&watch), [4, 5]);
+        assert_eq!(watch.gone.iter().map(|event| event.id.as_str()).collect::<Vec<_>>(), ["A"]);
+        watch.see(Some(document), Timestamp(6));
+        assert!(watch.gone.iter().all(|event| event.id.as_str() == "C"), "what came back is not gone");
+    }
 }

@@ -21,11 +21,10 @@ use crate::machine::state::{HISTORY_LIMIT, State};
 use crate::machine::succession::heir;
 use crate::machine::time::Timestamp;
 
-/// Deadlines pass without anybody saying so: the longest wait while an event is open; a plan looks at each of them, so
-/// where many are open it is longer.
+/// Deadlines pass without anybody saying so: the longest wait while up to `TICK_FOR` events are open.
 const TICK: Duration = Duration::from_millis(50);
 const TICK_FOR: usize = 100;
-/// While none is open, and at most.
+/// And while none is, and at most.
 const IDLE_TICK: Duration = Duration::from_secs(1);
 /// No more is spent on handing leadership over: a leader that cannot go decides itself.
 const HAND_OVER_WITHIN: Duration = Duration::from_secs(2);
@@ -78,6 +77,7 @@ pub(super) async fn drive(here: Arc<Here>, stop: CancellationToken) {
     }
 }
 
+/// A plan looks at each open event, so as many more of them are waited for as long again.
 fn tick(open: usize) -> Duration {
     let times = open.div_ceil(TICK_FOR);
     if times == 0 { IDLE_TICK } else { TICK * u32::try_from(times).unwrap_or(u32::MAX) }
