@@ -41,13 +41,13 @@ impl<P: Porter<TcpStream>> Porter<TcpStream> for Neighbours<P> {
     async fn meet(&self, stream: TcpStream, who: Who) -> Option<P::Guest> {
         let ends = stream.peer_addr().ok().zip(stream.local_addr().ok())?;
         let guest = self.porter.meet(stream, who).await?;
-        let who = match owner_of(ends) {
+        let (who, why) = match owner_of(ends) {
             Ok(Some(uid)) if self.users.may(uid) => return Some(guest),
-            Ok(Some(uid)) => format!("uid {uid}"),
-            Ok(None) => "nobody known".into(),
-            Err(error) => format!("nobody known, as the kernel cannot be asked ({error}): use certificates"),
+            Ok(Some(uid)) => (format!("uid {uid}"), String::new()),
+            Ok(None) => ("nobody known".into(), String::new()),
+            Err(error) => ("nobody known".into(), format!("; the kernel cannot be asked ({error}), use certificates")),
         };
-        self.deeds.refusals.note(Refused::Neighbour, &who, None, &format!("a connection from {}", ends.0));
+        self.deeds.refusals.note(Refused::Neighbour, &who, None, &format!("a connection from {}{why}", ends.0));
         None
     }
 
