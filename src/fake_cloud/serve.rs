@@ -127,15 +127,17 @@ impl Running {
         tenant.is_over()
     }
 
-    /// From now on this VM's polls are answered so late, and nothing else is wrong with it.
-    pub fn slow_down(&self, vm: &str, by: Duration) {
+    /// From now on this VM's polls are answered so late, and nothing else is wrong with it; `None` where there is no such
+    /// VM.
+    pub fn slow_down(&self, vm: &str, by: Duration) -> Option<()> {
         let mut tenant = self.house.tenant();
-        let Some(desk) = tenant.desks.get_mut(&VmName::new(vm)) else { return };
+        let desk = tenant.desks.get_mut(&VmName::new(vm))?;
         desk.clear_faults();
         let ms = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
         if ms > 0 {
             desk.set_fault(Switched { fault: Fault::Slow { ms }, on: On::Get, times: None, stale: None });
         }
+        Some(())
     }
 
     /// Until it ends, which it does on its own only when its ports fail.

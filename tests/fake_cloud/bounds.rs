@@ -78,6 +78,12 @@ async fn events_faults_and_bodies_have_an_upper_limit() {
     stage.announce(json!({ "id": known, "type": "Reboot", "vms": [0] })).await;
     refused(&stage, Method::POST, "/events", json!({ "id": "KNOWN", "type": "Reboot", "vms": [0] }), 409, "exists")
         .await;
+    for _ in 0..999 {
+        stage.announce(json!({ "type": "Reboot", "vms": [0], "at": "10days" })).await;
+    }
+    refused(&stage, Method::POST, "/events", reboot("db-0"), 409, "not ended").await;
+    stage.order("/events/known/cancel", json!({})).await;
+    stage.announce(reboot("db-0")).await;
     for _ in 0..100 {
         stage.fault_once("db-0", "post", json!({ "kind": "hang" })).await;
     }

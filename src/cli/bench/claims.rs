@@ -1,5 +1,5 @@
-//! What the loss of the leader costs an approval that is under way: somebody else holds the claim, and confirms it with
-//! the next leader.
+//! What the loss of the leader costs an approval that is under way: the approver is another replica, and confirms its
+//! claim with the next leader.
 
 use std::path::Path;
 use std::time::Duration;
@@ -18,11 +18,11 @@ use crate::replica::clock;
 use crate::rpc::client::Asking;
 
 const LOOK_EVERY: Duration = Duration::from_millis(5);
-/// The approver's fresh document comes so late, so that the leader is killed before the approver needs it.
+/// The approver's fresh document comes so late, so that the leader is killed before the approver needs a leader.
 const LATE: Duration = Duration::from_millis(300);
 
 pub(super) async fn measure(stage: &mut Stage, times: u32) -> anyhow::Result<Vec<Figure>> {
-    say(format_args!("the leader is killed {times} times while another replica holds a claim"));
+    say(format_args!("the leader is killed {times} times while another replica is to approve"));
     let mut posts = Vec::new();
     for _ in 0..times {
         posts.push(killed(stage).await?);
@@ -45,14 +45,14 @@ async fn killed(stage: &mut Stage) -> anyhow::Result<f64> {
     let n = stage.replicas.len();
     let (approver, stopped) = ((place + 1) % n, (place + 2) % n);
     let names: Vec<String> = stage.replicas.iter().map(|replica| replica.name.clone()).collect();
-    stage.cloud.slow_down(&names[approver], LATE);
+    stage.cloud.slow_down(&names[approver], LATE).context("the cloud has no such VM")?;
     let what = format!("{UNPREPARED}\nseen_by = {approver}");
     let id = announce(stage, u32::try_from(stopped)?, &what)?;
     until_claimed(&stage.replicas[place].socket, &id).await?;
     let killed_at = clock::now();
     stage.replicas[place].process.kill().await?;
     until_closed(stage, &id).await?;
-    stage.cloud.slow_down(&names[approver], Duration::ZERO);
+    stage.cloud.slow_down(&names[approver], Duration::ZERO).context("the cloud has no such VM")?;
     stage.start(&leader)?;
     Ok(span(killed_at, posted(stage, &id)?))
 }
@@ -60,11 +60,15 @@ async fn killed(stage: &mut Stage) -> anyhow::Result<f64> {
 async fn until_claimed(leader: &Path, id: &EventId) -> anyhow::Result<()> {
     let mut asking = Asking::connect(leader).await?;
     let limit = clock::steady().plus(EVENT_WITHIN);
-    while !asking.event(id.as_str()).await.is_ok_and(|event| event.stage == "claimed") {
+    loop {
+        match asking.event(id.as_str()).await.map(|event| event.stage).as_deref() {
+            Ok("claimed") => return Ok(()),
+            Err(_) | Ok("announced" | "preparing") => {}
+            Ok(stage) => bail!("event {id} was {stage} before anybody saw that it was claimed"),
+        }
         if clock::steady() > limit {
             bail!("event {id} is not claimed after {} s", EVENT_WITHIN.as_secs());
         }
         sleep(LOOK_EVERY).await;
     }
-    Ok(())
 }

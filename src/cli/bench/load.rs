@@ -9,13 +9,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use tokio::time::sleep;
 
-use super::approvals::{UNPREPARED, play, waited};
+use super::approvals::{UNPREPARED, play, until_closed, waited};
 use super::figure::{Figure, ms};
 use super::meter::Meter;
 use super::{Bench, idle, leaders, requests, sessions, until_ready};
 use crate::cli::say;
 use crate::cli::stage::{Hooks, Stage, Workload};
 use crate::fake_cloud::Scenario;
+use crate::machine::id::EventId;
 use crate::rpc::client::Asking;
 
 const LOOK_EVERY: Duration = Duration::from_millis(5);
@@ -56,12 +57,16 @@ async fn figures(stage: &mut Stage, options: &Bench) -> anyhow::Result<Vec<Figur
     let bare = Weighed::of(stage, options, 0).await?;
     for round in 0..history.div_ceil(MOST_OPEN) {
         let begun = round * MOST_OPEN;
-        announce(stage, begun..history.min(begun + MOST_OPEN), SHOWN_FOR).await?;
+        let last = announce(stage, begun..history.min(begun + MOST_OPEN), SHOWN_FOR)?;
+        until_closed(stage, &last).await?;
         until_open(stage, 0).await?;
         say(format_args!("{} of {history} events have come and gone", history.min(begun + MOST_OPEN)));
     }
     let _dialled = sessions::dial_in(stage, options.workloads).await?;
-    announce(stage, history..history + open, FOR_LONG).await?;
+    if open > 0 {
+        announce(stage, history..history + open, FOR_LONG)?;
+    }
+    until_open(stage, open).await?;
     say(format_args!("{open} events are open"));
     let laden = Weighed::of(stage, options, open).await?;
     Ok(laden.beside(bare))
@@ -117,9 +122,8 @@ impl Weighed {
 }
 
 /// Events about VMs that are not in the cluster, as in a scale set with others beside it: they are watched until they are
-/// gone.
-async fn announce(stage: &Stage, numbers: std::ops::Range<u32>, until: &str) -> anyhow::Result<()> {
-    let all = numbers.end - numbers.start;
+/// gone. Tells the last of them.
+fn announce(stage: &Stage, numbers: std::ops::Range<u32>, until: &str) -> anyhow::Result<EventId> {
     let numbers: Vec<u32> = numbers.collect();
     for some in numbers.chunks(AT_ONCE as usize) {
         let mut text = "about = \"other VMs\"\n".to_owned();
@@ -133,7 +137,7 @@ async fn announce(stage: &Stage, numbers: std::ops::Range<u32>, until: &str) -> 
         }
         stage.cloud.play(&Scenario::parse("others", &text)?)?;
     }
-    until_open(stage, all).await
+    stage.cloud.scenario_events().pop().context("the cloud plays no event")
 }
 
 /// Until every replica knows of so many open events.

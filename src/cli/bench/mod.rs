@@ -71,7 +71,7 @@ enum Part {
     Requests,
     /// A leader that hands over, and one that is killed
     Leaders,
-    /// A leader that is killed while another replica holds a claim
+    /// A leader that is killed while another replica is to approve
     Claims,
     /// Many workloads that dial in
     Workloads,
