@@ -113,7 +113,7 @@ impl Here {
         let members = self.members();
         // One look for all: to look again while the first is held would wait for ever beside a change of standing.
         let standing = self.consensus.standing().borrow().clone();
-        let alone = self.alone.borrow().clone();
+        let alone = self.alone_under(&standing);
         Situation {
             now: self.time.now(),
             me: self.name.clone(),
@@ -127,6 +127,12 @@ impl Here {
             policy: self.policy.clone(),
             timing: self.timing,
         }
+    }
+
+    /// What it has seen since it hears no leader. As soon as it hears one the log knows more: what was seen before would
+    /// take back what others say now.
+    pub(super) fn alone_under(&self, standing: &Standing) -> Option<Alone> {
+        if standing.quorum { None } else { self.alone.borrow().clone() }
     }
 
     fn lead(&self, standing: &Standing) -> Option<Lead> {

@@ -130,7 +130,7 @@ impl View {
     /// What the log says, and what this replica saw and did alone that the log does not know yet.
     pub fn state(&self) -> Arc<State> {
         let (state, journal) = (self.here.state(), self.here.journal.entries());
-        let alone = self.here.alone.borrow().clone();
+        let alone = self.here.alone_under(&self.standing());
         if journal.is_empty() && alone.is_none() {
             return state;
         }

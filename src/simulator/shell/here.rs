@@ -106,7 +106,7 @@ impl Here {
             leading_since: leading_since.map_or(Timestamp(i64::MIN), |at| self.at(at)),
             lead: standing.leads().then(|| self.lead(standing, voters)),
             members,
-            alone: self.process.alone.borrow().clone(),
+            alone: self.process.alone.borrow().clone().filter(|_| !standing.quorum),
             policy: self.world.scenario.policy.clone(),
             timing: self.world.scenario.timing,
         }
