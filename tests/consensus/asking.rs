@@ -6,9 +6,12 @@ use std::time::Duration;
 
 use allclear::consensus::{self, Consensus, Means, Options};
 use allclear::fake_cloud;
+use allclear::machine::alone::Alone;
+use allclear::machine::document::Document;
 use allclear::machine::id::VmName;
 use allclear::machine::policy::Policy;
 use allclear::machine::situation::{Channel, Timing};
+use allclear::machine::time::Timestamp;
 use allclear::metadata::pace::Pace;
 use allclear::metadata::{self, ApiVersion, Endpoint};
 use allclear::replica::clock::{self, ClusterTime};
@@ -19,6 +22,7 @@ use allclear::replica::here::Here;
 use allclear::replica::journal::Journal;
 use allclear::replica::observer::Observer;
 use allclear::replica::rounds::Rounds;
+use allclear::replica::view::View;
 use allclear::rpc;
 use allclear::wire::pb::allclear::cluster::v1 as wire;
 use tokio::net::TcpListener;
@@ -160,6 +164,40 @@ async fn replicas_without_a_leader_know_each_other_until_there_is_one() {
     for replica in replicas.into_values() {
         replica.stop().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_replica_saw_alone_counts_as_long_as_it_hears_no_leader() {
+    let names = ["db-0", "db-1", "db-2"];
+    let cluster = Cluster::planned(&names).await;
+    let mut replicas = start(&cluster, &names).await;
+    let led_by = leader(&replicas).await;
+    let seen = Alone {
+        since: Timestamp(0),
+        voters: Vec::new(),
+        reached: BTreeMap::new(),
+        document: Some(Document::default()),
+        seen_since: BTreeMap::new(),
+        gone: Vec::new(),
+        remembers: false,
+        log_time: Timestamp(0),
+        tail: Vec::new(),
+        journal: Vec::new(),
+    };
+    for Asking { here, .. } in replicas.values() {
+        // It is looked whether it is alone only so often, and an election is over sooner.
+        here.alone.send_replace(Some(seen.clone()));
+        assert_eq!(here.situation().alone, None);
+        assert!(Arc::ptr_eq(&View::new(here.clone()).state(), &here.state()), "it tells what the log says");
+    }
+    let kept = replicas.remove(names.into_iter().find(|name| *name != led_by).unwrap()).unwrap();
+    for replica in replicas.into_values() {
+        replica.stop().await;
+    }
+    let mut standing = kept.here.consensus.standing();
+    tokio::time::timeout(LIMIT, standing.wait_for(|standing| !standing.quorum)).await.unwrap().unwrap();
+    assert_eq!(kept.here.situation().alone, Some(seen));
+    kept.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
