@@ -18,9 +18,6 @@ pub const BEAT_EVERY: Duration = Duration::from_millis(500);
 /// From here on silence means that a replica is out of reach: six beats.
 const SILENT_AFTER: Duration = Duration::from_secs(3);
 
-/// What was said before this replica led counts for two beats: of whoever led meanwhile, and may be dead now, it is old.
-const EARLIER_COUNTS_FOR: Duration = Duration::from_secs(1);
-
 /// How long an answer of a replica that was asked for its leader counts: four questions.
 const ANSWER_COUNTS_FOR: Duration = Duration::from_secs(2);
 
@@ -125,13 +122,14 @@ impl Contacts {
     }
 
     /// From now on this replica leads, or no longer does. Who was silent before it led is given time to speak, and until
-    /// then nobody knows whether its channel works.
+    /// then nobody knows whether its channel works: what it said is of an earlier leadership, unless it said so just now,
+    /// and whoever led meanwhile may be dead. An election takes longer than a beat.
     pub fn leading(&self, leads: bool) {
         let now = clock::steady();
         let mut table = self.lock();
         if leads != table.leading_since.is_some() {
             table.leading_since = leads.then_some(now);
-            table.heard.retain(|_, heard| now.since(heard.at) < EARLIER_COUNTS_FOR);
+            table.heard.retain(|name, heard| *name == self.me || now.since(heard.at) < BEAT_EVERY);
         }
     }
 
@@ -229,7 +227,7 @@ mod tests {
             contacts.heard(name, HEALTHY, 7);
         }
         contacts.leading(false);
-        let spoke = contacts.lock().heard.get_mut(&early).map(|heard| heard.at = heard.at.minus(EARLIER_COUNTS_FOR));
+        let spoke = contacts.lock().heard.get_mut(&early).map(|heard| heard.at = heard.at.minus(BEAT_EVERY));
         assert!(spoke.is_some());
         contacts.leading(true);
         let known = contacts.of(&names(), |at| at);

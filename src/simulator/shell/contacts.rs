@@ -15,7 +15,6 @@ use crate::simulator::world::World;
 
 const BEAT_EVERY: Duration = Duration::from_millis(500);
 const SILENT_AFTER: Duration = Duration::from_secs(3);
-const EARLIER_COUNTS_FOR: Duration = Duration::from_secs(1);
 const ANSWER_COUNTS_FOR: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,10 +71,10 @@ impl Contacts {
         fresh.map(|(name, (_, peer))| (name, *peer))
     }
 
-    pub(super) fn leading(&mut self, now: Timestamp, leads: bool) {
+    pub(super) fn leading(&mut self, now: Timestamp, me: &VmName, leads: bool) {
         if leads != self.leading_since.is_some() {
             self.leading_since = leads.then_some(now);
-            self.heard.retain(|_, heard| now.since(heard.at) < EARLIER_COUNTS_FOR);
+            self.heard.retain(|name, heard| name == me || now.since(heard.at) < BEAT_EVERY);
         }
     }
 

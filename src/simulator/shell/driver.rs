@@ -21,7 +21,7 @@ pub(super) async fn drive(here: Here) {
         let (standing, state) = (here.process.standing.version(), here.process.changed.version());
         let contact = here.process.contact.version();
         let leads = here.standing().leads();
-        here.process.contacts.borrow_mut().leading(here.steady(), leads);
+        here.process.contacts.borrow_mut().leading(here.steady(), here.name(), leads);
         if leads {
             here.process.time.borrow_mut().lead();
             if !hand_over_if_due(&here, &mut tried_to_go).await {
