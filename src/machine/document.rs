@@ -133,14 +133,15 @@ impl Kind {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn announced(id: &str, status: Status) -> Announcement {
+    /// Of no VM in particular.
+    pub(in crate::machine) fn announced(id: &str, status: Status) -> Announcement {
         Announcement {
             id: EventId::new(id),
             status,
-            kind: Kind::Freeze,
+            kind: Kind::Reboot,
             source: Source::Platform,
             resource_type: String::new(),
             resources: Vec::new(),

@@ -82,28 +82,17 @@ impl Observation {
 
 #[cfg(test)]
 mod tests {
-    use alloc::string::String;
     use alloc::vec::Vec;
 
     use super::super::apply::apply;
     use super::super::command::Entry;
-    use super::super::document::{Announcement, Kind, NotBefore, Source, Status};
+    use super::super::document::tests::announced;
+    use super::super::document::{Kind, Status};
     use super::super::time::Timestamp;
     use super::*;
 
     fn listing(ids: &[&str]) -> Document {
-        let announcement = |id: &&str| Announcement {
-            id: EventId::new(id),
-            status: Status::Scheduled,
-            kind: Kind::Reboot,
-            source: Source::Platform,
-            resource_type: String::new(),
-            resources: Vec::new(),
-            not_before: NotBefore::Unknown,
-            description: String::new(),
-            duration: None,
-        };
-        Document::new(ids.iter().map(announcement).collect())
+        Document::new(ids.iter().map(|id| announced(id, Status::Scheduled)).collect())
     }
 
     fn reported(observation: &Observation) -> Document {
