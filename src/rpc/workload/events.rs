@@ -61,8 +61,8 @@ pub(super) struct Told {
 }
 
 impl Told {
-    /// What changed while nobody watched is told to whoever does now. What changed since it was made is told later: nobody
-    /// has it made more often than that.
+    /// What changed while nobody watched is told to whoever does now; only what changed a moment ago is told a moment later,
+    /// so that whoever comes again and again has nothing made each time.
     pub(super) fn watch(&self) -> Seen {
         let mut made = self.lock();
         let is_recent = made.is_some_and(|at| clock::steady().since(at) < GATHER);
