@@ -24,6 +24,8 @@ use crate::machine::time::Timestamp;
 use crate::wire::log;
 
 const TICK: Duration = Duration::from_millis(250);
+/// While a leader is heard, and all that is committed was read since: only new documents are to be seen.
+const IDLE_TICK: Duration = Duration::from_secs(1);
 /// One look for what is committed; shorter than a pause.
 const CATCH_UP_WITHIN: Duration = Duration::from_millis(500);
 /// A tick that comes later than this was held up: the machine was paused, and what it waited for may have changed.
@@ -54,13 +56,17 @@ struct Watch {
 pub(super) async fn watch(hands: Arc<Hands>, stop: CancellationToken) {
     let mut watch = Watch::new();
     let mut not_before = watch.last_tick;
+    let here = &hands.here;
+    let (mut standing, mut polls) = (here.consensus.standing(), hands.observer.polls());
     loop {
-        hands.here.rounds.back_within(Loop::Alone, TICK);
+        let wait = here.rounds.until_turn(if watch.has_caught_up { IDLE_TICK } else { TICK });
+        here.rounds.back_within(Loop::Alone, wait);
         tokio::select! {
-            () = tokio::time::sleep(TICK) => {}
+            () = tokio::time::sleep(wait) => {}
+            _ = polls.changed() => {}
+            _ = standing.wait_for(|standing| !standing.quorum), if watch.has_caught_up => {}
             () = stop.cancelled() => return,
         }
-        let here = &hands.here;
         let alone = watch.look(&hands).await;
         let is_alone = alone.is_some();
         here.alone.send_replace(alone);

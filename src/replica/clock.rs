@@ -1,7 +1,7 @@
 //! The only place of the replica that reads clocks.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::machine::time::Timestamp;
 use crate::workloads::Wall;
@@ -126,6 +126,24 @@ impl ClusterTime {
     }
 }
 
+/// Divides the time since a replica began, the same way for everybody who asks.
+pub struct Rhythm(tokio::time::Instant);
+
+impl Default for Rhythm {
+    fn default() -> Self {
+        Self(tokio::time::Instant::now())
+    }
+}
+
+impl Rhythm {
+    /// How long until the next multiple of a span; never longer than that.
+    pub fn until_next(&self, every: Duration) -> Duration {
+        let every = every.as_nanos().max(1);
+        let left = every - self.0.elapsed().as_nanos() % every;
+        Duration::from_nanos(u64::try_from(left).unwrap_or(u64::MAX))
+    }
+}
+
 /// A clock that never goes back, for ages: milliseconds since this process first asked.
 pub fn steady() -> Timestamp {
     static START: OnceLock<Instant> = OnceLock::new();
@@ -152,8 +170,6 @@ pub fn from_rfc3339(text: &str) -> Option<Timestamp> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     const FAR: Duration = Duration::from_mins(10);
@@ -209,6 +225,15 @@ mod tests {
         time.applied(opened, true);
         time.applied(now(), true);
         assert!(same(time.now(), opened));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn spans_that_fit_into_each_other_end_together() {
+        let rhythm = Rhythm::default();
+        let second = Duration::from_secs(1);
+        tokio::time::advance(second * 7 / 4).await;
+        let waits = [second, second / 2, second / 4, Duration::ZERO].map(|every| rhythm.until_next(every));
+        assert_eq!(waits, [second / 4, second / 4, second / 4, Duration::from_nanos(1)]);
     }
 
     #[test]

@@ -66,12 +66,13 @@ pub(super) async fn drive(here: Arc<Here>, stop: CancellationToken) {
         }
         let open = if leads { here.state().open.len() } else { 0 };
         let tick = tick(open).min(idle_tick);
-        here.rounds.back_within(Loop::Drive, tick);
+        let wait = here.rounds.until_turn(tick);
+        here.rounds.back_within(Loop::Drive, wait);
         tokio::select! {
             _ = standing.wait_for(|standing| standing.leads() != leads) => {}
             _ = state.changed() => {}
             _ = contacts.changed() => {}
-            () = tokio::time::sleep(tick) => {}
+            () = tokio::time::sleep(wait) => {}
             () = stop.cancelled() => return,
         }
     }

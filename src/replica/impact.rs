@@ -52,7 +52,7 @@ pub(super) async fn watch(here: Arc<Here>, stop: CancellationToken) {
     let mut is_pulsing = true;
     while !stop.is_cancelled() {
         let is_awaited = is_expected(&here.state(), &here.name);
-        let tick = if is_awaited { TICK } else { IDLE_TICK };
+        let tick = here.rounds.until_turn(if is_awaited { TICK } else { IDLE_TICK });
         let mut state = here.state.clone();
         state.mark_unchanged();
         tokio::select! {

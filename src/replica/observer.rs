@@ -98,9 +98,14 @@ impl Observer {
         Health { channel, document_age: sight.channel.age(now) }
     }
 
+    /// Changes after each poll, whatever it brought.
+    pub fn polls(&self) -> watch::Receiver<()> {
+        self.polls.subscribe()
+    }
+
     /// Returns when the health is no longer this one; looked at after each poll.
     pub async fn health_changes_from(&self, channel: situation::Channel) {
-        let mut polls = self.polls.subscribe();
+        let mut polls = self.polls();
         while self.health().channel == channel {
             if polls.changed().await.is_err() {
                 return;
@@ -150,7 +155,7 @@ impl Observer {
         }
         self.resume(here);
         let mut state = here.state.clone();
-        let mut polls = self.polls.subscribe();
+        let mut polls = self.polls();
         loop {
             state.mark_unchanged();
             polls.mark_unchanged();

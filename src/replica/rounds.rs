@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use super::clock;
+use super::clock::{self, Rhythm};
 use crate::machine::time::Timestamp;
 
 /// Longer than anything that a loop waits for within its turn; the metadata service's first answer takes longest.
@@ -36,16 +36,25 @@ impl Loop {
     }
 }
 
-/// When each loop is back at the latest, on the steady clock.
-pub struct Rounds([AtomicI64; Loop::ALL.len()]);
+pub struct Rounds {
+    /// When each loop is back at the latest, on the steady clock.
+    back_at: [AtomicI64; Loop::ALL.len()],
+    rhythm: Rhythm,
+}
 
 impl Default for Rounds {
     fn default() -> Self {
-        Self(Loop::ALL.map(|_| AtomicI64::new(RESTS)))
+        Self { back_at: Loop::ALL.map(|_| AtomicI64::new(RESTS)), rhythm: Rhythm::default() }
     }
 }
 
 impl Rounds {
+    /// How long until the next turn of the loops that turn this often; never longer than that. All of them turn at the
+    /// same moments, so that an idle machine is woken once for all and not once for each.
+    pub fn until_turn(&self, every: Duration) -> Duration {
+        self.rhythm.until_next(every)
+    }
+
     pub(super) fn back_within(&self, turning: Loop, wait: Duration) {
         self.expect(turning, clock::steady().plus(wait).plus(OVERDUE_AFTER).0);
     }
@@ -63,12 +72,12 @@ impl Rounds {
     fn overdue(&self, now: Timestamp) -> Option<Loop> {
         Loop::ALL
             .into_iter()
-            .zip(&self.0)
+            .zip(&self.back_at)
             .find_map(|(turning, at)| (at.load(Ordering::Relaxed) < now.0).then_some(turning))
     }
 
     fn expect(&self, turning: Loop, at: i64) {
-        self.0[turning as usize].store(at, Ordering::Relaxed);
+        self.back_at[turning as usize].store(at, Ordering::Relaxed);
     }
 }
 

@@ -104,7 +104,7 @@ async fn tell_the_leader(here: &Here, observer: &Observer, stop: &CancellationTo
             None => {}
         }
         tokio::select! {
-            () = tokio::time::sleep(BEAT_EVERY) => {}
+            () = tokio::time::sleep(here.rounds.until_turn(BEAT_EVERY)) => {}
             _ = standing.wait_for(|standing| standing.leader != leader) => {}
             () = observer.health_changes_from(own.channel) => {}
             // Whoever asked waits for everybody to know.
