@@ -14,7 +14,8 @@ use super::options::Options;
 use crate::reach::Way;
 use crate::tls::{self, Credentials};
 
-const KEEPALIVE_EVERY: Duration = Duration::from_secs(1);
+/// The kernel notices when the other machine is gone; this is for a program that hangs there.
+const KEEPALIVE_EVERY: Duration = Duration::from_secs(5);
 const KEEPALIVE_WITHIN: Duration = Duration::from_secs(2);
 
 /// Calls that fail in a row before a replica counts as lost; one alone is noise.

@@ -4,7 +4,9 @@
 mod attempts;
 mod name;
 mod plain;
+mod stream;
 mod way;
 
 pub use plain::{Plain, dial};
+pub use stream::connect;
 pub use way::Way;

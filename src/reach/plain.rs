@@ -10,6 +10,7 @@ use tokio::net::TcpStream;
 use tonic::codegen::Service;
 use tonic::transport::{Channel, Endpoint, Uri};
 
+use super::stream::connect;
 use super::way::Way;
 
 /// A channel to whoever is at the end of a way, opened when it is first used.
@@ -32,10 +33,6 @@ impl Service<Uri> for Plain {
 
     fn call(&mut self, _: Uri) -> Self::Future {
         let way = self.0.clone();
-        Box::pin(async move {
-            let stream = way.go(TcpStream::connect).await?;
-            stream.set_nodelay(true)?;
-            Ok(TokioIo::new(stream))
-        })
+        Box::pin(async move { Ok(TokioIo::new(way.go(connect).await?)) })
     }
 }

@@ -20,7 +20,7 @@ use super::connection::Connection;
 use super::credentials::Credentials;
 use super::names::Names;
 use super::refusal::Refusal;
-use crate::reach::Way;
+use crate::reach::{self, Way};
 
 /// A channel to a replica, opened when it is first used.
 pub fn dial(endpoint: &Endpoint, credentials: &Arc<Credentials>, replica: &str, way: &Arc<Way>) -> Channel {
@@ -46,9 +46,7 @@ impl Connector {
 
     /// One address of a name may be somebody else's, so who is there is part of the attempt.
     async fn connect_to(&self, address: SocketAddr, uri: &Uri) -> io::Result<Connection> {
-        let stream = TcpStream::connect(address).await?;
-        stream.set_nodelay(true)?;
-        let met = self.greet(stream).await.map_err(|error| Refusal::of(&error));
+        let met = self.greet(reach::connect(address).await?).await.map_err(|error| Refusal::of(&error));
         met.map_err(|refusal| {
             self.credentials
                 .refused(&format!("{} at {}", self.replica, uri.authority().map_or("", |it| it.as_str())), &refusal);

@@ -73,6 +73,7 @@ const FOREIGN: &[(&str, &[&str])] = &[
     ("webpki", &["tls"]),
     ("rcgen", &["tls"]),
     ("hyper_util", &["tls", "outlet", "reach"]),
+    ("socket2", &["reach"]),
     // hooks, and the replicas of a demo
     ("tokio::process", &["workloads", "cli"]),
     // the fourth for sockets and their users

@@ -1,0 +1,45 @@
+//! Connections that end soon when the machine at the other end is gone. The kernel watches them, which wakes nobody.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use socket2::{SockRef, TcpKeepalive};
+use tokio::net::TcpStream;
+
+/// After so long without a word its kernel is asked whether the other machine is there, and again as often.
+const ASKED_EVERY: Duration = Duration::from_secs(1);
+/// A machine that has acknowledged nothing for so long is gone. Otherwise what is sent is tried again ever less often,
+/// and a network that has healed is found out late.
+const GONE_AFTER: Duration = Duration::from_secs(3);
+
+/// Opens a connection to another replica.
+///
+/// # Errors
+/// As the kernel has them.
+pub async fn connect(address: SocketAddr) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(address).await?;
+    stream.set_nodelay(true)?;
+    let socket = SockRef::from(&stream);
+    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(ASKED_EVERY).with_interval(ASKED_EVERY))?;
+    socket.set_tcp_user_timeout(Some(GONE_AFTER))?;
+    Ok(stream)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_kernel_gives_up_a_machine_that_acknowledges_nothing() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let stream = connect(listener.local_addr().unwrap()).await.unwrap();
+        let socket = SockRef::from(&stream);
+        assert_eq!(socket.tcp_user_timeout().unwrap(), Some(GONE_AFTER));
+        let asked = [socket.tcp_keepalive_time().unwrap(), socket.tcp_keepalive_interval().unwrap()];
+        assert!(socket.keepalive().unwrap() && stream.nodelay().unwrap());
+        assert_eq!(asked, [ASKED_EVERY; 2]);
+    }
+}
