@@ -5,8 +5,10 @@ mod attempts;
 mod name;
 mod plain;
 mod stream;
+mod together;
 mod way;
 
 pub use plain::{Plain, dial};
 pub use stream::connect;
+pub use together::Together;
 pub use way::Way;

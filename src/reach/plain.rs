@@ -11,6 +11,7 @@ use tonic::codegen::Service;
 use tonic::transport::{Channel, Endpoint, Uri};
 
 use super::stream::connect;
+use super::together::Together;
 use super::way::Way;
 
 /// A channel to whoever is at the end of a way, opened when it is first used.
@@ -23,9 +24,9 @@ pub fn dial(endpoint: &Endpoint, way: &Arc<Way>) -> Channel {
 pub struct Plain(pub Arc<Way>);
 
 impl Service<Uri> for Plain {
-    type Response = TokioIo<TcpStream>;
+    type Response = TokioIo<Together<TcpStream>>;
     type Error = io::Error;
-    type Future = BoxFuture<'static, io::Result<TokioIo<TcpStream>>>;
+    type Future = BoxFuture<'static, io::Result<TokioIo<Together<TcpStream>>>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
@@ -33,6 +34,6 @@ impl Service<Uri> for Plain {
 
     fn call(&mut self, _: Uri) -> Self::Future {
         let way = self.0.clone();
-        Box::pin(async move { Ok(TokioIo::new(way.go(connect).await?)) })
+        Box::pin(async move { Ok(TokioIo::new(Together::new(way.go(connect).await?))) })
     }
 }

@@ -20,7 +20,7 @@ use super::connection::Connection;
 use super::credentials::Credentials;
 use super::names::Names;
 use super::refusal::Refusal;
-use crate::reach::{self, Way};
+use crate::reach::{self, Together, Way};
 
 /// A channel to a replica, opened when it is first used.
 pub fn dial(endpoint: &Endpoint, credentials: &Arc<Credentials>, replica: &str, way: &Arc<Way>) -> Channel {
@@ -69,9 +69,9 @@ impl Connector {
 }
 
 impl Service<Uri> for Connector {
-    type Response = TokioIo<Connection>;
+    type Response = TokioIo<Together<Connection>>;
     type Error = io::Error;
-    type Future = BoxFuture<'static, io::Result<TokioIo<Connection>>>;
+    type Future = BoxFuture<'static, io::Result<TokioIo<Together<Connection>>>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
@@ -79,6 +79,6 @@ impl Service<Uri> for Connector {
 
     fn call(&mut self, uri: Uri) -> Self::Future {
         let connecting = self.clone().connect(uri);
-        Box::pin(async { connecting.await.map(TokioIo::new) })
+        Box::pin(async { connecting.await.map(|connection| TokioIo::new(Together::new(connection))) })
     }
 }
