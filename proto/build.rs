@@ -1,9 +1,16 @@
 //! Compiles every `.proto` of this folder into Rust, without `protoc`.
 //! `src/wire/pb.rs` includes what comes out; the descriptor set serves reflection.
+//! A package has one build script only, so what a release is linked without stands here too.
 
 use std::path::{Path, PathBuf};
 
 type Failure = Box<dyn std::error::Error>;
+
+/// A panic ends a release at once, so nothing ever unwinds; the tables for it would be a seventh of the program. A panic
+/// still tells where it was; the calls that led there had no names before either, in a program that is stripped. Where
+/// everything is linked statically what looks for the calls needs its own tables, or it aborts.
+const WITHOUT_UNWINDING: &str =
+    "SECTIONS { /DISCARD/ : { *(.eh_frame) *(.eh_frame_hdr) *(.gcc_except_table*) } } INSERT AFTER .text;";
 
 fn main() -> Result<(), Failure> {
     println!("cargo:rerun-if-changed=proto");
@@ -19,6 +26,12 @@ fn main() -> Result<(), Failure> {
         .type_attribute(".allclear.operator.v1", "#[derive(serde::Serialize, serde::Deserialize)]")
         .include_file("protos.rs")
         .compile_fds(descriptors)?;
+    let is_dynamic = !std::env::var("CARGO_CFG_TARGET_FEATURE")?.split(',').any(|feature| feature == "crt-static");
+    if std::env::var("PROFILE")? == "release" && std::env::var("CARGO_CFG_TARGET_ENV")? == "gnu" && is_dynamic {
+        let script = out.join("without_unwinding.ld");
+        std::fs::write(&script, WITHOUT_UNWINDING)?;
+        println!("cargo:rustc-link-arg-bin=allclear=-Wl,-T,{}", script.display());
+    }
     Ok(())
 }
 

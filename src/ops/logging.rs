@@ -4,7 +4,8 @@
 
 use std::io::{self, IsTerminal as _, Write};
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
 
 use super::harmless::{harmless, harmless_json};
 
@@ -83,14 +84,15 @@ fn subscriber<W: Write + 'static>(
     shape: Shape,
     out: impl Fn() -> W + Send + Sync + 'static,
 ) -> Result<Subscriber, LoggingError> {
-    let level = EnvFilter::try_new(filter)
-        .map_err(|error| LoggingError::Filter { filter: filter.to_owned(), reason: error.to_string() })?;
+    let wanted: Targets = filter
+        .parse()
+        .map_err(|error| LoggingError::Filter { filter: filter.to_owned(), reason: format!("{error}") })?;
     let out = move || Harmless { shape, out: out() };
-    let lines = tracing_subscriber::fmt().with_env_filter(level).with_writer(out);
+    let lines = tracing_subscriber::fmt().with_max_level(LevelFilter::TRACE).with_writer(out);
     Ok(match shape {
-        Shape::Json => Box::new(lines.json().flatten_event(true).with_current_span(true).finish()),
-        Shape::Plain => Box::new(lines.with_ansi(false).finish()),
-        Shape::Coloured => Box::new(lines.with_ansi(true).finish()),
+        Shape::Json => Box::new(lines.json().flatten_event(true).with_current_span(true).finish().with(wanted)),
+        Shape::Plain => Box::new(lines.with_ansi(false).finish().with(wanted)),
+        Shape::Coloured => Box::new(lines.with_ansi(true).finish().with(wanted)),
     })
 }
 
