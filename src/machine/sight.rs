@@ -13,6 +13,7 @@ use super::state::{HISTORY_AGE, HISTORY_LIMIT, OPEN_LIMIT, State};
 use super::time::Timestamp;
 
 pub(super) fn report(state: &mut State, by: &VmName, after: u64, document: &Document) -> Applied {
+    let document = &kept_once(state, document);
     let replica = state.replicas.get_mut(by).ok_or(Ignored::UnknownReplica)?;
     if replica.reports != after {
         return Err(Ignored::OutOfOrder);
@@ -25,6 +26,12 @@ pub(super) fn report(state: &mut State, by: &VmName, after: u64, document: &Docu
     }
     look_again(state);
     Ok(())
+}
+
+/// The document as another replica has it, if one has the same: most say what others say.
+fn kept_once(state: &State, document: &Document) -> Document {
+    let mut known = state.replicas.values().filter_map(|replica| replica.document.as_ref());
+    known.find(|known| *known == document).unwrap_or(document).clone()
 }
 
 /// Takes over one announcement of a document.
@@ -189,5 +196,23 @@ pub(super) fn enter(event: &mut Event, stage: Stage, now: Timestamp) {
     if event.stage().may_become(stage) {
         event.entered.push((stage, now));
         event.revision += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::document::tests::announced;
+    use super::*;
+
+    #[test]
+    fn what_replicas_say_in_the_same_words_is_kept_once() {
+        let mut state = State::default();
+        let names = ["a", "b", "c"].map(VmName::new);
+        for (name, status) in names.iter().zip([Status::Scheduled, Status::Scheduled, Status::Started]) {
+            state.replicas.entry(name.clone()).or_default();
+            report(&mut state, name, 0, &Document::new([announced("e1", status)].into())).unwrap();
+        }
+        let [a, b, c] = names.map(|name| state.replicas[&name].document.clone().unwrap().events);
+        assert!(a.is(&b) && !a.is(&c));
     }
 }
