@@ -22,8 +22,8 @@ use crate::wire::pb::allclear::raft::v1::Identity;
 const FORMAT: u32 = 1;
 const FILE: &str = "consensus.redb";
 const LOCK: &str = "lock";
-/// The working set is small; redb would take a gigabyte.
-const CACHE_BYTES: usize = 16 << 20;
+/// What is read again and again is the end of the log; redb would take a gigabyte.
+const CACHE_BYTES: usize = 2 << 20;
 
 pub(super) const LOG: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("log");
 pub(super) const META: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("meta");
