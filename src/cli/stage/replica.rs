@@ -9,6 +9,9 @@ use tokio::process::Command;
 use super::process::Process;
 use crate::config;
 
+/// As the unit of the package has it.
+const GIVEN_BACK: [(&str, &str); 2] = [("MALLOC_ARENA_MAX", "1"), ("MALLOC_TRIM_THRESHOLD_", "131072")];
+
 pub(in crate::cli) struct Replica {
     pub(in crate::cli) name: String,
     pub(in crate::cli) status: SocketAddr,
@@ -34,7 +37,20 @@ impl Replica {
         for (name, _) in config::environment().filter(|(name, _)| name.starts_with("ALLCLEAR__")) {
             command.env_remove(name);
         }
+        command.envs(GIVEN_BACK);
         command.arg("run").arg("--config").arg(&self.configuration).stdout(self.process.log()?);
         self.process.start(command).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replicas_hold_memory_as_they_do_when_they_are_installed() {
+        let unit = include_str!("../../../deploy/systemd/allclear.service");
+        let settings = GIVEN_BACK.map(|(name, value)| format!("{name}={value}")).join(" ");
+        assert!(unit.lines().any(|line| line == format!("Environment={settings}")), "{settings}");
     }
 }
