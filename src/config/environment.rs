@@ -12,7 +12,7 @@ pub fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os().map(move |(name, value)| (text(name), text(value)))
 }
 
-/// Which log lines are wanted (`ALLCLEAR_LOG`, else `RUST_LOG`), in the words of `tracing-subscriber`'s filter.
+/// Which log lines are wanted (`ALLCLEAR_LOG`, else `RUST_LOG`): levels, by target where it is named, between commas.
 pub fn log_filter() -> String {
     let set = |name| std::env::var(name).ok().filter(|filter| !filter.trim().is_empty());
     set("ALLCLEAR_LOG").or_else(|| set("RUST_LOG")).unwrap_or_else(|| LOG_DEFAULT.to_owned())
