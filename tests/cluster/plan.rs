@@ -1,10 +1,10 @@
 //! A cluster that is yet to be started: which replicas, what is beside them, and the configuration of each.
 
-use std::collections::BTreeSet;
-use std::net::TcpListener;
-use std::sync::{Mutex, PoisonError};
+use std::cell::RefCell;
+use std::net::Ipv4Addr;
 
 use tempfile::TempDir;
+use tokio::net::TcpSocket;
 
 use super::cloud::Cloud;
 use super::cluster::{Cluster, Replica};
@@ -207,11 +207,21 @@ impl Plan {
     }
 }
 
-/// Ports that are free now and that no other test was given. Connections go out from 127.0.0.1, so none of them takes
-/// such a port while its replica does not run.
+thread_local! {
+    /// For as long as the test runs.
+    static HELD: RefCell<Vec<TcpSocket>> = RefCell::default();
+}
+
+/// Ports of this test alone, also while its replicas do not run. Somebody holds them without listening: the kernel gives
+/// them to nobody who asks for any port, and whoever asks for exactly that one may share it.
 pub(crate) fn free_addresses(count: usize) -> Vec<String> {
-    static GIVEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-    let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
-    let any = || TcpListener::bind("127.0.0.3:0").unwrap().local_addr().unwrap().to_string();
-    std::iter::repeat_with(any).filter(|address| given.insert(address.clone())).take(count).collect()
+    let held = || {
+        let socket = TcpSocket::new_v4()?;
+        socket.set_reuseaddr(true)?;
+        socket.bind((Ipv4Addr::new(127, 0, 0, 3), 0).into())?;
+        let address = socket.local_addr()?.to_string();
+        HELD.with_borrow_mut(|held| held.push(socket));
+        std::io::Result::Ok(address)
+    };
+    std::iter::repeat_with(|| held().unwrap()).take(count).collect()
 }

@@ -13,7 +13,7 @@ async fn the_log_follows_a_new_address_once_all_configurations_have_it() {
     let mut cluster = Cluster::formed().await;
     let moved = cluster.follower().await;
     cluster.propose(&moved, "before").await;
-    let new = free_address().await;
+    let new = free_address();
     cluster.addresses.iter_mut().find(|(name, _)| *name == moved).unwrap().1.clone_from(&new);
     // The one that moves first: until the others are told it is out of their reach.
     let others: Vec<String> = cluster.replicas.keys().filter(|name| **name != moved).cloned().collect();
@@ -35,7 +35,7 @@ async fn the_log_follows_a_new_address_once_all_configurations_have_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_that_no_configuration_names_is_moved_by_adding_it_again() {
-    let mut cluster = Cluster::planned(&["db-0", "db-1", "db-2", "db-3"]).await;
+    let mut cluster = Cluster::planned(&["db-0", "db-1", "db-2", "db-3"]);
     let configured = cluster.addresses[..3].to_vec();
     for name in ["db-0", "db-1", "db-2"] {
         let mut options = cluster.options(name);
@@ -47,7 +47,7 @@ async fn a_member_that_no_configuration_names_is_moved_by_adding_it_again() {
     cluster.start("db-3").await;
     consensus.add_member("db-3", &cluster.addresses[3].1.clone()).await.unwrap();
     cluster.stop("db-3").await;
-    let new = free_address().await;
+    let new = free_address();
     let silent = consensus.add_member("db-3", &new).await;
     assert!(matches!(silent, Err(MembershipError::Silent { .. })), "{silent:?}");
     cluster.addresses[3].1.clone_from(&new);

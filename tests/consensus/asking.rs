@@ -139,7 +139,7 @@ async fn start(cluster: &Cluster, names: &[&str]) -> BTreeMap<String, Asking> {
 #[tokio::test(flavor = "multi_thread")]
 async fn replicas_without_a_leader_know_each_other_until_there_is_one() {
     let names = ["db-0", "db-1", "db-2", "db-3"];
-    let cluster = Cluster::planned(&names).await;
+    let cluster = Cluster::planned(&names);
     let mut replicas = start(&cluster, &names).await;
     let led_by = leader(&replicas).await;
     for replica in replicas.values() {
@@ -169,7 +169,7 @@ async fn replicas_without_a_leader_know_each_other_until_there_is_one() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_replica_saw_alone_counts_as_long_as_it_hears_no_leader() {
     let names = ["db-0", "db-1", "db-2"];
-    let cluster = Cluster::planned(&names).await;
+    let cluster = Cluster::planned(&names);
     let mut replicas = start(&cluster, &names).await;
     let led_by = leader(&replicas).await;
     let seen = Alone {
@@ -203,7 +203,7 @@ async fn what_a_replica_saw_alone_counts_as_long_as_it_hears_no_leader() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_leader_that_lost_its_quorum_is_nobodys_leader_to_itself() {
     let names = ["db-0", "db-1", "db-2", "db-3"];
-    let cluster = Cluster::planned(&names).await;
+    let cluster = Cluster::planned(&names);
     let mut replicas = start(&cluster, &names).await;
     let led_by = leader(&replicas).await;
     let kept = names.into_iter().find(|name| *name != led_by).unwrap();
@@ -220,7 +220,7 @@ async fn a_leader_that_lost_its_quorum_is_nobodys_leader_to_itself() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_that_is_cut_off_from_the_leader_learns_of_it_from_another() {
-    let cluster = Cluster::planned(&["db-0", "db-1", "db-2"]).await;
+    let cluster = Cluster::planned(&["db-0", "db-1", "db-2"]);
     let addresses: Vec<_> = cluster.addresses.iter().map(|(_, address)| address.clone()).collect();
     let (mut wires, mut replicas) = (BTreeMap::new(), BTreeMap::new());
     for from in 0..3 {
@@ -248,7 +248,7 @@ async fn a_replica_that_is_cut_off_from_the_leader_learns_of_it_from_another() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_members_of_the_cluster_are_answered() {
-    let cluster = Cluster::planned(&["db-0"]).await;
+    let cluster = Cluster::planned(&["db-0"]);
     let mut replicas = start(&cluster, &["db-0"]).await;
     let led_by = leader(&replicas).await;
     let mut client = ContactClient::new(replicas["db-0"].here.consensus.channel("db-0").unwrap());

@@ -9,7 +9,7 @@ use crate::wire::Wire;
 
 /// Two replicas whose wires can be blocked, with db-0 leading: the wire to db-1, and the wire from it.
 async fn pair() -> (Cluster, Wire, Wire) {
-    let mut cluster = Cluster::planned(&["db-0", "db-1"]).await;
+    let mut cluster = Cluster::planned(&["db-0", "db-1"]);
     let (there, back) =
         (Wire::to(cluster.addresses[1].1.clone()).await, Wire::to(cluster.addresses[0].1.clone()).await);
     let (mut first, mut second) = (cluster.options("db-0"), cluster.options("db-1"));
@@ -132,7 +132,7 @@ async fn the_last_contact_is_the_leaders_word_for_everybody_else_and_the_quorums
     until("contact again", async || leader.last_contact() > before.0 && voter.last_contact() > before.1).await;
     cluster.stop_all().await;
 
-    let mut alone = Cluster::planned(&["db-0"]).await;
+    let mut alone = Cluster::planned(&["db-0"]);
     alone.start_all().await;
     alone.leader().await;
     let asked = Instant::now();

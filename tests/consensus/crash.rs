@@ -20,7 +20,7 @@ async fn what_was_acknowledged_survives_the_killing_of_all_replicas() {
     if let Ok(name) = std::env::var(REPLICA) {
         return one_process(&name).await;
     }
-    let mut cluster = Cluster::planned(&["db-0", "db-1", "db-2"]).await;
+    let mut cluster = Cluster::planned(&["db-0", "db-1", "db-2"]);
     let mut acknowledged = BTreeSet::new();
     for round in 0..3 {
         let mut processes: Vec<_> = ["db-0", "db-1", "db-2"].map(|name| start(&cluster, name, round)).into();
@@ -80,7 +80,7 @@ async fn acknowledged_line(lines: &mut Lines<BufReader<ChildStdout>>) -> String 
 /// The process that the test starts of itself: proposes until it is killed, and says what was acknowledged.
 async fn one_process(name: &str) {
     let [addresses, root, round] = [ADDRESSES, ROOT, ROUND].map(|variable| std::env::var(variable).unwrap());
-    let mut cluster = Cluster::planned(&[]).await;
+    let mut cluster = Cluster::planned(&[]);
     let address = |pair: &str| pair.split_once('=').map(|(name, address)| (name.into(), address.into()));
     cluster.addresses = addresses.split(',').filter_map(address).collect();
     let mut options = cluster.options(name);

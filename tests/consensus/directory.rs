@@ -6,7 +6,7 @@ use crate::support::Cluster;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_directory_of_somebody_else_is_refused_and_left_alone() {
-    let mut cluster = Cluster::planned(&["db-0", "db-1"]).await;
+    let mut cluster = Cluster::planned(&["db-0", "db-1"]);
     cluster.start("db-0").await;
     let node = cluster.at("db-0").consensus.node_id();
 
@@ -31,7 +31,7 @@ async fn a_directory_of_somebody_else_is_refused_and_left_alone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_crash_left_of_an_unfinished_directory_is_replaced() {
-    let mut cluster = Cluster::planned(&["db-0"]).await;
+    let mut cluster = Cluster::planned(&["db-0"]);
     std::fs::create_dir_all(cluster.directory("db-0")).unwrap();
     std::fs::write(cluster.directory("db-0").join("consensus.new"), b"half a file").unwrap();
     cluster.start("db-0").await;
@@ -41,7 +41,7 @@ async fn what_a_crash_left_of_an_unfinished_directory_is_replaced() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_is_no_database_is_refused_with_what_to_do() {
-    let mut cluster = Cluster::planned(&["db-0"]).await;
+    let mut cluster = Cluster::planned(&["db-0"]);
     std::fs::create_dir_all(cluster.directory("db-0")).unwrap();
     std::fs::write(cluster.directory("db-0").join("consensus.redb"), vec![7; 8192]).unwrap();
     let refused = cluster.start_with(cluster.options("db-0")).await.unwrap_err().to_string();
@@ -51,7 +51,7 @@ async fn a_file_that_is_no_database_is_refused_with_what_to_do() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_that_its_own_list_does_not_name_is_refused() {
-    let mut cluster = Cluster::planned(&["db-0"]).await;
+    let mut cluster = Cluster::planned(&["db-0"]);
     let mut options = cluster.options("db-0");
     options.replicas = vec![("db-7".into(), "127.0.0.1:1".into())];
     let refused = cluster.start_with(options).await.unwrap_err().to_string();

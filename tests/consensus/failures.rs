@@ -34,7 +34,7 @@ async fn an_entry_that_cannot_be_decoded_stops_whoever_learns_that_it_is_committ
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restart_does_not_skip_what_cannot_be_decoded() {
-    let mut cluster = Cluster::planned(&["db-0"]).await;
+    let mut cluster = Cluster::planned(&["db-0"]);
     cluster.start_all().await;
     cluster.leader().await;
     cluster.at("db-0").consensus.propose("unknown").await.unwrap_err();

@@ -13,7 +13,7 @@ async fn outside(replica: &Replica, because: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn replicas_form_only_when_all_of_them_have_answered() {
-    let mut cluster = Cluster::planned(&["db-0", "db-1", "db-2"]).await;
+    let mut cluster = Cluster::planned(&["db-0", "db-1", "db-2"]);
     cluster.timing.deadline = Duration::from_secs(1);
     cluster.start("db-1").await;
     cluster.start("db-0").await;
@@ -34,7 +34,7 @@ async fn replicas_form_only_when_all_of_them_have_answered() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_alone_in_its_configuration_forms_a_cluster_of_one() {
-    let mut cluster = Cluster::planned(&["db-0"]).await;
+    let mut cluster = Cluster::planned(&["db-0"]);
     cluster.start_all().await;
     assert_eq!(cluster.leader().await, "db-0");
     assert!(cluster.propose("db-0", "alone").await.starts_with("line 1"));
@@ -44,7 +44,7 @@ async fn a_replica_alone_in_its_configuration_forms_a_cluster_of_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn replicas_that_list_each_other_in_another_order_do_not_form() {
-    let mut cluster = Cluster::planned(&["db-0", "db-1"]).await;
+    let mut cluster = Cluster::planned(&["db-0", "db-1"]);
     let mut other = cluster.options("db-1");
     other.replicas.reverse();
     cluster.start("db-0").await;
@@ -56,7 +56,7 @@ async fn replicas_that_list_each_other_in_another_order_do_not_form() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_of_another_cluster_is_told_so() {
-    let mut cluster = Cluster::planned(&["db-0", "db-1"]).await;
+    let mut cluster = Cluster::planned(&["db-0", "db-1"]);
     let mut other = cluster.options("db-1");
     other.cluster = "payments".into();
     cluster.start("db-0").await;
@@ -108,7 +108,7 @@ async fn a_vote_is_never_given_by_a_replica_that_lost_its_disk() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_that_the_formed_cluster_does_not_know_stays_outside() {
-    let mut cluster = Cluster::planned(&["db-0", "db-1"]).await;
+    let mut cluster = Cluster::planned(&["db-0", "db-1"]);
     let mut first = cluster.options("db-0");
     first.replicas.truncate(1);
     cluster.start_with(first).await.unwrap();

@@ -24,7 +24,7 @@ fn longest(acknowledged: &[Instant]) -> Duration {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_writes_all_the_time_loses_nothing_while_leadership_is_handed_over() {
-    let mut cluster = Cluster::planned(&["db-0", "db-1", "db-2"]).await;
+    let mut cluster = Cluster::planned(&["db-0", "db-1", "db-2"]);
     cluster.timing = Timing { deadline: cluster.timing.deadline, ..Timing::default() };
     cluster.start_all().await;
     let client = cluster.follower().await;

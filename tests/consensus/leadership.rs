@@ -83,7 +83,7 @@ async fn proposals_while_leadership_moves_are_applied_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_leader_that_lost_its_followers_confirms_nothing_and_shows_no_quorum() {
-    let mut cluster = Cluster::planned(&["db-0", "db-1", "db-2"]).await;
+    let mut cluster = Cluster::planned(&["db-0", "db-1", "db-2"]);
     cluster.timing.deadline = Duration::from_secs(2);
     cluster.start_all().await;
     let leader = cluster.leader().await;
@@ -122,7 +122,7 @@ async fn a_follower_that_hears_no_leader_shows_none() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_leader_cut_off_while_another_leads_confirms_nothing_until_it_has_caught_up() {
-    let mut cluster = Cluster::planned(&["db-0", "db-1", "db-2"]).await;
+    let mut cluster = Cluster::planned(&["db-0", "db-1", "db-2"]);
     cluster.timing.deadline = Duration::from_secs(4);
     let mut wires = Vec::new();
     for (from, to) in [(0, 1), (0, 2), (1, 0), (2, 0)] {

@@ -10,8 +10,8 @@ use crate::support::{Cluster, LIMIT};
 const NINE: [&str; 9] = ["db-0", "db-1", "db-2", "db-3", "db-4", "db-5", "db-6", "db-7", "db-8"];
 
 /// Replicas of which three vote, and a voter that is gone for three seconds is replaced.
-async fn with_three_voters(names: &[&str]) -> Cluster {
-    let mut cluster = Cluster::planned(names).await;
+fn with_three_voters(names: &[&str]) -> Cluster {
+    let mut cluster = Cluster::planned(names);
     cluster.max_voters = 3;
     cluster.replace_after = Duration::from_secs(3);
     cluster
@@ -23,7 +23,7 @@ fn is_learner(role: &Role) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_nine_replicas_seven_vote_and_two_follow_as_learners() {
-    let mut cluster = Cluster::planned(&NINE).await;
+    let mut cluster = Cluster::planned(&NINE);
     cluster.start_all().await;
     for learner in ["db-7", "db-8"] {
         cluster.at(learner).until("it learns", |now| is_learner(&now.role) && now.quorum).await;
@@ -43,7 +43,7 @@ async fn of_nine_replicas_seven_vote_and_two_follow_as_learners() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_learner_that_starts_late_is_brought_in_when_it_answers() {
-    let mut cluster = with_three_voters(&NINE[..5]).await;
+    let mut cluster = with_three_voters(&NINE[..5]);
     for name in &NINE[..4] {
         cluster.start(name).await;
     }
@@ -92,7 +92,7 @@ async fn voter_to_lose(cluster: &Cluster) -> (String, String) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_voter_that_is_gone_is_replaced_by_a_learner_and_comes_back_as_a_learner() {
-    let mut cluster = with_three_voters(&NINE[..5]).await;
+    let mut cluster = with_three_voters(&NINE[..5]);
     cluster.start_all().await;
     let (leader, lost) = voter_to_lose(&cluster).await;
     until_members(&cluster, &leader, "two learners", |members| members.learners.len() == 2).await;
@@ -120,7 +120,7 @@ async fn a_voter_that_is_gone_is_replaced_by_a_learner_and_comes_back_as_a_learn
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_learner_votes_as_soon_as_there_is_room() {
-    let mut cluster = with_three_voters(&NINE[..4]).await;
+    let mut cluster = with_three_voters(&NINE[..4]);
     cluster.start_all().await;
     let (leader, removed) = voter_to_lose(&cluster).await;
     until_members(&cluster, &leader, "a learner", |members| members.learners == ["db-3"]).await;
@@ -132,7 +132,7 @@ async fn a_learner_votes_as_soon_as_there_is_room() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_learner_a_voter_that_is_gone_stays_a_voter() {
-    let mut cluster = with_three_voters(&NINE[..3]).await;
+    let mut cluster = with_three_voters(&NINE[..3]);
     cluster.start_all().await;
     let (leader, lost) = voter_to_lose(&cluster).await;
     cluster.stop(&lost).await;
@@ -146,7 +146,7 @@ async fn without_a_learner_a_voter_that_is_gone_stays_a_voter() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replaced_voter_that_lost_its_disk_comes_back_as_a_new_learner() {
-    let mut cluster = with_three_voters(&NINE[..4]).await;
+    let mut cluster = with_three_voters(&NINE[..4]);
     cluster.start_all().await;
     let (leader, lost) = voter_to_lose(&cluster).await;
     until_members(&cluster, &leader, "a learner", |members| members.learners == ["db-3"]).await;

@@ -37,7 +37,7 @@ async fn a_replica_that_lost_its_disk_returns_once_it_is_removed_and_added() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_of_one_grows_to_two_and_shrinks_again() {
-    let mut cluster = Cluster::planned(&["db-0", "db-1"]).await;
+    let mut cluster = Cluster::planned(&["db-0", "db-1"]);
     let mut first = cluster.options("db-0");
     first.replicas.truncate(1);
     cluster.start_with(first).await.unwrap();
@@ -165,7 +165,7 @@ async fn leadership_goes_to_the_named_voter_or_to_any_that_is_up_to_date() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_eighth_replica_follows_as_a_learner_and_votes_when_there_is_room() {
     let names = ["db-0", "db-1", "db-2", "db-3", "db-4", "db-5", "db-6", "db-7"];
-    let mut cluster = Cluster::planned(&names).await;
+    let mut cluster = Cluster::planned(&names);
     for name in &names[..7] {
         let mut options = cluster.options(name);
         options.replicas.truncate(7);

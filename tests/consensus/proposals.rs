@@ -46,7 +46,7 @@ async fn what_the_leader_cannot_take_is_refused_with_its_reason_on_any_replica()
 
 #[tokio::test(flavor = "multi_thread")]
 async fn followers_learn_of_a_commit_without_waiting_for_a_heartbeat() {
-    let mut cluster = Cluster::planned(&["db-0", "db-1", "db-2"]).await;
+    let mut cluster = Cluster::planned(&["db-0", "db-1", "db-2"]);
     // Far beyond the time that anything in this test waits.
     cluster.timing.heartbeat = LIMIT * 4;
     cluster.timing.election_timeout = (LIMIT * 10, LIMIT * 20);
@@ -74,7 +74,7 @@ async fn on_the_leader_a_verdict_is_given_only_after_its_state_is_shown() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn when_the_leaders_reply_is_lost_the_outcome_is_unknown_and_nothing_is_repeated() {
-    let mut cluster = Cluster::planned(&["db-0", "db-1", "db-2"]).await;
+    let mut cluster = Cluster::planned(&["db-0", "db-1", "db-2"]);
     let wire = Wire::to(cluster.addresses[0].1.clone()).await;
     let mut follower = cluster.options("db-1");
     follower.replicas[0].1 = wire.address.clone();

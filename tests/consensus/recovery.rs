@@ -31,7 +31,7 @@ async fn after_a_restart_of_all_everything_acknowledged_is_there() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_that_was_away_catches_up_by_a_snapshot_when_the_log_is_gone() {
-    let mut cluster = Cluster::planned(&["db-0", "db-1", "db-2"]).await;
+    let mut cluster = Cluster::planned(&["db-0", "db-1", "db-2"]);
     cluster.compaction = Compaction { every_entries: 10, keep_entries: 2 };
     cluster.start_all().await;
     let (leader, away) = (cluster.leader().await, cluster.follower().await);
@@ -65,7 +65,7 @@ async fn a_replica_that_missed_more_than_one_message_holds_catches_up_from_the_l
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restarted_replica_starts_from_its_own_snapshot_and_the_log_after_it() {
-    let mut cluster = Cluster::planned(&["db-0"]).await;
+    let mut cluster = Cluster::planned(&["db-0"]);
     cluster.compaction = Compaction { every_entries: 10, keep_entries: 0 };
     cluster.start_all().await;
     cluster.leader().await;

@@ -1,15 +1,17 @@
 //! A cluster to test with, and a fold that remembers every line it was given.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use allclear::consensus::{
     self, Compaction, Consensus, Fold, MAX_VOTERS, Means, OpenError, Options, Role, Standing, Timing, Undecodable,
 };
 use tempfile::TempDir;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -118,10 +120,10 @@ pub(crate) struct Cluster {
 
 impl Cluster {
     /// Names and addresses, nobody started.
-    pub(crate) async fn planned(names: &[&str]) -> Self {
+    pub(crate) fn planned(names: &[&str]) -> Self {
         let mut addresses = Vec::new();
         for name in names {
-            addresses.push(((*name).to_owned(), free_address().await));
+            addresses.push(((*name).to_owned(), free_address()));
         }
         Self {
             root: TempDir::new().unwrap(),
@@ -136,7 +138,7 @@ impl Cluster {
 
     /// Three replicas, formed.
     pub(crate) async fn formed() -> Self {
-        let mut cluster = Self::planned(&["db-0", "db-1", "db-2"]).await;
+        let mut cluster = Self::planned(&["db-0", "db-1", "db-2"]);
         cluster.start_all().await;
         cluster.leader().await;
         cluster
@@ -235,16 +237,20 @@ impl Cluster {
     }
 }
 
-/// Nobody listens there now, no other test was given it, and connections go out from another address.
-pub(crate) async fn free_address() -> String {
-    static GIVEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-    loop {
-        let listener = TcpListener::bind("127.0.0.3:0").await.unwrap();
-        let address = listener.local_addr().unwrap().to_string();
-        if GIVEN.lock().unwrap_or_else(PoisonError::into_inner).insert(address.clone()) {
-            return address;
-        }
-    }
+thread_local! {
+    /// For as long as the test runs.
+    static HELD: RefCell<Vec<TcpSocket>> = RefCell::default();
+}
+
+/// Of this test alone, also while nobody listens there. Held without listening: the kernel gives it to nobody who asks
+/// for any port, and whoever asks for exactly that one may share it.
+pub(crate) fn free_address() -> String {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_reuseaddr(true).unwrap();
+    socket.bind((Ipv4Addr::new(127, 0, 0, 3), 0).into()).unwrap();
+    let address = socket.local_addr().unwrap().to_string();
+    HELD.with_borrow_mut(|held| held.push(socket));
+    address
 }
 
 /// A loaded machine must not cost a leader its followers in the middle of a test.
