@@ -4,7 +4,8 @@
 
 use std::io::{self, IsTerminal as _, Write};
 
-use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::filter::{ParseError, Targets};
+use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt as _;
 
 use super::harmless::{harmless, harmless_json};
@@ -84,21 +85,33 @@ fn subscriber<W: Write + 'static>(
     shape: Shape,
     out: impl Fn() -> W + Send + Sync + 'static,
 ) -> Result<Subscriber, LoggingError> {
-    let wanted: Targets = filter
-        .parse()
-        .map_err(|error| LoggingError::Filter { filter: filter.to_owned(), reason: format!("{error}") })?;
+    let wanted = wanted(filter).map_err(|reason| LoggingError::Filter { filter: filter.to_owned(), reason })?;
     let out = move || Harmless { shape, out: out() };
-    let lines = tracing_subscriber::fmt().with_max_level(LevelFilter::TRACE).with_writer(out);
+    let (registry, lines) = (tracing_subscriber::registry(), fmt::layer().with_writer(out));
     Ok(match shape {
-        Shape::Json => Box::new(lines.json().flatten_event(true).with_current_span(true).finish().with(wanted)),
-        Shape::Plain => Box::new(lines.with_ansi(false).finish().with(wanted)),
-        Shape::Coloured => Box::new(lines.with_ansi(true).finish().with(wanted)),
+        Shape::Json => Box::new(registry.with(lines.json().flatten_event(true).with_current_span(true)).with(wanted)),
+        Shape::Plain => Box::new(registry.with(lines.with_ansi(false)).with(wanted)),
+        Shape::Coloured => Box::new(registry.with(lines.with_ansi(true)).with(wanted)),
     })
+}
+
+/// A part that says nothing is passed over; to the library it would say that nothing but errors is wanted.
+fn wanted(filter: &str) -> Result<Targets, String> {
+    let parts: Vec<&str> = filter.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
+    let unreadable =
+        |part: &&&str| part.ends_with('=') || part.contains(|c: char| c.is_whitespace() || "[{".contains(c));
+    match parts.iter().find(unreadable) {
+        Some(part) => Err(format!("{part:?} is neither a level nor a target and its level")),
+        None if parts.is_empty() => Err("it names no level".into()),
+        None => parts.join(",").parse().map_err(|error: ParseError| error.to_string()),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::{Arc, Mutex};
+
+    use tracing_subscriber::filter::LevelFilter;
 
     use super::super::harmless::is_hidden;
     use super::*;
@@ -179,11 +192,21 @@ mod tests {
     fn the_filter_chooses_by_level_and_target() {
         let logged = logged("info,openraft=warn", Shape::Plain);
         assert!(logged.contains("announced") && !logged.contains("heartbeat"), "{logged}");
+        let logged_loosely = self::logged(" info, , openraft=warn,", Shape::Plain);
+        assert!(logged_loosely.contains("announced") && !logged_loosely.contains("heartbeat"), "{logged_loosely}");
+    }
+
+    #[test]
+    fn what_is_not_wanted_is_not_even_asked_for() {
+        let subscriber = subscriber("info,openraft=warn", Shape::Json, io::sink).unwrap();
+        assert_eq!(subscriber.max_level_hint(), Some(LevelFilter::INFO));
     }
 
     #[test]
     fn a_filter_that_cannot_be_read_is_told() {
-        let error = subscriber("allclear=loud", Shape::Plain, io::sink).err().unwrap();
-        assert!(error.to_string().starts_with("the log filter \"allclear=loud\" cannot be read: "), "{error}");
+        for filter in ["allclear=loud", "[poll]=debug", "info openraft=warn", "info,x=", " , "] {
+            let error = subscriber(filter, Shape::Plain, io::sink).err().unwrap();
+            assert!(error.to_string().starts_with(&format!("the log filter {filter:?} cannot be read: ")), "{error}");
+        }
     }
 }
