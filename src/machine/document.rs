@@ -27,6 +27,19 @@ impl Document {
         Self { events: events.into() }
     }
 
+    /// As one of those that are known has it, if one says the same: then it is kept once.
+    #[must_use]
+    pub fn kept_once<'a>(&self, known: impl IntoIterator<Item = &'a Self>) -> Self {
+        let mut compared: Option<&'a Self> = None;
+        // Most of those that are known are one.
+        let is_same = |known: &&'a Self| {
+            let is_another = compared.is_none_or(|compared| !compared.events.is(&known.events));
+            compared = Some(known);
+            is_another && *known == self
+        };
+        known.into_iter().find(is_same).unwrap_or(self).clone()
+    }
+
     /// By their order: a thousand events are looked up for each of them.
     pub fn get(&self, id: &EventId) -> Option<&Announcement> {
         self.events.binary_search_by(|event| event.id.cmp(id)).ok().and_then(|place| self.events.get(place))

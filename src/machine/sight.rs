@@ -13,11 +13,11 @@ use super::state::{HISTORY_AGE, HISTORY_LIMIT, OPEN_LIMIT, State};
 use super::time::Timestamp;
 
 pub(super) fn report(state: &mut State, by: &VmName, after: u64, document: &Document) -> Applied {
-    let document = &kept_once(state, document);
-    let replica = state.replicas.get_mut(by).ok_or(Ignored::UnknownReplica)?;
-    if replica.reports != after {
+    if state.replicas.get(by).ok_or(Ignored::UnknownReplica)?.reports != after {
         return Err(Ignored::OutOfOrder);
     }
+    let document = document.kept_once(state.replicas.values().filter_map(|replica| replica.document.as_ref()));
+    let replica = state.replicas.get_mut(by).ok_or(Ignored::UnknownReplica)?;
     replica.reports += 1;
     replica.discounted = None;
     replica.document = Some(document.clone());
@@ -26,12 +26,6 @@ pub(super) fn report(state: &mut State, by: &VmName, after: u64, document: &Docu
     }
     look_again(state);
     Ok(())
-}
-
-/// The document as another replica has it, if one has the same: most say what others say.
-fn kept_once(state: &State, document: &Document) -> Document {
-    let mut known = state.replicas.values().filter_map(|replica| replica.document.as_ref());
-    known.find(|known| *known == document).unwrap_or(document).clone()
 }
 
 /// Takes over one announcement of a document.

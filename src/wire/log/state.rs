@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::pb;
 use super::stored::{Stored, named, take};
 use super::undecodable::{Fault, Undecodable};
+use crate::machine::document::Document;
 use crate::machine::event::Event;
 use crate::machine::id::VmName;
 use crate::machine::shared::Shared;
@@ -33,10 +34,11 @@ impl Stored for State {
         let open: Vec<Event> = take!(message.open);
         let open = open.into_iter().map(|event| Ok((event.announcement.id.clone(), event.into())));
         let history: Vec<Event> = take!(message.history);
-        let replicas = message.replicas.into_iter().map(restore_replica);
+        let mut replicas = named(keyed(message.replicas.into_iter().map(restore_replica)), "replicas")?;
+        keep_documents_once(replicas.values_mut());
         Ok(Self {
             now: take!(message.now_unix_ms),
-            replicas: named(keyed(replicas), "replicas")?,
+            replicas,
             open: named(keyed(open), "open")?,
             history: history.into_iter().map(Into::into).collect(),
             attempts: message.attempts,
@@ -46,6 +48,14 @@ impl Stored for State {
             wishes: take!(message.wishes),
             notices: named(keyed(message.notices.into_iter().map(Stored::restore)), "notices")?,
         })
+    }
+}
+
+fn keep_documents_once<'a>(replicas: impl Iterator<Item = &'a mut Shared<Replica>>) {
+    let mut known: Vec<Document> = Vec::new();
+    for document in replicas.filter_map(|replica| replica.document.as_mut()) {
+        *document = document.kept_once(&known);
+        known.push(document.clone());
     }
 }
 
