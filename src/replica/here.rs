@@ -110,10 +110,14 @@ impl Here {
     }
 
     pub fn situation(&self) -> Situation {
-        let members = self.members();
-        // One look for all: to look again while the first is held would wait for ever beside a change of standing.
         let standing = self.consensus.standing().borrow().clone();
-        let alone = self.alone_under(&standing);
+        self.situation_under(&standing)
+    }
+
+    /// One look for all: to look again while the first is held would wait for ever beside a change of standing.
+    pub(super) fn situation_under(&self, standing: &Standing) -> Situation {
+        let members = self.members();
+        let alone = self.alone_under(standing);
         Situation {
             now: self.time.now(),
             me: self.name.clone(),
@@ -122,7 +126,7 @@ impl Here {
             members,
             quorum: standing.quorum,
             leading_since: self.contacts.leading_since().map_or(Timestamp(i64::MIN), |at| self.at(at)),
-            lead: self.lead(&standing),
+            lead: self.lead(standing),
             alone,
             policy: self.policy.clone(),
             timing: self.timing,

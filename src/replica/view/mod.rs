@@ -45,13 +45,16 @@ impl View {
 
     /// What everything that it tells is made from.
     pub fn basis(&self) -> (Arc<State>, Situation) {
-        let mut situation = self.here.situation();
+        self.basis_under(&self.standing())
+    }
+
+    fn basis_under(&self, standing: &Standing) -> (Arc<State>, Situation) {
+        let mut situation = self.here.situation_under(standing);
         situation.quorum &= self.here.contacts.is_led();
         if !situation.quorum {
-            let leader = self.standing().leader.map(|leader| VmName::new(&leader));
-            answering::look_anew(&mut situation, leader);
+            answering::look_anew(&mut situation, standing.leader.as_deref().map(VmName::new));
         }
-        (self.state(), situation)
+        (self.state_under(standing), situation)
     }
 
     pub fn standing(&self) -> Standing {
@@ -73,18 +76,18 @@ impl View {
     }
 
     pub fn status(&self) -> shown::Status {
-        let (state, situation) = self.basis();
         let standing = self.standing();
+        let (state, situation) = self.basis_under(&standing);
         shown::Status {
             replica: self.here.name.to_string(),
             cluster: self.here.cluster.clone(),
             version: env!("CARGO_PKG_VERSION").into(),
             role: standing.role.as_word().into(),
-            leader: standing.leader.clone(),
+            outside_because: outside_because(&standing.role),
+            leader: standing.leader,
             term: standing.term,
             quorum: situation.quorum,
             paused: state.pause(situation.now).map(|pause| wish::shown(&pause, &state, &situation)),
-            outside_because: outside_because(&standing.role),
             replicas: replicas(&self.here, &state, &situation),
             workloads: workloads(&state, &situation),
             events: state.open_events().map(|event| event::shown(&state, event, &situation)).collect(),
@@ -129,8 +132,12 @@ impl View {
 
     /// What the log says, and what this replica saw and did alone that the log does not know yet.
     pub fn state(&self) -> Arc<State> {
+        self.state_under(&self.standing())
+    }
+
+    fn state_under(&self, standing: &Standing) -> Arc<State> {
         let (state, journal) = (self.here.state(), self.here.journal.entries());
-        let alone = self.here.alone_under(&self.standing());
+        let alone = self.here.alone_under(standing);
         if journal.is_empty() && alone.is_none() {
             return state;
         }
