@@ -71,6 +71,8 @@ impl Cluster {
             .args(["run", "--config"])
             .arg(folder.join(format!("{place}.toml")))
             .env("ALLCLEAR_LOG", "info,allclear=debug,openraft=warn")
+            // as the unit of the package has it
+            .envs([("MALLOC_ARENA_MAX", "1"), ("MALLOC_TRIM_THRESHOLD_", "131072")])
             .envs(self.overrides.iter().map(|(name, value)| (name, value)))
             .envs(self.environments.get(place).into_iter().flatten().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
