@@ -49,8 +49,8 @@ impl Node {
     }
 }
 
-/// After so long without a heartbeat one is missing. The shortest election timeout is longer than that by as much at the
-/// default timings, so no election begins later for it.
+/// After so long without a heartbeat one is missing. A lease is four heartbeats at the default timings and is waited for
+/// before any election, so none begins later for it.
 pub(super) fn late(every: Duration) -> Duration {
     every * 3 / 2
 }

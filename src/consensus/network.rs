@@ -27,7 +27,7 @@ use pb::raft_client::RaftClient;
 type RpcError = RPCError<Types>;
 
 /// openraft would give entries as long as a heartbeat: then a full batch never gets over a slow line to a slow disk.
-/// Heartbeats go beside it, and a dead connection is noticed earlier by its keepalive.
+/// Heartbeats go beside it, and a dead connection is noticed earlier, by the kernel or its keepalive.
 const APPEND_WITHIN: Duration = Duration::from_secs(5);
 const PIECE_BYTES: usize = 512 << 10;
 

@@ -14,8 +14,9 @@ use super::options::Options;
 use crate::reach::Way;
 use crate::tls::{self, Credentials};
 
-/// The kernel notices when the other machine is gone; this is for a program that hangs there.
-const KEEPALIVE_EVERY: Duration = Duration::from_secs(5);
+/// The kernel notices when the other machine is gone; this is for a program that hangs there, and for
+/// proxies, whose kernel answers for it.
+const KEEPALIVE_EVERY: Duration = Duration::from_secs(2);
 const KEEPALIVE_WITHIN: Duration = Duration::from_secs(2);
 
 /// Calls that fail in a row before a replica counts as lost; one alone is noise.

@@ -22,7 +22,7 @@ const CALLS_OF_A_CONNECTION: u32 = 128;
 const CALLS: usize = 2_048;
 const HEADER_BYTES: u32 = 8 << 10;
 const PROTOCOL_ERRORS: usize = 64;
-/// A caller that is as silent is asked for a sign of life. It looks for itself every second; this only frees its place.
+/// A caller that is as silent is asked for a sign of life. Its kernel looks every second; this only frees a place here.
 const CALLER_ALIVE_WITHIN: Duration = Duration::from_secs(10);
 
 /// Calls that are still open when the listener stops are given this long.

@@ -25,7 +25,7 @@ use crate::wire::log;
 
 const TICK: Duration = Duration::from_millis(250);
 /// While a leader is heard, and all that is committed was read since: only new documents are to be seen.
-const IDLE_TICK: Duration = Duration::from_secs(1);
+const IDLE_TICK: Duration = Duration::from_millis(500);
 /// One look for what is committed; shorter than a pause.
 const CATCH_UP_WITHIN: Duration = Duration::from_millis(500);
 /// A tick that comes later than this was held up: the machine was paused, and what it waited for may have changed.

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use allclear::consensus::{Means, Work};
-use allclear::reach::Way;
+use allclear::reach::{Together, Way};
 use futures_util::Stream;
 use futures_util::future::BoxFuture;
 use hyper_util::rt::TokioIo;
@@ -28,6 +28,8 @@ static DISK: OnceLock<(Dice, Arc<World>)> = OnceLock::new();
 static HOSTS: Mutex<Vec<(Id, usize)>> = Mutex::new(Vec::new());
 /// As long as an address is given on a real network.
 const CONNECT_WITHIN: Duration = Duration::from_millis(500);
+/// No kernel asks here whether the other machine is there, as `reach` has it, so the replica itself asks as often.
+const ASKED_EVERY: Duration = Duration::from_secs(1);
 /// Between two looks whether a machine that stalls goes on.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
@@ -51,10 +53,11 @@ pub(crate) fn means() -> Means {
 }
 
 fn dial(endpoint: &Endpoint, _: &Arc<Way>) -> Channel {
-    endpoint.clone().connect_timeout(CONNECT_WITHIN).connect_with_connector_lazy(service_fn(|uri: Uri| async move {
+    let endpoint = endpoint.clone().http2_keep_alive_interval(ASKED_EVERY);
+    endpoint.connect_timeout(CONNECT_WITHIN).connect_with_connector_lazy(service_fn(|uri: Uri| async move {
         let host = uri.host().unwrap_or_default().to_owned();
         let stream = TcpStream::connect((host, uri.port_u16().unwrap_or(PORT))).await?;
-        Ok::<_, io::Error>(TokioIo::new(stream))
+        Ok::<_, io::Error>(TokioIo::new(Together::new(stream)))
     }))
 }
 
