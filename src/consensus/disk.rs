@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use super::failure::OpenError;
 use super::means::Means;
 use super::platter::{Left, Opened};
+use super::recent::Recent;
 use super::tally::{self, Tally};
 use super::{inspection, sealed};
 use crate::wire::pb::allclear::raft::v1::Identity;
@@ -35,6 +36,7 @@ pub(crate) struct Disk {
     _left: Left,
     pub(super) database: Database,
     pub(crate) identity: Identity,
+    pub(super) recent: Recent,
     path: PathBuf,
     /// Not where a test keeps the database elsewhere.
     tally: Option<Tally>,
@@ -138,7 +140,8 @@ impl Disk {
             return Err(OpenError::Io { path, source });
         }
         let (in_use, Opened { left, database }) = (watch::Sender::new(()), opened);
-        Ok(Arc::new(Self { _left: left, database, identity, path, tally, means, _lock: lock, in_use }))
+        let recent = Recent::default();
+        Ok(Arc::new(Self { _left: left, database, identity, recent, path, tally, means, _lock: lock, in_use }))
     }
 
     /// For tests: how many writes were counted.

@@ -31,6 +31,7 @@ mod peers;
 mod platter;
 mod propose;
 mod raft_service;
+mod recent;
 mod removal;
 mod restore;
 mod roster;
@@ -50,6 +51,8 @@ mod upkeep;
 mod damage_tests;
 #[cfg(test)]
 mod power_cut_tests;
+#[cfg(test)]
+mod recent_tests;
 #[cfg(test)]
 mod recorded_tests;
 #[cfg(test)]

@@ -240,6 +240,7 @@ async fn enact(disk: &Arc<Disk>, deed: Deed) {
             store.append(entries, IOFlushed::noop()).await.unwrap();
             // Not synced, and not looked at: it is advice.
             store.save_committed(last).await.unwrap();
+            store.all_written().await.unwrap();
         }
         Deed::Truncate(last) => store.truncate_after(Some(last)).await.unwrap(),
         Deed::Snapshot(last) => {

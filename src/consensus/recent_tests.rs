@@ -1,0 +1,137 @@
+//! The end of the log in memory, and the disk behind it.
+
+use std::sync::{Arc, Condvar, Mutex};
+
+use futures_util::FutureExt;
+use openraft::alias::{LeaderIdOf, OneshotReceiverOf};
+use openraft::entry::RaftEntry as _;
+use openraft::storage::{IOFlushed, RaftLogStorage as _};
+use openraft::type_config::TypeConfigExt as _;
+use openraft::vote::RaftLeaderId as _;
+use openraft::{EntryPayload, RaftLogReader as _};
+use redb::StorageBackend;
+use redb::backends::InMemoryBackend;
+
+use super::disk::Disk;
+use super::log::LogStore;
+use super::types::{Entry, LogId, Proposed, Types, Vote};
+
+/// A disk that writes nothing through while it is held up, and counts how often it did.
+#[derive(Debug, Clone, Default)]
+struct Slow {
+    disk: Arc<InMemory>,
+    held_up: Arc<(Mutex<bool>, Condvar)>,
+    syncs: Arc<Mutex<usize>>,
+}
+
+#[derive(Debug)]
+struct InMemory(InMemoryBackend);
+
+impl Default for InMemory {
+    fn default() -> Self {
+        Self(InMemoryBackend::new())
+    }
+}
+
+impl Slow {
+    fn hold_up(&self, held_up: bool) {
+        *self.held_up.0.lock().unwrap() = held_up;
+        self.held_up.1.notify_all();
+    }
+
+    fn syncs(&self) -> usize {
+        *self.syncs.lock().unwrap()
+    }
+}
+
+impl StorageBackend for Slow {
+    fn len(&self) -> std::io::Result<u64> {
+        self.disk.0.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> std::io::Result<()> {
+        self.disk.0.read(offset, out)
+    }
+
+    fn set_len(&self, len: u64) -> std::io::Result<()> {
+        self.disk.0.set_len(len)
+    }
+
+    fn sync_data(&self) -> std::io::Result<()> {
+        drop(self.held_up.1.wait_while(self.held_up.0.lock().unwrap(), |held_up| *held_up).unwrap());
+        *self.syncs.lock().unwrap() += 1;
+        self.disk.0.sync_data()
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> std::io::Result<()> {
+        self.disk.0.write(offset, data)
+    }
+}
+
+fn entry(index: u64, size: usize) -> Entry {
+    let bytes = format!("{index} ").repeat(size / 2);
+    Entry::new(LogId::new(1.into(), index), EntryPayload::Normal(Proposed(bytes.into())))
+}
+
+async fn append(store: &mut LogStore, entries: Vec<Entry>) -> OneshotReceiverOf<Types, std::io::Result<()>> {
+    let (flushed, is_flushed) = Types::oneshot();
+    store.append(entries, IOFlushed::signal(flushed)).await.unwrap();
+    is_flushed
+}
+
+#[tokio::test]
+async fn what_the_disk_has_yet_to_write_is_read_and_not_acknowledged_and_written_together() {
+    let backend = Slow::default();
+    let mut store = LogStore(Disk::on(backend.clone(), None).unwrap());
+    let before = backend.syncs();
+    backend.hold_up(true);
+    let mut acknowledged = Vec::new();
+    for index in 0..50 {
+        acknowledged.push(append(&mut store, vec![entry(index, 8)]).await);
+        tokio::task::yield_now().await;
+    }
+    store.save_committed(Some(LogId::new(1.into(), 3))).await.unwrap();
+    let vote = Vote { leader_id: LeaderIdOf::<Types>::new(1, 1), committed: false };
+    let written = (0..50).map(|index| entry(index, 8)).collect::<Vec<_>>();
+    assert_eq!(store.try_get_log_entries(..).await.unwrap(), written);
+    assert!(acknowledged.iter_mut().all(|flushed| flushed.now_or_never().is_none()));
+    let mut voting = store.clone();
+    let voted = tokio::spawn(async move { voting.save_vote(&vote).await });
+    tokio::task::yield_now().await;
+    backend.hold_up(false);
+    voted.await.unwrap().unwrap();
+    let mut told = acknowledged.iter_mut().map(FutureExt::now_or_never);
+    assert!(told.all(|flushed| matches!(flushed, Some(Ok(Ok(()))))), "a vote overtook an entry");
+    assert_eq!(backend.syncs() - before, 3, "the first entry alone, then the others together, and the vote");
+    assert_eq!(store.try_get_log_entries(..).await.unwrap(), written);
+    assert_eq!(store.read_committed().await.unwrap(), Some(LogId::new(1.into(), 3)));
+}
+
+#[tokio::test]
+async fn an_answer_that_is_full_has_no_hole_where_memory_begins() {
+    let mut store = LogStore(Disk::on(Slow::default(), None).unwrap());
+    for index in 0..40 {
+        append(&mut store, vec![entry(index, 100 << 10)]).await.await.unwrap().unwrap();
+    }
+    for index in 40..60 {
+        append(&mut store, vec![entry(index, 8)]).await.await.unwrap().unwrap();
+    }
+    for start in [0, 20, 35, 39, 43, 44, 50] {
+        let found = store.limited_get_log_entries(start, 60).await.unwrap();
+        let expected = (start..60).map(|index| entry(index, if index < 40 { 100 << 10 } else { 8 }));
+        let expected: Vec<Entry> = expected.take(found.len()).collect();
+        assert!(!found.is_empty() && found == expected, "from {start}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_cut_off_is_gone_from_memory_too() {
+    let mut store = LogStore(Disk::on(Slow::default(), None).unwrap());
+    append(&mut store, (0..10).map(|index| entry(index, 8)).collect()).await.await.unwrap().unwrap();
+    store.truncate_after(Some(LogId::new(1.into(), 5))).await.unwrap();
+    store.purge(LogId::new(1.into(), 2)).await.unwrap();
+    let found = store.try_get_log_entries(..).await.unwrap();
+    assert_eq!(found, (3..6).map(|index| entry(index, 8)).collect::<Vec<_>>());
+    append(&mut store, vec![entry(6, 8)]).await.await.unwrap().unwrap();
+    assert_eq!(store.try_get_log_entries(5..).await.unwrap(), [entry(5, 8), entry(6, 8)]);
+}
