@@ -171,8 +171,9 @@ async fn watch(shared: &Shared, attempt: &str, folder: &Folder, supervisor: Opti
             }
         }
     }
-    tell_progress(shared, attempt, folder, &mut told).await;
     let ended = settle(shared, attempt, folder, cancel.is_cancelled()).await;
+    // At one moment with the outcome: both are on the disks of the replicas with one write.
+    tell_progress(shared, attempt, folder, &mut told).await;
     shared.end(attempt, ended).await;
 }
 
