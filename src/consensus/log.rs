@@ -204,6 +204,7 @@ impl RaftLogStorage<Types> for LogStore {
         I: IntoIterator<Item = Entry> + OptionalSend,
         I::IntoIter: OptionalSend,
     {
+        self.0.recent.has_room().await?;
         let encoded = |entry: Entry| {
             let bytes = codec::pb_entry(&entry).encode_to_vec();
             (entry, bytes)

@@ -18,6 +18,9 @@ use super::types::{Entry, Types};
 const KEPT: usize = 16;
 const KEPT_BYTES: usize = 64 << 10;
 
+/// Beyond this nothing is accepted until the disk has it all: where it hangs, a leader is held up as well.
+const UNWRITTEN: usize = 256;
+
 /// What is to be written next.
 #[derive(Default)]
 pub(super) struct Batch {
@@ -97,16 +100,18 @@ impl Recent {
         self.is_writing.send_if_modified(|is_writing| !std::mem::replace(is_writing, true))
     }
 
-    /// For the writer; nothing when everything is on the disk.
+    /// For the writer; nothing when everything is on the disk, or a write has failed: a later one would leave a hole.
     pub(super) fn next(&self) -> Option<Batch> {
         let mut end = self.end();
         let next = take(&mut end.next);
-        let is_done = next.entries.is_empty() && next.committed.is_none() && next.flushed.is_empty();
-        if is_done {
+        let is_done = next.entries.is_empty() && next.committed.is_none();
+        if is_done || end.failed.is_some() {
             // Under the lock: whoever adds something now starts another writer.
             self.is_writing.send_replace(false);
+            end.tell(next.flushed);
+            return None;
         }
-        (!is_done).then_some(next)
+        Some(next)
     }
 
     /// For the writer: what became of so many entries.
@@ -119,11 +124,12 @@ impl Recent {
             }
             Err(why) => end.failed = Some(end.failed.take().unwrap_or_else(|| why.to_string())),
         }
-        let failed = end.failed.clone();
-        drop(end);
-        for flushed in flushed {
-            flushed.io_completed(failed.clone().map_or(Ok(()), |why| Err(io::Error::other(why))));
-        }
+        end.tell(flushed);
+    }
+
+    /// Returns when there is room for more.
+    pub(super) async fn has_room(&self) -> io::Result<()> {
+        if self.end().unwritten < UNWRITTEN { Ok(()) } else { self.all_written().await }
     }
 
     /// Returns when everything that was accepted is on the disk.
@@ -147,6 +153,13 @@ impl Recent {
 impl End {
     fn refuse_after_failure(&self) -> io::Result<()> {
         self.failed.as_ref().map_or(Ok(()), |why| Err(io::Error::other(why.clone())))
+    }
+
+    /// That their entries are on the disk, or why they may not be.
+    fn tell(&self, flushed: Vec<IOFlushed<Types>>) {
+        for flushed in flushed {
+            flushed.io_completed(self.refuse_after_failure());
+        }
     }
 
     fn let_go(&mut self) {

@@ -14,6 +14,7 @@ use redb::backends::InMemoryBackend;
 
 use super::disk::Disk;
 use super::log::LogStore;
+use super::recent::Recent;
 use super::types::{Entry, LogId, Proposed, Types, Vote};
 
 /// A disk that writes nothing through while it is held up, and counts how often it did.
@@ -105,6 +106,35 @@ async fn what_the_disk_has_yet_to_write_is_read_and_not_acknowledged_and_written
     assert_eq!(backend.syncs() - before, 3, "the first entry alone, then the others together, and the vote");
     assert_eq!(store.try_get_log_entries(..).await.unwrap(), written);
     assert_eq!(store.read_committed().await.unwrap(), Some(LogId::new(1.into(), 3)));
+}
+
+#[tokio::test]
+async fn behind_a_disk_that_hangs_only_so_much_is_accepted() {
+    let backend = Slow::default();
+    let mut store = LogStore(Disk::on(backend.clone(), None).unwrap());
+    backend.hold_up(true);
+    let mut accepted = 0;
+    while store.append([entry(accepted, 8)], IOFlushed::noop()).now_or_never().is_some() && accepted < 10_000 {
+        accepted += 1;
+    }
+    assert_eq!(accepted, 256);
+    backend.hold_up(false);
+    append(&mut store, vec![entry(accepted, 8)]).await.await.unwrap().unwrap();
+    assert_eq!(store.try_get_log_entries(..).await.unwrap().len(), 257);
+}
+
+#[tokio::test]
+async fn after_a_write_that_failed_nothing_is_written_behind_it() {
+    let recent = Recent::default();
+    let (flushed, is_flushed) = Types::oneshot();
+    assert!(recent.append(vec![(entry(0, 8), vec![0])], IOFlushed::noop()).unwrap());
+    let first = recent.next().unwrap();
+    assert!(!recent.append(vec![(entry(1, 8), vec![1])], IOFlushed::signal(flushed)).unwrap());
+    recent.written(1, first.flushed, Err(std::io::Error::other("the platter is gone")));
+    assert!(recent.next().is_none(), "it would leave a hole");
+    assert!(is_flushed.await.unwrap().unwrap_err().to_string().contains("the platter is gone"));
+    assert!(recent.append(vec![(entry(2, 8), vec![2])], IOFlushed::noop()).is_err());
+    assert!(recent.all_written().await.is_err());
 }
 
 #[tokio::test]
