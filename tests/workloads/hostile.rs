@@ -119,17 +119,25 @@ async fn an_outcome_that_cannot_be_written_is_written_later() {
 }
 
 #[tokio::test]
-async fn after_a_restart_of_the_machine_a_hook_without_an_outcome_is_lost() {
-    let bench = Bench::new();
-    fs::create_dir_all(bench.attempt()).unwrap();
-    let request = serde_json::json!({
-        "place": "another boot", "argv": ["/bin/true"], "env": {}, "own_env": {}, "user": null, "facts": {},
-        "deadline_ms": 0,
-    });
-    fs::write(bench.attempt().join("request.json"), request.to_string()).unwrap();
-    let (_runner, mut reports) = bench.open();
-    let reason = "the machine or its container was restarted while it ran";
-    assert_eq!(end(&mut reports).await, Ended::Lost(reason.into()));
+async fn after_a_restart_of_the_machine_a_hook_without_an_outcome_is_lost_whatever_is_left_of_the_rest() {
+    for left in [&[][..], &[("mark.json", ""), ("outcome.json", "")], &[("outcome.json", "{\"ended\": {\"outco")]] {
+        let bench = Bench::new();
+        fs::create_dir_all(bench.attempt()).unwrap();
+        let request = serde_json::json!({
+            "place": "another boot", "argv": ["/bin/true"], "env": {}, "own_env": {}, "user": null, "facts": {},
+            "deadline_ms": 0,
+        });
+        fs::write(bench.attempt().join("request.json"), request.to_string()).unwrap();
+        for (file, content) in left {
+            fs::write(bench.attempt().join(file), content).unwrap();
+        }
+        let (runner, mut reports) = bench.open();
+        let reason = "the machine or its container was restarted while it ran";
+        assert_eq!(end(&mut reports).await, Ended::Lost(reason.into()), "{left:?}");
+        runner.forget(ATTEMPT);
+        until(|| !bench.attempt().exists()).await;
+        assert!(!bench.spool().join(".aside").exists(), "{left:?}");
+    }
 }
 
 #[tokio::test]

@@ -60,23 +60,22 @@ pub(super) fn look(folder: &Folder) -> Found {
     };
     // Once more: it may have ended in between.
     let lost = |reason: &str, broken, lock| Found::Lost { reason: reason.to_owned(), broken, lock: Some(lock) };
-    let (request, mark) = match (folder.outcome(), folder.request(), folder.mark()) {
-        (Ok(Some(outcome)), ..) => return Found::Ended(outcome.ended),
-        (Ok(None), Ok(request), Ok(mark)) => (request, mark),
-        (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => return lost(&error.to_string(), true, lock),
-    };
-    let complaint = folder.complaint();
-    match (request, mark) {
-        // After a restart of the machine the mark may be missing though the hook was started.
-        (Some(request), _) if request.place != process::place() => {
+    let (outcome, request, mark) = (folder.outcome(), folder.request(), folder.mark());
+    let is_elsewhere = |request: &Request| request.place != process::place();
+    match (outcome, request, mark) {
+        (Ok(Some(outcome)), ..) => Found::Ended(outcome.ended),
+        // A power cut leaves the request, and of the rest perhaps nothing, or half.
+        (_, Ok(Some(request)), _) if is_elsewhere(&request) => {
             lost("the machine or its container was restarted while it ran", false, lock)
         }
-        (_, None) => Found::NeverBegun { complaint, lock },
-        (Some(_), Some(_)) => {
+        (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => lost(&error.to_string(), true, lock),
+        (_, _, Ok(None)) => Found::NeverBegun { complaint: folder.complaint(), lock },
+        (_, Ok(Some(_)), Ok(Some(_))) => {
+            let complaint = folder.complaint();
             let reason = if complaint.is_empty() { "its supervisor was killed while it ran" } else { &complaint };
             lost(reason, false, lock)
         }
-        (None, Some(_)) => lost("its request is gone", true, lock),
+        (_, Ok(None), Ok(Some(_))) => lost("its request is gone", true, lock),
     }
 }
 

@@ -113,8 +113,10 @@ impl Folder {
         self.write(PROGRESS, progress, Durable::No)
     }
 
+    /// A power cut may take it back, as it takes the hook's processes: then nobody knows. An event does not wait for the
+    /// disk for that.
     pub(super) fn settle(&self, outcome: &Outcome) -> Result<(), SpoolError> {
-        self.write(OUTCOME, outcome, Durable::Yes)
+        self.write(OUTCOME, outcome, Durable::No)
     }
 
     /// Where the supervisor says what is wrong with itself.
