@@ -100,7 +100,7 @@ async fn strike(blow: Blow, moment: Moment, approver: Approver) {
         Blow::Freeze => cluster.freeze(struck),
     }
     let began = Instant::now();
-    let event = cluster.until_stage(affected, &id, "approved").await;
+    let event = cluster.until_approved(affected, &id).await;
     let took = began.elapsed();
     println!("approved by another after {took:?}");
     let is_timed = std::env::var_os("ALLCLEAR_TIMED").is_some();

@@ -316,6 +316,12 @@ impl Cluster {
         self.until_event(place, id, stage, |event| event.stage == stage).await
     }
 
+    /// Waits until a replica shows that the platform took an approval. The event may have started by then.
+    pub(crate) async fn until_approved(&self, place: usize, id: &str) -> Event {
+        let is_accepted = |event: &Event| event.approvals.iter().any(|it| it.outcome.as_deref() == Some("accepted"));
+        self.until_event(place, id, "approved", is_accepted).await
+    }
+
     /// Waits until every replica has seen the event, so that any of them could approve it.
     pub(crate) async fn seen_by_all(&self, id: &str) {
         let count = self.replicas.len();

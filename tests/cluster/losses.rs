@@ -210,7 +210,7 @@ async fn an_approver_whose_claim_has_lapsed_leaves_the_post_to_the_next() {
     cluster.cloud.fault(json!({ "vm": format!("db-{leader}"), "fault": slow, "on": "get" })).await;
     cluster.hooks.open("gate");
     assert_eq!(claimed_by(&cluster, leader, &id).await, leader);
-    let event = cluster.until_stage(leader, &id, "approved").await;
+    let event = cluster.until_approved(leader, &id).await;
     assert_ne!(event.approvals.last().unwrap().approver, format!("db-{leader}"));
     cluster.until_stage(leader, &id, "started").await;
     assert_eq!(cluster.cloud.posts().await.len(), 1);

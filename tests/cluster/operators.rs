@@ -194,7 +194,7 @@ async fn a_hook_that_is_skipped_is_stopped_and_not_waited_for() {
 async fn what_is_approved_already_is_not_held_and_a_pause_says_so() {
     let cluster = Cluster::of(&ALL).start().await;
     let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 0, "start_delay": 3_600_000 })).await;
-    cluster.until_stage(1, &id, "approved").await;
+    cluster.until_approved(1, &id).await;
     let late = refused(&cluster, 1, &["hold", &id, "--until", "1h", "--reason", "too late"]);
     assert!(late.contains("is approved already: a claim is never taken back"), "{late}");
     let out = done(&cluster, 1, &["pause", "--until", "1h", "--reason", "nothing more today"]);
@@ -254,7 +254,7 @@ async fn of_a_pair_the_secondary_approves_nothing_that_is_held_before_the_hold_e
     };
     let event = cluster.until_event(secondary, &id, "left alone", refuses).await;
     assert_eq!(event.blocker.unwrap().until.as_ref(), Some(&until));
-    let event = cluster.until_stage(secondary, &id, "approved").await;
+    let event = cluster.until_approved(secondary, &id).await;
     let approval = &event.approvals[0];
     assert_eq!(approval.reason, "takeover");
     assert!(approval.claimed_at >= until, "held until {until}: {event:#?}");

@@ -23,7 +23,7 @@ async fn of_a_pair_the_secondary_approves_what_a_user_asked_for_when_the_primary
     let waits = |event: &Event| event.blocker.as_ref().is_some_and(|blocker| blocker.code == "no_quorum");
     let event = cluster.until_event(secondary, &id, "waiting for a quorum", waits).await;
     assert!(event.blocker.unwrap().until.is_some(), "it does not tell when it takes over");
-    let event = cluster.until_stage(secondary, &id, "approved").await;
+    let event = cluster.until_approved(secondary, &id).await;
     let waited = began.elapsed();
     println!("approved alone after {waited:?}");
     assert!(waited >= Duration::from_secs(10), "approved after {waited:?}");
@@ -66,7 +66,7 @@ async fn of_a_pair_the_secondary_leaves_the_platforms_events_alone() {
     assert_eq!(cluster.cloud.posts().await.len(), 0);
     cluster.cloud.cancel(&id).await;
     let users = cluster.cloud.announce(json!({ "type": "Reboot", "vm": leader })).await;
-    cluster.until_stage(secondary, &users, "approved").await;
+    cluster.until_approved(secondary, &users).await;
     let posts = cluster.cloud.posts().await;
     assert_eq!(posts.len(), 1, "{posts:?}");
     assert!(posts[0].to_string().contains(&users), "{posts:?}");
@@ -114,7 +114,7 @@ async fn an_approval_given_alone_keeps_other_events_of_the_group_waiting_when_th
     let secondary = 1 - leader;
     cluster.kill(leader);
     let first = cluster.cloud.announce(json!({ "type": "Reboot", "vm": leader, "start_delay": 3_600_000 })).await;
-    cluster.until_stage(secondary, &first, "approved").await;
+    cluster.until_approved(secondary, &first).await;
     let second = cluster.cloud.announce(json!({ "type": "Reboot", "vm": secondary })).await;
     cluster.start(leader);
     cluster.ready().await;
@@ -137,7 +137,7 @@ async fn a_lone_secondary_that_is_killed_while_it_posts_posts_at_most_once_more(
     cluster.until_true("its post", async || cluster.cloud.posts().await.len() == 1).await;
     cluster.kill(secondary);
     cluster.start(secondary);
-    let event = cluster.until_stage(secondary, &id, "approved").await;
+    let event = cluster.until_approved(secondary, &id).await;
     let outcomes: Vec<_> = event.approvals.iter().map(|each| each.outcome.as_deref()).collect();
     assert_eq!(outcomes, [Some("unknown"), Some("accepted")], "{event:#?}");
     cluster.start(leader);
@@ -220,7 +220,7 @@ async fn a_secondary_whose_primary_never_came_back_from_maintenance_approves_its
     cluster.kill(primary);
     cluster.cloud.finish(&maintenance).await;
     let reboot = cluster.cloud.announce(json!({ "type": "Reboot", "vm": primary })).await;
-    cluster.until_stage(secondary, &reboot, "approved").await;
+    cluster.until_approved(secondary, &reboot).await;
     assert_eq!(cluster.cloud.posts().await.len(), 2);
 }
 
@@ -256,7 +256,7 @@ async fn a_lone_secondary_that_was_restarted_goes_on_waiting_and_approves() {
     cluster.until_event(secondary, &id, "waiting", waits).await;
     cluster.kill(secondary);
     cluster.start(secondary);
-    let event = cluster.until_stage(secondary, &id, "approved").await;
+    let event = cluster.until_approved(secondary, &id).await;
     assert_eq!(event.approvals.len(), 1);
     assert_eq!(cluster.cloud.posts().await.len(), 1);
 }

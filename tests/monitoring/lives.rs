@@ -72,7 +72,7 @@ async fn the_whole_life_of_an_event_is_counted_once_over_all_replicas() {
     assert_eq!(code, 0, "{error}");
 
     cluster.hooks.open("gate");
-    cluster.until_stage(1, &id, "approved").await;
+    cluster.until_approved(1, &id).await;
     until_sum(&cluster, &ALL, "allclear_events_blocked{blocker=\"waiting_for_platform\"}", 3.0).await;
     cluster.cloud.start(&id).await;
     cluster.cloud.finish(&id).await;
@@ -167,7 +167,7 @@ async fn a_secondary_that_approves_alone_counts_it_and_nobody_else_does() {
             && same(told.value("allclear_events_blocked{blocker=\"no_quorum\"}"), 1.0)
     };
     cluster.until_true("no quorum", is_told).await;
-    cluster.until_stage(secondary, &id, "approved").await;
+    cluster.until_approved(secondary, &id).await;
     let alone = "allclear_approvals_total{outcome=\"accepted\",reason=\"takeover\"}";
     until_sum(&cluster, &[secondary], alone, 1.0).await;
     until_sum(&cluster, &[secondary], "allclear_takeovers_total{rung=\"4\"}", 1.0).await;
