@@ -7,7 +7,7 @@ use super::alone::Alone;
 use super::apply::Applied;
 use super::claim::PostOutcome;
 use super::command::Ignored;
-use super::document::Document;
+use super::document::{Announcement, Document};
 use super::event::{Ending, Event};
 use super::id::VmName;
 use super::lifecycle::Stage;
@@ -157,16 +157,20 @@ fn merge(event: &mut Event, takeover: &Takeover, now: Timestamp) -> bool {
 /// What the log would say if it knew what a replica saw and did while it was alone. For people; nothing is decided by it.
 pub fn as_if_told(state: &State, me: &VmName, alone: Option<&Alone>, journal: &[Journaled]) -> State {
     let mut told = state.clone();
-    if let Some((alone, document)) = alone.and_then(|alone| Some((alone, alone.document.as_ref()?))) {
-        told.now = alone.seen_since.values().copied().min().map_or(told.now, |seen| seen.max(told.now));
-        let after = told.replicas.entry(me.clone()).or_default().reports;
-        // It fits: nothing was reported in between.
-        let _ = sight::report(&mut told, me, after, document);
-    }
     let untold = unrecorded(state, journal);
+    let seen = alone.and_then(|alone| Some((alone, alone.document.as_ref()?)));
+    if let Some((alone, document)) = seen {
+        let now = alone.seen_since.values().copied().min().map_or(told.now, |seen| seen.max(told.now));
+        show(&mut told, me, now, &as_approved(document, &untold));
+    }
     for entry in &untold {
         told.now = told.now.max(entry.takeover.at);
         record(&mut told, entry);
+    }
+    if let Some((_, document)) = seen.filter(|_| !untold.is_empty()) {
+        let posted = untold.iter().filter_map(|entry| entry.takeover.outcome.as_ref());
+        let now = posted.map(|(_, at)| *at).fold(told.now, Timestamp::max);
+        show(&mut told, me, now, document);
     }
     let is_untold = |takeover: &Takeover| {
         untold.iter().any(|entry| entry.takeover.approver == takeover.approver && entry.takeover.at == takeover.at)
@@ -177,6 +181,20 @@ pub fn as_if_told(state: &State, me: &VmName, alone: Option<&Alone>, journal: &[
         }
     }
     told
+}
+
+fn show(told: &mut State, me: &VmName, now: Timestamp, document: &Document) {
+    told.now = now;
+    let after = told.replicas.entry(me.clone()).or_default().reports;
+    // It fits: nothing was reported in between.
+    let _ = sight::report(told, me, after, document);
+}
+
+/// As it was when its events were approved: what started because of that started afterwards.
+fn as_approved(document: &Document, journal: &[Journaled]) -> Document {
+    let of = |announced: &Announcement| journal.iter().find(|entry| entry.announcement.id == announced.id);
+    let before = |announced| of(announced).map_or(announced, |entry| &entry.announcement).clone();
+    Document::new(document.events.iter().map(before).collect())
 }
 
 /// The takeovers of one replica that the log does not know yet, or not as they ended.
@@ -190,4 +208,34 @@ pub fn unrecorded(state: &State, journal: &[Journaled]) -> Vec<Journaled> {
         })
     };
     journal.iter().filter(|entry| !is_known(entry)).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::document::Status;
+    use super::super::document::tests::announced;
+    use super::*;
+
+    #[test]
+    fn what_was_approved_alone_is_shown_to_have_started_after_that() {
+        let (me, document) = (VmName::new("a"), |status| Document::new([announced("e1", status)].into()));
+        let [seen, decided, posted] = [10, 35, 36].map(Timestamp);
+        let mut state = State { now: seen, ..State::default() };
+        state.replicas.entry(me.clone()).or_default();
+        sight::report(&mut state, &me, 0, &document(Status::Scheduled)).unwrap();
+        let takeover = Takeover {
+            approver: me.clone(),
+            at: decided,
+            alone_since: seen,
+            out_of_reach: Vec::new(),
+            outcome: Some((PostOutcome::Accepted, posted)),
+            recorded: None,
+        };
+        let journal = [Journaled { announcement: announced("e1", Status::Scheduled), takeover }];
+        let alone = Alone { document: Some(document(Status::Started)), ..Alone::default() };
+        let told = as_if_told(&state, &me, Some(&alone), &journal);
+        let entered =
+            [(Stage::Announced, seen), (Stage::Claimed, decided), (Stage::Approved, decided), (Stage::Started, posted)];
+        assert_eq!(told.open_events().next().unwrap().entered, entered);
+    }
 }
