@@ -19,7 +19,7 @@ impl Node {
         if target == self.identity.node {
             return Ok(());
         }
-        let begun = Instant::now();
+        let begun = self.ask_who_answers().await?;
         let deadline = begun + WITHIN;
         // It may lag by a moment; one that lags longer would only leave everybody without a leader.
         if !self.metrics_show(deadline, |metrics| self.ready(metrics, target, begun)).await? {
@@ -31,7 +31,7 @@ impl Node {
     /// To whichever voter is up to date first; returns who leads now.
     pub(crate) async fn transfer_to_any(&self) -> Result<String, TransferError> {
         self.lead_to_transfer()?;
-        let begun = Instant::now();
+        let begun = self.ask_who_answers().await?;
         let deadline = begun + WITHIN;
         let membership = self.membership();
         let others: Vec<u64> = membership.voter_ids().filter(|voter| *voter != self.identity.node).collect();
@@ -48,8 +48,15 @@ impl Node {
         self.hand_to(&name(target), target, deadline).await.map(|()| name(target))
     }
 
+    /// At once: an event may wait for it, and the next heartbeat may be as far away as two are apart.
+    async fn ask_who_answers(&self) -> Result<Instant, TransferError> {
+        let now = Instant::now();
+        self.raft.trigger().heartbeat().await.map_err(fatal)?;
+        Ok(now)
+    }
+
     async fn hand_to(&self, to: &str, target: u64, deadline: Instant) -> Result<(), TransferError> {
-        self.raft.trigger().transfer_leader(target).await.map_err(|why| TransferError::Fatal(why.to_string()))?;
+        self.raft.trigger().transfer_leader(target).await.map_err(fatal)?;
         if self.metrics_show(deadline, |metrics| metrics.current_leader == Some(target)).await? {
             Ok(())
         } else {
@@ -106,4 +113,8 @@ impl Node {
         }
         Ok(true)
     }
+}
+
+fn fatal(why: openraft::errors::Fatal<Types>) -> TransferError {
+    TransferError::Fatal(why.to_string())
 }
