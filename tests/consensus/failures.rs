@@ -16,6 +16,8 @@ async fn an_entry_that_cannot_be_decoded_stops_whoever_learns_that_it_is_committ
     cluster.propose(&leader, "known").await;
     let mut stopped = JoinSet::new();
     for replica in cluster.replicas.values() {
+        // Who learns of both at once applies neither.
+        replica.until_lines(1).await;
         let consensus = replica.consensus.clone();
         stopped.spawn(async move { consensus.fatal().await.to_string() });
     }
