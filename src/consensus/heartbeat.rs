@@ -49,7 +49,7 @@ impl Node {
     }
 }
 
-/// After so long without a heartbeat one is missing. A lease is four heartbeats at the default timings and is waited for
+/// After so long without a heartbeat one is missing. A lease is three heartbeats at the default timings and is waited for
 /// before any election, so none begins later for it.
 pub(super) fn late(every: Duration) -> Duration {
     every * 3 / 2

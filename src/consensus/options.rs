@@ -37,7 +37,7 @@ pub struct Timing {
 impl Default for Timing {
     fn default() -> Self {
         Self {
-            heartbeat: Duration::from_millis(150),
+            heartbeat: Duration::from_millis(200),
             election_timeout: (Duration::from_millis(300), Duration::from_millis(600)),
             deadline: Duration::from_secs(5),
         }

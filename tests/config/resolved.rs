@@ -21,7 +21,7 @@ name = "allclear"
 listen = "127.0.0.1:7420"
 takeover_after = "10s"
 takeover_grace = "30s"
-heartbeat = "150ms"
+heartbeat = "200ms"
 election_timeout = "300ms"
 claim_lease = "5s"
 max_voters = 7
@@ -58,8 +58,8 @@ restore_timeout = "10m"
 
 #[test]
 fn heartbeats_are_as_frequent_as_a_short_election_timeout_needs() {
-    let printed = read("replica.data_dir = \"/d\"\ncluster.election_timeout = \"200ms\"").unwrap().to_string();
-    assert!(printed.contains("heartbeat = \"100ms\"\nelection_timeout = \"200ms\""), "{printed}");
+    let printed = read("replica.data_dir = \"/d\"\ncluster.election_timeout = \"150ms\"").unwrap().to_string();
+    assert!(printed.contains("heartbeat = \"100ms\"\nelection_timeout = \"150ms\""), "{printed}");
 }
 
 #[test]
