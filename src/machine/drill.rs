@@ -103,12 +103,12 @@ pub(super) fn end(state: &mut State, id: &EventId) -> Applied {
 
 /// Ends what has become a drill beside something real.
 pub(super) fn give_way(state: &mut State) {
-    let is_under_way = |event: &&Event| !event.stage().is_over();
-    if !state.open_events().filter(is_under_way).any(|event| event.is_pressing(state)) {
+    let under_way = || state.open_events().filter(|event| !event.stage().is_over());
+    let drills = under_way().filter(|event| event.is_drill());
+    let drills: Vec<EventId> = drills.map(|event| event.announcement.id.clone()).collect();
+    if drills.is_empty() || !under_way().any(|event| event.is_pressing(state)) {
         return;
     }
-    let drills = state.open_events().filter(is_under_way).filter(|event| event.is_drill());
-    let drills: Vec<EventId> = drills.map(|event| event.announcement.id.clone()).collect();
     for id in drills {
         sight::end(state, &id, Some(Ending::Interrupted));
     }

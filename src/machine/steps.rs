@@ -233,7 +233,7 @@ fn next_of<'a>(state: &'a State, event: &Event, now: Timestamp, whom: Option<&Me
 }
 
 fn next_restoring<'a>(state: &'a State, event: &Event, now: Timestamp, whom: Option<&Member>) -> Vec<Next<'a>> {
-    let busy = order::busy_elsewhere(state, event);
+    let busy = LazyCell::new(|| order::busy_elsewhere(state, event));
     let mut found = first_due(event, &restoring::steps_of(state, event, whom), now, |step| {
         // What still runs for the same workload is stopped first.
         !drill::is_wanted_away(state, event, &step.member, now)
@@ -250,7 +250,9 @@ fn next_restoring<'a>(state: &'a State, event: &Event, now: Timestamp, whom: Opt
 
 fn next_preparing<'a>(state: &'a State, event: &Event, now: Timestamp, whom: Option<&Member>) -> Vec<Next<'a>> {
     let steps = preparing_of(state, event, whom);
-    let (circles, busy) = (LazyCell::new(|| order::circles(state)), order::busy_elsewhere(state, event));
+    let circles = LazyCell::new(|| order::circles(state));
+    // Looks at all that is open, and most of that waits for nothing.
+    let busy = LazyCell::new(|| order::busy_elsewhere(state, event));
     let mut found = first_due(event, &steps, now, |step| {
         if busy.contains(&step.member) || order::held_back(state, event, step, now).is_some() {
             return false;
