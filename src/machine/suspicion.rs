@@ -9,7 +9,7 @@ use super::claim::PostOutcome;
 use super::command::Ignored;
 use super::document::{Announcement, Document};
 use super::event::{Ending, Event};
-use super::id::VmName;
+use super::id::{EventId, VmName};
 use super::lifecycle::Stage;
 use super::sight::{self, enter};
 use super::state::State;
@@ -158,8 +158,8 @@ fn merge(event: &mut Event, takeover: &Takeover, now: Timestamp) -> bool {
 pub fn as_if_told(state: &State, me: &VmName, alone: Option<&Alone>, journal: &[Journaled]) -> State {
     let mut told = state.clone();
     let untold = unrecorded(state, journal);
-    let seen = alone.and_then(|alone| Some((alone, alone.document.as_ref()?)));
-    if let Some((alone, document)) = seen {
+    let seen = alone.and_then(|alone| Some((alone, listed(alone.document.as_ref()?, state, &untold))));
+    if let Some((alone, document)) = &seen {
         let now = alone.seen_since.values().copied().min().map_or(told.now, |seen| seen.max(told.now));
         show(&mut told, me, now, &as_approved(document, &untold));
     }
@@ -170,7 +170,7 @@ pub fn as_if_told(state: &State, me: &VmName, alone: Option<&Alone>, journal: &[
     if let Some((_, document)) = seen.filter(|_| !untold.is_empty()) {
         let posted = untold.iter().filter_map(|entry| entry.takeover.outcome.as_ref());
         let now = posted.map(|(_, at)| *at).fold(told.now, Timestamp::max);
-        show(&mut told, me, now, document);
+        show(&mut told, me, now, &document);
     }
     let is_untold = |takeover: &Takeover| {
         untold.iter().any(|entry| entry.takeover.approver == takeover.approver && entry.takeover.at == takeover.at)
@@ -190,8 +190,23 @@ fn show(told: &mut State, me: &VmName, now: Timestamp, document: &Document) {
     let _ = sight::report(told, me, after, document);
 }
 
+/// With what was approved and is not listed any more: that it is over is for the log to say, once it knows of it.
+fn listed(document: &Document, state: &State, journal: &[Journaled]) -> Document {
+    let is_closed = |id: &EventId| state.open_event(id).is_none() && state.event(id).is_some();
+    let approved = journal.iter().map(|entry| &entry.announcement);
+    let missing = approved.filter(|announced| document.get(&announced.id).is_none() && !is_closed(&announced.id));
+    let missing: Vec<Announcement> = missing.cloned().collect();
+    if missing.is_empty() {
+        return document.clone();
+    }
+    Document::new(document.events.iter().cloned().chain(missing).collect())
+}
+
 /// As it was when its events were approved: what started because of that started afterwards.
 fn as_approved(document: &Document, journal: &[Journaled]) -> Document {
+    if journal.is_empty() {
+        return document.clone();
+    }
     let of = |announced: &Announcement| journal.iter().find(|entry| entry.announcement.id == announced.id);
     let before = |announced| of(announced).map_or(announced, |entry| &entry.announcement).clone();
     Document::new(document.events.iter().map(before).collect())
@@ -216,26 +231,33 @@ mod tests {
     use super::super::document::tests::announced;
     use super::*;
 
-    #[test]
-    fn what_was_approved_alone_is_shown_to_have_started_after_that() {
-        let (me, document) = (VmName::new("a"), |status| Document::new([announced("e1", status)].into()));
-        let [seen, decided, posted] = [10, 35, 36].map(Timestamp);
-        let mut state = State { now: seen, ..State::default() };
+    /// What is shown of an event that this replica approved alone, which its document shows so now.
+    fn shown(now: Document) -> Vec<(Stage, i64)> {
+        let (me, announced) = (VmName::new("a"), announced("e1", Status::Scheduled));
+        let mut state = State { now: Timestamp(10), ..State::default() };
         state.replicas.entry(me.clone()).or_default();
-        sight::report(&mut state, &me, 0, &document(Status::Scheduled)).unwrap();
+        sight::report(&mut state, &me, 0, &Document::new([announced.clone()].into())).unwrap();
         let takeover = Takeover {
             approver: me.clone(),
-            at: decided,
-            alone_since: seen,
+            at: Timestamp(35),
+            alone_since: Timestamp(20),
             out_of_reach: Vec::new(),
-            outcome: Some((PostOutcome::Accepted, posted)),
+            outcome: Some((PostOutcome::Accepted, Timestamp(36))),
             recorded: None,
         };
-        let journal = [Journaled { announcement: announced("e1", Status::Scheduled), takeover }];
-        let alone = Alone { document: Some(document(Status::Started)), ..Alone::default() };
-        let told = as_if_told(&state, &me, Some(&alone), &journal);
-        let entered =
-            [(Stage::Announced, seen), (Stage::Claimed, decided), (Stage::Approved, decided), (Stage::Started, posted)];
-        assert_eq!(told.open_events().next().unwrap().entered, entered);
+        let alone = Alone { document: Some(now), ..Alone::default() };
+        let told = as_if_told(&state, &me, Some(&alone), &[Journaled { announcement: announced, takeover }]);
+        let mut events = told.events();
+        let event = events.next().unwrap();
+        assert!(events.next().is_none());
+        event.entered.iter().map(|(stage, Timestamp(at))| (*stage, *at)).collect()
+    }
+
+    #[test]
+    fn what_was_approved_alone_is_shown_to_have_started_after_that_and_to_be_over_by_the_log_alone() {
+        let approved = [(Stage::Announced, 10), (Stage::Claimed, 35), (Stage::Approved, 35)];
+        let started = shown(Document::new([announced("e1", Status::Started)].into()));
+        assert_eq!(started, [&approved[..], &[(Stage::Started, 36)]].concat());
+        assert_eq!(shown(Document::default()), approved);
     }
 }
