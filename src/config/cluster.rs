@@ -101,7 +101,7 @@ pub(super) fn read_cluster(table: &mut Table<'_>, own: &Own) -> Option<Cluster> 
     let takeover_grace = table.or("takeover_grace", span(0, HOUR), Duration::from_secs(30));
     let heartbeat = table.optional("heartbeat", span(10, minute));
     let election_timeout = table.or("election_timeout", span(30, minute), Duration::from_millis(300));
-    let heartbeat = heartbeat.unwrap_or(Duration::from_millis(200).min(election_timeout * 2 / 3));
+    let heartbeat = heartbeat.unwrap_or(Duration::from_millis(200).min(shortened(election_timeout)));
     let claim_lease = table.or("claim_lease", span(100, minute), Duration::from_secs(5));
     let max_voters = table.or("max_voters", scalar::number(1..=MAX_VOTERS), MAX_VOTERS);
     let replace_after = table.or("replace_after", span(1_000, 168 * HOUR), 10 * minute);
@@ -199,14 +199,19 @@ fn read_peers(table: &mut Table<'_>, own: &Own) -> Option<Vec<Found<Peer>>> {
     entries.into_iter().map(peer).collect()
 }
 
+/// Two thirds, in whole milliseconds.
+fn shortened(election_timeout: Duration) -> Duration {
+    Duration::from_millis(u64::try_from(election_timeout.as_millis() * 2 / 3).unwrap_or(u64::MAX))
+}
+
 /// A leader must be missed before it is replaced, and replaced before anybody acts without one.
 fn check_patience(table: &Table<'_>, heartbeat: Duration, election_timeout: Duration, takeover_after: Duration) {
     let shown = humantime::format_duration;
     // a lease is twice the election timeout
     if 2 * election_timeout < 3 * heartbeat {
         let message = format!(
-            "`cluster.election_timeout` is {}, less than one and a half of `cluster.heartbeat` ({}): one late \
-             heartbeat would cost the leader",
+            "`cluster.election_timeout` is {}, less than one and a half of `cluster.heartbeat` ({}): one \
+             heartbeat that is lost and one that is late would cost the leader",
             shown(election_timeout),
             shown(heartbeat)
         );

@@ -51,12 +51,12 @@ impl Node {
     /// At once: an event may wait for it, and the next heartbeat may be as far away as two are apart.
     async fn ask_who_answers(&self) -> Result<Instant, TransferError> {
         let now = Instant::now();
-        self.raft.trigger().heartbeat().await.map_err(fatal)?;
+        self.raft.trigger().heartbeat().await.map_err(|why| TransferError::Fatal(why.to_string()))?;
         Ok(now)
     }
 
     async fn hand_to(&self, to: &str, target: u64, deadline: Instant) -> Result<(), TransferError> {
-        self.raft.trigger().transfer_leader(target).await.map_err(fatal)?;
+        self.raft.trigger().transfer_leader(target).await.map_err(|why| TransferError::Fatal(why.to_string()))?;
         if self.metrics_show(deadline, |metrics| metrics.current_leader == Some(target)).await? {
             Ok(())
         } else {
@@ -113,8 +113,4 @@ impl Node {
         }
         Ok(true)
     }
-}
-
-fn fatal(why: openraft::errors::Fatal<Types>) -> TransferError {
-    TransferError::Fatal(why.to_string())
 }

@@ -58,8 +58,8 @@ restore_timeout = "10m"
 
 #[test]
 fn heartbeats_are_as_frequent_as_a_short_election_timeout_needs() {
-    let printed = read("replica.data_dir = \"/d\"\ncluster.election_timeout = \"150ms\"").unwrap().to_string();
-    assert!(printed.contains("heartbeat = \"100ms\"\nelection_timeout = \"150ms\""), "{printed}");
+    let printed = read("replica.data_dir = \"/d\"\ncluster.election_timeout = \"100ms\"").unwrap().to_string();
+    assert!(printed.contains("heartbeat = \"66ms\"\nelection_timeout = \"100ms\""), "{printed}");
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! One attempt's folder: how it is named, written so that a crash leaves it whole, and read without trusting it.
+//! One attempt's folder: how it is named, written so that a crash of its processes leaves it whole, and a power
+//! cut its request, and read without trusting it.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
