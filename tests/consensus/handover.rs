@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use allclear::consensus::{Consensus, Timing};
+use allclear::consensus::{Consensus, Role, Timing};
 
-use crate::support::Cluster;
+use crate::support::{Cluster, LIMIT};
 
 /// Writes one line after the other until it is told to stop, and tells when each was acknowledged.
 async fn write(client: Consensus, stop: Arc<AtomicBool>) -> Vec<Instant> {
@@ -46,5 +46,18 @@ async fn a_client_that_writes_all_the_time_loses_nothing_while_leadership_is_han
     cluster.at(&client).consensus.confirm().await.unwrap();
     let written: Vec<_> = (1..acknowledged.len()).map(|count| format!("line-{count} by {client}")).collect();
     assert_eq!(cluster.at(&client).lines(), written);
+    cluster.stop_all().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leadership_is_handed_over_without_waiting_for_a_heartbeat() {
+    let mut cluster = Cluster::planned(&["db-0", "db-1", "db-2"]);
+    // Far beyond the time that anything in this test waits.
+    cluster.timing.heartbeat = LIMIT * 4;
+    cluster.timing.election_timeout = (LIMIT * 10, LIMIT * 20);
+    cluster.start_all().await;
+    cluster.at("db-0").until("it leads", |now| now.role == Role::Leader && now.quorum).await;
+    cluster.at("db-0").consensus.transfer_leadership("db-1").await.unwrap();
+    cluster.at("db-1").until("it leads", |now| now.role == Role::Leader).await;
     cluster.stop_all().await;
 }
