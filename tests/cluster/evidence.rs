@@ -81,6 +81,35 @@ async fn every_replica_tells_every_step_of_an_event_with_who_and_why_and_how_lon
 }
 
 #[tokio::test]
+async fn what_is_due_is_decided_in_the_moment_that_brings_it_about_and_told_after_it() {
+    let cluster = Cluster::with_hooks(vec![hook("checkpoint"), hook("drain")]).await;
+    let vm = (cluster.leader(0).await + 1) % 3;
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": vm, "notice": "10m" })).await;
+    cluster.until_stage(0, &id, "started").await;
+    cluster.cloud.finish(&id).await;
+
+    let event = cluster.closed_everywhere(&id).await;
+    let on = format!("of database on db-{vm}");
+    let at_once = [
+        vec![
+            "announced".into(),
+            "Reboot by User is seen".into(),
+            "policy chose to prepare it".into(),
+            "preparing".into(),
+            format!("checkpoint {on}: run begins"),
+        ],
+        vec![format!("checkpoint {on}: done"), format!("drain {on}: run begins")],
+        vec![format!("drain {on}: done"), "claimed".into(), "approval assigned to".into()],
+    ];
+    let mut moments = event.timeline.chunk_by(|one, other| one.at == other.at);
+    for expected in at_once {
+        let told: Vec<_> = moments.next().unwrap().iter().map(|step| &step.what).collect();
+        let is_it = told.len() == expected.len() && told.iter().zip(&expected).all(|(it, begin)| it.starts_with(begin));
+        assert!(is_it, "{told:#?} and not {expected:#?}");
+    }
+}
+
+#[tokio::test]
 async fn a_replica_that_was_restarted_by_the_event_tells_how_long_it_was_away() {
     let mut cluster = Cluster::with_hooks(vec![hook("restore")]).await;
     let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 0, "start_delay": 3_000 })).await;

@@ -14,28 +14,35 @@ use crate::machine::time::Timestamp;
 use crate::replica::clock::rfc3339;
 use crate::wire::pb::allclear::operator::v1 as shown;
 
-type Steps = Vec<(Timestamp, shown::Step)>;
+type Steps = Vec<(Timestamp, Place, shown::Step)>;
+
+/// In which order things happened in the same millisecond: what the leader decides goes to the log with what it is told.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    Told,
+    Chosen,
+    Decided,
+    Closed,
+}
 
 /// In the order in which it happened.
 pub(super) fn of(state: &State, event: &Event, situation: &Situation) -> Vec<shown::Step> {
     let mut steps: Steps = Vec::new();
     for (stage, at) in &event.entered {
-        let treated = event.treated.filter(|treated| *stage > Stage::Announced && treated <= at);
-        if treated.is_some() && steps.len() == 1 {
-            beginning(event, &mut steps);
-        }
-        steps.push((*at, told(stage.to_string())));
+        let place = match stage {
+            Stage::Preparing | Stage::Claimed => Place::Decided,
+            Stage::Closed => Place::Closed,
+            _ => Place::Told,
+        };
+        steps.push((*at, place, told(stage.to_string())));
     }
-    if steps.len() == event.entered.len() {
-        beginning(event, &mut steps);
-    }
+    beginning(event, &mut steps);
     hooks(event, &mut steps);
     approvals(event, &mut steps);
     ending(event, situation.quorum && approved_elsewhere(state, event), &mut steps);
     steps.extend(wishes(state, event, situation.now));
-    // Of what happened in the same millisecond, being closed comes last.
-    steps.sort_by_key(|(at, step)| (*at, step.what == Stage::Closed.as_word()));
-    steps.into_iter().map(|(at, step)| shown::Step { at: rfc3339(at), ..step }).collect()
+    steps.sort_by_key(|(at, place, _)| (*at, *place));
+    steps.into_iter().map(|(at, _, step)| shown::Step { at: rfc3339(at), ..step }).collect()
 }
 
 fn told(what: String) -> shown::Step {
@@ -50,16 +57,16 @@ fn told_of(what: String, who: String, why: Option<String>) -> shown::Step {
 fn beginning(event: &Event, steps: &mut Steps) {
     if let Some(drill) = &event.drill {
         let what = format!("{} of {}", drill.mode, drill.who);
-        steps.push((event.first_seen(), told_of(what, drill.who.clone(), None)));
+        steps.push((event.first_seen(), Place::Told, told_of(what, drill.who.clone(), None)));
     } else {
         let seen: Vec<_> = event.seen_by.iter().map(ToString::to_string).collect();
         let (seen, announced) = (seen.join(", "), &event.announcement);
         let what = format!("{} by {} is seen", announced.kind, announced.source);
-        steps.push((event.first_seen(), told_of(what, seen, None)));
+        steps.push((event.first_seen(), Place::Told, told_of(what, seen, None)));
     }
     if let (Some(treatment), Some(at)) = (&event.treatment, event.treated) {
         let what = format!("policy chose to {} it, by the rule \"{}\"", treatment.action, treatment.rule);
-        steps.push((at, told_of(what, "policy".into(), Some(treatment.rule.clone()))));
+        steps.push((at, Place::Chosen, told_of(what, "policy".into(), Some(treatment.rule.clone()))));
     }
 }
 
@@ -67,7 +74,9 @@ fn hooks(event: &Event, steps: &mut Steps) {
     for attempt in &event.attempts {
         let what = format!("{} of {} on {}", attempt.hook.phase, attempt.member.workload, attempt.on);
         let mut push = |at, how: String, why: Option<&str>| {
-            steps.push((at, told_of(format!("{what}: {how}"), attempt.on.to_string(), why.map(Into::into))));
+            // Even one that ends at once ends after its beginning.
+            let place = if at == attempt.begun_at { Place::Decided } else { Place::Told };
+            steps.push((at, place, told_of(format!("{what}: {how}"), attempt.on.to_string(), why.map(Into::into))));
         };
         push(attempt.begun_at, format!("{} begins", attempt.intent), None);
         if let Some((outcome, at)) = &attempt.outcome {
@@ -89,7 +98,7 @@ fn hooks(event: &Event, steps: &mut Steps) {
                 told_of(format!("{what}, skipped by {who}: {reason}"), who.clone(), Some(reason.clone()))
             }
         };
-        steps.push((waiver.at, step));
+        steps.push((waiver.at, Place::Decided, step));
     }
 }
 
@@ -97,22 +106,26 @@ fn approvals(event: &Event, steps: &mut Steps) {
     for claim in &event.claims {
         let (by, reason) = (claim.approver.to_string(), claim.reason.as_word());
         let what = format!("approval assigned to {by} ({reason})");
-        steps.push((claim.at, told_of(what, by.clone(), Some(reason.into()))));
+        steps.push((claim.at, Place::Decided, told_of(what, by.clone(), Some(reason.into()))));
         if let Some((outcome, at)) = &claim.outcome {
             let how = said(outcome.as_word(), detail(outcome).as_deref());
-            steps.push((*at, told_of(format!("approval by {by}: {how}"), by, detail(outcome))));
+            steps.push((*at, Place::Told, told_of(format!("approval by {by}: {how}"), by, detail(outcome))));
         }
     }
     for takeover in &event.takeovers {
         let lost: Vec<_> = takeover.out_of_reach.iter().map(ToString::to_string).collect();
         let (by, since, lost) = (takeover.approver.to_string(), rfc3339(takeover.alone_since), lost.join(", "));
         let why = format!("no leader since {since}, out of reach: {lost}");
-        steps.push((takeover.at, told_of(format!("{by} decides alone: {why}"), by.clone(), Some(why))));
+        steps.push((takeover.at, Place::Told, told_of(format!("{by} decides alone: {why}"), by.clone(), Some(why))));
         if let Some((outcome, at)) = &takeover.outcome {
             let how = said(outcome.as_word(), detail(outcome).as_deref());
-            steps.push((*at, told_of(format!("approval by {by} alone: {how}"), by.clone(), detail(outcome))));
+            steps.push((
+                *at,
+                Place::Told,
+                told_of(format!("approval by {by} alone: {how}"), by.clone(), detail(outcome)),
+            ));
         }
-        let gives = |at| (at, told_of(format!("{by} gives account of its approval"), by.clone(), None));
+        let gives = |at| (at, Place::Told, told_of(format!("{by} gives account of its approval"), by.clone(), None));
         steps.extend(takeover.recorded.map(gives));
     }
 }
@@ -132,19 +145,23 @@ fn ending(event: &Event, is_theirs: bool, steps: &mut Steps) {
                 (format!("it started {early}, and no replica is known to have approved it"), "unknown")
             }
         };
-        steps.push((at, told_of(what, who.into(), Some(cause.as_word().into()))));
+        steps.push((at, Place::Told, told_of(what, who.into(), Some(cause.as_word().into()))));
     }
     let Some((over, ending)) = event.over_at().zip(event.ending) else { return };
-    steps.push((over, told(format!("it is over: {}", ending.as_word()))));
+    steps.push((over, Place::Told, told(format!("it is over: {}", ending.as_word()))));
     for (vm, lasted) in &event.impacts {
         let what = format!("{vm} observed that it did not run for {} ms", lasted.as_millis());
-        steps.push((over, told_of(what, vm.to_string(), None)));
+        steps.push((over, Place::Told, told_of(what, vm.to_string(), None)));
     }
 }
 
-fn wishes<'a>(state: &'a State, event: &'a Event, now: Timestamp) -> impl Iterator<Item = (Timestamp, shown::Step)> {
+fn wishes<'a>(
+    state: &'a State,
+    event: &'a Event,
+    now: Timestamp,
+) -> impl Iterator<Item = (Timestamp, Place, shown::Step)> {
     let why = |wish: &Wish| Some(wish.reason.clone()).filter(|reason| !reason.is_empty());
-    let step = move |wish: &Wish| (wish.at, told_of(wish::told(wish), wish.who.clone(), why(wish)));
+    let step = move |wish: &Wish| (wish.at, Place::Told, told_of(wish::told(wish), wish.who.clone(), why(wish)));
     state.wishes_about(event, now).map(step)
 }
 

@@ -20,6 +20,7 @@ use allclear::replica::clock::{self, ClusterTime};
 use allclear::replica::contacts::Contacts;
 use allclear::replica::deeds::Deeds;
 use allclear::replica::folded::Folded;
+use allclear::replica::foresight::Foresight;
 use allclear::replica::here::Here;
 use allclear::replica::hooks::{Configured, Hooks};
 use allclear::replica::journal::Journal;
@@ -95,7 +96,8 @@ async fn open(
 ) -> Started<(Arc<Here>, rpc::Routes)> {
     let manner = world.manner;
     let time = Arc::new(ClusterTime::on(wall(world, place)));
-    let (fold, state) = Folded::new(time.clone());
+    let foresight = Arc::new(Foresight::default());
+    let (fold, state) = Folded::new(time.clone(), foresight.clone());
     let is_last = world.platform.vms.last() == Some(name);
     let forgets = (world.mistake == Mistake::Forgets && is_last).then_some(FORGETS_EVERY);
     let fold = Watched { fold, state: State::default(), who: name.to_string(), world: world.clone(), forgets };
@@ -123,6 +125,7 @@ async fn open(
         },
         timing: Timing::default(),
         time,
+        foresight,
         consensus,
         state,
         contacts: Arc::new(Contacts::new(name.clone())),

@@ -1,0 +1,64 @@
+//! What the leader will decide once what it has appended is committed. It is appended at once, behind what makes it due:
+//! a quorum writes both together, so nothing waits for two writes in a row. No act is early by it, for an act follows
+//! the entry that assigns it; and what was foreseen wrongly is ignored by `apply`, as any proposal.
+
+use alloc::vec::Vec;
+
+use super::apply::apply;
+use super::command::{Command, Entry, Verdict};
+use super::plan::plan;
+use super::situation::Situation;
+use super::state::State;
+use super::succession::heir;
+
+/// A document is seen, policy chooses, and the hooks begin or the event is claimed.
+const DEEP: usize = 2;
+
+/// A plan looks at every open event, and each of its commands at the event's steps. Beyond this the driver's own plans
+/// are enough.
+const OPEN_AT_MOST: usize = 100;
+const FORESEEN_AT_MOST: usize = 64;
+
+/// The commands that are due when `told` is applied behind `appended`, which is in the log and not in `state` yet.
+/// Nothing where leadership goes first.
+pub fn foresee<'a>(
+    state: &State,
+    appended: impl IntoIterator<Item = &'a Entry>,
+    told: &Entry,
+    situation: &Situation,
+) -> Vec<Command> {
+    if state.open.len() > OPEN_AT_MOST {
+        return Vec::new();
+    }
+    let mut state = state.clone();
+    for entry in appended {
+        apply(&mut state, entry);
+    }
+    if apply(&mut state, told) != Verdict::Applied {
+        return Vec::new();
+    }
+    let mut foreseen = Vec::new();
+    for _ in 0..DEEP {
+        let due = plan(&state, situation);
+        if heir(&state, situation).is_some() || foreseen.len() + due.len() > FORESEEN_AT_MOST {
+            break;
+        }
+        let fits = |command: &Command| {
+            let entry = Entry { at: told.at, by: situation.me.clone(), command: command.clone() };
+            is_awaited(command) && apply(&mut state, &entry) == Verdict::Applied
+        };
+        foreseen.extend(due.into_iter().filter(fits));
+    }
+    foreseen
+}
+
+/// Whether something may be due as soon as this is applied: what is told, not what the leader decides, which goes to the
+/// log with all that is due beside it.
+pub const fn brings_about(command: &Command) -> bool {
+    matches!(command, Command::Report { .. } | Command::Settle { .. } | Command::Ask { .. } | Command::Drill { .. })
+}
+
+/// What an event waits for.
+const fn is_awaited(command: &Command) -> bool {
+    matches!(command, Command::Treat { .. } | Command::Begin { .. } | Command::Claim { .. })
+}

@@ -1,0 +1,53 @@
+//! What the leader has appended and not applied yet, and how it looks at the cluster: with both, the next decision goes
+//! to the log together with what brings it about (`machine::foresight`).
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+use super::here::Here;
+use crate::machine::command::{Command, Entry};
+use crate::machine::foresight::{brings_about, foresee};
+use crate::machine::state::State;
+
+/// What is on its way beyond this is not remembered, so that what was foreseen may not fit.
+const APPENDED_AT_MOST: usize = 32;
+
+/// Sees nothing before [`Foresight::open`].
+#[derive(Default)]
+pub struct Foresight {
+    here: OnceLock<Weak<Here>>,
+    appended: Mutex<VecDeque<Entry>>,
+}
+
+impl Foresight {
+    pub(super) fn open(&self, here: &Arc<Here>) {
+        let _ = self.here.set(Arc::downgrade(here));
+    }
+
+    /// What this replica, as the leader, decides as the consequence of an entry that it is about to append.
+    pub(super) fn consequences(&self, state: &State, told: &Entry) -> Vec<Entry> {
+        let Some(here) = self.here.get().and_then(Weak::upgrade).filter(|_| brings_about(&told.command)) else {
+            return Vec::new();
+        };
+        let decided = foresee(state, &*self.appended(), told, &here.situation());
+        let stamped = |command: Command| Entry { at: told.at, by: here.name.clone(), command };
+        decided.into_iter().map(stamped).collect()
+    }
+
+    pub(super) fn appended_now(&self, entries: Vec<Entry>) {
+        let mut appended = self.appended();
+        let room = APPENDED_AT_MOST.saturating_sub(appended.len());
+        appended.extend(entries.into_iter().take(room));
+    }
+
+    /// Whatever was appended before this one is applied as well, or never will be.
+    pub(super) fn applied(&self, entry: &Entry) {
+        let mut appended = self.appended();
+        let applied = appended.iter().position(|appended| appended == entry).map_or(appended.len(), |place| place + 1);
+        appended.drain(..applied);
+    }
+
+    fn appended(&self) -> MutexGuard<'_, VecDeque<Entry>> {
+        self.appended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
