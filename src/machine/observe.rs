@@ -16,13 +16,32 @@ pub struct Observation {
     document: Option<Document>,
     /// Events of the document that the last poll did not list.
     missed: BTreeSet<EventId>,
+    /// So many reports of this replica are taken into account.
+    reports: u64,
 }
 
 impl Observation {
-    /// Takes up where this replica left off: what it reported last is not forgotten because the process is new.
+    /// What this replica reported last, as the log has it.
     pub fn resume(state: &State, me: &VmName) -> Self {
-        let document = state.replicas.get(me).and_then(|replica| replica.document.clone());
-        Self { document, missed: BTreeSet::new() }
+        let mut resumed = Self::default();
+        resumed.take_up(state, me);
+        resumed
+    }
+
+    /// What the log says of this replica and this process has not seen was reported by an earlier life, whose last words
+    /// may be committed after this one began. It is not forgotten because the process is new.
+    pub fn take_up(&mut self, state: &State, me: &VmName) {
+        let Some(replica) = state.replicas.get(me).filter(|replica| replica.reports != self.reports) else {
+            return;
+        };
+        self.reports = replica.reports;
+        let Some(reported) = &replica.document else {
+            return;
+        };
+        let known = self.document.take().unwrap_or_default();
+        let unknown = reported.events.iter().filter(|event| known.get(&event.id).is_none());
+        let all: Vec<_> = known.events.iter().chain(unknown).cloned().collect();
+        self.document = Some(if all.len() == known.events.len() { known } else { Document::new(all) });
     }
 
     /// A validated document arrived. An old api-version hides some kinds of events: what it cannot show is not missed.
@@ -93,6 +112,13 @@ mod tests {
 
     fn listing(ids: &[&str]) -> Document {
         Document::new(ids.iter().map(|id| announced(id, Status::Scheduled)).collect())
+    }
+
+    fn with_reported(me: &VmName, reports: u64, ids: &[&str]) -> State {
+        let mut state = State::default();
+        let replica = state.replicas.entry(me.clone()).or_default();
+        (replica.reports, replica.document) = (reports, Some(listing(ids)));
+        state
     }
 
     fn reported(observation: &Observation) -> Document {
@@ -170,12 +196,27 @@ mod tests {
     #[test]
     fn a_restarted_replica_does_not_take_a_first_empty_poll_for_an_end() {
         let me = VmName::new("a");
-        let mut state = State::default();
-        state.replicas.entry(me.clone()).or_default().document = Some(listing(&["e1"]));
+        let state = with_reported(&me, 1, &["e1"]);
         let mut observation = Observation::resume(&state, &me);
         observation.saw(&listing(&[]), |_| true);
         assert_eq!(observation.report(&state, &me), None);
         observation.saw(&listing(&[]), |_| true);
         assert!(observation.report(&state, &me).is_some());
+    }
+
+    #[test]
+    fn what_an_earlier_life_reported_is_not_denied_when_it_is_in_the_log_late() {
+        let me = VmName::new("a");
+        let mut observation = Observation::resume(&with_reported(&me, 1, &[]), &me);
+        observation.saw(&listing(&["e2"]), |_| true);
+        let late = with_reported(&me, 2, &["e1"]);
+        observation.take_up(&late, &me);
+        assert_eq!(reported(&observation), listing(&["e2", "e1"]));
+        observation.saw(&listing(&["e2"]), |_| true);
+        observation.take_up(&late, &me);
+        assert_eq!(reported(&observation), listing(&["e2", "e1"]));
+        observation.saw(&listing(&["e2"]), |_| true);
+        observation.take_up(&late, &me);
+        assert_eq!(reported(&observation), listing(&["e2"]), "once it is taken up two polls are enough");
     }
 }

@@ -14,7 +14,7 @@ use super::here::Here;
 use super::rounds::Loop;
 use crate::consensus::Standing;
 use crate::machine::command::Command;
-use crate::machine::document::{Document, Kind};
+use crate::machine::document::Document;
 use crate::machine::id::{AttemptId, EventId, VmName};
 use crate::machine::observe::Observation;
 use crate::machine::situation;
@@ -153,7 +153,6 @@ impl Observer {
         if known.is_none_or(|known| known.is_err()) {
             return;
         }
-        self.resume(here);
         let mut state = here.state.clone();
         let mut polls = self.polls();
         loop {
@@ -178,24 +177,15 @@ impl Observer {
         }
     }
 
-    /// Documents that were polled before the log was known come after what this replica reported in an earlier life.
-    fn resume(&self, here: &Here) {
-        let mut sight = self.sight();
-        let polled = core::mem::replace(&mut sight.observation, Observation::resume(&here.state(), &here.name));
-        if let Some(document) = polled.document() {
-            let version = sight.channel.version().cloned();
-            let can_show = |kind: &Kind| version.as_ref().is_none_or(|version| version.shows(kind));
-            sight.observation.saw(document, can_show);
-        }
-    }
-
     fn due(&self, here: &Here, workloads: &[Workload], groups: &[Group]) -> Option<Command> {
         let state = here.state();
         let known = state.replicas.get(&here.name);
         if !known.is_some_and(|replica| replica.workloads == workloads && replica.groups == groups) {
             return Some(Command::Register { workloads: workloads.into(), groups: groups.into() });
         }
-        self.sight().observation.report(&state, &here.name)
+        let observation = &mut self.sight().observation;
+        observation.take_up(&state, &here.name);
+        observation.report(&state, &here.name)
     }
 
     fn may_wait(&self, here: &Here) -> bool {

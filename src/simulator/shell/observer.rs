@@ -120,7 +120,6 @@ pub(super) async fn report(here: Here) {
     while here.process.inherited.get().is_none() {
         here.process.caught_up.changed(tasks, here.process.caught_up.version()).await;
     }
-    resume(&here);
     loop {
         let (changed, polled) = (here.process.changed.version(), here.process.polled.version());
         let due = due(&here);
@@ -137,16 +136,6 @@ pub(super) async fn report(here: Here) {
     }
 }
 
-/// Documents that were polled before the log was known come after what was reported in an earlier life.
-fn resume(here: &Here) {
-    let mut sight = here.process.sight.borrow_mut();
-    let resumed = Observation::resume(&here.state(), here.name());
-    let polled = std::mem::replace(&mut sight.observation, resumed);
-    if let Some(document) = polled.document() {
-        sight.observation.saw(document, |_| true);
-    }
-}
-
 fn due(here: &Here) -> Option<Command> {
     let state = here.state();
     let scenario = &here.world.scenario;
@@ -156,7 +145,9 @@ fn due(here: &Here) -> Option<Command> {
     if !known.is_some_and(|replica| replica.workloads == *workloads && replica.groups == groups) {
         return Some(Command::Register { workloads: workloads.clone(), groups });
     }
-    here.process.sight.borrow().observation.report(&state, here.name())
+    let observation = &mut here.process.sight.borrow_mut().observation;
+    observation.take_up(&state, here.name());
+    observation.report(&state, here.name())
 }
 
 fn groups(here: &Here) -> Vec<Group> {
