@@ -129,7 +129,7 @@ impl World {
             self.start(vm);
         }
         let end = BEGIN.plus(self.scenario.heal_at).plus(LONGEST);
-        while !self.is_over.get() && self.breach.borrow().is_none() {
+        while !self.is_over.get() && !self.is_broken() {
             let next = self.agenda.borrow_mut().next();
             let Some((at, order, due)) = next.filter(|(at, ..)| *at <= end) else { break };
             self.now.set(self.now().max(at));
@@ -139,7 +139,7 @@ impl World {
             self.tasks.run(|vm| self.nodes[vm].is_paused());
             self.bury_the_doomed();
         }
-        if self.breach.borrow().is_none() {
+        if !self.is_broken() {
             self.judge_the_end(self.is_over.get());
         }
         for vm in 0..self.nodes.len() {
@@ -207,6 +207,10 @@ impl World {
     pub(super) fn broke(&self, property: Property, what: String) {
         self.tell(|| format!("BROKEN {property}: {what}"));
         self.breach.borrow_mut().get_or_insert(Breach { property, what, at: self.now() });
+    }
+
+    pub(super) fn is_broken(&self) -> bool {
+        self.breach.borrow().is_some()
     }
 
     pub(super) fn end(&self) {

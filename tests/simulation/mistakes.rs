@@ -16,7 +16,7 @@ const FIRST: [(Mistake, u64); 12] = [
     (Mistake::EmptyIsNoEvents, 137),
     (Mistake::JournalSkipped, 41),
     (Mistake::JournalLost, 41),
-    (Mistake::PauseCounts, 69),
+    (Mistake::PauseCounts, 65),
     (Mistake::TakeoverTooEarly, 121),
     (Mistake::TakeoverDuringHooks, 33),
     (Mistake::BudgetIgnored, 7),
@@ -70,9 +70,10 @@ fn aimed(mistake: Mistake, seed: u64) -> Scenario {
             for vm in 0..replicas.min(2) {
                 add(first, None, Fault::Endpoint { vm, trouble: Trouble::PostsLost, lasts: secs(60) });
             }
-            add(first + secs(3), None, pause(20));
+            // Not for so long that what it saw before is too old.
+            add(first + secs(3), None, pause(13));
             // It hears nobody either when it wakes, for less time than it has to wait.
-            add(first + secs(22), None, Fault::Cut { vms: vec![vm], both: true, lasts: secs(6) });
+            add(first + secs(15), None, Fault::Cut { vms: vec![vm], both: true, lasts: secs(6) });
         }
         Mistake::TakeoverDuringHooks => {
             add(offset, Some(Moment::Begin(1)), Fault::Cut { vms: vec![0], both: true, lasts: secs(60) });
