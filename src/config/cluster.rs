@@ -100,8 +100,8 @@ pub(super) fn read_cluster(table: &mut Table<'_>, own: &Own) -> Option<Cluster> 
     let takeover_after = table.or("takeover_after", span(1_000, HOUR), Duration::from_secs(10));
     let takeover_grace = table.or("takeover_grace", span(0, HOUR), Duration::from_secs(30));
     let heartbeat = table.optional("heartbeat", span(10, minute));
-    let election_timeout = table.or("election_timeout", span(30, minute), Duration::from_millis(300));
-    let heartbeat = heartbeat.unwrap_or(Duration::from_millis(200).min(shortened(election_timeout)));
+    let election_timeout = table.or("election_timeout", span(30, minute), Duration::from_millis(375));
+    let heartbeat = heartbeat.unwrap_or(Duration::from_millis(250).min(shortened(election_timeout)));
     let claim_lease = table.or("claim_lease", span(100, minute), Duration::from_secs(5));
     let max_voters = table.or("max_voters", scalar::number(1..=MAX_VOTERS), MAX_VOTERS);
     let replace_after = table.or("replace_after", span(1_000, 168 * HOUR), 10 * minute);

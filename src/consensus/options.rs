@@ -37,8 +37,8 @@ pub struct Timing {
 impl Default for Timing {
     fn default() -> Self {
         Self {
-            heartbeat: Duration::from_millis(200),
-            election_timeout: (Duration::from_millis(300), Duration::from_millis(600)),
+            heartbeat: Duration::from_millis(250),
+            election_timeout: (Duration::from_millis(375), Duration::from_millis(750)),
             deadline: Duration::from_secs(5),
         }
     }
