@@ -12,8 +12,10 @@ use super::state::{Replica, State};
 /// One replica's view of its endpoint.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Observation {
-    /// `None` before the first validated document.
+    /// `None` before the first validated document, unless the log knows of one.
     document: Option<Document>,
+    /// The last poll brought it.
+    is_current: bool,
     /// Events of the document that the last poll did not list.
     missed: BTreeSet<EventId>,
     /// So many reports of this replica are taken into account.
@@ -21,13 +23,6 @@ pub struct Observation {
 }
 
 impl Observation {
-    /// What this replica reported last, as the log has it.
-    pub fn resume(state: &State, me: &VmName) -> Self {
-        let mut resumed = Self::default();
-        resumed.take_up(state, me);
-        resumed
-    }
-
     /// What the log says of this replica and this process has not seen was reported by an earlier life, whose last words
     /// may be committed after this one began. It is not forgotten because the process is new.
     pub fn take_up(&mut self, state: &State, me: &VmName) {
@@ -39,9 +34,13 @@ impl Observation {
             return;
         };
         let known = self.document.take().unwrap_or_default();
-        let unknown = reported.events.iter().filter(|event| known.get(&event.id).is_none());
-        let all: Vec<_> = known.events.iter().chain(unknown).cloned().collect();
-        self.document = Some(if all.len() == known.events.len() { known } else { Document::new(all) });
+        let unknown: Vec<_> = reported.events.iter().filter(|event| known.get(&event.id).is_none()).cloned().collect();
+        let all = if unknown.is_empty() {
+            known
+        } else {
+            Document::new(known.events.iter().cloned().chain(unknown).collect())
+        };
+        self.document = Some(all.kept_once([reported]));
     }
 
     /// A validated document arrived. An old api-version hides some kinds of events: what it cannot show is not missed.
@@ -68,24 +67,27 @@ impl Observation {
         if self.document.as_ref() != Some(&believed) {
             self.document = Some(believed);
         }
-        self.missed = missed;
+        (self.missed, self.is_current) = (missed, true);
     }
 
     /// A poll brought no information.
     pub fn saw_nothing(&mut self) {
         self.missed.clear();
+        self.is_current = false;
     }
 
-    /// What is believed of the endpoint's document; `None` before the first.
+    /// What is believed of the endpoint's document; `None` before anything is known.
     pub const fn document(&self) -> Option<&Document> {
         self.document.as_ref()
     }
 
-    /// The report that is due: the content changed since the last committed one, or that one no longer counts.
+    /// The report that is due: the content changed since the last committed one, or that one no longer counts and the last
+    /// poll says the same.
     pub fn report(&self, state: &State, me: &VmName) -> Option<Command> {
         let document = self.document.as_ref()?;
         let committed = state.replicas.get(me)?;
-        let is_news = committed.document.as_ref() != Some(document) || committed.discounted.is_some();
+        let is_news =
+            committed.document.as_ref() != Some(document) || (committed.discounted.is_some() && self.is_current);
         is_news.then(|| Command::Report { after: committed.reports, document: document.clone() })
     }
 
@@ -174,6 +176,8 @@ mod tests {
         assert_eq!(observation.report(&state, &me), None);
         commit(&mut state, Command::Discount { replica: me.clone() });
         assert!(observation.report(&state, &me).is_some());
+        observation.saw_nothing();
+        assert_eq!(observation.report(&state, &me), None, "it would be discounted again at once");
     }
 
     #[test]
@@ -197,7 +201,8 @@ mod tests {
     fn a_restarted_replica_does_not_take_a_first_empty_poll_for_an_end() {
         let me = VmName::new("a");
         let state = with_reported(&me, 1, &["e1"]);
-        let mut observation = Observation::resume(&state, &me);
+        let mut observation = Observation::default();
+        observation.take_up(&state, &me);
         observation.saw(&listing(&[]), |_| true);
         assert_eq!(observation.report(&state, &me), None);
         observation.saw(&listing(&[]), |_| true);
@@ -207,7 +212,8 @@ mod tests {
     #[test]
     fn what_an_earlier_life_reported_is_not_denied_when_it_is_in_the_log_late() {
         let me = VmName::new("a");
-        let mut observation = Observation::resume(&with_reported(&me, 1, &[]), &me);
+        let mut observation = Observation::default();
+        observation.take_up(&with_reported(&me, 1, &[]), &me);
         observation.saw(&listing(&["e2"]), |_| true);
         let late = with_reported(&me, 2, &["e1"]);
         observation.take_up(&late, &me);

@@ -137,7 +137,8 @@ fn chores(cluster: &Cluster, world: &World) -> Vec<Action> {
 
 fn report(cluster: &Cluster, world: &World, replica: usize) -> Option<Action> {
     let me = name(replica);
-    let mut observation = Observation::resume(&world.log, &me);
+    let mut observation = Observation::default();
+    observation.take_up(&world.log, &me);
     for _ in 0..2 {
         observation.saw(&world.document(cluster, replica), |_| true);
     }

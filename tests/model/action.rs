@@ -60,7 +60,8 @@ fn proposals(cluster: &Cluster, world: &World) -> Vec<(usize, Command)> {
     let mut found = Vec::new();
     for (replica, local) in world.replicas.iter().enumerate().filter(|(replica, _)| world.connected(*replica)) {
         let me = name(replica);
-        let mut observation = Observation::resume(&world.log, &me);
+        let mut observation = Observation::default();
+        observation.take_up(&world.log, &me);
         for _ in 0..2 {
             observation.saw(&world.document(cluster), |_| true);
         }
