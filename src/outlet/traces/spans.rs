@@ -222,7 +222,8 @@ fn moments(state: &State, event: &Event, closed: Timestamp) -> Vec<Moment> {
     let stages = event.entered.iter().map(|(stage, at)| moment(*at, stage.as_word(), []));
     let waivers = event.waivers.iter().map(waived);
     let wishes = state.wishes_about(event, closed).map(wished);
-    let mut moments: Vec<_> = stages.chain(waivers).chain(wishes).chain(impacts(event)).collect();
+    // A stage may be entered in the same moment as what led to it.
+    let mut moments: Vec<_> = waivers.chain(wishes).chain(stages).chain(impacts(event)).collect();
     moments.sort_by_key(|moment| moment.unix_nano);
     moments
 }

@@ -28,14 +28,7 @@ enum Place {
 /// In the order in which it happened.
 pub(super) fn of(state: &State, event: &Event, situation: &Situation) -> Vec<shown::Step> {
     let mut steps: Steps = Vec::new();
-    for (stage, at) in &event.entered {
-        let place = match stage {
-            Stage::Preparing | Stage::Claimed => Place::Decided,
-            Stage::Closed => Place::Closed,
-            _ => Place::Told,
-        };
-        steps.push((*at, place, told(stage.to_string())));
-    }
+    stages(event, &mut steps);
     beginning(event, &mut steps);
     hooks(event, &mut steps);
     approvals(event, &mut steps);
@@ -43,6 +36,21 @@ pub(super) fn of(state: &State, event: &Event, situation: &Situation) -> Vec<sho
     steps.extend(wishes(state, event, situation.now));
     steps.sort_by_key(|(at, place, _)| (*at, *place));
     steps.into_iter().map(|(at, _, step)| shown::Step { at: rfc3339(at), ..step }).collect()
+}
+
+/// Each behind the one before it.
+fn stages(event: &Event, steps: &mut Steps) {
+    let mut before = None;
+    for (stage, at) in &event.entered {
+        let own = match stage {
+            Stage::Preparing | Stage::Claimed => Place::Decided,
+            Stage::Closed => Place::Closed,
+            _ => Place::Told,
+        };
+        let place = before.filter(|(then, _)| then == at).map_or(own, |(_, place)| own.max(place));
+        before = Some((*at, place));
+        steps.push((*at, place, told(stage.to_string())));
+    }
 }
 
 fn told(what: String) -> shown::Step {
@@ -74,8 +82,7 @@ fn hooks(event: &Event, steps: &mut Steps) {
     for attempt in &event.attempts {
         let what = format!("{} of {} on {}", attempt.hook.phase, attempt.member.workload, attempt.on);
         let mut push = |at, how: String, why: Option<&str>| {
-            // Even one that ends at once ends after its beginning.
-            let place = if at == attempt.begun_at { Place::Decided } else { Place::Told };
+            let place = outcome_place(at, attempt.begun_at);
             steps.push((at, place, told_of(format!("{what}: {how}"), attempt.on.to_string(), why.map(Into::into))));
         };
         push(attempt.begun_at, format!("{} begins", attempt.intent), None);
@@ -89,16 +96,17 @@ fn hooks(event: &Event, steps: &mut Steps) {
     for waiver in &event.waivers {
         let member = &waiver.member;
         let what = format!("{} of {} on {}: not waited for", waiver.hook.phase, member.workload, member.vm);
-        let step = match &waiver.why {
+        let (place, step) = match &waiver.why {
             WaiverReason::Unreachable => {
                 let why = waiver.why.as_word();
-                shown::Step { why: Some(why.into()), ..told(format!("{what}, {why}")) }
+                (Place::Decided, shown::Step { why: Some(why.into()), ..told(format!("{what}, {why}")) })
             }
             WaiverReason::Skipped { who, reason } => {
-                told_of(format!("{what}, skipped by {who}: {reason}"), who.clone(), Some(reason.clone()))
+                let what = format!("{what}, skipped by {who}: {reason}");
+                (Place::Told, told_of(what, who.clone(), Some(reason.clone())))
             }
         };
-        steps.push((waiver.at, Place::Decided, step));
+        steps.push((waiver.at, place, step));
     }
 }
 
@@ -109,7 +117,8 @@ fn approvals(event: &Event, steps: &mut Steps) {
         steps.push((claim.at, Place::Decided, told_of(what, by.clone(), Some(reason.into()))));
         if let Some((outcome, at)) = &claim.outcome {
             let how = said(outcome.as_word(), detail(outcome).as_deref());
-            steps.push((*at, Place::Told, told_of(format!("approval by {by}: {how}"), by, detail(outcome))));
+            let place = outcome_place(*at, claim.at);
+            steps.push((*at, place, told_of(format!("approval by {by}: {how}"), by, detail(outcome))));
         }
     }
     for takeover in &event.takeovers {
@@ -128,6 +137,11 @@ fn approvals(event: &Event, steps: &mut Steps) {
         let gives = |at| (at, Place::Told, told_of(format!("{by} gives account of its approval"), by.clone(), None));
         steps.extend(takeover.recorded.map(gives));
     }
+}
+
+/// Even what ends at once ends after it was decided.
+fn outcome_place(at: Timestamp, decided: Timestamp) -> Place {
+    if at == decided { Place::Decided } else { Place::Told }
 }
 
 /// Why it started and how it ended, as far as it is known, and what the replicas of its VMs observed.
