@@ -34,7 +34,6 @@ use crate::replica::clock::{self, ClusterTime};
 use crate::replica::contacts::Contacts;
 use crate::replica::deeds::Deeds;
 use crate::replica::folded::Folded;
-use crate::replica::foresight::Foresight;
 use crate::replica::here::Here;
 use crate::replica::hooks::Hooks;
 use crate::replica::journal::Journal;
@@ -89,8 +88,7 @@ async fn run_until(config: Config, stop: CancellationToken, answering: &Handle) 
     let tls = options.tls.clone();
     let listeners = Listeners::bind(&config, answering).await?;
     let time = Arc::new(ClusterTime::default());
-    let foresight = Arc::new(Foresight::default());
-    let (folded, state) = Folded::new(time.clone(), foresight.clone());
+    let (folded, state, foresight) = Folded::new(time.clone());
     let (consensus, routes) = Consensus::open(options, folded).await?;
     // Only now: whose data this is has just been checked.
     let (commands, of_commands) =

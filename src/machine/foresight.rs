@@ -19,15 +19,16 @@ const DEEP: usize = 2;
 const OPEN_AT_MOST: usize = 100;
 const FORESEEN_AT_MOST: usize = 64;
 
-/// The commands that are due when `told` is applied behind `appended`, which is in the log and not in `state` yet.
-/// Nothing where leadership goes first.
+/// The commands that are due when `told` is applied behind `appended`, which is in the log and not in `state` yet: what
+/// the driver would propose, in the same order. Nothing before this leadership is in the log, and nothing more where it is
+/// to go to another replica first.
 pub fn foresee<'a>(
     state: &State,
     appended: impl IntoIterator<Item = &'a Entry>,
     told: &Entry,
     situation: &Situation,
 ) -> Vec<Command> {
-    if state.open.len() > OPEN_AT_MOST {
+    if situation.lead.is_none() || state.open.len() > OPEN_AT_MOST {
         return Vec::new();
     }
     let mut state = state.clone();
@@ -39,26 +40,24 @@ pub fn foresee<'a>(
     }
     let mut foreseen = Vec::new();
     for _ in 0..DEEP {
+        if heir(&state, situation).is_some() {
+            break;
+        }
         let due = plan(&state, situation);
-        if heir(&state, situation).is_some() || foreseen.len() + due.len() > FORESEEN_AT_MOST {
+        let begins_to_lead = matches!(due.first(), Some(Command::Lead { .. }));
+        if due.is_empty() || begins_to_lead || foreseen.len() + due.len() > FORESEEN_AT_MOST {
             break;
         }
         let fits = |command: &Command| {
             let entry = Entry { at: told.at, by: situation.me.clone(), command: command.clone() };
-            is_awaited(command) && apply(&mut state, &entry) == Verdict::Applied
+            apply(&mut state, &entry) == Verdict::Applied
         };
         foreseen.extend(due.into_iter().filter(fits));
     }
     foreseen
 }
 
-/// Whether something may be due as soon as this is applied: what is told, not what the leader decides, which goes to the
-/// log with all that is due beside it.
+/// Whether it is what events most often wait for. What the leader decides goes to the log with all that is due beside it.
 pub const fn brings_about(command: &Command) -> bool {
     matches!(command, Command::Report { .. } | Command::Settle { .. } | Command::Ask { .. } | Command::Drill { .. })
-}
-
-/// What an event waits for.
-const fn is_awaited(command: &Command) -> bool {
-    matches!(command, Command::Treat { .. } | Command::Begin { .. } | Command::Claim { .. })
 }

@@ -22,10 +22,11 @@ pub struct Folded {
 }
 
 impl Folded {
-    /// The state before the first entry, and where every later one is shown.
-    pub fn new(time: Arc<ClusterTime>, foresight: Arc<Foresight>) -> (Self, watch::Receiver<Arc<State>>) {
+    /// The state before the first entry, where every later one is shown, and what the leader foresees of them.
+    pub fn new(time: Arc<ClusterTime>) -> (Self, watch::Receiver<Arc<State>>, Arc<Foresight>) {
         let (shown, seen) = watch::channel(Arc::new(State::default()));
-        (Self { state: State::default(), is_news: false, shown, time, foresight }, seen)
+        let foresight = Arc::new(Foresight::default());
+        (Self { state: State::default(), is_news: false, shown, time, foresight: foresight.clone() }, seen, foresight)
     }
 }
 
@@ -37,7 +38,7 @@ impl Fold for Folded {
         let mut entries = vec![Entry { at: self.time.now(), by: VmName::new(by), command }];
         entries.extend(self.foresight.consequences(&self.state, &entries[0]));
         let bytes = entries.iter().map(log::encode_entry).collect();
-        self.foresight.appended_now(entries);
+        self.foresight.stamped(entries);
         Ok(bytes)
     }
 
@@ -71,6 +72,7 @@ impl Fold for Folded {
 
     fn restore(&mut self, snapshot: &[u8]) -> Result<(), Undecodable> {
         self.state = log::decode_state(snapshot).map_err(|error| undecodable(&error))?;
+        self.foresight.forget();
         self.time.applied(self.state.now, !self.state.open.is_empty());
         self.is_news = true;
         self.published();

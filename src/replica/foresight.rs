@@ -1,5 +1,5 @@
-//! What the leader has appended and not applied yet, and how it looks at the cluster: with both, the next decision goes
-//! to the log together with what brings it about (`machine::foresight`).
+//! What the leader has stamped to be appended and not applied yet, and how it looks at the cluster: with both, the next
+//! decision goes to the log together with what brings it about (`machine::foresight`).
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -9,8 +9,8 @@ use crate::machine::command::{Command, Entry};
 use crate::machine::foresight::{brings_about, foresee};
 use crate::machine::state::State;
 
-/// What is on its way beyond this is not remembered, so that what was foreseen may not fit.
-const APPENDED_AT_MOST: usize = 32;
+/// With more on its way nothing is foreseen: the driver will decide about all of it at once.
+const APPENDED_AT_MOST: usize = 8;
 
 /// Sees nothing before [`Foresight::open`].
 #[derive(Default)]
@@ -29,15 +29,23 @@ impl Foresight {
         let Some(here) = self.here.get().and_then(Weak::upgrade).filter(|_| brings_about(&told.command)) else {
             return Vec::new();
         };
-        let decided = foresee(state, &*self.appended(), told, &here.situation());
+        let appended = self.appended();
+        if appended.len() >= APPENDED_AT_MOST {
+            return Vec::new();
+        }
+        // A standing that is a moment old may be of a leadership before this one.
+        let situation = here.situation_under(&here.consensus.standing_now());
+        let decided = foresee(state, &*appended, told, &situation);
         let stamped = |command: Command| Entry { at: told.at, by: here.name.clone(), command };
         decided.into_iter().map(stamped).collect()
     }
 
-    pub(super) fn appended_now(&self, entries: Vec<Entry>) {
+    /// What openraft then refuses is forgotten with the next entry that is applied.
+    pub(super) fn stamped(&self, entries: Vec<Entry>) {
         let mut appended = self.appended();
-        let room = APPENDED_AT_MOST.saturating_sub(appended.len());
-        appended.extend(entries.into_iter().take(room));
+        if appended.len() < APPENDED_AT_MOST {
+            appended.extend(entries);
+        }
     }
 
     /// Whatever was appended before this one is applied as well, or never will be.
@@ -45,6 +53,10 @@ impl Foresight {
         let mut appended = self.appended();
         let applied = appended.iter().position(|appended| appended == entry).map_or(appended.len(), |place| place + 1);
         appended.drain(..applied);
+    }
+
+    pub(super) fn forget(&self) {
+        self.appended().clear();
     }
 
     fn appended(&self) -> MutexGuard<'_, VecDeque<Entry>> {

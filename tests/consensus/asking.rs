@@ -18,7 +18,6 @@ use allclear::replica::clock::{self, ClusterTime};
 use allclear::replica::contacts::{Contacts, Peer};
 use allclear::replica::deeds::Deeds;
 use allclear::replica::folded::Folded;
-use allclear::replica::foresight::Foresight;
 use allclear::replica::here::Here;
 use allclear::replica::journal::Journal;
 use allclear::replica::observer::Observer;
@@ -50,8 +49,7 @@ impl Asking {
         let members = options.replicas.iter().map(|(name, _)| VmName::new(name)).collect();
         let time = Arc::new(ClusterTime::default());
         let journal = Journal::open(&options.data_dir, Means::default()).unwrap();
-        let foresight = Arc::new(Foresight::default());
-        let (folded, state) = Folded::new(time.clone(), foresight.clone());
+        let (folded, state, foresight) = Folded::new(time.clone());
         let cluster = options.cluster.clone();
         let (consensus, routes) = Consensus::open(options, folded).await.unwrap();
         let here = Arc::new(Here {

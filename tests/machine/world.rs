@@ -113,10 +113,7 @@ impl World {
             })),
             "plan" => Ok(self.plan()),
             "propose" => Ok(self.propose()),
-            "step" => {
-                self.planned = plan(&self.state, &self.situation);
-                Ok(self.propose())
-            }
+            "step" => Ok(self.step()),
             "run" => self.run(),
             "errands" => self.errands(rest),
             "explain" => {
@@ -315,6 +312,11 @@ impl World {
         });
         let answers: String = answers.collect();
         if answers.is_empty() { "nothing is due\n".into() } else { answers }
+    }
+
+    fn step(&mut self) -> String {
+        self.planned = plan(&self.state, &self.situation);
+        self.propose()
     }
 
     fn run(&mut self) -> Result<String, String> {

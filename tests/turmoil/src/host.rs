@@ -20,7 +20,6 @@ use allclear::replica::clock::{self, ClusterTime};
 use allclear::replica::contacts::Contacts;
 use allclear::replica::deeds::Deeds;
 use allclear::replica::folded::Folded;
-use allclear::replica::foresight::Foresight;
 use allclear::replica::here::Here;
 use allclear::replica::hooks::{Configured, Hooks};
 use allclear::replica::journal::Journal;
@@ -96,8 +95,7 @@ async fn open(
 ) -> Started<(Arc<Here>, rpc::Routes)> {
     let manner = world.manner;
     let time = Arc::new(ClusterTime::on(wall(world, place)));
-    let foresight = Arc::new(Foresight::default());
-    let (fold, state) = Folded::new(time.clone(), foresight.clone());
+    let (fold, state, foresight) = Folded::new(time.clone());
     let is_last = world.platform.vms.last() == Some(name);
     let forgets = (world.mistake == Mistake::Forgets && is_last).then_some(FORGETS_EVERY);
     let fold = Watched { fold, state: State::default(), who: name.to_string(), world: world.clone(), forgets };

@@ -18,7 +18,6 @@ use allclear::replica::clock::{self, ClusterTime};
 use allclear::replica::contacts::Contacts;
 use allclear::replica::deeds::Deeds;
 use allclear::replica::folded::Folded;
-use allclear::replica::foresight::Foresight;
 use allclear::replica::here::Here;
 use allclear::replica::hooks::{Configured, Hooks};
 use allclear::replica::journal::Journal;
@@ -122,8 +121,7 @@ fn socket(folder: &Path) -> PathBuf {
 pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<Report>) {
     let name = task().vm;
     let time = Arc::new(ClusterTime::default());
-    let foresight = Arc::new(Foresight::default());
-    let (fold, state) = Folded::new(time.clone(), foresight.clone());
+    let (fold, state, foresight) = Folded::new(time.clone());
     let data_dir = folder.join("data");
     let options = consensus::Options {
         cluster: "tests".into(),
