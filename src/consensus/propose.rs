@@ -40,7 +40,7 @@ impl Node {
         }
     }
 
-    /// As the leader. Stamped here, so that a refusal by openraft costs nothing but the stamp and what it was to bring about.
+    /// As the leader. Stamped here, so that a refusal by openraft costs nothing but the stamp and what was foreseen.
     pub(crate) async fn propose_here(&self, proposal: &[u8], by: &str, deadline: Instant) -> Tried {
         if !self.raft.is_leader() {
             return Err(Failed::NotTaken);

@@ -63,3 +63,46 @@ impl Foresight {
         self.appended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::document::Document;
+    use crate::machine::id::VmName;
+    use crate::machine::time::Timestamp;
+
+    fn entry(number: i64) -> Entry {
+        Entry { at: Timestamp(number), by: VmName::new("a"), command: Command::Notified { told: Vec::new() } }
+    }
+
+    fn times(foresight: &Foresight) -> Vec<i64> {
+        foresight.appended().iter().map(|entry| entry.at.0).collect()
+    }
+
+    #[test]
+    fn what_is_applied_is_on_its_way_no_more_nor_is_what_was_to_be_applied_before_it() {
+        let foresight = Foresight::default();
+        foresight.stamped((1..=4).map(entry).collect());
+        foresight.applied(&entry(1));
+        assert_eq!(times(&foresight), [2, 3, 4]);
+        foresight.applied(&entry(3));
+        assert_eq!(times(&foresight), [4], "2 was refused, or it would have come first");
+        foresight.applied(&entry(9));
+        assert_eq!(times(&foresight), [0; 0], "of another leader, so 4 is not to come");
+    }
+
+    #[test]
+    fn what_never_comes_to_be_applied_does_not_pile_up() {
+        let foresight = Foresight::default();
+        for number in 0..1_000 {
+            foresight.stamped(vec![entry(number)]);
+        }
+        assert_eq!(times(&foresight).len(), APPENDED_AT_MOST);
+    }
+
+    #[test]
+    fn nothing_is_foreseen_before_there_is_a_replica_to_look_at() {
+        let told = Entry { command: Command::Report { after: 0, document: Document::default() }, ..entry(1) };
+        assert_eq!(Foresight::default().consequences(&State::default(), &told), []);
+    }
+}

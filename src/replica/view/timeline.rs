@@ -182,3 +182,58 @@ fn wishes<'a>(
 fn said(word: &str, reason: Option<&str>) -> String {
     reason.map_or_else(|| word.into(), |reason| format!("{word}: {reason}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::attempt::Waiver;
+    use crate::machine::document::{Announcement, Kind, NotBefore, Source, Status};
+    use crate::machine::id::{EventId, VmName, WorkloadName};
+    use crate::machine::workload::{HookId, Member, Phase};
+
+    const NOW: Timestamp = Timestamp(5);
+
+    fn entered(stages: &[Stage]) -> Event {
+        let announcement = Announcement {
+            id: EventId::new("e"),
+            status: Status::Scheduled,
+            kind: Kind::Reboot,
+            source: Source::User,
+            resource_type: String::new(),
+            resources: Vec::new(),
+            not_before: NotBefore::Unknown,
+            description: String::new(),
+            duration: None,
+        };
+        let mut event = Event::first_seen_as(announcement, VmName::new("db-0"), Timestamp(1));
+        event.entered.extend(stages.iter().map(|stage| (*stage, NOW)));
+        event
+    }
+
+    fn in_order(mut steps: Steps) -> Vec<String> {
+        steps.sort_by_key(|(at, place, _)| (*at, *place));
+        steps.into_iter().map(|(_, _, step)| step.what).collect()
+    }
+
+    #[test]
+    fn stages_of_one_moment_are_told_in_their_order() {
+        let order = [Stage::Claimed, Stage::Approved, Stage::Started, Stage::Restoring, Stage::Closed];
+        let mut steps = Steps::new();
+        stages(&entered(&order), &mut steps);
+        assert_eq!(in_order(steps), ["announced", "claimed", "approved", "started", "restoring", "closed"]);
+    }
+
+    #[test]
+    fn a_skipped_hook_is_told_before_the_claim_that_it_led_to() {
+        let mut event = entered(&[Stage::Preparing, Stage::Claimed]);
+        let member = Member { vm: VmName::new("db-0"), workload: WorkloadName("pg".into()) };
+        let skipped = WaiverReason::Skipped { who: "ada".into(), reason: "known".into() };
+        let hook = HookId { phase: Phase::Drain, ordinal: 0 };
+        event.waivers.push(Waiver { member, hook, why: skipped, at: NOW });
+        let mut steps = Steps::new();
+        stages(&event, &mut steps);
+        hooks(&event, &mut steps);
+        let skipped = "drain of pg on db-0: not waited for, skipped by ada: known";
+        assert_eq!(in_order(steps), ["announced", skipped, "preparing", "claimed"]);
+    }
+}
