@@ -7,25 +7,32 @@ use core::cmp::Ordering;
 use core::fmt;
 use core::hash::{Hash, Hasher};
 
-/// A text that is compared by its key and shown as it was received. Many things bear the same name, so its text is
-/// shared.
-#[derive(Clone)]
-struct Caseless {
-    key: Arc<str>,
-    shown: Arc<str>,
+/// Before another one byte by byte, letters without regard to their case.
+fn order(one: &str, other: &str) -> Ordering {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    let unlike = one.iter().zip(other).find(|(one, other)| one != other && !one.eq_ignore_ascii_case(other));
+    let by_byte = unlike.map(|(one, other)| one.to_ascii_lowercase().cmp(&other.to_ascii_lowercase()));
+    by_byte.unwrap_or_else(|| one.len().cmp(&other.len()))
 }
 
-impl Caseless {
-    fn new(shown: &str, key: &str) -> Self {
-        Self { key: key.to_ascii_lowercase().into(), shown: shown.into() }
+/// The same for what is equal.
+fn hash<H: Hasher>(text: &str, hasher: &mut H) {
+    let mut room = [0; 32];
+    for some in text.as_bytes().chunks(room.len()) {
+        let lowered = &mut room[..some.len()];
+        lowered.copy_from_slice(some);
+        lowered.make_ascii_lowercase();
+        hasher.write(lowered);
     }
+    hasher.write_u8(u8::MAX);
 }
 
+/// Names that are compared by their `key` without regard to case. Many things bear the same name, so its text is shared.
 macro_rules! compared_by_key {
     ($name:ident) => {
         impl PartialEq for $name {
             fn eq(&self, other: &Self) -> bool {
-                self.0.key == other.0.key
+                Arc::ptr_eq(&self.0, &other.0) || self.key().eq_ignore_ascii_case(other.key())
             }
         }
         impl Eq for $name {}
@@ -36,28 +43,28 @@ macro_rules! compared_by_key {
         }
         impl Ord for $name {
             fn cmp(&self, other: &Self) -> Ordering {
-                self.0.key.cmp(&other.0.key)
+                order(self.key(), other.key())
             }
         }
         impl Hash for $name {
             fn hash<H: Hasher>(&self, hasher: &mut H) {
-                self.0.key.hash(hasher);
+                hash(self.key(), hasher);
             }
         }
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(&self.0.shown)
+                f.write_str(self.as_str())
             }
         }
         impl fmt::Debug for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(&self.0.shown)
+                f.write_str(self.as_str())
             }
         }
         impl $name {
             /// As it was received.
             pub fn as_str(&self) -> &str {
-                &self.0.shown
+                &self.0
             }
         }
     };
@@ -68,11 +75,15 @@ macro_rules! compared_by_key {
 /// Old api-versions put one underscore before the name and the platform changes the case, so both are ignored when
 /// names are compared (`behaviour.md` 2). Nothing else is: `vm1` is not `vm10`.
 #[derive(Clone)]
-pub struct VmName(Caseless);
+pub struct VmName(Arc<str>);
 
 impl VmName {
     pub fn new(name: &str) -> Self {
-        Self(Caseless::new(name, name.strip_prefix('_').unwrap_or(name)))
+        Self(name.into())
+    }
+
+    fn key(&self) -> &str {
+        self.0.strip_prefix('_').unwrap_or(&self.0)
     }
 }
 
@@ -80,11 +91,15 @@ compared_by_key!(VmName);
 
 /// An event of the platform: compared without case, sent back as received (`imds.md`, the document).
 #[derive(Clone)]
-pub struct EventId(Caseless);
+pub struct EventId(Arc<str>);
 
 impl EventId {
     pub fn new(id: &str) -> Self {
-        Self(Caseless::new(id, id))
+        Self(id.into())
+    }
+
+    fn key(&self) -> &str {
+        &self.0
     }
 }
 
@@ -129,6 +144,8 @@ impl fmt::Display for AttemptId {
 
 #[cfg(test)]
 mod tests {
+    use std::hash::DefaultHasher;
+
     use super::*;
 
     #[test]
@@ -137,6 +154,25 @@ mod tests {
         assert_ne!(VmName::new("__vm"), VmName::new("vm"));
         assert_ne!(VmName::new("vm1"), VmName::new("vm10"));
         assert_eq!(VmName::new("_vm").as_str(), "_vm");
+    }
+
+    #[test]
+    fn names_are_ordered_and_hashed_as_if_all_of_it_were_small_letters() {
+        let names =
+            ["", "_", "a", "_A", "A_", "ab", "aB1", "AB-1", "b", "\u{e9}", "\u{c9}", &"x".repeat(40), &"X".repeat(41)];
+        let hashed = |name: &VmName| {
+            let mut hasher = DefaultHasher::new();
+            name.hash(&mut hasher);
+            hasher.finish()
+        };
+        for (one, other) in names.iter().flat_map(|one| names.iter().map(move |other| (*one, *other))) {
+            let [lower, lower_other] =
+                [one, other].map(|name| name.strip_prefix('_').unwrap_or(name).to_ascii_lowercase());
+            let (one, other) = (VmName::new(one), VmName::new(other));
+            assert_eq!(one.cmp(&other), lower.cmp(&lower_other), "{one} {other}");
+            assert_eq!(one == other, lower == lower_other, "{one} {other}");
+            assert_eq!(hashed(&one) == hashed(&other), lower == lower_other, "{one} {other}");
+        }
     }
 
     #[test]
