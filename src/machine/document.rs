@@ -30,14 +30,13 @@ impl Document {
     /// As one of those that are known has it, if one says the same: then it is kept once.
     #[must_use]
     pub fn kept_once<'a>(&self, known: impl IntoIterator<Item = &'a Self>) -> Self {
-        let mut compared: Option<&'a Self> = None;
-        // Most of those that are known are one.
-        let is_same = |known: &&'a Self| {
-            let is_another = compared.is_none_or(|compared| !compared.events.is(&known.events));
-            compared = Some(known);
-            is_another && *known == self
-        };
-        known.into_iter().find(is_same).unwrap_or(self).clone()
+        Self::each_once(known).find(|known| *known == self).unwrap_or(self).clone()
+    }
+
+    /// Without those that are one with the one before: what several replicas say is mostly the same.
+    pub(super) fn each_once<'a>(all: impl IntoIterator<Item = &'a Self>) -> impl Iterator<Item = &'a Self> {
+        let mut last: Option<&'a Self> = None;
+        all.into_iter().filter(move |this| !last.replace(this).is_some_and(|last| last.events.is(&this.events)))
     }
 
     /// By their order: a thousand events are looked up for each of them.
@@ -172,5 +171,15 @@ pub(super) mod tests {
         let found = ["a", "b", "c", "d", "e"].map(|id| document.get(&EventId::new(id)).map(|event| &event.status));
         let scheduled = Some(&Status::Scheduled);
         assert_eq!(found, [Some(&Status::Started), None, scheduled, scheduled, None]);
+    }
+
+    #[test]
+    fn what_is_one_is_looked_at_once_and_what_is_another_always() {
+        let one = Document::new(alloc::vec![announced("a", Status::Scheduled)]);
+        let other = Document::new(one.events.to_vec());
+        let all = [&one, &one.clone(), &other, &other, &one].map(Clone::clone);
+        let places = |document: &Document| all.iter().position(|it| it.events.is(&document.events));
+        let looked_at: Vec<_> = Document::each_once(&all).filter_map(places).collect();
+        assert_eq!(looked_at, [0, 2, 0]);
     }
 }
