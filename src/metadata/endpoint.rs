@@ -97,14 +97,11 @@ struct Turn {
 
 impl Turn {
     /// What says the same byte for byte is not read again: most polls bring nothing new.
-    fn read(&mut self, status: u16, body: Vec<u8>) -> Result<Document, NoInformation> {
-        if let Some((came, document)) = &self.last
-            && status == 200
-            && *came == body
-        {
-            return Ok(document.clone());
-        }
-        let document = document::read(status, &body)?;
+    fn read(&mut self, status: u16, body: Vec<u8>, known: Option<&Document>) -> Result<Document, NoInformation> {
+        let document = match &self.last {
+            Some((came, document)) if status == 200 && *came == body => document.kept_once(known),
+            _ => document::read(status, &body)?.kept_once(known),
+        };
         self.last = Some((body, document.clone()));
         Ok(document)
     }
@@ -137,6 +134,11 @@ impl Endpoint {
     /// # Errors
     /// [`NoInformation`], which is never "no events".
     pub async fn poll(&self) -> Result<Polled, NoInformation> {
+        self.poll_knowing(None).await
+    }
+
+    /// The same as [`Service::poll`](super::Service::poll).
+    pub(super) async fn poll_knowing(&self, known: Option<Document>) -> Result<Polled, NoInformation> {
         let mut way = pin!(self.way.notified());
         way.as_mut().enable();
         let mut turn = self.turn.lock().await;
@@ -148,7 +150,7 @@ impl Endpoint {
             () = way => Err(NoInformation::GaveWay),
             answer = exchange::whole(request, patience) => answer,
         };
-        match answer.and_then(|(status, body)| turn.read(status, body)) {
+        match answer.and_then(|(status, body)| turn.read(status, body, known.as_ref())) {
             Ok(document) => {
                 turn.standing.answered();
                 Ok(Polled { document, fetched_at: (self.clock)(), version })
@@ -219,13 +221,18 @@ mod tests {
             format!(r#"{{"DocumentIncarnation":{incarnation},"Events":[{{"EventId":"{id}",{event}}}]}}"#).into_bytes()
         };
         let mut turn = Turn { standing: Standing::new(ApiVersion::newest()), last: None };
-        let first = turn.read(200, body(1, "A")).unwrap();
-        assert!(turn.read(200, body(1, "A")).unwrap().events.is(&first.events), "it is the same one");
-        let touched = turn.read(200, body(2, "A")).unwrap();
+        let first = turn.read(200, body(1, "A"), None).unwrap();
+        assert!(turn.read(200, body(1, "A"), None).unwrap().events.is(&first.events), "it is the same one");
+        let touched = turn.read(200, body(2, "A"), None).unwrap();
         assert!(touched == first && !touched.events.is(&first.events), "it was read and says the same");
-        assert!(turn.read(200, body(2, "B")).unwrap().get(&EventId::new("B")).is_some());
-        assert!(turn.read(500, body(2, "B")).is_err(), "another status is another answer");
-        assert!(turn.read(200, Vec::new()).is_err(), "nothing is no document");
+        let known = Document::new(first.events.to_vec());
+        for body in [body(2, "A"), body(3, "A")] {
+            assert!(turn.read(200, body, Some(&known)).unwrap().events.is(&known.events), "it is there once");
+        }
+        assert!(turn.read(200, body(3, "A"), None).unwrap().events.is(&known.events), "and only once");
+        assert!(turn.read(200, body(2, "B"), Some(&known)).unwrap().get(&EventId::new("B")).is_some());
+        assert!(turn.read(500, body(2, "B"), None).is_err(), "another status is another answer");
+        assert!(turn.read(200, Vec::new(), None).is_err(), "nothing is no document");
     }
 
     #[test]
