@@ -24,7 +24,7 @@ const FORMAT: u32 = 1;
 const FILE: &str = "consensus.redb";
 const LOCK: &str = "lock";
 /// What is read again and again is the end of the log; redb would take a gigabyte.
-const CACHE_BYTES: usize = 2 << 20;
+const CACHE_BYTES: usize = 512 << 10;
 
 pub(super) const LOG: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("log");
 pub(super) const META: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("meta");
