@@ -1,6 +1,6 @@
 //! The folded state: the content of a snapshot. What the machine keeps by key is stored as a list in the keys' order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::pb;
 use super::stored::{Stored, named, take};
@@ -33,14 +33,17 @@ impl Stored for State {
     fn restore(message: pb::State) -> Result<Self, Undecodable> {
         let open: Vec<Event> = take!(message.open);
         let open = open.into_iter().map(|event| Ok((event.announcement.id.clone(), event.into())));
-        let history: Vec<Event> = take!(message.history);
+        let closed: Vec<Event> = take!(message.history);
+        let mut history: VecDeque<_> = closed.into_iter().map(Into::into).collect();
+        // It is made in the room in which the events themselves were.
+        history.shrink_to_fit();
         let mut replicas = named(keyed(message.replicas.into_iter().map(restore_replica)), "replicas")?;
         keep_documents_once(replicas.values_mut());
         Ok(Self {
             now: take!(message.now_unix_ms),
             replicas,
             open: named(keyed(open), "open")?,
-            history: history.into_iter().map(Into::into).collect(),
+            history,
             attempts: message.attempts,
             leadership: take!(message.leadership),
             suspicions: named(keyed(message.suspicions.into_iter().map(Stored::restore)), "suspicions")?,
