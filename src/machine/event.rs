@@ -110,8 +110,8 @@ impl Event {
 
     /// Nobody comes back from it: it deletes the VMs it names, and has begun to. A post without a reply is no proof.
     pub fn deletes_vms(&self) -> bool {
-        let is_done = self.ending == Some(Ending::Completed) && self.is_accepted();
-        self.announcement.kind == Kind::Terminate && (self.entered_at(Stage::Started).is_some() || is_done)
+        let is_done = || self.ending == Some(Ending::Completed) && self.is_accepted();
+        self.announcement.kind == Kind::Terminate && (self.entered_at(Stage::Started).is_some() || is_done())
     }
 
     /// When the platform goes ahead by itself.

@@ -1,6 +1,7 @@
 //! What the leader proposes next. Computed from scratch whenever something changed or time has passed; nothing is
 //! queued, so a crash loses nothing, and a proposal that is no longer right is ignored by `apply`.
 
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use super::attempt::{ENDED_WITHIN, Outcome, WaiverReason};
@@ -31,6 +32,7 @@ pub fn plan(state: &State, situation: &Situation) -> Vec<Command> {
     // Of two events for one workload the earlier one has its hooks run first.
     let mut open: Vec<&Event> = state.open_events().collect();
     open.sort_by_key(|event| event.notice_ends());
+    let lost = situation.lost();
     for event in open {
         let id = &event.announcement.id;
         if event.stage().is_over() {
@@ -50,7 +52,7 @@ pub fn plan(state: &State, situation: &Situation) -> Vec<Command> {
         due.extend(overrun(id, event, situation));
         due.extend(hooks_to_waive(state, id, event, situation));
         due.extend(attempts_to_begin(state, id, event, situation));
-        due.extend(claim_to_make(state, id, event, situation));
+        due.extend(claim_to_make(state, id, event, situation, &lost));
         due.extend(event_to_forget(state, id, event, situation));
         due.extend(drill::to_end(state, id, event, situation.now));
     }
@@ -200,8 +202,14 @@ fn peer(state: &State, event: &Event, step: &Step<'_>, situation: &Situation) ->
     situation.members.iter().find(|name| fits(name)).cloned()
 }
 
-fn claim_to_make(state: &State, id: &EventId, event: &Event, situation: &Situation) -> Option<Command> {
-    let Clearance::Clear(reason) = clearance(state, event, situation.now, &situation.lost()) else {
+fn claim_to_make(
+    state: &State,
+    id: &EventId,
+    event: &Event,
+    situation: &Situation,
+    lost: &BTreeSet<VmName>,
+) -> Option<Command> {
+    let Clearance::Clear(reason) = clearance(state, event, situation.now, lost) else {
         return None;
     };
     if event.is_accepted() || !may_claim_again(event, situation) || state.is_suspect(&situation.me) {

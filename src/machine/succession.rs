@@ -34,7 +34,7 @@ fn is_threatened(state: &State, vm: &VmName, now: Timestamp) -> bool {
         let treatment = event.treatment.as_ref();
         treatment.is_some_and(|treatment| treatment.action != Action::Observe) && now >= event.preparation_starts()
     };
-    state.open_events().any(|event| is_to_come(event) && event.affects(vm) && is_near(event))
+    state.open_events().any(|event| is_near(event) && is_to_come(event) && event.affects(vm))
 }
 
 /// A drill takes nobody down.
