@@ -1,7 +1,8 @@
 //! A spool of its own for each test, and an end to every process that was started in it.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -48,6 +49,14 @@ impl Bench {
     /// A script that can use `$BENCH` as its folder.
     pub(crate) fn shell(&self, script: &str) -> Command {
         shell(self.folder.path(), script)
+    }
+
+    /// The same as a program.
+    pub(crate) fn program(&self, name: &str, script: &str) -> PathBuf {
+        let path = self.path(name);
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+        path
     }
 
     /// What a script wrote, once it is there whole.

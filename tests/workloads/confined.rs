@@ -12,10 +12,7 @@ use crate::bench::{Bench, end, task};
 
 /// Runs a hook under a supervisor that is started so.
 async fn run_under(bench: &Bench, before: &str, hook: &Command) -> Ended {
-    let wrapper = bench.path("wrapper");
-    let script = format!("#!/bin/sh\n{before} {} \"$@\"\n", env!("CARGO_BIN_EXE_allclear"));
-    fs::write(&wrapper, script).unwrap();
-    fs::set_permissions(&wrapper, Permissions::from_mode(0o755)).unwrap();
+    let wrapper = bench.program("wrapper", &format!("{before} {} \"$@\"", env!("CARGO_BIN_EXE_allclear")));
     let (runner, mut reports) = Runner::open(&bench.spool(), wrapper, Surroundings::default()).unwrap();
     runner.run(&task(), hook);
     end(&mut reports).await

@@ -74,6 +74,19 @@ async fn the_deadline_holds_though_no_replica_is_there() {
 }
 
 #[tokio::test]
+async fn an_outcome_is_told_when_it_is_written_and_not_when_its_supervisor_is_gone() {
+    let bench = Bench::new();
+    let stays = bench.path("stays");
+    let script = "echo $$ > {stays}; {allclear} \"$@\"; while :; do sleep 0.1; done";
+    let script = script.replace("{allclear}", env!("CARGO_BIN_EXE_allclear"));
+    let supervisor = bench.program("supervisor", &script.replace("{stays}", stays.to_str().unwrap()));
+    let (runner, mut reports) = Runner::open(&bench.spool(), supervisor, Surroundings::default()).unwrap();
+    runner.run(&task(), &bench.shell("exit 3"));
+    assert_eq!(end(&mut reports).await, Ended::Failed("exit status 3, nothing on standard error".into()));
+    assert!(lives(bench.process("stays").await));
+}
+
+#[tokio::test]
 async fn when_a_supervisor_is_killed_its_hook_is_ended_and_the_outcome_is_lost() {
     let bench = Bench::new();
     let (runner, mut reports) = bench.open();

@@ -1,7 +1,8 @@
-//! One attempt as the replica sees it: started or found again, watched until its supervisor is gone, and settled.
+//! One attempt as the replica sees it: started or found again, watched until its supervisor has settled it or is gone.
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::future::pending;
 use std::path::Path;
 use std::pin::pin;
 use std::process::Stdio;
@@ -10,7 +11,8 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use tokio::process::{Child, Command};
+use tokio::io::AsyncReadExt as _;
+use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
@@ -32,7 +34,7 @@ const LOCK_TRIES: u32 = 20;
 
 /// What a folder says.
 pub(super) enum Found {
-    Ended(Ended),
+    Ended(Outcome),
     /// Its supervisor lives.
     Running,
     /// Nothing was run, for certain. Who holds the lock may remove the folder.
@@ -51,7 +53,7 @@ pub(super) enum Found {
 /// Reads a folder without trusting it.
 pub(super) fn look(folder: &Folder) -> Found {
     if let Ok(Some(outcome)) = folder.outcome() {
-        return Found::Ended(outcome.ended);
+        return Found::Ended(outcome);
     }
     let lock = match folder.lock() {
         Ok(Some(lock)) => lock,
@@ -63,7 +65,7 @@ pub(super) fn look(folder: &Folder) -> Found {
     let (outcome, request, mark) = (folder.outcome(), folder.request(), folder.mark());
     let is_elsewhere = |request: &Request| request.place != process::place();
     match (outcome, request, mark) {
-        (Ok(Some(outcome)), ..) => Found::Ended(outcome.ended),
+        (Ok(Some(outcome)), ..) => Found::Ended(outcome),
         // A power cut leaves the request, and of the rest perhaps nothing, or half.
         (_, Ok(Some(request)), _) if is_elsewhere(&request) => {
             lost("the machine or its container was restarted while it ran", false, lock)
@@ -127,7 +129,7 @@ fn spawn(program: &Path, loaded: &BTreeMap<String, String>, folder: &Folder, loc
         .env_clear()
         .envs(loaded)
         .stdin(lock)
-        .stdout(Stdio::null())
+        .stdout(Stdio::piped())
         .stderr(complaints)
         .spawn()
         .map_err(|error| not_begun(&format!("cannot start its supervisor {}: {error}", program.display())))
@@ -170,22 +172,41 @@ async fn watch(shared: &Shared, attempt: &str, folder: &Folder, supervisor: Opti
             }
         }
     }
-    let ended = settle(shared, attempt, folder, cancel.is_cancelled()).await;
+    let Outcome { ended, progress, .. } = settle(shared, attempt, folder, cancel.is_cancelled()).await;
     // At one moment with the outcome: both are on the disks of the replicas with one write.
-    tell_progress(shared, attempt, folder, &mut told).await;
+    match progress {
+        Some(progress) => tell(shared, attempt, progress, &mut told).await,
+        None => tell_progress(shared, attempt, folder, &mut told).await,
+    };
     shared.end(attempt, ended).await;
 }
 
+/// Returns when the supervisor has written the outcome, or will not any more.
 async fn gone(shared: &Shared, folder: &Folder, supervisor: Option<Child>) {
     match supervisor {
         Some(mut child) => {
-            let _ = child.wait().await;
+            let says = child.stdout.take();
+            tokio::select! {
+                _ = child.wait() => {}
+                () = settled(says) => {
+                    // Nobody waits for its end, but somebody has to see it.
+                    tokio::spawn(async move { child.wait().await });
+                }
+            }
         }
         None => {
             while let Ok(None) = shared.on(folder, Folder::lock).await {
                 sleep(PROBE_EVERY).await;
             }
         }
+    }
+}
+
+/// Returns at the first word, which is that the outcome is written; never where none comes.
+async fn settled(says: Option<ChildStdout>) {
+    let Some(mut says) = says else { return pending().await };
+    if !matches!(says.read(&mut [0]).await, Ok(1..)) {
+        pending::<()>().await;
     }
 }
 
@@ -209,6 +230,10 @@ async fn terminate(shared: &Shared, folder: &Folder, own: Option<Pid>) {
 async fn tell_progress(shared: &Shared, attempt: &str, folder: &Folder, told: &mut Progress) -> bool {
     // Only shown; what cannot be read is not.
     let Ok(Some(progress)) = shared.on(folder, Folder::progress).await else { return false };
+    tell(shared, attempt, progress, told).await
+}
+
+async fn tell(shared: &Shared, attempt: &str, progress: Progress, told: &mut Progress) -> bool {
     let is_news = progress != *told;
     if is_news {
         told.clone_from(&progress);
@@ -218,9 +243,9 @@ async fn tell_progress(shared: &Shared, attempt: &str, folder: &Folder, told: &m
     is_news
 }
 
-/// The outcome, now that no supervisor is there any more. What is found out here is written down, so that a later
+/// The outcome, now that no supervisor writes one any more. What is found out here is written down, so that a later
 /// replica comes to no other end.
-async fn settle(shared: &Shared, attempt: &str, folder: &Folder, cancelled: bool) -> Ended {
+async fn settle(shared: &Shared, attempt: &str, folder: &Folder, cancelled: bool) -> Outcome {
     let mut found = shared.on(folder, look).await;
     for _ in 0..LOCK_TRIES {
         if !matches!(found, Found::Running) {
@@ -231,7 +256,7 @@ async fn settle(shared: &Shared, attempt: &str, folder: &Folder, cancelled: bool
         found = shared.on(folder, look).await;
     }
     let (ended, broken, lock) = match found {
-        Found::Ended(ended) => return ended,
+        Found::Ended(outcome) => return outcome,
         Found::Running => (Ended::Unknown("somebody else holds its lock".to_owned()), true, None),
         Found::NeverBegun { lock, .. } if cancelled => (Ended::Cancelled, false, Some(lock)),
         Found::NeverBegun { complaint, lock } => {
@@ -247,17 +272,17 @@ async fn settle(shared: &Shared, attempt: &str, folder: &Folder, cancelled: bool
         }
     };
     warn!(attempt, %ended, broken, folder = %folder.path().display(), "a hook was settled without its supervisor");
-    let outcome = Outcome { ended, at_ms: clock::now().0, broken };
-    let ended = outcome.ended.clone();
-    let settled = shared.on(folder, move |folder| {
+    let outcome = Outcome { ended, at_ms: clock::now().0, broken, progress: None };
+    let settling = shared.on(folder, move |folder| {
         // Let go of when it is written, not before.
         let _lock = lock;
-        folder.settle(&outcome)
+        (folder.settle(&outcome), outcome)
     });
-    if let Err(error) = settled.await {
+    let (settled, outcome) = settling.await;
+    if let Err(error) = settled {
         error!(attempt, %error, "a hook's outcome is known to this process only");
     }
-    ended
+    outcome
 }
 
 async fn end_what_is_left(shared: &Shared, folder: &Folder) -> bool {

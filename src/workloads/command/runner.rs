@@ -17,7 +17,7 @@ use super::disk::Disk;
 use super::memory::Memory;
 use super::name::{decode, is_usable};
 use super::own::{self, OpenError};
-use super::records::Request;
+use super::records::{Outcome, Request};
 use super::removal::{self, Leaving};
 use super::spool::{Folder, GONE};
 use super::{Command, Surroundings, clock, process};
@@ -175,8 +175,7 @@ impl Runner {
         };
         let folder = Folder::of(&self.shared.spool, &attempt);
         match attempt::look(&folder) {
-            Found::Ended(ended) => {
-                let at_ms = folder.outcome().ok().flatten().map_or(0, |outcome| outcome.at_ms);
+            Found::Ended(Outcome { ended, at_ms, .. }) => {
                 let entry = Entry { standing: Standing::Ended(ended), cancel: CancellationToken::new(), at_ms };
                 self.shared.attempts().insert(attempt, entry);
             }

@@ -238,7 +238,8 @@ mod tests {
     fn an_outcome_that_is_cut_off_or_changed_by_a_bit_is_refused_or_read_as_it_was() {
         let spool = tempfile::tempdir().unwrap();
         let folder = Folder::at(spool.path());
-        folder.settle(&Outcome { ended: Ended::Failed("exit code 3".into()), at_ms: 7, broken: false }).unwrap();
+        let ended = Ended::Failed("exit code 3".into());
+        folder.settle(&Outcome { ended, at_ms: 7, broken: false, progress: None }).unwrap();
         let path = spool.path().join(OUTCOME);
         let whole = fs::read(&path).unwrap();
         let cut_off = (0..whole.len()).map(|end| whole[..end].to_vec());

@@ -84,8 +84,12 @@ async fn run(folder: &Folder) -> Result<(), SpoolError> {
     let cancelled = async || {
         terminate.recv().await;
     };
-    let ended = attend(folder, &request, cancelled).await;
-    settle(folder, &Outcome { ended, at_ms: clock::now().0, broken: false }).await
+    let (ended, progress) = attend(folder, &request, cancelled).await;
+    let outcome = Outcome { ended, at_ms: clock::now().0, broken: false, progress: Some(progress) };
+    settle(folder, &outcome).await?;
+    // The replica need not wait for the end of this process; it may be gone itself.
+    let _ = writeln!(io::stdout(), "settled");
+    Ok(())
 }
 
 /// What whoever started the replica ignores, as `nohup` does, its hooks would ignore as well. What is handled here begins
@@ -113,15 +117,15 @@ enum Stop {
     Told(Ended),
 }
 
-async fn attend(folder: &Folder, request: &Request, cancelled: impl AsyncFnOnce()) -> Ended {
+async fn attend(folder: &Folder, request: &Request, cancelled: impl AsyncFnOnce()) -> (Ended, Progress) {
     let left = Timestamp(request.deadline_ms).since(clock::now());
     if left.is_zero() {
-        return Ended::TimedOut;
+        return (Ended::TimedOut, Progress::default());
     }
     let facts = contract::with_time_left(request.facts.clone(), left);
     let mut hook = match start::start(request, &facts, left).await {
         Ok(hook) => hook,
-        Err(refused) => return Ended::Failed(refused.reason),
+        Err(refused) => return (Ended::Failed(refused.reason), Progress::default()),
     };
     let (heard, hearing) = watch::channel(Heard::default());
     if let Some(mut input) = hook.stdin.take() {
@@ -145,11 +149,7 @@ async fn attend(folder: &Folder, request: &Request, cancelled: impl AsyncFnOnce(
         Stop::Told(ended) => end(&mut hook, ended).await,
     };
     let progress = hearing.borrow().progress.clone();
-    if progress != Progress::default() {
-        // Only shown; the outcome is what counts.
-        let _ = folder.tell(&progress);
-    }
-    ended
+    (ended, progress)
 }
 
 #[derive(Default)]
