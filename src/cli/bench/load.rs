@@ -79,7 +79,8 @@ struct Weighed {
     follows: Vec<f64>,
     memory: Vec<f64>,
     starts: Vec<f64>,
-    answers: Vec<f64>,
+    /// Of its status, and of a server that sends the same bytes.
+    answers: [Vec<f64>; 2],
 }
 
 impl Weighed {
@@ -106,13 +107,20 @@ impl Weighed {
 
     fn beside(self, bare: Self) -> Vec<Figure> {
         let same = "the same with nothing open";
+        let [answers, same_bytes] = self.answers;
         let of = |what, unit, values, bare| Figure::of(format!("under load, {what}"), unit, values, bare, same);
         let mut figures = vec![
             of("announcement to POST", "ms", self.approvals, bare.approvals),
             of("idle leader", "% of a core", self.leads, bare.leads),
             of("idle follower", "% of a core", self.follows, bare.follows),
             of("started until it tells what is open", "ms", self.starts, bare.starts),
-            of("status, asked by one", "ms", self.answers, bare.answers),
+            Figure::of(
+                "under load, status, asked by one",
+                "ms",
+                answers,
+                same_bytes,
+                "a server that sends the same bytes",
+            ),
         ];
         if !self.memory.is_empty() {
             figures.push(of("replica, resident", "MiB", self.memory, bare.memory));
