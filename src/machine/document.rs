@@ -33,6 +33,12 @@ impl Document {
         Self::each_once(known).find(|known| *known == self).unwrap_or(self).clone()
     }
 
+    /// The same, each id in the same letters: it is sent back as it was received.
+    pub fn is_written_as(&self, other: &Self) -> bool {
+        let is_same = |(one, other): (&Announcement, &Announcement)| one.id.as_str() == other.id.as_str();
+        self.events.is(&other.events) || (self == other && self.events.iter().zip(&other.events).all(is_same))
+    }
+
     /// Without those that are one with the one before: what several replicas say is mostly the same.
     pub(super) fn each_once<'a>(all: impl IntoIterator<Item = &'a Self>) -> impl Iterator<Item = &'a Self> {
         let mut last: Option<&'a Self> = None;

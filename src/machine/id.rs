@@ -158,8 +158,22 @@ mod tests {
 
     #[test]
     fn names_are_ordered_and_hashed_as_if_all_of_it_were_small_letters() {
-        let names =
-            ["", "_", "a", "_A", "A_", "ab", "aB1", "AB-1", "b", "\u{e9}", "\u{c9}", &"x".repeat(40), &"X".repeat(41)];
+        let names = [
+            "",
+            "_",
+            "a",
+            "_A",
+            "A_",
+            "ab",
+            "aB1",
+            "AB-1",
+            "b",
+            "\u{e9}",
+            "\u{c9}",
+            &"x".repeat(40),
+            &"X".repeat(40),
+            &"X".repeat(41),
+        ];
         let hashed = |name: &VmName| {
             let mut hasher = DefaultHasher::new();
             name.hash(&mut hasher);

@@ -48,16 +48,13 @@ pub(super) async fn drive(here: Arc<Here>, stop: CancellationToken) {
         if leads && !led && takes_over(&here) {
             here.deeds.takeover(Rung::LeaderSilent);
         }
-        let is_news = leads && (!led || state.has_changed().unwrap_or_default());
         led = leads;
         state.mark_unchanged();
         contacts.mark_unchanged();
         tell_of_second_approvals(&here, leads, &mut second_approvals);
-        if is_news {
-            tell_of_circles(&here.state(), &mut told);
-        }
         if leads {
             here.time.lead();
+            tell_of_circles(&here.state(), &mut told);
             let turn = async {
                 if !hand_over_if_due(&here, &mut tried_to_go).await {
                     propose_what_is_due(&here).await;

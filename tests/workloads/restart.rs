@@ -87,6 +87,17 @@ async fn an_outcome_is_told_when_it_is_written_and_not_when_its_supervisor_is_go
 }
 
 #[tokio::test]
+async fn what_is_said_before_there_is_an_outcome_is_no_reason_to_settle() {
+    let bench = Bench::new();
+    let supervisor =
+        bench.program("supervisor", &format!("echo early; exec {} \"$@\"", env!("CARGO_BIN_EXE_allclear")));
+    let (runner, mut reports) = Runner::open(&bench.spool(), supervisor, Surroundings::default()).unwrap();
+    // Longer than a lock that is held is looked at.
+    runner.run(&task(), &bench.shell("sleep 2; exit 3"));
+    assert_eq!(end(&mut reports).await, Ended::Failed("exit status 3, nothing on standard error".into()));
+}
+
+#[tokio::test]
 async fn when_a_supervisor_is_killed_its_hook_is_ended_and_the_outcome_is_lost() {
     let bench = Bench::new();
     let (runner, mut reports) = bench.open();

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::future::pending;
 use std::path::Path;
 use std::pin::pin;
 use std::process::Stdio;
@@ -154,10 +153,10 @@ async fn watch(shared: &Shared, attempt: &str, folder: &Folder, supervisor: Opti
     // The number is given to nobody else before `gone` has seen the end.
     let own = supervisor.as_ref().and_then(Child::id).and_then(|pid| i32::try_from(pid).ok()).map(Pid::from_raw);
     let mut gone = pin!(gone(shared, folder, supervisor));
-    loop {
+    let settled = loop {
         tokio::select! {
             biased;
-            () = &mut gone => break,
+            settled = &mut gone => break settled,
             () = cancel.cancelled(), if !asked_to_end => {
                 asked_to_end = true;
                 terminate(shared, folder, own).await;
@@ -171,8 +170,11 @@ async fn watch(shared: &Shared, attempt: &str, folder: &Folder, supervisor: Opti
                 }
             }
         }
-    }
-    let Outcome { ended, progress, .. } = settle(shared, attempt, folder, cancel.is_cancelled()).await;
+    };
+    let Outcome { ended, progress, .. } = match settled {
+        Some(outcome) => outcome,
+        None => settle(shared, attempt, folder, cancel.is_cancelled()).await,
+    };
     // At one moment with the outcome: both are on the disks of the replicas with one write.
     match progress {
         Some(progress) => tell(shared, attempt, progress, &mut told).await,
@@ -181,16 +183,17 @@ async fn watch(shared: &Shared, attempt: &str, folder: &Folder, supervisor: Opti
     shared.end(attempt, ended).await;
 }
 
-/// Returns when the supervisor has written the outcome, or will not any more.
-async fn gone(shared: &Shared, folder: &Folder, supervisor: Option<Child>) {
+/// Returns when the supervisor is gone, or has said before that the outcome is there, and it is.
+async fn gone(shared: &Shared, folder: &Folder, supervisor: Option<Child>) -> Option<Outcome> {
     match supervisor {
         Some(mut child) => {
             let says = child.stdout.take();
             tokio::select! {
                 _ = child.wait() => {}
-                () = settled(says) => {
+                Some(outcome) = settled(shared, folder, says) => {
                     // Nobody waits for its end, but somebody has to see it.
                     tokio::spawn(async move { child.wait().await });
+                    return Some(outcome);
                 }
             }
         }
@@ -200,14 +203,13 @@ async fn gone(shared: &Shared, folder: &Folder, supervisor: Option<Child>) {
             }
         }
     }
+    None
 }
 
-/// Returns at the first word, which is that the outcome is written; never where none comes.
-async fn settled(says: Option<ChildStdout>) {
-    let Some(mut says) = says else { return pending().await };
-    if !matches!(says.read(&mut [0]).await, Ok(1..)) {
-        pending::<()>().await;
-    }
+/// The outcome, at the supervisor's first word; `None` where that was something else, or none comes.
+async fn settled(shared: &Shared, folder: &Folder, says: Option<ChildStdout>) -> Option<Outcome> {
+    let Ok(1..) = says?.read(&mut [0]).await else { return None };
+    shared.on(folder, Folder::outcome).await.ok().flatten()
 }
 
 async fn terminate(shared: &Shared, folder: &Folder, own: Option<Pid>) {

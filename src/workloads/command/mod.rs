@@ -1,8 +1,9 @@
 //! Hooks that are commands.
 //!
 //! Each attempt is run by a supervisor, a small process of its own that outlives the replica. It holds the lock of the
-//! attempt's folder while it lives and leaves the outcome there. So a replica that comes back finds a hook that still
-//! runs, or its outcome, or knows that nobody can tell; it never starts the same attempt again.
+//! attempt's folder while it lives, leaves the outcome there, and says so over its standard output. So a replica that
+//! comes back finds a hook that still runs, or its outcome, or knows that nobody can tell; it never starts the same
+//! attempt again.
 //!
 //! ```text
 //! <spool>/.lock             held by the one runner of this spool

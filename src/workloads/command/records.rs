@@ -45,7 +45,8 @@ pub(super) struct Outcome {
     /// The folder made no sense: it is kept for people to look at when the outcome is no longer needed.
     #[serde(default)]
     pub(super) broken: bool,
-    /// The last that the hook said of its progress; `None` where no supervisor wrote it, or an earlier one.
+    /// The last that the hook said of its progress; `None` where no supervisor wrote it, or one of an earlier
+    /// version. A replica of an earlier version shows what was told before.
     #[serde(default)]
     pub(super) progress: Option<Progress>,
 }
