@@ -209,4 +209,22 @@ mod tests {
         let [a, b, c] = names.map(|name| state.replicas[&name].document.clone().unwrap().events);
         assert!(a.is(&b) && !a.is(&c));
     }
+
+    #[test]
+    fn the_furthest_status_counts_of_those_whose_word_does() {
+        let mut state = State::default();
+        let id = EventId::new("e1");
+        for (name, status) in [("a", Status::Scheduled), ("b", Status::Started), ("c", Status::Scheduled)] {
+            let name = VmName::new(name);
+            state.replicas.entry(name.clone()).or_default();
+            report(&mut state, &name, 0, &Document::new([announced("e1", status)].into())).unwrap();
+        }
+        let mut seen = Vec::new();
+        for silent in ["b", "a", "c"] {
+            seen.push(state.observed_status(&id).cloned());
+            discount(&mut state, &VmName::new(silent)).unwrap();
+        }
+        seen.push(state.observed_status(&id).cloned());
+        assert_eq!(seen, [Some(Status::Started), Some(Status::Scheduled), Some(Status::Scheduled), None]);
+    }
 }
