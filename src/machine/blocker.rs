@@ -41,6 +41,12 @@ pub enum Blocker {
         /// From when on it is not waited for, because somebody asked for the event.
         passed_over_at: Option<Timestamp>,
     },
+    /// The replica of one of its VMs has yet to say what runs there.
+    Unregistered {
+        replica: VmName,
+        /// From when on it is not waited for, because somebody asked for the event.
+        passed_over_at: Option<Timestamp>,
+    },
     HookRunning {
         attempt: AttemptId,
         member: Member,
@@ -110,7 +116,7 @@ impl Blocker {
             Self::Deciding => "deciding",
             Self::Observing => "observing",
             Self::TooEarly { .. } => "too_early",
-            Self::HookWaiting { .. } | Self::ReplicaAway { .. } => "hook_waiting",
+            Self::HookWaiting { .. } | Self::ReplicaAway { .. } | Self::Unregistered { .. } => "hook_waiting",
             Self::HookRunning { .. } => "hook_running",
             Self::HookBlocked { .. } | Self::WorkloadAway { .. } => "hook_blocked",
             Self::HookFailed { .. } => "hook_failed",

@@ -11,6 +11,7 @@ use super::state::State;
 use super::steps;
 use super::takeover;
 use super::time::Timestamp;
+use super::unregistered::unregistered;
 
 /// Why the event has not started, for people; `None` when there is nothing to wait for.
 pub fn explain(state: &State, event: &Event, situation: &Situation) -> Option<Blocker> {
@@ -48,8 +49,9 @@ fn waits_for(state: &State, event: &Event, situation: &Situation) -> Option<Bloc
         Clearance::Clear(_) if situation.approvers(state, &event.announcement.id).is_empty() => {
             Some(Blocker::NoHealthyChannel)
         }
-        Clearance::Clear(_) => {
-            Some(event.claims.last().and_then(|last| post_failed(event, last)).unwrap_or(Blocker::Deciding))
+        Clearance::Clear(reason) => {
+            let failed = event.claims.last().and_then(|last| post_failed(event, last));
+            failed.or_else(|| unregistered(state, event, reason, situation)).or(Some(Blocker::Deciding))
         }
     }
 }

@@ -44,6 +44,7 @@ pub mod suspicion;
 pub mod takeover;
 pub mod time;
 pub mod transition;
+mod unregistered;
 pub mod veto;
 mod words;
 pub mod workload;

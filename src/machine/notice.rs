@@ -209,6 +209,7 @@ fn waits_for(state: &State, event: &Event, situation: &Situation) -> Option<Stri
         | Blocker::WorkloadAway { member, hook, .. }
         | Blocker::HookFailed { member, hook, .. } => (member, hook),
         Blocker::Deciding
+        | Blocker::Unregistered { .. }
         | Blocker::Budget { .. }
         | Blocker::Hold(_)
         | Blocker::Paused(_)

@@ -19,6 +19,7 @@ use super::situation::Situation;
 use super::state::State;
 use super::steps::{self, Next, Progress, Step};
 use super::time::Timestamp;
+use super::unregistered::unregistered;
 use super::workload::{Phase, RunsOn};
 
 /// The commands that are due, in the order in which they are best proposed.
@@ -216,6 +217,9 @@ fn claim_to_make(
         return None;
     }
     if !event.is_user_initiated() && !is_up_to_date(situation) {
+        return None;
+    }
+    if unregistered(state, event, reason, situation).is_some() {
         return None;
     }
     let approver = situation.approvers(state, id).into_iter().next()?;

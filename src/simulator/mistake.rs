@@ -69,6 +69,8 @@ pub enum Mistake {
     HoldIgnored,
     /// `plan` and `apply` claim as soon as the event is seen.
     ClaimUnprepared,
+    /// `plan` claims an event of a replica that has yet to say what runs there.
+    UnregisteredIgnored,
     /// `plan` and `apply` claim once more what is approved already.
     ClaimAgain,
     /// `apply` puts back before the event is over.
@@ -83,7 +85,7 @@ pub enum Mistake {
 
 impl Mistake {
     /// Each, with the property by which it is to be seen.
-    pub const ALL: [(Self, Property); 28] = [
+    pub const ALL: [(Self, Property); 29] = [
         (Self::PostUnconfirmed, Property::S3),
         (Self::LeaseUnchecked, Property::S3),
         (Self::DocumentNotFresh, Property::S2),
@@ -107,6 +109,7 @@ impl Mistake {
         (Self::BudgetIgnored, Property::S4),
         (Self::HoldIgnored, Property::Wishes),
         (Self::ClaimUnprepared, Property::S1),
+        (Self::UnregisteredIgnored, Property::S1),
         (Self::ClaimAgain, Property::S2),
         (Self::RestoreListed, Property::S8),
         (Self::LateOutcomeCounts, Property::Record),
@@ -188,10 +191,11 @@ impl Mistake {
             Clearance::Blocked(_) | Clearance::NothingToApprove => None,
         };
         let is_first = event.claims.is_empty() && event.takeovers.is_empty() && event.stage() <= Stage::Preparing;
-        if reason(state).is_some() && self != Self::ClaimAgain {
+        if reason(state).is_some() && !matches!(self, Self::ClaimAgain | Self::UnregisteredIgnored) {
             return None;
         }
         match self {
+            Self::UnregisteredIgnored if is_first => reason(state),
             Self::ClaimUnprepared => (is_first && event.treatment.is_some()).then_some(Reason::Prepared),
             Self::ClaimAgain => {
                 let last =

@@ -1,6 +1,6 @@
 //! Clusters that start for the first time while their documents list an event already.
 
-use allclear::wire::pb::allclear::operator::v1::Status;
+use allclear::wire::pb::allclear::operator::v1::{Event, Status};
 use serde_json::json;
 
 use super::cluster::Cluster;
@@ -52,6 +52,27 @@ async fn a_replica_that_is_missing_at_the_first_start_does_not_let_the_others_de
     cluster.until(0, "waiting for the third", waits).await;
     assert_eq!(cluster.cloud.posts().await.len(), 0);
     cluster.start(2);
+    cluster.until_stage(0, &id, "started").await;
+    assert_eq!(cluster.hooks.begun(), ["drain"]);
+    assert_eq!(cluster.cloud.posts().await.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_waits_for_the_replica_of_its_vm_to_say_what_runs_there() {
+    let four = Cluster::of(&["db-0", "db-1", "db-2", "db-3"]).also("cluster.max_voters", "3");
+    let mut cluster = four.workload("database", vec![hook("drain")]).cold().await;
+    for voter in 0..3 {
+        cluster.start(voter);
+    }
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "source": "Platform", "vm": 3 })).await;
+    let waits = |event: &Event| {
+        let blocker = event.blocker.as_ref().filter(|blocker| blocker.code == "hook_waiting");
+        blocker.is_some_and(|blocker| blocker.message.starts_with("db-3 has yet to say what runs there"))
+    };
+    cluster.until_event(0, &id, "waiting for db-3", waits).await;
+    cluster.a_few_polls_later().await;
+    assert_eq!(cluster.cloud.posts().await.len(), 0);
+    cluster.start(3);
     cluster.until_stage(0, &id, "started").await;
     assert_eq!(cluster.hooks.begun(), ["drain"]);
     assert_eq!(cluster.cloud.posts().await.len(), 1);

@@ -105,6 +105,10 @@ pub(crate) fn blocker(blocker: &Blocker) -> String {
             let passed = passed_over_at.map_or_else(String::new, |at| format!(", passed over at {}", time(at)));
             format!("{code}: {}{since}{passed}", of(member, *hook))
         }
+        Blocker::Unregistered { replica, passed_over_at } => {
+            let passed = passed_over_at.map_or_else(String::new, |at| format!(", passed over at {}", time(at)));
+            format!("{code}: {replica} is not registered{passed}")
+        }
         Blocker::HookRunning { attempt, member, hook, on, since, deadline, .. } => {
             let (since, deadline) = (time(*since), time(*deadline));
             format!("{code}: {attempt}, {} on {on} since {since} until {deadline}", of(member, *hook))

@@ -8,6 +8,7 @@
 //! overtaken VM: as report, but another one came before it
 //! now TIME      wait SPAN                   lead VM   quorum|no_quorum
 //! unreachable|reachable|stall|healthy VM…   leave VM…: they are no members any more
+//! join VM…: they are members that have yet to register
 //! seen|unseen VM…: its document is fresh, or from before the script
 //! plan: what the leader would propose       propose: what was last planned, now
 //! step: plan and propose                    run: step until nothing is due
@@ -99,6 +100,7 @@ impl World {
             "wait" => self.move_to(self.situation.now.plus(parse::span(rest)?)),
             "lead" => Ok(self.lead(rest)),
             "leave" => Ok(self.leave(rest)),
+            "join" => Ok(self.join(rest)),
             "quorum" | "no_quorum" => Ok(self.set_quorum(word == "quorum")),
             "unreachable" | "reachable" => Ok(self.contact(rest, |contact, now| {
                 (contact.reachable, contact.since) = (word == "reachable", now);
@@ -155,10 +157,18 @@ impl World {
     }
 
     fn cluster(&mut self, names: &str) -> Result<String, String> {
-        let now = self.situation.now;
-        self.situation.members = names.split_whitespace().map(VmName::new).collect();
+        self.situation.members.clear();
+        self.join(names);
         self.situation.me = self.situation.members.first().ok_or("a cluster has members")?.clone();
         for name in self.situation.members.clone() {
+            self.register(&name);
+        }
+        Ok(String::new())
+    }
+
+    fn join(&mut self, names: &str) -> String {
+        let now = self.situation.now;
+        for name in names.split_whitespace().map(VmName::new) {
             let contact = Contact {
                 reachable: true,
                 since: now,
@@ -168,9 +178,9 @@ impl World {
                 wishes: 0,
             };
             self.situation.contacts.insert(name.clone(), contact);
-            self.register(&name);
+            self.situation.members.push(name);
         }
-        Ok(String::new())
+        String::new()
     }
 
     pub(crate) fn named(&self, word: &str) -> Vec<VmName> {

@@ -57,6 +57,10 @@ fn aimed(mistake: Mistake, seed: u64) -> Scenario {
         // The approver sleeps before it has seen its claim, or while it has it confirmed; meanwhile another posts.
         Mistake::PostUnconfirmed => add(Duration::ZERO, Some(Moment::Claim(1)), pause(20)),
         Mistake::LeaseUnchecked => add(Duration::from_millis(seed % 3), Some(Moment::Confirm(1)), pause(20)),
+        // Who is to be prepared for has never been heard.
+        Mistake::UnregisteredIgnored => {
+            add(Duration::ZERO, None, Fault::Cut { vms: vec![vm], both: true, lasts: secs(90) });
+        }
         Mistake::NothingInherited => {
             let crash = Fault::Crash { vm, lasts: Duration::from_millis(900), whole: false };
             add(offset, Some(Moment::Post(1)), crash);

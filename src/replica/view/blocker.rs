@@ -107,6 +107,7 @@ impl Teller<'_> {
             ),
             Blocker::HookWaiting { .. }
             | Blocker::ReplicaAway { .. }
+            | Blocker::Unregistered { .. }
             | Blocker::HookRunning { .. }
             | Blocker::HookBlocked { .. }
             | Blocker::WorkloadAway { .. }

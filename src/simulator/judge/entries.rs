@@ -1,9 +1,10 @@
 //! What is judged when an entry is committed: the state and the step to it, and that it says what was so.
 
 use crate::machine::attempt::Outcome;
+use crate::machine::claim::Reason;
 use crate::machine::command::{Command, Entry, Verdict};
-use crate::machine::document::Document;
-use crate::machine::id::{AttemptId, EventId};
+use crate::machine::document::{Document, Source};
+use crate::machine::id::{AttemptId, EventId, VmName};
 use crate::machine::invariants;
 use crate::machine::state::State;
 use crate::machine::transition;
@@ -30,7 +31,8 @@ impl World {
                 .broke(broken.into(), format!("{broken}, after a {word} that {} appended", self.nodes[vm].name));
         }
         match &entry.command {
-            Command::Claim { event, .. } => {
+            Command::Claim { event, reason, .. } => {
+                self.judge_registration(before, event, *reason);
                 self.note_claim(after, event);
                 self.come(&self.counts.claims, Moment::Claim);
             }
@@ -45,6 +47,19 @@ impl World {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// S1: what runs on a VM of the cluster is known before somebody says that it is prepared.
+    fn judge_registration(&self, before: &State, id: &EventId, reason: Reason) {
+        let rests_on_hooks = matches!(reason, Reason::Prepared | Reason::NothingToPrepare);
+        let Some(event) = before.open_event(id).filter(|event| rests_on_hooks && event.claims.is_empty()) else {
+            return;
+        };
+        let is_stranger = |vm: &&VmName| self.vm(vm).is_some() && !before.replicas.contains_key(*vm);
+        let mut named = event.announcement.resources.iter();
+        if let Some(vm) = named.find(is_stranger).filter(|_| event.announcement.source != Source::User) {
+            self.broke(Property::S1, format!("{id} is claimed, and {vm} has yet to say what runs there"));
         }
     }
 

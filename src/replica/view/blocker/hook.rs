@@ -3,6 +3,7 @@
 use super::{Sentences, Teller};
 use crate::machine::attempt::Outcome;
 use crate::machine::blocker::Blocker;
+use crate::machine::id::VmName;
 use crate::machine::time::Timestamp;
 use crate::machine::workload::{HookId, Member};
 use crate::replica::clock::rfc3339;
@@ -46,6 +47,7 @@ impl Teller<'_> {
             Blocker::ReplicaAway { member, hook, since, passed_over_at } => {
                 self.replica_away(member, *hook, *since, *passed_over_at)
             }
+            Blocker::Unregistered { replica, passed_over_at } => self.unregistered(replica, *passed_over_at),
             Blocker::HookFailed { member, hook, reason, notice_ends } => {
                 let message = format!("the {} hook of {member} failed: {reason}", hook.phase);
                 let next = format!("no approval from here; {}", self.platform());
@@ -96,6 +98,21 @@ impl Teller<'_> {
                 Sentences::new(message, Some(until), next, resolved_by)
             }
             None => self.without_its_end(message, "it is run when the replica answers again", resolved_by),
+        }
+    }
+
+    fn unregistered(&self, replica: &VmName, passed_over_at: Option<Timestamp>) -> Sentences {
+        let message = format!("{replica} has yet to say what runs there, so nobody knows what is to be prepared");
+        let next = "its hooks are run when its replica has registered";
+        let resolved_by = "whoever runs the machine, or an operator who approves it";
+        match passed_over_at {
+            Some(at) => Sentences::new(
+                message,
+                Some(at),
+                format!("{next}; otherwise the event is approved without them, {}", self.why_then()),
+                resolved_by,
+            ),
+            None => self.without_its_end(message, next, resolved_by),
         }
     }
 

@@ -185,6 +185,19 @@ fn a_hook_that_is_tried_again_says_why_and_one_whose_replica_is_gone_says_which(
 }
 
 #[test]
+fn who_has_yet_to_register_is_named_with_what_happens_without_it() {
+    let told = |source, passed_over_at| {
+        let replica = VmName::new("db-1");
+        told(&Blocker::Unregistered { replica, passed_over_at }, &event(source, Vec::new()), 0)
+    };
+    let (platforms, users) = (told(Source::Platform, None), told(Source::User, Some(after(1))));
+    assert!(platforms.message.starts_with("db-1 has yet to say what runs there"), "{platforms:?}");
+    assert!(platforms.next.ends_with("otherwise the platform starts the event when its notice ends"), "{platforms:?}");
+    assert!(users.next.ends_with("without them, because a user of the cloud asked for the event"), "{users:?}");
+    assert_eq!((users.until, users.hooks), (Some(rfc3339(after(1))), Vec::new()));
+}
+
+#[test]
 fn a_post_that_was_not_taken_says_why_and_when_the_next_one_is() {
     let event = event(Source::User, Vec::new());
     let failed = |outcome| {
