@@ -18,6 +18,7 @@ use super::state::State;
 use super::steps::{self, Progress, Step};
 use super::takeover::Outlook;
 use super::time::Timestamp;
+use super::unregistered::may_name_one;
 use super::workload::{HookId, Member, OnFailure, RunsOn};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -44,7 +45,7 @@ pub enum Blocker {
     /// The replica of one of its VMs has yet to say what runs there.
     Unregistered {
         replica: VmName,
-        /// From when on it is not waited for, because somebody asked for the event.
+        /// From when on it is not waited for, because the budget is spent or somebody asked for the event.
         passed_over_at: Option<Timestamp>,
     },
     HookRunning {
@@ -148,7 +149,9 @@ pub fn clearance(state: &State, event: &Event, now: Timestamp, lost: &BTreeSet<V
     if !matches!(ready, Clearance::Clear(_)) || !event.claims.is_empty() || event.is_taken_over() {
         return ready;
     }
-    let is_ready = |other: &Event| matches!(readiness(state, other, now), Clearance::Clear(_));
+    // What waits for somebody to register holds up nobody.
+    let is_ready =
+        |other: &Event| matches!(readiness(state, other, now), Clearance::Clear(_)) && !may_name_one(state, other);
     budget::held(state, event, lost, is_ready).map_or(ready, |held| Clearance::Blocked(on_budget(event, held)))
 }
 

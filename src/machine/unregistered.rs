@@ -4,23 +4,48 @@ use super::blocker::Blocker;
 use super::claim::Reason;
 use super::event::Event;
 use super::id::VmName;
+use super::lifecycle::Stage;
 use super::situation::Situation;
 use super::state::State;
+use super::time::Timestamp;
 
 /// What an event that may be claimed for this reason waits for all the same, because the reason rests on what is
-/// registered. One that a user asked for waits no longer than for a replica that is out of reach; who is a member is
-/// not in the log.
+/// registered. Who is a member is not in the log, so `apply` cannot mind it.
 pub(super) fn unregistered(state: &State, event: &Event, reason: Reason, situation: &Situation) -> Option<Blocker> {
-    let rests_on_hooks = matches!(reason, Reason::Prepared | Reason::NothingToPrepare);
-    // A claim is never taken back.
-    if !rests_on_hooks || !event.claims.is_empty() {
+    if !matches!(reason, Reason::Prepared | Reason::NothingToPrepare) || !may_name_one(state, event) {
         return None;
     }
-    let passed_over_at = event.is_user_initiated().then(|| event.first_seen().plus(situation.timing.takeover_after));
-    if passed_over_at.is_some_and(|at| situation.now >= at) {
-        return None;
-    }
-    let has_yet_to = |vm: &&VmName| event.affects(vm) && !state.replicas.contains_key(*vm);
-    let replica = situation.members.iter().find(has_yet_to)?.clone();
-    Some(Blocker::Unregistered { replica, passed_over_at })
+    let unknown = situation.members.iter().filter(|vm| !state.replicas.contains_key(*vm) && event.affects(vm));
+    let mut awaited = unknown.filter(|vm| !is_deleted(state, event, vm)).filter_map(|replica| {
+        let passed_over_at = passed_over_at(event, replica, situation);
+        let is_awaited = passed_over_at.is_none_or(|at| situation.now < at);
+        is_awaited.then(|| Blocker::Unregistered { replica: replica.clone(), passed_over_at })
+    });
+    awaited.next()
+}
+
+/// As far as the log tells. What was claimed once is not taken back for anybody.
+pub(super) fn may_name_one(state: &State, event: &Event) -> bool {
+    event.claims.is_empty() && event.announcement.resources.iter().any(|vm| !state.replicas.contains_key(vm))
+}
+
+/// The machine that the event was announced for does not exist any more; its replica was forgotten.
+fn is_deleted(state: &State, event: &Event, vm: &VmName) -> bool {
+    let deleted_it = |other: &Event| {
+        let at = other.entered_at(Stage::Started).or(other.over_at());
+        other.departed.contains(vm) && at.is_some_and(|at| at >= event.first_seen())
+    };
+    state.events().any(deleted_it)
+}
+
+/// Nobody waits beyond the budget; and a machine that hangs is why somebody reboots it.
+fn passed_over_at(event: &Event, replica: &VmName, situation: &Situation) -> Option<Timestamp> {
+    let silent_since = match situation.contacts.get(replica) {
+        Some(contact) if contact.reachable => None,
+        Some(contact) => Some(contact.since),
+        None => Some(event.first_seen()),
+    };
+    let silence_ends = silent_since.map(|since| since.plus(situation.timing.takeover_after));
+    let silence_ends = silence_ends.filter(|_| event.is_user_initiated());
+    silence_ends.into_iter().chain(event.budget_ends()).min()
 }

@@ -94,7 +94,7 @@ fn verdict(page: &mut Page, reader: &Reader, event: &shown::Event) {
     page.line(0, &[title, faint(format!("  ({})", blocker.code))]);
     let mut entry = |name: &str, said: String| page.entry(2, name, NAMES, &[plain(said)]);
     entry("why", moments::within(reader.now, &blocker.message));
-    if let Some(background) = background(&blocker.code) {
+    if let Some(background) = background(blocker) {
         entry("", background.into());
     }
     entry("next", next(reader, blocker));
@@ -150,10 +150,12 @@ pub(super) fn if_nothing_changes(reader: &Reader, event: &shown::Event, blocker:
 }
 
 /// What the word for a blocker means, where its own message takes it for known.
-fn background(code: &str) -> Option<&'static str> {
-    Some(match code {
+fn background(blocker: &shown::Blocker) -> Option<&'static str> {
+    Some(match blocker.code.as_str() {
         "too_early" => "long before an event nothing is taken away; policy.prepare_ahead says how long before it",
-        "hook_waiting" => "hooks of one workload run one after the other, and each on a replica that answers",
+        "hook_waiting" if !blocker.hooks.is_empty() => {
+            "hooks of one workload run one after the other, and each on a replica that answers"
+        }
         "hook_failed" => "the hook is declared to hold the event when it fails (on_failure = \"hold\")",
         "budget" => "a group says how many of its members may be away at once (max_unavailable)",
         "no_quorum" => {

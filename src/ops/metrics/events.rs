@@ -83,8 +83,8 @@ fn blockers(sheet: &Sheet, open: &[&Event], state: &State, situation: &Situation
     }
     sheet.each(
         "allclear_event_blocked_seconds",
-        "Of the events that wait for this, how long the longest has waited since its preparation could begin, or \
-         since its approval if that is given.",
+        "Of the events that wait for this, how long the longest has waited since its preparation could begin, since its \
+         announcement if it waits for no hook, or since its approval if that is given.",
         "blocker",
         longest,
     )?;
@@ -95,7 +95,7 @@ fn blockers(sheet: &Sheet, open: &[&Event], state: &State, situation: &Situation
 fn waiting_since(event: &Event, blocker: &Blocker) -> Timestamp {
     match blocker {
         Blocker::WaitingForPlatform { since } => *since,
-        Blocker::TooEarly { .. } | Blocker::Observing => event.first_seen(),
+        Blocker::TooEarly { .. } | Blocker::Observing | Blocker::Unregistered { .. } => event.first_seen(),
         _ => event.preparation_starts(),
     }
 }

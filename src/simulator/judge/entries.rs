@@ -32,7 +32,7 @@ impl World {
         }
         match &entry.command {
             Command::Claim { event, reason, .. } => {
-                self.judge_registration(before, event, *reason);
+                self.judge_registration(vm, before, event, *reason);
                 self.note_claim(after, event);
                 self.come(&self.counts.claims, Moment::Claim);
             }
@@ -50,15 +50,19 @@ impl World {
         }
     }
 
-    /// S1: what runs on a VM of the cluster is known before somebody says that it is prepared.
-    fn judge_registration(&self, before: &State, id: &EventId, reason: Reason) {
+    /// S1: what runs on a VM of a member is known before somebody says that it is prepared.
+    fn judge_registration(&self, leader: usize, before: &State, id: &EventId, reason: Reason) {
         let rests_on_hooks = matches!(reason, Reason::Prepared | Reason::NothingToPrepare);
         let Some(event) = before.open_event(id).filter(|event| rests_on_hooks && event.claims.is_empty()) else {
             return;
         };
-        let is_stranger = |vm: &&VmName| self.vm(vm).is_some() && !before.replicas.contains_key(*vm);
+        if event.announcement.source == Source::User || event.budget_ends().is_some() {
+            return;
+        }
+        let members = self.nodes[leader].kept.borrow().members.clone();
+        let is_member = |vm: &VmName| members.all().any(|member| self.nodes[member].name == *vm);
         let mut named = event.announcement.resources.iter();
-        if let Some(vm) = named.find(is_stranger).filter(|_| event.announcement.source != Source::User) {
+        if let Some(vm) = named.find(|vm| is_member(vm) && !before.replicas.contains_key(*vm)) {
             self.broke(Property::S1, format!("{id} is claimed, and {vm} has yet to say what runs there"));
         }
     }

@@ -103,17 +103,13 @@ impl Teller<'_> {
 
     fn unregistered(&self, replica: &VmName, passed_over_at: Option<Timestamp>) -> Sentences {
         let message = format!("{replica} has yet to say what runs there, so nobody knows what is to be prepared");
-        let next = "its hooks are run when its replica has registered";
-        let resolved_by = "whoever runs the machine, or an operator who approves it";
-        match passed_over_at {
-            Some(at) => Sentences::new(
-                message,
-                Some(at),
-                format!("{next}; otherwise the event is approved without them, {}", self.why_then()),
-                resolved_by,
-            ),
-            None => self.without_its_end(message, next, resolved_by),
-        }
+        let (until, otherwise) = match passed_over_at {
+            Some(at) => (at, format!("the event is approved without them, {}", self.why_then())),
+            None => (self.event.notice_ends(), self.platform().into()),
+        };
+        let next = format!("its hooks are run when its replica has registered; otherwise {otherwise}");
+        let resolved_by = "whoever runs the machine, or an operator who approves the event";
+        Sentences::new(message, Some(until), next, resolved_by)
     }
 
     fn waiting(&self, member: &Member, hook: HookId, from: Timestamp) -> Sentences {

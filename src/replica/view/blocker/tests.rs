@@ -124,6 +124,20 @@ fn what_has_passed_is_not_told_as_still_to_come() {
     assert_eq!(told(&waiting(SEEN), &event, 1).until, None);
 }
 
+fn brief() -> Rule {
+    Rule {
+        name: "brief".into(),
+        kinds: Vec::new(),
+        sources: Vec::new(),
+        resources: Vec::new(),
+        duration: None,
+        notice: None,
+        action: Action::Prepare,
+        phases: None,
+        budget: Some(5 * MINUTE),
+    }
+}
+
 #[test]
 fn who_wants_an_event_soon_is_not_said_to_be_somebody_when_a_rule_says_so() {
     let blocked = || {
@@ -138,18 +152,7 @@ fn who_wants_an_event_soon_is_not_said_to_be_somebody_when_a_rule_says_so() {
     );
     assert!(users.next.starts_with(&expected), "{users:?}");
     assert_eq!(users.until, of_users.budget_ends().map(rfc3339));
-    let rule = Rule {
-        name: "brief".into(),
-        kinds: Vec::new(),
-        sources: Vec::new(),
-        resources: Vec::new(),
-        duration: None,
-        notice: None,
-        action: Action::Prepare,
-        phases: None,
-        budget: Some(5 * MINUTE),
-    };
-    let platforms = told(&blocked(), &event(Source::Platform, vec![rule]), 0).next;
+    let platforms = told(&blocked(), &event(Source::Platform, vec![brief()]), 0).next;
     assert!(platforms.contains("and at the latest, by the rule \"brief\""), "{platforms}");
     assert_eq!(told(&blocked(), &event(Source::Platform, Vec::new()), 0).next, "the hook is tried again");
 }
@@ -186,15 +189,18 @@ fn a_hook_that_is_tried_again_says_why_and_one_whose_replica_is_gone_says_which(
 
 #[test]
 fn who_has_yet_to_register_is_named_with_what_happens_without_it() {
-    let told = |source, passed_over_at| {
+    let told = |source, rules, passed_over_at| {
         let replica = VmName::new("db-1");
-        told(&Blocker::Unregistered { replica, passed_over_at }, &event(source, Vec::new()), 0)
+        told(&Blocker::Unregistered { replica, passed_over_at }, &event(source, rules), 0)
     };
-    let (platforms, users) = (told(Source::Platform, None), told(Source::User, Some(after(1))));
+    let platforms = told(Source::Platform, Vec::new(), None);
     assert!(platforms.message.starts_with("db-1 has yet to say what runs there"), "{platforms:?}");
     assert!(platforms.next.ends_with("otherwise the platform starts the event when its notice ends"), "{platforms:?}");
+    let users = told(Source::User, Vec::new(), Some(after(1)));
     assert!(users.next.ends_with("without them, because a user of the cloud asked for the event"), "{users:?}");
     assert_eq!((users.until, users.hooks), (Some(rfc3339(after(1))), Vec::new()));
+    let by_a_rule = told(Source::Platform, vec![brief()], Some(after(1)));
+    assert!(by_a_rule.next.ends_with("without them, by the rule \"brief\""), "{by_a_rule:?}");
 }
 
 #[test]
