@@ -264,19 +264,22 @@ async fn of_a_pair_the_secondary_approves_nothing_that_is_held_before_the_hold_e
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_quorum_operators_are_refused_with_the_reason() {
     let mut cluster = Cluster::with_hooks(vec![hook("drain").waits_for("never")]).await;
-    let id = cluster.cloud.announce(json!({ "type": "Redeploy", "source": "Platform", "vm": 0 })).await;
-    cluster.until_stage(0, &id, "preparing").await;
-    cluster.kill(1);
-    cluster.kill(2);
-    let alone = cluster.until_event(0, &id, "alone", |event| waits_for(event, "no_quorum")).await;
-    let revision = alone.revision.to_string();
+    // Of a follower, so that leadership stays where it is: while it moves there is no quorum for a moment either.
+    let leader = cluster.leader(0).await;
+    let alone = (leader + 1) % 3;
+    let id = cluster.cloud.announce(json!({ "type": "Redeploy", "source": "Platform", "vm": alone })).await;
+    cluster.until_stage(alone, &id, "preparing").await;
+    cluster.kill(leader);
+    cluster.kill((leader + 2) % 3);
+    let event = cluster.until_event(alone, &id, "alone", |event| waits_for(event, "no_quorum")).await;
+    let revision = event.revision.to_string();
     let asked: [&[&str]; 3] = [
         &["approve", &id, "--revision", &revision, "--reason", "now"],
         &["hold", &id, "--until", "1h", "--reason", "not now"],
         &["resume", "--reason", "go on"],
     ];
     for arguments in asked {
-        let why = refused(&cluster, 0, arguments);
+        let why = refused(&cluster, alone, arguments);
         assert!(why.contains("too few replicas reach each other"), "{why}");
     }
     cluster.a_few_polls_later().await;
