@@ -4,7 +4,9 @@
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::thread::{self, ScopedJoinHandle};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -71,12 +73,13 @@ impl Folder {
         filled
     }
 
+    /// On the disk with its name and its place when this returns, and in no order before: what a power cut leaves of it
+    /// is of a hook that was not started, and is taken for one that may have been.
     fn prepare(&self, request: &Request) -> Result<File, SpoolError> {
         let lock = self.lock()?.ok_or(io::ErrorKind::WouldBlock.into()).doing("lock", &self.0)?;
-        self.write(REQUEST, request, Durable::Yes)?;
-        if let Some(spool) = self.0.parent() {
-            sync(spool)?;
-        }
+        self.write(REQUEST, request)?;
+        let (request, spool) = (self.0.join(REQUEST), self.0.parent().unwrap_or(&self.0));
+        sync_together([&request, &self.0, spool])?;
         Ok(lock)
     }
 
@@ -103,7 +106,7 @@ impl Folder {
 
     /// Fails where a mark is already: whatever goes wrong, a hook is started once.
     pub(super) fn leave_mark(&self, mark: &Mark) -> Result<(), SpoolError> {
-        let (unfinished, path) = (self.fill(MARK, mark, Durable::No)?, self.0.join(MARK));
+        let (unfinished, path) = (self.fill(MARK, mark)?, self.0.join(MARK));
         let linked = fs::hard_link(&unfinished, &path).doing("write", &path);
         // What is left behind of it harms nobody.
         let _ = fs::remove_file(&unfinished);
@@ -111,13 +114,13 @@ impl Folder {
     }
 
     pub(super) fn tell(&self, progress: &Progress) -> Result<(), SpoolError> {
-        self.write(PROGRESS, progress, Durable::No)
+        self.write(PROGRESS, progress)
     }
 
     /// A power cut may take it back, as it takes the hook's processes: then nobody knows. An event does not wait for the
     /// disk for that.
     pub(super) fn settle(&self, outcome: &Outcome) -> Result<(), SpoolError> {
-        self.write(OUTCOME, outcome, Durable::No)
+        self.write(OUTCOME, outcome)
     }
 
     /// Where the supervisor says what is wrong with itself.
@@ -148,16 +151,13 @@ impl Folder {
         fs::remove_dir_all(&gone).doing("remove", &gone)
     }
 
-    fn write(&self, name: &str, content: &impl Serialize, durable: Durable) -> Result<(), SpoolError> {
-        let (unfinished, path) = (self.fill(name, content, durable)?, self.0.join(name));
-        fs::rename(&unfinished, &path).doing("write", &path)?;
-        match durable {
-            Durable::Yes => sync(&self.0),
-            Durable::No => Ok(()),
-        }
+    /// Whole or not at all, whatever becomes of this process; a power cut may take it back.
+    fn write(&self, name: &str, content: &impl Serialize) -> Result<(), SpoolError> {
+        let (unfinished, path) = (self.fill(name, content)?, self.0.join(name));
+        fs::rename(&unfinished, &path).doing("write", &path)
     }
 
-    fn fill(&self, name: &str, content: &impl Serialize, durable: Durable) -> Result<PathBuf, SpoolError> {
+    fn fill(&self, name: &str, content: &impl Serialize) -> Result<PathBuf, SpoolError> {
         let path = self.0.join(format!("{name}.unfinished"));
         let filled = (|| {
             let bytes = seal_text(name.as_bytes(), serde_json::to_vec(content)?);
@@ -165,11 +165,7 @@ impl Folder {
                 return Err(io::Error::new(io::ErrorKind::FileTooLarge, "longer than 1 MiB"));
             }
             let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path)?;
-            file.write_all(&bytes)?;
-            match durable {
-                Durable::Yes => file.sync_all(),
-                Durable::No => Ok(()),
-            }
+            file.write_all(&bytes)
         })();
         filled.doing("write", &path)?;
         Ok(path)
@@ -197,12 +193,6 @@ impl Folder {
     }
 }
 
-#[derive(Clone, Copy)]
-enum Durable {
-    Yes,
-    No,
-}
-
 pub(super) const GONE: &str = ".gone-";
 
 pub(super) fn try_lock(path: &Path) -> Result<Option<File>, SpoolError> {
@@ -215,8 +205,23 @@ pub(super) fn try_lock(path: &Path) -> Result<Option<File>, SpoolError> {
     }
 }
 
-pub(super) fn sync(folder: &Path) -> Result<(), SpoolError> {
-    File::open(folder).and_then(|folder| folder.sync_all()).doing("write", folder)
+/// A file, or the names in a folder.
+pub(super) fn sync(path: &Path) -> Result<(), SpoolError> {
+    File::open(path).and_then(|opened| opened.sync_all()).doing("write", path)
+}
+
+/// At once, so that a slow disk is waited for once.
+fn sync_together(paths: [&Path; 3]) -> Result<(), SpoolError> {
+    thread::scope(|scope| {
+        let aside = paths.map(|path| thread::Builder::new().spawn_scoped(scope, || sync(path)));
+        let synced = paths.into_iter().zip(aside).map(|(path, aside)| match aside.map(ScopedJoinHandle::join) {
+            Ok(Ok(synced)) => synced,
+            Ok(Err(panic)) => resume_unwind(panic),
+            // There is no room for another thread.
+            Err(_) => sync(path),
+        });
+        synced.collect()
+    })
 }
 
 #[cfg(test)]
@@ -224,6 +229,18 @@ mod tests {
     use super::*;
     use crate::workloads::Ended;
     use crate::workloads::command::process::Process;
+
+    #[test]
+    fn what_cannot_be_synced_is_told_whichever_of_three_it_is() {
+        let spool = tempfile::tempdir().unwrap();
+        let (there, missing) = (spool.path(), spool.path().join("missing"));
+        sync_together([there; 3]).unwrap();
+        for at in 0..3 {
+            let mut paths = [there; 3];
+            paths[at] = &missing;
+            assert_eq!(sync_together(paths).unwrap_err().path, missing);
+        }
+    }
 
     #[test]
     fn a_mark_is_left_once() {
