@@ -1,15 +1,22 @@
 //! The only place of the replica that reads clocks.
 
+use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use tokio::sync::Notify;
 
 use crate::machine::time::Timestamp;
 use crate::workloads::Wall;
 
 /// The wall clock. It may jump; nothing that matters hangs on the difference of two readings.
 pub fn now() -> Timestamp {
-    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX))
+    Timestamp(i64::try_from(since_1970().as_millis()).unwrap_or(i64::MAX))
+}
+
+/// The wall clock, finer than anything decided needs it.
+pub fn since_1970() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 /// The cluster's time: the leader's wall clock, but never behind the log, whose last entry may have been stamped by a
@@ -18,6 +25,7 @@ pub fn now() -> Timestamp {
 pub struct ClusterTime {
     wall: Wall,
     known: Mutex<Known>,
+    learned: Notify,
 }
 
 impl Default for ClusterTime {
@@ -60,7 +68,7 @@ impl Known {
 
 impl ClusterTime {
     pub fn on(wall: Wall) -> Self {
-        Self { wall, known: Mutex::default() }
+        Self { wall, known: Mutex::default(), learned: Notify::default() }
     }
 
     /// This machine's wall clock.
@@ -83,7 +91,14 @@ impl ClusterTime {
     pub fn follow(&self, time: Timestamp, at: Timestamp) {
         let mut known = self.known();
         known.carried = Some(Mark { time, at });
-        known.follows = true;
+        if !mem::replace(&mut known.follows, true) {
+            self.learned.notify_one();
+        }
+    }
+
+    /// Returns when it has been told for the first time since this replica began or led; to one who waits.
+    pub async fn learned(&self) {
+        self.learned.notified().await;
     }
 
     /// This replica leads: its own wall clock counts as soon as nothing is open.
@@ -170,6 +185,8 @@ pub fn from_rfc3339(text: &str) -> Option<Timestamp> {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt as _;
+
     use super::*;
 
     const FAR: Duration = Duration::from_mins(10);
@@ -203,6 +220,20 @@ mod tests {
             assert!(same(time.on_the_wall(deadline), now().plus(Duration::from_mins(1))));
             assert!(same(time.of_the_wall(now().plus(Duration::from_mins(1))), deadline));
         }
+    }
+
+    #[test]
+    fn whoever_waits_for_the_time_hears_of_it_once_for_each_time_that_it_was_not_known() {
+        let time = ClusterTime::default();
+        let heard = || time.learned().now_or_never().is_some();
+        assert!(!heard());
+        time.follow(now(), steady());
+        assert!(heard());
+        time.follow(now(), steady());
+        assert!(!heard());
+        time.lead();
+        time.follow(now(), steady());
+        assert!(heard());
     }
 
     #[test]

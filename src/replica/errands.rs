@@ -95,6 +95,7 @@ pub(super) async fn run(hands: Arc<Hands>, inherits: watch::Sender<Option<Attemp
         tokio::select! {
             _ = state.changed() => {}
             _ = claims.changed() => {}
+            () = hands.here.time.learned() => {}
             () = tokio::time::sleep(TICK), if busy => {}
             () = stop.cancelled() => break,
         }

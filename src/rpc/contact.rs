@@ -24,6 +24,9 @@ use crate::wire::pb::allclear::cluster::v1::contact_server::{self, ContactServer
 const MAX_MESSAGE_BYTES: usize = 16 << 10;
 /// A leader that does not reply to a beat by then has not heard it.
 const REPLY_WITHIN: Duration = Duration::from_secs(1);
+/// A leader that has just been elected takes beats a moment later, and hooks wait for the time that it tells. After that
+/// the pause is twice as long, and so on.
+const BEAT_AGAIN_AFTER: Duration = Duration::from_millis(5);
 
 struct Hearing {
     here: Arc<Here>,
@@ -84,6 +87,7 @@ async fn tell_the_leader(here: &Here, observer: &Observer, stop: &CancellationTo
     let mut state = here.state.clone();
     let mut samples = Samples::default();
     let mut before = None;
+    let mut again = BEAT_AGAIN_AFTER;
     loop {
         let leader = standing.borrow_and_update().leader.clone();
         let own = observer.health();
@@ -93,18 +97,22 @@ async fn tell_the_leader(here: &Here, observer: &Observer, stop: &CancellationTo
             here.contacts.differences.forget();
             before.clone_from(&leader);
         }
-        match leader.as_deref() {
+        let is_taken = match leader.as_deref() {
             Some(leader) if VmName::new(leader) == here.name => {
                 here.contacts.differences.heard(&here.name, Some(0));
+                true
             }
             Some(leader) => tokio::select! {
-                () = speak(here, leader, own, wishes, &mut samples) => {}
+                is_taken = speak(here, leader, own, wishes, &mut samples) => is_taken,
                 () = stop.cancelled() => return,
             },
-            None => {}
-        }
+            None => true,
+        };
+        let turn = here.rounds.until_turn(BEAT_EVERY);
+        let wait = if is_taken { turn } else { turn.min(again) };
+        again = if is_taken { BEAT_AGAIN_AFTER } else { BEAT_EVERY.min(again * 2) };
         tokio::select! {
-            () = tokio::time::sleep(here.rounds.until_turn(BEAT_EVERY)) => {}
+            () = tokio::time::sleep(wait) => {}
             _ = standing.wait_for(|standing| standing.leader != leader) => {}
             () = observer.health_changes_from(own.channel) => {}
             // Whoever asked waits for everybody to know.
@@ -114,9 +122,10 @@ async fn tell_the_leader(here: &Here, observer: &Observer, stop: &CancellationTo
     }
 }
 
-async fn speak(here: &Here, leader: &str, own: Health, wishes: u64, samples: &mut Samples) {
+/// True when it was heard.
+async fn speak(here: &Here, leader: &str, own: Health, wishes: u64, samples: &mut Samples) -> bool {
     let Some(channel) = here.consensus.channel(leader) else {
-        return;
+        return false;
     };
     let request = wire::BeatRequest {
         cluster: here.cluster.clone(),
@@ -135,6 +144,7 @@ async fn speak(here: &Here, leader: &str, own: Health, wishes: u64, samples: &mu
             }
             here.contacts.differences.told(ahead(&reply.contacts));
             here.contacts.told(read(&reply.contacts));
+            return true;
         }
         Ok(Err(status)) => {
             here.consensus.refused_by(leader, &status);
@@ -142,6 +152,7 @@ async fn speak(here: &Here, leader: &str, own: Health, wishes: u64, samples: &mu
         }
         Err(_) => tracing::debug!(leader, "the leader did not answer the beat"),
     }
+    false
 }
 
 /// Taken right when the reply has come. A leader that tells no times is of an older version.
