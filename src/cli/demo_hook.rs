@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::say;
 use crate::config;
+use crate::machine::time::Timestamp;
 use crate::replica::clock;
 
 /// In so many steps it tells how far it is.
@@ -38,7 +39,14 @@ pub(super) struct Note {
     pub(super) phase: String,
     pub(super) attempt: String,
     pub(super) done: bool,
-    pub(super) at_ms: i64,
+    /// Since 1970.
+    pub(super) at_us: i64,
+}
+
+impl Note {
+    pub(super) fn at(&self) -> Timestamp {
+        Timestamp(self.at_us / 1_000)
+    }
 }
 
 impl DemoHook {
@@ -51,7 +59,7 @@ impl DemoHook {
             phase: told("ALLCLEAR_PHASE"),
             attempt: told("ALLCLEAR_ATTEMPT"),
             done,
-            at_ms: clock::now().0,
+            at_us: i64::try_from(clock::since_1970().as_micros()).unwrap_or(i64::MAX),
         };
         let ended = if told("ALLCLEAR_INTENT") == "confirm" { self.confirm(&note(true)) } else { self.act(note) };
         ended.unwrap_or_else(|error| {

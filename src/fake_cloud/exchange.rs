@@ -31,7 +31,7 @@ const LONGEST_HANG: Duration = Duration::from_mins(10);
 
 /// Answers as the endpoint of a VM. `prefix` is what stands in front of the path where VMs share a port.
 pub(super) async fn exchange(house: Arc<House>, vm: VmName, prefix: String, line: Line, request: Request) -> Response {
-    let at = house.now();
+    let at = house.since_1970();
     let (asked, headers) = read(vm, prefix, request).await;
     let seq = house.tenant().requests.arrived(record(at, &asked, headers));
     // Settles the record also when the client goes away and this future is dropped.
@@ -132,11 +132,12 @@ fn headers(map: &HeaderMap) -> Headers {
     }
 }
 
-fn record(at: Timestamp, asked: &Asked, headers: Headers) -> Record {
+fn record(at: Duration, asked: &Asked, headers: Headers) -> Record {
     let body = asked.body.as_ref().map_or(&[][..], Bytes::as_ref);
     let question = if asked.query.is_empty() { "" } else { "?" };
     Record {
-        at: rfc3339(at),
+        at: rfc3339(Timestamp(0).plus(at)),
+        at_us: i64::try_from(at.as_micros()).unwrap_or(i64::MAX),
         vm: Some(asked.vm.to_string()),
         method: asked.method.clone(),
         path: kept(format!("{}{question}{}", asked.path, asked.query).as_bytes()),

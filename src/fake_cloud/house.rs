@@ -1,6 +1,7 @@
 //! What all endpoints and the control interface share: the tenant behind one lock, the clock, and the end.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -36,5 +37,9 @@ impl House {
 
     pub(super) fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    pub(super) fn since_1970(&self) -> Duration {
+        self.clock.since_1970()
     }
 }

@@ -12,6 +12,8 @@ pub struct Post {
     pub vm: VmName,
     /// When it came, RFC 3339.
     pub at: String,
+    /// The same since 1970.
+    pub at_us: i64,
     /// What the platform made of it; nothing when it never got that far.
     pub result: Option<&'static str>,
     /// Whether it was the one that counts.
@@ -49,6 +51,7 @@ impl Running {
                 event: EventId::new(&event.id),
                 vm: VmName::new(vm),
                 at: record.at.clone(),
+                at_us: record.at_us,
                 result: event.result,
                 took_effect: event.result == Some(word(Approval::Accepted)),
             }));

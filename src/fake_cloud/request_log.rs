@@ -15,6 +15,8 @@ pub(super) struct Record {
     /// Counts up from 1 in the order of arrival.
     pub(super) seq: u64,
     pub(super) at: String,
+    /// The same since 1970.
+    pub(super) at_us: i64,
     pub(super) vm: Option<String>,
     pub(super) method: String,
     /// Path and query as the endpoint of the VM sees them.

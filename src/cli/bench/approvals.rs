@@ -2,25 +2,26 @@
 //! beginning.
 
 use std::process::Stdio;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use tokio::process::Command;
 use tokio::time::sleep;
 
 use super::figure::{Figure, ms};
+use super::leaders::led;
 use super::{EVENT_WITHIN, LOOK_EVERY, bare, span, until_ready};
 use crate::cli::demo_hook::{self, Note};
 use crate::cli::say;
 use crate::cli::stage::{Stage, moment};
-use crate::fake_cloud::Scenario;
+use crate::fake_cloud::{Post, Scenario};
 use crate::machine::id::EventId;
 use crate::machine::time::Timestamp;
 use crate::replica::clock;
 use crate::rpc::client::Asking;
 
-/// Announcements are this much apart within a second, so that they meet the polls at all moments.
-const SPREAD_MS: u64 = 370;
+/// Announcements are this much apart within a second: however many there are, no part of it has more than another.
+const SPREAD_MS: i64 = 618;
 
 /// So brief that no hook of the sample workload is worth it.
 pub(super) const UNPREPARED: &str = "type = \"Freeze\"\nduration_s = 0";
@@ -29,11 +30,14 @@ pub(super) async fn measure(stage: &Stage, events: u32) -> anyhow::Result<Vec<Fi
     until_ready(stage).await?;
     let (mut unprepared, mut first_polls, mut prepared, mut begun) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for number in 0..events {
-        let id = play(stage, number, UNPREPARED).await?;
+        // Every third event names the leader's own VM, as chance would have it.
+        let vm = leader(stage).await? + number as usize;
+        let id = play(stage, spread(number), vm, UNPREPARED).await?;
         unprepared.push(waited(stage, &id)?);
         first_polls.push(first_poll(stage, &id)?);
-        let id = play(stage, number, "type = \"Reboot\"\nsource = \"User\"").await?;
-        prepared.push(span(last_hook(stage, &id)?, posted(stage, &id)?));
+        let vm = leader(stage).await? + number as usize;
+        let id = play(stage, spread(number), vm, "type = \"Reboot\"\nsource = \"User\"").await?;
+        prepared.push(from_last_hook(stage, &id)?);
         begun.extend(beginnings(stage, &id).await?);
         say(format_args!("{} of {events} events", number + 1));
     }
@@ -49,7 +53,7 @@ pub(super) async fn measure(stage: &Stage, events: u32) -> anyhow::Result<Vec<Fi
             "last hook to POST",
             "ms",
             prepared,
-            bare::synced_and_answered(&stage.folder, events, 2).await?,
+            bare::synced_and_answered(&stage.folder, events, 2)?,
             "one synced write and two round trips on loopback",
         ),
         Figure::of(
@@ -62,16 +66,28 @@ pub(super) async fn measure(stage: &Stage, events: u32) -> anyhow::Result<Vec<Fi
     ])
 }
 
+/// The place of the replica that leads.
+async fn leader(stage: &Stage) -> anyhow::Result<usize> {
+    let leader = led(stage, |_| true).await?;
+    stage.replicas.iter().position(|replica| replica.name == leader).context("an unknown replica leads")
+}
+
+/// How long to wait with one of many announcements, so that they meet the polls, which go by the wall clock, at all moments.
+pub(super) fn spread(number: u32) -> Duration {
+    let phase = i64::from(number) * SPREAD_MS;
+    Duration::from_millis((phase - clock::now().0).rem_euclid(1_000).unsigned_abs())
+}
+
 /// One event from its announcement until the cluster has closed it.
-pub(super) async fn play(stage: &Stage, number: u32, what: &str) -> anyhow::Result<EventId> {
-    let id = announce(stage, number, what)?;
+pub(super) async fn play(stage: &Stage, after: Duration, vm: usize, what: &str) -> anyhow::Result<EventId> {
+    let id = announce(stage, after, vm, what)?;
     until_closed(stage, &id).await?;
     Ok(id)
 }
 
-pub(super) fn announce(stage: &Stage, number: u32, what: &str) -> anyhow::Result<EventId> {
-    let at = u64::from(number) * SPREAD_MS % 1000;
-    let vm = number as usize % stage.replicas.len();
+/// About one VM; they are counted round.
+pub(super) fn announce(stage: &Stage, after: Duration, vm: usize, what: &str) -> anyhow::Result<EventId> {
+    let (at, vm) = (after.as_millis(), vm % stage.replicas.len());
     let text = format!(
         "about = \"a benchmark\"\n[[event]]\nat = {at}\nvm = {vm}\nnotice = \"15m\"\nstart_delay = 0\nimpact = 100\n\
          linger = 0\n{what}\n"
@@ -112,10 +128,14 @@ fn announced(stage: &Stage, id: &EventId) -> anyhow::Result<Timestamp> {
 
 /// When its one approval arrived.
 pub(super) fn posted(stage: &Stage, id: &EventId) -> anyhow::Result<Timestamp> {
-    let posts: Vec<_> = stage.cloud.posts().into_iter().filter(|post| post.event == *id).collect();
-    match posts.as_slice() {
-        [post] => moment::read(&post.at).context("the cloud's log has no time"),
-        posts => bail!("{} POSTs for event {id}, where there should be one", posts.len()),
+    moment::read(&post(stage, id)?.at).context("the cloud's log has no time")
+}
+
+fn post(stage: &Stage, id: &EventId) -> anyhow::Result<Post> {
+    let mut posts: Vec<_> = stage.cloud.posts().into_iter().filter(|post| post.event == *id).collect();
+    match posts.pop() {
+        Some(post) if posts.is_empty() => Ok(post),
+        more => bail!("{} POSTs for event {id}, where there should be one", posts.len() + usize::from(more.is_some())),
     }
 }
 
@@ -124,11 +144,12 @@ fn notes(stage: &Stage, id: &EventId) -> anyhow::Result<Vec<Note>> {
     Ok(notes.into_iter().filter(|note| EventId::new(&note.event) == *id).collect())
 }
 
-/// When the last hook that prepares said that it was done.
-fn last_hook(stage: &Stage, id: &EventId) -> anyhow::Result<Timestamp> {
+/// From when the last hook that prepares said that it was done.
+fn from_last_hook(stage: &Stage, id: &EventId) -> anyhow::Result<f64> {
     let notes = notes(stage, id)?;
     let prepared = notes.iter().filter(|note| note.done && note.phase != "restore");
-    prepared.map(|note| note.at_ms).max().map(Timestamp).context("no hook ran")
+    let done = prepared.map(|note| note.at_us).max().context("no hook ran")?;
+    Ok(ms(Duration::from_micros(u64::try_from(post(stage, id)?.at_us - done)?)))
 }
 
 /// From each entry that gave a follower a hook to run until the hook did something.
@@ -142,7 +163,7 @@ async fn beginnings(stage: &Stage, id: &EventId) -> anyhow::Result<Vec<f64>> {
         let hook = hooks.iter().find(|hook| hook.attempt == note.attempt).context("a hook ran that is in no log")?;
         if hook.on != leader {
             let assigned = moment::read(&hook.started_at).context("a hook has no time")?;
-            spans.push(span(assigned, Timestamp(note.at_ms)));
+            spans.push(span(assigned, note.at()));
         }
     }
     Ok(spans)

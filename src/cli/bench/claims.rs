@@ -47,7 +47,7 @@ async fn killed(stage: &mut Stage) -> anyhow::Result<f64> {
     let names: Vec<String> = stage.replicas.iter().map(|replica| replica.name.clone()).collect();
     stage.cloud.slow_down(&names[approver], LATE).context("the cloud has no such VM")?;
     let what = format!("{UNPREPARED}\nseen_by = {approver}");
-    let id = announce(stage, u32::try_from(stopped)?, &what)?;
+    let id = announce(stage, Duration::ZERO, stopped, &what)?;
     until_claimed(&stage.replicas[place].socket, &id).await?;
     let killed_at = clock::now();
     stage.replicas[place].process.kill().await?;

@@ -64,11 +64,11 @@ pub(super) async fn nothing() -> anyhow::Result<f64> {
 
 /// The share of a core, in percent, that as many round trips cost as one follower has heartbeats.
 pub(super) async fn bare_share() -> anyhow::Result<f64> {
-    let mut line = Line::new().await?;
+    let mut line = Line::new()?;
     let before = busy()?;
     for _ in 0..TRIPS {
         sleep(PAUSE).await;
-        line.there_and_back().await?;
+        line.there_and_back()?;
     }
     // Half of it is the other side's.
     let each = (busy()? - before) / f64::from(TRIPS) / 2.0;

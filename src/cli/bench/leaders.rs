@@ -73,7 +73,7 @@ async fn killed(stage: &mut Stage, times: u32) -> anyhow::Result<(Vec<f64>, Vec<
             led(stage, |status| status.role == "leader").await?;
             anyhow::Ok(ms(killed.elapsed()))
         };
-        let (leads, event) = tokio::try_join!(leads, play(stage, 0, UNPREPARED))?;
+        let (leads, event) = tokio::try_join!(leads, play(stage, Duration::ZERO, 0, UNPREPARED))?;
         spans.push(leads);
         posts.push(span(killed_at, posted(stage, &event)?));
         stage.start(&leader)?;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use tokio::time::sleep;
 
-use super::approvals::{UNPREPARED, play, until_closed, waited};
+use super::approvals::{UNPREPARED, play, spread, until_closed, waited};
 use super::figure::{Figure, ms};
 use super::meter::Meter;
 use super::{Bench, idle, leaders, requests, sessions, until_ready};
@@ -93,7 +93,7 @@ impl Weighed {
         let mut approvals = Vec::new();
         for number in 0..options.events {
             // Not on the first VM: the workloads that dialled in are there, and some of them have hooks.
-            let id = play(stage, number + number / 2 + 1, UNPREPARED).await?;
+            let id = play(stage, spread(number), 1 + number as usize % 2, UNPREPARED).await?;
             approvals.push(waited(stage, &id)?);
         }
         let answers = requests::in_turn(&stage.replicas[0].status.to_string(), ASKED).await?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tokio::time::sleep;
 
-use super::approvals::{UNPREPARED, first_poll, play, waited};
+use super::approvals::{UNPREPARED, first_poll, play, spread, waited};
 use super::figure::Figure;
 use super::meter::Meter;
 use super::{idle, leaders, until_ready};
@@ -17,7 +17,7 @@ use crate::cli::stage::{Hooks, Stage, Workload};
 use crate::replica::clock;
 
 /// From one event's VM to the next: it meets voters and others.
-const STRIDE: u32 = 7;
+const STRIDE: usize = 7;
 /// Besides the leader.
 const LOST: usize = 4;
 
@@ -44,7 +44,7 @@ async fn figures(stage: &mut Stage, events: u32, seconds: u32) -> anyhow::Result
     let (mut waits, mut first_polls) = (Vec::new(), Vec::new());
     let meter = Meter::begin(stage).await?;
     for number in 0..events {
-        let id = play(stage, number * STRIDE, UNPREPARED).await?;
+        let id = play(stage, spread(number), number as usize * STRIDE, UNPREPARED).await?;
         waits.push(waited(stage, &id)?);
         first_polls.push(first_poll(stage, &id)?);
         say(format_args!("{} of {events} events", number + 1));
@@ -88,7 +88,7 @@ async fn without_one(stage: &mut Stage) -> anyhow::Result<(Vec<f64>, Vec<f64>)> 
         let place = place.or_else(leads).context("an unknown replica leads")?;
         let name = stage.replicas[place].name.clone();
         stage.replicas[place].process.kill().await?;
-        let id = play(stage, u32::try_from(place + 1)?, UNPREPARED).await?;
+        let id = play(stage, spread(u32::try_from(place)?), place + 1, UNPREPARED).await?;
         waits.push(waited(stage, &id)?);
         first_polls.push(first_poll(stage, &id)?);
         let which = if name == leader { "the leader" } else { "which follows" };

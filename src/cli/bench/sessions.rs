@@ -45,7 +45,7 @@ struct Seen {
 /// Dials with so many, and has one event prepared by some of them.
 pub(super) async fn measure(stage: &Stage, count: u32) -> anyhow::Result<Vec<Figure>> {
     let Dialled { workloads: _workloads, mut seen } = dial_in(stage, count).await?;
-    let id = play(stage, 0, "type = \"Reboot\"\nsource = \"User\"").await?;
+    let id = play(stage, Duration::ZERO, 0, "type = \"Reboot\"\nsource = \"User\"").await?;
     let mut all = BTreeMap::new();
     while let Ok(Some(one)) = timeout(Duration::from_secs(1), seen.recv()).await {
         ensure!(all.insert(one.workload.clone(), one).is_none(), "a workload was given its step twice");
@@ -62,7 +62,7 @@ pub(super) async fn measure(stage: &Stage, count: u32) -> anyhow::Result<Vec<Fig
     }
     ensure!(whole.len() == all.len(), "{} attempts for {} steps", whole.len(), all.len());
     let acknowledged = all.values().map(|one| span(one.told, one.acknowledged)).collect();
-    let bare = bare::synced_and_answered(&stage.folder, count.div_ceil(ONE_OF), 1).await?;
+    let bare = bare::synced_and_answered(&stage.folder, count.div_ceil(ONE_OF), 1)?;
     let floor = "one synced write and one round trip on loopback";
     Ok(vec![
         Figure::of("attempt in the log to its outcome there", "ms", whole, bare.clone(), floor),

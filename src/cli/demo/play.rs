@@ -241,7 +241,7 @@ fn recorded(events: &[Event], sight: &Sight, may_repeat: bool) -> Vec<Note> {
         for (_, hook) in runs.filter(|(place, hook)| !may_repeat || verdict::is_last(&event.hooks[place + 1..], hook)) {
             let note = |done, at: &str| {
                 let (event, vm, phase) = (event.id.clone(), hook.vm.clone(), hook.phase.clone());
-                Some(Note { event, vm, phase, attempt: hook.attempt.clone(), done, at_ms: read(at)?.0 })
+                Some(Note { event, vm, phase, attempt: hook.attempt.clone(), done, at_us: read(at)?.0 * 1_000 })
             };
             let ended = hook.ended_at.as_deref().filter(|_| verdict::is_prepared(hook));
             notes.extend(note(false, &hook.started_at));

@@ -128,7 +128,7 @@ fn last_hook(event: &shown::Event, notes: &[Note]) -> Option<Timestamp> {
     let attempts: Vec<&str> =
         event.hooks.iter().filter(|hook| verdict::prepares(hook)).map(|hook| hook.attempt.as_str()).collect();
     let done = notes.iter().filter(|note| note.done && attempts.contains(&note.attempt.as_str()));
-    done.map(|note| Timestamp(note.at_ms)).max()
+    done.map(Note::at).max()
 }
 
 impl HookReport {

@@ -84,7 +84,7 @@ fn of_approval(at: Timestamp, by: &Approver, posts: &[&Post], known: &shown::Eve
         }
         let is_before = hook.ended_at.as_deref().and_then(read) <= read(&claim.claimed_at);
         let is_its = |note: &&Note| note.attempt == hook.attempt && note.done;
-        let really = noted.notes.iter().find(is_its).map(|note| Timestamp(note.at_ms));
+        let really = noted.notes.iter().find(is_its).map(Note::at);
         if !is_before || hook.intent == "run" && really.is_none_or(|done| done > at) {
             missing.push(format!("{what} was not done before the all-clear"));
         }
@@ -198,7 +198,7 @@ mod tests {
 
     fn note(done: bool, at: Timestamp) -> Note {
         let (vm, phase) = ("db-0".into(), "drain".into());
-        Note { event: "E".into(), vm, phase, attempt: "E.1".into(), done, at_ms: at.0 }
+        Note { event: "E".into(), vm, phase, attempt: "E.1".into(), done, at_us: at.0 * 1_000 }
     }
 
     fn good() -> Case {
@@ -213,8 +213,14 @@ mod tests {
             ended: Some((GONE, End::Finished)),
             moved: 0,
         };
-        let posts =
-            vec![Post { event: event.id.clone(), vm: other, at: rfc3339(APPROVED), result: None, took_effect: true }];
+        let posts = vec![Post {
+            event: event.id.clone(),
+            vm: other,
+            at: rfc3339(APPROVED),
+            at_us: 0,
+            result: None,
+            took_effect: true,
+        }];
         let approval = shown::Approval {
             approver: "db-1".into(),
             outcome: Some("accepted".into()),
@@ -256,7 +262,7 @@ mod tests {
             (|case| drop(case.known.hooks.remove(0)), "no hook ran before"),
             (|case| case.known.hooks[0].outcome = Some("failed".into()), "drain on db-0 ended as failed"),
             (|case| case.known.hooks[0].ended_at = Some(rfc3339(GONE)), "was not done before the all-clear"),
-            (|case| case.notes[1].at_ms = GONE.0, "was not done before the all-clear"),
+            (|case| case.notes[1].at_us = GONE.0 * 1_000, "was not done before the all-clear"),
             (|case| case.notes.push(note(false, GONE)), "drain of db-0 was run 2 times"),
             (|case| drop(case.known.hooks.pop()), "what was prepared on db-0 was not restored"),
             (|case| case.known.hooks[1].started_at = rfc3339(APPROVED), "was not restored"),
