@@ -53,7 +53,7 @@ pub(super) async fn measure(stage: &Stage, events: u32) -> anyhow::Result<Vec<Fi
             "last hook to POST",
             "ms",
             prepared,
-            bare::synced_and_answered(&stage.folder, events, 2)?,
+            bare::synced_and_answered(&stage.folder, events, 2).await?,
             "one synced write and two round trips on loopback",
         ),
         Figure::of(

@@ -4,19 +4,24 @@ use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+use tokio::time::sleep;
 
 use super::figure::ms;
 
 /// About one entry of the log.
 const ENTRY_BYTES: usize = 200;
+/// What comes after a pause costs several times as much: nothing is in the caches any more.
+pub(super) const PAUSE: Duration = Duration::from_millis(10);
 
-/// One synced write and so many round trips, as often, each in milliseconds.
-pub(super) fn synced_and_answered(folder: &Path, times: u32, trips: u32) -> anyhow::Result<Vec<f64>> {
+/// One synced write and so many round trips, as often, each after a pause and in milliseconds.
+pub(super) async fn synced_and_answered(folder: &Path, times: u32, trips: u32) -> anyhow::Result<Vec<f64>> {
     let mut line = Line::new()?;
     let mut file = std::fs::File::create(folder.join("floor"))?;
     let mut spans = Vec::new();
     for _ in 0..times {
+        sleep(PAUSE).await;
         let began = Instant::now();
         file.write_all(&[0; ENTRY_BYTES])?;
         file.sync_data()?;

@@ -8,7 +8,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike as _;
 use tokio::time::sleep;
 
-use super::bare::Line;
+use super::bare::{Line, PAUSE};
 use super::figure::Figure;
 use super::meter::{Meter, Metered, memory};
 use crate::cli::say;
@@ -18,8 +18,7 @@ use crate::consensus::Timing;
 /// After the start and the election, so that what was made for them is let go.
 pub(super) const SETTLES_WITHIN: Duration = Duration::from_secs(5);
 const TRIPS: u32 = 200;
-/// What comes after a pause costs several times as much: nothing is in the caches any more.
-const PAUSE: Duration = Duration::from_millis(10);
+
 pub(super) async fn measure(stage: &Stage, seconds: u32) -> anyhow::Result<Vec<Figure>> {
     sleep(SETTLES_WITHIN).await;
     say(format_args!("nothing happens for {seconds} s"));
