@@ -18,7 +18,6 @@ use super::state::State;
 use super::steps::{self, Progress, Step};
 use super::takeover::Outlook;
 use super::time::Timestamp;
-use super::unregistered::may_name_one;
 use super::workload::{HookId, Member, OnFailure, RunsOn};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -149,9 +148,7 @@ pub fn clearance(state: &State, event: &Event, now: Timestamp, lost: &BTreeSet<V
     if !matches!(ready, Clearance::Clear(_)) || !event.claims.is_empty() || event.is_taken_over() {
         return ready;
     }
-    // What waits for somebody to register holds up nobody.
-    let is_ready =
-        |other: &Event| matches!(readiness(state, other, now), Clearance::Clear(_)) && !may_name_one(state, other);
+    let is_ready = |other: &Event| matches!(readiness(state, other, now), Clearance::Clear(_));
     budget::held(state, event, lost, is_ready).map_or(ready, |held| Clearance::Blocked(on_budget(event, held)))
 }
 

@@ -51,7 +51,8 @@ fn waits_for(state: &State, event: &Event, situation: &Situation) -> Option<Bloc
         }
         Clearance::Clear(reason) => {
             let failed = event.claims.last().and_then(|last| post_failed(event, last));
-            failed.or_else(|| unregistered(state, event, reason, situation)).or(Some(Blocker::Deciding))
+            let waits = || unregistered(state, event, reason, situation).map(settled);
+            failed.or_else(waits).or(Some(Blocker::Deciding))
         }
     }
 }
@@ -75,6 +76,16 @@ fn replica_away(state: &State, event: &Event, situation: &Situation, found: &Blo
     let passed_over_at = plan::passed_over_from(&member.vm, situation).filter(|_| event.is_user_initiated());
     let passed_over_at = passed_over_at.map(to_the_second);
     Some(Blocker::ReplicaAway { member: member.clone(), hook: *hook, since, passed_over_at })
+}
+
+/// Of what is told again and again, what does not change.
+fn settled(blocker: Blocker) -> Blocker {
+    match blocker {
+        Blocker::Unregistered { replica, passed_over_at } => {
+            Blocker::Unregistered { replica, passed_over_at: passed_over_at.map(to_the_second) }
+        }
+        blocker => blocker,
+    }
 }
 
 /// It is counted back from now by another clock: a millisecond more or less would be news each time.

@@ -57,8 +57,8 @@ pub fn foresee<'a>(
     foreseen
 }
 
-/// Whether it is what events most often wait for: a new leader's for its account. What the leader decides goes to the
-/// log with all that is due beside it.
+/// Whether it is what events most often wait for; those of a new leader wait for accounts. What the leader decides goes
+/// to the log with all that is due beside it.
 pub const fn brings_about(command: &Command) -> bool {
     matches!(
         command,

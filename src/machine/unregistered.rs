@@ -1,10 +1,12 @@
-//! The members that an event names and that have yet to say what runs on them: nobody knows what is to be prepared there.
+//! The members that an event names and that have yet to say what runs on them: nobody knows what is to be prepared
+//! there.
 
 use super::blocker::Blocker;
 use super::claim::Reason;
 use super::event::Event;
 use super::id::VmName;
 use super::lifecycle::Stage;
+use super::plan::passed_over_from;
 use super::situation::Situation;
 use super::state::State;
 use super::time::Timestamp;
@@ -12,7 +14,8 @@ use super::time::Timestamp;
 /// What an event that may be claimed for this reason waits for all the same, because the reason rests on what is
 /// registered. Who is a member is not in the log, so `apply` cannot mind it.
 pub(super) fn unregistered(state: &State, event: &Event, reason: Reason, situation: &Situation) -> Option<Blocker> {
-    if !matches!(reason, Reason::Prepared | Reason::NothingToPrepare) || !may_name_one(state, event) {
+    // What was claimed once is not taken back for anybody.
+    if !matches!(reason, Reason::Prepared | Reason::NothingToPrepare) || !event.claims.is_empty() {
         return None;
     }
     let unknown = situation.members.iter().filter(|vm| !state.replicas.contains_key(*vm) && event.affects(vm));
@@ -22,11 +25,6 @@ pub(super) fn unregistered(state: &State, event: &Event, reason: Reason, situati
         is_awaited.then(|| Blocker::Unregistered { replica: replica.clone(), passed_over_at })
     });
     awaited.next()
-}
-
-/// As far as the log tells. What was claimed once is not taken back for anybody.
-pub(super) fn may_name_one(state: &State, event: &Event) -> bool {
-    event.claims.is_empty() && event.announcement.resources.iter().any(|vm| !state.replicas.contains_key(vm))
 }
 
 /// The machine that the event was announced for does not exist any more; its replica was forgotten.
@@ -40,12 +38,6 @@ fn is_deleted(state: &State, event: &Event, vm: &VmName) -> bool {
 
 /// Nobody waits beyond the budget; and a machine that hangs is why somebody reboots it.
 fn passed_over_at(event: &Event, replica: &VmName, situation: &Situation) -> Option<Timestamp> {
-    let silent_since = match situation.contacts.get(replica) {
-        Some(contact) if contact.reachable => None,
-        Some(contact) => Some(contact.since),
-        None => Some(event.first_seen()),
-    };
-    let silence_ends = silent_since.map(|since| since.plus(situation.timing.takeover_after));
-    let silence_ends = silence_ends.filter(|_| event.is_user_initiated());
+    let silence_ends = passed_over_from(replica, situation).filter(|_| event.is_user_initiated());
     silence_ends.into_iter().chain(event.budget_ends()).min()
 }

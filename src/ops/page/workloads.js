@@ -14,7 +14,7 @@ export function drawWorkloads(section, status) {
   const alone = status.workloads.filter((workload) => workload.group === null);
   fill(section,
     tree("h2", { id: "workloads-title" }, "Workloads"),
-    status.workloads.length === 0 && tree("p", {}, "None is registered: nothing has to be prepared, and events are approved at once."),
+    status.workloads.length === 0 && tree("p", {}, "None is registered: nothing has to be prepared."),
     status.groups.map((group) => [
       tree("h3", { "data-key": `group ${group.name}` }, "Group ", outside(group.name)),
       tree("p", { "data-key": `budget ${group.name}` }, budget(group)),
