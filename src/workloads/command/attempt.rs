@@ -65,7 +65,7 @@ pub(super) fn look(folder: &Folder) -> Found {
     let is_elsewhere = |request: &Request| request.place != process::place();
     match (outcome, request, mark) {
         (Ok(Some(outcome)), ..) => Found::Ended(outcome),
-        // A power cut leaves the request, and of the rest perhaps nothing, or half.
+        // A power cut leaves the request of what was started, and of the rest perhaps nothing, or half.
         (_, Ok(Some(request)), _) if is_elsewhere(&request) => {
             lost("the machine or its container was restarted while it ran", false, lock)
         }

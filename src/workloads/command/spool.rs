@@ -77,9 +77,8 @@ impl Folder {
     /// is of a hook that was not started, and is taken for one that may have been.
     fn prepare(&self, request: &Request) -> Result<File, SpoolError> {
         let lock = self.lock()?.ok_or(io::ErrorKind::WouldBlock.into()).doing("lock", &self.0)?;
-        self.write(REQUEST, request)?;
-        let (request, spool) = (self.0.join(REQUEST), self.0.parent().unwrap_or(&self.0));
-        sync_together([&request, &self.0, spool])?;
+        let (written, spool) = (self.write(REQUEST, request)?, self.0.parent().unwrap_or(&self.0));
+        sync_together(&[(&self.0.join(REQUEST), written), (&self.0, open(&self.0)?), (spool, open(spool)?)])?;
         Ok(lock)
     }
 
@@ -106,7 +105,8 @@ impl Folder {
 
     /// Fails where a mark is already: whatever goes wrong, a hook is started once.
     pub(super) fn leave_mark(&self, mark: &Mark) -> Result<(), SpoolError> {
-        let (unfinished, path) = (self.fill(MARK, mark)?, self.0.join(MARK));
+        let (unfinished, _) = self.fill(MARK, mark)?;
+        let path = self.0.join(MARK);
         let linked = fs::hard_link(&unfinished, &path).doing("write", &path);
         // What is left behind of it harms nobody.
         let _ = fs::remove_file(&unfinished);
@@ -114,13 +114,13 @@ impl Folder {
     }
 
     pub(super) fn tell(&self, progress: &Progress) -> Result<(), SpoolError> {
-        self.write(PROGRESS, progress)
+        self.write(PROGRESS, progress).map(drop)
     }
 
     /// A power cut may take it back, as it takes the hook's processes: then nobody knows. An event does not wait for the
     /// disk for that.
     pub(super) fn settle(&self, outcome: &Outcome) -> Result<(), SpoolError> {
-        self.write(OUTCOME, outcome)
+        self.write(OUTCOME, outcome).map(drop)
     }
 
     /// Where the supervisor says what is wrong with itself.
@@ -152,12 +152,14 @@ impl Folder {
     }
 
     /// Whole or not at all, whatever becomes of this process; a power cut may take it back.
-    fn write(&self, name: &str, content: &impl Serialize) -> Result<(), SpoolError> {
-        let (unfinished, path) = (self.fill(name, content)?, self.0.join(name));
-        fs::rename(&unfinished, &path).doing("write", &path)
+    fn write(&self, name: &str, content: &impl Serialize) -> Result<File, SpoolError> {
+        let (unfinished, written) = self.fill(name, content)?;
+        let path = self.0.join(name);
+        fs::rename(&unfinished, &path).doing("write", &path)?;
+        Ok(written)
     }
 
-    fn fill(&self, name: &str, content: &impl Serialize) -> Result<PathBuf, SpoolError> {
+    fn fill(&self, name: &str, content: &impl Serialize) -> Result<(PathBuf, File), SpoolError> {
         let path = self.0.join(format!("{name}.unfinished"));
         let filled = (|| {
             let bytes = seal_text(name.as_bytes(), serde_json::to_vec(content)?);
@@ -165,10 +167,11 @@ impl Folder {
                 return Err(io::Error::new(io::ErrorKind::FileTooLarge, "longer than 1 MiB"));
             }
             let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path)?;
-            file.write_all(&bytes)
+            file.write_all(&bytes)?;
+            Ok(file)
         })();
-        filled.doing("write", &path)?;
-        Ok(path)
+        let file = filled.doing("write", &path)?;
+        Ok((path, file))
     }
 
     fn read<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, SpoolError> {
@@ -205,20 +208,27 @@ pub(super) fn try_lock(path: &Path) -> Result<Option<File>, SpoolError> {
     }
 }
 
-/// A file, or the names in a folder.
-pub(super) fn sync(path: &Path) -> Result<(), SpoolError> {
-    File::open(path).and_then(|opened| opened.sync_all()).doing("write", path)
+fn open(path: &Path) -> Result<File, SpoolError> {
+    File::open(path).doing("open", path)
+}
+
+/// The names in it.
+pub(super) fn sync(folder: &Path) -> Result<(), SpoolError> {
+    open(folder)?.sync_all().doing("write", folder)
 }
 
 /// At once, so that a slow disk is waited for once.
-fn sync_together(paths: [&Path; 3]) -> Result<(), SpoolError> {
+fn sync_together(opened: &[(&Path, File); 3]) -> Result<(), SpoolError> {
     thread::scope(|scope| {
-        let aside = paths.map(|path| thread::Builder::new().spawn_scoped(scope, || sync(path)));
-        let synced = paths.into_iter().zip(aside).map(|(path, aside)| match aside.map(ScopedJoinHandle::join) {
-            Ok(Ok(synced)) => synced,
-            Ok(Err(panic)) => resume_unwind(panic),
-            // There is no room for another thread.
-            Err(_) => sync(path),
+        let aside = opened.each_ref().map(|(_, file)| thread::Builder::new().spawn_scoped(scope, || file.sync_all()));
+        let synced = opened.iter().zip(aside).map(|((path, file), aside)| {
+            let synced = match aside.map(ScopedJoinHandle::join) {
+                Ok(Ok(synced)) => synced,
+                Ok(Err(panic)) => resume_unwind(panic),
+                // There is no room for another thread.
+                Err(_) => file.sync_all(),
+            };
+            synced.doing("write", path)
         });
         synced.collect()
     })
@@ -233,12 +243,14 @@ mod tests {
     #[test]
     fn what_cannot_be_synced_is_told_whichever_of_three_it_is() {
         let spool = tempfile::tempdir().unwrap();
-        let (there, missing) = (spool.path(), spool.path().join("missing"));
-        sync_together([there; 3]).unwrap();
+        // Nothing on a disk.
+        let other = Path::new("/dev/null");
+        let opened = |path| (path, open(path).unwrap());
+        sync_together(&[spool.path(); 3].map(opened)).unwrap();
         for at in 0..3 {
-            let mut paths = [there; 3];
-            paths[at] = &missing;
-            assert_eq!(sync_together(paths).unwrap_err().path, missing);
+            let mut paths = [spool.path(); 3];
+            paths[at] = other;
+            assert_eq!(sync_together(&paths.map(opened)).unwrap_err().path, other);
         }
     }
 
