@@ -24,8 +24,8 @@ use crate::wire::pb::allclear::cluster::v1::contact_server::{self, ContactServer
 const MAX_MESSAGE_BYTES: usize = 16 << 10;
 /// A leader that does not reply to a beat by then has not heard it.
 const REPLY_WITHIN: Duration = Duration::from_secs(1);
-/// A leader that has just been elected takes beats a moment later, and hooks wait for the time that it tells. After that
-/// the pause is twice as long, and so on.
+/// A leader that has just been elected takes beats a moment later, and hooks wait for the time that it tells. Each
+/// further pause is twice as long.
 const BEAT_AGAIN_AFTER: Duration = Duration::from_millis(5);
 
 struct Hearing {
@@ -96,6 +96,7 @@ async fn tell_the_leader(here: &Here, observer: &Observer, stop: &CancellationTo
         if leader.is_some() && leader != before {
             here.contacts.differences.forget();
             before.clone_from(&leader);
+            again = BEAT_AGAIN_AFTER;
         }
         let is_taken = match leader.as_deref() {
             Some(leader) if VmName::new(leader) == here.name => {

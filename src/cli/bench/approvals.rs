@@ -72,7 +72,8 @@ async fn leader(stage: &Stage) -> anyhow::Result<usize> {
     stage.replicas.iter().position(|replica| replica.name == leader).context("an unknown replica leads")
 }
 
-/// How long to wait with one of many announcements, so that they meet the polls, which go by the wall clock, at all moments.
+/// How long to wait with one of many announcements, so that they meet the polls, which go by the wall clock, at all
+/// moments.
 pub(super) fn spread(number: u32) -> Duration {
     let phase = i64::from(number) * SPREAD_MS;
     Duration::from_millis((phase - clock::now().0).rem_euclid(1_000).unsigned_abs())
@@ -149,7 +150,8 @@ fn from_last_hook(stage: &Stage, id: &EventId) -> anyhow::Result<f64> {
     let notes = notes(stage, id)?;
     let prepared = notes.iter().filter(|note| note.done && note.phase != "restore");
     let done = prepared.map(|note| note.at_us).max().context("no hook ran")?;
-    Ok(ms(Duration::from_micros(u64::try_from(post(stage, id)?.at_us - done)?)))
+    let span = u64::try_from(post(stage, id)?.at_us - done).context("a wall clock was set")?;
+    Ok(ms(Duration::from_micros(span)))
 }
 
 /// From each entry that gave a follower a hook to run until the hook did something.
