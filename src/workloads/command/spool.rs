@@ -73,8 +73,8 @@ impl Folder {
         filled
     }
 
-    /// On the disk with its name and its place when this returns, and in no order before: what a power cut leaves of it
-    /// is of a hook that was not started, and is taken for one that may have been.
+    /// On the disk with its name and its place when this returns. What a power cut leaves of it before is of a hook that
+    /// was not started; unless nothing is left of the request, it is taken for one that may have been.
     fn prepare(&self, request: &Request) -> Result<File, SpoolError> {
         let lock = self.lock()?.ok_or(io::ErrorKind::WouldBlock.into()).doing("lock", &self.0)?;
         let (written, spool) = (self.write(REQUEST, request)?, self.0.parent().unwrap_or(&self.0));
