@@ -12,6 +12,7 @@ use redb::{Database, Durability, ReadableDatabase as _, TableDefinition, WriteTr
 use tokio::sync::watch;
 
 use super::failure::OpenError;
+use super::log::put_committed;
 use super::means::Means;
 use super::platter::{Left, Opened};
 use super::recent::Recent;
@@ -178,17 +179,6 @@ impl Disk {
         Ok(self.tally.as_ref().map_or(Ok(()), |tally| tally.note(count))?)
     }
 
-    /// On the platter with the next write, or never.
-    pub(super) fn advise(
-        &self,
-        work: impl FnOnce(&WriteTransaction) -> Result<(), redb::Error>,
-    ) -> Result<(), redb::Error> {
-        let mut transaction = self.database.begin_write()?;
-        transaction.set_durability(Durability::None)?;
-        work(&transaction)?;
-        Ok(transaction.commit()?)
-    }
-
     pub(super) fn meta(&self, key: &str) -> Result<Option<Vec<u8>>, redb::Error> {
         let table = self.database.begin_read()?.open_table(META)?;
         table.get(key)?.map(|value| Ok(sealed::value(key, value.value())?.to_vec())).transpose()
@@ -197,8 +187,10 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // What was only advice goes to the platter as well; without it the next start has more to do.
-        let _ = self.write(|_| Ok(()));
+        // Without it the next start has more to do.
+        if let Some(committed) = self.recent.advice() {
+            let _ = self.write(|transaction| put_committed(transaction, committed));
+        }
     }
 }
 

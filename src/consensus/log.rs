@@ -33,6 +33,10 @@ fn undecodable(what: impl std::fmt::Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("the stored log cannot be decoded: {what}"))
 }
 
+fn decode_position(bytes: &[u8]) -> io::Result<LogId> {
+    Ok(codec::log_id(pb::LogId::decode(bytes).map_err(undecodable)?))
+}
+
 /// Entries from before there were seals tell by themselves where they belong.
 fn decode_entry(index: u64, bytes: &[u8]) -> io::Result<Entry> {
     let entry = codec::entry(pb::Entry::decode(bytes).map_err(undecodable)?).map_err(undecodable)?;
@@ -65,17 +69,16 @@ fn is_before(begin: Bound<u64>, position: u64) -> bool {
     }
 }
 
-/// What is only advice costs no fsync of its own.
 fn write_batch(disk: &Disk, entries: Vec<(u64, Vec<u8>)>, committed: Option<Vec<u8>>) -> Result<(), redb::Error> {
-    let is_advice = entries.is_empty();
-    let work = |transaction: &WriteTransaction| {
-        if !is_advice {
-            let mut table = transaction.open_table(LOG)?;
-            entries.into_iter().try_for_each(|(index, bytes)| sealed::put_entry(&mut table, index, bytes))?;
-        }
-        committed.map_or(Ok(()), |bytes| sealed::put(&mut transaction.open_table(META)?, COMMITTED, bytes))
-    };
-    if is_advice { disk.advise(work) } else { disk.write(work) }
+    disk.write(|transaction| {
+        let mut table = transaction.open_table(LOG)?;
+        entries.into_iter().try_for_each(|(index, bytes)| sealed::put_entry(&mut table, index, bytes))?;
+        committed.map_or(Ok(()), |bytes| put_committed(transaction, bytes))
+    })
+}
+
+pub(super) fn put_committed(transaction: &WriteTransaction, bytes: Vec<u8>) -> Result<(), redb::Error> {
+    sealed::put(&mut transaction.open_table(META)?, COMMITTED, bytes)
 }
 
 impl LogStore {
@@ -85,8 +88,7 @@ impl LogStore {
     }
 
     async fn position(&self, key: &'static str) -> io::Result<Option<LogId>> {
-        let Some(bytes) = self.0.run(move |disk| disk.meta(key)).await? else { return Ok(None) };
-        Ok(Some(codec::log_id(pb::LogId::decode(bytes.as_slice()).map_err(undecodable)?)))
+        self.0.run(move |disk| disk.meta(key)).await?.map(|bytes| decode_position(&bytes)).transpose()
     }
 
     pub(super) async fn entries(&self, range: (Bound<u64>, Bound<u64>), most: usize) -> io::Result<Vec<Entry>> {
@@ -187,16 +189,20 @@ impl RaftLogStorage<Types> for LogStore {
         self.0.run(write).await
     }
 
-    /// Only advice for the next start, so nobody waits for it.
+    /// Only advice for the next start: written with the next entries, or when the disk is let go of.
     async fn save_committed(&mut self, committed: Option<LogId>) -> Result<(), io::Error> {
-        let Some(committed) = committed else { return Ok(()) };
-        self.begin_writing(self.0.recent.committed(codec::pb_log_id(&committed).encode_to_vec())?);
+        if let Some(committed) = committed {
+            self.0.recent.advise(codec::pb_log_id(&committed).encode_to_vec());
+        }
         Ok(())
     }
 
     async fn read_committed(&mut self) -> Result<Option<LogId>, io::Error> {
         self.all_written().await?;
-        self.position(COMMITTED).await
+        match self.0.recent.advice() {
+            Some(bytes) => decode_position(&bytes).map(Some),
+            None => self.position(COMMITTED).await,
+        }
     }
 
     async fn append<I>(&mut self, entries: I, callback: IOFlushed<Types>) -> Result<(), io::Error>

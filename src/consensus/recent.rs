@@ -25,7 +25,7 @@ const UNWRITTEN: usize = 256;
 #[derive(Default)]
 pub(super) struct Batch {
     pub(super) entries: Vec<(u64, Vec<u8>)>,
-    /// Only advice for the next start.
+    /// Only advice for the next start: it goes with entries, and never alone.
     pub(super) committed: Option<Vec<u8>>,
     pub(super) flushed: Vec<IOFlushed<Types>>,
 }
@@ -87,13 +87,14 @@ impl Recent {
         Ok(self.begin())
     }
 
-    /// True where a writer is to be started.
-    pub(super) fn committed(&self, bytes: Vec<u8>) -> io::Result<bool> {
-        let mut end = self.end();
-        end.refuse_after_failure()?;
-        end.next.committed = Some(bytes);
-        drop(end);
-        Ok(self.begin())
+    pub(super) fn advise(&self, committed: Vec<u8>) {
+        self.end().next.committed = Some(committed);
+    }
+
+    /// What is not on the disk of it.
+    pub(super) fn advice(&self) -> Option<Vec<u8>> {
+        let end = self.end();
+        end.next.committed.clone().filter(|_| end.failed.is_none())
     }
 
     fn begin(&self) -> bool {
@@ -103,15 +104,14 @@ impl Recent {
     /// For the writer; nothing when everything is on the disk, or a write has failed: a later one would leave a hole.
     pub(super) fn next(&self) -> Option<Batch> {
         let mut end = self.end();
-        let next = take(&mut end.next);
-        let is_done = next.entries.is_empty() && next.committed.is_none();
-        if is_done || end.failed.is_some() {
+        if end.next.entries.is_empty() || end.failed.is_some() {
             // Under the lock: whoever adds something now starts another writer.
             self.is_writing.send_replace(false);
-            end.tell(next.flushed);
+            let flushed = take(&mut end.next.flushed);
+            end.tell(flushed);
             return None;
         }
-        Some(next)
+        Some(take(&mut end.next))
     }
 
     /// For the writer: what became of so many entries.

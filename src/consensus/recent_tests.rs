@@ -165,3 +165,26 @@ async fn what_was_cut_off_is_gone_from_memory_too() {
     append(&mut store, vec![entry(6, 8)]).await.await.unwrap().unwrap();
     assert_eq!(store.try_get_log_entries(5..).await.unwrap(), [entry(5, 8), entry(6, 8)]);
 }
+
+#[tokio::test]
+async fn how_far_the_log_is_committed_is_written_with_the_next_entries_or_at_the_end_and_never_alone() {
+    let backend = Slow::default();
+    let opened = || LogStore(Disk::on(backend.clone(), None).unwrap());
+    let [first, second] = [0, 1].map(|index| LogId::new(1.into(), index));
+    let mut store = opened();
+    append(&mut store, vec![entry(0, 8)]).await.await.unwrap().unwrap();
+    let before = backend.syncs();
+    store.save_committed(Some(first)).await.unwrap();
+    store.all_written().await.unwrap();
+    assert_eq!(store.read_committed().await.unwrap(), Some(first));
+    assert_eq!(backend.syncs(), before);
+    append(&mut store, vec![entry(1, 8)]).await.await.unwrap().unwrap();
+    assert_eq!(backend.syncs(), before + 1);
+    // As one that is killed does.
+    std::mem::forget(store);
+    let mut store = opened();
+    assert_eq!(store.read_committed().await.unwrap(), Some(first));
+    store.save_committed(Some(second)).await.unwrap();
+    drop(store);
+    assert_eq!(opened().read_committed().await.unwrap(), Some(second));
+}
