@@ -37,7 +37,7 @@ pub(super) async fn drive(here: Arc<Here>, stop: CancellationToken) {
     let mut state = here.state.clone();
     let mut contacts = here.contacts.changes();
     let mut tried_to_go = None;
-    let mut told = Vec::new();
+    let mut circles = Circles::default();
     let mut led = false;
     let mut second_approvals = None;
     // A silent voter is to be suspected in time.
@@ -54,7 +54,7 @@ pub(super) async fn drive(here: Arc<Here>, stop: CancellationToken) {
         tell_of_second_approvals(&here, leads, &mut second_approvals);
         if leads {
             here.time.lead();
-            tell_of_circles(&here.state(), &mut told);
+            circles.tell(here.state());
             let turn = async {
                 if !hand_over_if_due(&here, &mut tried_to_go).await {
                     propose_what_is_due(&here).await;
@@ -90,15 +90,28 @@ fn takes_over(here: &Here) -> bool {
     is_another && here.consensus.leader_was_silent()
 }
 
-/// Once for each change.
-fn tell_of_circles(state: &State, told: &mut Vec<WorkloadName>) {
-    let circles: Vec<WorkloadName> = circles(state).into_iter().cloned().collect();
-    if !circles.is_empty() && circles != *told {
-        let names: Vec<&str> = circles.iter().map(|name| name.0.as_str()).collect();
-        let names = names.join(", ");
-        tracing::warn!(workloads = names, "`after` goes in a circle, so these do not wait for each other: break it");
+/// What was told of them, and in which state they were looked for.
+#[derive(Default)]
+struct Circles {
+    told: Vec<WorkloadName>,
+    seen_in: Option<Arc<State>>,
+}
+
+impl Circles {
+    /// Once for each change.
+    fn tell(&mut self, state: Arc<State>) {
+        // Deadlines pass without another state, and there may be a thousand workloads.
+        if self.seen_in.as_ref().is_some_and(|seen_in| Arc::ptr_eq(seen_in, &state)) {
+            return;
+        }
+        let circles: Vec<WorkloadName> = circles(&state).into_iter().cloned().collect();
+        if !circles.is_empty() && circles != self.told {
+            let names: Vec<&str> = circles.iter().map(|name| name.0.as_str()).collect();
+            let names = names.join(", ");
+            tracing::warn!(workloads = names, "`after` goes in a circle, so these do not wait for each other: break it");
+        }
+        (self.told, self.seen_in) = (circles, Some(state));
     }
-    *told = circles;
 }
 
 /// Once for each event: everybody takes note of it, and whoever leads then says so.

@@ -50,14 +50,13 @@ pub(super) async fn watch(here: Arc<Here>, stop: CancellationToken) {
     let (mut last, mut pulse_due) = (Moment::now(&here), clock::steady());
     let (mut writing, mut telling): (Option<JoinHandle<()>>, Option<JoinHandle<()>>) = (None, None);
     let mut is_pulsing = true;
+    let mut state = here.state.clone();
+    let mut is_awaited = is_expected(&state.borrow_and_update(), &here.name);
     while !stop.is_cancelled() {
-        let is_awaited = is_expected(&here.state(), &here.name);
         let tick = here.rounds.until_turn(if is_awaited { TICK } else { IDLE_TICK });
-        let mut state = here.state.clone();
-        state.mark_unchanged();
         tokio::select! {
             () = tokio::time::sleep(tick) => {}
-            _ = state.changed() => {}
+            _ = state.changed() => is_awaited = is_expected(&state.borrow_and_update(), &here.name),
             () = stop.cancelled() => break,
         }
         let now = Moment::now(&here);

@@ -50,8 +50,8 @@ pub(super) fn of_certificate(credentials: &Credentials, wall: Timestamp) -> Vec<
 pub fn second_approvals(state: &State, now: Timestamp) -> Vec<(&Event, Timestamp)> {
     let is_recent = |event: &&Event| event.over_at().is_none_or(|over| now.since(over) < SHOWN_FOR);
     let recent = state.closed_events().rev().take_while(is_recent).chain(state.open_events());
-    let theirs = recent.filter(|event| is_second_approver(state, event));
-    let mut found: Vec<_> = theirs.filter_map(|event| Some((event, event.entered_at(Stage::Started)?))).collect();
+    let started = recent.filter_map(|event| Some((event, event.entered_at(Stage::Started)?)));
+    let mut found: Vec<_> = started.filter(|(event, _)| is_second_approver(state, event)).collect();
     found.sort_by_key(|(_, started)| *started);
     found
 }
