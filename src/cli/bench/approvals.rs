@@ -10,7 +10,7 @@ use tokio::time::sleep;
 
 use super::figure::{Figure, ms};
 use super::leaders::led;
-use super::{EVENT_WITHIN, LOOK_EVERY, bare, span, until_ready};
+use super::{EVENT_WITHIN, LOOK_EVERY, bare, sessions, span, until_ready};
 use crate::cli::demo_hook::{self, Note};
 use crate::cli::say;
 use crate::cli::stage::{Stage, moment};
@@ -25,6 +25,9 @@ const SPREAD_MS: i64 = 618;
 
 /// So brief that no hook of the sample workload is worth it.
 pub(super) const UNPREPARED: &str = "type = \"Freeze\"\nduration_s = 0";
+const PREPARED: &str = "type = \"Reboot\"\nsource = \"User\"";
+/// More than a poll.
+const SEEN_BY_ALL: Duration = Duration::from_millis(1_200);
 
 pub(super) async fn measure(stage: &Stage, events: u32) -> anyhow::Result<Vec<Figure>> {
     until_ready(stage).await?;
@@ -36,11 +39,14 @@ pub(super) async fn measure(stage: &Stage, events: u32) -> anyhow::Result<Vec<Fi
         unprepared.push(waited(stage, &id)?);
         first_polls.push(first_poll(stage, &id)?);
         let vm = leader(stage).await? + number as usize;
-        let id = play(stage, spread(number), vm, "type = \"Reboot\"\nsource = \"User\"").await?;
+        let id = play(stage, spread(number), vm, PREPARED).await?;
         prepared.push(from_last_hook(stage, &id)?);
         begun.extend(beginnings(stage, &id).await?);
         say(format_args!("{} of {events} events", number + 1));
     }
+    let told = outcomes_told(stage, events).await?;
+    let floors = bare::synced_and_answered(&stage.folder, events, 2).await?;
+    let floor = "one synced write and two round trips on loopback";
     Ok(vec![
         Figure::of(
             "announcement to POST, nothing to prepare",
@@ -49,13 +55,8 @@ pub(super) async fn measure(stage: &Stage, events: u32) -> anyhow::Result<Vec<Fi
             first_polls,
             "the first poll after the announcement",
         ),
-        Figure::of(
-            "last hook to POST",
-            "ms",
-            prepared,
-            bare::synced_and_answered(&stage.folder, events, 2).await?,
-            "one synced write and two round trips on loopback",
-        ),
+        Figure::of("last hook's outcome to POST", "ms", told, floors.clone(), floor),
+        Figure::of("last command's last act to POST", "ms", prepared, floors, floor),
         Figure::of(
             "hook assigned to a follower to its first act",
             "ms",
@@ -64,6 +65,27 @@ pub(super) async fn measure(stage: &Stage, events: u32) -> anyhow::Result<Vec<Fi
             "the same program started by nobody else",
         ),
     ])
+}
+
+/// From when a workload that dialled in told the last outcome. Its hook takes long enough for every replica to see the
+/// event, as hooks do.
+async fn outcomes_told(stage: &Stage, events: u32) -> anyhow::Result<Vec<f64>> {
+    let mut dialled = Vec::new();
+    for place in 0..stage.replicas.len() {
+        dialled.push(sessions::dial_in(stage, place, 1, SEEN_BY_ALL).await?);
+    }
+    let mut spans = Vec::new();
+    for number in 0..events {
+        let vm = (leader(stage).await? + number as usize) % stage.replicas.len();
+        let id = play(stage, spread(number), vm, PREPARED).await?;
+        let told = dialled[vm].seen.recv().await.context("a workload has gone")?.told;
+        let posted = Duration::from_micros(u64::try_from(post(stage, &id)?.at_us)?);
+        spans.push(ms(posted.checked_sub(told).context("a wall clock was set")?));
+    }
+    for dialled in dialled {
+        dialled.leave().await?;
+    }
+    Ok(spans)
 }
 
 /// The place of the replica that leads.

@@ -62,7 +62,7 @@ async fn figures(stage: &mut Stage, options: &Bench) -> anyhow::Result<Vec<Figur
         until_open(stage, 0).await?;
         say(format_args!("{} of {history} events have come and gone", history.min(begun + MOST_OPEN)));
     }
-    let _dialled = sessions::dial_in(stage, options.workloads).await?;
+    let _dialled = sessions::dial_in(stage, 0, options.workloads, Duration::ZERO).await?;
     if open > 0 {
         announce(stage, history..history + open, FOR_LONG)?;
     }

@@ -1,14 +1,14 @@
 //! What replicas cost between two moments: processor time, memory, requests to the metadata service, and what they write.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use nix::time::ClockId;
+use nix::unistd::Pid;
 
 use crate::cli::stage::Stage;
 use crate::rpc::client::Asking;
 
-/// As the kernel counts processor time for everybody (`man 5 proc_pid_stat`).
-const TICKS_PER_SECOND: f64 = 100.0;
 const KIB: f64 = 1024.0;
 
 pub(super) struct Meter {
@@ -35,7 +35,8 @@ pub(super) struct Metered {
 /// What one process has cost so far.
 struct Cost {
     pid: u32,
-    ticks: f64,
+    /// By all of its threads, those among them that have ended.
+    busy: Duration,
     written: Option<f64>,
 }
 
@@ -59,7 +60,7 @@ impl Meter {
         let (mut busy, mut written, mut memories) = (Vec::new(), Vec::new(), Vec::new());
         for before in &self.costs {
             let now = cost(before.pid)?;
-            busy.push((now.ticks - before.ticks) / TICKS_PER_SECOND / passed * 100.0);
+            busy.push((now.busy - before.busy).as_secs_f64() / passed * 100.0);
             written.extend(now.written.zip(before.written).map(|(now, before)| (now - before) / KIB / passed * 3600.0));
             memories.extend(memory(before.pid));
         }
@@ -73,12 +74,8 @@ impl Meter {
 }
 
 fn cost(pid: u32) -> anyhow::Result<Cost> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    // The name before it may hold anything.
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    let ticks = |place: usize| fields.get(place).and_then(|field| field.parse::<f64>().ok());
-    let (user, system) = ticks(11).zip(ticks(12)).context("the kernel tells processor time in another way")?;
-    Ok(Cost { pid, ticks: user + system, written: line(&format!("/proc/{pid}/io"), "write_bytes:") })
+    let clock = ClockId::pid_cpu_clock_id(Pid::from_raw(i32::try_from(pid)?))?;
+    Ok(Cost { pid, busy: clock.now()?.into(), written: line(&format!("/proc/{pid}/io"), "write_bytes:") })
 }
 
 /// Resident pages, those that are shared with others in proportion, in MiB.

@@ -1,5 +1,5 @@
-//! What many workloads that dial in cost: a thousand of them at one replica, a tenth of which are given something to
-//! do at once.
+//! Workloads that dial in, and what many of them cost: a thousand at one replica, a tenth of which are given something
+//! to do at once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,16 +8,15 @@ use std::time::Duration;
 use anyhow::{Context as _, bail, ensure};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
-use tokio::time::{interval, timeout};
+use tokio::time::{interval, sleep, timeout};
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::approvals::play;
-use super::figure::Figure;
+use super::figure::{Figure, ms};
 use super::{bare, moment, span};
 use crate::cli::run::allow_many_connections;
 use crate::cli::say;
-use crate::cli::stage::{Stage, VMS};
-use crate::machine::time::Timestamp;
+use crate::cli::stage::Stage;
 use crate::replica::clock;
 use crate::rpc::client::Asking;
 use crate::wire::pb::allclear::workload::v1 as pb;
@@ -35,16 +34,17 @@ const BEAT_EVERY: Duration = Duration::from_secs(10);
 const LEASE: Duration = Duration::from_mins(1);
 const WITHIN: Duration = Duration::from_mins(3);
 
-/// What one workload saw of its only step, by the steady clock.
-struct Seen {
+/// What one workload saw of its step, since 1970.
+pub(super) struct Seen {
     workload: String,
-    told: Timestamp,
-    acknowledged: Timestamp,
+    /// When it told the outcome.
+    pub(super) told: Duration,
+    acknowledged: Duration,
 }
 
 /// Dials with so many, and has one event prepared by some of them.
 pub(super) async fn measure(stage: &Stage, count: u32) -> anyhow::Result<Vec<Figure>> {
-    let Dialled { workloads: _workloads, mut seen } = dial_in(stage, count).await?;
+    let Dialled { workloads: _workloads, mut seen, .. } = dial_in(stage, 0, count, Duration::ZERO).await?;
     let id = play(stage, Duration::ZERO, 0, "type = \"Reboot\"\nsource = \"User\"").await?;
     let mut all = BTreeMap::new();
     while let Ok(Some(one)) = timeout(Duration::from_secs(1), seen.recv()).await {
@@ -61,7 +61,7 @@ pub(super) async fn measure(stage: &Stage, count: u32) -> anyhow::Result<Vec<Fig
         whole.push(span(start.context("a hook has no time")?, end.context("a hook has no end")?));
     }
     ensure!(whole.len() == all.len(), "{} attempts for {} steps", whole.len(), all.len());
-    let acknowledged = all.values().map(|one| span(one.told, one.acknowledged)).collect();
+    let acknowledged = all.values().map(|one| ms(one.acknowledged.saturating_sub(one.told))).collect();
     let bare = bare::synced_and_answered(&stage.folder, count.div_ceil(ONE_OF), 1).await?;
     let floor = "one synced write and one round trip on loopback";
     Ok(vec![
@@ -72,21 +72,23 @@ pub(super) async fn measure(stage: &Stage, count: u32) -> anyhow::Result<Vec<Fig
 
 /// Workloads that take part until this is dropped.
 pub(super) struct Dialled {
+    door: String,
     workloads: JoinSet<anyhow::Result<()>>,
-    seen: mpsc::Receiver<Seen>,
+    pub(super) seen: mpsc::Receiver<Seen>,
 }
 
-/// So many dial in at the first replica.
-pub(super) async fn dial_in(stage: &Stage, count: u32) -> anyhow::Result<Dialled> {
+/// So many dial in at one replica, by its place; their hooks take so long.
+pub(super) async fn dial_in(stage: &Stage, place: usize, count: u32, takes: Duration) -> anyhow::Result<Dialled> {
     allow_many_connections();
-    let door = format!("unix://{}", stage.folder.join(format!("{}.workloads", VMS[0])).display());
+    let name = &stage.replicas.get(place).context("there is no such replica")?.name;
+    let door = format!("unix://{}", stage.folder.join(format!("{name}.workloads")).display());
     let began = clock::steady();
     let (here, mut arrivals) = mpsc::channel(1);
     let (seeing, seen) = mpsc::channel(count as usize);
     let dialling = Arc::new(Semaphore::new(DIAL_AT_ONCE));
     let mut workloads = JoinSet::new();
     for number in 0..count {
-        let one = take_part(door.clone(), number, dialling.clone(), here.clone(), seeing.clone());
+        let one = take_part(door.clone(), number, takes, dialling.clone(), here.clone(), seeing.clone());
         workloads.spawn(one);
     }
     // Theirs alone hold the channels open, so that they end when something goes wrong.
@@ -98,7 +100,24 @@ pub(super) async fn dial_in(stage: &Stage, count: u32) -> anyhow::Result<Dialled
         }
     }
     say(format_args!("{count} workloads were taken in within {} ms", span(began, clock::steady())));
-    Ok(Dialled { workloads, seen })
+    Ok(Dialled { door, workloads, seen })
+}
+
+impl Dialled {
+    /// Nobody waits for them any more.
+    pub(super) async fn leave(mut self) -> anyhow::Result<()> {
+        let count = self.workloads.len();
+        self.workloads.shutdown().await;
+        let mut asking = WorkloadsClient::connect(self.door).await?;
+        for number in 0..count {
+            asking.unregister(pb::UnregisterRequest { workload: named(number), force: false }).await?;
+        }
+        Ok(())
+    }
+}
+
+fn named(number: impl std::fmt::Display) -> String {
+    format!("bench-{number}")
 }
 
 async fn failure(workloads: &mut JoinSet<anyhow::Result<()>>) -> String {
@@ -114,11 +133,12 @@ async fn failure(workloads: &mut JoinSet<anyhow::Result<()>>) -> String {
 async fn take_part(
     door: String,
     number: u32,
+    takes: Duration,
     dialling: Arc<Semaphore>,
     here: mpsc::Sender<()>,
     seeing: mpsc::Sender<Seen>,
 ) -> anyhow::Result<()> {
-    let workload = format!("bench-{number}");
+    let workload = named(number);
     let hook = pb::Hook { phase: pb::Phase::Drain.into(), can_confirm: true, ..pb::Hook::default() };
     let hello = pb::Hello {
         versions: vec![1],
@@ -137,7 +157,7 @@ async fn take_part(
     drop(turn);
     here.send(()).await?;
     let mut beats = interval(BEAT_EVERY);
-    let mut told = Timestamp(0);
+    let mut told = Duration::ZERO;
     loop {
         let message = tokio::select! {
             message = heard.message() => message?.context("the session ended")?.message,
@@ -148,13 +168,14 @@ async fn take_part(
         };
         match message {
             Some(Told::Step(step)) => {
-                told = clock::steady();
+                sleep(takes).await;
+                told = clock::since_1970();
                 let done = pb::Outcome { variant: Some(Variant::Done(pb::Nothing {})) };
                 let report = pb::Report { attempt: step.attempt, news: Some(News::Outcome(done)) };
                 say.send(pb::FromWorkload { message: Some(Says::Report(report)) }).await?;
             }
             Some(Told::Acknowledged(_)) => {
-                let acknowledged = clock::steady();
+                let acknowledged = clock::since_1970();
                 seeing.send(Seen { workload: workload.clone(), told, acknowledged }).await?;
             }
             _ => {}
