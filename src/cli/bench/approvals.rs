@@ -26,8 +26,9 @@ const SPREAD_MS: i64 = 618;
 /// So brief that no hook of the sample workload is worth it.
 pub(super) const UNPREPARED: &str = "type = \"Freeze\"\nduration_s = 0";
 const PREPARED: &str = "type = \"Reboot\"\nsource = \"User\"";
-/// More than a poll.
-const SEEN_BY_ALL: Duration = Duration::from_millis(1_200);
+/// More than a poll, so every replica has seen the event when it ends. Meanwhile nobody has anything to do, which is the
+/// pause that the floor is measured after.
+const HOOK_TAKES: Duration = Duration::from_millis(1_200);
 
 pub(super) async fn measure(stage: &Stage, events: u32) -> anyhow::Result<Vec<Figure>> {
     until_ready(stage).await?;
@@ -45,8 +46,9 @@ pub(super) async fn measure(stage: &Stage, events: u32) -> anyhow::Result<Vec<Fi
         say(format_args!("{} of {events} events", number + 1));
     }
     let told = outcomes_told(stage, events).await?;
-    let floors = bare::synced_and_answered(&stage.folder, events, 2).await?;
+    let floors = bare::synced_and_answered(&stage.folder, events, 2, HOOK_TAKES).await?;
     let floor = "one synced write and two round trips on loopback";
+    let [calls, trips] = bare::called_and_answered(&stage.replicas[0].socket, events).await?;
     Ok(vec![
         Figure::of(
             "announcement to POST, nothing to prepare",
@@ -64,15 +66,15 @@ pub(super) async fn measure(stage: &Stage, events: u32) -> anyhow::Result<Vec<Fi
             starts(stage, events).await?,
             "the same program started by nobody else",
         ),
+        Figure::of("a call that a replica answers from memory", "ms", calls, trips, "a round trip on loopback"),
     ])
 }
 
-/// From when a workload that dialled in told the last outcome. Its hook takes long enough for every replica to see the
-/// event, as hooks do.
+/// From when a workload that dialled in told the last outcome.
 async fn outcomes_told(stage: &Stage, events: u32) -> anyhow::Result<Vec<f64>> {
     let mut dialled = Vec::new();
     for place in 0..stage.replicas.len() {
-        dialled.push(sessions::dial_in(stage, place, 1, SEEN_BY_ALL).await?);
+        dialled.push(sessions::dial_in(stage, place, 1, HOOK_TAKES).await?);
     }
     let mut spans = Vec::new();
     for number in 0..events {

@@ -60,7 +60,7 @@ impl Meter {
         let (mut busy, mut written, mut memories) = (Vec::new(), Vec::new(), Vec::new());
         for before in &self.costs {
             let now = cost(before.pid)?;
-            busy.push((now.busy - before.busy).as_secs_f64() / passed * 100.0);
+            busy.push(now.busy.saturating_sub(before.busy).as_secs_f64() / passed * 100.0);
             written.extend(now.written.zip(before.written).map(|(now, before)| (now - before) / KIB / passed * 3600.0));
             memories.extend(memory(before.pid));
         }

@@ -62,7 +62,7 @@ pub(super) async fn measure(stage: &Stage, count: u32) -> anyhow::Result<Vec<Fig
     }
     ensure!(whole.len() == all.len(), "{} attempts for {} steps", whole.len(), all.len());
     let acknowledged = all.values().map(|one| ms(one.acknowledged.saturating_sub(one.told))).collect();
-    let bare = bare::synced_and_answered(&stage.folder, count.div_ceil(ONE_OF), 1).await?;
+    let bare = bare::synced_and_answered(&stage.folder, count.div_ceil(ONE_OF), 1, bare::PAUSE).await?;
     let floor = "one synced write and one round trip on loopback";
     Ok(vec![
         Figure::of("attempt in the log to its outcome there", "ms", whole, bare.clone(), floor),
