@@ -149,7 +149,8 @@ async fn a_replica_that_is_stopped_sends_its_workloads_away_and_takes_them_up_ag
     let (mut cluster, id, mut database, step) = in_the_middle(database(&[Drain])).await;
     let (took, status) = cluster.stop(0);
     assert!(status.success() && took < std::time::Duration::from_secs(5), "{status} after {took:?}");
-    assert!(matches!(database.next().await, Ok(Told::GoAway(_))));
+    let said = database.next().await;
+    assert!(matches!(said, Ok(Told::GoAway(_))), "{said:?}");
     cluster.start(0);
     // It ended while nobody was there to hear it.
     let greeting = pb::Hello { known: knows(&step.attempt, Some(done())), ..self::database(&[Drain]) };
