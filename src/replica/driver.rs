@@ -43,8 +43,6 @@ pub(super) async fn drive(here: Arc<Here>, stop: CancellationToken) {
     // A silent voter is to be suspected in time.
     let idle_tick = IDLE_TICK.min(here.timing.takeover_after / 8);
     loop {
-        // Acts come before plans: what is due now was often foreseen.
-        tokio::task::yield_now().await;
         let leads = standing.borrow_and_update().leads();
         here.contacts.leading(leads);
         if leads && !led && takes_over(&here) {
@@ -110,10 +108,7 @@ impl Circles {
         if !circles.is_empty() && circles != self.told {
             let names: Vec<&str> = circles.iter().map(|name| name.0.as_str()).collect();
             let names = names.join(", ");
-            tracing::warn!(
-                workloads = names,
-                "`after` goes in a circle, so these do not wait for each other: break it"
-            );
+            tracing::warn!(workloads = names, "`after` goes in a circle, so these do not wait for each other: break it");
         }
         (self.told, self.seen_in) = (circles, Some(state));
     }

@@ -215,13 +215,10 @@ impl Hooks {
         if let Some(ended) = find(&here.state(), &key) {
             here.deeds.hook(ended.hook.phase, &outcome, here.time.now().since(ended.begun_at));
         }
-        let ended = outcome.clone();
         tokio::spawn(async move {
-            // An event may wait for it, so it goes out first.
-            tokio::task::yield_now().await;
-            tracing::info!(attempt = key, outcome = ended.as_word(), reason = ended.reason(), "a hook ended");
+            tracing::info!(attempt = key, outcome = outcome.as_word(), reason = outcome.reason(), "a hook ended");
+            here.record(&Command::Settle { event, attempt, outcome }).await;
         });
-        tokio::spawn(async move { here.record(&Command::Settle { event, attempt, outcome }).await });
     }
 
     /// False when somebody is at it already.
