@@ -132,8 +132,6 @@ impl LogStore {
 
     /// One write after the other, each with all that has come since the one before.
     async fn write(self) {
-        // What is ready to be sent is sent first: on a machine with few processors the writer's thread takes this one's.
-        tokio::task::yield_now().await;
         while let Some(Batch { entries, committed, flushed }) = self.0.recent.next() {
             let count = entries.len();
             let result = self.0.run(move |disk| write_batch(disk, entries, committed)).await;

@@ -1,7 +1,6 @@
 //! openraft's state machine: hands committed entries to the fold, in order, and keeps its snapshots on the disk.
 
 use std::io;
-use std::mem;
 use std::sync::{Arc, PoisonError};
 
 use bytes::Bytes;
@@ -71,13 +70,8 @@ impl RaftStateMachine<Types> for State {
         Strm: Stream<Item = Result<EntryResponder<Types>, io::Error>> + Unpin + OptionalSend,
     {
         let mut verdicts = Vec::new();
-        let mut is_first = true;
         while let Some(next) = entries.next().await {
             let (entry, responder) = next?;
-            if mem::take(&mut is_first) && responder.is_none() {
-                // Nobody here proposed it. The leader that told of it is answered first: it may wait for a confirmation.
-                tokio::task::yield_now().await;
-            }
             let index = entry.log_id.index();
             let verdict = match entry.payload {
                 EntryPayload::Blank => Bytes::new(),
