@@ -91,10 +91,11 @@ impl Recent {
         self.end().next.committed = Some(committed);
     }
 
-    /// What is not on the disk of it.
+    /// What is not on the disk of it; nothing while the entries that it may be about are not either, for no start finds
+    /// its way from a position beyond the log.
     pub(super) fn advice(&self) -> Option<Vec<u8>> {
         let end = self.end();
-        end.next.committed.clone().filter(|_| end.failed.is_none())
+        end.next.committed.clone().filter(|_| end.unwritten == 0 && end.failed.is_none())
     }
 
     fn begin(&self) -> bool {

@@ -188,3 +188,21 @@ async fn how_far_the_log_is_committed_is_written_with_the_next_entries_or_at_the
     drop(store);
     assert_eq!(opened().read_committed().await.unwrap(), Some(second));
 }
+
+#[tokio::test]
+async fn a_disk_that_is_let_go_of_before_everything_is_on_it_is_not_told_of_a_position_beyond_its_log() {
+    let backend = Slow::default();
+    let mut store = LogStore(Disk::on(backend.clone(), None).unwrap());
+    backend.hold_up(true);
+    for index in 0..2 {
+        drop(append(&mut store, vec![entry(index, 8)]).await);
+        tokio::task::yield_now().await;
+    }
+    // Other replicas may have it, so it may be committed.
+    store.save_committed(Some(LogId::new(1.into(), 1))).await.unwrap();
+    let early = store.0.recent.advice();
+    backend.hold_up(false);
+    assert_eq!(early, None);
+    store.all_written().await.unwrap();
+    assert_eq!(store.read_committed().await.unwrap(), Some(LogId::new(1.into(), 1)));
+}
