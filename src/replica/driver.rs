@@ -1,7 +1,7 @@
 //! The leader's loop: waits, reads, plans, proposes, and nothing else.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
@@ -54,7 +54,7 @@ pub(super) async fn drive(here: Arc<Here>, stop: CancellationToken) {
         tell_of_second_approvals(&here, leads, &mut second_approvals);
         if leads {
             here.time.lead();
-            circles.tell(here.state());
+            circles.tell(&here.state());
             let turn = async {
                 if !hand_over_if_due(&here, &mut tried_to_go).await {
                     propose_what_is_due(&here).await;
@@ -94,23 +94,27 @@ fn takes_over(here: &Here) -> bool {
 #[derive(Default)]
 struct Circles {
     told: Vec<WorkloadName>,
-    seen_in: Option<Arc<State>>,
+    seen_in: Weak<State>,
 }
 
 impl Circles {
     /// Once for each change.
-    fn tell(&mut self, state: Arc<State>) {
+    fn tell(&mut self, state: &Arc<State>) {
         // Deadlines pass without another state, and there may be a thousand workloads.
-        if self.seen_in.as_ref().is_some_and(|seen_in| Arc::ptr_eq(seen_in, &state)) {
+        let seen_in = Arc::downgrade(state);
+        if self.seen_in.ptr_eq(&seen_in) {
             return;
         }
-        let circles: Vec<WorkloadName> = circles(&state).into_iter().cloned().collect();
+        let circles: Vec<WorkloadName> = circles(state).into_iter().cloned().collect();
         if !circles.is_empty() && circles != self.told {
             let names: Vec<&str> = circles.iter().map(|name| name.0.as_str()).collect();
             let names = names.join(", ");
-            tracing::warn!(workloads = names, "`after` goes in a circle, so these do not wait for each other: break it");
+            tracing::warn!(
+                workloads = names,
+                "`after` goes in a circle, so these do not wait for each other: break it"
+            );
         }
-        (self.told, self.seen_in) = (circles, Some(state));
+        (self.told, self.seen_in) = (circles, seen_in);
     }
 }
 
