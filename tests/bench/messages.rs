@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use axum::Router;
 use axum::routing::get;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc;
-use tokio::task::{spawn_blocking, yield_now};
+use tokio::task::{JoinSet, spawn_blocking, yield_now};
 use tokio::time::timeout;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::server::TcpIncoming;
@@ -27,8 +27,8 @@ use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
 /// About one entry of the log.
 const ENTRY_BYTES: usize = 200;
-/// As long as a hook of `allclear bench`.
-const PAUSE: Duration = Duration::from_millis(1_200);
+/// As `allclear bench` has it.
+const PAUSE: Duration = Duration::from_millis(50);
 const TIMES: u32 = 20;
 const WITHIN: Duration = Duration::from_secs(10);
 
@@ -46,21 +46,34 @@ async fn say(mut to: HealthClient<Channel>, what: String) -> Result<(), Status> 
 }
 
 impl Replica {
-    /// A quorum of three is this one and whoever of the others is first.
-    async fn ask_both(&self, what: String) {
-        let [one, other] = [0, 1].map(|place| tokio::spawn(say(self.others[place].clone(), what.clone())));
-        tokio::select! { _ = one => {}, _ = other => {} }
+    fn ask_both(&self, what: &str) -> JoinSet<anyhow::Result<()>> {
+        let mut asked = JoinSet::new();
+        for other in self.others.iter().cloned() {
+            let what = what.to_owned();
+            asked.spawn(async move { Ok(say(other, what).await?) });
+        }
+        asked
     }
 
-    async fn approve(&self) -> reqwest::Result<()> {
-        let written = tokio::spawn(write(self.file.clone()));
-        self.ask_both(format!("append {}", "e".repeat(ENTRY_BYTES))).await;
+    async fn approve(&self) -> anyhow::Result<()> {
+        let mut appended = self.ask_both(&format!("append {}", "e".repeat(ENTRY_BYTES)));
+        appended.spawn(write(self.file.clone()));
+        // Two of three.
+        let mut rest = first(first(appended).await?).await?;
+        rest.detach_all();
         self.http.get(&self.cloud).send().await?.bytes().await?;
-        self.ask_both("confirm".into()).await;
+        // This one, and one of the two others.
+        first(self.ask_both("confirm")).await?.detach_all();
         self.http.post(&self.cloud).body("{}").send().await?;
-        drop(written);
         Ok(())
     }
+}
+
+/// Those that are left when the first has done it. Whoever cannot ends it all.
+async fn first(mut asked: JoinSet<anyhow::Result<()>>) -> anyhow::Result<JoinSet<anyhow::Result<()>>> {
+    let done = asked.join_next().await.context("too few have done it")?;
+    done??;
+    Ok(asked)
 }
 
 async fn write(file: Arc<Mutex<File>>) -> anyhow::Result<()> {
@@ -109,14 +122,22 @@ async fn serve(listener: TcpListener, file: &str, cloud: &str, others: &[String]
     Ok(Server::builder().add_service(HealthServer::new(replica)).serve_with_incoming(incoming).await?)
 }
 
-/// Ends with this program, however that ends.
+/// Waited for when this program has done; whatever ends it, they end with it.
 struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let _ = self.0.kill();
+        drop(self.0.stdin.take());
         let _ = self.0.wait();
     }
+}
+
+/// Nothing is ever said there.
+fn end_with_the_other_end_of_stdin() {
+    std::thread::spawn(|| {
+        let _ = std::io::stdin().read(&mut [0]);
+        std::process::exit(0);
+    });
 }
 
 async fn measure(times: u32) -> anyhow::Result<()> {
@@ -137,7 +158,7 @@ async fn measure(times: u32) -> anyhow::Result<()> {
         let file = folder.path().join(place.to_string());
         let others = if place == 0 { &addresses[1..] } else { &addresses[..1] };
         let mut program = Command::new(std::env::current_exe()?);
-        program.arg(address).arg(file).arg(&url).args(others);
+        program.arg(address).arg(file).arg(&url).args(others).stdin(Stdio::piped());
         running.push(Running(program.spawn()?));
     }
     let told = client(&addresses[1])?;
@@ -195,6 +216,7 @@ fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.as_slice() {
         [address, file, cloud, others @ ..] => {
+            end_with_the_other_end_of_stdin();
             let runtime = Builder::new_current_thread().enable_all().build()?;
             runtime.block_on(serve(TcpListener::bind(address)?, file, cloud, others))
         }

@@ -4,7 +4,7 @@
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use tokio::process::Command;
 use tokio::time::sleep;
 
@@ -26,8 +26,7 @@ const SPREAD_MS: i64 = 618;
 /// So brief that no hook of the sample workload is worth it.
 pub(super) const UNPREPARED: &str = "type = \"Freeze\"\nduration_s = 0";
 const PREPARED: &str = "type = \"Reboot\"\nsource = \"User\"";
-/// More than a poll, so every replica has seen the event when it ends. Meanwhile nobody has anything to do, which is the
-/// pause that the floor is measured after.
+/// More than a poll, so every replica has seen the event when it ends.
 const HOOK_TAKES: Duration = Duration::from_millis(1_200);
 
 pub(super) async fn measure(stage: &Stage, events: u32) -> anyhow::Result<Vec<Figure>> {
@@ -46,7 +45,8 @@ pub(super) async fn measure(stage: &Stage, events: u32) -> anyhow::Result<Vec<Fi
         say(format_args!("{} of {events} events", number + 1));
     }
     let told = outcomes_told(stage, events).await?;
-    let floors = bare::synced_and_answered(&stage.folder, events, 2, HOOK_TAKES).await?;
+    let floors = bare::synced_and_answered(&stage.folder, events, 2, bare::LONG_PAUSE).await?;
+    let warm = bare::synced_and_answered(&stage.folder, events, 2, bare::PAUSE).await?;
     let floor = "one synced write and two round trips on loopback";
     let [calls, trips] = bare::called_and_answered(&stage.replicas[0].socket, events).await?;
     Ok(vec![
@@ -57,8 +57,8 @@ pub(super) async fn measure(stage: &Stage, events: u32) -> anyhow::Result<Vec<Fi
             first_polls,
             "the first poll after the announcement",
         ),
-        Figure::of("last hook's outcome to POST", "ms", told, floors.clone(), floor),
-        Figure::of("last command's last act to POST", "ms", prepared, floors, floor),
+        Figure::of("last hook's outcome to POST", "ms", told, floors, floor),
+        Figure::of("last command's last act to POST", "ms", prepared, warm, floor),
         Figure::of(
             "hook assigned to a follower to its first act",
             "ms",
@@ -79,6 +79,7 @@ async fn outcomes_told(stage: &Stage, events: u32) -> anyhow::Result<Vec<f64>> {
     let mut spans = Vec::new();
     for number in 0..events {
         let vm = (leader(stage).await? + number as usize) % stage.replicas.len();
+        ensure!(dialled[vm].seen.is_empty(), "a workload was given a step more than once");
         let id = play(stage, spread(number), vm, PREPARED).await?;
         let told = dialled[vm].seen.recv().await.context("a workload has gone")?.told;
         let posted = Duration::from_micros(u64::try_from(post(stage, &id)?.at_us)?);

@@ -16,6 +16,8 @@ use crate::rpc::client::{AskError, Asking};
 const ENTRY_BYTES: usize = 200;
 /// What comes after a pause costs several times as much: nothing is in the caches any more.
 pub(super) const PAUSE: Duration = Duration::from_millis(10);
+/// As replicas have one at most while an event is open and they have nothing to do but to look.
+pub(super) const LONG_PAUSE: Duration = Duration::from_millis(50);
 
 /// One synced write and so many round trips, as often, each after such a pause and in milliseconds.
 pub(super) async fn synced_and_answered(

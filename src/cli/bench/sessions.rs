@@ -61,7 +61,8 @@ pub(super) async fn measure(stage: &Stage, count: u32) -> anyhow::Result<Vec<Fig
         whole.push(span(start.context("a hook has no time")?, end.context("a hook has no end")?));
     }
     ensure!(whole.len() == all.len(), "{} attempts for {} steps", whole.len(), all.len());
-    let acknowledged = all.values().map(|one| ms(one.acknowledged.saturating_sub(one.told))).collect();
+    let waited = |one: &Seen| one.acknowledged.checked_sub(one.told).map(ms).context("a wall clock was set");
+    let acknowledged = all.values().map(waited).collect::<anyhow::Result<_>>()?;
     let bare = bare::synced_and_answered(&stage.folder, count.div_ceil(ONE_OF), 1, bare::PAUSE).await?;
     let floor = "one synced write and one round trip on loopback";
     Ok(vec![
