@@ -31,7 +31,7 @@ pub(super) fn rfc3339(at: Timestamp) -> String {
 fn in_form(at: Timestamp, form: &str) -> String {
     // A time beyond the year 9999 has no form; blank is what the platform writes where it has none.
     jiff::Timestamp::from_millisecond(at.0)
-        .map(|at| at.to_zoned(TimeZone::UTC).strftime(form).to_string())
+        .map(|at| at.to_zoned_datetime(TimeZone::UTC).strftime(form).to_string())
         .unwrap_or_default()
 }
 

@@ -27,7 +27,7 @@ fn iso_8601(text: &str) -> Option<jiff::Timestamp> {
         return Some(moment);
     }
     let moment: civil::DateTime = if text.contains(':') { text.parse().ok()? } else { return None };
-    moment.to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp())
+    moment.to_zoned_datetime(TimeZone::UTC).ok().map(|zoned| zoned.timestamp())
 }
 
 /// The weekday is dropped unread: the vendor's own page has printed wrong ones, on which parsers insist.

@@ -85,7 +85,7 @@ fn end_of(statement: &str) -> Ends {
     } else {
         let (_, date) = text.split_once(' ').unwrap_or_default();
         let date = DateTime::strptime("%Y/%m/%d %H:%M:%S", date).ok();
-        date.and_then(|date| date.to_zoned(TimeZone::UTC).ok()).map(|zoned| zoned.timestamp())
+        date.and_then(|date| date.to_zoned_datetime(TimeZone::UTC).ok()).map(|zoned| zoned.timestamp())
     };
     moment.map_or(Ends::Unknown, |moment| Ends::At(Timestamp(moment.as_millisecond())))
 }

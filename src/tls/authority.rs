@@ -2,7 +2,7 @@
 //! where `names` looks for it, and nothing but what replicas need.
 
 use jiff::tz::TimeZone;
-use jiff::{Span, Zoned};
+use jiff::{Span, ZonedDateTime};
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, SanType, date_time_ymd,
@@ -142,8 +142,8 @@ fn valid(params: &mut CertificateParams, now: Timestamp, expires_at: Timestamp) 
     Ok(())
 }
 
-fn zoned(at: Timestamp) -> Option<Zoned> {
-    Some(jiff::Timestamp::from_millisecond(at.0).ok()?.to_zoned(TimeZone::UTC))
+fn zoned(at: Timestamp) -> Option<ZonedDateTime> {
+    Some(jiff::Timestamp::from_millisecond(at.0).ok()?.to_zoned_datetime(TimeZone::UTC))
 }
 
 #[cfg(test)]
