@@ -111,7 +111,7 @@ fn dated_wrongly(dated: Dated, text: &str) -> Result<bool, String> {
     let read = |text: &str| catch_unwind(|| dated(text)).map_err(|_| format!("panicked at {text:?}"));
     let Some(at) = read(text)? else { return Ok(false) };
     let moment = jiff::Timestamp::from_millisecond(at.0).map_err(|why| format!("{text:?}: {why}"))?;
-    let utc = moment.to_zoned(jiff::tz::TimeZone::UTC);
+    let utc = moment.to_zoned_datetime(jiff::tz::TimeZone::UTC);
     let mut spelled = vec![moment.to_string()];
     if at.0 % 1_000 == 0 && (0..=9999).contains(&utc.year()) {
         spelled.push(jiff::fmt::rfc2822::to_string(&utc).unwrap());
