@@ -88,7 +88,7 @@ async fn run_until(config: Config, stop: CancellationToken, answering: &Handle) 
     let tls = options.tls.clone();
     let listeners = Listeners::bind(&config, answering).await?;
     let time = Arc::new(ClusterTime::default());
-    let (folded, state, foresight) = Folded::new(time.clone());
+    let (folded, state) = Folded::new(time.clone());
     let (consensus, routes) = Consensus::open(options, folded).await?;
     // Only now: whose data this is has just been checked.
     let (commands, of_commands) =
@@ -102,7 +102,6 @@ async fn run_until(config: Config, stop: CancellationToken, answering: &Handle) 
         policy: config.policy.clone(),
         timing: timing(&config),
         time,
-        foresight,
         consensus: consensus.clone(),
         state,
         contacts: Arc::new(Contacts::new(name.clone())),

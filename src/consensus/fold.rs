@@ -7,9 +7,9 @@ pub struct Undecodable(pub String);
 
 /// The state that the log folds into. Everything in it is the caller's; consensus only keeps order and durability.
 pub trait Fold: Send + Sync + 'static {
-    /// On the leader, once per proposal: turns what replica `by` proposed into the entry to append (stamps the leader's
-    /// clock), which comes first, and adds what the leader decides as soon as that is applied.
-    fn stamp(&self, proposal: &[u8], by: &str) -> Result<Vec<Vec<u8>>, Undecodable>;
+    /// On the leader, once per proposal: turns what replica `by` proposed into the entry to append
+    /// (stamps the leader's clock).
+    fn stamp(&self, proposal: &[u8], by: &str) -> Result<Vec<u8>, Undecodable>;
 
     /// On every replica, in order. Returns the verdict that the proposer receives.
     fn apply(&mut self, index: u64, entry: &[u8]) -> Result<Vec<u8>, Undecodable>;

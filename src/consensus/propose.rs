@@ -1,9 +1,7 @@
 //! Proposals: taken by the leader, forwarded by everybody else, never repeated once one may have been committed.
 
 use bytes::Bytes;
-use futures_util::StreamExt as _;
-use openraft::errors::{ClientWriteError, Fatal};
-use openraft::raft::WriteResult;
+use openraft::errors::{ClientWriteError, RaftError};
 use openraft::rt::WatchReceiver as _;
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -12,7 +10,7 @@ use super::failure::ProposeError;
 use super::node::Node;
 use super::options::{MAX_ENTRY_BYTES, MAX_PROPOSAL_BYTES};
 use super::standing::Standing;
-use super::types::{Member, Proposed, Types};
+use super::types::{Member, Proposed};
 use crate::wire::pb::allclear::cluster::v1 as pb;
 
 type Tried = Result<Bytes, Failed<ProposeError>>;
@@ -40,7 +38,7 @@ impl Node {
         }
     }
 
-    /// As the leader. Stamped here, so that a refusal by openraft costs nothing but the stamp and what was foreseen.
+    /// As the leader. Stamped here, so that a refusal by openraft costs nothing but the stamp.
     pub(crate) async fn propose_here(&self, proposal: &[u8], by: &str, deadline: Instant) -> Tried {
         if !self.raft.is_leader() {
             return Err(Failed::NotTaken);
@@ -49,22 +47,16 @@ impl Node {
             Ok(fold) => fold.stamp(proposal, by),
             Err(_) => return Err(Failed::Over(ProposeError::Fatal("the state was left half applied".into()))),
         };
-        let entries = stamped.map_err(|why| Failed::Over(ProposeError::Undecodable(why.to_string())))?;
-        entries.first().map_or(Ok(()), |told| fits(told, MAX_ENTRY_BYTES)).map_err(Failed::Over)?;
-        match timeout_at(deadline, self.append(entries)).await {
-            Ok(Ok(Ok(written))) => Ok(written.response),
-            Ok(Ok(Err(ClientWriteError::ForwardToLeader(_)))) => Err(Failed::NotTaken),
-            Ok(Ok(Err(error))) => Err(unknown(error.to_string())),
+        let entry = Bytes::from(stamped.map_err(|why| Failed::Over(ProposeError::Undecodable(why.to_string())))?);
+        fits(&entry, MAX_ENTRY_BYTES).map_err(Failed::Over)?;
+        match timeout_at(deadline, self.raft.client_write(Proposed(entry))).await {
+            Ok(Ok(response)) => Ok(response.data),
+            Ok(Err(RaftError::APIError(ClientWriteError::ForwardToLeader(_)))) => Err(Failed::NotTaken),
+            Ok(Err(RaftError::APIError(error))) => Err(unknown(error.to_string())),
             // What was appended before the stop may still be committed by the others.
-            Ok(Err(why)) => Err(unknown(format!("this replica has stopped: {why}"))),
+            Ok(Err(RaftError::Fatal(why))) => Err(unknown(format!("this replica has stopped: {why}"))),
             Err(_) => Err(unknown("no quorum acknowledged it in time".into())),
         }
-    }
-
-    /// In one write; what became of the first of them.
-    async fn append(&self, entries: Vec<Vec<u8>>) -> Result<WriteResult<Types>, Fatal<Types>> {
-        let entries = entries.into_iter().map(|entry| Proposed(entry.into()));
-        self.raft.client_write_many(entries).await?.next().await.unwrap_or(Err(Fatal::Stopped))
     }
 
     async fn propose_at(&self, node: u64, leader: &Member, proposal: &Bytes, deadline: Instant) -> Tried {

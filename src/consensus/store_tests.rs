@@ -31,8 +31,8 @@ pub(super) struct Counter {
 }
 
 impl Fold for Counter {
-    fn stamp(&self, proposal: &[u8], _by: &str) -> Result<Vec<Vec<u8>>, Undecodable> {
-        Ok(vec![proposal.into()])
+    fn stamp(&self, proposal: &[u8], _by: &str) -> Result<Vec<u8>, Undecodable> {
+        Ok(proposal.into())
     }
 
     fn apply(&mut self, _index: u64, _entry: &[u8]) -> Result<Vec<u8>, Undecodable> {

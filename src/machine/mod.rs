@@ -17,7 +17,6 @@ pub mod drill;
 pub mod errands;
 pub mod event;
 pub mod explain;
-pub mod foresight;
 pub mod id;
 pub mod impact;
 pub mod invariants;

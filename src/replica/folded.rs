@@ -5,7 +5,6 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::clock::ClusterTime;
-use super::foresight::Foresight;
 use crate::consensus::{Fold, Undecodable};
 use crate::machine::apply::apply;
 use crate::machine::command::{Entry, Verdict};
@@ -18,34 +17,27 @@ pub struct Folded {
     is_news: bool,
     shown: watch::Sender<Arc<State>>,
     time: Arc<ClusterTime>,
-    foresight: Arc<Foresight>,
 }
 
 impl Folded {
-    /// The state before the first entry, where every later one is shown, and what the leader foresees of them.
-    pub fn new(time: Arc<ClusterTime>) -> (Self, watch::Receiver<Arc<State>>, Arc<Foresight>) {
+    /// The state before the first entry, and where every later one is shown.
+    pub fn new(time: Arc<ClusterTime>) -> (Self, watch::Receiver<Arc<State>>) {
         let (shown, seen) = watch::channel(Arc::new(State::default()));
-        let foresight = Arc::new(Foresight::default());
-        (Self { state: State::default(), is_news: false, shown, time, foresight: foresight.clone() }, seen, foresight)
+        (Self { state: State::default(), is_news: false, shown, time }, seen)
     }
 }
 
 impl Fold for Folded {
-    fn stamp(&self, proposal: &[u8], by: &str) -> Result<Vec<Vec<u8>>, Undecodable> {
+    fn stamp(&self, proposal: &[u8], by: &str) -> Result<Vec<u8>, Undecodable> {
         let command = log::decode_command(proposal).map_err(|error| undecodable(&error))?;
         // Only the leader stamps.
         self.time.lead();
-        let mut entries = vec![Entry { at: self.time.now(), by: VmName::new(by), command }];
-        entries.extend(self.foresight.consequences(&self.state, &entries[0]));
-        let bytes = entries.iter().map(log::encode_entry).collect();
-        self.foresight.stamped(entries);
-        Ok(bytes)
+        Ok(log::encode_entry(&Entry { at: self.time.now(), by: VmName::new(by), command }))
     }
 
     fn apply(&mut self, index: u64, entry: &[u8]) -> Result<Vec<u8>, Undecodable> {
         let entry = log::decode_entry(entry).map_err(|error| undecodable(&error))?;
         let verdict = apply(&mut self.state, &entry);
-        self.foresight.applied(&entry);
         self.time.applied(self.state.now, !self.state.open.is_empty());
         match &verdict {
             Verdict::Applied => {
@@ -72,7 +64,6 @@ impl Fold for Folded {
 
     fn restore(&mut self, snapshot: &[u8]) -> Result<(), Undecodable> {
         self.state = log::decode_state(snapshot).map_err(|error| undecodable(&error))?;
-        self.foresight.forget();
         self.time.applied(self.state.now, !self.state.open.is_empty());
         self.is_news = true;
         self.published();

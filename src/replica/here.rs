@@ -9,7 +9,6 @@ use tokio::sync::watch;
 use super::clock::{self, ClusterTime};
 use super::contacts::Contacts;
 use super::deeds::Deeds;
-use super::foresight::Foresight;
 use super::journal::Journal;
 use super::rounds::Rounds;
 use crate::consensus::{Consensus, Members, ProposeError, Standing};
@@ -34,7 +33,6 @@ pub struct Here {
     pub policy: Policy,
     pub timing: Timing,
     pub time: Arc<ClusterTime>,
-    pub foresight: Arc<Foresight>,
     pub consensus: Consensus,
     pub state: watch::Receiver<Arc<State>>,
     pub contacts: Arc<Contacts>,

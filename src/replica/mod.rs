@@ -13,7 +13,6 @@ pub mod differences;
 mod driver;
 mod errands;
 pub mod folded;
-pub mod foresight;
 pub mod here;
 pub mod hooks;
 mod impact;
@@ -59,7 +58,6 @@ impl Replica {
         reports: [Receiver<Report>; 2],
     ) -> Self {
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
-        here.foresight.open(here);
         let hands = Arc::new(Hands { here: here.clone(), hooks: hooks.clone(), observer: observer.clone() });
         tasks.spawn(driver::drive(here.clone(), stop.clone()));
         tasks.spawn(impact::watch(here.clone(), stop.clone()));

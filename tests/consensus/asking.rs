@@ -49,7 +49,7 @@ impl Asking {
         let members = options.replicas.iter().map(|(name, _)| VmName::new(name)).collect();
         let time = Arc::new(ClusterTime::default());
         let journal = Journal::open(&options.data_dir, Means::default()).unwrap();
-        let (folded, state, foresight) = Folded::new(time.clone());
+        let (folded, state) = Folded::new(time.clone());
         let cluster = options.cluster.clone();
         let (consensus, routes) = Consensus::open(options, folded).await.unwrap();
         let here = Arc::new(Here {
@@ -59,7 +59,6 @@ impl Asking {
             policy: Policy::default(),
             timing: Timing::default(),
             time,
-            foresight,
             consensus,
             state,
             contacts: Arc::new(Contacts::new(name.clone())),

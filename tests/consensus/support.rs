@@ -37,11 +37,11 @@ pub(crate) struct Ledger {
 }
 
 impl Fold for Ledger {
-    fn stamp(&self, proposal: &[u8], by: &str) -> Result<Vec<Vec<u8>>, Undecodable> {
+    fn stamp(&self, proposal: &[u8], by: &str) -> Result<Vec<u8>, Undecodable> {
         if proposal == b"unstamped" {
             return Err(Undecodable("not a line".into()));
         }
-        Ok(vec![[proposal, b" by ", by.as_bytes()].concat()])
+        Ok([proposal, b" by ", by.as_bytes()].concat())
     }
 
     fn apply(&mut self, index: u64, entry: &[u8]) -> Result<Vec<u8>, Undecodable> {

@@ -1,12 +1,11 @@
 //! Scripts: entries in, state and effects out. Each file in `scripts` proves the claim in its name.
 //!
 //! A block is one command a line, `----`, and what the machine answered, up to the next blank line. `world.rs`,
-//! `alone.rs`, `foresight.rs`, `operator.rs` and `roster.rs` list the commands. After every entry the invariants are checked.
+//! `alone.rs`, `operator.rs` and `roster.rs` list the commands. After every entry the invariants are checked.
 //! `BLESS=1 cargo test --test machine` rewrites the answers; read the difference before you believe it.
 
 mod alone;
 mod bounds;
-mod foresight;
 mod operator;
 mod parse;
 mod proposal;

@@ -52,9 +52,6 @@ pub(crate) struct World {
     planned: Vec<Command>,
     pub(crate) journals: BTreeMap<VmName, Vec<Journaled>>,
     pub(crate) gone: BTreeMap<VmName, Vec<Announcement>>,
-    /// What is committed is appended instead.
-    pub(crate) is_appending: bool,
-    pub(crate) appended: Vec<Entry>,
 }
 
 impl World {
@@ -80,8 +77,6 @@ impl World {
             planned: Vec::new(),
             journals: BTreeMap::new(),
             gone: BTreeMap::new(),
-            is_appending: false,
-            appended: Vec::new(),
         }
     }
 
@@ -150,8 +145,6 @@ impl World {
             "roster" => self.roster(rest),
             "avoid" => self.avoid(rest),
             "prefer" => self.prefer(rest),
-            "foresee" => self.foresee(rest),
-            "applied" => Ok(self.applied()),
             _ => self.raw(word, rest),
         }
     }
@@ -377,9 +370,6 @@ impl World {
 
     /// Appends one entry and tells its verdict, and the stages that it changed.
     pub(crate) fn commit(&mut self, by: &VmName, command: Command) -> String {
-        if self.is_appending {
-            return self.append(by, command);
-        }
         let before = self.state.clone();
         let entry = Entry { at: self.situation.now, by: by.clone(), command };
         let mut answer = match apply(&mut self.state, &entry) {

@@ -105,8 +105,8 @@ pub(super) async fn led(stage: &Stage, counts: impl Fn(&Status) -> bool) -> anyh
 struct Nothing;
 
 impl Fold for Nothing {
-    fn stamp(&self, proposal: &[u8], _: &str) -> Result<Vec<Vec<u8>>, Undecodable> {
-        Ok(vec![proposal.into()])
+    fn stamp(&self, proposal: &[u8], _: &str) -> Result<Vec<u8>, Undecodable> {
+        Ok(proposal.into())
     }
 
     fn apply(&mut self, _: u64, _: &[u8]) -> Result<Vec<u8>, Undecodable> {

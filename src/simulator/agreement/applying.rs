@@ -4,13 +4,11 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::kept::{Payload, Slot};
-use super::{Asker, Chain, Role};
+use super::{Asker, Role};
 use crate::machine::command::{Command, Entry, Verdict};
-use crate::machine::foresight::{brings_about, foresee};
 use crate::simulator::agenda::Due;
 use crate::simulator::network::Message;
 use crate::simulator::scenario::Fault;
-use crate::simulator::shell::{Here, Process};
 use crate::simulator::verdict::Property;
 use crate::simulator::world::World;
 
@@ -146,25 +144,8 @@ impl World {
         // Only the leader stamps.
         let at = process.stamp(self, vm);
         let entry = Entry { at, by: self.nodes[by].name.clone(), command: command.clone() };
-        let decided = self.consequences(vm, process, &entry);
         self.append_slot(vm, Payload::Entry(Rc::new(entry)), Some(asker));
-        for command in decided {
-            let entry = Entry { at, by: node.name.clone(), command };
-            self.append_slot(vm, Payload::Entry(Rc::new(entry)), None);
-        }
         Some(())
-    }
-
-    /// As `replica::foresight`.
-    fn consequences(self: &Rc<Self>, vm: usize, process: Rc<Process>, told: &Entry) -> Vec<Command> {
-        if !brings_about(&told.command) {
-            return Vec::new();
-        }
-        let applied = self.nodes[vm].agreement.borrow().applied;
-        let appended = Chain::tail(self.nodes[vm].kept.borrow().behind(applied));
-        let state = self.chain.borrow().state(applied);
-        let here = Here { world: self.clone(), me: vm, process };
-        foresee(&state, &appended, told, &here.situation())
     }
 
     pub(super) fn append_slot(self: &Rc<Self>, vm: usize, what: Payload, asker: Option<Asker>) {

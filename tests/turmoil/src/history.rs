@@ -145,7 +145,7 @@ pub(crate) struct Watched {
 }
 
 impl Fold for Watched {
-    fn stamp(&self, proposal: &[u8], by: &str) -> Result<Vec<Vec<u8>>, Undecodable> {
+    fn stamp(&self, proposal: &[u8], by: &str) -> Result<Vec<u8>, Undecodable> {
         self.fold.stamp(proposal, by)
     }
 

@@ -95,7 +95,7 @@ async fn open(
 ) -> Started<(Arc<Here>, rpc::Routes)> {
     let manner = world.manner;
     let time = Arc::new(ClusterTime::on(wall(world, place)));
-    let (fold, state, foresight) = Folded::new(time.clone());
+    let (fold, state) = Folded::new(time.clone());
     let is_last = world.platform.vms.last() == Some(name);
     let forgets = (world.mistake == Mistake::Forgets && is_last).then_some(FORGETS_EVERY);
     let fold = Watched { fold, state: State::default(), who: name.to_string(), world: world.clone(), forgets };
@@ -123,7 +123,6 @@ async fn open(
         },
         timing: Timing::default(),
         time,
-        foresight,
         consensus,
         state,
         contacts: Arc::new(Contacts::new(name.clone())),

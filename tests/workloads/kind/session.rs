@@ -121,7 +121,7 @@ fn socket(folder: &Path) -> PathBuf {
 pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<Report>) {
     let name = task().vm;
     let time = Arc::new(ClusterTime::default());
-    let (fold, state, foresight) = Folded::new(time.clone());
+    let (fold, state) = Folded::new(time.clone());
     let data_dir = folder.join("data");
     let options = consensus::Options {
         cluster: "tests".into(),
@@ -144,7 +144,6 @@ pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<Report>) {
         policy: Policy::default(),
         timing: Timing::default(),
         time,
-        foresight,
         consensus,
         state,
         contacts: Arc::new(Contacts::new(name)),
