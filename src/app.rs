@@ -30,6 +30,7 @@ use crate::machine::workload::Workload;
 use crate::metadata::pace::Pace;
 use crate::outlet::{notices, traces};
 use crate::replica::Replica;
+use crate::replica::alone::Requests;
 use crate::replica::clock::{self, ClusterTime};
 use crate::replica::contacts::Contacts;
 use crate::replica::deeds::Deeds;
@@ -107,6 +108,7 @@ async fn run_until(config: Config, stop: CancellationToken, answering: &Handle) 
         contacts: Arc::new(Contacts::new(name.clone())),
         journal: Journal::open(&config.replica.data_dir, consensus::Means::default())?,
         alone: watch::Sender::new(None),
+        alone_requests: Requests::default(),
         deeds: deeds.clone(),
         rounds: Rounds::default(),
     });
@@ -267,6 +269,5 @@ fn timing(config: &Config) -> Timing {
         stale_after: config.metadata.stale_after,
         forget_after: config.metadata.forget_after,
         takeover_after: config.cluster.takeover_after,
-        takeover_grace: config.cluster.takeover_grace,
     }
 }

@@ -63,7 +63,8 @@ pub(super) struct Resume {
     target: Target,
 }
 
-/// Approves an event without what is left of its preparation; running hooks are stopped
+/// Approves an event without what is left of its preparation; running hooks are stopped. With --alone on a replica that
+/// has no quorum, by that replica alone
 #[derive(clap::Args)]
 #[command(after_help = examples::APPROVE)]
 pub(super) struct Approve {
@@ -73,6 +74,10 @@ pub(super) struct Approve {
     /// The event's revision, as `allclear explain` showed it; refused when the event has changed since
     #[arg(long, value_name = "NUMBER")]
     revision: Option<u64>,
+    /// Approve it without a quorum, on the replica that is asked: it hears no leader, runs no hooks, and cannot know what
+    /// the other replicas hold or approve
+    #[arg(long)]
+    alone: bool,
     #[command(flatten)]
     why: Why,
     #[command(flatten)]
@@ -155,11 +160,12 @@ impl Resume {
 
 impl Approve {
     pub(super) fn run(self) -> Exit {
-        let Self { event, revision, why: Why { reason }, target } = self;
+        let Self { event, revision, alone, why: Why { reason }, target } = self;
+        let done = if alone { "approved without a quorum" } else { "approved" };
         answer(async move {
-            let request = shown::ApproveRequest { event, revision, reason };
+            let request = shown::ApproveRequest { event, revision, reason, alone };
             let approved = Asking::connect(&target.endpoint).await?.approve(request).await?;
-            print(&target, &approved, |approved| now("approved", approved.event.as_ref()))
+            print(&target, &approved, |approved| now(done, approved.event.as_ref()))
         })
     }
 }

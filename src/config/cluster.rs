@@ -8,7 +8,6 @@ use super::mistake::Place;
 use super::reader::{Found, Table};
 use super::scalar;
 use super::tls::{self, Tls};
-use crate::machine::attempt::ENDED_WITHIN;
 use crate::machine::id::VmName;
 
 /// As many machines as a placement group holds (`behaviour.md` 10).
@@ -34,10 +33,8 @@ pub struct Cluster {
     /// In the order of the configuration, which is the order of candidates. Empty: a cluster of one.
     pub replicas: Vec<Peer>,
     /// Hooks of a user-initiated event's VM that is out of reach for this long are not waited for, and a replica that
-    /// hears no leader for this long may approve such an event alone.
+    /// hears no leader for this long may, as one of a pair, approve such an event alone.
     pub takeover_after: Duration,
-    /// Added to the user budget by a replica that is alone where a quorum may live elsewhere.
-    pub takeover_grace: Duration,
     pub heartbeat: Duration,
     /// The shortest; the longest is twice it.
     pub election_timeout: Duration,
@@ -98,7 +95,6 @@ pub(super) fn read_cluster(table: &mut Table<'_>, own: &Own) -> Option<Cluster> 
     let span = |from: u64, to: Duration| scalar::duration(Duration::from_millis(from)..=to);
     let minute = Duration::from_mins(1);
     let takeover_after = table.or("takeover_after", span(1_000, HOUR), Duration::from_secs(10));
-    let takeover_grace = table.or("takeover_grace", span(0, HOUR), Duration::from_secs(30));
     let heartbeat = table.optional("heartbeat", span(10, minute));
     let election_timeout = table.or("election_timeout", span(30, minute), Duration::from_millis(375));
     let heartbeat = heartbeat.unwrap_or(Duration::from_millis(250).min(shortened(election_timeout)));
@@ -108,7 +104,6 @@ pub(super) fn read_cluster(table: &mut Table<'_>, own: &Own) -> Option<Cluster> 
     let insecure = table.or("insecure", scalar::boolean, false);
 
     check_patience(table, heartbeat, election_timeout, takeover_after);
-    check_grace(table, takeover_after, takeover_grace);
     let (has_tls, tls) = (table.has("tls"), table.table("tls", tls::read));
     check_secrecy(table, insecure, listen.as_ref(), peers.as_deref().unwrap_or_default());
     Some(Cluster {
@@ -116,7 +111,6 @@ pub(super) fn read_cluster(table: &mut Table<'_>, own: &Own) -> Option<Cluster> 
         listen: listen?.value,
         replicas: peers?.into_iter().map(|peer| peer.value).collect(),
         takeover_after,
-        takeover_grace,
         heartbeat,
         election_timeout,
         claim_lease,
@@ -226,22 +220,6 @@ fn check_patience(table: &Table<'_>, heartbeat: Duration, election_timeout: Dura
             shown(election_timeout)
         );
         table.mistake(&table.place_of("takeover_after"), message);
-    }
-}
-
-/// A quorum that a lone replica does not hear has seen the event up to half of `takeover_after` later, polls once a
-/// second, and its hooks have ended this long after their deadline.
-fn check_grace(table: &Table<'_>, takeover_after: Duration, takeover_grace: Duration) {
-    let least = takeover_after / 2 + ENDED_WITHIN + Duration::from_secs(1);
-    if takeover_grace < least {
-        let shown = humantime::format_duration;
-        let message = format!(
-            "`cluster.takeover_grace` is {}, less than {}: half of `cluster.takeover_after` and 7s, until the last hook \
-             of a quorum elsewhere has surely ended",
-            shown(takeover_grace),
-            shown(least)
-        );
-        table.mistake(&table.place_of("takeover_grace"), message);
     }
 }
 

@@ -24,10 +24,6 @@ pub struct Alone {
     pub document: Option<Document>,
     /// Since when its documents have listed an event without a break.
     pub seen_since: BTreeMap<EventId, Timestamp>,
-    /// What they listed since it was last in contact, and list no longer.
-    pub gone: Vec<Announcement>,
-    /// It has had contact in this life, so `gone` tells all.
-    pub remembers: bool,
     /// The log's time carried on by a steady clock, never ahead of the cluster's: what the log dates is over by it.
     pub log_time: Timestamp,
     /// The entries of its log that it has not applied: the others may know that they are committed.
@@ -59,10 +55,10 @@ impl Alone {
         furthest
     }
 
-    /// The others are enough for a quorum without this replica. Whom it does not reach now it may reach in a moment,
-    /// and what those that it reaches have acknowledged it need not know: so only one of a pair can be sure.
-    pub fn is_one_of_many(&self) -> bool {
-        self.voters.len().saturating_sub(1) > self.voters.len() / 2
+    /// Without this replica the other voter of a pair has no quorum either. The others of three or more may have one,
+    /// and an isolated replica cannot know what they decide.
+    pub fn is_one_of_a_pair(&self) -> bool {
+        self.voters.len() == 2
     }
 
     /// The voters that do not answer `me`.

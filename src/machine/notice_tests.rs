@@ -134,6 +134,7 @@ fn an_approval_given_alone_is_told_by_its_giver_first_and_under_one_id() {
         at: Timestamp(7),
         alone_since: Timestamp(3),
         out_of_reach: alloc::vec![vm("a")],
+        requested_by: None,
         outcome: Some((outcome, SEEN)),
         recorded: Some(SEEN),
     };

@@ -99,8 +99,6 @@ pub struct Timing {
     /// Until hooks that only an unreachable replica could run are no longer waited for, if a user asked for the event,
     /// and until a replica that hears no leader may act alone. Half of it makes a silent voter suspect.
     pub takeover_after: Duration,
-    /// What a lone replica waits beyond the budget, where a quorum may live elsewhere.
-    pub takeover_grace: Duration,
 }
 
 impl Default for Timing {
@@ -110,7 +108,6 @@ impl Default for Timing {
             stale_after: Duration::from_mins(1),
             forget_after: Duration::from_hours(2),
             takeover_after: Duration::from_secs(10),
-            takeover_grace: Duration::from_secs(30),
         }
     }
 }

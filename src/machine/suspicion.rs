@@ -242,6 +242,7 @@ mod tests {
             at: Timestamp(35),
             alone_since: Timestamp(20),
             out_of_reach: Vec::new(),
+            requested_by: None,
             outcome: Some((PostOutcome::Accepted, Timestamp(36))),
             recorded: None,
         };

@@ -1,6 +1,8 @@
-//! The lone secondary (`behaviour.md` 7, rung 4): whether a replica that hears no leader approves an event alone, and
-//! when. Only what a user asked for, only what stands alone, and never while a committed hook may still run.
+//! Approval without a quorum: whether a replica that hears no leader approves an event by itself, and when; and what an
+//! operator overrides who approves it there. By itself only one of a pair approves: only a user-initiated event, only
+//! one event of a group at a time, and never while a committed hook may still run.
 
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
@@ -9,7 +11,7 @@ use super::alone::Alone;
 use super::attempt::ENDED_WITHIN;
 use super::blocker;
 use super::budget;
-use super::claim::PostOutcome;
+use super::claim::{PostOutcome, Reason};
 use super::document::{Announcement, Source, Status};
 use super::event::Event;
 use super::id::{EventId, VmName};
@@ -27,6 +29,13 @@ const AGAIN_AFTER_AT_MOST: Duration = Duration::from_mins(5);
 /// A journal never holds more: so many approvals in one loss of contact are no accident any more.
 pub const JOURNAL_LIMIT: usize = 100;
 
+/// The operator who asked for something, and why.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct RequestedBy {
+    pub who: String,
+    pub reason: String,
+}
+
 /// One approval that a replica gave, or was about to give, without a quorum.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Takeover {
@@ -37,6 +46,8 @@ pub struct Takeover {
     pub alone_since: Timestamp,
     /// The voters it did not reach.
     pub out_of_reach: Vec<VmName>,
+    /// `None` where the replica decided by itself.
+    pub requested_by: Option<RequestedBy>,
     /// `None` while nobody knows what became of the post.
     pub outcome: Option<(PostOutcome, Timestamp)>,
     /// When it came into the log; `None` in a journal.
@@ -46,6 +57,10 @@ pub struct Takeover {
 impl Takeover {
     pub fn outcome_is(&self, outcome: &PostOutcome) -> bool {
         self.outcome.as_ref().is_some_and(|(found, _)| found == outcome)
+    }
+
+    pub const fn reason(&self) -> Reason {
+        if self.requested_by.is_some() { Reason::Operator } else { Reason::Takeover }
     }
 
     /// The platform has, or may have, this approval.
@@ -76,10 +91,12 @@ pub enum Obstacle {
     NotScheduled,
     /// Policy leaves it to others.
     Observed,
-    /// A quorum that lives elsewhere may prepare it for as long as its notice lasts.
-    WithoutBudget,
+    /// The others of three or more voters may have a quorum.
+    NotAPair,
     /// A hook failed for good and holds the event.
     HookFailed,
+    /// A committed hook may run until then.
+    HookMayRun(Timestamp),
     /// It would not be the only event of its group.
     OtherEvent(EventId),
     Approved,
@@ -92,20 +109,20 @@ pub enum Obstacle {
     JournalFull,
     /// Another voter hears a leader.
     LedElsewhere(VmName),
-    /// It was restarted, was paused or saw no documents while it was alone: an event that has yet to be put back may
-    /// have gone by unseen.
-    Forgetful,
+    /// It may hear a leader again until then.
+    TooSoon(Timestamp),
     NoVoter,
 }
 
 impl fmt::Display for Obstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotUserInitiated => f.write_str("without a quorum only user-initiated events are approved"),
+            Self::NotUserInitiated => f.write_str("it is not user-initiated"),
             Self::NotScheduled => f.write_str("this replica does not see it as Scheduled"),
             Self::Observed => f.write_str("policy leaves it to others"),
-            Self::WithoutBudget => f.write_str("its preparation has no budget that could be over"),
+            Self::NotAPair => f.write_str("the other voters may have a quorum without this replica"),
             Self::HookFailed => f.write_str("a hook failed and holds it"),
+            Self::HookMayRun(_) => f.write_str("a hook of it may still run"),
             Self::OtherEvent(id) => write!(f, "event {id} is open in the same group"),
             Self::Approved => f.write_str("it is approved already"),
             Self::Held(halt) => write!(f, "it is held {halt}"),
@@ -113,7 +130,7 @@ impl fmt::Display for Obstacle {
             Self::OtherApproval(id) => write!(f, "this replica approved event {id}, which is not over"),
             Self::JournalFull => f.write_str("the journal of this replica is full"),
             Self::LedElsewhere(name) => write!(f, "{name} hears a leader, which is to decide"),
-            Self::Forgetful => f.write_str("this replica may have missed an event since it last heard a leader"),
+            Self::TooSoon(_) => f.write_str("this replica has heard no leader for too short a time"),
             Self::NoVoter => f.write_str("this replica is no voter"),
         }
     }
@@ -139,47 +156,43 @@ pub fn takeover<'a>(state: &State, situation: &'a Situation) -> Option<&'a Annou
     listed.filter(|announced| announced.source == Source::User).find(is_due)
 }
 
-/// What stands between an event and its approval here, apart from time.
+/// What an operator overrides who approves the event on `situation.me`, which hears no leader; an error where no
+/// operator can. `None` while it hears a leader.
+pub fn overridden(state: &State, situation: &Situation, id: &EventId) -> Option<Result<Vec<Obstacle>, Obstacle>> {
+    let alone = situation.alone.as_ref()?;
+    let state = &alone.furthest(state);
+    let ready_at = alone.since.plus(situation.timing.takeover_after);
+    let too_soon = || (situation.now < ready_at).then_some(Obstacle::TooSoon(ready_at));
+    Some(match impossible(state, situation, alone, id).or_else(too_soon) {
+        Some(obstacle) => Err(obstacle),
+        None => Ok(objections(state, situation, alone, id)),
+    })
+}
+
+/// What stands between an event and its approval by this replica itself, apart from time.
 fn obstacle(state: &State, situation: &Situation, alone: &Alone, id: &EventId) -> Option<Obstacle> {
-    let me = &situation.me;
-    let Some(announced) = alone.listed(id).filter(|announced| announced.status == Status::Scheduled) else {
-        return Some(Obstacle::NotScheduled);
+    let not_a_pair = || (!alone.is_one_of_a_pair()).then_some(Obstacle::NotAPair);
+    let objection = || {
+        let mut all = objections(state, situation, alone, id).into_iter();
+        all.find(|objection| !matches!(objection, Obstacle::HookMayRun(_)))
     };
+    impossible(state, situation, alone, id).or_else(not_a_pair).or_else(objection)
+}
+
+/// Why nobody approves the event here.
+fn impossible(state: &State, situation: &Situation, alone: &Alone, id: &EventId) -> Option<Obstacle> {
+    let me = &situation.me;
+    let known = state.open_event(id);
+    let is_scheduled = alone.listed(id).is_some_and(|announced| announced.status == Status::Scheduled);
+    if !is_scheduled || known.is_some_and(Event::is_drill) {
+        return Some(Obstacle::NotScheduled);
+    }
     if !alone.voters.contains(me) {
         return Some(Obstacle::NoVoter);
-    }
-    if announced.source != Source::User {
-        return Some(Obstacle::NotUserInitiated);
-    }
-    let known = state.open_event(id);
-    if known.is_some_and(Event::is_drill) {
-        return Some(Obstacle::NotScheduled);
     }
     let mut tried = own(state, alone, me).filter(|(of, _)| *of == id);
     if known.is_some_and(Event::is_accepted) || tried.any(|(_, it)| it.outcome_is(&PostOutcome::Accepted)) {
         return Some(Obstacle::Approved);
-    }
-    if let Some(halted) = halted(state, known, alone) {
-        return Some(halted);
-    }
-    let treatment = known.and_then(|event| event.treatment.clone()).unwrap_or_else(|| chosen(situation, announced));
-    match treatment.action {
-        Action::Observe => return Some(Obstacle::Observed),
-        Action::Prepare if treatment.budget.is_none() => return Some(Obstacle::WithoutBudget),
-        Action::Prepare | Action::Approve => {}
-    }
-    if known.is_some_and(|event| blocker::failed_for_good(state, event, situation.now).is_some()) {
-        return Some(Obstacle::HookFailed);
-    }
-    if alone.is_one_of_many() && !alone.remembers {
-        return Some(Obstacle::Forgetful);
-    }
-    if let Some(other) = other_event(state, situation, alone, announced) {
-        return Some(Obstacle::OtherEvent(other));
-    }
-    let mut others = own(state, alone, me).filter(|(of, it)| *of != id && it.may_be_posted());
-    if let Some((other, _)) = others.find(|(of, _)| alone.listed(of).is_some()) {
-        return Some(Obstacle::OtherApproval(other.clone()));
     }
     if alone.journal.len() >= JOURNAL_LIMIT {
         return Some(Obstacle::JournalFull);
@@ -188,10 +201,27 @@ fn obstacle(state: &State, situation: &Situation, alone: &Alone, id: &EventId) -
     led.map(|(name, _)| Obstacle::LedElsewhere(name.clone()))
 }
 
-/// By the time of the log, which is never ahead of the cluster's: this replica sees no end before the others do.
-fn halted(state: &State, known: Option<&Event>, alone: &Alone) -> Option<Obstacle> {
-    let hold = known.and_then(|event| event.hold(alone.log_time)).map(Obstacle::Held);
-    hold.or_else(|| state.pause(alone.log_time).map(Obstacle::Paused))
+/// What this replica knows against an approval of the event; an operator may override it.
+fn objections(state: &State, situation: &Situation, alone: &Alone, id: &EventId) -> Vec<Obstacle> {
+    let Some(announced) = alone.listed(id) else { return Vec::new() };
+    let known = state.open_event(id);
+    let treatment = known.and_then(|event| event.treatment.clone()).unwrap_or_else(|| chosen(situation, announced));
+    let failed = known.is_some_and(|event| blocker::failed_for_good(state, event, situation.now).is_some());
+    let mut others = own(state, alone, &situation.me).filter(|(of, it)| *of != id && it.may_be_posted());
+    let approved = others.find(|(of, _)| alone.listed(of).is_some());
+    let running_until = hooks_may_run_until(situation, alone, known).filter(|until| situation.now < *until);
+    let objections = [
+        (announced.source != Source::User).then_some(Obstacle::NotUserInitiated),
+        // By the time of the log, which is never ahead of the cluster's: this replica sees no end before the others do.
+        known.and_then(|event| event.hold(alone.log_time)).map(Obstacle::Held),
+        state.pause(alone.log_time).map(Obstacle::Paused),
+        (treatment.action == Action::Observe).then_some(Obstacle::Observed),
+        failed.then_some(Obstacle::HookFailed),
+        other_event(state, situation, alone, announced).map(Obstacle::OtherEvent),
+        approved.map(|(other, _)| Obstacle::OtherApproval(other.clone())),
+        running_until.map(Obstacle::HookMayRun),
+    ];
+    objections.into_iter().flatten().collect()
 }
 
 fn chosen(situation: &Situation, announced: &Announcement) -> policy::Treatment {
@@ -205,9 +235,9 @@ fn own<'a>(state: &'a State, alone: &'a Alone, me: &'a VmName) -> impl Iterator<
     logged.filter(move |(_, takeover)| takeover.approver == *me).chain(journaled)
 }
 
-/// Another event that takes members of the same group: one that is listed, one that has yet to be put back as far as
-/// the log tells, or one that a quorum elsewhere may have yet to put back. Of those that are no longer listed only
-/// what takes another VM counts: a machine that is gone is not taken away once more.
+/// Another event that takes members of the same group: one that is listed, or one whose members have yet to be restored
+/// as far as the log tells. Of those that are no longer listed only an event that takes another VM counts: a machine that
+/// is gone is not taken away once more.
 fn other_event(state: &State, situation: &Situation, alone: &Alone, announced: &Announcement) -> Option<EventId> {
     let known = |vm: &&VmName| situation.members.contains(vm) || state.replicas.contains_key(vm);
     let ours = |vms: &[VmName]| -> Vec<VmName> { vms.iter().filter(known).cloned().collect() };
@@ -220,12 +250,7 @@ fn other_event(state: &State, situation: &Situation, alone: &Alone, announced: &
         let unlisted = state.open_events().filter(|event| event.announcement.id != announced.id && !event.is_drill());
         unlisted.map(|event| (&event.announcement.id, taken_by(event))).find(|(_, vms)| is_near(vms) && takes_more(vms))
     };
-    let gone = || {
-        let elsewhere = alone.gone.iter().filter(|_| alone.is_one_of_many());
-        elsewhere.map(|gone| (gone, &gone.resources)).find(|(_, vms)| is_near(vms) && takes_more(vms))
-    };
-    let listed = listed.map(|other| other.id.clone());
-    listed.or_else(|| open().map(|(id, _)| id.clone())).or_else(|| gone().map(|(gone, _)| gone.id.clone()))
+    listed.map(|other| other.id.clone()).or_else(|| open().map(|(id, _)| id.clone()))
 }
 
 /// The VMs that an event names, or touched.
@@ -234,30 +259,26 @@ fn taken_by(event: &Event) -> Vec<VmName> {
     event.announcement.resources.iter().chain(touched).cloned().collect()
 }
 
-/// When the wait is over (`behaviour.md` 7). Documents agree within half of `takeover_after`: so an event is also
-/// waited with for as long as it takes to see what a quorum may have decided about another one meanwhile.
+/// When the wait is over. Documents agree within half of `takeover_after`: so an event is also waited with for as long as
+/// it takes to see another one of its group.
 fn earliest(state: &State, situation: &Situation, alone: &Alone, id: &EventId) -> Outlook {
-    let timing = situation.timing;
     let seen = alone.seen_since.get(id).copied().unwrap_or(situation.now);
-    let mut at = alone.since.max(seen).plus(timing.takeover_after);
-    let event = state.open_event(id);
-    // What is past stays past: were it now, the grace after it would never be over.
-    let in_log_time =
-        |moment: Timestamp| situation.now.plus(moment.since(alone.log_time)).minus(alone.log_time.since(moment));
-    if alone.is_one_of_many() {
-        let treatment = event.and_then(|event| event.treatment.clone());
-        let treatment = treatment.or_else(|| Some(chosen(situation, alone.listed(id)?)));
-        let budget = treatment.and_then(|treatment| treatment.budget).unwrap_or_default();
-        let committed = event.and_then(Event::budget_ends).map_or(seen, in_log_time);
-        at = at.max(seen.plus(budget).max(committed).plus(timing.takeover_grace));
-    }
-    let running = event.into_iter().flat_map(|event| &event.attempts).filter(|attempt| attempt.outcome.is_none());
-    let running_until = running.map(|attempt| in_log_time(attempt.deadline.plus(ENDED_WITHIN)));
+    let at = alone.since.max(seen).plus(situation.timing.takeover_after);
+    let running_until = hooks_may_run_until(situation, alone, state.open_event(id));
     let tried: Vec<&Takeover> =
         own(state, alone, &situation.me).filter(|(of, _)| *of == id).map(|(_, it)| it).collect();
     let last = tried.iter().map(|it| it.outcome.as_ref().map_or(it.at, |(_, at)| *at)).max();
     let again = last.map(|last| last.plus(pause_after(tried.len())));
-    Outlook::From(running_until.chain(again).fold(at.plus(wait_in_line(situation, alone, id)), Timestamp::max))
+    let waits = running_until.into_iter().chain(again);
+    Outlook::From(waits.fold(at.plus(wait_in_line(situation, alone, id)), Timestamp::max))
+}
+
+/// When the last committed hook has certainly ended, by this replica's time: deadlines stand in the time of the log.
+fn hooks_may_run_until(situation: &Situation, alone: &Alone, event: Option<&Event>) -> Option<Timestamp> {
+    let in_own_time =
+        |moment: Timestamp| situation.now.plus(moment.since(alone.log_time)).minus(alone.log_time.since(moment));
+    let running = event?.attempts.iter().filter(|attempt| attempt.outcome.is_none());
+    running.map(|attempt| in_own_time(attempt.deadline.plus(ENDED_WITHIN))).max()
 }
 
 fn pause_after(tries: usize) -> Duration {

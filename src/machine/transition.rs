@@ -127,7 +127,8 @@ fn is_asked_wrongly(before: &State, event: &Event, asked: &Attempt) -> bool {
     }
 }
 
-/// S5: without a quorum only what a user asked for is approved, and never while a hook that the log knows may run.
+/// S5: without a quorum a replica by itself approves only what a user asked for, and never while a hook that the log knows
+/// may run.
 fn is_taken_over_wrongly(event: &Event, later: &Event) -> bool {
     let taken_over = later.takeovers.get(event.takeovers.len()..).unwrap_or_default();
     taken_over.iter().any(|takeover| {
@@ -135,7 +136,8 @@ fn is_taken_over_wrongly(event: &Event, later: &Event) -> bool {
             let ended = attempt.outcome.as_ref().is_some_and(|(_, at)| *at <= takeover.at);
             attempt.begun_at < takeover.alone_since && !ended && takeover.at < attempt.deadline
         };
-        event.announcement.source != Source::User || event.attempts.iter().any(may_run)
+        let is_wrong = event.announcement.source != Source::User || event.attempts.iter().any(may_run);
+        takeover.requested_by.is_none() && is_wrong
     })
 }
 

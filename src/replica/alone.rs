@@ -1,10 +1,12 @@
-//! Watches for the time when this replica is alone (`behaviour.md` 7, rung 4), and approves what the machine says it
-//! may then. Every condition is looked at again, with a fresh document, right before the journal is written.
+//! Watches for the time when this replica hears no leader, and approves what the core says it may then: by itself as one of
+//! a pair, or because an operator asks this replica to. Every condition is checked again, with a fresh document, right
+//! before the journal is written.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::deeds::Rung;
@@ -14,86 +16,132 @@ use super::post;
 use super::rounds::Loop;
 use super::{clock, contacts};
 use crate::machine::alone::{Alone, Peer};
-use crate::machine::claim::{PostOutcome, Reason};
+use crate::machine::claim::PostOutcome;
 use crate::machine::command::Entry;
 use crate::machine::document::{Announcement, Document, Status};
+use crate::machine::event::Event;
 use crate::machine::id::{EventId, VmName};
 use crate::machine::situation::{Channel, Situation};
-use crate::machine::takeover::{Journaled, Takeover, takeover};
+use crate::machine::suspicion::as_if_told;
+use crate::machine::takeover::{Journaled, Obstacle, RequestedBy, Takeover, overridden, takeover};
 use crate::machine::time::Timestamp;
 use crate::wire::log;
 
 const TICK: Duration = Duration::from_millis(250);
-/// While a leader is heard, and all that is committed was read since: only new documents are to be seen.
+/// While a leader is heard: only new documents are to be seen.
 const IDLE_TICK: Duration = Duration::from_millis(500);
-/// One look for what is committed; shorter than a pause.
-const CATCH_UP_WITHIN: Duration = Duration::from_millis(500);
 /// A tick that comes later than this was held up: the machine was paused, and what it waited for may have changed.
 const PAUSED_AFTER: Duration = Duration::from_secs(2);
 /// A document is fresh for this long.
 const FRESH_FOR: Duration = Duration::from_secs(2);
 /// Before what came to nothing is tried again: the metadata service is asked only so often.
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
-/// What has left the documents beyond this is not remembered, and then nothing is approved alone by one of many.
-const GONE_LIMIT: usize = 1_000;
 
-/// How long this replica has been alone, and what it has seen meanwhile; all on the steady clock.
+/// An operator asks this replica to approve an event without a quorum.
+struct Request {
+    event: EventId,
+    /// The event as the operator saw it.
+    revision: u64,
+    requested_by: RequestedBy,
+    answer: oneshot::Sender<Result<PostOutcome, NotApproved>>,
+}
+
+/// Why an operator's request came to no approval. Nothing was posted.
+#[derive(Debug, thiserror::Error)]
+pub enum NotApproved {
+    #[error("this replica hears a leader: approve the event without --alone")]
+    Led,
+    #[error("{0}")]
+    Impossible(Obstacle),
+    #[error("the event has changed: it is at revision {0} now")]
+    Changed(u64),
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// The way of operators' requests to the task that watches.
+pub struct Requests {
+    sender: mpsc::Sender<Request>,
+    receiver: Mutex<mpsc::Receiver<Request>>,
+}
+
+impl Default for Requests {
+    fn default() -> Self {
+        let (sender, receiver) = mpsc::channel(1);
+        Self { sender, receiver: Mutex::new(receiver) }
+    }
+}
+
+impl Requests {
+    /// The answer comes when the journal tells how the post ended; `None` when the replica stops before.
+    pub async fn approve(
+        &self,
+        event: EventId,
+        revision: u64,
+        requested_by: RequestedBy,
+    ) -> Option<Result<PostOutcome, NotApproved>> {
+        let (answer, answered) = oneshot::channel();
+        self.sender.send(Request { event, revision, requested_by, answer }).await.ok()?;
+        answered.await.ok()
+    }
+}
+
+/// How long this replica has heard no leader, and what it has seen meanwhile; all on the monotonic clock.
 struct Watch {
     /// Time before this does not count: it began, or woke, at this moment.
     awake_since: Timestamp,
     last_tick: Timestamp,
     /// When somebody whom it reaches last told of a leader.
     told_of_leader: Option<Timestamp>,
-    /// It has read all that is committed since it was last in contact.
-    has_caught_up: bool,
-    /// `gone` tells all that its documents have shown since it last read all that is committed.
-    remembers: bool,
-    document: Option<Document>,
     seen_since: BTreeMap<EventId, Timestamp>,
-    gone: Vec<Announcement>,
 }
 
 pub(super) async fn watch(hands: Arc<Hands>, stop: CancellationToken) {
     let mut watch = Watch::new();
     let mut not_before = watch.last_tick;
     let here = &hands.here;
+    let mut requests = here.alone_requests.receiver.lock().await;
     let (mut standing, mut polls) = (here.consensus.standing(), hands.observer.polls());
+    let mut is_alone = false;
     loop {
-        let wait = here.rounds.until_turn(if watch.has_caught_up { IDLE_TICK } else { TICK });
+        let wait = here.rounds.until_turn(if is_alone { TICK } else { IDLE_TICK });
         here.rounds.back_within(Loop::Alone, wait);
-        tokio::select! {
-            () = tokio::time::sleep(wait) => {}
-            _ = polls.changed() => {}
-            _ = standing.wait_for(|standing| !standing.quorum), if watch.has_caught_up => {}
+        let request = tokio::select! {
+            () = tokio::time::sleep(wait) => None,
+            _ = polls.changed() => None,
+            _ = standing.wait_for(|standing| !standing.quorum), if !is_alone => None,
+            request = requests.recv() => request,
             () = stop.cancelled() => return,
-        }
+        };
         let alone = watch.look(&hands).await;
-        let is_alone = alone.is_some();
+        is_alone = alone.is_some();
         here.alone.send_replace(alone);
         let situation = is_alone.then(|| here.situation());
-        let due = situation.filter(|situation| takeover(&here.state(), situation).is_some());
-        if let Some(situation) = due.filter(|_| clock::steady() >= not_before) {
-            // To its end, also when the replica stops: what was posted is to be written down.
-            act(&hands, situation).await;
-            not_before = clock::steady().plus(AGAIN_AFTER);
-            watch.last_tick = clock::steady();
+        let due = situation.as_ref().is_some_and(|situation| takeover(&here.state(), situation).is_some());
+        let is_tried_again = clock::steady() >= not_before;
+        // To its end, also when the replica stops: what was posted is to be written down.
+        match (request, situation) {
+            (Some(Request { answer, .. }), None) => drop(answer.send(Err(NotApproved::Led))),
+            (Some(request), Some(situation)) => {
+                let approved = act(&hands, situation, Some(&request)).await;
+                drop(request.answer.send(approved));
+            }
+            (None, Some(situation)) if due && is_tried_again => {
+                if let Err(why) = act(&hands, situation, None).await {
+                    tracing::warn!(%why, "event not approved without a quorum");
+                }
+                not_before = clock::steady().plus(AGAIN_AFTER);
+            }
+            (None, _) => continue,
         }
+        watch.last_tick = clock::steady();
     }
 }
 
 impl Watch {
     fn new() -> Self {
         let now = clock::steady();
-        Self {
-            awake_since: now,
-            last_tick: now,
-            told_of_leader: None,
-            has_caught_up: false,
-            remembers: false,
-            document: None,
-            seen_since: BTreeMap::new(),
-            gone: Vec::new(),
-        }
+        Self { awake_since: now, last_tick: now, told_of_leader: None, seen_since: BTreeMap::new() }
     }
 
     /// `None` while a leader is heard.
@@ -103,15 +151,12 @@ impl Watch {
         if now.since(self.last_tick) > PAUSED_AFTER {
             self.awake_since = now;
             self.seen_since.clear();
-            (self.has_caught_up, self.remembers) = (false, false);
         }
         self.last_tick = now;
-        self.see(hands.observer.believed(), now);
+        self.see(hands.observer.believed().as_ref(), now);
         if here.consensus.standing_now().quorum {
-            self.meet(here).await;
             return None;
         }
-        self.has_caught_up = false;
         let heard = here.consensus.last_contact().map(clock::steadily);
         let voters = voters(here);
         let answers = here.contacts.peers().into_iter().filter(|(name, _)| voters.contains(name));
@@ -129,49 +174,17 @@ impl Watch {
             reached,
             document: hands.observer.believed(),
             seen_since: self.seen_since.iter().map(|(id, at)| (id.clone(), here.at(*at))).collect(),
-            gone: self.gone.clone(),
-            remembers: self.remembers,
             log_time: here.time.of_the_log(),
             tail,
             journal: here.journal.entries().as_ref().clone(),
         })
     }
 
-    fn see(&mut self, document: Option<Document>, now: Timestamp) {
-        let Some(document) = document else {
-            self.seen_since.clear();
-            self.remembers = false;
-            return;
-        };
-        // A thousand events are not looked through again and again: nothing about them is new. What a pause or a poll
-        // without information emptied is filled again.
-        let is_known = self.document.as_ref().is_some_and(|known| known.events.is(&document.events));
-        if is_known && self.seen_since.len() == document.events.len() {
-            return;
-        }
-        let before = self.document.iter().flat_map(|before| &before.events);
-        self.gone.extend(before.filter(|event| document.get(&event.id).is_none()).cloned());
-        self.gone.retain(|event| document.get(&event.id).is_none());
-        if self.gone.len() > GONE_LIMIT {
-            self.gone.truncate(GONE_LIMIT);
-            self.remembers = false;
-        }
-        self.seen_since.retain(|id, _| document.get(id).is_some());
-        for event in &document.events {
+    /// An event that no document showed for a while counts from when it is seen again.
+    fn see(&mut self, document: Option<&Document>, now: Timestamp) {
+        self.seen_since.retain(|id, _| document.is_some_and(|document| document.get(id).is_some()));
+        for event in document.iter().flat_map(|document| &document.events) {
             self.seen_since.entry(event.id.clone()).or_insert(now);
-        }
-        self.document = Some(document);
-    }
-
-    /// What has been committed so far tells what became of the events it saw go.
-    async fn meet(&mut self, here: &Here) {
-        if !self.has_caught_up {
-            let read = tokio::time::timeout(CATCH_UP_WITHIN, here.consensus.confirm()).await;
-            self.has_caught_up = matches!(read, Ok(Ok(_)));
-        }
-        if self.has_caught_up {
-            self.gone.clear();
-            self.remembers = true;
         }
     }
 }
@@ -200,45 +213,64 @@ async fn tail(here: &Here) -> Option<Vec<Entry>> {
     decoded.inspect_err(|error| tracing::warn!(%error, "the end of the log cannot be understood")).ok()
 }
 
-async fn act(hands: &Hands, mut situation: Situation) {
+/// Approves the event that is due, or the one that an operator asks for.
+async fn act(hands: &Hands, mut situation: Situation, request: Option<&Request>) -> Result<PostOutcome, NotApproved> {
+    let failed = |why: String| NotApproved::Failed(why);
     let here = &hands.here;
-    let Ok(document) = post::look(hands).await else { return };
+    let document = post::look(hands).await.map_err(|why| failed(why.to_string()))?;
     let looked_at = clock::steady();
     if let Some(alone) = &mut situation.alone {
         alone.document = hands.observer.believed();
     }
     situation.now = here.time.now();
-    let due = takeover(&here.state(), &situation);
-    let Some(announced) = due.and_then(|found| scheduled(&document, &found.id)) else { return };
-    let Ok(true) = here.consensus.fence().await else {
-        tracing::warn!(event = %announced.id, "not approved alone: this replica's vote cannot be written");
-        return;
+    let event = match request {
+        None => takeover(&here.state(), &situation).map(|announced| announced.id.clone()),
+        Some(request) => Some(checked(here, &situation, request)?),
     };
-    let begun = begun(&situation);
+    let not_scheduled = NotApproved::Impossible(Obstacle::NotScheduled);
+    let announced = event.and_then(|id| scheduled(&document, &id)).ok_or(not_scheduled)?;
+    let Ok(true) = here.consensus.fence().await else {
+        return Err(failed("the vote of this replica cannot be written".into()));
+    };
+    let begun = begun(&situation, request.map(|request| request.requested_by.clone()));
     let entry = Journaled { announcement: announced.clone(), takeover: begun.clone() };
     let may_still = || is_silent(here) && clock::steady().since(looked_at) < FRESH_FOR;
     match here.journal.begin(entry, may_still).await {
         Ok(true) => {}
-        Ok(false) => return,
+        Ok(false) => return Err(failed("a leader is heard again, or the metadata service took too long".into())),
         Err(error) => {
             here.deeds.journal_failed();
-            tracing::error!(%error, event = %announced.id, "not approved alone: the journal cannot be written");
-            return;
+            return Err(failed(format!("the journal cannot be written: {error}")));
         }
     }
     here.deeds.takeover(Rung::Alone);
-    tracing::warn!(event = %announced.id, "no leader is heard: this replica approves the event alone");
+    let who = request.map(|request| request.requested_by.who.as_str());
+    tracing::warn!(event = %announced.id, requested_by = who, "event approved without a quorum");
     let outcome = if clock::steady().since(looked_at) < here.timing.claim_lease {
         post::outcome(hands.observer.approve(&announced.id).await)
     } else {
         PostOutcome::NotSent("this replica was paused before it could post".into())
     };
-    tracing::warn!(event = %announced.id, outcome = outcome.as_word(), "what became of the approval given alone");
+    tracing::warn!(event = %announced.id, outcome = outcome.as_word(), "approval without a quorum ended");
     let seen = situation.alone.as_ref().and_then(|alone| alone.seen_since.get(&announced.id));
-    here.deeds.approval(Reason::Takeover, &outcome, seen.map(|seen| here.time.now().since(*seen)));
-    if let Err(error) = here.journal.end(&begun, outcome, here.time.now()).await {
+    here.deeds.approval(begun.reason(), &outcome, seen.map(|seen| here.time.now().since(*seen)));
+    if let Err(error) = here.journal.end(&begun, outcome.clone(), here.time.now()).await {
         here.deeds.journal_failed();
         tracing::error!(%error, event = %announced.id, "how the approval ended cannot be written to the journal");
+    }
+    Ok(outcome)
+}
+
+/// The operator's event, if it is as the operator saw it and can be approved here.
+fn checked(here: &Here, situation: &Situation, request: &Request) -> Result<EventId, NotApproved> {
+    let state = here.state();
+    let shown = as_if_told(&state, &here.name, situation.alone.as_ref(), &here.journal.entries());
+    let revision = shown.open_event(&request.event).map(|event: &Event| event.revision);
+    match overridden(&state, situation, &request.event) {
+        None => Err(NotApproved::Led),
+        Some(Err(obstacle)) => Err(NotApproved::Impossible(obstacle)),
+        Some(Ok(_)) if revision != Some(request.revision) => Err(NotApproved::Changed(revision.unwrap_or_default())),
+        Some(Ok(_)) => Ok(request.event.clone()),
     }
 }
 
@@ -246,7 +278,7 @@ fn scheduled<'a>(document: &'a Document, id: &EventId) -> Option<&'a Announcemen
     document.get(id).filter(|announced| announced.status == Status::Scheduled)
 }
 
-fn begun(situation: &Situation) -> Takeover {
+fn begun(situation: &Situation, requested_by: Option<RequestedBy>) -> Takeover {
     let alone = situation.alone.clone().unwrap_or_default();
     let last = alone.journal.iter().map(|entry| entry.takeover.at).max();
     Takeover {
@@ -254,6 +286,7 @@ fn begun(situation: &Situation) -> Takeover {
         at: last.map_or(situation.now, |last| situation.now.max(last.plus(Duration::from_millis(1)))),
         alone_since: alone.since,
         out_of_reach: alone.out_of_reach(&situation.me),
+        requested_by,
         outcome: None,
         recorded: None,
     }
@@ -281,17 +314,14 @@ mod tests {
     fn what_is_seen_again_after_nothing_was_seen_counts_from_then() {
         let (mut watch, document) = (Watch::new(), listing(&["A", "B"]));
         let seen = |watch: &Watch| watch.seen_since.values().map(|at| at.0).collect::<Vec<_>>();
-        watch.see(Some(document.clone()), Timestamp(1));
-        watch.see(Some(document.clone()), Timestamp(2));
+        watch.see(Some(&document), Timestamp(1));
+        watch.see(Some(&document), Timestamp(2));
         assert_eq!(seen(&watch), [1, 1]);
         watch.see(None, Timestamp(3));
         assert_eq!(seen(&watch), [0_i64; 0]);
-        watch.see(Some(document.clone()), Timestamp(4));
+        watch.see(Some(&document), Timestamp(4));
         assert_eq!(seen(&watch), [4, 4]);
-        watch.see(Some(listing(&["B", "C"])), Timestamp(5));
+        watch.see(Some(&listing(&["B", "C"])), Timestamp(5));
         assert_eq!(seen(&watch), [4, 5]);
-        assert_eq!(watch.gone.iter().map(|event| event.id.as_str()).collect::<Vec<_>>(), ["A"]);
-        watch.see(Some(document), Timestamp(6));
-        assert!(watch.gone.iter().all(|event| event.id.as_str() == "C"), "what came back is not gone");
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
+use super::alone::Requests;
 use super::clock::{self, ClusterTime};
 use super::contacts::Contacts;
 use super::deeds::Deeds;
@@ -39,6 +40,7 @@ pub struct Here {
     pub journal: Journal,
     /// `None` while a leader is heard.
     pub alone: watch::Sender<Option<Alone>>,
+    pub alone_requests: Requests,
     pub deeds: Arc<Deeds>,
     pub rounds: Rounds,
 }

@@ -162,6 +162,7 @@ mod tests {
             at: Timestamp(1),
             alone_since: Timestamp(0),
             out_of_reach: vec![VmName::new("db-0")],
+            requested_by: None,
             outcome: None,
             recorded: None,
         };

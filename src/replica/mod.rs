@@ -3,7 +3,7 @@
 //! [`Replica::start`] begins polling, reporting, driving and running errands, and [`Replica::stop`] ends them.
 
 mod account;
-mod alone;
+pub mod alone;
 mod calls;
 pub mod clock;
 pub mod contacts;

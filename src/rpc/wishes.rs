@@ -77,6 +77,9 @@ impl Asking<'_> {
 
     pub(super) async fn approve(self, request: shown::ApproveRequest) -> Result<shown::ApproveResponse, Status> {
         let event = event_id(&request.event)?;
+        if request.alone {
+            return self.approve_alone(event, request.revision, reason(&request.reason)?).await;
+        }
         let Some(revision) = request.revision else {
             let now = self.shown(&event)?.revision;
             let message = format!(
@@ -147,7 +150,8 @@ impl Asking<'_> {
         }
         Err(Status::failed_precondition(
             "too few replicas reach each other to decide anything, so nothing was changed; bring replicas or the \
-             network back, or ask a replica of the side that has a quorum",
+             network back, or ask a replica of the side that has a quorum; `allclear explain EVENT` says whether an operator may \
+             approve an event on this replica alone",
         ))
     }
 

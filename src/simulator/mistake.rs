@@ -61,6 +61,8 @@ pub enum Mistake {
     TakeoverTooEarly,
     /// `takeover` approves what the platform asks for.
     TakeoverOfAnything,
+    /// `takeover` takes every minority for one of a pair.
+    TakeoverByMinority,
     /// `takeover` minds no hook that may run.
     TakeoverDuringHooks,
     /// `plan` and `apply` claim whatever the group has lost already.
@@ -85,7 +87,7 @@ pub enum Mistake {
 
 impl Mistake {
     /// Each, with the property by which it is to be seen.
-    pub const ALL: [(Self, Property); 29] = [
+    pub const ALL: [(Self, Property); 30] = [
         (Self::PostUnconfirmed, Property::S3),
         (Self::LeaseUnchecked, Property::S3),
         (Self::DocumentNotFresh, Property::S2),
@@ -105,6 +107,7 @@ impl Mistake {
         (Self::LogNotSynced, Property::S9),
         (Self::TakeoverTooEarly, Property::S5),
         (Self::TakeoverOfAnything, Property::S5),
+        (Self::TakeoverByMinority, Property::S5),
         (Self::TakeoverDuringHooks, Property::S5),
         (Self::BudgetIgnored, Property::S4),
         (Self::HoldIgnored, Property::Wishes),
@@ -238,6 +241,13 @@ impl Mistake {
                 let mut state = state.clone();
                 state.open.values_mut().for_each(|event| event.treatment = None);
                 (known, changed) = (Some(state), Some(situation));
+            }
+            Self::TakeoverByMinority => {
+                let mut situation = situation.clone();
+                let alone = situation.alone.as_mut()?;
+                let others = alone.voters.iter().filter(|name| **name != situation.me).take(1);
+                alone.voters = others.chain([&situation.me]).cloned().collect();
+                changed = Some(situation);
             }
             Self::TakeoverDuringHooks => {
                 let mut state = state.clone();

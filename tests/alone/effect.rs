@@ -140,7 +140,7 @@ fn arrive(next: &mut World, sent: Option<Sent>) {
     }
 }
 
-/// S5: a user asked for it, nobody holds it as far as this replica can know, and no hook that this replica can know of may still run.
+/// S5: it is one of a pair, a user asked for it, nobody holds it as far as this replica can know, and no hook that this replica can know of may still run.
 fn begin(cluster: &Cluster, next: &mut World, replica: usize) {
     let chosen = next.replicas[replica].chosen.take();
     let Some(entry) = chosen.or_else(|| next.takeover(cluster, replica)) else { return };
@@ -154,7 +154,8 @@ fn begin(cluster: &Cluster, next: &mut World, replica: usize) {
         let last = event.wishes.last().map(|wish| &wish.what);
         matches!(last, Some(What::Hold { until }) if next.now() < *until)
     });
-    if entry.announcement.source != Source::User || is_running || is_held {
+    let is_minority = cluster.replicas > 2;
+    if is_minority || entry.announcement.source != Source::User || is_running || is_held {
         next.broke(Breach::S5);
     }
     let local = &mut next.replicas[replica];

@@ -24,14 +24,12 @@ pub(crate) enum Mutant {
     SuspectsTakeNothing,
     /// `apply` and `plan` let a suspect leader claim.
     SuspectClaims,
-    /// `plan` never suspects a silent voter.
-    SilenceIsTrusted,
     /// A voter is cleared by being reachable again.
     ReachabilityClears,
     /// `takeover` does not mind other events.
     OthersIgnored,
-    /// `takeover` does not wait from first sight of the event.
-    SightIsNotWaitedFor,
+    /// `takeover` takes every minority for one of a pair.
+    MinorityActs,
     /// `takeover` minds no operator.
     HoldIgnored,
     /// `takeover` approves what the platform asks for.
@@ -77,7 +75,6 @@ impl Mutant {
     pub(crate) fn plan(self, state: &State, situation: &Situation) -> Vec<Command> {
         let due = self.trusting(&mut state.clone(), &situation.me, |state| plan::plan(state, situation));
         let is_kept = |due: &Command| match due {
-            Command::Suspect { .. } => self != Self::SilenceIsTrusted,
             Command::Claim { event, .. } => self != Self::SuspectClaims || is_clear(state, event, situation.now),
             _ => true,
         };
@@ -112,7 +109,10 @@ impl Mutant {
                 state.open.retain(|id, _| *id == only);
             }
             Self::HoldIgnored => state.open.values_mut().for_each(|event| event.wishes.clear()),
-            Self::SightIsNotWaitedFor => alone.seen_since.values_mut().for_each(|seen| *seen = Timestamp(0)),
+            Self::MinorityActs => {
+                let other = alone.voters.iter().find(|name| **name != situation.me).cloned();
+                alone.voters = other.into_iter().chain([situation.me.clone()]).collect();
+            }
             Self::AnySource => {
                 for event in document.events.iter_mut() {
                     event.source = Source::User;

@@ -15,8 +15,7 @@ use crate::world::{Cluster, World, name};
 
 impl World {
     fn situation(&self, cluster: &Cluster, me: usize) -> Situation {
-        let mut timing = Timing { takeover_grace: Duration::ZERO, ..Timing::default() };
-        timing.stale_after = Duration::from_hours(1);
+        let timing = Timing { stale_after: Duration::from_hours(1), ..Timing::default() };
         Situation {
             now: self.now(),
             me: name(me),
@@ -71,8 +70,6 @@ impl World {
             reached: others.map(|other| (name(other), answer.clone())).collect(),
             document: Some(self.document(cluster, me)),
             seen_since: self.seen_since(me),
-            gone: Vec::new(),
-            remembers: true,
             log_time: self.now(),
             tail: Vec::new(),
             journal: local.journal.clone(),
@@ -98,6 +95,7 @@ impl World {
             at: last.map_or(situation.now, |last| situation.now.max(last.plus(Duration::from_millis(1)))),
             alone_since: alone.since,
             out_of_reach: alone.out_of_reach(&situation.me),
+            requested_by: None,
             outcome: None,
             recorded: None,
         };

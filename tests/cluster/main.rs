@@ -28,6 +28,7 @@ mod freezes;
 mod goodbyes;
 mod groups;
 mod hostile_names;
+mod isolated;
 mod late_words;
 mod learners;
 mod line;

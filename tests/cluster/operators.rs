@@ -26,22 +26,22 @@ pub(crate) fn done(cluster: &Cluster, place: usize, arguments: &[&str]) -> Strin
     out
 }
 
-fn refused(cluster: &Cluster, place: usize, arguments: &[&str]) -> String {
+pub(crate) fn refused(cluster: &Cluster, place: usize, arguments: &[&str]) -> String {
     let (code, out, err) = ask(cluster, place, arguments);
     assert_eq!((code, out.as_str()), (4, ""), "{arguments:?}: {err}");
     err
 }
 
 /// As the timeline names whoever asked a replica.
-fn who(place: usize) -> String {
+pub(crate) fn who(place: usize) -> String {
     format!("uid {} on db-{place}", nix::unistd::geteuid())
 }
 
-fn waits_for(event: &Event, code: &str) -> bool {
+pub(crate) fn waits_for(event: &Event, code: &str) -> bool {
     event.blocker.as_ref().is_some_and(|blocker| blocker.code == code)
 }
 
-fn happened(event: &Event, parts: [&str; 2]) -> bool {
+pub(crate) fn happened(event: &Event, parts: [&str; 2]) -> bool {
     event.timeline.iter().any(|step| parts.iter().all(|part| step.what.contains(part)))
 }
 

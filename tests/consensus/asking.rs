@@ -64,6 +64,7 @@ impl Asking {
             contacts: Arc::new(Contacts::new(name.clone())),
             journal,
             alone: watch::Sender::new(None),
+            alone_requests: allclear::replica::alone::Requests::default(),
             deeds: Arc::new(Deeds::new().unwrap()),
             rounds: Rounds::default(),
         });
@@ -178,8 +179,6 @@ async fn what_a_replica_saw_alone_counts_as_long_as_it_hears_no_leader() {
         reached: BTreeMap::new(),
         document: Some(Document::default()),
         seen_since: BTreeMap::new(),
-        gone: Vec::new(),
-        remembers: false,
         log_time: Timestamp(0),
         tail: Vec::new(),
         journal: Vec::new(),

@@ -3,10 +3,9 @@
 //! ```text
 //! term N [turn=N]           consensus tells the leader that it leads; everybody has acknowledged it now
 //! heard VM…                 these voters acknowledge the leader now
-//! alone VM since=TIME [seen=TIME] [reaches=VM,…] [led=VM] [log=TIME] [restarted]: DOCUMENT   what a replica
+//! alone VM since=TIME [seen=TIME] [reaches=VM,…] [led=VM] [log=TIME]: DOCUMENT   what a replica
 //!                           alone would do, where the time of the log is another than that of its wall clock
 //! lead_without VM          it does not vote any more, and is no learner
-//! gone VM: DOCUMENT         its documents listed these while it was alone, and list them no longer
 //! journal VM: DOCUMENT      it writes down that it approves these events alone     ended VM OUTCOME…    and how it ended
 //! account VM [NUMBER]       its account, under the current number or another       suspect VM NUMBER
 //! ```
@@ -19,7 +18,7 @@ use allclear::machine::alone::{Alone, Peer};
 use allclear::machine::command::Command;
 use allclear::machine::id::VmName;
 use allclear::machine::situation::{Lead, Situation};
-use allclear::machine::takeover::{Journaled, Outlook, Takeover, outlook, takeover};
+use allclear::machine::takeover::{Journaled, Outlook, Takeover, outlook, overridden, takeover};
 use allclear::machine::time::Timestamp;
 
 use crate::world::World;
@@ -60,8 +59,6 @@ impl World {
             since,
             voters: self.situation.members.clone(),
             reached: options.list("reaches").map(peer).collect(),
-            gone: self.gone.get(&me).cloned().unwrap_or_default(),
-            remembers: !options.words.contains(&"restarted"),
             log_time: moment("log")?.unwrap_or(self.situation.now),
             tail: Vec::new(),
             seen_since: document.events.iter().map(|event| (event.id.clone(), seen)).collect::<BTreeMap<_, _>>(),
@@ -78,6 +75,14 @@ impl World {
                 Outlook::Not(obstacle) => format!("not: {obstacle}"),
             };
             let _ = writeln!(answer, "{}: {outlook}, out of reach: {}", event.id, lost.len());
+            let asked = match overridden(&self.state, &situation, &event.id).ok_or("it is not alone")? {
+                Ok(obstacles) if obstacles.is_empty() => "nothing".into(),
+                Ok(obstacles) => obstacles.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
+                Err(obstacle) => format!("refused: {obstacle}"),
+            };
+            if !alone.is_one_of_a_pair() {
+                let _ = writeln!(answer, "  an operator overrides: {asked}");
+            }
         }
         if let Some(event) = takeover(&self.state, &situation) {
             let _ = writeln!(answer, "approves {} alone", event.id);
@@ -94,6 +99,7 @@ impl World {
                 at: now,
                 alone_since: now.minus(Duration::from_secs(10)),
                 out_of_reach: Vec::new(),
+                requested_by: None,
                 outcome: None,
                 recorded: None,
             };
@@ -122,13 +128,6 @@ impl World {
     pub(crate) fn lead_without(&mut self, name: &str) -> Result<String, String> {
         let lead = self.situation.lead.as_mut().ok_or("nobody leads")?;
         lead.voters.retain(|voter| *voter != VmName::new(name));
-        Ok(String::new())
-    }
-
-    pub(crate) fn gone(&mut self, rest: &str) -> Result<String, String> {
-        let (name, text) = rest.split_once(':').ok_or("gone VM: …")?;
-        let events = parse::document(text, self.situation.now)?.events.into_inner();
-        self.gone.entry(VmName::new(name)).or_default().extend(events);
         Ok(String::new())
     }
 

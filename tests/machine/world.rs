@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use allclear::machine::apply::apply;
 use allclear::machine::command::{Command, Entry, Verdict};
-use allclear::machine::document::{Announcement, Kind, Source};
+use allclear::machine::document::{Kind, Source};
 use allclear::machine::errands::{Errand, errands, is_forgotten};
 use allclear::machine::event::Event;
 use allclear::machine::explain::explain;
@@ -51,7 +51,6 @@ pub(crate) struct World {
     groups: BTreeMap<VmName, Vec<Group>>,
     planned: Vec<Command>,
     pub(crate) journals: BTreeMap<VmName, Vec<Journaled>>,
-    pub(crate) gone: BTreeMap<VmName, Vec<Announcement>>,
 }
 
 impl World {
@@ -76,7 +75,6 @@ impl World {
             groups: BTreeMap::new(),
             planned: Vec::new(),
             journals: BTreeMap::new(),
-            gone: BTreeMap::new(),
         }
     }
 
@@ -128,7 +126,6 @@ impl World {
             "journal" => self.journal(rest),
             "ended" => self.ended(rest),
             "account" => self.account(rest),
-            "gone" => self.gone(rest),
             "lead_without" => self.lead_without(rest),
             "hold" | "release" | "pause" | "resume" | "approve" | "skip" | "wish" => self.ask(word, rest),
             "knows" => self.knows(rest),

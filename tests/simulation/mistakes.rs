@@ -79,6 +79,9 @@ fn aimed(mistake: Mistake, seed: u64) -> Scenario {
             // It hears nobody either when it wakes, for less time than it has to wait.
             add(first + secs(15), None, Fault::Cut { vms: vec![vm], both: true, lasts: secs(6) });
         }
+        Mistake::TakeoverByMinority => {
+            add(first, None, Fault::Cut { vms: vec![vm], both: true, lasts: secs(60) });
+        }
         Mistake::TakeoverDuringHooks => {
             add(offset, Some(Moment::Begin(1)), Fault::Cut { vms: vec![0], both: true, lasts: secs(60) });
             scenario.habits.takes = (20_000, 35_000);

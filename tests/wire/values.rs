@@ -261,6 +261,7 @@ pub(crate) fn journal() -> Vec<Journaled> {
         at: Timestamp(NOW + at),
         alone_since: Timestamp(NOW),
         out_of_reach: vec![VmName::new("db-0"), VmName::new("db-2")],
+        requested_by: None,
         outcome: outcome.map(|outcome| (outcome, Timestamp(NOW + at + 1))),
         recorded: None,
     };

@@ -66,6 +66,10 @@ pub(super) fn advice(reader: &Reader, event: &shown::Event, blocker: &shown::Blo
         "no_quorum" => {
             add("see who is out of reach, on each of the VMs".into(), reader.command("status", &[], false));
             add("see what is wrong there".into(), DOCTOR.into());
+            if let Some(alone) = &blocker.isolated_approval {
+                let revision = event.revision.to_string();
+                add(approve_alone(alone), reader.command("approve", &[id, "--alone", "--revision", &revision], true));
+            }
             return all;
         }
         "no_healthy_channel" => add("see what is wrong, on each of the VMs".into(), DOCTOR.into()),
@@ -108,6 +112,16 @@ pub(super) fn advice(reader: &Reader, event: &shown::Event, blocker: &shown::Blo
         add(format!("hold everything{paused}: no approval of any event {span}"), pause);
     }
     all
+}
+
+/// What an approval without a quorum does and risks.
+fn approve_alone(alone: &shown::IsolatedApproval) -> String {
+    let unreachable = alone.unreachable.join(", ");
+    let known = if alone.overrides.is_empty() { "nothing" } else { &alone.overrides.join("; ") };
+    format!(
+        "approve it on this replica alone; no hook runs for it, and {unreachable} may have a quorum, hold it, or approve \
+         another event at the same time; what this replica knows against it: {known}"
+    )
 }
 
 /// No approval of it was assigned or given.

@@ -63,7 +63,7 @@ fn ability(page: &mut Page, reader: &Reader, status: &shown::Status) {
         };
         page.line(0, &[Span::new(Ink::Red, format!("cluster {cluster} CANNOT ACT")), plain(how)]);
         let until = "nothing is decided until more than half of the voters reach each other; but what a user of the \
-                     cloud asked for, one replica may approve alone, see `next`";
+                     cloud asked for, one of a pair may approve alone, and an operator any event, see `next`";
         page.line(2, &[plain(until)]);
     }
     if !sees_events {

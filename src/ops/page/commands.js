@@ -13,6 +13,12 @@ const HELD_FOR = 2 * 3_600_000;
 // Where packages put the configuration.
 const DOCTOR = "allclear doctor --config /etc/allclear/allclear.toml";
 
+// an operator decides without a quorum, and is told what that overrides
+function approveAlone({ unreachable, overrides }) {
+  const known = overrides.length ? plain(overrides.join("; ")) : "nothing";
+  return `Approve it on this replica alone: no hook runs for it, and ${plain(unreachable.join(", "))} may have a quorum, hold it, or approve another event at the same time; what this replica knows against it: ${known}`;
+}
+
 export function commandsFor(event, status, now) {
   const id = quoted(event.id);
   if (id === null) {
@@ -32,9 +38,11 @@ export function commandsFor(event, status, now) {
   // what is left to others is not approved from here anyway
   const mayHalt = isOpen && code !== "observing" && !(at <= now);
   const why = "--reason \"why\"";
+  const alone = event.blocker?.isolated_approval;
   const all = [
     !status.quorum && ["See who is out of reach, on each of the VMs", "allclear status"],
     ["no_quorum", "no_healthy_channel", "posting", "post_failed"].includes(code) && ["See what is wrong, on each of the VMs", DOCTOR],
+    alone && [approveAlone(alone), `allclear approve ${id} --alone --revision ${event.revision} ${why}`],
     event.drill && status.quorum && ["End the drill; what it took away is put back", `allclear drill --end ${id}`],
     isOpen && event.hold && ["Release it: it is approved as soon as nothing else is in the way, and the platform may start it at once", `allclear release ${id} ${why}`],
     status.paused && isOpen && ["End the pause: approvals go on, and the platform may start at once what is approved", `allclear resume ${why}`],
@@ -46,7 +54,7 @@ export function commandsFor(event, status, now) {
   ].filter(Boolean);
   const isGiven = ["claimed", "approved", "started"].includes(event.stage) && !event.drill && event.approvals.length > 0;
   const stand = isGiven ? "Nothing can be held back any more: the approval is assigned to a replica, and posted until the platform takes it."
-    : !status.quorum ? "Before there is a quorum, no command can hold, release or approve anything." : null;
+    : !status.quorum ? `Before there is a quorum, no command can hold, release or approve anything${alone ? ", except on this replica alone" : ""}.` : null;
   return [
     stand && tree("p", { class: "stand" }, stand),
     tree("ul", { class: "commands" }, all.map(([what, command]) => tree("li", { "data-key": what },

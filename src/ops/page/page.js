@@ -146,7 +146,7 @@ function withoutQuorum(status) {
     leads && [outside(status.leader), ` leads, and too few of ${many(voters.length, "voter")} answer it; ${needed} are needed, itself among them.`],
     !leads && reached.length >= needed && `Nobody leads at this moment, though ${reached.length} of ${many(voters.length, "voter")} answer; an election takes a second or two.`,
     !leads && reached.length < needed && [outside(status.replica), ` reaches ${reached.length} of ${many(voters.length, "voter")}, itself among them; ${needed} are needed.`],
-    "No hook is begun, and no event is approved. One exception: what a user of the cloud asked for, one replica may approve alone after a while. Each event says so below.",
+    "No hook is begun, and no event is approved. One exception: of two voters the one that is left approves after a while what a user of the cloud asked for. Of more, an operator may approve an event on one replica alone. Each event says so below.",
     "What the platform planned, it starts by itself when its notice ends.",
     reached.length < needed && ["To end this, bring back ", outside((!leads && list(lost)) || "the other voters"), " or the network between. On each VM, ",
       tree("code", {}, "allclear doctor --config /etc/allclear/allclear.toml"), " tells what is wrong."],

@@ -1,6 +1,6 @@
 //! By what is counted: sets of words that do not grow.
 
-/// A step of the ladder (`behaviour.md` 7) on which this replica acted for another.
+/// How this replica acted for another; the numbers are the label of the metric.
 #[derive(Clone, Copy)]
 pub enum Rung {
     /// The leader was silent, and this replica leads instead.

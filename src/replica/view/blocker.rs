@@ -55,6 +55,7 @@ pub fn shown(blocker: &Blocker, event: &Event, state: &State, situation: &Situat
         next,
         resolved_by: resolved_by.into(),
         hooks,
+        isolated_approval: teller.isolated_approval(blocker),
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{blocker, drill, timeline, wish};
 use crate::machine::attempt::Attempt;
 use crate::machine::cause::StartCause;
-use crate::machine::claim::{Claim, PostOutcome, Reason};
+use crate::machine::claim::{Claim, PostOutcome};
 use crate::machine::document::{NotBefore, Status};
 use crate::machine::event::{Ending, Event};
 use crate::machine::explain::explain;
@@ -100,7 +100,7 @@ fn takeovers(event: &Event) -> impl Iterator<Item = shown::Approval> {
     event.takeovers.iter().map(|takeover| shown::Approval {
         attempt: format!("{}/alone-{}-{}", event.announcement.id, takeover.approver, takeover.at.0),
         approver: takeover.approver.to_string(),
-        reason: Reason::Takeover.as_word().into(),
+        reason: takeover.reason().as_word().into(),
         outcome: takeover.outcome.as_ref().map(|(outcome, _)| outcome.as_word().into()),
         detail: takeover.outcome.as_ref().and_then(|(outcome, _)| detail(outcome)),
         claimed_at: rfc3339(takeover.at),
@@ -108,7 +108,7 @@ fn takeovers(event: &Event) -> impl Iterator<Item = shown::Approval> {
     })
 }
 
-pub(super) fn detail(outcome: &PostOutcome) -> Option<String> {
+pub fn detail(outcome: &PostOutcome) -> Option<String> {
     match outcome {
         PostOutcome::Refused(status) => Some(format!("HTTP status {status}")),
         PostOutcome::NotSent(why) | PostOutcome::Unknown(why) => Some(why.clone()),

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-pub use self::event::status;
+pub use self::event::{detail, status};
 pub use self::page::Place;
 use super::clock::{self, rfc3339};
 use super::deeds::Deeds;

@@ -10,6 +10,7 @@ use crate::machine::lifecycle::Stage;
 use crate::machine::operator::Wish;
 use crate::machine::situation::Situation;
 use crate::machine::state::State;
+use crate::machine::takeover::RequestedBy;
 use crate::machine::time::Timestamp;
 use crate::replica::clock::rfc3339;
 use crate::wire::pb::allclear::operator::v1 as shown;
@@ -124,8 +125,15 @@ fn approvals(event: &Event, steps: &mut Steps) {
     for takeover in &event.takeovers {
         let lost: Vec<_> = takeover.out_of_reach.iter().map(ToString::to_string).collect();
         let (by, since, lost) = (takeover.approver.to_string(), rfc3339(takeover.alone_since), lost.join(", "));
-        let why = format!("no leader since {since}, out of reach: {lost}");
-        steps.push((takeover.at, Place::Told, told_of(format!("{by} decides alone: {why}"), by.clone(), Some(why))));
+        let isolation = format!("no leader since {since}, out of reach: {lost}");
+        let step = match &takeover.requested_by {
+            None => told_of(format!("{by} decides alone: {isolation}"), by.clone(), Some(isolation)),
+            Some(RequestedBy { who, reason }) => {
+                let what = format!("approved on {by} alone by {who}: {reason} ({isolation})");
+                told_of(what, who.clone(), Some(reason.clone()))
+            }
+        };
+        steps.push((takeover.at, Place::Told, step));
         if let Some((outcome, at)) = &takeover.outcome {
             let how = said(outcome.as_word(), detail(outcome).as_deref());
             steps.push((

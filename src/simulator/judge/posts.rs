@@ -102,7 +102,10 @@ impl World {
                 _ => false,
             })
         };
-        let what = if announced.source != Source::User {
+        let is_one_of_a_pair = node.kept.borrow().members.voters.len() == 2;
+        let what = if !is_one_of_a_pair {
+            "though the others may have a quorum"
+        } else if announced.source != Source::User {
             "though no user asked for it"
         } else if !is_silent || self.standing(vm).quorum {
             "though it heard a leader, or slept, a moment ago"

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::Here;
 use crate::machine::alone::{Alone, Peer};
 use crate::machine::claim::PostOutcome;
-use crate::machine::document::{Announcement, Document, Status};
+use crate::machine::document::{Document, Status};
 use crate::machine::id::{EventId, VmName};
 use crate::machine::situation::{Channel, Situation};
 use crate::machine::takeover::{Journaled, Takeover};
@@ -18,7 +18,6 @@ use crate::simulator::endpoint::Why;
 use crate::simulator::mistake::Mistake;
 
 const TICK: Duration = Duration::from_millis(250);
-const CATCH_UP_WITHIN: Duration = Duration::from_millis(500);
 const PAUSED_AFTER: Duration = Duration::from_secs(2);
 const FRESH_FOR: Duration = Duration::from_secs(2);
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
@@ -28,11 +27,7 @@ struct Watch {
     awake_since: Timestamp,
     last_tick: Timestamp,
     told_of_leader: Option<Timestamp>,
-    has_caught_up: bool,
-    remembers: bool,
-    document: Option<Document>,
     seen_since: BTreeMap<EventId, Timestamp>,
-    gone: Vec<Announcement>,
 }
 
 pub(super) async fn watch(here: Here) {
@@ -40,7 +35,7 @@ pub(super) async fn watch(here: Here) {
     let mut not_before = watch.last_tick;
     loop {
         here.sleep(TICK).await;
-        let alone = watch.look(&here).await;
+        let alone = watch.look(&here);
         let is_alone = alone.is_some();
         here.process.alone.replace(alone);
         let situation = is_alone.then(|| here.situation());
@@ -57,33 +52,21 @@ pub(super) async fn watch(here: Here) {
 
 impl Watch {
     fn new(now: Timestamp) -> Self {
-        Self {
-            awake_since: now,
-            last_tick: now,
-            told_of_leader: None,
-            has_caught_up: false,
-            remembers: false,
-            document: None,
-            seen_since: BTreeMap::new(),
-            gone: Vec::new(),
-        }
+        Self { awake_since: now, last_tick: now, told_of_leader: None, seen_since: BTreeMap::new() }
     }
 
     /// `None` while a leader is heard.
-    async fn look(&mut self, here: &Here) -> Option<Alone> {
+    fn look(&mut self, here: &Here) -> Option<Alone> {
         let now = here.steady();
         if now.since(self.last_tick) > PAUSED_AFTER && here.world.mistake != Mistake::PauseCounts {
             self.awake_since = now;
             self.seen_since.clear();
-            (self.has_caught_up, self.remembers) = (false, false);
         }
         self.last_tick = now;
-        self.see(here.believed(), now);
+        self.see(here.believed().as_ref(), now);
         if here.standing().quorum {
-            self.meet(here).await;
             return None;
         }
-        self.has_caught_up = false;
         let heard = here.world.last_contact(here.me);
         let voters = if here.takes_part() { here.voters() } else { Vec::new() };
         let reached = reached(here, &voters, now);
@@ -101,39 +84,16 @@ impl Watch {
             reached,
             document: here.believed(),
             seen_since: self.seen_since.iter().map(|(id, at)| (id.clone(), here.at(*at))).collect(),
-            gone: self.gone.clone(),
-            remembers: self.remembers,
             log_time: here.process.time.borrow().of_the_log(here.clocks()),
             tail,
             journal: here.world.nodes[here.me].journal.borrow().clone(),
         })
     }
 
-    fn see(&mut self, document: Option<Document>, now: Timestamp) {
-        let Some(document) = document else {
-            self.seen_since.clear();
-            self.remembers = false;
-            return;
-        };
-        let before = self.document.iter().flat_map(|before| &before.events);
-        self.gone.extend(before.filter(|event| document.get(&event.id).is_none()).cloned());
-        self.gone.retain(|event| document.get(&event.id).is_none());
-        self.seen_since.retain(|id, _| document.get(id).is_some());
-        for event in &document.events {
+    fn see(&mut self, document: Option<&Document>, now: Timestamp) {
+        self.seen_since.retain(|id, _| document.is_some_and(|document| document.get(id).is_some()));
+        for event in document.iter().flat_map(|document| &document.events) {
             self.seen_since.entry(event.id.clone()).or_insert(now);
-        }
-        self.document = Some(document);
-    }
-
-    /// What has been committed so far tells what became of the events it saw go.
-    async fn meet(&mut self, here: &Here) {
-        if !self.has_caught_up {
-            let deadline = here.steady().plus(CATCH_UP_WITHIN);
-            self.has_caught_up = matches!(here.within(deadline, here.confirm()).await, Some(Ok(())));
-        }
-        if self.has_caught_up {
-            self.gone.clear();
-            self.remembers = true;
         }
     }
 }
@@ -216,6 +176,7 @@ fn begun(situation: &Situation) -> Takeover {
         at: last.map_or(situation.now, |last| situation.now.max(last.plus(Duration::from_millis(1)))),
         alone_since: alone.since,
         out_of_reach: alone.out_of_reach(&situation.me),
+        requested_by: None,
         outcome: None,
         recorded: None,
     }

@@ -5,7 +5,7 @@ use super::stored::{Stored, named, required, take};
 use super::undecodable::Undecodable;
 use crate::machine::id::VmName;
 use crate::machine::suspicion::{Leadership, Suspicion};
-use crate::machine::takeover::{Journaled, Takeover};
+use crate::machine::takeover::{Journaled, RequestedBy, Takeover};
 
 impl Stored for Takeover {
     type Message = pb::Takeover;
@@ -16,6 +16,7 @@ impl Stored for Takeover {
             at_unix_ms: self.at.store(),
             alone_since_unix_ms: self.alone_since.store(),
             out_of_reach: self.out_of_reach.store(),
+            requested_by: self.requested_by.store(),
             outcome: self.outcome.store(),
             recorded_unix_ms: self.recorded.store(),
         }
@@ -27,9 +28,22 @@ impl Stored for Takeover {
             at: take!(message.at_unix_ms),
             alone_since: take!(message.alone_since_unix_ms),
             out_of_reach: take!(message.out_of_reach),
+            requested_by: take!(message.requested_by),
             outcome: take!(message.outcome),
             recorded: take!(message.recorded_unix_ms),
         })
+    }
+}
+
+impl Stored for RequestedBy {
+    type Message = pb::RequestedBy;
+
+    fn store(&self) -> pb::RequestedBy {
+        pb::RequestedBy { who: self.who.clone(), reason: self.reason.clone() }
+    }
+
+    fn restore(message: pb::RequestedBy) -> Result<Self, Undecodable> {
+        Ok(Self { who: message.who, reason: message.reason })
     }
 }
 

@@ -84,7 +84,6 @@ impl Round {
             .also("metadata.stale_after", "8s")
             .also("cluster.election_timeout", "1500ms")
             .also("cluster.takeover_after", "6s")
-            .also("cluster.takeover_grace", "11s")
             .also("policy.user_budget", USER_BUDGET.0)
             .also("policy.margin", "1s")
             .also("policy.restore_timeout", "20s")

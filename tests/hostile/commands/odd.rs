@@ -147,7 +147,15 @@ fn journal(dice: &mut Dice, state: &State, by: &VmName) -> Vec<Journaled> {
         let at = before(dice, ended);
         let outcome = (!dice.once_in(3)).then(|| (posted(dice), ended));
         let (alone_since, out_of_reach) = (before(dice, at), vec![a_vm(dice)]);
-        let takeover = Takeover { approver: by.clone(), at, alone_since, out_of_reach, outcome, recorded: None };
+        let takeover = Takeover {
+            approver: by.clone(),
+            at,
+            alone_since,
+            out_of_reach,
+            requested_by: None,
+            outcome,
+            recorded: None,
+        };
         Journaled { announcement, takeover }
     };
     (0..dice.below(3)).map(|_| entry(dice)).collect()

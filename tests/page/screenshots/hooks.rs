@@ -80,7 +80,7 @@ async fn of_a_workload_that_went_away() {
 async fn of_a_hook_whose_replica_does_not_answer() {
     let Some(album) = Album::of().await else { return };
     // otherwise nobody waits for the hooks of what an administrator asked for
-    let plan = database(vec![hook("drain")]).also("cluster.takeover_after", "10m").also("cluster.takeover_grace", "6m");
+    let plan = database(vec![hook("drain")]).also("cluster.takeover_after", "10m");
     let mut cluster = plan.start().await;
     cluster.kill(1);
     cluster.until(0, "aware of it", |status| status.quorum && !status.replicas[1].reachable).await;

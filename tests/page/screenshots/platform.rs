@@ -61,7 +61,7 @@ async fn of_channels_that_do_not_work() {
 #[tokio::test(flavor = "multi_thread")]
 async fn of_a_leader_that_is_about_to_decide() {
     let Some(album) = Album::of().await else { return };
-    let timing = [("election_timeout", "25s"), ("takeover_after", "2m"), ("takeover_grace", "70s")];
+    let timing = [("election_timeout", "25s"), ("takeover_after", "2m")];
     let plan = timing
         .iter()
         .fold(Cluster::of(&["db-0", "db-1", "db-2"]), |plan, (key, value)| plan.also(&format!("cluster.{key}"), value));

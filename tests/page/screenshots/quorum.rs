@@ -10,7 +10,7 @@ use super::Album;
 async fn of_one_of_a_pair() {
     let Some(album) = Album::of().await else { return };
     let pair = || Cluster::of(&["db-0", "db-1"]).workload("database", vec![hook("drain")]);
-    let plan = pair().also("cluster.takeover_after", "90s").also("cluster.takeover_grace", "70s");
+    let plan = pair().also("cluster.takeover_after", "90s");
     let mut cluster = plan.start().await;
     let leader = cluster.leader(0).await;
     let secondary = 1 - leader;

@@ -128,6 +128,7 @@ async fn open(
         contacts: Arc::new(Contacts::new(name.clone())),
         journal: Journal::open(folder, net::means())?,
         alone: tokio::sync::watch::Sender::new(None),
+        alone_requests: allclear::replica::alone::Requests::default(),
         deeds: Arc::new(Deeds::new()?),
         rounds: Rounds::default(),
     });

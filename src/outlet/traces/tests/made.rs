@@ -106,6 +106,7 @@ pub(super) fn takeover() -> Takeover {
         at: Timestamp(4_000),
         alone_since: Timestamp(500),
         out_of_reach: vec![vm(0), vm(1)],
+        requested_by: None,
         outcome: Some((PostOutcome::Accepted, Timestamp(4_100))),
         recorded: Some(Timestamp(6_000)),
     }

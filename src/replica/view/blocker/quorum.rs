@@ -1,7 +1,11 @@
 //! The same where too few replicas reach each other.
 
 use super::{Sentences, Teller, list};
-use crate::machine::takeover::{Obstacle, Outlook};
+use crate::machine::blocker::Blocker;
+use crate::machine::operator::Halt;
+use crate::machine::takeover::{Obstacle, Outlook, overridden};
+use crate::replica::clock::rfc3339;
+use crate::wire::pb::allclear::operator::v1 as shown;
 
 impl Teller<'_> {
     /// Rung 4: what this replica does alone, if nobody comes back before.
@@ -27,13 +31,7 @@ impl Teller<'_> {
                     }
                     _ => (self.event.notice_ends(), on_its_own()),
                 };
-                let obstacle = match obstacle {
-                    Obstacle::OtherEvent(id) => format!("{} is open in the same group", self.named(id)),
-                    Obstacle::OtherApproval(id) => {
-                        format!("this replica approved {}, which is not over", self.named(id))
-                    }
-                    obstacle => obstacle.to_string(),
-                };
+                let obstacle = self.obstacle(obstacle);
                 (format!("{message}; this replica does not approve it alone, because {obstacle}"), until, next)
             }
             // What was made up does not start.
@@ -47,9 +45,39 @@ impl Teller<'_> {
                 "whoever runs the machines: bring replicas or the network back; only to stop this replica keeps it from \
                  approving"
             }
+            Some(Outlook::Not(_)) if self.overridden().is_some() => {
+                "whoever runs the machines: bring replicas or the network back; or an operator, who may approve it on this \
+                 replica alone"
+            }
             _ => "whoever runs the machines: bring replicas or the network back",
         };
         Sentences::new(message, Some(until), next, resolved_by)
+    }
+
+    /// What an operator's approval on this replica alone would mean; `None` where none is possible.
+    pub(super) fn isolated_approval(&self, blocker: &Blocker) -> Option<shown::IsolatedApproval> {
+        let overridden = self.overridden().filter(|_| matches!(blocker, Blocker::NoQuorum { .. }))?;
+        let unreachable = self.situation.alone.as_ref()?.out_of_reach(&self.situation.me);
+        Some(shown::IsolatedApproval {
+            overrides: overridden.iter().map(|obstacle| self.obstacle(obstacle)).collect(),
+            unreachable: unreachable.iter().map(ToString::to_string).collect(),
+        })
+    }
+
+    fn overridden(&self) -> Option<Vec<Obstacle>> {
+        overridden(self.state, self.situation, &self.event.announcement.id)?.ok()
+    }
+
+    fn obstacle(&self, obstacle: &Obstacle) -> String {
+        match obstacle {
+            Obstacle::OtherEvent(id) => format!("{} is open in the same group", self.named(id)),
+            Obstacle::OtherApproval(id) => format!("this replica approved {}, which is not over", self.named(id)),
+            Obstacle::Held(Halt { until, .. }) | Obstacle::Paused(Halt { until, .. }) => {
+                format!("{obstacle}, until {}", rfc3339(*until))
+            }
+            Obstacle::HookMayRun(until) | Obstacle::TooSoon(until) => format!("{obstacle} (until {})", rfc3339(*until)),
+            obstacle => obstacle.to_string(),
+        }
     }
 
     /// The voters that were asked are enough for a quorum.

@@ -1,0 +1,92 @@
+//! One of three or more replicas without a quorum approves nothing by itself. An operator may approve an event there.
+
+use allclear::wire::pb::allclear::operator::v1::Event;
+use serde_json::json;
+
+use super::cluster::Cluster;
+use super::operators::{done, happened, refused, waits_for, who};
+use super::workload::hook;
+
+/// An event that nobody holds, about a follower that is not `left`.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_minority_approves_nothing_and_leaves_the_event_to_the_others() {
+    let cluster = Cluster::of(&["db-0", "db-1", "db-2"])
+        .also("cluster.takeover_after", "2s")
+        .also("policy.user_budget", "1s")
+        .with_links()
+        .start()
+        .await;
+    let leader = cluster.leader(0).await;
+    let (left, affected) = ((leader + 1) % 3, (leader + 2) % 3);
+    cluster.cut_off(left);
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": affected })).await;
+    cluster.until_stage(leader, &id, "started").await;
+    let is_started = |event: &Event| event.status.as_deref() == Some("Started");
+    cluster.until_event(left, &id, "started", is_started).await;
+    cluster.heal();
+    cluster.cloud.finish(&id).await;
+    let event = cluster.closed_everywhere(&id).await;
+    assert_eq!(event.approvals.len(), 1);
+    assert_eq!(cluster.cloud.posts().await.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_of_three_approves_only_by_an_operators_word_and_tells_the_others_who_gave_it() {
+    let mut cluster = Cluster::of(&["db-0", "db-1", "db-2"])
+        .workload("database", vec![hook("drain").waits_for("never")])
+        .also("cluster.takeover_after", "2s")
+        .start()
+        .await;
+    let leader = cluster.leader(0).await;
+    let (left, affected) = ((leader + 1) % 3, (leader + 2) % 3);
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": affected, "notice": "15m" })).await;
+    cluster.until_true("the drain", async || cluster.hooks.begun() == ["drain"]).await;
+    let out = done(&cluster, affected, &["hold", &id, "--until", "1h", "--reason", "the backup has to end first"]);
+    assert!(!out.contains("not acknowledged"), "{out}");
+    let led = refused(&cluster, left, &["approve", &id, "--alone", "--revision", "1", "--reason", "too early"]);
+    assert!(led.contains("hears a leader"), "{led}");
+
+    cluster.kill(leader);
+    cluster.kill(affected);
+    let is_offered = |event: &Event| {
+        let blocker = event.blocker.as_ref().filter(|_| waits_for(event, "no_quorum"));
+        blocker.is_some_and(|blocker| blocker.isolated_approval.is_some())
+    };
+    let event = cluster.until_event(left, &id, "offered to an operator", is_offered).await;
+    assert_eq!(event.approvals.len(), 0, "{event:#?}");
+    let revision = event.revision.to_string();
+    let approve = ["approve", &id, "--alone", "--revision", &revision, "--reason", "db-0 has to come back"];
+    let (_, explained, _) = cluster.says(left, &["explain", &id]);
+    let words = explained.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(&approve[..5].join(" ")), "{explained}");
+
+    // Without the revision nothing is approved, and the hold that the dead replicas acknowledged is told.
+    let told = refused(&cluster, left, &["approve", &id, "--alone", "--reason", "db-0 has to come back"]);
+    let hold = format!("it is held by {}: the backup has to end first", who(affected));
+    assert!(told.contains(&hold) && told.contains("a hook of it may still run"), "{told}");
+    assert!(told.contains(&format!("--revision {revision}")), "{told}");
+    assert!(words.contains(&hold), "{explained}");
+    let stale = (event.revision + 7).to_string();
+    let changed = refused(&cluster, left, &["approve", &id, "--alone", "--revision", &stale, "--reason", "now"]);
+    assert!(changed.contains(&format!("at revision {revision} now")), "{changed}");
+    assert_eq!(cluster.cloud.posts().await.len(), 0);
+
+    let out = done(&cluster, left, &approve);
+    assert!(out.contains("approved without a quorum"), "{out}");
+    assert_eq!(cluster.cloud.posted_by().await, [format!("db-{left}")]);
+    let again = refused(&cluster, left, &approve);
+    assert!(again.contains("approved already") || again.contains("not see it as Scheduled"), "{again}");
+
+    cluster.start(leader);
+    cluster.start(affected);
+    cluster.ready().await;
+    let given = format!("approved on db-{left} alone by {}", who(left));
+    for place in [leader, affected] {
+        let is_told = |event: &Event| happened(event, [&given, "db-0 has to come back"]);
+        let event = cluster.until_event(place, &id, "told who approved it", is_told).await;
+        assert_eq!((event.approvals.len(), event.approvals[0].reason.as_str()), (1, "operator"), "{event:#?}");
+    }
+    cluster.cloud.finish(&id).await;
+    cluster.closed_everywhere(&id).await;
+    assert_eq!(cluster.cloud.posts().await.len(), 1);
+}
