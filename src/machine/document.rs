@@ -6,7 +6,6 @@ use core::fmt;
 use core::time::Duration;
 
 use super::id::{EventId, VmName};
-use super::shared::Shared;
 use super::time::Timestamp;
 
 /// The answer of one endpoint at one time.
@@ -16,7 +15,7 @@ use super::time::Timestamp;
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Document {
     /// Ordered by id, at most one for each.
-    pub events: Shared<Vec<Announcement>>,
+    pub events: Vec<Announcement>,
 }
 
 impl Document {
@@ -24,28 +23,9 @@ impl Document {
     pub fn new(mut events: Vec<Announcement>) -> Self {
         events.sort_by(|a, b| a.id.cmp(&b.id).then(b.status.cmp(&a.status)));
         events.dedup_by(|later, kept| later.id == kept.id);
-        Self { events: events.into() }
+        Self { events }
     }
 
-    /// As one of those that are known has it, if one says the same: then it is kept once.
-    #[must_use]
-    pub fn kept_once<'a>(&self, known: impl IntoIterator<Item = &'a Self>) -> Self {
-        Self::each_once(known).find(|known| *known == self).unwrap_or(self).clone()
-    }
-
-    /// The same, each id in the same letters: it is sent back as it was received.
-    pub fn is_written_as(&self, other: &Self) -> bool {
-        let is_same = |(one, other): (&Announcement, &Announcement)| one.id.as_str() == other.id.as_str();
-        self.events.is(&other.events) || (self == other && self.events.iter().zip(&other.events).all(is_same))
-    }
-
-    /// Without those that are one with the one before: what several replicas say is mostly the same.
-    pub(super) fn each_once<'a>(all: impl IntoIterator<Item = &'a Self>) -> impl Iterator<Item = &'a Self> {
-        let mut last: Option<&'a Self> = None;
-        all.into_iter().filter(move |this| !last.replace(this).is_some_and(|last| last.events.is(&this.events)))
-    }
-
-    /// By their order: a thousand events are looked up for each of them.
     pub fn get(&self, id: &EventId) -> Option<&Announcement> {
         self.events.binary_search_by(|event| event.id.cmp(id)).ok().and_then(|place| self.events.get(place))
     }
@@ -177,15 +157,5 @@ pub(super) mod tests {
         let found = ["a", "b", "c", "d", "e"].map(|id| document.get(&EventId::new(id)).map(|event| &event.status));
         let scheduled = Some(&Status::Scheduled);
         assert_eq!(found, [Some(&Status::Started), None, scheduled, scheduled, None]);
-    }
-
-    #[test]
-    fn what_is_one_is_looked_at_once_and_what_is_another_always() {
-        let one = Document::new(alloc::vec![announced("a", Status::Scheduled)]);
-        let other = Document::new(one.events.to_vec());
-        let all = [&one, &one.clone(), &other, &other, &one].map(Clone::clone);
-        let places = |document: &Document| all.iter().position(|it| it.events.is(&document.events));
-        let looked_at: Vec<_> = Document::each_once(&all).filter_map(places).collect();
-        assert_eq!(looked_at, [0, 2, 0]);
     }
 }

@@ -16,7 +16,6 @@ pub(super) fn report(state: &mut State, by: &VmName, after: u64, document: &Docu
     if state.replicas.get(by).ok_or(Ignored::UnknownReplica)?.reports != after {
         return Err(Ignored::OutOfOrder);
     }
-    let document = document.kept_once(state.replicas.values().filter_map(|replica| replica.document.as_ref()));
     let replica = state.replicas.get_mut(by).ok_or(Ignored::UnknownReplica)?;
     replica.reports += 1;
     replica.discounted = None;
@@ -197,18 +196,6 @@ pub(super) fn enter(event: &mut Event, stage: Stage, now: Timestamp) {
 mod tests {
     use super::super::document::tests::announced;
     use super::*;
-
-    #[test]
-    fn what_replicas_say_in_the_same_words_is_kept_once() {
-        let mut state = State::default();
-        let names = ["a", "b", "c"].map(VmName::new);
-        for (name, status) in names.iter().zip([Status::Scheduled, Status::Scheduled, Status::Started]) {
-            state.replicas.entry(name.clone()).or_default();
-            report(&mut state, name, 0, &Document::new([announced("e1", status)].into())).unwrap();
-        }
-        let [a, b, c] = names.map(|name| state.replicas[&name].document.clone().unwrap().events);
-        assert!(a.is(&b) && !a.is(&c));
-    }
 
     #[test]
     fn the_furthest_status_counts_of_those_whose_word_does() {

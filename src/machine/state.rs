@@ -208,9 +208,7 @@ impl State {
 
     /// The furthest status that any current document shows.
     pub fn observed_status(&self, event: &EventId) -> Option<&Status> {
-        let current = self.replicas.values().filter(|replica| replica.discounted.is_none());
-        let documents = Document::each_once(current.filter_map(|replica| replica.document.as_ref()));
-        documents.filter_map(|document| document.get(event)).map(|announcement| &announcement.status).max()
+        self.replicas.values().filter_map(|replica| replica.lists(event)).max()
     }
 
     /// Some current document lists the event.

@@ -125,7 +125,7 @@ pub(super) fn record(state: &mut State, entry: &Journaled) -> bool {
     // the announcement, and must not end it.
     if let Some(replica) = state.replicas.get_mut(&takeover.approver) {
         replica.reports += 1;
-        let mut listed = replica.document.take().unwrap_or_default().events.into_inner();
+        let mut listed = replica.document.take().unwrap_or_default().events;
         listed.push(announcement.clone());
         replica.document = Some(Document::new(listed));
     }

@@ -84,28 +84,9 @@ pub struct Endpoint {
     timeouts: Timeouts,
     clock: fn() -> Timestamp,
     /// Held while a request is under way.
-    turn: Mutex<Turn>,
+    turn: Mutex<Standing>,
     /// An approval asks whoever has the turn to give way.
     way: Notify,
-}
-
-struct Turn {
-    standing: Standing,
-    /// The last document as it came, and what it says.
-    last: Option<(Vec<u8>, Document)>,
-}
-
-impl Turn {
-    /// What says the same byte for byte is not read again: most polls bring nothing new.
-    fn read(&mut self, status: u16, body: Vec<u8>, known: Option<&Document>) -> Result<Document, NoInformation> {
-        let document = match &self.last {
-            Some((came, document)) if status == 200 && *came == body => document.clone(),
-            _ => document::read(status, &body)?,
-        };
-        let document = known.filter(|known| known.is_written_as(&document)).cloned().unwrap_or(document);
-        self.last = Some((body, document.clone()));
-        Ok(document)
-    }
 }
 
 impl Endpoint {
@@ -125,7 +106,7 @@ impl Endpoint {
             base,
             timeouts: options.timeouts,
             clock: options.clock,
-            turn: Mutex::new(Turn { standing: Standing::new(options.version), last: None }),
+            turn: Mutex::new(Standing::new(options.version)),
             way: Notify::new(),
         })
     }
@@ -135,29 +116,24 @@ impl Endpoint {
     /// # Errors
     /// [`NoInformation`], which is never "no events".
     pub async fn poll(&self) -> Result<Polled, NoInformation> {
-        self.poll_knowing(None).await
-    }
-
-    /// The same as [`Service::poll`](super::Service::poll).
-    pub(super) async fn poll_knowing(&self, known: Option<Document>) -> Result<Polled, NoInformation> {
         let mut way = pin!(self.way.notified());
         way.as_mut().enable();
         let mut turn = self.turn.lock().await;
-        let version = turn.standing.version().clone();
-        let patience = if turn.standing.has_answered() { self.timeouts.answer } else { self.timeouts.first_answer };
+        let version = turn.version().clone();
+        let patience = if turn.has_answered() { self.timeouts.answer } else { self.timeouts.first_answer };
         let request = self.polls.get(self.address(&version.events_path()));
         let answer = tokio::select! {
             biased;
             () = way => Err(NoInformation::GaveWay),
             answer = exchange::whole(request, patience) => answer,
         };
-        match answer.and_then(|(status, body)| turn.read(status, body, known.as_ref())) {
+        match answer.and_then(|(status, body)| document::read(status, &body)) {
             Ok(document) => {
-                turn.standing.answered();
+                turn.answered();
                 Ok(Polled { document, fetched_at: (self.clock)(), version })
             }
             Err(why) => {
-                turn.standing.failed(&why);
+                turn.failed(&why);
                 Err(why)
             }
         }
@@ -169,7 +145,7 @@ impl Endpoint {
         // In line first, then the request to give way: no poll slips in between.
         let (turn, ()) = tokio::join!(self.turn.lock(), async { self.way.notify_waiters() });
         let body = json!({ "StartRequests": [{ "EventId": event.as_str() }] });
-        let request = self.approvals.post(self.address(&turn.standing.version().events_path())).json(&body);
+        let request = self.approvals.post(self.address(&turn.version().events_path())).json(&body);
         match exchange::status(request, self.timeouts.answer).await {
             Ok(code) => Approval::from_status(code),
             Err(why) => Approval::from_failure(why),
@@ -214,30 +190,6 @@ fn base(endpoint: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_a_document_that_came_before_byte_for_byte_is_not_read_again() {
-        let body = |incarnation: u8, id: &str| {
-            let event = r#""EventType":"Freeze","EventStatus":"Scheduled","ResourceType":"VirtualMachine","Resources":["a"],"NotBefore":"""#;
-            format!(r#"{{"DocumentIncarnation":{incarnation},"Events":[{{"EventId":"{id}",{event}}}]}}"#).into_bytes()
-        };
-        let mut turn = Turn { standing: Standing::new(ApiVersion::newest()), last: None };
-        let first = turn.read(200, body(1, "A"), None).unwrap();
-        assert!(turn.read(200, body(1, "A"), None).unwrap().events.is(&first.events), "it is the same one");
-        let touched = turn.read(200, body(2, "A"), None).unwrap();
-        assert!(touched == first && !touched.events.is(&first.events), "it was read and says the same");
-        let known = Document::new(first.events.to_vec());
-        for body in [body(2, "A"), body(3, "A")] {
-            assert!(turn.read(200, body, Some(&known)).unwrap().events.is(&known.events), "it is there once");
-        }
-        let other = turn.read(200, body(4, "a"), Some(&known)).unwrap();
-        assert!(other == known && other.events[0].id.as_str() == "a", "an id is sent back as it came");
-        assert!(turn.read(200, body(3, "A"), Some(&known)).unwrap().events.is(&known.events));
-        assert!(turn.read(200, body(3, "A"), None).unwrap().events.is(&known.events), "and only once");
-        assert!(turn.read(200, body(2, "B"), Some(&known)).unwrap().get(&EventId::new("B")).is_some());
-        assert!(turn.read(500, body(2, "B"), None).is_err(), "another status is another answer");
-        assert!(turn.read(200, Vec::new(), None).is_err(), "nothing is no document");
-    }
 
     #[test]
     fn only_a_plain_host_and_port_is_an_address() {

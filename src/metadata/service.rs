@@ -5,24 +5,23 @@ use futures_util::future::BoxFuture;
 use super::approval::Approval;
 use super::endpoint::{Endpoint, Polled};
 use super::no_information::NoInformation;
-use crate::machine::document::Document;
 use crate::machine::id::EventId;
 
 /// The way of one VM to its metadata service.
 pub trait Service: Send + Sync {
-    /// What is announced now. Where that is what is `known`, it is the same one, so that it is there once.
+    /// What is announced now.
     ///
     /// # Errors
     /// [`NoInformation`], which is never "no events".
-    fn poll(&self, known: Option<Document>) -> BoxFuture<'_, Result<Polled, NoInformation>>;
+    fn poll(&self) -> BoxFuture<'_, Result<Polled, NoInformation>>;
 
     /// Posts the approval of one event, once.
     fn approve<'a>(&'a self, event: &'a EventId) -> BoxFuture<'a, Approval>;
 }
 
 impl Service for Endpoint {
-    fn poll(&self, known: Option<Document>) -> BoxFuture<'_, Result<Polled, NoInformation>> {
-        Box::pin(self.poll_knowing(known))
+    fn poll(&self) -> BoxFuture<'_, Result<Polled, NoInformation>> {
+        Box::pin(self.poll())
     }
 
     fn approve<'a>(&'a self, event: &'a EventId) -> BoxFuture<'a, Approval> {

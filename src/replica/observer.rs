@@ -50,8 +50,7 @@ impl Observer {
 
     /// Asks the endpoint now; what it says counts like any other poll.
     pub async fn look(&self) -> Result<Document, NoInformation> {
-        let known = self.sight().observation.document().cloned();
-        let polled = self.service.poll(known).await;
+        let polled = self.service.poll().await;
         self.deeds.poll(polled.as_ref().err().map(NoInformation::word));
         let mut sight = self.sight();
         let result = match polled {

@@ -93,7 +93,7 @@ impl World {
     pub(crate) fn journal(&mut self, rest: &str) -> Result<String, String> {
         let (name, text) = rest.split_once(':').ok_or("journal VM: …")?;
         let (approver, now) = (VmName::new(name), self.situation.now);
-        for announcement in parse::document(text, now)?.events.into_inner() {
+        for announcement in parse::document(text, now)?.events {
             let takeover = Takeover {
                 approver: approver.clone(),
                 at: now,

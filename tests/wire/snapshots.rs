@@ -32,20 +32,6 @@ fn a_state_from_a_snapshot_folds_on_like_the_original() {
     assert_eq!(applied, log().len(), "the log is meant to take the event through its life");
 }
 
-#[test]
-fn what_replicas_say_in_the_same_words_is_kept_once_in_a_state_from_a_snapshot_too() {
-    let mut state = State::default();
-    for (name, id) in [("db-0", "A-1"), ("db-1", "A-1"), ("db-2", "A-2")] {
-        let replica = state.replicas.entry(VmName::new(name)).or_default();
-        replica.document = Some(Document::new(vec![announcement(id)]));
-    }
-    let restored = decode_state(&encode_state(&state)).unwrap();
-    assert_eq!(restored, state);
-    let [one, same, other] =
-        ["db-0", "db-1", "db-2"].map(|name| restored.replicas[&VmName::new(name)].document.clone().unwrap().events);
-    assert!(one.is(&same) && !one.is(&other));
-}
-
 /// One event, spelled differently by two replicas, until it has started.
 fn log() -> Vec<(&'static str, Command)> {
     let event = EventId::new("A-1");

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, VecDeque};
 use super::pb;
 use super::stored::{Stored, named, take};
 use super::undecodable::{Fault, Undecodable};
-use crate::machine::document::Document;
 use crate::machine::event::Event;
 use crate::machine::id::VmName;
 use crate::machine::shared::Shared;
@@ -37,11 +36,9 @@ impl Stored for State {
         let mut history: VecDeque<_> = closed.into_iter().map(Into::into).collect();
         // It is made in the room in which the events themselves were.
         history.shrink_to_fit();
-        let mut replicas = named(keyed(message.replicas.into_iter().map(restore_replica)), "replicas")?;
-        keep_documents_once(replicas.values_mut());
         Ok(Self {
             now: take!(message.now_unix_ms),
-            replicas,
+            replicas: named(keyed(message.replicas.into_iter().map(restore_replica)), "replicas")?,
             open: named(keyed(open), "open")?,
             history,
             attempts: message.attempts,
@@ -51,14 +48,6 @@ impl Stored for State {
             wishes: take!(message.wishes),
             notices: named(keyed(message.notices.into_iter().map(Stored::restore)), "notices")?,
         })
-    }
-}
-
-fn keep_documents_once<'a>(replicas: impl Iterator<Item = &'a mut Shared<Replica>>) {
-    let mut known: Vec<Document> = Vec::new();
-    for document in replicas.filter_map(|replica| replica.document.as_mut()) {
-        *document = document.kept_once(&known);
-        known.push(document.clone());
     }
 }
 

@@ -176,7 +176,7 @@ impl Metadata {
 }
 
 impl Service for Metadata {
-    fn poll(&self, _: Option<Document>) -> BoxFuture<'_, Result<Polled, NoInformation>> {
+    fn poll(&self) -> BoxFuture<'_, Result<Polled, NoInformation>> {
         Box::pin(async {
             self.answer().await?;
             let now = clock::now();
