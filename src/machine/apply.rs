@@ -125,7 +125,8 @@ fn begin(
         return Err(Ignored::UnknownReplica);
     }
     let event = state.open_event(id).ok_or(Ignored::UnknownEvent)?;
-    if !steps::is_next(state, event, now, member, hook, intent) {
+    let is_it = |next: &steps::Next<'_>| next.step.member == *member && next.step.id == hook && next.intent == intent;
+    if !steps::next(state, event, now).iter().any(is_it) {
         return Err(Ignored::NotDue);
     }
     let runs_on = state.hook(member, hook).map_or(RunsOn::Affected, |hook| hook.runs_on);

@@ -13,7 +13,7 @@ use super::drill::Drill;
 use super::id::{AttemptId, VmName};
 use super::lifecycle::Stage;
 use super::operator::Wish;
-use super::policy::{Action, Treatment};
+use super::policy::Treatment;
 use super::takeover::Takeover;
 use super::time::Timestamp;
 use super::workload::{HookId, Intent, Member, Phase};
@@ -210,12 +210,6 @@ impl Event {
     /// A replica without a quorum decided that it is to start, and the platform may have been told.
     pub fn is_taken_over(&self) -> bool {
         self.takeovers.iter().any(Takeover::may_be_posted)
-    }
-
-    /// Policy only observes it, and nobody here has decided otherwise: there is nothing to claim.
-    pub fn is_left_to_others(&self) -> bool {
-        let is_observed = self.treatment.as_ref().is_some_and(|treatment| treatment.action == Action::Observe);
-        is_observed && self.claims.is_empty() && !self.is_taken_over() && !self.is_approved_by_operator()
     }
 
     /// It was started, or a post of ours may have reached the platform.

@@ -101,7 +101,7 @@ fn may_be_primary(state: &State, event: &Event, member: &Member, is_led: impl Fn
 
 /// The hooks before the event that it does not need, where it is prepared at all.
 pub fn left_out_of<'a>(state: &'a State, event: &Event) -> Vec<(Step<'a>, LeftOut)> {
-    needs::considered(state, event, None).into_iter().filter_map(|(step, why)| Some((step, why?))).collect()
+    needs::considered(state, event).into_iter().filter_map(|(step, why)| Some((step, why?))).collect()
 }
 
 /// What a dry run only names: the hooks that a rehearsal would run beside those that it runs itself.

@@ -24,27 +24,18 @@ pub struct Step<'a> {
 
 /// The hooks that prepare the affected workloads; those of one workload stand in the order in which they run.
 pub fn preparing<'a>(state: &'a State, event: &Event) -> Vec<Step<'a>> {
-    preparing_of(state, event, None)
-}
-
-/// The same, of one workload alone where one is named.
-pub(super) fn preparing_of<'a>(state: &'a State, event: &Event, whom: Option<&Member>) -> Vec<Step<'a>> {
-    let needed = considered(state, event, whom).into_iter().filter(|(_, left_out)| left_out.is_none());
+    let needed = considered(state, event).into_iter().filter(|(_, left_out)| left_out.is_none());
     needed.map(|(step, _)| step).collect()
 }
 
 /// Every hook before the event of those it affects, where it is prepared at all; `None`: the event needs it.
-pub(super) fn considered<'a>(
-    state: &'a State,
-    event: &Event,
-    whom: Option<&Member>,
-) -> Vec<(Step<'a>, Option<LeftOut>)> {
+pub(super) fn considered<'a>(state: &'a State, event: &Event) -> Vec<(Step<'a>, Option<LeftOut>)> {
     let Some(treatment) = event.treatment.as_ref().filter(|treatment| treatment.action == Action::Prepare) else {
         return Vec::new();
     };
     let led = LazyCell::new(|| led(state, event));
     let mut found = Vec::new();
-    for (vm, workload) in state.workloads_of(whom).filter(|(vm, _)| event.affects(vm)) {
+    for (vm, workload) in affected(state, event) {
         // Many that dial in only want to know.
         if workload.hooks.is_empty() {
             continue;

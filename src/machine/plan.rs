@@ -210,10 +210,6 @@ fn claim_to_make(
     situation: &Situation,
     lost: &BTreeSet<VmName>,
 ) -> Option<Command> {
-    // Of a thousand events about VMs elsewhere none is looked up in the documents.
-    if event.is_left_to_others() {
-        return None;
-    }
     let Clearance::Clear(reason) = clearance(state, event, situation.now, lost) else {
         return None;
     };

@@ -11,16 +11,11 @@ use super::needs;
 use super::state::State;
 use super::steps::{self, Progress, Step};
 use super::time::Timestamp;
-use super::workload::{Hook, HookId, Intent, Member, Phase, Workload};
+use super::workload::{Hook, HookId, Intent, Phase, Workload};
 
 /// For every workload that was touched, also on a VM that the event no longer names, in the order in which they run.
 pub fn steps<'a>(state: &'a State, event: &Event) -> Vec<Step<'a>> {
-    steps_of(state, event, None)
-}
-
-/// The same, of one workload alone where one is named.
-pub(super) fn steps_of<'a>(state: &'a State, event: &Event, whom: Option<&Member>) -> Vec<Step<'a>> {
-    let members = state.workloads_of(whom).map(|(vm, workload)| (workload.on(vm), workload));
+    let members = state.workloads().map(|(vm, workload)| (workload.on(vm), workload));
     let touched = members.filter(|(member, _)| event.touched(member));
     touched
         .flat_map(|(member, workload)| {

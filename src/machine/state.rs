@@ -169,19 +169,6 @@ impl State {
         self.replicas.iter().flat_map(|(vm, replica)| replica.effective().map(move |workload| (vm, workload)))
     }
 
-    /// The same, of one member alone where one is named.
-    pub(super) fn workloads_of<'a>(
-        &'a self,
-        whom: Option<&Member>,
-    ) -> impl Iterator<Item = (&'a VmName, &'a Workload)> + use<'a> {
-        let one = whom.and_then(|member| {
-            let (vm, replica) = self.replicas.get_key_value(&member.vm)?;
-            Some((vm, replica.workload(&member.workload)?))
-        });
-        let all = whom.is_none().then(|| self.workloads());
-        one.into_iter().chain(all.into_iter().flatten())
-    }
-
     /// `None` of a workload that nobody registered.
     pub fn condition(&self, member: &Member) -> Option<Condition> {
         let replica = self.replicas.get(&member.vm)?;

@@ -10,22 +10,18 @@ use super::drill;
 use super::event::Event;
 use super::id::WorkloadName;
 use super::lifecycle::Stage;
-use super::needs::preparing_of;
 pub use super::needs::{Step, preparing};
 use super::order;
 use super::restoring;
 use super::state::State;
 use super::time::Timestamp;
-use super::workload::{HookId, Intent, Member, OnAbsent, OnFailure, Phase};
+use super::workload::{Intent, OnAbsent, OnFailure, Phase};
 
 /// The pause before the second attempt; doubled for each further one.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 const RETRY_AFTER_AT_MOST: Duration = Duration::from_secs(30);
 /// The pause before a blocked hook is tried again.
 pub(super) const BLOCKED_RETRY_AFTER: Duration = Duration::from_secs(5);
-
-/// Workloads of the cluster.
-const COMPARED_AT_MOST: usize = 12;
 
 /// How far a step is.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -191,50 +187,23 @@ pub struct Next<'a> {
 
 /// The attempts that may be begun at a time; `plan` begins them and `apply` refuses any other.
 pub fn next<'a>(state: &'a State, event: &Event, now: Timestamp) -> Vec<Next<'a>> {
-    next_of(state, event, now, None)
-}
-
-/// Whether an attempt is among them. Of a thousand workloads one is looked at, unless it has to mind the others.
-pub(super) fn is_next(
-    state: &State,
-    event: &Event,
-    now: Timestamp,
-    member: &Member,
-    id: HookId,
-    intent: Intent,
-) -> bool {
-    let is_it = |next: &Next<'_>| next.step.member == *member && next.step.id == id && next.intent == intent;
-    let is_named = |whom| next_of(state, event, now, whom).iter().any(is_it);
-    let follows = state.workload(member).is_some_and(|workload| !workload.after.is_empty());
-    let is_kept_apart = id.phase == Phase::Failover || state.hook(member, id).is_some_and(|hook| hook.exclusive);
-    // What is too old is asked about again when everything else is done.
-    let minds_others = follows || is_kept_apart || intent == Intent::Confirm;
-    let is_next = is_named((!minds_others).then_some(member));
-    // Of many the comparison would cost more than all the rest.
-    let is_compared = cfg!(debug_assertions) && state.workloads().nth(COMPARED_AT_MOST).is_none();
-    debug_assert!(!is_compared || is_next == is_named(None), "{member} has to mind the others");
-    is_next
-}
-
-/// The same, of one workload alone where one is named that has not to mind the others.
-fn next_of<'a>(state: &'a State, event: &Event, now: Timestamp, whom: Option<&Member>) -> Vec<Next<'a>> {
     match event.stage() {
         Stage::Announced | Stage::Preparing if event.is_approved_by_operator() => Vec::new(),
         Stage::Announced | Stage::Preparing if now < event.preparation_starts() || event.is_taken_over() => Vec::new(),
-        Stage::Announced | Stage::Preparing => next_preparing(state, event, now, whom),
+        Stage::Announced | Stage::Preparing => next_preparing(state, event, now),
         Stage::Started if event.entered_at(Stage::Started) == Some(event.first_seen()) => {
-            next_preparing(state, event, now, whom)
+            next_preparing(state, event, now)
         }
         // A document that lists it again is waited out: nothing is put back on a VM that may be about to go.
         Stage::Restoring if state.is_listed(&event.announcement.id) => Vec::new(),
-        Stage::Restoring => next_restoring(state, event, now, whom),
+        Stage::Restoring => next_restoring(state, event, now),
         Stage::Claimed | Stage::Approved | Stage::Started | Stage::Closed => Vec::new(),
     }
 }
 
-fn next_restoring<'a>(state: &'a State, event: &Event, now: Timestamp, whom: Option<&Member>) -> Vec<Next<'a>> {
+fn next_restoring<'a>(state: &'a State, event: &Event, now: Timestamp) -> Vec<Next<'a>> {
     let busy = LazyCell::new(|| order::busy_elsewhere(state, event));
-    let mut found = first_due(event, &restoring::steps_of(state, event, whom), now, |step| {
+    let mut found = first_due(event, &restoring::steps(state, event), now, |step| {
         // What still runs for the same workload is stopped first.
         !drill::is_wanted_away(state, event, &step.member, now)
             && !order::is_wanted_away(state, event, &step.member)
@@ -248,8 +217,8 @@ fn next_restoring<'a>(state: &'a State, event: &Event, now: Timestamp, whom: Opt
     found
 }
 
-fn next_preparing<'a>(state: &'a State, event: &Event, now: Timestamp, whom: Option<&Member>) -> Vec<Next<'a>> {
-    let steps = preparing_of(state, event, whom);
+fn next_preparing<'a>(state: &'a State, event: &Event, now: Timestamp) -> Vec<Next<'a>> {
+    let steps = preparing(state, event);
     let circles = LazyCell::new(|| order::circles(state));
     // Looks at all that is open, and most of that waits for nothing.
     let busy = LazyCell::new(|| order::busy_elsewhere(state, event));
