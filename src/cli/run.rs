@@ -86,7 +86,7 @@ fn keep_to_itself() {
     }
 }
 
-/// Every workload that dials in holds a connection, and the usual limit leaves no room for a thousand of them.
+/// Every workload that dials in holds a connection, and the usual limit is close to what all listeners together let in.
 pub(super) fn allow_many_connections() {
     const ENOUGH: u64 = 4096;
     let raised = getrlimit(Resource::RLIMIT_NOFILE).and_then(|(now, most)| {

@@ -7,6 +7,7 @@ use super::reader::{Found, Table};
 use super::role::{self, Role};
 use super::scalar;
 use crate::machine::id::{GroupName, WorkloadName};
+use crate::machine::state::WORKLOAD_LIMIT;
 use crate::machine::workload as registered;
 
 /// How often a workload's role is asked for.
@@ -43,6 +44,14 @@ impl Workload {
 /// Nothing where one of them lacks what it needs.
 pub(super) fn read_all(table: &mut Table<'_>) -> Option<Vec<Workload>> {
     let read = table.tables("workload", read_workload);
+    if read.len() > WORKLOAD_LIMIT {
+        let message = format!(
+            "`workload` stands here {} times: a replica has at most {WORKLOAD_LIMIT}; leave the others out, or let one \
+             hook prepare several",
+            read.len()
+        );
+        table.mistake(&table.place_of("workload"), message);
+    }
     table.refuse_repeats("workload", read.iter().flatten().map(|read| &read.name));
     let named: Vec<_> = read.iter().flatten().collect();
     refuse_circles(table, &named);

@@ -160,6 +160,7 @@ impl From<MembershipError> for Failed<ChangeError> {
             | MembershipError::OtherAddress { .. }
             | MembershipError::OtherLineage(_)
             | MembershipError::OtherCluster(_)
+            | MembershipError::Full(_)
             | MembershipError::NoMember(_)
             | MembershipError::LastVoter(_)
             | MembershipError::NoQuorum

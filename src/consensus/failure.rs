@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use super::options::MAX_REPLICAS;
+
 /// Why a replica could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -129,6 +131,8 @@ pub enum MembershipError {
          again and repeat this"
     )]
     OtherCluster(String),
+    #[error("{0} cannot be added: this cluster has {MAX_REPLICAS} replicas, which is the limit; remove one first")]
+    Full(String),
     #[error("{0} is no member of this cluster")]
     NoMember(String),
     #[error("{0} is the only voter; nobody could decide anything without it")]

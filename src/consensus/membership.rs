@@ -11,6 +11,7 @@ use tokio::time::{Instant, timeout};
 use super::failure::MembershipError;
 use super::formation::Answer;
 use super::node::Node;
+use super::options::MAX_REPLICAS;
 use super::types::{Member, Membership, Types, lineage};
 
 /// Long enough for a snapshot; a replica that takes longer stays a learner and goes on catching up.
@@ -32,6 +33,8 @@ impl Node {
         let known = named(&membership, name);
         if known.is_some() {
             self.not_configured_elsewhere(name, address)?;
+        } else {
+            has_room(&membership, name)?;
         }
         let answer = self.who_is_at(name, address).await?;
         let node = answer.greeting.node;
@@ -176,6 +179,11 @@ fn named(membership: &Membership, name: &str) -> Option<(u64, Member)> {
     members.find(|(_, member)| member.replica == name).map(|(node, member)| (*node, member.clone()))
 }
 
+/// What a larger cluster costs was never measured.
+fn has_room(membership: &Membership, name: &str) -> Result<(), MembershipError> {
+    if membership.nodes().count() < MAX_REPLICAS { Ok(()) } else { Err(MembershipError::Full(name.into())) }
+}
+
 /// In every part of a joint membership: a change that was cut short is gone through again.
 fn votes(membership: &Membership, node: u64) -> bool {
     let configs = membership.get_joint_config();
@@ -210,5 +218,22 @@ pub(super) async fn changed<R>(
         }),
         Ok(Err(RaftError::APIError(error))) => Err(MembershipError::Refused(error.to_string())),
         Ok(Err(RaftError::Fatal(why))) => Err(MembershipError::Fatal(why.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replica_beyond_the_limit_is_refused_and_told_what_to_do() {
+        let of = |count: usize| {
+            let nodes: std::collections::BTreeMap<u64, Member> = (0..).zip(vec![Member::default(); count]).collect();
+            Membership::new(vec![[0].into()], nodes).unwrap()
+        };
+        assert!(has_room(&of(MAX_REPLICAS - 1), "db-100").is_ok());
+        let told = has_room(&of(MAX_REPLICAS), "db-100").unwrap_err().to_string();
+        let expected = "db-100 cannot be added: this cluster has 100 replicas, which is the limit; remove one first";
+        assert_eq!(told, expected);
     }
 }

@@ -34,7 +34,7 @@ pub mod restoring;
 mod roster;
 mod running;
 pub mod shared;
-mod sight;
+pub mod sight;
 pub mod situation;
 pub mod state;
 pub mod steps;

@@ -6,7 +6,7 @@ use super::apply::Applied;
 use super::command::Ignored;
 use super::departure;
 use super::id::{VmName, WorkloadName};
-use super::state::{DIALLED_LIMIT, Replica, State};
+use super::state::{Replica, State, WORKLOAD_LIMIT};
 use super::time::Timestamp;
 use super::workload::{Condition, Group, Origin, Workload};
 
@@ -29,15 +29,15 @@ pub(super) fn enlist(state: &mut State, by: &VmName, workload: &Workload) -> App
     let replica = state.replicas.get_mut(by).ok_or(Ignored::UnknownReplica)?;
     let workload = Workload { origin: Origin::Dialled, ..workload.clone() };
     let known = replica.dialled.get(&workload.name);
-    if known.is_some_and(|known| **known == workload) && !replica.is_absent(&workload) {
+    if known.is_some_and(|known| *known == workload) && !replica.is_absent(&workload) {
         return Err(Ignored::Repeated);
     }
-    if known.is_none() && replica.dialled.len() >= DIALLED_LIMIT {
+    if !replica.knows(&workload.name) && replica.effective().count() >= WORKLOAD_LIMIT {
         return Err(Ignored::TooManyWorkloads);
     }
     let condition = Condition { connected: true, ..replica.condition(&workload.name) };
     keep(replica, &workload.name, condition, now);
-    replica.dialled.insert(workload.name.clone(), workload.into());
+    replica.dialled.insert(workload.name.clone(), workload);
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! The part of `apply` that follows the documents: events appear, move on, end and are closed.
 
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use super::apply::Applied;
@@ -56,10 +57,7 @@ fn sight(state: &mut State, by: &VmName, announcement: &Announcement) {
         }
         return;
     }
-    // A closed event that is listed again was given up too early or stands in an old document of a slow endpoint.
-    let closed =
-        state.closed_events().rev().find(|event| event.announcement.id == announcement.id && !event.is_drill());
-    if closed.is_some_and(|closed| !closed.may_come_back()) || state.open.len() >= OPEN_LIMIT {
+    if !is_to_come(state, announcement) || state.open.len() >= OPEN_LIMIT {
         return;
     }
     let event = Event::first_seen_as(announcement.clone(), by.clone(), now);
@@ -172,17 +170,36 @@ pub(super) fn forget(state: &mut State, id: &EventId) -> Applied {
 /// Takes up what is listed but not open: an event listed again while it was put back, or one for which there was no
 /// room. No report will say so once more.
 pub(super) fn take_up(state: &mut State) {
-    let current = state.replicas.iter().filter(|(_, replica)| replica.discounted.is_none());
-    let missed: Vec<(VmName, Announcement)> = current
-        .flat_map(|(name, replica)| {
-            replica.document.iter().flat_map(|document| &document.events).map(move |a| (name, a))
-        })
-        .filter(|(_, announcement)| !state.open.contains_key(&announcement.id))
-        .map(|(name, announcement)| (name.clone(), announcement.clone()))
-        .collect();
+    let missed: Vec<(VmName, Announcement)> =
+        listed_elsewhere(state).map(|(name, announcement)| (name.clone(), announcement.clone())).collect();
     for (name, announcement) in missed {
         sight(state, &name, &announcement);
     }
+}
+
+/// What current documents list and is not open.
+fn listed_elsewhere(state: &State) -> impl Iterator<Item = (&VmName, &Announcement)> {
+    let current = state.replicas.iter().filter(|(_, replica)| replica.discounted.is_none());
+    let listed = current.flat_map(|(name, replica)| {
+        replica.document.iter().flat_map(|document| &document.events).map(move |announcement| (name, announcement))
+    });
+    listed.filter(|(_, announcement)| !state.open.contains_key(&announcement.id))
+}
+
+/// A closed event that is listed again was given up too early or stands in an old document of a slow endpoint.
+fn is_to_come(state: &State, announcement: &Announcement) -> bool {
+    let mut closed = state.closed_events().rev();
+    let closed = closed.find(|event| event.announcement.id == announcement.id && !event.is_drill());
+    closed.is_none_or(Event::may_come_back)
+}
+
+/// The listed events for which there is no room: nobody prepares for them or approves them before another one closes.
+pub fn beyond_the_limit(state: &State) -> BTreeSet<&EventId> {
+    if state.open.len() < OPEN_LIMIT {
+        return BTreeSet::new();
+    }
+    let beyond = listed_elsewhere(state).filter(|(_, announcement)| is_to_come(state, announcement));
+    beyond.map(|(_, announcement)| &announcement.id).collect()
 }
 
 pub(super) fn enter(event: &mut Event, stage: Stage, now: Timestamp) {

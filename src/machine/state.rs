@@ -20,10 +20,10 @@ use super::workload::{Condition, Group, Hook, HookId, Member, OnAbsent, Origin, 
 /// that differs between two of them would make two histories of it. Whoever wants to keep more exports it.
 pub const HISTORY_LIMIT: usize = 1_000;
 pub const HISTORY_AGE: Duration = Duration::from_hours(90 * 24);
-/// Open events; an announcement beyond is not taken up until one closes.
-pub const OPEN_LIMIT: usize = 1_000;
-/// Workloads that dialled in at one replica; a further one is not taken up.
-pub const DIALLED_LIMIT: usize = 1_000;
+/// Open events. An announcement beyond is not taken up until one closes, and `beyond_the_limit` tells of it.
+pub const OPEN_LIMIT: usize = 256;
+/// Workloads of one replica, configured or dialled in; a further one is refused.
+pub const WORKLOAD_LIMIT: usize = 64;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct State {
@@ -53,7 +53,7 @@ pub struct Replica {
     /// Those of its configuration; see `effective`.
     pub workloads: Vec<Workload>,
     /// Those that dialled in.
-    pub dialled: BTreeMap<WorkloadName, Shared<Workload>>,
+    pub dialled: BTreeMap<WorkloadName, Workload>,
     /// What was noted of its workloads.
     pub conditions: BTreeMap<WorkloadName, Condition>,
     /// Since when those are away that are.
@@ -73,7 +73,7 @@ impl Replica {
     /// one of its name to stand in for it.
     pub fn effective(&self) -> impl Iterator<Item = &Workload> {
         let unpaired = self.workloads.iter().filter(|workload| !self.dialled.contains_key(&workload.name));
-        unpaired.chain(self.dialled.values().map(|workload| self.standing_in(workload).unwrap_or(&**workload)))
+        unpaired.chain(self.dialled.values().map(|workload| self.standing_in(workload).unwrap_or(workload)))
     }
 
     pub fn workload(&self, name: &WorkloadName) -> Option<&Workload> {

@@ -18,7 +18,7 @@ use super::id::{EventId, VmName};
 use super::operator::Halt;
 use super::policy::{self, Action};
 use super::situation::Situation;
-use super::state::State;
+use super::state::{OPEN_LIMIT, State};
 use super::time::Timestamp;
 
 /// Each further candidate waits this much longer than the one before it.
@@ -107,6 +107,8 @@ pub enum Obstacle {
     /// This replica approved another event, which is not over.
     OtherApproval(EventId),
     JournalFull,
+    /// The log has as many open events as it takes, and this one is not among them.
+    NotTakenUp,
     /// Another voter hears a leader.
     LedElsewhere(VmName),
     /// It may hear a leader again until then.
@@ -128,6 +130,9 @@ impl fmt::Display for Obstacle {
             Self::Held(halt) => write!(f, "it is held {halt}"),
             Self::Paused(halt) => write!(f, "approvals are paused {halt}"),
             Self::OtherApproval(id) => write!(f, "this replica approved event {id}, which is not over"),
+            Self::NotTakenUp => {
+                write!(f, "{OPEN_LIMIT} events are open, and this one is taken up when one of them closes")
+            }
             Self::JournalFull => f.write_str("the journal of this replica is full"),
             Self::LedElsewhere(name) => write!(f, "{name} hears a leader, which is to decide"),
             Self::TooSoon(_) => f.write_str("this replica has heard no leader for too short a time"),
@@ -189,6 +194,9 @@ fn impossible(state: &State, situation: &Situation, alone: &Alone, id: &EventId)
     }
     if !alone.voters.contains(me) {
         return Some(Obstacle::NoVoter);
+    }
+    if known.is_none() && state.open.len() >= OPEN_LIMIT {
+        return Some(Obstacle::NotTakenUp);
     }
     let mut tried = own(state, alone, me).filter(|(of, _)| *of == id);
     if known.is_some_and(Event::is_accepted) || tried.any(|(_, it)| it.outcome_is(&PostOutcome::Accepted)) {

@@ -1,7 +1,7 @@
 //! The leader's loop: waits, reads, plans, proposes, and nothing else.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
@@ -11,7 +11,7 @@ use super::clock;
 use super::deeds::Rung;
 use super::here::Here;
 use super::rounds::Loop;
-use super::view::warning::{second_approvals, second_approver};
+use super::view::warning::{events_beyond, second_approvals, second_approver};
 use crate::machine::command::{Command, Verdict};
 use crate::machine::id::{EventId, WorkloadName};
 use crate::machine::order::circles;
@@ -21,10 +21,9 @@ use crate::machine::state::{HISTORY_LIMIT, State};
 use crate::machine::succession::heir;
 use crate::machine::time::Timestamp;
 
-/// Deadlines pass without anybody saying so: the longest wait while up to `TICK_FOR` events are open.
+/// Deadlines pass without anybody saying so: the longest wait while an event is open.
 const TICK: Duration = Duration::from_millis(50);
-const TICK_FOR: usize = 100;
-/// And while none is, and at most.
+/// And while none is.
 const IDLE_TICK: Duration = Duration::from_secs(1);
 /// No more is spent on handing leadership over: a leader that cannot go decides itself.
 const HAND_OVER_WITHIN: Duration = Duration::from_secs(2);
@@ -37,7 +36,7 @@ pub(super) async fn drive(here: Arc<Here>, stop: CancellationToken) {
     let mut state = here.state.clone();
     let mut contacts = here.contacts.changes();
     let mut tried_to_go = None;
-    let mut circles = Circles::default();
+    let (mut circles, mut beyond) = (Vec::new(), false);
     let mut led = false;
     let mut second_approvals = None;
     // A silent voter is to be suspected in time.
@@ -54,7 +53,8 @@ pub(super) async fn drive(here: Arc<Here>, stop: CancellationToken) {
         tell_of_second_approvals(&here, leads, &mut second_approvals);
         if leads {
             here.time.lead();
-            circles.tell(&here.state());
+            tell_of_circles(&here.state(), &mut circles);
+            tell_of_events_beyond(&here.state(), &mut beyond);
             let turn = async {
                 if !hand_over_if_due(&here, &mut tried_to_go).await {
                     propose_what_is_due(&here).await;
@@ -64,9 +64,8 @@ pub(super) async fn drive(here: Arc<Here>, stop: CancellationToken) {
                 return;
             }
         }
-        let open = if leads { here.state().open.len() } else { 0 };
-        let tick = tick(open).min(idle_tick);
-        let wait = here.rounds.until_turn(tick);
+        let is_busy = leads && !here.state().open.is_empty();
+        let wait = here.rounds.until_turn(if is_busy { TICK.min(idle_tick) } else { idle_tick });
         here.rounds.back_within(Loop::Drive, wait);
         tokio::select! {
             _ = standing.wait_for(|standing| standing.leads() != leads) => {}
@@ -78,44 +77,30 @@ pub(super) async fn drive(here: Arc<Here>, stop: CancellationToken) {
     }
 }
 
-/// A plan looks at each open event, so as many more of them are waited for as long again.
-fn tick(open: usize) -> Duration {
-    let times = open.div_ceil(TICK_FOR);
-    if times == 0 { IDLE_TICK } else { TICK * u32::try_from(times).unwrap_or(u32::MAX) }
-}
-
 /// The leader that the log knows was silent for so long that this one was elected: it did not hand over.
 fn takes_over(here: &Here) -> bool {
     let is_another = here.state().leadership.as_ref().is_some_and(|known| known.by != here.name);
     is_another && here.consensus.leader_was_silent()
 }
 
-/// What was told of them, and in which state they were looked for.
-#[derive(Default)]
-struct Circles {
-    told: Vec<WorkloadName>,
-    seen_in: Weak<State>,
+/// Once for each change.
+fn tell_of_circles(state: &State, told: &mut Vec<WorkloadName>) {
+    let circles: Vec<WorkloadName> = circles(state).into_iter().cloned().collect();
+    if !circles.is_empty() && circles != *told {
+        let names: Vec<&str> = circles.iter().map(|name| name.0.as_str()).collect();
+        let names = names.join(", ");
+        tracing::warn!(workloads = names, "`after` goes in a circle, so these do not wait for each other: break it");
+    }
+    *told = circles;
 }
 
-impl Circles {
-    /// Once for each change.
-    fn tell(&mut self, state: &Arc<State>) {
-        // Deadlines pass without another state, and there may be a thousand workloads.
-        let seen_in = Arc::downgrade(state);
-        if self.seen_in.ptr_eq(&seen_in) {
-            return;
-        }
-        let circles: Vec<WorkloadName> = circles(state).into_iter().cloned().collect();
-        if !circles.is_empty() && circles != self.told {
-            let names: Vec<&str> = circles.iter().map(|name| name.0.as_str()).collect();
-            let names = names.join(", ");
-            tracing::warn!(
-                workloads = names,
-                "`after` goes in a circle, so these do not wait for each other: break it"
-            );
-        }
-        (self.told, self.seen_in) = (circles, seen_in);
+/// Once until there is room for all of them.
+fn tell_of_events_beyond(state: &State, told: &mut bool) {
+    let warning = events_beyond(state);
+    if let Some(warning) = warning.as_ref().filter(|_| !*told) {
+        tracing::warn!("{}", warning.text);
     }
+    *told = warning.is_some();
 }
 
 /// Once for each event: everybody takes note of it, and whoever leads then says so.
@@ -169,7 +154,7 @@ async fn hand_over_if_due(here: &Here, tried: &mut Option<Timestamp>) -> bool {
     }
 }
 
-/// All at once, in this order: what is begun for a hundred workloads costs one write to disk and not a hundred.
+/// All at once, in this order: what is begun for several workloads costs one write to disk and not several.
 async fn propose_what_is_due(here: &Here) {
     let propose = async |command: Command| match here.propose(&command).await {
         Ok(Verdict::Applied) => tracing::debug!(command = command.as_word(), "decided"),
@@ -178,15 +163,4 @@ async fn propose_what_is_due(here: &Here) {
     };
     let due = plan(&here.state(), &here.situation());
     stream::iter(due.into_iter().map(propose)).buffered(PROPOSED_AT_ONCE).collect::<()>().await;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_plan_about_many_events_is_made_less_often() {
-        let waits = [0, 1, 100, 101, 1_000].map(|open| tick(open).as_millis());
-        assert_eq!(waits, [1_000, 50, 50, 100, 500]);
-    }
 }

@@ -17,8 +17,6 @@ use crate::workloads::session::{Presence, Sessions};
 /// What is said within this time is noted together.
 const GATHER: Duration = Duration::from_millis(100);
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// An entry has its size.
-const NOTED_AT_ONCE: usize = 500;
 
 /// Whoever the log knows may come back to this life of the replica.
 pub(super) fn expect_the_known(here: &Here, sessions: &Sessions) {
@@ -26,7 +24,7 @@ pub(super) fn expect_the_known(here: &Here, sessions: &Sessions) {
     let Some(me) = state.replicas.get(&here.name) else {
         return;
     };
-    sessions.expect(me.dialled.values().map(|workload| (&**workload, me.condition(&workload.name))));
+    sessions.expect(me.dialled.values().map(|workload| (workload, me.condition(&workload.name))));
 }
 
 /// Runs until it is stopped.
@@ -76,7 +74,7 @@ async fn record(here: &Here, sessions: &Sessions) -> bool {
 }
 
 fn listed<'a>(me: &'a Replica, name: &WorkloadName) -> Option<&'a Workload> {
-    me.dialled.get(name).map(|workload| &**workload)
+    me.dialled.get(name)
 }
 
 /// What the log does not say yet.
@@ -96,8 +94,9 @@ fn due(me: &Replica, presences: &[Presence]) -> Vec<Command> {
             conditions.push((name.clone(), condition));
         }
     }
-    let notes = conditions.chunks(NOTED_AT_ONCE).map(|some| Command::Note { conditions: some.to_vec() });
-    commands.extend(notes);
+    if !conditions.is_empty() {
+        commands.push(Command::Note { conditions });
+    }
     commands
 }
 
@@ -118,7 +117,7 @@ mod tests {
     }
 
     fn with(dialled: impl IntoIterator<Item = Workload>) -> Replica {
-        let dialled = dialled.into_iter().map(|workload| (workload.name.clone(), workload.into())).collect();
+        let dialled = dialled.into_iter().map(|workload| (workload.name.clone(), workload)).collect();
         Replica { dialled, ..Replica::default() }
     }
 
@@ -131,10 +130,10 @@ mod tests {
     }
 
     #[test]
-    fn what_a_thousand_say_at_once_is_noted_in_few_entries() {
-        let presences: Vec<_> = (0..1000).map(|number| presence(&format!("w{number}"), Role::Primary, true)).collect();
+    fn what_many_say_at_once_is_noted_in_one_entry() {
+        let presences: Vec<_> = (0..64).map(|number| presence(&format!("w{number}"), Role::Primary, true)).collect();
         let me = with(presences.iter().map(|known| known.workload.clone()));
-        assert_eq!(words(&me, &presences), ["note", "note"]);
+        assert_eq!(words(&me, &presences), ["note"]);
     }
 
     #[test]

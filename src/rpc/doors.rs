@@ -35,12 +35,12 @@ const OPERATORS: Bounds = Bounds {
 
 const WORKLOADS: Bounds = Bounds {
     // One for each workload, and some for those who only look.
-    connections: 1_200,
+    connections: 128,
     // Each workload has a stream, or asks, and reports now and then.
-    calls: 1_500,
+    calls: 256,
     calls_of_a_connection: 64,
     // All of them may dial in at the same moment.
-    calls_at_once: 2_400,
+    calls_at_once: 1_000,
     calls_a_second: 400,
     bytes_at_once: 4 << 20,
     bytes_a_second: 256 << 10,

@@ -1,5 +1,6 @@
 //! Workloads that dial in, go away and come back, in the middle of an event.
 
+use allclear::machine::state::WORKLOAD_LIMIT;
 use allclear::wire::pb::allclear::operator::v1::{Event, Status, Workload};
 use allclear::wire::pb::allclear::workload::v1 as pb;
 use allclear::wire::pb::allclear::workload::v1::Phase::{Checkpoint, Drain, Failover, Restore};
@@ -7,6 +8,7 @@ use allclear::wire::pb::allclear::workload::v1::outcome::Variant;
 use allclear::wire::pb::allclear::workload::v1::report::News;
 use allclear::wire::pb::allclear::workload::v1::to_workload::Message as Told;
 use serde_json::json;
+use tonic::Code;
 
 use super::cluster::Cluster;
 use super::dialled::{Dialled, client, done, hello, hook, knows};
@@ -358,4 +360,22 @@ async fn whoever_comes_later_is_told_what_is_open_and_a_session_what_affects_its
     cluster.cloud.cancel(&theirs).await;
     let mut events = calls.watch_events(pb::WatchEventsRequest {}).await.unwrap().into_inner();
     while ids(&events.message().await.unwrap().unwrap().events) != std::slice::from_ref(&ours) {}
+}
+
+#[tokio::test]
+async fn a_workload_beyond_the_limit_is_refused_and_told_why_until_there_is_room() {
+    let cluster = Cluster::of(ALONE).start().await;
+    let door = cluster.door(0);
+    let mut dialled = vec![Dialled::at(&door, hello("w0", Vec::new())).await];
+    let known = cluster.status(0).await.unwrap().workloads.len();
+    for number in known..WORKLOAD_LIMIT {
+        dialled.push(Dialled::at(&door, hello(&format!("w{number}"), Vec::new())).await);
+    }
+    let refused = Dialled::try_at(&door, database(&[Drain])).await.err().unwrap();
+    assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
+    let why = "64 workloads are registered at this replica, which is the limit; unregister those that are gone";
+    assert_eq!(refused.message(), why);
+    let gone = pb::UnregisterRequest { workload: format!("w{}", WORKLOAD_LIMIT - 1), force: false };
+    client(&door).await.unregister(gone).await.unwrap();
+    assert!(Dialled::try_at(&door, database(&[Drain])).await.is_ok());
 }

@@ -68,6 +68,18 @@ fn more_replicas_than_a_cluster_has_are_a_mistake() {
 }
 
 #[test]
+fn more_workloads_than_a_replica_has_are_a_mistake() {
+    let with = |count: usize| {
+        let workloads: Vec<_> = (0..count).map(|each| format!("[[workload]]\nname = \"w{each}\"\n")).collect();
+        said(&format!("replica = {{ data_dir = \"/d\", name = \"r0\" }}\n{}", workloads.concat()))
+    };
+    assert_eq!(with(64), "valid");
+    let expected = "allclear.toml:2:3: `workload` stands here 65 times: a replica has at most 64; leave the others out, \
+                    or let one hook prepare several";
+    assert_eq!(with(65), expected);
+}
+
+#[test]
 fn a_file_that_cannot_be_read_is_a_mistake() {
     let folder = tempfile::tempdir().unwrap();
     let said = |path: &Path| allclear::config::load(path, []).unwrap_err().to_string();

@@ -1,11 +1,18 @@
 //! What the state never outgrows.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use allclear::machine::alone::Alone;
 use allclear::machine::apply::apply;
 use allclear::machine::command::{Command, Entry, Ignored, Verdict};
 use allclear::machine::document::{Announcement, Document, Kind, NotBefore, Source, Status};
 use allclear::machine::id::{EventId, VmName, WorkloadName};
 use allclear::machine::operator::{Asked, WISH_LIMIT};
-use allclear::machine::state::{DIALLED_LIMIT, HISTORY_AGE, HISTORY_LIMIT, OPEN_LIMIT, State};
+use allclear::machine::policy::Policy;
+use allclear::machine::sight::beyond_the_limit;
+use allclear::machine::situation::{Situation, Timing};
+use allclear::machine::state::{HISTORY_AGE, HISTORY_LIMIT, OPEN_LIMIT, State, WORKLOAD_LIMIT};
+use allclear::machine::takeover::{Obstacle, Outlook, outlook};
 use allclear::machine::time::Timestamp;
 use allclear::machine::workload::{OnAbsent, Origin, Workload};
 
@@ -74,10 +81,48 @@ fn events_beyond_the_limit_are_taken_up_when_there_is_room() {
     commit(&mut state, Command::Register { workloads: Vec::new(), groups: Vec::new() });
     report(&mut state, 0..OPEN_LIMIT + 5);
     assert_eq!(state.open.len(), OPEN_LIMIT);
+    assert_eq!(beyond_the_limit(&state).len(), 5, "whoever looks is told of them");
     let open: Vec<usize> = (0..OPEN_LIMIT + 5).filter(|n| state.open.contains_key(&announcement(*n).id)).collect();
     // Five that are open are gone, the rest is listed as before.
     report(&mut state, (0..OPEN_LIMIT + 5).filter(|number| !open[..5].contains(number)));
-    assert_eq!(state.open.len(), OPEN_LIMIT);
+    assert_eq!((state.open.len(), state.history.len()), (OPEN_LIMIT, 5));
+    assert!(beyond_the_limit(&state).is_empty());
+}
+
+/// It lists an event that a user asked for.
+fn cut_off() -> Situation {
+    let listed = Announcement { source: Source::User, ..announcement(OPEN_LIMIT) };
+    let me = VmName::new("a");
+    let voters = vec![me.clone(), VmName::new("b")];
+    let document = Some(Document::new(vec![listed]));
+    let alone = Alone { voters: voters.clone(), document, remembers: true, ..Alone::default() };
+    Situation {
+        now: Timestamp(0),
+        me,
+        members: voters,
+        learners: BTreeSet::new(),
+        contacts: BTreeMap::new(),
+        quorum: false,
+        leading_since: Timestamp(0),
+        lead: None,
+        alone: Some(alone),
+        policy: Policy::default(),
+        timing: Timing::default(),
+    }
+}
+
+#[test]
+fn an_event_beyond_the_limit_is_not_approved_alone_either() {
+    let mut state = State::default();
+    commit(&mut state, Command::Register { workloads: Vec::new(), groups: Vec::new() });
+    let obstacle = |state: &State| match outlook(state, &cut_off(), &announcement(OPEN_LIMIT).id) {
+        Some(Outlook::Not(obstacle)) => Some(obstacle),
+        Some(Outlook::From(_)) | None => None,
+    };
+    report(&mut state, 0..OPEN_LIMIT);
+    assert_eq!(obstacle(&state), Some(Obstacle::NotTakenUp));
+    report(&mut state, 0..OPEN_LIMIT - 1);
+    assert_ne!(obstacle(&state), Some(Obstacle::NotTakenUp));
 }
 
 fn ask(state: &mut State, what: Asked) {
@@ -103,18 +148,20 @@ fn the_latest_wishes_are_kept_and_whatever_is_in_force() {
 #[test]
 fn workloads_beyond_the_limit_do_not_dial_in_until_there_is_room() {
     let mut state = State::default();
-    commit(&mut state, Command::Register { workloads: Vec::new(), groups: Vec::new() });
     let name = |number: usize| WorkloadName(format!("w{number}"));
-    let enlist = |number| {
-        let (origin, on_absent) = (Origin::Dialled, OnAbsent::Hold);
-        let (group, after, hooks) = (None, Vec::new(), Vec::new());
-        Command::Enlist { workload: Workload { name: name(number), group, after, hooks, origin, on_absent } }
+    let workload = |number, origin| {
+        let (group, after, hooks, on_absent) = (None, Vec::new(), Vec::new(), OnAbsent::Hold);
+        Workload { name: name(number), group, after, hooks, origin, on_absent }
     };
-    for number in 0..DIALLED_LIMIT {
+    let enlist = |number| Command::Enlist { workload: workload(number, Origin::Dialled) };
+    let workloads = vec![workload(0, Origin::Configured), workload(1, Origin::Configured)];
+    commit(&mut state, Command::Register { workloads, groups: Vec::new() });
+    for number in 1..WORKLOAD_LIMIT {
         commit(&mut state, enlist(number));
     }
-    let entry = Entry { at: Timestamp(0), by: VmName::new("a"), command: enlist(DIALLED_LIMIT) };
-    assert_eq!(apply(&mut state, &entry), Verdict::Ignored(Ignored::TooManyWorkloads));
+    let entry = |number| Entry { at: Timestamp(0), by: VmName::new("a"), command: enlist(number) };
+    assert_eq!(apply(&mut state, &entry(WORKLOAD_LIMIT)), Verdict::Ignored(Ignored::TooManyWorkloads));
+    assert_eq!(apply(&mut state, &entry(0)), Verdict::Applied, "it stands for a configured one");
     commit(&mut state, Command::Delist { workload: name(7) });
-    assert_eq!(apply(&mut state, &entry), Verdict::Applied);
+    assert_eq!(apply(&mut state, &entry(WORKLOAD_LIMIT)), Verdict::Applied);
 }

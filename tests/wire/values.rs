@@ -85,7 +85,7 @@ pub(crate) fn dialled_state() -> State {
     let stood_for = Workload { origin: Origin::Dialled, on_absent: OnAbsent::Command, ..cache() };
     let replica = Replica {
         workloads: vec![cache()],
-        dialled: [dialled(), stood_for].map(|workload| (workload.name.clone(), workload.into())).into(),
+        dialled: [dialled(), stood_for].map(|workload| (workload.name.clone(), workload)).into(),
         conditions: conditions().into_iter().collect(),
         away: BTreeMap::from([(WorkloadName("postgres".into()), Timestamp(NOW))]),
         ..Replica::default()

@@ -108,7 +108,7 @@ pub(super) fn effective(replica: &Replica) -> impl Iterator<Item = &Workload> {
     };
     let stands = move |name: &WorkloadName| replica.dialled.get(name).is_some_and(|each| !stands_back(each));
     let configured = replica.workloads.iter().filter(move |configured| !stands(&configured.name));
-    configured.chain(replica.dialled.values().map(|dialled| &**dialled).filter(move |dialled| !stands_back(dialled)))
+    configured.chain(replica.dialled.values().filter(move |dialled| !stands_back(dialled)))
 }
 
 /// Every hook that the event asks for.

@@ -101,6 +101,7 @@ impl View {
     fn warnings(&self, now: Timestamp) -> Vec<shown::Warning> {
         let state = self.here.state();
         let mut warnings = if self.here.knows_its_doubts(&state) { warning::all(&state, now) } else { Vec::new() };
+        warnings.extend(warning::events_beyond(&state));
         warnings.extend(self.tls().into_iter().flat_map(|tls| warning::of_certificate(tls, clock::now())));
         warnings
     }

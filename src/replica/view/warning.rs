@@ -5,7 +5,8 @@ use std::time::Duration;
 use crate::machine::cause::is_second_approver;
 use crate::machine::event::Event;
 use crate::machine::lifecycle::Stage;
-use crate::machine::state::State;
+use crate::machine::sight::beyond_the_limit;
+use crate::machine::state::{OPEN_LIMIT, State};
 use crate::machine::time::Timestamp;
 use crate::replica::clock::rfc3339;
 use crate::tls::Credentials;
@@ -26,6 +27,20 @@ pub(super) fn all(state: &State, now: Timestamp) -> Vec<shown::Warning> {
     };
     found.drain(..found.len().saturating_sub(MOST));
     found.into_iter().map(warning).collect()
+}
+
+/// Events that the platform announces and nobody here looks after, since the last one for which there was room.
+pub fn events_beyond(state: &State) -> Option<shown::Warning> {
+    let beyond = beyond_the_limit(state);
+    let first = beyond.first()?;
+    let text = format!(
+        "{} announced events, {first} among them, are beyond the {OPEN_LIMIT} that this cluster keeps open: they are \
+         neither prepared for nor approved until others close, and start when their notice ends; look for what \
+         announces so many, and prepare for them by hand",
+        beyond.len()
+    );
+    let since = state.open_events().map(Event::first_seen).max().unwrap_or(state.now);
+    Some(shown::Warning { since: rfc3339(since), text, event: String::new() })
 }
 
 /// What becomes of this replica's certificate, by its wall clock.
@@ -74,4 +89,34 @@ pub fn second_approver(event: &Event, started: Timestamp) -> String {
 
 pub(super) fn before_notice_ended(event: &Event, started: Timestamp) -> String {
     format!("{} s before its notice ended", event.notice_ends().since(started).as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::apply::apply;
+    use crate::machine::command::{Command, Entry};
+    use crate::machine::id::VmName;
+    use crate::metadata::read_document;
+
+    #[test]
+    fn events_for_which_there_is_no_room_are_told_with_what_becomes_of_them() {
+        let listing = |count: usize| {
+            let rest = r#""EventType":"Freeze","EventStatus":"Scheduled","ResourceType":"VirtualMachine","Resources":["a"],"NotBefore":"""#;
+            let events: Vec<_> = (0..count).map(|each| format!(r#"{{"EventId":"{each:04}",{rest}}}"#)).collect();
+            let body = format!(r#"{{"DocumentIncarnation":1,"Events":[{}]}}"#, events.join(","));
+            read_document(200, body.as_bytes()).unwrap()
+        };
+        let mut state = State::default();
+        let mut commit = |command| {
+            apply(&mut state, &Entry { at: Timestamp(7), by: VmName::new("a"), command });
+            events_beyond(&state)
+        };
+        assert_eq!(commit(Command::Register { workloads: Vec::new(), groups: Vec::new() }), None);
+        assert_eq!(commit(Command::Report { after: 0, document: listing(OPEN_LIMIT) }), None);
+        let told = commit(Command::Report { after: 1, document: listing(OPEN_LIMIT + 2) }).unwrap();
+        assert!(told.text.starts_with("2 announced events, 0256 among them, are beyond the 256 "), "{}", told.text);
+        assert_eq!(told.since, rfc3339(Timestamp(7)));
+        assert_eq!(commit(Command::Report { after: 2, document: listing(OPEN_LIMIT) }), None);
+    }
 }

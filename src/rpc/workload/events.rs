@@ -18,8 +18,7 @@ use crate::replica::clock;
 use crate::replica::view::{self, View};
 use crate::wire::pb::allclear::workload::v1 as pb;
 
-/// What changes within this time is told together: a thousand workloads read it every time. Whoever has something to do
-/// is told of the event with that, and first.
+/// What changes within this time is told together. Whoever has something to do is told of the event with that, and first.
 const GATHER: Duration = Duration::from_millis(250);
 
 /// The latest, and whether there is a later one.
@@ -104,7 +103,7 @@ pub(super) fn one(view: &View, id: &EventId) -> Option<pb::Event> {
     state.event(id).map(|event| of(event, &state, &situation))
 }
 
-/// Without its history: a hundred workloads may be told of it at once.
+/// Without its history: every workload may be told of it at once.
 fn of(event: &Event, state: &State, situation: &Situation) -> pb::Event {
     let announcement = &event.announcement;
     pb::Event {

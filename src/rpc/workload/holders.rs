@@ -8,8 +8,9 @@ use tonic::Status;
 
 use super::super::users::Users;
 use crate::machine::id::WorkloadName;
+use crate::machine::state::WORKLOAD_LIMIT;
 use crate::replica::deeds::{Refusals, Refused};
-use crate::workloads::session::{MAX_SEATS, Sessions};
+use crate::workloads::session::Sessions;
 
 /// As far as this life of the replica knows.
 pub(super) struct Holders {
@@ -46,7 +47,7 @@ impl Holders {
 
     pub(super) fn note(&self, sessions: &Sessions, name: &WorkloadName, uid: u32) {
         let mut holders = self.uids.lock().unwrap_or_else(PoisonError::into_inner);
-        if holders.len() >= MAX_SEATS {
+        if holders.len() >= WORKLOAD_LIMIT {
             holders.retain(|name, _| sessions.is_seated(name));
         }
         holders.insert(name.clone(), uid);

@@ -14,7 +14,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use futures_util::{Stream as Streamed, stream as streams};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
@@ -44,10 +44,8 @@ const HELLO_WITHIN: Duration = Duration::from_secs(5);
 const MESSAGES_AT_ONCE: u32 = 200;
 const MESSAGES_A_SECOND: u32 = 50;
 /// Registrations of one user that change what the log knows.
-const CHANGES_AT_ONCE: u32 = 1_000;
+const CHANGES_AT_ONCE: u32 = 128;
 const CHANGES_A_SECOND: u32 = 10;
-/// Registrations on their way into the log, so that what is decided is never far behind them.
-const CHANGES_UNDER_WAY: usize = 8;
 /// How long a registration may take to get into the log.
 const RECORDED_WITHIN: Duration = Duration::from_secs(10);
 
@@ -60,7 +58,6 @@ struct Door {
     holders: Holders,
     /// By user.
     changes: Paces<u32>,
-    under_way: Semaphore,
     stop: CancellationToken,
 }
 
@@ -69,8 +66,7 @@ pub fn workload_routes(here: Arc<Here>, hooks: Arc<Hooks>, view: View, stop: Can
     let open = Open::new(&view, here.name.clone(), stop.clone());
     let (lines, holders) = (asking::Lines::default(), Holders::new());
     let changes = Paces::new(CHANGES_AT_ONCE, CHANGES_A_SECOND);
-    let under_way = Semaphore::new(CHANGES_UNDER_WAY);
-    let door = Door { here, hooks, view, open, lines, holders, changes, under_way, stop };
+    let door = Door { here, hooks, view, open, lines, holders, changes, stop };
     let server = WorkloadsServer::new(Arc::new(door));
     Routes::new(server.max_decoding_message_size(MAX_MESSAGE_BYTES))
 }
@@ -120,7 +116,6 @@ impl Door {
             )));
         }
         let enlisting = async {
-            let _turn = self.under_way.acquire().await;
             let mut state = self.here.state.clone();
             // It registers its own configuration first.
             let _ = state.wait_for(|state| state.replicas.contains_key(&self.here.name)).await;
@@ -139,7 +134,7 @@ impl Door {
     }
 
     fn listed<'a>(&self, state: &'a crate::machine::state::State, name: &WorkloadName) -> Option<&'a Workload> {
-        state.replicas.get(&self.here.name)?.dialled.get(name).map(|workload| &**workload)
+        state.replicas.get(&self.here.name)?.dialled.get(name)
     }
 
     /// What the log has an outcome of need not be told again.

@@ -59,7 +59,7 @@ fn store_replica(name: &VmName, replica: &Replica) -> pb::Replica {
         document: replica.document.store(),
         discounted_unix_ms: replica.discounted.store(),
         groups: replica.groups.store(),
-        dialled: replica.dialled.values().map(|workload| workload.store()).collect(),
+        dialled: replica.dialled.values().map(Stored::store).collect(),
         conditions: replica.conditions.iter().map(|(name, known)| (name.clone(), *known).store()).collect(),
         away: replica.away.iter().map(|(name, since)| (name.clone(), *since).store()).collect(),
     }
@@ -67,7 +67,7 @@ fn store_replica(name: &VmName, replica: &Replica) -> pb::Replica {
 
 fn restore_replica(message: pb::Replica) -> Result<(VmName, Shared<Replica>), Undecodable> {
     let dialled: Vec<Workload> = take!(message.dialled);
-    let dialled = dialled.into_iter().map(|workload| Ok((workload.name.clone(), workload.into())));
+    let dialled = dialled.into_iter().map(|workload| Ok((workload.name.clone(), workload)));
     let replica = Replica {
         workloads: take!(message.workloads),
         reports: message.reports,

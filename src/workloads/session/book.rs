@@ -7,8 +7,9 @@ use tokio::time::Instant;
 
 use super::attempt::{Attempt, Reach};
 use super::seat::Seat;
-use super::{Greeting, MAX_SEATS, Over, Presence, Refusal, Said, Told, Visit};
+use super::{Greeting, Over, Presence, Refusal, Said, Told, Visit};
 use crate::machine::id::WorkloadName;
+use crate::machine::state::WORKLOAD_LIMIT;
 use crate::machine::workload::{Condition, OnAbsent, Role, Workload};
 use crate::workloads::{Ended, News, Report, Standing, Wall};
 
@@ -48,7 +49,7 @@ impl Book {
             return Err(Refusal::Taken(name.clone()));
         }
         let others = self.opening.iter().filter(|name| !self.seats.contains_key(*name)).count();
-        if !self.seats.contains_key(name) && self.seats.len() + others >= MAX_SEATS {
+        if !self.seats.contains_key(name) && self.seats.len() + others >= WORKLOAD_LIMIT {
             return Err(Refusal::Full);
         }
         self.opening.insert(name.clone());

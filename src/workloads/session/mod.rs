@@ -21,15 +21,14 @@ use tokio::time::Instant;
 
 use super::{Ended, Task};
 use crate::machine::id::WorkloadName;
+use crate::machine::state::WORKLOAD_LIMIT;
 use crate::machine::time::Timestamp;
 use crate::machine::workload::{Role, Workload};
 
 pub use sessions::{Reservation, Sessions};
 
-/// Further workloads are refused.
-pub const MAX_SEATS: usize = 1_000;
 /// Attempts that one workload may say it knows.
-pub const MAX_KNOWN: usize = 1_000;
+pub const MAX_KNOWN: usize = 256;
 /// What a workload has not read yet; one that lets more pile up is disconnected.
 pub const MAX_UNREAD: usize = 256;
 
@@ -141,7 +140,9 @@ pub struct Presence {
 pub enum Refusal {
     #[error("another session bears the name {0}; stop that one, or give this workload another name")]
     Taken(WorkloadName),
-    #[error("{MAX_SEATS} workloads are registered here already; unregister those that are gone")]
+    #[error(
+        "{WORKLOAD_LIMIT} workloads are registered at this replica, which is the limit; unregister those that are gone"
+    )]
     Full,
 }
 

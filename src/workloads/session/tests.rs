@@ -4,6 +4,7 @@ use tokio::time::{sleep, timeout};
 
 use super::test_bench::*;
 use super::*;
+use crate::machine::state::WORKLOAD_LIMIT;
 use crate::machine::workload::{Condition, OnAbsent};
 use crate::workloads::command::clock;
 use crate::workloads::{News, Standing};
@@ -89,7 +90,7 @@ async fn a_live_session_is_not_taken_over_by_another_process() {
 #[tokio::test(start_paused = true)]
 async fn a_name_is_reserved_for_one_and_there_are_so_many_seats() {
     let bench = Bench::open();
-    let names = (0..MAX_SEATS).map(|number| WorkloadName(number.to_string()));
+    let names = (0..WORKLOAD_LIMIT).map(|number| WorkloadName(number.to_string()));
     let mut held: Vec<_> = names.map(|name| bench.sessions.reserve(&name, "1").unwrap()).collect();
     let taken = bench.sessions.reserve(&WorkloadName("0".into()), "1");
     assert!(matches!(taken.err(), Some(Refusal::Taken(_))));
