@@ -32,21 +32,14 @@ fn what_an_idle_cluster_costs_is_told_with_the_floor_of_each_figure() {
 }
 
 #[test]
-fn a_claim_outlives_the_leader_and_many_open_events_are_no_hindrance() {
-    let little = ["--open", "20", "--history", "30", "--workloads", "10", "--events", "1", "--seconds", "1", "--json"];
-    let output = allclear(&[&["bench", "--only", "claims", "--only", "load"], &little[..]].concat(), &[]);
+fn a_claim_outlives_the_leader() {
+    let output = allclear(&["bench", "--only", "claims", "--events", "1", "--json"], &[]);
     assert!(output.status.success(), "{}", stderr(&output));
     let figures: Vec<Value> = serde_json::from_str(stdout(&output)).unwrap();
-    for name in [
-        "leader killed in mid-claim, to another's POST",
-        "under load, announcement to POST",
-        "under load, started until it tells what is open",
-        "under load, status, asked by one",
-    ] {
-        let figure = figures.iter().find(|figure| figure["name"] == name).unwrap_or_else(|| panic!("{figures:#?}"));
-        let [median, floor] = ["median", "floor"].map(|of| figure[of].as_f64().unwrap());
-        assert!(median > 0.0 && floor > 0.0, "{figures:#?}");
-    }
+    let name = "leader killed in mid-claim, to another's POST";
+    let figure = figures.iter().find(|figure| figure["name"] == name).unwrap_or_else(|| panic!("{figures:#?}"));
+    let [median, floor] = ["median", "floor"].map(|of| figure[of].as_f64().unwrap());
+    assert!(median > 0.0 && floor > 0.0, "{figures:#?}");
 }
 
 /// Two of them do not vote.

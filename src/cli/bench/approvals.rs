@@ -74,14 +74,14 @@ pub(super) async fn measure(stage: &Stage, events: u32) -> anyhow::Result<Vec<Fi
 async fn outcomes_told(stage: &Stage, events: u32) -> anyhow::Result<Vec<f64>> {
     let mut dialled = Vec::new();
     for place in 0..stage.replicas.len() {
-        dialled.push(sessions::dial_in(stage, place, 1, HOOK_TAKES).await?);
+        dialled.push(sessions::dial_in(stage, place, HOOK_TAKES).await?);
     }
     let mut spans = Vec::new();
     for number in 0..events {
         let vm = (leader(stage).await? + number as usize) % stage.replicas.len();
-        ensure!(dialled[vm].seen.is_empty(), "a workload was given a step more than once");
+        ensure!(dialled[vm].told.is_empty(), "a workload was given a step more than once");
         let id = play(stage, spread(number), vm, PREPARED).await?;
-        let told = dialled[vm].seen.recv().await.context("a workload has gone")?.told;
+        let told = dialled[vm].told.recv().await.context("a workload has gone")?;
         let posted = Duration::from_micros(u64::try_from(post(stage, &id)?.at_us)?);
         spans.push(ms(posted.checked_sub(told).context("a wall clock was set")?));
     }

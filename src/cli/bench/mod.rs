@@ -8,7 +8,6 @@ mod claims;
 mod figure;
 mod idle;
 mod leaders;
-mod load;
 mod many;
 mod meter;
 mod requests;
@@ -24,9 +23,8 @@ use clap::ValueEnum;
 use tokio::time::sleep;
 
 use self::figure::{Figure, table};
-use self::load::Load;
 use super::signals::asked_to_stop;
-use super::stage::{Hooks, Stage, Workload, folder, moment};
+use super::stage::{Hooks, Stage, Workload, folder};
 use super::{Exit, runtime, say};
 use crate::machine::time::Timestamp;
 use crate::replica::clock;
@@ -45,17 +43,12 @@ pub(super) struct Bench {
     /// How many events for each figure
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
     events: u32,
-    /// How many workloads dial in at once
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    workloads: u32,
     /// For how many seconds replicas are watched that have nothing to do, and for how many the status is asked for
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: u32,
     /// How many replicas the large cluster has
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u8).range(3..=100))]
     replicas: u8,
-    #[command(flatten)]
-    load: Load,
     /// Prints JSON
     #[arg(long)]
     json: bool,
@@ -73,12 +66,8 @@ enum Part {
     Leaders,
     /// A leader that is killed while another replica is to approve
     Claims,
-    /// Many workloads that dial in
-    Workloads,
     /// Many replicas
     Many,
-    /// Many open events, a long history and many workloads at once
-    Load,
 }
 
 impl Bench {
@@ -130,8 +119,6 @@ impl Bench {
                 Part::Requests => requests::measure(stage, self.seconds).await?,
                 Part::Leaders => leaders::measure(stage, self.events).await?,
                 Part::Claims => claims::measure(stage, self.events).await?,
-                Part::Workloads => sessions::measure(stage, self.workloads).await?,
-                Part::Load => load::measure(&stage.folder, self).await?,
                 Part::Many => many::measure(&stage.folder, self.replicas, self.events, self.seconds).await?,
             });
         }

@@ -56,24 +56,6 @@ async fn paced(address: &str, seconds: u32) -> anyhow::Result<Vec<f64>> {
     Ok(all)
 }
 
-/// How long each answer took of so many, one after another; and of a server that sends the same bytes.
-pub(super) async fn in_turn(address: &str, times: u32) -> anyhow::Result<[Vec<f64>; 2]> {
-    let (spans, last) = one_by_one(address, times).await?;
-    let (floors, _) = one_by_one(&bare(last).await?, times).await?;
-    Ok([spans, floors])
-}
-
-async fn one_by_one(address: &str, times: u32) -> anyhow::Result<(Vec<f64>, Vec<u8>)> {
-    let mut connection = dial(address).await?;
-    let (mut spans, mut last) = (Vec::new(), Vec::new());
-    for _ in 0..times {
-        let asked = Instant::now();
-        last = ask(&mut connection, address).await?;
-        spans.push(ms(asked.elapsed()));
-    }
-    Ok((spans, last))
-}
-
 type Connection = BufReader<TcpStream>;
 
 async fn dial(address: &str) -> anyhow::Result<Connection> {
