@@ -13,7 +13,8 @@ use crate::machine::document::Document;
 
 /// Bytes of a body that are read (`imds.md`, status codes). Documents of a full placement group stay far below.
 pub const MAX_BODY: usize = 1024 * 1024;
-/// Events of one document. More is no platform that we know.
+/// Events of one document. More is no platform that we know; it is above what the state keeps open, so that a document
+/// that lists too much still tells what there is room for.
 pub const MAX_EVENTS: usize = 1000;
 /// Resources of one event; a placement group holds up to 100 VMs.
 pub const MAX_RESOURCES: usize = 1000;

@@ -34,10 +34,10 @@ const OPERATORS: Bounds = Bounds {
 };
 
 const WORKLOADS: Bounds = Bounds {
-    // One for each workload, and some for those who only look.
-    connections: 128,
+    // One for each workload also where all are of one user, who has a quarter of them.
+    connections: 256,
     // Each workload has a stream, or asks, and reports now and then.
-    calls: 256,
+    calls: 512,
     calls_of_a_connection: 64,
     // All of them may dial in at the same moment.
     calls_at_once: 1_000,
