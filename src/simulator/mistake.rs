@@ -235,7 +235,7 @@ impl Mistake {
             }
             Self::TakeoverOfAnything => {
                 let mut situation = situation.clone();
-                for event in situation.alone.as_mut()?.document.as_mut()?.events.iter_mut() {
+                for event in &mut situation.alone.as_mut()?.document.as_mut()?.events {
                     event.source = Source::User;
                 }
                 let mut state = state.clone();
