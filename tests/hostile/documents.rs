@@ -166,7 +166,7 @@ fn readers_of_dates_with_a_mistake_are_found_out() {
 fn a_reader_that_takes_two_events_for_one_is_found_out() {
     // As if the id had been cut: the document would hold what cannot be told apart.
     let mut document = read_written(br#"{"EventId": "e", "EventType": "Reboot"}"#).unwrap();
-    let again = document.events.to_vec();
+    let again = document.events.clone();
     document.events.extend(again);
     assert!(held_wrongly(&document).is_some());
 }
