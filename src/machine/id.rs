@@ -7,12 +7,32 @@ use core::cmp::Ordering;
 use core::fmt;
 use core::hash::{Hash, Hasher};
 
+/// Before another one byte by byte, letters without regard to their case.
+fn order(one: &str, other: &str) -> Ordering {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    let unlike = one.iter().zip(other).find(|(one, other)| one != other && !one.eq_ignore_ascii_case(other));
+    let by_byte = unlike.map(|(one, other)| one.to_ascii_lowercase().cmp(&other.to_ascii_lowercase()));
+    by_byte.unwrap_or_else(|| one.len().cmp(&other.len()))
+}
+
+/// The same for what is equal.
+fn hash<H: Hasher>(text: &str, hasher: &mut H) {
+    let mut room = [0; 32];
+    for some in text.as_bytes().chunks(room.len()) {
+        let lowered = &mut room[..some.len()];
+        lowered.copy_from_slice(some);
+        lowered.make_ascii_lowercase();
+        hasher.write(lowered);
+    }
+    hasher.write_u8(u8::MAX);
+}
+
 /// Names that are compared by their `key` without regard to case. Many things bear the same name, so its text is shared.
 macro_rules! compared_by_key {
     ($name:ident) => {
         impl PartialEq for $name {
             fn eq(&self, other: &Self) -> bool {
-                self.key().eq_ignore_ascii_case(other.key())
+                Arc::ptr_eq(&self.0, &other.0) || self.key().eq_ignore_ascii_case(other.key())
             }
         }
         impl Eq for $name {}
@@ -23,14 +43,12 @@ macro_rules! compared_by_key {
         }
         impl Ord for $name {
             fn cmp(&self, other: &Self) -> Ordering {
-                let [one, other] = [self, other].map(|name| name.key().bytes().map(|byte| byte.to_ascii_lowercase()));
-                one.cmp(other)
+                order(self.key(), other.key())
             }
         }
         impl Hash for $name {
             fn hash<H: Hasher>(&self, hasher: &mut H) {
-                self.key().bytes().for_each(|byte| hasher.write_u8(byte.to_ascii_lowercase()));
-                hasher.write_u8(u8::MAX);
+                hash(self.key(), hasher);
             }
         }
         impl fmt::Display for $name {
