@@ -117,7 +117,7 @@ async fn run_until(config: Config, stop: CancellationToken, answering: &Handle) 
     let hooks = Hooks::new(Front::new(commands, sessions), calls::of(&config));
     let hooks = Arc::new(hooks.traced(config.tracing.is_some()));
     let configured: Vec<Workload> = config.workloads.iter().map(config::Workload::registered).collect();
-    let roles = (RoleAsker::new(calls::surroundings()).map_err(anyhow::Error::msg)?, roles::of(&config));
+    let roles = (RoleAsker::new(calls::surroundings()), roles::of(&config));
     let view = View::new(here.clone());
     listeners.tell(&name, &config.cluster.name)?;
 

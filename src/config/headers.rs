@@ -1,10 +1,9 @@
 //! `headers` and `header_files` of a table that says whom to tell something.
 
-use http::HeaderName;
-
 use super::reader::Table;
 use super::scalar;
 use super::written::Value;
+use crate::http_client::header::HeaderName;
 use crate::outlet::headers::{Headers, header_name, header_value};
 
 /// What they hold is secret.

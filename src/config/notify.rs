@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use super::reader::{Found, Table};
 use super::written::Value;
 use super::{headers, scalar};
+use crate::http_client::parse_external;
 use crate::machine::notice::Topic;
-use crate::outlet::client::address;
 use crate::outlet::notices::receiver::{Address, Format, Receiver};
 
 /// As many as are remembered of one notice.
@@ -73,7 +73,7 @@ fn read_address(table: &mut Table<'_>) -> Option<Address> {
     let url = |value: &Value| {
         let text = scalar::name(value)?;
         // A password in it is not repeated.
-        address(&text).map_err(|why| if text.contains('@') { why } else { format!("is {text:?}: it {why}") })
+        parse_external(&text).map_err(|why| if text.contains('@') { why } else { format!("is {text:?}: it {why}") })
     };
     let (url, file) = (table.optional("url", url), table.optional("url_file", scalar::path));
     match (url, file) {

@@ -3,7 +3,7 @@
 use super::reader::Table;
 use super::written::Value;
 use super::{headers, scalar};
-use crate::outlet::client::address;
+use crate::http_client::parse_external;
 use crate::outlet::traces::Collector;
 
 /// Nothing where it lacks what it needs.
@@ -21,7 +21,8 @@ pub(super) fn read(table: &mut Table<'_>) -> Option<Collector> {
 fn endpoint(value: &Value) -> Result<String, String> {
     let text = scalar::name(value)?;
     // A password in it is not repeated.
-    let url = address(&text).map_err(|why| if text.contains('@') { why } else { format!("is {text:?}: it {why}") })?;
+    let url =
+        parse_external(&text).map_err(|why| if text.contains('@') { why } else { format!("is {text:?}: it {why}") })?;
     if url.query().is_some() {
         return Err(format!("is {text:?}: write it without a ?, as \"http://127.0.0.1:4318\""));
     }

@@ -6,7 +6,7 @@
 use core::pin::pin;
 use core::time::Duration;
 
-use reqwest::{Client, Url};
+use reqwest::Client;
 use serde_json::json;
 use tokio::sync::{Mutex, Notify};
 
@@ -17,6 +17,7 @@ use super::no_information::NoInformation;
 use super::standing::Standing;
 use super::version::ApiVersion;
 use super::{document, exchange};
+use crate::http_client::parse;
 use crate::machine::document::Document;
 use crate::machine::id::EventId;
 use crate::machine::time::Timestamp;
@@ -94,10 +95,7 @@ impl Endpoint {
     /// [`BadEndpoint`] if the address is none of plain HTTP.
     pub fn new(options: Options) -> Result<Self, BadEndpoint> {
         let base = base(&options.endpoint).ok_or(BadEndpoint::Address { endpoint: options.endpoint })?;
-        let client = |idle| {
-            exchange::client(options.timeouts.connect, idle)
-                .map_err(|error| BadEndpoint::Client { why: error.to_string() })
-        };
+        let client = |idle| exchange::client(options.timeouts.connect, idle).map_err(|why| BadEndpoint::Client { why });
         Ok(Self {
             polls: client(1)?,
             // Each over a connection of its own: on a kept one that the service has just closed, an approval would
@@ -181,10 +179,9 @@ pub fn is_address(endpoint: &str) -> bool {
 
 /// Nothing but scheme, host and port: a path, a query or credentials would change what is asked.
 fn base(endpoint: &str) -> Option<String> {
-    let url = Url::parse(endpoint).ok()?;
-    let plain = url.scheme() == "http" && url.has_host() && url.username().is_empty() && url.password().is_none();
+    let url = parse(endpoint).ok()?;
     let bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
-    (plain && bare).then(|| url.as_str().trim_end_matches('/').to_owned())
+    (url.scheme() == "http" && bare).then(|| url.as_str().trim_end_matches('/').to_owned())
 }
 
 #[cfg(test)]

@@ -3,10 +3,8 @@
 
 use std::path::PathBuf;
 
-use http::header::{CONTENT_LENGTH, HOST, HeaderName, HeaderValue, TRANSFER_ENCODING};
-use http::{HeaderMap, Uri};
-
-use super::{client, files};
+use crate::http_client::header::{CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
+use crate::http_client::{Url, is_confidential, secret};
 
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Headers {
@@ -17,9 +15,8 @@ pub struct Headers {
 
 impl Headers {
     /// What is secret goes out encrypted, or stays on this machine.
-    pub fn may_go_to(&self, url: &Uri) -> Result<(), String> {
-        let is_safe = url.scheme_str() == Some("https") || client::is_loopback(url);
-        if is_safe || self.secret.is_empty() {
+    pub fn may_go_to(&self, url: &Url) -> Result<(), String> {
+        if is_confidential(url) || self.secret.is_empty() {
             return Ok(());
         }
         Err("begins with http://, and the values of `header_files` are secret: use https://".to_owned())
@@ -28,7 +25,7 @@ impl Headers {
     pub(super) async fn read(&self) -> Result<HeaderMap, String> {
         let mut headers: HeaderMap = self.written.iter().cloned().collect();
         for (name, path) in &self.secret {
-            let mut value = header_value(&files::secret(path).await?)
+            let mut value = header_value(&secret::read(path).await?)
                 .map_err(|why| format!("what stands in {} {why}", path.display()))?;
             value.set_sensitive(true);
             headers.insert(name.clone(), value);
@@ -40,7 +37,7 @@ impl Headers {
     pub async fn exposed(&self) -> Vec<String> {
         let mut exposed = Vec::new();
         for (_, path) in &self.secret {
-            exposed.extend(files::exposed(path).await);
+            exposed.extend(secret::exposed(path).await);
         }
         exposed
     }

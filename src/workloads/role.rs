@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use reqwest::{Client, redirect, retry};
 use serde_json::Value;
 
 use super::command::{self, Command, Surroundings};
+use crate::http_client::{Body, Client, Failure, Method, Options, exchange, parse_external};
 use crate::machine::workload::Role;
 
 /// What is not answered by then is no answer.
@@ -25,44 +25,33 @@ pub enum RoleSource {
 #[derive(Clone, Debug)]
 pub struct RoleAsker {
     surroundings: Surroundings,
-    client: Client,
 }
 
 impl RoleAsker {
-    pub fn new(surroundings: Surroundings) -> Result<Self, String> {
-        let builder = Client::builder().no_proxy().redirect(redirect::Policy::none()).retry(retry::never());
-        let client = builder.http1_only().timeout(PATIENCE).build().map_err(|error| error.to_string())?;
-        Ok(Self { surroundings, client })
+    pub fn new(surroundings: Surroundings) -> Self {
+        Self { surroundings }
     }
 
     /// What it is, or why nobody can tell.
     pub async fn ask(&self, source: &RoleSource, facts: &BTreeMap<&str, String>) -> Result<Role, String> {
         let said = match source {
             RoleSource::Command(command) => command::ask(command, facts, &self.surroundings, PATIENCE).await?,
-            RoleSource::Http(address) => self.get(address).await?,
+            RoleSource::Http(address) => get(address).await?,
         };
         parse(&said).ok_or_else(|| "it said neither primary nor replica".to_owned())
     }
-
-    async fn get(&self, address: &str) -> Result<String, String> {
-        let mut response = self.client.get(address).send().await.map_err(why)?;
-        if response.status().as_u16() != 200 {
-            return Err(format!("it answered {}", response.status()));
-        }
-        let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(why)? {
-            body.extend_from_slice(&chunk);
-            if body.len() > BODY_LIMIT {
-                return Err(format!("its answer has more than {BODY_LIMIT} bytes"));
-            }
-        }
-        Ok(String::from_utf8_lossy(&body).into_owned())
-    }
 }
 
-/// The address stays out of it: it goes into logs, and what stands behind a question mark there may be a secret.
-fn why(error: reqwest::Error) -> String {
-    error.without_url().to_string()
+/// Errors go into logs, so they do not contain the address: its query may hold a secret.
+async fn get(address: &str) -> Result<String, String> {
+    let url = parse_external(address).map_err(|why| format!("its address {why}"))?;
+    let client = Client::new(&url, &Options::default()).await?;
+    let request = client.request(Method::GET, url);
+    let reply = exchange(request, PATIENCE, Body::Whole(BODY_LIMIT)).await.map_err(Failure::into_reason)?;
+    if reply.status != 200 {
+        return Err(format!("it answered {}", reply.status));
+    }
+    Ok(String::from_utf8_lossy(&reply.body).into_owned())
 }
 
 /// The first word, or the `role` of a JSON object.

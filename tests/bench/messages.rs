@@ -116,7 +116,7 @@ async fn serve(listener: TcpListener, file: &str, cloud: &str, others: &[String]
     let replica = Replica {
         file: Arc::new(Mutex::new(File::create(file)?)),
         others: others.iter().map(|address| client(address)).collect::<anyhow::Result<_>>()?,
-        http: reqwest::Client::builder().no_proxy().build()?,
+        http: allclear::http_client::plain().map_err(anyhow::Error::msg)?.build()?,
         cloud: cloud.into(),
     };
     Ok(Server::builder().add_service(HealthServer::new(replica)).serve_with_incoming(incoming).await?)

@@ -11,7 +11,7 @@ pub(crate) struct Cloud {
 impl Cloud {
     pub(crate) async fn of(vms: &[&str]) -> Self {
         let running = fake_cloud::serve(Options::new(vms.iter().copied())).await.unwrap();
-        Self { running, http: reqwest::Client::builder().no_proxy().build().unwrap() }
+        Self { running, http: allclear::http_client::plain().unwrap().build().unwrap() }
     }
 
     pub(crate) fn endpoint(&self, vm: &str) -> String {

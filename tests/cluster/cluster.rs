@@ -183,7 +183,7 @@ impl Cluster {
 
     /// The JSON at a path of a replica's HTTP status, and the status code.
     pub(crate) async fn page(&self, place: usize, path: &str) -> (u16, String) {
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let client = allclear::http_client::plain().unwrap().build().unwrap();
         let answer = client.get(format!("{}{path}", self.replicas[place].page)).send().await.unwrap();
         (answer.status().as_u16(), answer.text().await.unwrap())
     }

@@ -152,7 +152,7 @@ async fn whoever_follows_a_redirect_is_seen() {
     stage.fault("db-0", "get", json!({ "kind": "redirect" })).await;
     assert_eq!(stage.get("db-0").await.status, 302);
     assert_eq!(stage.requests("").await.len(), 1);
-    let eager = reqwest::Client::builder().no_proxy().build().unwrap();
+    let eager = allclear::http_client::plain().unwrap().redirect(reqwest::redirect::Policy::default()).build().unwrap();
     for url in [stage.endpoint("db-0"), stage.cloud.path_endpoint("db-0").unwrap()] {
         stage.clear_faults().await;
         stage.fault_once("db-0", "get", json!({ "kind": "redirect" })).await;

@@ -139,7 +139,7 @@ async fn a_refused_connection_is_refused_until_cleared_and_the_port_stays_the_sa
 #[tokio::test(flavor = "multi_thread")]
 async fn faults_of_connections_that_are_kept_alive_are_the_same() {
     let stage = Stage::open(&["db-0"]).await;
-    let alive = reqwest::Client::builder().no_proxy().build().unwrap();
+    let alive = allclear::http_client::plain().unwrap().build().unwrap();
     let ask = async || alive.get(stage.events_url("db-0", "2020-07-01")).header("Metadata", "true").send().await;
     assert_eq!(ask().await.unwrap().text().await.unwrap().len(), 37);
     stage.fault_once("db-0", "get", json!({ "kind": "hang" })).await;

@@ -41,13 +41,8 @@ impl Stage {
     }
 
     pub(super) async fn with(options: Options) -> Self {
-        let http = reqwest::Client::builder()
-            .no_proxy()
-            .redirect(reqwest::redirect::Policy::none())
-            .timeout(LIMIT)
-            .pool_max_idle_per_host(0)
-            .build()
-            .expect("a client");
+        let http = allclear::http_client::plain().expect("a builder of clients");
+        let http = http.timeout(LIMIT).pool_max_idle_per_host(0).build().expect("a client");
         Self { cloud: serve(options).await.expect("the fake cloud is served"), http }
     }
 

@@ -83,7 +83,7 @@ async fn reply(mut stream: TcpStream, answer: Vec<u8>) {
 async fn a_role_is_one_of_two_or_a_reason_why_nobody_can_tell() {
     let corpus = lines(include_str!("corpus/answers.txt"));
     let address = server(5, corpus[..3].into()).await;
-    let asker = RoleAsker::new(Surroundings::default()).unwrap();
+    let asker = RoleAsker::new(Surroundings::default());
     let source = RoleSource::Http(format!("http://{address}/role"));
     let mut known = 0;
     for round in 0..rounds(500) {

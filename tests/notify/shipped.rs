@@ -72,7 +72,7 @@ async fn the_receiver_takes_what_is_signed_prints_it_once_and_refuses_everything
     assert_eq!(python.next()["subject"], id);
 
     let genuine = copy.has(&["announced"]).await.swap_remove(0);
-    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let http = allclear::http_client::plain().unwrap().build().unwrap();
     let post = async |headers: &[(&str, &str)], body: &[u8]| {
         let mut request = http.post(&python.url).body(body.to_vec());
         for (name, value) in headers {

@@ -37,7 +37,7 @@ impl Browser {
         let mut driver = driver.spawn().unwrap();
         let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines().map_while(Result::ok);
         let port = lines.find_map(|line| port_in(&line)).expect("chromedriver tells its port");
-        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        let http = allclear::http_client::plain().unwrap().build().unwrap();
         let mut started = Self { http, session: format!("http://127.0.0.1:{port}/session"), driver, profile };
         let arguments = [
             "--headless=new".to_owned(),

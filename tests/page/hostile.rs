@@ -50,7 +50,7 @@ async fn names_of_events_and_vms_are_only_ever_text_and_nothing_to_copy() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_browser_is_told_to_take_nothing_from_elsewhere() {
     let cluster = Cluster::of(&["db-0"]).start().await;
-    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let http = allclear::http_client::plain().unwrap().build().unwrap();
     let address = &cluster.replicas[0].page;
     let page = http.get(format!("{address}/")).send().await.unwrap();
     let header = |name: &str| page.headers()[name].to_str().unwrap().to_owned();

@@ -15,7 +15,7 @@ async fn read_until(answer: &mut reqwest::Response, text: &mut String, wanted: &
 #[tokio::test(flavor = "multi_thread")]
 async fn a_listener_is_told_the_status_and_its_changes_until_the_replica_stops() {
     let mut cluster = Cluster::of(&["db-0"]).start().await;
-    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let http = allclear::http_client::plain().unwrap().build().unwrap();
     let mut answer = http.get(format!("{}/v1/watch", cluster.replicas[0].page)).send().await.unwrap();
     assert_eq!(answer.headers()["content-type"], "text/event-stream");
     let mut text = String::new();
@@ -34,7 +34,7 @@ async fn a_listener_is_told_the_status_and_its_changes_until_the_replica_stops()
 #[tokio::test(flavor = "multi_thread")]
 async fn no_more_than_sixty_four_listen_at_once() {
     let cluster = Cluster::of(&["db-0"]).start().await;
-    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let http = allclear::http_client::plain().unwrap().build().unwrap();
     let address = format!("{}/v1/watch", cluster.replicas[0].page);
     let mut listening = Vec::new();
     for _ in 0..64 {

@@ -11,19 +11,20 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("reach", &[]),
     ("tls", &["machine", "admission", "reach"]),
     ("consensus", &["machine", "wire", "reach", "tls", "admission"]),
-    ("metadata", &["machine"]),
+    ("http_client", &[]),
+    ("metadata", &["machine", "http_client"]),
     // embedded by databases, so it stands on what goes over the wire alone
     ("workload", &["wire"]),
-    ("workloads", &["machine", "wire"]),
+    ("workloads", &["machine", "wire", "http_client"]),
     // what it proposes and what it shows are messages
     ("replica", &["machine", "wire", "tls", "admission", "consensus", "metadata", "workloads"]),
     ("rpc", &["machine", "wire", "reach", "tls", "admission", "replica", "workloads"]),
     ("ops", &["machine", "tls", "admission", "replica"]),
-    ("outlet", &["machine", "replica"]),
+    ("outlet", &["machine", "http_client", "replica"]),
     ("fake_cloud", &["machine", "simulator"]),
-    // which versions of the service there are, by what a certificate can be known, and who may be told what, is known
-    // there
-    ("config", &["machine", "metadata", "tls", "outlet"]),
+    // which versions of the service there are, by what a certificate can be known, who may be told what, and where
+    // requests may go, is known there
+    ("config", &["machine", "metadata", "tls", "http_client", "outlet"]),
     // which programs the PATH has, is known there
     ("databases", &["config"]),
     ("app", ALL),
@@ -47,6 +48,7 @@ const ALL: &[&str] = &[
     "ops",
     "outlet",
     "reach",
+    "http_client",
     "fake_cloud",
     "config",
     "databases",
@@ -63,16 +65,16 @@ const FOREIGN: &[(&str, &[&str])] = &[
     ("redb", &["consensus"]),
     // the second stores and sends the wire's messages, the third has a few of another protocol
     ("prost", &["wire", "consensus", "outlet"]),
-    // the second for hooks that are reached over HTTP
-    ("reqwest", &["metadata", "workloads"]),
+    // the second has a client of its own
+    ("reqwest", &["http_client", "metadata"]),
     // the second for the transport between replicas, the third dials a replica's workload, the next two a replica,
     // the last bounds what its servers take
     ("tonic", &["rpc", "consensus", "workload", "tls", "reach", "admission"]),
-    ("rustls", &["tls", "outlet"]),
+    ("rustls", &["tls", "http_client"]),
     ("tokio_rustls", &["tls"]),
     ("webpki", &["tls"]),
     ("rcgen", &["tls"]),
-    ("hyper_util", &["tls", "outlet", "reach"]),
+    ("hyper_util", &["tls", "reach"]),
     ("socket2", &["reach"]),
     // hooks, and the replicas of a demo
     ("tokio::process", &["workloads", "cli"]),
@@ -91,10 +93,8 @@ const FOREIGN: &[(&str, &[&str])] = &[
     ("unicode_width", &["cli"]),
     ("tracing_subscriber", &["ops"]),
     ("sd_notify", &["app"]),
-    // what leaves the machine
-    ("hyper_rustls", &["outlet"]),
-    ("http_body_util", &["outlet", "admission"]),
-    ("rustls_native_certs", &["outlet"]),
+    ("http_body_util", &["admission"]),
+    ("rustls_native_certs", &["http_client"]),
     // the second for ids that are the same everywhere
     ("ring", &["outlet", "replica"]),
     ("anyhow", &["main", "app", "cli", "databases"]),

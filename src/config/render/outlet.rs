@@ -1,8 +1,7 @@
 //! The tables of what is told to other systems. Of what is secret the file that it stands in.
 
-use http::HeaderValue;
-
 use super::{Lines, inline_table, list, path, quoted, span, text};
+use crate::http_client::header::HeaderValue;
 use crate::outlet::headers::Headers;
 use crate::outlet::notices::receiver::{Address, Receiver};
 use crate::outlet::traces::Collector;

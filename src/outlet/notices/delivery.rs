@@ -5,20 +5,19 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderValue};
 
 use super::board::Board;
 use super::pace::Pace;
 use super::receiver::Receiver;
 use super::{message, signature};
+use crate::http_client::Reply;
+use crate::http_client::header::{CONTENT_TYPE, HeaderValue};
 use crate::machine::notice::{Notice, TOLD_WITHIN, Waits};
 use crate::machine::time::Timestamp;
-use crate::outlet::client::{Answer, Client};
+use crate::outlet::post::post;
 use crate::replica::clock;
 use crate::replica::deeds::Telling;
 
-/// For a whole exchange.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// A blocked event and a stalled channel are found by looking.
 const TICK: Duration = Duration::from_secs(1);
 /// Between two looks, however busy the log is.
@@ -37,7 +36,6 @@ pub(super) async fn deliver(board: &Board, receiver: &Receiver) {
         tracing::warn!(receiver = receiver.name, "notices may not reach it: {wrong}");
     }
     let (mut pace, mut waits, mut untold) = (Pace::default(), Waits::default(), BTreeMap::new());
-    let mut client = None;
     let (mut state, mut changes) = (board.here.state.clone(), board.changes());
     loop {
         state.mark_unchanged();
@@ -47,12 +45,8 @@ pub(super) async fn deliver(board: &Board, receiver: &Receiver) {
         let wait = pace.wait(clock::steady());
         match pending.first() {
             Some(notice) if wait.is_zero() => {
-                let outcome = attempt(board, receiver, notice, &mut client).await;
+                let outcome = attempt(board, receiver, notice).await;
                 settle(board, receiver, notice, outcome, &mut pace);
-                if pace.failures() > 0 {
-                    // Its certificate authorities may have been renewed.
-                    client = None;
-                }
                 continue;
             }
             Some(_) | None => {}
@@ -114,24 +108,19 @@ fn settle(board: &Board, receiver: &Receiver, notice: &Notice, outcome: Outcome,
     }
 }
 
-async fn attempt(board: &Board, receiver: &Receiver, notice: &Notice, client: &mut Option<Client>) -> Outcome {
-    match exchange(board, receiver, notice, client).await {
-        Ok(Answer { status: 200..=299, .. }) => Outcome::Delivered,
+async fn attempt(board: &Board, receiver: &Receiver, notice: &Notice) -> Outcome {
+    match exchange(board, receiver, notice).await {
+        Ok(Reply { status: 200..=299, .. }) => Outcome::Delivered,
         // The same bytes are as wrong the next time, or whoever wanted them is gone.
-        Ok(Answer { status: status @ (400 | 405 | 406 | 410 | 411 | 413 | 414 | 415 | 422 | 431), .. }) => {
+        Ok(Reply { status: status @ (400 | 405 | 406 | 410 | 411 | 413 | 414 | 415 | 422 | 431), .. }) => {
             Outcome::Refused(format!("it answered {status}"))
         }
-        Ok(Answer { status, retry_after, .. }) => Outcome::Failed(format!("it answered {status}"), retry_after),
+        Ok(Reply { status, retry_after, .. }) => Outcome::Failed(format!("it answered {status}"), retry_after),
         Err(why) => Outcome::Failed(why, None),
     }
 }
 
-async fn exchange(
-    board: &Board,
-    receiver: &Receiver,
-    notice: &Notice,
-    client: &mut Option<Client>,
-) -> Result<Answer, String> {
+async fn exchange(board: &Board, receiver: &Receiver, notice: &Notice) -> Result<Reply, String> {
     let (url, mut headers) = (receiver.url().await?, receiver.headers.read().await?);
     let key = signature::key(receiver.secret_file.as_deref()).await?;
     let body = receiver.format.body(&message::of(notice, board));
@@ -140,11 +129,7 @@ async fn exchange(
     if let Some(key) = key {
         signature::sign(&key, &notice.id, clock::now(), &body, &mut headers)?;
     }
-    let client = match client {
-        Some(client) => client,
-        None => client.insert(Client::trusting(receiver.ca.as_deref()).await?),
-    };
-    client.post(&url, headers, Bytes::from(body), PATIENCE).await
+    post(url, receiver.ca.as_deref(), headers, Bytes::from(body)).await
 }
 
 #[cfg(test)]

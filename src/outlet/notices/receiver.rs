@@ -4,12 +4,10 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use http::Uri;
-
+use crate::http_client::{Url, parse_external, secret};
 use crate::machine::notice::Topic;
-use crate::outlet::client::{self, Client};
-use crate::outlet::files;
 use crate::outlet::headers::Headers;
+use crate::outlet::post::client;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Receiver {
@@ -29,7 +27,7 @@ pub struct Receiver {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Address {
-    Written(Uri),
+    Written(Url),
     /// Where the address itself is the secret.
     InFile(PathBuf),
 }
@@ -60,10 +58,10 @@ impl Format {
 }
 
 impl Receiver {
-    pub(super) async fn url(&self) -> Result<Uri, String> {
+    pub(super) async fn url(&self) -> Result<Url, String> {
         let url = match &self.address {
             Address::Written(url) => url.clone(),
-            Address::InFile(path) => client::address(&files::secret(path).await?)
+            Address::InFile(path) => parse_external(&secret::read(path).await?)
                 .map_err(|why| format!("the address in {} {why}", path.display()))?,
         };
         self.headers.may_go_to(&url).map_err(|why| format!("its address {why}"))?;
@@ -73,9 +71,9 @@ impl Receiver {
     /// Everything that a notice takes, apart from sending it: what is wrong with it, one sentence each.
     pub async fn try_out(&self) -> Vec<String> {
         let key = async { super::signature::key(self.secret_file.as_deref()).await.map(drop) };
-        let client = Client::trusting(self.ca.as_deref()).await;
-        let (url, headers, client) = (self.url().await.err(), self.headers.read().await.err(), client.err());
-        let mut wrong: Vec<String> = [url, headers, key.await.err(), client].into_iter().flatten().collect();
+        let client = async { client(&self.url().await?, self.ca.as_deref()).await.map(drop) };
+        let wrong = [client.await.err(), self.headers.read().await.err(), key.await.err()];
+        let mut wrong: Vec<String> = wrong.into_iter().flatten().collect();
         let url_file = match &self.address {
             Address::Written(_) => None,
             Address::InFile(path) => Some(path),
@@ -83,7 +81,7 @@ impl Receiver {
         let secrets =
             url_file.into_iter().chain(&self.secret_file).chain(self.headers.secret.iter().map(|(_, path)| path));
         for path in secrets {
-            wrong.extend(files::exposed(path).await);
+            wrong.extend(secret::exposed(path).await);
         }
         wrong
     }

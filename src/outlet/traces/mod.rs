@@ -12,16 +12,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::Uri;
-use http::header::{CONTENT_TYPE, HeaderValue};
 
 pub use self::export::export;
-use super::client::{Answer, Client, address};
 use super::headers::Headers;
+use super::post::post;
+use crate::http_client::header::{CONTENT_TYPE, HeaderValue};
+use crate::http_client::{Reply, Url, parse_external};
 use crate::machine::event::Event;
 use crate::machine::state::State;
 
-const PATIENCE: Duration = Duration::from_secs(10);
 /// Of a trace with more spans, several requests are made: collectors take only so many bytes at once.
 const SPANS_AT_ONCE: usize = 1_000;
 
@@ -66,22 +65,22 @@ impl Collector {
     }
 
     /// What is on the disk is read each time: it may have been renewed.
-    async fn exchange(&self, body: Bytes) -> Result<Answer, String> {
+    async fn exchange(&self, body: Bytes) -> Result<Reply, String> {
         let (url, mut headers) = (self.url()?, self.headers.read().await?);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));
-        Client::trusting(self.ca.as_deref()).await?.post(&url, headers, body, PATIENCE).await
+        post(url, self.ca.as_deref(), headers, body).await
     }
 
     /// Where a trace is posted to.
-    pub fn url(&self) -> Result<Uri, String> {
-        let url = address(&format!("{}/v1/traces", self.endpoint))?;
+    pub fn url(&self) -> Result<Url, String> {
+        let url = parse_external(&format!("{}/v1/traces", self.endpoint))?;
         self.headers.may_go_to(&url)?;
         Ok(url)
     }
 }
 
 /// As the protocol has it: four statuses ask for another attempt, and nothing else does.
-fn taken(answer: &Answer) -> Taken {
+fn taken(answer: &Reply) -> Taken {
     match answer.status {
         200..=299 => match otlp::refused(&answer.body) {
             Some((spans, why)) => Taken::Refused(format!("{spans} of its spans: {why}")),

@@ -5,8 +5,6 @@ mod made;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use bytes::Bytes;
-
 use self::made::{announced, attempt, event, takeover, treatment, vm};
 use super::otlp::{Any, Attribute, Code, Kind, Span};
 use super::spans::Placed;
@@ -227,7 +225,7 @@ fn the_event_tells_its_stages_wishes_and_what_its_vms_observed_in_order() {
 fn an_answer_is_taken_as_the_protocol_has_it() {
     let wish = Duration::from_secs(7);
     let said = |status: u16, body: &'static [u8]| {
-        taken(&Answer { status, retry_after: Some(wish), body: Bytes::from_static(body) })
+        taken(&Reply { status, retry_after: Some(wish), location: None, body: body.to_vec() })
     };
     let refused = |why: &str| Taken::Refused(why.to_owned());
     assert_eq!(said(200, b""), Taken::Accepted);

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use reqwest::StatusCode;
 use serde_json::Value;
 
-use super::client::{Reply, Silence};
+use crate::http_client::{Failure, Reply, StatusCode};
 use crate::workloads::{Ended, one_line};
 
 /// The answer to a POST.
@@ -34,11 +33,11 @@ pub(super) struct Told {
     pub(super) retry_after: Option<Duration>,
 }
 
-pub(super) fn to_the_post(reply: Result<Reply, Silence>) -> Answer {
+pub(super) fn to_the_post(reply: Result<Reply, Failure>) -> Answer {
     let reply = match reply {
         Ok(reply) => reply,
-        Err(Silence::NotSent(why)) => return Answer::Ended(Ended::Blocked(format!("nothing was sent: {why}"))),
-        Err(Silence::Lost(why)) => return Answer::Ended(Ended::Unknown(format!("the answer was lost: {why}"))),
+        Err(Failure::NotSent(why)) => return Answer::Ended(Ended::Blocked(format!("nothing was sent: {why}"))),
+        Err(Failure::Lost(why)) => return Answer::Ended(Ended::Unknown(format!("the answer was lost: {why}"))),
     };
     Answer::Ended(match reply.status {
         202 => match reply.location {
@@ -56,7 +55,7 @@ pub(super) fn to_the_post(reply: Result<Reply, Silence>) -> Answer {
 }
 
 /// A server that is out of reach for a moment may still be at it.
-pub(super) fn how_far(reply: Result<Reply, Silence>) -> News {
+pub(super) fn how_far(reply: Result<Reply, Failure>) -> News {
     let Ok(reply) = reply else { return News::Running(Told::default()) };
     News::Ended(match reply.status {
         202 => return News::Running(told(&reply)),
@@ -71,10 +70,10 @@ pub(super) fn how_far(reply: Result<Reply, Silence>) -> News {
 
 /// Nothing at all is done. Something that is not understood may come from anybody.
 fn ended(reply: &Reply) -> Ended {
-    if reply.body.trim().is_empty() {
+    if reply.body.trim_ascii().is_empty() {
         return Ended::Done;
     }
-    let said: Value = serde_json::from_str(&reply.body).unwrap_or_default();
+    let said: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
     let reason = || said.get("reason").and_then(Value::as_str).unwrap_or("it gives no reason").to_owned();
     match said.get("outcome").and_then(Value::as_str) {
         Some("done") => Ended::Done,
@@ -84,12 +83,16 @@ fn ended(reply: &Reply) -> Ended {
         Some("blocked") => Ended::Blocked(reason()),
         Some("unknown") => Ended::Unknown(reason()),
         Some(other) => Ended::Unknown(format!("{} with outcome {other:?}, which is none", line_of(reply.status))),
-        None => Ended::Unknown(format!("{} without an outcome: {}", line_of(reply.status), first_line(&reply.body))),
+        None => Ended::Unknown(format!(
+            "{} without an outcome: {}",
+            line_of(reply.status),
+            first_line(&String::from_utf8_lossy(&reply.body))
+        )),
     }
 }
 
 fn told(reply: &Reply) -> Told {
-    let said: Value = serde_json::from_str(&reply.body).unwrap_or_default();
+    let said: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
     let seconds = said.get("expected_end_s").and_then(Value::as_f64);
     Told {
         progress: said.get("progress").and_then(Value::as_str).map(first_line).filter(|text| !text.is_empty()),
@@ -101,9 +104,9 @@ fn told(reply: &Reply) -> Told {
 /// The status, and what is said with it.
 pub(super) fn why(reply: &Reply) -> String {
     let status = line_of(reply.status);
-    let said: Value = serde_json::from_str(&reply.body).unwrap_or_default();
-    let text = said.get("reason").and_then(Value::as_str).unwrap_or(&reply.body);
-    let text = first_line(text);
+    let said: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+    let body = String::from_utf8_lossy(&reply.body);
+    let text = first_line(said.get("reason").and_then(Value::as_str).unwrap_or(&body));
     if text.is_empty() { status } else { format!("{status}: {text}") }
 }
 
@@ -123,7 +126,7 @@ mod tests {
     use super::*;
 
     fn reply(status: u16, body: &str) -> Reply {
-        Reply { status, body: body.to_owned(), ..Reply::default() }
+        Reply { status, body: body.into(), ..Reply::default() }
     }
 
     fn posted(reply: Reply) -> Ended {
@@ -191,8 +194,8 @@ mod tests {
             Answer::Ended(ended) => ended,
             Answer::Accepted { .. } => panic!("silence is no answer"),
         };
-        assert!(matches!(silence(Silence::NotSent("refused".into())), Ended::Blocked(_)));
-        assert!(matches!(silence(Silence::Lost("reset".into())), Ended::Unknown(_)));
+        assert!(matches!(silence(Failure::NotSent("refused".into())), Ended::Blocked(_)));
+        assert!(matches!(silence(Failure::Lost("reset".into())), Ended::Unknown(_)));
     }
 
     #[test]
@@ -207,7 +210,7 @@ mod tests {
         for status in [408, 425, 429, 500, 503] {
             assert_eq!(how_far(Ok(reply(status, ""))), News::Running(Told::default()), "{status}");
         }
-        assert_eq!(how_far(Err(Silence::NotSent(String::new()))), News::Running(Told::default()));
+        assert_eq!(how_far(Err(Failure::NotSent(String::new()))), News::Running(Told::default()));
         assert_eq!(how_far(Ok(reply(200, ""))), News::Ended(Ended::Done));
         assert!(matches!(how_far(Ok(reply(404, ""))), News::Ended(Ended::Unknown(_))));
         assert!(matches!(how_far(Ok(reply(410, ""))), News::Ended(Ended::Unknown(_))));

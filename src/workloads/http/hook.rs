@@ -4,15 +4,15 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use reqwest::header::CONTENT_TYPE;
-use reqwest::{Method, Url};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::answer::{self, Answer, News, Told};
-use super::client::{Server, exchange};
 use super::facts::Facts;
-use super::say;
+use super::server::Server;
+use super::{exchange, say};
+use crate::http_client::header::{CONTENT_TYPE, HeaderMap, HeaderName};
+use crate::http_client::{Method, Url};
 use crate::workloads::Ended;
 
 /// Between two questions how far it is: at first, and at the most.
@@ -100,9 +100,9 @@ impl Listener {
     }
 }
 
-fn headers(facts: &Facts) -> reqwest::header::HeaderMap {
+fn headers(facts: &Facts) -> HeaderMap {
     let parsed = facts.headers().into_iter().filter_map(|(name, value)| {
-        let name = reqwest::header::HeaderName::from_bytes(name.as_bytes()).ok()?;
+        let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
         Some((name, value.parse().ok()?))
     });
     parsed.collect()

@@ -5,22 +5,27 @@
 //! Whatever does not clearly say how it ended is unknown, never done.
 
 mod answer;
-mod client;
 mod facts;
 mod hook;
 mod patroni;
+mod server;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::time::Duration;
 
-use client::Server;
 use facts::Facts;
+use server::Server;
 
 use super::Ended;
 use super::contract::exit;
+use crate::http_client::{self, Body, Failure, Reply, RequestBuilder};
 
 /// The program that runs this, also when its file was replaced by an upgrade meanwhile.
 const OWN_PROGRAM: &str = "/proc/self/exe";
+
+/// Answers are short; a longer body is a failure.
+const MAX_BODY: usize = 64 * 1024;
 
 /// Whose answers are understood.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,12 +79,15 @@ pub fn http_hook(url: &str, adapter: Adapter) -> ExitCode {
 }
 
 async fn ask(url: &str, adapter: Adapter) -> Ended {
-    let begun = Facts::of_standard_input().and_then(|facts| Ok((Server::at(url)?, facts)));
-    match (begun, adapter) {
-        (Err(reason), _) => Ended::Failed(reason),
-        (Ok((server, facts)), Adapter::None) => hook::run(&server, &facts).await,
-        (Ok((server, facts)), Adapter::Patroni) => patroni::run(&server, &facts).await,
+    match (Facts::of_standard_input(), Server::new(url).await, adapter) {
+        (Err(reason), _, _) | (_, Err(reason), _) => Ended::Failed(reason),
+        (Ok(facts), Ok(server), Adapter::None) => hook::run(&server, &facts).await,
+        (Ok(facts), Ok(server), Adapter::Patroni) => patroni::run(&server, &facts).await,
     }
+}
+
+async fn exchange(request: RequestBuilder, patience: Duration) -> Result<Reply, Failure> {
+    http_client::exchange(request, patience, Body::Whole(MAX_BODY)).await
 }
 
 fn say(word: &str, what: impl core::fmt::Display) {

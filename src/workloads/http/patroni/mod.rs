@@ -5,16 +5,16 @@ mod cluster;
 
 use std::time::Duration;
 
-use reqwest::{Method, Url};
 use serde_json::json;
 use tokio::time::sleep;
 
 use cluster::{Cluster, Plan, Switch};
 
 use super::answer::why;
-use super::client::{Reply, Server, Silence, exchange, usable};
 use super::facts::Facts;
-use super::say;
+use super::server::Server;
+use super::{exchange, say};
+use crate::http_client::{Failure, Method, Reply, Url, parse_external};
 use crate::workloads::Ended;
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -42,7 +42,8 @@ async fn fail_over(server: &Server, facts: &Facts) -> Ended {
         Plan::Switch(switch) => switch,
     };
     say("progress", format_args!("switching over from {} to {}", switch.leader, switch.candidate));
-    let url = switch.leaders_api.as_deref().and_then(|api| usable(api).ok());
+    let url = switch.leaders_api.as_deref().and_then(|api| parse_external(api).ok());
+    let url = url.filter(|url| url.scheme() == server.url.scheme());
     let url = path(url.as_ref().unwrap_or(&server.url), "switchover");
     let wanted = json!({ "leader": switch.leader, "candidate": switch.candidate });
     let post = server.request(Method::POST, url).json(&wanted);
@@ -53,11 +54,11 @@ async fn fail_over(server: &Server, facts: &Facts) -> Ended {
 }
 
 /// What the answer to a switchover means; `None` when it was made, and only where to is left to see.
-fn switched(reply: Result<Reply, Silence>) -> Option<Ended> {
+fn switched(reply: Result<Reply, Failure>) -> Option<Ended> {
     let reply = match reply {
         Ok(reply) => reply,
-        Err(Silence::NotSent(why)) => return Some(Ended::Blocked(format!("nothing was sent to the leader: {why}"))),
-        Err(Silence::Lost(why)) => {
+        Err(Failure::NotSent(why)) => return Some(Ended::Blocked(format!("nothing was sent to the leader: {why}"))),
+        Err(Failure::Lost(why)) => {
             return Some(Ended::Unknown(format!("the answer to the switchover was lost: {why}")));
         }
     };
@@ -109,9 +110,11 @@ async fn look(server: &Server, facts: &Facts) -> Result<Cluster, String> {
     let question = server.request(Method::GET, path(&server.url, "cluster"));
     let failed = |why: &str| format!("Patroni cannot be asked about its cluster: {why}");
     match exchange(question, LOOK_WITHIN.min(facts.time_left())).await {
-        Ok(reply) if reply.status == 200 => Cluster::read(&reply.body).map_err(|why| failed(&why)),
+        Ok(reply) if reply.status == 200 => {
+            Cluster::read(&String::from_utf8_lossy(&reply.body)).map_err(|why| failed(&why))
+        }
         Ok(reply) => Err(failed(&why(&reply))),
-        Err(Silence::NotSent(why) | Silence::Lost(why)) => Err(failed(&why)),
+        Err(Failure::NotSent(why) | Failure::Lost(why)) => Err(failed(&why)),
     }
 }
 
@@ -128,7 +131,7 @@ mod tests {
     use super::*;
 
     fn outcome(status: u16, body: &str) -> Option<Ended> {
-        switched(Ok(Reply { status, body: body.to_owned(), ..Reply::default() }))
+        switched(Ok(Reply { status, body: body.into(), ..Reply::default() }))
     }
 
     #[test]
@@ -142,8 +145,8 @@ mod tests {
         assert!(matches!(outcome(500, ""), Some(Ended::Unknown(_))));
         assert!(matches!(outcome(202, "Switchover scheduled"), Some(Ended::Unknown(_))));
         assert!(matches!(outcome(401, "no auth header received"), Some(Ended::Failed(_))));
-        assert!(matches!(switched(Err(Silence::Lost(String::new()))), Some(Ended::Unknown(_))));
-        assert!(matches!(switched(Err(Silence::NotSent(String::new()))), Some(Ended::Blocked(_))));
+        assert!(matches!(switched(Err(Failure::Lost(String::new()))), Some(Ended::Unknown(_))));
+        assert!(matches!(switched(Err(Failure::NotSent(String::new()))), Some(Ended::Blocked(_))));
     }
 
     #[test]

@@ -1,0 +1,103 @@
+//! Clients: `plain` for the metadata service, `Client` for every other server.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use reqwest::header::{AUTHORIZATION, HeaderValue};
+use reqwest::redirect::Policy;
+use reqwest::{ClientBuilder, Method, RequestBuilder, Url};
+use rustls::ClientConfig;
+
+use super::address::is_confidential;
+use super::tls::{self, Identity};
+use super::{reason, secret};
+
+const CONNECT_WITHIN: Duration = Duration::from_secs(3);
+
+/// How a client checks a server's certificate and authenticates itself. The default trusts the system's certificate
+/// authorities and does not authenticate.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Options {
+    /// PEM file of certificate authorities that are trusted beside the system's.
+    pub ca: Option<PathBuf>,
+    pub identity: Option<Identity>,
+    pub login: Option<Login>,
+}
+
+/// An `Authorization` header whose secret is read from a file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Login {
+    Basic { username: String, password_file: PathBuf },
+    Bearer { token_file: PathBuf },
+}
+
+/// A client for the server of one URL. Connections are not kept, so a failed connection carried no request.
+pub struct Client {
+    http: reqwest::Client,
+    authorization: Option<HeaderValue>,
+}
+
+impl Client {
+    /// Reads all files of the options; the system's certificate authorities only if the URL is `https`.
+    ///
+    /// # Errors
+    /// The unreadable file, or a login that would be sent unencrypted to another machine.
+    pub async fn new(url: &Url, options: &Options) -> Result<Self, String> {
+        let authorization = match &options.login {
+            Some(_) if !is_confidential(url) => {
+                return Err("the login would be sent unencrypted: use https://".to_owned());
+            }
+            Some(login) => Some(login.header().await?),
+            None => None,
+        };
+        let (is_https, ca, identity) = (url.scheme() == "https", options.ca.clone(), options.identity.clone());
+        let tls = tokio::task::spawn_blocking(move || tls::read(is_https, ca.as_deref(), identity.as_ref())).await;
+        let builder = builder(tls.map_err(|error| error.to_string())??);
+        let http = builder.connect_timeout(CONNECT_WITHIN).pool_max_idle_per_host(0).build();
+        Ok(Self { http: http.map_err(|error| reason(&error))?, authorization })
+    }
+
+    /// A request with the login of the options. A request to another URL that is not confidential goes without it.
+    pub fn request(&self, method: Method, url: Url) -> RequestBuilder {
+        let authorization = self.authorization.clone().filter(|_| is_confidential(&url));
+        let request = self.http.request(method, url);
+        match authorization {
+            Some(value) => request.header(AUTHORIZATION, value),
+            None => request,
+        }
+    }
+}
+
+impl Login {
+    async fn header(&self) -> Result<HeaderValue, String> {
+        let (file, value) = match self {
+            Self::Basic { username, password_file } => {
+                let pair = format!("{username}:{}", secret::read(password_file).await?);
+                (password_file, format!("Basic {}", BASE64_STANDARD.encode(pair)))
+            }
+            Self::Bearer { token_file } => (token_file, format!("Bearer {}", secret::read(token_file).await?)),
+        };
+        let mut value: HeaderValue =
+            value.parse().map_err(|_| format!("{}: not one line of visible characters", file.display()))?;
+        value.set_sensitive(true);
+        Ok(value)
+    }
+}
+
+/// The builder of the metadata service's client. The service speaks plain HTTP: the client trusts no certificate
+/// authority, so that no `https` request can ever succeed.
+pub fn plain() -> Result<ClientBuilder, String> {
+    Ok(builder(tls::read(false, None, None)?))
+}
+
+fn builder(tls: ClientConfig) -> ClientBuilder {
+    reqwest::Client::builder()
+        .tls_backend_preconfigured(tls)
+        .no_proxy()
+        .redirect(Policy::none())
+        .retry(reqwest::retry::never())
+        .http1_only()
+        .user_agent(concat!("allclear/", env!("CARGO_PKG_VERSION")))
+}
