@@ -57,15 +57,13 @@ pub(super) fn read(table: &mut Table<'_>) -> Metadata {
 }
 
 fn endpoint(value: &Value) -> Result<String, String> {
-    let url = scalar::url(value)?;
-    let base = url.strip_suffix('/').unwrap_or(&url);
-    if base["http://".len()..].contains(['/', '?', '#']) {
-        return Err(format!("is {url:?}: write it without a path, as \"http://169.254.169.254\""));
+    let text = scalar::name(value)?;
+    if is_address(&text) {
+        return Ok(text.trim_end_matches('/').to_owned());
     }
-    if !is_address(base) {
-        return Err(format!("is {url:?}, where no endpoint can be: write http://HOST[:PORT]"));
-    }
-    Ok(base.to_owned())
+    // A password is not repeated.
+    let what = if text.contains('@') { "has a user in it".to_owned() } else { format!("is {text:?}") };
+    Err(format!("{what}: write http://HOST[:PORT] without a path, as \"http://169.254.169.254\""))
 }
 
 /// Whether a word asks for that.

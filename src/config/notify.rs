@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use super::reader::{Found, Table};
 use super::written::Value;
 use super::{headers, scalar};
-use crate::http_client::parse_external;
 use crate::machine::notice::Topic;
 use crate::outlet::notices::receiver::{Address, Format, Receiver};
 
@@ -70,12 +69,7 @@ fn short_name(value: &Value) -> Result<String, String> {
 }
 
 fn read_address(table: &mut Table<'_>) -> Option<Address> {
-    let url = |value: &Value| {
-        let text = scalar::name(value)?;
-        // A password in it is not repeated.
-        parse_external(&text).map_err(|why| if text.contains('@') { why } else { format!("is {text:?}: it {why}") })
-    };
-    let (url, file) = (table.optional("url", url), table.optional("url_file", scalar::path));
+    let (url, file) = (table.optional("url", scalar::url), table.optional("url_file", scalar::path));
     match (url, file) {
         (Some(_), Some(_)) => {
             table.mistake_here("has two addresses: write `url` or `url_file`");

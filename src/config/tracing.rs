@@ -3,7 +3,6 @@
 use super::reader::Table;
 use super::written::Value;
 use super::{headers, scalar};
-use crate::http_client::parse_external;
 use crate::outlet::traces::Collector;
 
 /// Nothing where it lacks what it needs.
@@ -19,10 +18,7 @@ pub(super) fn read(table: &mut Table<'_>) -> Option<Collector> {
 }
 
 fn endpoint(value: &Value) -> Result<String, String> {
-    let text = scalar::name(value)?;
-    // A password in it is not repeated.
-    let url =
-        parse_external(&text).map_err(|why| if text.contains('@') { why } else { format!("is {text:?}: it {why}") })?;
+    let (text, url) = (scalar::name(value)?, scalar::url(value)?);
     if url.query().is_some() {
         return Err(format!("is {text:?}: write it without a ?, as \"http://127.0.0.1:4318\""));
     }
