@@ -41,7 +41,7 @@ use crate::replica::journal::Journal;
 use crate::replica::observer::Observer;
 use crate::replica::rounds::Rounds;
 use crate::replica::view::View;
-use crate::rpc::{Guard, Neighbours, Routes};
+use crate::rpc::{Guard, Routes};
 use crate::tls::Credentials;
 use crate::workloads::session::Sessions;
 use crate::workloads::{Front, RoleAsker, Runner};
@@ -168,12 +168,8 @@ fn serve(
     drop(entered);
     let contact = rpc::contact_service(here.clone(), observer.clone());
     let between_replicas = rpc::with_health_and_reflection(routes.add_service(contact));
-    if tls.is_none() && !config.cluster.insecure {
-        let porter = Neighbours::of(consensus::plain(), here.deeds.clone());
-        let serving = consensus::serve_plain(listeners.cluster, porter, between_replicas, stop.clone());
-        servers.spawn(logged("cluster.listen", serving));
-    } else {
-        let serving = consensus::serve(listeners.cluster, tls.clone(), between_replicas, stop.clone());
+    if let Some(listener) = listeners.cluster {
+        let serving = consensus::serve(listener, tls.clone(), between_replicas, stop.clone());
         servers.spawn(logged("cluster.listen", serving));
     }
     if let Some(credentials) = tls {
@@ -242,12 +238,14 @@ fn agreement(config: &Config, name: &VmName, members: &[(String, String)]) -> an
     // The name as the list of replicas spells it: consensus compares it letter by letter.
     let spelled = members.iter().map(|(member, _)| member).find(|member| VmName::new(member) == *name);
     let replica = spelled.cloned().unwrap_or_else(|| name.to_string());
-    if config.cluster.is_in_the_open() {
+    let (insecure, tls) = (config.cluster.insecure, credentials::of(config, &replica)?);
+    if insecure {
         tracing::warn!("plain text between replicas: whoever reaches cluster.listen can speak for any of them");
     }
     Ok(consensus::Options {
         cluster: config.cluster.name.clone(),
-        tls: credentials::of(config, &replica)?,
+        means: if tls.is_some() || insecure { consensus::Means::default() } else { consensus::Means::alone() },
+        tls,
         replica,
         replicas: members.to_vec(),
         max_voters: config.cluster.max_voters,
@@ -259,7 +257,6 @@ fn agreement(config: &Config, name: &VmName, members: &[(String, String)]) -> an
             ..consensus::Timing::default()
         },
         compaction: consensus::Compaction::default(),
-        means: consensus::Means::default(),
     })
 }
 

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::Handle;
+use tracing::field;
 
 use crate::config::{self, Config};
 use crate::machine::id::VmName;
@@ -14,7 +15,8 @@ use crate::ops::host::HostNames;
 use crate::rpc;
 
 pub(super) struct Listeners {
-    pub(super) cluster: TcpListener,
+    /// Of a replica that others reach.
+    pub(super) cluster: Option<TcpListener>,
     pub(super) status: TcpListener,
     pub(super) operator: UnixListener,
     pub(super) workloads: Option<UnixListener>,
@@ -25,7 +27,10 @@ impl Listeners {
     pub(super) async fn bind(config: &Config, answering: &Handle) -> anyhow::Result<Self> {
         let (operator, registration) = (config.operator.socket.clone(), config.registration.clone());
         Ok(Self {
-            cluster: listen(config.cluster.listen, "cluster.listen").await?,
+            cluster: match config.cluster.listen {
+                Some(address) => Some(listen(address, "cluster.listen").await?),
+                None => None,
+            },
             status: answering.spawn(listen(config.status.listen, "status.listen")).await??,
             operator: answering.spawn(async move { rpc::bind(&operator, 0o600).await }).await??,
             workloads: answering.spawn(async move { listen_for_workloads(&registration).await }).await??,
@@ -33,8 +38,8 @@ impl Listeners {
     }
 
     pub(super) fn tell(&self, name: &VmName, cluster: &str) -> io::Result<()> {
-        let (cluster_address, status_address) = (self.cluster.local_addr()?, self.status.local_addr()?);
-        tracing::info!(replica = %name, cluster, %cluster_address, %status_address, "running");
+        let cluster_address = self.cluster.as_ref().map(TcpListener::local_addr).transpose()?.map(field::display);
+        tracing::info!(replica = %name, cluster, cluster_address, status_address = %self.status.local_addr()?, "running");
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! Who this replica is and by what endpoint it learns of events, and who the others are.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
@@ -46,10 +47,13 @@ pub(super) async fn own_name(endpoint: &Endpoint) -> VmName {
     }
 }
 
+/// The address of a replica that listens for no others.
+const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
 /// Name and address of every replica, in the order of the configuration. Without any, this one alone.
 pub(super) fn members(cluster: &config::Cluster, name: &VmName) -> Result<Vec<(String, String)>, Misconfigured> {
     if cluster.replicas.is_empty() {
-        return Ok(vec![(name.to_string(), cluster.listen.to_string())]);
+        return Ok(vec![(name.to_string(), cluster.listen.unwrap_or(NOWHERE).to_string())]);
     }
     if !cluster.replicas.iter().any(|peer| peer.name == *name) {
         let known: Vec<_> = cluster.replicas.iter().map(|peer| peer.name.to_string()).collect();

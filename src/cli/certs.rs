@@ -10,6 +10,7 @@ use anyhow::{Context as _, bail};
 use clap::Subcommand;
 
 use super::{Exit, examples, say};
+use crate::machine::time::Timestamp;
 use crate::replica::clock::{self, rfc3339};
 use crate::tls::{Authority, Made};
 
@@ -112,12 +113,8 @@ impl Issue {
         }
         let ca = read(&dir.join(CA))?;
         let authority = Authority::read(&ca, &read(&dir.join(CA_KEY))?).with_context(|| dir.display().to_string())?;
-        let Made { cert, key, expires_at } = authority.issue(&replica, days, clock::now())?;
         let folder = dir.join(&replica);
-        make_folder(&folder)?;
-        for (name, text, mode) in [("node.key", &key, 0o600), ("node.pem", &cert, 0o644), (CA, &ca, 0o644)] {
-            replace(&folder, name, text, mode)?;
-        }
+        let expires_at = issue(&authority, &ca, &replica, days, &folder)?;
         let (cluster, until, shown) = (authority.cluster(), rfc3339(expires_at), folder.display());
         say(format_args!("made a certificate for {replica} of cluster {cluster:?}, valid until {until}, in {shown}"));
         say(format_args!(
@@ -125,6 +122,22 @@ impl Issue {
         ));
         Ok(())
     }
+}
+
+/// A new key and certificate, and the authority's certificate, as files of the folder; until when the certificate is valid.
+pub(super) fn issue(
+    authority: &Authority,
+    ca: &str,
+    replica: &str,
+    days: u32,
+    folder: &Path,
+) -> anyhow::Result<Timestamp> {
+    let Made { cert, key, expires_at } = authority.issue(replica, days, clock::now())?;
+    make_folder(folder)?;
+    for (name, text, mode) in [("node.key", key.as_str(), 0o600), ("node.pem", &cert, 0o644), (CA, ca, 0o644)] {
+        replace(folder, name, text, mode)?;
+    }
+    Ok(expires_at)
 }
 
 fn make_folder(folder: &Path) -> anyhow::Result<()> {

@@ -1,10 +1,9 @@
 //! `[replica]` and `[cluster]`: who this replica is and with whom it agrees.
 
-use core::net::{Ipv4Addr, SocketAddr};
+use core::net::SocketAddr;
 use core::time::Duration;
 use std::path::PathBuf;
 
-use super::mistake::Place;
 use super::reader::{Found, Table};
 use super::scalar;
 use super::tls::{self, Tls};
@@ -29,7 +28,8 @@ pub struct Replica {
 pub struct Cluster {
     /// The same on every replica; a replica of another cluster is refused.
     pub name: String,
-    pub listen: SocketAddr,
+    /// Absent only in a cluster of one, which then opens no port for other replicas.
+    pub listen: Option<SocketAddr>,
     /// In the order of the configuration, which is the order of candidates. Empty: a cluster of one.
     pub replicas: Vec<Peer>,
     /// Hooks of a user-initiated event's VM that is out of reach for this long are not waited for, and a replica that
@@ -44,19 +44,10 @@ pub struct Cluster {
     pub max_voters: usize,
     /// A voter that is gone for this long is replaced by a learner.
     pub replace_after: Duration,
-    /// Plain text between machines is wanted.
+    /// Replicas speak plain text: whoever reaches `listen` can speak for any of them.
     pub insecure: bool,
-    /// `None`: plain text.
+    /// Absent with `insecure`, and in a cluster of one without `listen`.
     pub tls: Option<Tls>,
-}
-
-impl Cluster {
-    /// What replicas say to each other can be read, and said, by whoever reaches their network.
-    pub fn is_in_the_open(&self) -> bool {
-        let listen = self.listen.to_string();
-        let mut addresses = self.replicas.iter().map(|peer| &peer.address).chain([&listen]);
-        self.tls.is_none() && addresses.any(|address| !scalar::is_loopback(address))
-    }
 }
 
 /// A replica and where the others reach it.
@@ -105,11 +96,11 @@ pub(super) fn read_cluster(table: &mut Table<'_>, own: &Own) -> Option<Cluster> 
 
     check_patience(table, heartbeat, election_timeout, takeover_after);
     let (has_tls, tls) = (table.has("tls"), table.table("tls", tls::read));
-    check_secrecy(table, insecure, listen.as_ref(), peers.as_deref().unwrap_or_default());
+    check_secrecy(table, insecure);
     Some(Cluster {
         name: name?,
-        listen: listen?.value,
-        replicas: peers?.into_iter().map(|peer| peer.value).collect(),
+        listen: listen?,
+        replicas: peers?,
         takeover_after,
         heartbeat,
         election_timeout,
@@ -134,31 +125,27 @@ fn read_name(table: &mut Table<'_>) -> Option<String> {
     Some(table.or("name", scalar::name, "allclear".to_owned()))
 }
 
-/// Left out: the replica's own address, where the configuration tells it.
-fn read_listen(table: &mut Table<'_>, own: &Own, peers: Option<&[Found<Peer>]>) -> Option<Found<SocketAddr>> {
+/// Left out: the replica's own address, where the configuration tells it; of a cluster of one, none.
+fn read_listen(table: &mut Table<'_>, own: &Own, peers: Option<&[Peer]>) -> Option<Option<SocketAddr>> {
     if table.has("listen") {
-        return table.found("listen", scalar::listen);
+        return table.optional("listen", scalar::listen).map(Some);
     }
-    let place = table.place_of("listen");
     table.knows("listen");
     // what is wrong with the replicas is told already
     let peers = peers?;
     if peers.is_empty() {
-        return Some(Found { value: SocketAddr::from((Ipv4Addr::LOCALHOST, 7420)), place });
+        return Some(None);
     }
-    let is_own = |peer: &&Found<Peer>| own.name.as_ref().is_some_and(|name| name.value == peer.value.name);
-    let told = peers
-        .iter()
-        .find(is_own)
-        .and_then(|peer| Some(Found { value: peer.value.address.parse().ok()?, place: peer.place.clone() }));
+    let is_own = |peer: &&Peer| own.name.as_ref().is_some_and(|name| name.value == peer.name);
+    let told = peers.iter().find(is_own).and_then(|peer| peer.address.parse().ok());
     if told.is_none() {
         let message = "`cluster.listen` is missing: the other replicas could not reach this one";
-        table.mistake(&place, message);
+        table.mistake(&table.place_of("listen"), message);
     }
-    told
+    told.map(Some)
 }
 
-fn read_peers(table: &mut Table<'_>, own: &Own) -> Option<Vec<Found<Peer>>> {
+fn read_peers(table: &mut Table<'_>, own: &Own) -> Option<Vec<Peer>> {
     let entries = table.entries("replicas", scalar::address).unwrap_or_default();
     if table.is_empty("replicas") {
         let message = "`cluster.replicas` is empty: leave it out for a cluster of one";
@@ -187,10 +174,10 @@ fn read_peers(table: &mut Table<'_>, own: &Own) -> Option<Vec<Found<Peer>>> {
             format!("`replica.name` is {}, which `cluster.replicas` does not name: {}", own.value, names.join(", "));
         table.mistake(&own.place, message);
     }
-    let peer = |(name, address): (Found<String>, Option<String>)| {
-        Some(Found { value: Peer { name: VmName::new(&name.value), address: address? }, place: name.place })
-    };
-    entries.into_iter().map(peer).collect()
+    entries
+        .into_iter()
+        .map(|(name, address)| Some(Peer { name: VmName::new(&name.value), address: address? }))
+        .collect()
 }
 
 /// Two thirds, in whole milliseconds.
@@ -223,24 +210,20 @@ fn check_patience(table: &Table<'_>, heartbeat: Duration, election_timeout: Dura
     }
 }
 
-/// Plain text between machines only where it is asked for, and never where something else is.
-fn check_secrecy(table: &Table<'_>, insecure: bool, listen: Option<&Found<SocketAddr>>, peers: &[Found<Peer>]) {
+/// Plain text only where it is asked for, and never beside certificates. A cluster of one that is reached by nobody needs
+/// neither.
+fn check_secrecy(table: &Table<'_>, insecure: bool) {
     if table.has("tls") && insecure {
         let message = "`cluster.insecure` is true beside `cluster.tls`: replicas speak TLS or plain text; remove one";
         table.mistake(&table.place_of("insecure"), message);
     }
-    if table.has("tls") || insecure {
-        return;
-    }
-    let own = listen.map(|listen| (listen.value.to_string(), &listen.place));
-    let others = peers.iter().map(|peer| (peer.value.address.clone(), &peer.place));
-    let open: Option<(String, &Place)> =
-        own.into_iter().chain(others).find(|(address, _)| !scalar::is_loopback(address));
-    if let Some((address, place)) = open {
+    let Some(reached) = ["replicas", "listen"].into_iter().find(|key| table.has(key)) else { return };
+    if !table.has("tls") && !insecure {
         let message = format!(
-            "{address} is reached from other machines: name the certificates of this replica in `[cluster.tls]` \
-             (`allclear certs` makes some), or set `cluster.insecure = true` if nobody else can reach that network"
+            "`cluster.{reached}` needs `[cluster.tls]`, the certificates by which replicas know each other, on one \
+             machine too: `allclear certs` makes them. `cluster.insecure = true` instead is plain text, in which \
+             whoever reaches `cluster.listen` can speak for any replica"
         );
-        table.mistake(place, message);
+        table.mistake(&table.place_of(reached), message);
     }
 }

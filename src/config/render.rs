@@ -101,7 +101,7 @@ fn cluster_lines(cluster: &Cluster) -> Lines {
     let peers = replicas.iter().map(|peer| format!("{} = {}", quoted(&peer.name), quoted(&peer.address)));
     vec![
         ("name", text(name)),
-        ("listen", text(listen)),
+        ("listen", listen.as_ref().and_then(text)),
         ("replicas", inline_table(peers)),
         ("takeover_after", span(*takeover_after)),
         ("heartbeat", span(*heartbeat)),

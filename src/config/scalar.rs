@@ -156,13 +156,6 @@ pub(super) fn listen(value: &Value) -> Result<SocketAddr, String> {
     })
 }
 
-/// Whether only this machine can reach it. A DNS name other than `localhost` is not known to be so.
-pub(super) fn is_loopback(address: &str) -> bool {
-    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
-    let numbers = host.trim_start_matches('[').trim_end_matches(']');
-    host.eq_ignore_ascii_case("localhost") || numbers.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
-}
-
 /// The URL of a server that is not the platform.
 pub(super) fn url(value: &Value) -> Result<Url, String> {
     let text = name(value)?;
@@ -240,16 +233,6 @@ mod tests {
         for bad in ["", "data", "./data", "../data", "~/data", "~postgres/data", "/data\n", " /data", "\u{1b}/data"] {
             path(&written(bad)).expect_err(bad);
             socket(&written(bad)).expect_err(bad);
-        }
-    }
-
-    #[test]
-    fn loopback_is_what_only_this_machine_reaches() {
-        for address in ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "localhost:1"] {
-            assert!(is_loopback(address), "{address}");
-        }
-        for address in ["0.0.0.0:1", "10.0.0.4:1", "db-0:1", "[::]:1", "localhost.example:1"] {
-            assert!(!is_loopback(address), "{address}");
         }
     }
 

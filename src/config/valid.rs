@@ -1,5 +1,7 @@
 //! The third life: the typed configuration, and the contradictions between its tables.
 
+use core::net::SocketAddr;
+
 use super::cluster::{self, Cluster, Replica};
 use super::listeners::{self, Operator, Registration, Status};
 use super::metadata::{self, Metadata};
@@ -68,9 +70,12 @@ pub(super) fn read(document: &Value, findings: &Findings) -> Option<Config> {
 
 /// Two listeners cannot share a port of an address, or of all addresses. Port 0 lets the system choose each time.
 fn check_listeners(table: &Table<'_>, config: &Config) {
-    let (cluster, status) = (config.cluster.listen, config.status.listen);
-    let meet = cluster.ip() == status.ip() || cluster.ip().is_unspecified() || status.ip().is_unspecified();
-    if meet && cluster.port() == status.port() && cluster.port() != 0 {
+    let status = config.status.listen;
+    let meets = |cluster: &SocketAddr| {
+        let meet = cluster.ip() == status.ip() || cluster.ip().is_unspecified() || status.ip().is_unspecified();
+        meet && cluster.port() == status.port() && cluster.port() != 0
+    };
+    if let Some(cluster) = config.cluster.listen.filter(meets) {
         table.mistake(
             &table.place_in("status", "listen"),
             format!("`status.listen` is {status}, which `cluster.listen` ({cluster}) takes: give it another port"),

@@ -29,6 +29,11 @@ impl Default for Means {
 }
 
 impl Means {
+    /// The means of a cluster of one that has no certificates: other replicas are not dialled.
+    pub fn alone() -> Self {
+        Self { dial: reach::refuse, ..Self::default() }
+    }
+
     /// What the work brought; an error when it was not done to its end.
     pub async fn result_of<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
         let (done, result) = oneshot::channel();

@@ -66,5 +66,5 @@ pub use means::{Means, Work};
 pub use options::{Compaction, MAX_PROPOSAL_BYTES, MAX_REPLICAS, MAX_VOTERS, Options, Timing};
 pub use restore::{Holding, Survivor};
 pub use roster::Seat;
-pub use serve::{plain, serve, serve_incoming, serve_plain};
+pub use serve::{serve, serve_incoming};
 pub use standing::{Role, Standing};

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use futures_util::Stream;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
 use tonic::transport::Server;
 use tonic::transport::server::Connected;
 
-use crate::admission::{self, Calls, Door, Http2, Places, Porter, TurnedAway};
+use crate::admission::{self, Calls, Door, Http2, Places, TurnedAway};
 use crate::tls::{self, Credentials};
 
 /// Connections in plain text: each of 100 replicas has one, and another for a moment.
@@ -36,30 +36,14 @@ pub async fn serve(
     stop: CancellationToken,
 ) -> io::Result<()> {
     let Some(credentials) = tls else {
-        return serve_plain(listener, plain(), routes, stop).await;
+        let places = Places::in_all(CONNECTIONS);
+        let porter = Http2 { places, paces: None, turned_away: TurnedAway::at("cluster.listen") };
+        let incoming = admission::incoming(listener, Door::default(), porter, stop.clone());
+        return serve_incoming(incoming.into_stream(), bound(routes), stop).await;
     };
     // Gently. Without tonic's own grace, beside which it would only cut connections off; they end by themselves.
     let server = server().max_connection_age(credentials.max_connection_age());
     serve_by(server, tls::incoming(listener, credentials, stop.clone()).into_stream(), bound(routes), stop).await
-}
-
-/// Lets in whoever speaks in plain text, and no more than that.
-pub fn plain() -> Http2 {
-    Http2 { places: Places::in_all(CONNECTIONS), paces: None, turned_away: TurnedAway::at("cluster.listen") }
-}
-
-/// Serves in plain text whom this porter lets in.
-pub async fn serve_plain<P: Porter<TcpStream>>(
-    listener: TcpListener,
-    porter: P,
-    routes: Routes,
-    stop: CancellationToken,
-) -> io::Result<()>
-where
-    P::Guest: AsyncRead + AsyncWrite + Connected + Unpin,
-{
-    let incoming = admission::incoming(listener, Door::default(), porter, stop.clone());
-    serve_incoming(incoming.into_stream(), bound(routes), stop).await
 }
 
 fn bound(routes: Routes) -> Routes {

@@ -8,7 +8,7 @@ mod stream;
 mod together;
 mod way;
 
-pub use plain::{Plain, dial};
+pub use plain::{Plain, dial, refuse};
 pub use stream::connect;
 pub use together::Together;
 pub use way::Way;

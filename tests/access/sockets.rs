@@ -82,7 +82,7 @@ async fn what_else_lies_at_a_sockets_path_is_told_of_and_stays_as_it_is() {
 fn configured(folder: &TempDir, uid: u32) -> String {
     let path = |name: &str| folder.path().join(name).display().to_string();
     let toml = format!(
-        "replica = {{ name = \"db-0\", data_dir = {:?} }}\ncluster.listen = \"127.0.0.3:0\"\n\
+        "replica = {{ name = \"db-0\", data_dir = {:?} }}\n\
          metadata.endpoint = \"http://127.0.0.1:1\"\nstatus.listen = \"127.0.0.3:0\"\noperator.socket = {:?}\n\
          workloads.socket = {:?}\n",
         path("data"),

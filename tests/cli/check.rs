@@ -55,7 +55,7 @@ fn no_address_is_bound() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let text = format!("replica.data_dir = \"/d\"\ncluster.listen = \"{address}\"\n");
+    let text = format!("replica.data_dir = \"/d\"\ncluster.listen = \"{address}\"\ncluster.insecure = true\n");
     let output = allclear(&["check", "--config", &written(folder.path(), &text)], &[]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 }

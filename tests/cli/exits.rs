@@ -31,7 +31,8 @@ fn a_vm_that_the_configuration_does_not_list_is_no_reason_to_try_again() {
 #[test]
 fn a_data_directory_of_somebody_else_is_no_reason_to_try_again() {
     let bench = Bench::new();
-    let replica = bench.run(&bench.text());
+    let text = bench.alone();
+    let replica = bench.run(&text);
     let operator = bench.path("operator");
     let leads = || {
         let told = allclear(&["status", "--json", "--endpoint", &operator], &[]);
@@ -39,9 +40,9 @@ fn a_data_directory_of_somebody_else_is_no_reason_to_try_again() {
     };
     assert!((0..1200).any(|_| leads() || super::pause()), "the replica never began");
     drop(replica);
-    let (code, said) = runs(&bench, &bench.text().replace("name = \"tests\"", "name = \"others\""));
+    let (code, said) = runs(&bench, &text.replace("name = \"tests\"", "name = \"others\""));
     assert!(code == Some(2) && said.contains("belongs to cluster \"tests\""), "{code:?}: {said}");
-    let renamed = bench.text().replace("name = \"db-0\"", "name = \"db-1\"");
+    let renamed = text.replace("name = \"db-0\"", "name = \"db-1\"");
     let (code, said) = runs(&bench, &renamed);
     assert!(code == Some(2) && said.contains("belongs to replica \"db-0\""), "{code:?}: {said}");
 }

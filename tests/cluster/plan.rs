@@ -1,8 +1,14 @@
 //! A cluster that is yet to be started: which replicas, what is beside them, and the configuration of each.
 
 use std::cell::RefCell;
+use std::io::Write as _;
 use std::net::Ipv4Addr;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::sync::LazyLock;
 
+use allclear::replica::clock;
+use allclear::tls::{Authority, Made};
 use tempfile::TempDir;
 use tokio::net::TcpSocket;
 
@@ -12,6 +18,11 @@ use super::disks::SmallDisk;
 use super::links::Links;
 use super::namespaces::Namespaces;
 use super::workload::{Hook, Hooks};
+
+/// The name of every cluster of tests.
+const CLUSTER: &str = "tests";
+/// Long enough that nothing warns of a certificate that ends soon.
+const VALID_DAYS: u32 = 365;
 
 /// A cluster that is yet to be started.
 #[derive(Default)]
@@ -124,7 +135,7 @@ impl Plan {
     /// Each replica runs in a network namespace of its own.
     pub(crate) fn within(mut self, namespaces: Namespaces) -> Self {
         self.namespaces = Some(namespaces);
-        self.also("cluster.insecure", "true")
+        self
     }
 
     /// Starts all of them, and waits until every one polls, is registered and follows a leader.
@@ -133,6 +144,17 @@ impl Plan {
         cluster.start_all();
         cluster.ready().await;
         cluster
+    }
+
+    /// The certificates of a replica, unless the plan gives it some or has it speak plain text.
+    fn tls(&self, place: usize, vm: &str, folder: &Path) -> String {
+        let variables = self.overrides.iter().map(|(key, _)| key.as_str());
+        let own = self.environments.get(place).into_iter().flatten().map(|(key, _)| *key);
+        let is_insecure = variables.chain(own).any(|key| key == "ALLCLEAR__CLUSTER__INSECURE");
+        if is_insecure || self.tables.get(place).is_some_and(|tables| tables.contains("[cluster.tls]")) {
+            return String::new();
+        }
+        certificates(&folder.join(format!("{place}.tls")), vm)
     }
 
     /// Everything is there, and no replica was ever started.
@@ -167,10 +189,11 @@ impl Plan {
                 (Some(_), _) | (None, None) => addresses[other].clone(),
             };
             let list: Vec<_> = (0..known).map(|other| format!("{:?} = {:?}", vms[other], address_of(other))).collect();
+            let tls = self.tls(place, vm, folder.path());
             let path = |name: &str| folder.path().join(format!("{place}.{name}")).display().to_string();
             let toml = format!(
                 "[replica]\nname = {vm:?}\ndata_dir = {data:?}\n\
-                 [cluster]\nname = \"tests\"\nlisten = {listen:?}\nreplicas = {{ {list} }}\n\
+                 [cluster]\nname = {CLUSTER:?}\nlisten = {listen:?}\nreplicas = {{ {list} }}\n{tls}\
                  [metadata]\nendpoint = {endpoint:?}\n[status]\nlisten = {page:?}\n\
                  [operator]\nsocket = {operator:?}\n[workloads]\nsocket = {workloads:?}\n{tables}{own}",
                 data = path("data"),
@@ -205,6 +228,22 @@ impl Plan {
             folder,
         }
     }
+}
+
+/// Makes the key and the certificates of a replica in a new folder, and returns the table that names them.
+fn certificates(folder: &Path, replica: &str) -> String {
+    static MADE: LazyLock<Made> = LazyLock::new(|| Authority::make(CLUSTER, VALID_DAYS, clock::now()).unwrap());
+    let authority = Authority::read(&MADE.cert, &MADE.key).unwrap();
+    let issued = authority.issue(replica, VALID_DAYS, clock::now()).unwrap();
+    std::fs::create_dir(folder).unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.join(name);
+        let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        path
+    };
+    let (cert, key) = (write("node.pem", &issued.cert), write("node.key", &issued.key));
+    format!("[cluster.tls]\ncert = {cert:?}\nkey = {key:?}\nca = {:?}\n", write("ca.pem", &MADE.cert))
 }
 
 thread_local! {

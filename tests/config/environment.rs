@@ -12,6 +12,7 @@ data_dir = "/d"
 [cluster]
 name = "orders"
 replicas = { db-2 = "127.0.0.1:3", db-0 = "127.0.0.1:1", db-1 = "127.0.0.1:2" }
+insecure = true
 "#;
 
 #[test]
@@ -55,7 +56,7 @@ fn a_mistake_of_the_environment_names_the_variable_and_comes_after_those_of_the_
         ("ALLCLEAR_LOG", "debug"),
     ];
     let said = read_with(&text, &environment).unwrap_err().to_string();
-    let expected = r#"allclear.toml:9:14: `cluster.max_voters` is 0, which is out of range: from 1 to 7
+    let expected = r#"allclear.toml:10:14: `cluster.max_voters` is 0, which is out of range: from 1 to 7
 environment variable ALLCLEAR__: names no key: write ALLCLEAR__SECTION__KEY
 environment variable ALLCLEAR__A__B__C__D__E__F__G__H__I: names a key deeper than any there is
 environment variable ALLCLEAR__METADATA__POL_INTERVAL: `metadata.pol_interval` is not a known key: did you mean `poll_interval`?
@@ -69,5 +70,5 @@ fn the_replicas_keep_the_order_of_the_file() {
     let config = read(THREE).unwrap();
     let names: Vec<_> = config.cluster.replicas.iter().map(|peer| peer.name.as_str()).collect();
     assert_eq!(names, ["db-2", "db-0", "db-1"]);
-    assert_eq!(config.cluster.listen.to_string(), "127.0.0.1:1", "the own address where none is given");
+    assert_eq!(config.cluster.listen.unwrap().to_string(), "127.0.0.1:1", "the own address where none is given");
 }

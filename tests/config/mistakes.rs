@@ -58,7 +58,8 @@ fn more_replicas_than_a_cluster_has_are_a_mistake() {
         let replicas: Vec<_> = (0..count).map(|each| format!("r{each} = \"127.0.0.1:{}\"", each + 1)).collect();
         let replicas = replicas.join(", ");
         said(&format!(
-            "replica = {{ data_dir = \"/d\", name = \"r0\" }}\n[cluster]\nname = \"c\"\nreplicas = {{ {replicas} }}\n"
+            "replica = {{ data_dir = \"/d\", name = \"r0\" }}\n[cluster]\nname = \"c\"\nreplicas = {{ {replicas} }}\n\
+             insecure = true\n"
         ))
     };
     assert_eq!(named(100), "valid");

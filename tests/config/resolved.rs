@@ -18,7 +18,6 @@ data_dir = "/d"
 
 [cluster]
 name = "allclear"
-listen = "127.0.0.1:7420"
 takeover_after = "10s"
 heartbeat = "250ms"
 election_timeout = "375ms"

@@ -64,12 +64,10 @@ fn started(program: &Path, metadata: &str, database: SocketAddr) -> Contained {
         std::fs::create_dir_all(root.path().join(folder)).unwrap();
     }
     std::fs::copy(program, root.path().join("usr/bin/allclear")).unwrap();
-    let held = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
-    let [cluster, status] = held.map(|held| held.local_addr().unwrap());
+    let status = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let text = format!(
         r#"
 replica = {{ name = "db-0", data_dir = "/var/lib/allclear" }}
-cluster.listen = "{cluster}"
 metadata.endpoint = "{metadata}"
 status.listen = "{status}"
 

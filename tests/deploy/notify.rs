@@ -40,7 +40,9 @@ fn a_replica_that_is_alone_of_three_says_that_it_serves_goes_on_and_ends() {
     let text = format!(
         r#"
 replica = {{ name = "a", data_dir = "{place}/data" }}
-cluster = {{ name = "t", replicas = {{ a = "{cluster}", b = "{b}", c = "{c}" }} }}
+cluster.name = "t"
+cluster.replicas = {{ a = "{cluster}", b = "{b}", c = "{c}" }}
+cluster.tls = {{ cert = "{place}/a/node.pem", key = "{place}/a/node.key", ca = "{place}/a/ca.pem" }}
 metadata.endpoint = "http://{metadata}"
 status.listen = "{status}"
 operator.socket = "{place}/operator.sock"
@@ -48,6 +50,10 @@ workloads.socket = "{place}/workloads.sock"
 "#
     );
     std::fs::write(&configuration, text).unwrap();
+    for made in [["init", "--cluster", "t"], ["issue", "--replica", "a"]] {
+        let making = Command::new(program()).arg("certs").args(made).arg("--dir").arg(folder.path()).output().unwrap();
+        assert!(making.status.success(), "{making:?}");
+    }
 
     let mut command = Command::new(program());
     command.args(["run", "--config"]).arg(&configuration);

@@ -23,6 +23,7 @@ const LISTENED: Duration = Duration::from_millis(150);
 const LONGEST_REFUSAL: usize = 4_000;
 const MOST_MEMORY_KB: usize = 300 << 10;
 
+/// Plain text between replicas, in which every message gets as far as it can.
 struct Replica {
     folder: tempfile::TempDir,
     child: Child,
@@ -37,7 +38,7 @@ impl Replica {
         let (listen, page, nobody) = (free(), free(), free());
         let toml = format!(
             "[replica]\nname = \"db-0\"\ndata_dir = {:?}\n[cluster]\nname = \"tests\"\nlisten = \"{listen}\"\n\
-             replicas = {{ db-0 = \"{listen}\" }}\n[metadata]\nendpoint = \"http://{nobody}\"\n\
+             replicas = {{ db-0 = \"{listen}\" }}\ninsecure = true\n[metadata]\nendpoint = \"http://{nobody}\"\n\
              [status]\nlisten = \"{page}\"\n[operator]\nsocket = {:?}\n[workloads]\nsocket = {:?}\n",
             path("data"),
             path("operator"),

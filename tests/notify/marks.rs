@@ -197,7 +197,7 @@ fn a_configuration_that_is_wrong_is_told_without_its_secrets() {
         (notify(&format!("url = \"https://a/\"\nheaders = {{ Authorization = \"Bearer {MARK}\" }}")), "is a secret"),
         (format!("[tracing]\nendpoint = \"http://me:{MARK}@127.0.0.1\""), "has a user in it"),
     ] {
-        let toml = "[cluster]\nname = \"tests\"\nlisten = \"127.0.0.1:1\"\n\
+        let toml = "[cluster]\nname = \"tests\"\n\
                     [replica]\nname = \"db-0\"\ndata_dir = \"/var/lib/allclear\"\n";
         let config = file(folder.path(), "wrong.toml", &format!("{toml}{wrong}"));
         let (code, told) = program(&["check", "--config", &config]);

@@ -76,8 +76,9 @@ async fn a_replica_whose_certificate_is_refused_by_another_is_told_so() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_replica_with_certificates_and_one_without_do_not_meet() {
     let pki = Pki::new();
-    let tables = vec![pki.table("db-0", ""), String::new(), String::new()];
-    let mut cluster = Cluster::of(&["db-0", "db-1", "db-2"]).tables(tables).cold().await;
+    let insecure = vec![("ALLCLEAR__CLUSTER__INSECURE", "true".to_owned())];
+    let plan = Cluster::of(&["db-0", "db-1", "db-2"]).tables(vec![pki.table("db-0", "")]);
+    let mut cluster = plan.environments(vec![Vec::new(), insecure.clone(), insecure]).cold().await;
     cluster.start(0);
     cluster.start(1);
     for place in [0, 1] {

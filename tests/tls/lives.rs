@@ -59,10 +59,56 @@ async fn a_newcomer_is_brought_in_by_a_member_and_never_by_its_certificate_alone
     cluster.until(0, "reached by the newcomer's beats", is_reached).await;
 }
 
-/// The same without certificates beside it: a test that never sees plain text answered would prove nothing.
 #[tokio::test]
-async fn a_replica_without_certificates_answers_plain_text() {
-    let cluster = Cluster::of(&["db-0"]).start().await;
+async fn a_cluster_of_one_opens_no_port_for_replicas_and_grows_once_it_has_certificates() {
+    let pki = Pki::new();
+    let plan = Cluster::of(&["db-0"]).newcomer("db-1").tables(pki.tables(""));
+    let mut cluster = plan.cold().await;
+    let path = cluster.configuration(0);
+    let whole = std::fs::read_to_string(&path).unwrap();
+    let mut table: toml::Table = whole.parse().unwrap();
+    for key in ["listen", "replicas", "tls"] {
+        table["cluster"].as_table_mut().unwrap().remove(key).unwrap();
+    }
+    std::fs::write(&path, table.to_string()).unwrap();
+    cluster.start(0);
+    cluster.ready().await;
+    assert_eq!(listening_ports(&cluster, 0), 1, "only the status is served over TCP");
+
+    let there = address(&cluster, 1);
+    let (code, _, said) = cluster.says(0, &["member", "add", "db-1", &there]);
+    assert!(code == 4 && said.contains("it needs `cluster.listen` and `[cluster.tls]`"), "{code}: {said}");
+
+    cluster.stop(0);
+    std::fs::write(&path, whole).unwrap();
+    cluster.start(0);
+    cluster.ready().await;
+    assert_eq!(listening_ports(&cluster, 0), 2);
+    cluster.start(1);
+    cluster.until(1, "told how to become a member", |status| status.outside_because.is_some()).await;
+    assert_eq!(cluster.says(0, &["member", "add", "db-1", &there]).1, "db-1 is a voter\n");
+    cluster.until(1, "a member", |status| status.outside_because.is_none() && status.quorum).await;
+}
+
+/// At how many TCP ports a replica listens.
+fn listening_ports(cluster: &Cluster, place: usize) -> usize {
+    let process = format!("/proc/{}", cluster.pid(place).unwrap());
+    let descriptors = std::fs::read_dir(format!("{process}/fd")).unwrap();
+    let targets = descriptors.filter_map(|entry| std::fs::read_link(entry.unwrap().path()).ok());
+    let own: Vec<_> = targets.map(|target| target.display().to_string()).collect();
+    let sockets = ["tcp", "tcp6"].map(|kind| std::fs::read_to_string(format!("{process}/net/{kind}")).unwrap());
+    let is_listening = |line: &&str| {
+        let fields: Vec<_> = line.split_whitespace().collect();
+        fields[3] == "0A" && own.contains(&format!("socket:[{}]", fields[9]))
+    };
+    sockets.iter().flat_map(|sockets| sockets.lines().skip(1)).filter(is_listening).count()
+}
+
+/// The opposite of what the other tests see: one that never sees plain text answered would prove nothing.
+#[tokio::test]
+async fn an_insecure_cluster_speaks_plain_text() {
+    let plan = Cluster::of(&["db-0", "db-1", "db-2"]).also("cluster.insecure", "true");
+    let cluster = plan.start().await;
     assert!(knock_in_plain_text(&address(&cluster, 0)).await);
 }
 

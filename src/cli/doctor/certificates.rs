@@ -19,7 +19,7 @@ pub(super) fn findings(config: &Config, name: &str) -> Vec<Finding> {
         Some(Err(unfit)) => {
             vec![Finding::fail(CHECK, unfit.to_string(), "correct it: `allclear certs --help` tells what is needed")]
         }
-        None if config.cluster.is_in_the_open() => {
+        None if config.cluster.insecure => {
             let what = "replicas speak plain text: whoever reaches cluster.listen can speak for any of them";
             vec![Finding::warn(CHECK, what, "configure [cluster.tls], or be sure of that network")]
         }

@@ -30,8 +30,7 @@ pub(super) async fn findings(
     name: &str,
     running: Option<&shown::Status>,
 ) -> Vec<Finding> {
-    let cluster = config.cluster.listen;
-    let is_ours = async || match visitor {
+    let is_ours = async |cluster: SocketAddr| match visitor {
         Some(visitor) => match visit(visitor, name, &at(cluster).to_string(), ANSWER_WITHIN).await {
             Ok(met) => met.replica.eq_ignore_ascii_case(name),
             Err(_) => false,
@@ -47,8 +46,11 @@ pub(super) async fn findings(
             is("replica", name) && is("cluster", &config.cluster.name)
         })
     };
-    let mut findings =
-        vec![port("cluster.listen", cluster, is_ours).await, port("status.listen", status, is_ours_too).await];
+    let mut findings = Vec::new();
+    if let Some(cluster) = config.cluster.listen {
+        findings.push(port("cluster.listen", cluster, async || is_ours(cluster).await).await);
+    }
+    findings.push(port("status.listen", status, is_ours_too).await);
     let is_own = running.is_some_and(|status| status.cluster == config.cluster.name);
     findings.push(socket("operator.socket", &config.operator.socket, is_own));
     findings.push(of_workloads(config, is_own));

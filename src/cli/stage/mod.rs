@@ -21,9 +21,15 @@ use self::members::Members;
 use self::process::Process;
 use self::replica::Replica;
 use self::servers::{Server, Servers};
+use super::certs;
 pub(in crate::cli) use crate::databases::trio::VMS;
 use crate::fake_cloud::{self, Options, Running};
+use crate::replica::clock;
+use crate::tls::Authority;
 
+const CLUSTER: &str = "demo";
+/// Long enough that `--keep` never shows a warning of certificates that end soon.
+const VALID_DAYS: u32 = 365;
 pub(in crate::cli) const WORKLOAD: &str = "orders-db";
 
 /// Phase, the least freeze it is worth, and how long it takes to be watched and to be interrupted.
@@ -90,11 +96,14 @@ impl Stage {
         if let Workload::Serves(server) = who {
             stage.servers.insert(Servers::new(*server, &stage.folder)?).found().await?;
         }
+        let authority = Authority::make(CLUSTER, VALID_DAYS, clock::now())?;
+        let (ca, authority) = (authority.cert.clone(), Authority::read(&authority.cert, &authority.key)?);
         let addresses = free_addresses(2 * vms.len()).context("no free port on loopback")?;
         let (clusters, statuses) = addresses.split_at(vms.len());
         let peers: Vec<String> = vms.iter().zip(clusters).map(|(vm, at)| format!("{vm} = \"{at}\"")).collect();
         for ((vm, cluster), status) in vms.iter().zip(clusters).zip(statuses) {
             let replica = Replica::new(&stage.folder, vm, *status);
+            certs::issue(&authority, &ca, vm, VALID_DAYS, &stage.certificates(vm))?;
             replica.configure(&stage.configuration(&replica, *cluster, &peers, who)?)?;
             stage.replicas.push(replica);
         }
@@ -147,6 +156,7 @@ impl Stage {
     ) -> anyhow::Result<String> {
         let name = &replica.name;
         let path = |ending: &str| quoted(&self.folder.join(format!("{name}{ending}")));
+        let pem = |file: &str| quoted(&self.certificates(name).join(file));
         let prepared = match (who, &self.servers) {
             (Workload::Hooks(hooks), _) => self.with_hooks(*hooks),
             (Workload::Dials(_), _) => format!("[[group]]\nname = \"{}\"\nmax_unavailable = 1\n", members::GROUP),
@@ -158,7 +168,8 @@ impl Stage {
         let patience = if self.servers.is_some() { PATIENCE } else { "" };
         Ok(format!(
             "[replica]\nname = \"{name}\"\ndata_dir = {}\n\n\
-             [cluster]\nname = \"demo\"\nlisten = \"{listen}\"\nreplicas = {{ {} }}\n{patience}\n\
+             [cluster]\nname = \"{CLUSTER}\"\nlisten = \"{listen}\"\nreplicas = {{ {} }}\n{patience}\n\
+             [cluster.tls]\ncert = {}\nkey = {}\nca = {}\n\n\
              [metadata]\nendpoint = \"{}\"\n\n\
              [status]\nlisten = \"{}\"\n\n\
              [operator]\nsocket = {}\n\n\
@@ -167,11 +178,19 @@ impl Stage {
              {prepared}",
             path(""),
             peers.join(", "),
+            pem("node.pem"),
+            pem("node.key"),
+            pem("ca.pem"),
             self.cloud.endpoint(name).unwrap_or_default(),
             replica.status,
             quoted(&replica.socket),
             quoted(&workloads_socket(&self.folder, name)),
         ))
+    }
+
+    /// The folder of a replica's key and certificates.
+    fn certificates(&self, vm: &str) -> PathBuf {
+        self.folder.join(format!("{vm}.tls"))
     }
 
     fn with_hooks(&self, hooks: Hooks) -> String {

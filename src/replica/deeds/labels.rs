@@ -73,8 +73,6 @@ impl Export {
 /// Why somebody on this machine, or at the status port, was refused.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Refused {
-    /// In plain text at the port for replicas, another user's process is no replica.
-    Neighbour,
     /// Another user at the operators' socket.
     Operator,
     /// A user at the workloads' socket who is not in the configuration.
@@ -92,21 +90,12 @@ pub enum Refused {
 }
 
 impl Refused {
-    pub(super) const ALL: [Self; 8] = [
-        Self::Neighbour,
-        Self::Operator,
-        Self::Workload,
-        Self::Connection,
-        Self::Session,
-        Self::Method,
-        Self::Host,
-        Self::Origin,
-    ];
+    pub(super) const ALL: [Self; 7] =
+        [Self::Operator, Self::Workload, Self::Connection, Self::Session, Self::Method, Self::Host, Self::Origin];
 
     /// At which door, and for which reason.
     pub(super) const fn as_words(self) -> [&'static str; 2] {
         match self {
-            Self::Neighbour => ["cluster", "user"],
             Self::Operator => ["operator", "user"],
             Self::Workload => ["workloads", "user"],
             Self::Connection => ["workloads", "too_many"],
