@@ -1,5 +1,5 @@
-//! Whether whoever calls is the replica that it says it is. Where replicas show no certificates everybody is believed,
-//! which is why plain text is refused between machines.
+//! Whether whoever calls is the replica that it says it is. With `cluster.insecure`, where replicas show no
+//! certificates, every caller is believed.
 
 use openraft::rt::WatchReceiver as _;
 use tonic::{Extensions, Status};
