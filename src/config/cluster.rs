@@ -99,7 +99,7 @@ pub(super) fn read_cluster(table: &mut Table<'_>, own: &Own) -> Option<Cluster> 
     check_secrecy(table, insecure);
     Some(Cluster {
         name: name?,
-        listen: listen?,
+        listen,
         replicas: peers?,
         takeover_after,
         heartbeat,
@@ -126,15 +126,15 @@ fn read_name(table: &mut Table<'_>) -> Option<String> {
 }
 
 /// Left out: the replica's own address, where the configuration tells it; of a cluster of one, none.
-fn read_listen(table: &mut Table<'_>, own: &Own, peers: Option<&[Peer]>) -> Option<Option<SocketAddr>> {
+fn read_listen(table: &mut Table<'_>, own: &Own, peers: Option<&[Peer]>) -> Option<SocketAddr> {
+    let written = table.optional("listen", scalar::listen);
     if table.has("listen") {
-        return table.optional("listen", scalar::listen).map(Some);
+        return written;
     }
-    table.knows("listen");
     // what is wrong with the replicas is told already
     let peers = peers?;
     if peers.is_empty() {
-        return Some(None);
+        return None;
     }
     let is_own = |peer: &&Peer| own.name.as_ref().is_some_and(|name| name.value == peer.name);
     let told = peers.iter().find(is_own).and_then(|peer| peer.address.parse().ok());
@@ -142,7 +142,7 @@ fn read_listen(table: &mut Table<'_>, own: &Own, peers: Option<&[Peer]>) -> Opti
         let message = "`cluster.listen` is missing: the other replicas could not reach this one";
         table.mistake(&table.place_of("listen"), message);
     }
-    told.map(Some)
+    told
 }
 
 fn read_peers(table: &mut Table<'_>, own: &Own) -> Option<Vec<Peer>> {

@@ -178,11 +178,6 @@ impl<'a> Table<'a> {
         self.entries.iter().any(|entry| entry.key == key && matches!(entry.value.shape, Shape::Table(_)))
     }
 
-    /// Asks for a key without its value, so that it counts as known.
-    pub(super) fn knows(&mut self, key: &'static str) {
-        self.asked.push(key);
-    }
-
     /// Where the value of a key stands, and the table where it is left out.
     pub(super) fn place_of(&self, key: &str) -> Place {
         let entry = self.entries.iter().find(|entry| entry.key == key);

@@ -55,7 +55,7 @@ impl Bench {
 
     pub(super) fn text(&self) -> String {
         let ([cluster, status, _], endpoint) = (self.addresses, &self.endpoint);
-        let tls = |file: &str| self.certificates.path().join("db-0").join(file);
+        let tls = |file: &str| self.certificates.path().join("db-0").join(file).display().to_string();
         let (data, operator, workloads) = (self.path("data"), self.path("operator"), self.path("workloads"));
         format!(
             "[replica]\nname = \"db-0\"\ndata_dir = {data:?}\n[cluster]\nname = \"tests\"\nlisten = \"{cluster}\"\n\

@@ -240,7 +240,7 @@ fn certificates(folder: &Path, replica: &str) -> String {
         let path = folder.join(name);
         let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).unwrap();
         file.write_all(text.as_bytes()).unwrap();
-        path
+        path.display().to_string()
     };
     let (cert, key) = (write("node.pem", &issued.cert), write("node.key", &issued.key));
     format!("[cluster.tls]\ncert = {cert:?}\nkey = {key:?}\nca = {:?}\n", write("ca.pem", &MADE.cert))
