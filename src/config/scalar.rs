@@ -1,7 +1,7 @@
 //! From a written value to a typed one: each parser says what is wrong and how to write it instead.
 //! A sentence begins after the key's name ("`policy.margin` …"); places are the reader's concern.
 
-use core::net::{IpAddr, SocketAddr};
+use core::net::SocketAddr;
 use core::num::NonZeroU16;
 use core::ops::RangeInclusive;
 use core::time::Duration;

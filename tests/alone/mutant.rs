@@ -114,7 +114,7 @@ impl Mutant {
                 alone.voters = other.into_iter().chain([situation.me.clone()]).collect();
             }
             Self::AnySource => {
-                for event in document.events.iter_mut() {
+                for event in &mut document.events {
                     event.source = Source::User;
                 }
             }

@@ -7,7 +7,6 @@ use super::cluster::Cluster;
 use super::operators::{done, happened, refused, waits_for, who};
 use super::workload::hook;
 
-/// An event that nobody holds, about a follower that is not `left`.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_minority_approves_nothing_and_leaves_the_event_to_the_others() {
     let cluster = Cluster::of(&["db-0", "db-1", "db-2"])

@@ -95,7 +95,7 @@ fn cut_off() -> Situation {
     let me = VmName::new("a");
     let voters = vec![me.clone(), VmName::new("b")];
     let document = Some(Document::new(vec![listed]));
-    let alone = Alone { voters: voters.clone(), document, remembers: true, ..Alone::default() };
+    let alone = Alone { voters: voters.clone(), document, ..Alone::default() };
     Situation {
         now: Timestamp(0),
         me,
