@@ -42,8 +42,8 @@ async fn of_nobody(plan: Plan, processes: u32) -> Cluster {
         format!("#!/bin/sh\nexec prlimit --nproc={processes} {change} {} \"$@\"\n", env!("CARGO_BIN_EXE_allclear"));
     fs::write(&program, script).unwrap();
     fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
-    let owned = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    for path in owned.chain([folder.to_owned()]) {
+    let entries = |folder: &Path| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    for path in entries(folder).chain(entries(&folder.join("0.tls"))).chain([folder.to_owned()]) {
         chown(path, Some(UID), Some(UID)).unwrap();
     }
     cluster.replica_runs(0, &program);
