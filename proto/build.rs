@@ -1,8 +1,12 @@
 //! Compiles every `.proto` of this folder into Rust, without `protoc`.
-//! `src/wire/pb.rs` includes what comes out; the descriptor set serves reflection.
+//! `src/wire/pb.rs` includes what comes out; the descriptor set serves reflection, and `/openapi.json` is made of it.
 //! A package has one build script only, so what a release is linked without stands here too.
 
+mod openapi;
+
 use std::path::{Path, PathBuf};
+
+use protox::prost_reflect::DescriptorPool;
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -12,14 +16,20 @@ type Failure = Box<dyn std::error::Error>;
 const WITHOUT_UNWINDING: &str =
     "SECTIONS { /DISCARD/ : { *(.eh_frame) *(.eh_frame_hdr) *(.gcc_except_table*) } } INSERT AFTER .text;";
 
+/// What is answered over HTTP and where, without the messages' schemas.
+const PATHS: &str = "src/ops/openapi.json";
+
 fn main() -> Result<(), Failure> {
     println!("cargo:rerun-if-changed=proto");
+    println!("cargo:rerun-if-changed={PATHS}");
     let mut files = Vec::new();
     collect(Path::new("proto"), &mut files)?;
     files.sort();
     let descriptors = protox::compile(&files, ["proto"])?;
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
     std::fs::write(out.join("descriptors.bin"), prost::Message::encode_to_vec(&descriptors))?;
+    let pool = DescriptorPool::from_file_descriptor_set(descriptors.clone())?;
+    std::fs::write(out.join("openapi.json"), openapi::document(&std::fs::read_to_string(PATHS)?, &pool)?)?;
     tonic_prost_build::configure()
         .bytes(".")
         // one shape for `allclear.operator.v1` and the status JSON

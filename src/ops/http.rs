@@ -20,8 +20,8 @@ use crate::admission::Who;
 use crate::replica::deeds::Refused;
 use crate::replica::view::View;
 
-/// Kept by hand; a test compares it with what is served.
-const OPENAPI: &str = include_str!("openapi.json");
+/// `openapi.json` of this folder has the paths; `proto/openapi.rs` adds the messages' schemas.
+const OPENAPI: &str = include_str!(concat!(env!("OUT_DIR"), "/openapi.json"));
 
 /// Serves until it is stopped.
 pub async fn serve(listener: TcpListener, view: View, names: HostNames, stop: CancellationToken) -> io::Result<()> {
