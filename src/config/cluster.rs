@@ -88,7 +88,8 @@ pub(super) fn read_cluster(table: &mut Table<'_>, own: &Own) -> Option<Cluster> 
     let takeover_after = table.or("takeover_after", span(1_000, HOUR), Duration::from_secs(10));
     let heartbeat = table.optional("heartbeat", span(10, minute));
     let election_timeout = table.or("election_timeout", span(30, minute), Duration::from_millis(375));
-    let heartbeat = heartbeat.unwrap_or(Duration::from_millis(250).min(shortened(election_timeout)));
+    let most = Duration::from_millis(250).min(shortened(election_timeout));
+    let heartbeat = heartbeat.unwrap_or_else(|| table.default("heartbeat", most));
     let claim_lease = table.or("claim_lease", span(100, minute), Duration::from_secs(5));
     let max_voters = table.or("max_voters", scalar::number(1..=MAX_VOTERS), MAX_VOTERS);
     let replace_after = table.or("replace_after", span(1_000, 168 * HOUR), 10 * minute);
@@ -142,7 +143,7 @@ fn read_listen(table: &mut Table<'_>, own: &Own, peers: Option<&[Peer]>) -> Opti
         let message = "`cluster.listen` is missing: the other replicas could not reach this one";
         table.mistake(&table.place_of("listen"), message);
     }
-    told
+    told.map(|told| table.default("listen", told))
 }
 
 fn read_peers(table: &mut Table<'_>, own: &Own) -> Option<Vec<Peer>> {

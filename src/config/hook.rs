@@ -5,6 +5,7 @@ use core::time::Duration;
 use super::policy;
 use super::reader::Table;
 use super::scalar;
+use super::secret::is_secret;
 use super::written::Value;
 use crate::machine::document::Kind;
 use crate::machine::workload as registered;
@@ -150,7 +151,7 @@ struct Adapted {
 
 fn read_adapter(table: &mut Table<'_>, phase: Option<Phase>, run: Option<&Way>) -> Option<Adapted> {
     const KNOWN: &[&str] = &["patroni"];
-    table.optional("adapter", scalar::word(KNOWN, |word| (word == "patroni").then_some(())))?;
+    table.optional("adapter", scalar::word(KNOWN, |word| (word == "patroni").then_some("patroni")))?;
     let place = table.place_of("adapter");
     let refuse = |why: &str| table.mistake(&place, format!("`{}.adapter` {why}", table.path()));
     if !table.has("http") {
@@ -181,5 +182,9 @@ fn read_env(table: &mut Table<'_>) -> Vec<(String, String)> {
             table.mistake(&name.place, message);
         }
     }
-    entries.into_iter().filter_map(|(name, text)| Some((name.value, text?))).collect()
+    let variables: Vec<_> = entries.into_iter().filter_map(|(name, text)| Some((name.value, text?))).collect();
+    for (name, _) in variables.iter().filter(|(name, value)| is_secret(name, value)) {
+        table.hide("env", name);
+    }
+    variables
 }

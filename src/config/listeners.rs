@@ -47,9 +47,8 @@ pub(super) fn read_operator(table: &mut Table<'_>) -> Operator {
 }
 
 pub(super) fn read_registration(table: &mut Table<'_>) -> Registration {
+    let socket = table.optional("socket", scalar::socket);
     let uids = table.list("allow_uids", scalar::number(0..=u32::MAX));
-    Registration {
-        socket: table.optional("socket", scalar::socket),
-        allow_uids: uids.into_iter().flatten().map(|uid| uid.value).collect(),
-    }
+    let uids = uids.map(|uids| uids.into_iter().map(|uid| uid.value).collect());
+    Registration { socket, allow_uids: uids.unwrap_or_else(|| table.default("allow_uids", Vec::new())) }
 }

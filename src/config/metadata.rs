@@ -8,6 +8,9 @@ use super::written::Value;
 use crate::metadata::{ApiVersion, USUAL, is_address};
 
 /// The platform's endpoint, never reached through a proxy.
+/// How an endpoint that is not written is found; otherwise it is the usual one.
+const DISCOVER: &[&str] = &["none", "dhcp"];
+
 #[derive(Clone, PartialEq, Debug)]
 pub struct Metadata {
     /// `http://host[:port]`, without a path; `None`: as the DHCP leases say.
@@ -25,9 +28,10 @@ pub struct Metadata {
 pub(super) fn read(table: &mut Table<'_>) -> Metadata {
     let seconds = Duration::from_secs;
     let written = table.optional("endpoint", endpoint);
-    let is_discovered = table.or("discover", scalar::word(&["none", "dhcp"], from_leases), false);
+    let way = |word: &str| DISCOVER.iter().copied().find(|way| *way == word);
+    let is_discovered = table.optional("discover", scalar::word(DISCOVER, way)) == Some("dhcp");
     let metadata = Metadata {
-        endpoint: written.or_else(|| (!is_discovered).then(|| USUAL.to_owned())),
+        endpoint: written.or_else(|| (!is_discovered).then(|| table.default("endpoint", USUAL.to_owned()))),
         api_version: table.or("api_version", api_version, ApiVersion::newest()),
         poll_interval: table.or("poll_interval", scalar::duration(Duration::from_millis(50)..=seconds(60)), seconds(1)),
         stall_after: table.or("stall_after", scalar::duration(Duration::from_millis(100)..=seconds(3600)), seconds(15)),
@@ -67,14 +71,6 @@ fn endpoint(value: &Value) -> Result<String, String> {
 }
 
 /// Whether a word asks for that.
-fn from_leases(word: &str) -> Option<bool> {
-    match word {
-        "none" => Some(false),
-        "dhcp" => Some(true),
-        _ => None,
-    }
-}
-
 /// One that the platform knows; `latest` is refused there, except in the old path form.
 fn api_version(value: &Value) -> Result<ApiVersion, String> {
     let word = scalar::name(value)?;

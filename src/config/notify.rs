@@ -31,6 +31,8 @@ fn read(table: &mut Table<'_>) -> Option<(Found<String>, Receiver)> {
     if table.is_empty("topics") {
         table.mistake(&table.place_of("topics"), "`notify.topics` is empty: leave it out for all of them");
     }
+    let topics = topics.map(|topics| topics.into_iter().map(|topic| topic.value).collect());
+    let topics: Vec<_> = topics.unwrap_or_else(|| table.default("topics", Topic::ALL.to_vec()));
     let hour = Duration::from_hours(1);
     let blocked_after = scalar::duration(Duration::from_secs(1)..=24 * hour);
     let blocked_after = table.or("blocked_after", blocked_after, Duration::from_mins(1));
@@ -42,7 +44,7 @@ fn read(table: &mut Table<'_>) -> Option<(Found<String>, Receiver)> {
         name: name.value.clone(),
         address: address?,
         format,
-        topics: topics.map_or_else(|| BTreeSet::from(Topic::ALL), |topics| values(topics).collect()),
+        topics: BTreeSet::from_iter(topics),
         blocked_after,
         secret_file,
         headers: headers?,
@@ -54,10 +56,6 @@ fn read(table: &mut Table<'_>) -> Option<(Found<String>, Receiver)> {
         table.mistake(&table.place_of("url"), format!("`notify.url` {why}"));
     }
     Some((name, receiver))
-}
-
-fn values<T>(found: Vec<Found<T>>) -> impl Iterator<Item = T> {
-    found.into_iter().map(|found| found.value)
 }
 
 fn short_name(value: &Value) -> Result<String, String> {

@@ -1,9 +1,11 @@
 //! Takes typed values out of a table by key, and at the end reports every key nobody asked for.
 //!
 //! A reader never stops at a mistake: it notes it and goes on with the default or with nothing. Whoever reads decides
-//! nothing about wording; the parsers of `scalar` say what is wrong, the reader says where.
+//! nothing about wording; the parsers of `scalar` say what is wrong, the reader says where. What was read, defaults too, it
+//! keeps as it is printed.
 
 use super::mistake::{Findings, Place};
+use super::printed::Printed;
 use super::scalar;
 use super::written::{Entry, Shape, Value};
 
@@ -14,6 +16,7 @@ pub(super) struct Table<'a> {
     place: Place,
     entries: &'a [Entry],
     asked: Vec<&'static str>,
+    printed: toml::Table,
     findings: &'a Findings,
 }
 
@@ -24,18 +27,19 @@ pub(super) struct Found<T> {
     pub(super) place: Place,
 }
 
-/// Reads a whole document; what is not a table is a mistake of the parser before.
-pub(super) fn read_document<T>(document: &Value, findings: &Findings, read: impl FnOnce(&mut Table<'_>) -> T) -> T {
-    read_table(String::new(), document, findings, read)
-}
-
-/// A value that is no table is read as an empty one, once the mistake is noted.
-fn read_table<T>(path: String, value: &Value, findings: &Findings, read: impl FnOnce(&mut Table<'_>) -> T) -> T {
+/// What was read and how it is printed. A value that is no table is read as an empty one, once the mistake is noted.
+pub(super) fn read_table<T>(
+    path: String,
+    value: &Value,
+    findings: &Findings,
+    read: impl FnOnce(&mut Table<'_>) -> T,
+) -> (T, toml::Table) {
     let entries = if let Shape::Table(entries) = &value.shape { entries.as_slice() } else { &[] };
-    let mut table = Table { path, place: value.place.clone(), entries, asked: Vec::new(), findings };
+    let mut table =
+        Table { path, place: value.place.clone(), entries, asked: Vec::new(), printed: toml::Table::new(), findings };
     let result = read(&mut table);
     table.report_unknown();
-    result
+    (result, table.into_printed())
 }
 
 impl<'a> Table<'a> {
@@ -63,8 +67,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The value with its place; nothing when it is left out or wrong.
-    pub(super) fn found<T>(
+    fn accept_key<T>(
         &mut self,
         key: &'static str,
         parse: impl FnOnce(&Value) -> Result<T, String>,
@@ -73,7 +76,18 @@ impl<'a> Table<'a> {
         self.accept(&self.path_to(key), &entry.value, parse)
     }
 
-    pub(super) fn optional<T>(
+    /// The value with its place; nothing when it is left out or wrong.
+    pub(super) fn found<T: Printed>(
+        &mut self,
+        key: &'static str,
+        parse: impl FnOnce(&Value) -> Result<T, String>,
+    ) -> Option<Found<T>> {
+        let found = self.accept_key(key, parse)?;
+        self.print(key, &found);
+        Some(found)
+    }
+
+    pub(super) fn optional<T: Printed>(
         &mut self,
         key: &'static str,
         parse: impl FnOnce(&Value) -> Result<T, String>,
@@ -81,17 +95,23 @@ impl<'a> Table<'a> {
         self.found(key, parse).map(|found| found.value)
     }
 
-    pub(super) fn or<T>(
+    pub(super) fn or<T: Printed>(
         &mut self,
         key: &'static str,
         parse: impl FnOnce(&Value) -> Result<T, String>,
         default: T,
     ) -> T {
-        self.optional(key, parse).unwrap_or(default)
+        self.optional(key, parse).unwrap_or_else(|| self.default(key, default))
+    }
+
+    /// What stands for a key that is left out.
+    pub(super) fn default<T: Printed>(&mut self, key: &'static str, default: T) -> T {
+        self.print(key, &default);
+        default
     }
 
     /// Left out is a mistake too; `why` says what it is for.
-    pub(super) fn required<T>(
+    pub(super) fn required<T: Printed>(
         &mut self,
         key: &'static str,
         parse: impl FnOnce(&Value) -> Result<T, String>,
@@ -105,23 +125,25 @@ impl<'a> Table<'a> {
     }
 
     /// A list; every wrong element is a mistake of its own.
-    pub(super) fn list<T>(
+    pub(super) fn list<T: Printed>(
         &mut self,
         key: &'static str,
         parse: impl Fn(&Value) -> Result<T, String>,
     ) -> Option<Vec<Found<T>>> {
-        let values = self.found(key, scalar::list)?.value;
+        let values = self.accept_key(key, scalar::list)?.value;
         let name = self.path_to(key);
-        Some(values.iter().filter_map(|value| self.accept(&name, value, &parse)).collect())
+        let found: Vec<_> = values.iter().filter_map(|value| self.accept(&name, value, &parse)).collect();
+        self.print(key, &found);
+        Some(found)
     }
 
     /// A table whose keys the user chooses, in the order of the file; without a value where that is wrong.
-    pub(super) fn entries<T>(
+    pub(super) fn entries<T: Printed>(
         &mut self,
         key: &'static str,
         parse: impl Fn(&Value) -> Result<T, String>,
     ) -> Option<Vec<(Found<String>, Option<T>)>> {
-        let entries = self.found(key, scalar::table)?.value;
+        let entries = self.accept_key(key, scalar::table)?.value;
         let path = self.path_to(key);
         let read = |entry: &Entry| {
             let key = Value { place: entry.place.clone(), shape: Shape::Text(entry.key.clone()), unquoted: None };
@@ -129,7 +151,11 @@ impl<'a> Table<'a> {
             let found = self.accept(&format!("{path}.{}", entry.key), &entry.value, &parse);
             Some((Found { value: entry.key.clone(), place: entry.place.clone() }, found.map(|found| found.value)))
         };
-        Some(entries.iter().filter_map(read).collect())
+        let entries: Vec<_> = entries.iter().filter_map(read).collect();
+        let printed =
+            |(name, value): &(Found<String>, Option<T>)| Some((name.value.clone(), value.as_ref()?.printed()));
+        self.insert(key, entries.iter().filter_map(printed).collect::<toml::Table>());
+        Some(entries)
     }
 
     pub(super) fn table<T>(&mut self, key: &'static str, read: impl FnOnce(&mut Table<'_>) -> T) -> Option<T> {
@@ -138,7 +164,7 @@ impl<'a> Table<'a> {
         // the header is shown rather than the first brace
         let value = Value { place: entry.place.clone(), ..entry.value.clone() };
         self.accept(&path, &value, scalar::table)?;
-        Some(read_table(path, &value, self.findings, read))
+        Some(self.read_inner(key, &value, read))
     }
 
     /// As `table`, and where it is left out every key takes its default or is missing.
@@ -151,7 +177,13 @@ impl<'a> Table<'a> {
             None => Value { place, shape: Shape::Table(Vec::new()), unquoted: None },
         };
         self.accept(&path, &value, scalar::table);
-        read_table(path, &value, self.findings, read)
+        self.read_inner(key, &value, read)
+    }
+
+    fn read_inner<T>(&mut self, key: &'static str, value: &Value, read: impl FnOnce(&mut Table<'_>) -> T) -> T {
+        let (result, printed) = read_table(self.path_to(key), value, self.findings, read);
+        self.insert(key, printed);
+        result
     }
 
     /// A list of tables, `[[key]]`.
@@ -166,7 +198,30 @@ impl<'a> Table<'a> {
         let Some(values) = self.accept(&path, &value, list) else { return Vec::new() };
         let is_table = |value: &&Value| self.accept(&path, value, scalar::table).is_some();
         let tables: Vec<_> = values.value.iter().filter(is_table).collect();
-        tables.into_iter().map(|value| read_table(path.clone(), value, self.findings, &read)).collect()
+        let read = tables.into_iter().map(|value| read_table(path.clone(), value, self.findings, &read));
+        let (results, printed): (_, Vec<_>) = read.unzip();
+        self.insert(key, printed);
+        results
+    }
+
+    /// In the order in which the keys were asked for.
+    fn into_printed(mut self) -> toml::Table {
+        self.asked.iter().filter_map(|key| self.printed.remove_entry(*key)).collect()
+    }
+
+    fn print(&mut self, key: &'static str, value: &impl Printed) {
+        self.insert(key, value.printed());
+    }
+
+    fn insert(&mut self, key: &'static str, printed: impl Into<toml::Value>) {
+        self.printed.insert(key.to_owned(), printed.into());
+    }
+
+    /// Prints an entry without its value.
+    pub(super) fn hide(&mut self, key: &str, entry: &str) {
+        if let Some(value) = self.printed.get_mut(key).and_then(|entries| entries.get_mut(entry)) {
+            *value = "(not shown)".into();
+        }
     }
 
     /// Whether it is written, right or wrong.
@@ -231,7 +286,7 @@ impl<'a> Table<'a> {
         self.findings.add(place, message);
     }
 
-    fn report_unknown(self) {
+    fn report_unknown(&self) {
         let unknown = self.entries.iter().filter(|entry| !self.asked.contains(&entry.key.as_str()));
         for Entry { key, place, .. } in unknown {
             let path = self.path_to(key);

@@ -1,5 +1,6 @@
 //! The third life: the typed configuration, and the contradictions between its tables.
 
+use core::fmt;
 use core::net::SocketAddr;
 
 use super::cluster::{self, Cluster, Replica};
@@ -34,11 +35,20 @@ pub struct Config {
     /// In the order of the file.
     pub workloads: Vec<Workload>,
     pub receivers: Vec<Receiver>,
+    printed: String,
+}
+
+/// As a file that says the same without any default: what `allclear check` shows. Reading it again gives the same
+/// configuration, but for secrets that stand in the environment of a hook.
+impl fmt::Display for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.printed)
+    }
 }
 
 /// Nothing where a required value is missing or wrong; the findings then say so.
 pub(super) fn read(document: &Value, findings: &Findings) -> Option<Config> {
-    reader::read_document(document, findings, |table| {
+    let (config, printed) = reader::read_table(String::new(), document, findings, |table| {
         let replica = table.table_or_empty("replica", cluster::read_replica);
         let cluster = table.table_or_empty("cluster", |table| cluster::read_cluster(table, &replica));
         let metadata = table.table_or_empty("metadata", metadata::read);
@@ -62,10 +72,12 @@ pub(super) fn read(document: &Value, findings: &Findings) -> Option<Config> {
             groups: groups?,
             workloads: workloads?,
             receivers: receivers?,
+            printed: String::new(),
         };
         check_listeners(table, &config);
         Some(config)
-    })
+    });
+    config.map(|config| Config { printed: printed.to_string(), ..config })
 }
 
 /// Two listeners cannot share a port of an address, or of all addresses. Port 0 lets the system choose each time.

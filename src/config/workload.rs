@@ -71,7 +71,7 @@ fn read_workload(table: &mut Table<'_>) -> Option<Read> {
     let after = table.list("after", scalar::name).unwrap_or_default();
     let source = table.table("role", role::read_source).flatten();
     let every = scalar::duration(Duration::from_millis(100)..=Duration::from_hours(1));
-    let every = table.or("role_every", every, ROLE_EVERY);
+    let every = table.optional("role_every", every);
     if table.has("role_every") && !table.has("role") {
         let message = "`workload.role_every` means nothing here: it needs `role`, which says whom to ask";
         table.mistake(&table.place_of("role_every"), message);
@@ -82,7 +82,8 @@ fn read_workload(table: &mut Table<'_>) -> Option<Read> {
         name: WorkloadName(name.value.clone()),
         group,
         after: after.iter().map(|name| WorkloadName(name.value.clone())).collect(),
-        role: source.map(|source| Role { source, every }),
+        role: source
+            .map(|source| Role { source, every: every.unwrap_or_else(|| table.default("role_every", ROLE_EVERY)) }),
         hooks,
     });
     Some(Read { name, after, workload })

@@ -90,11 +90,8 @@ fn spanned(value: Spanned<DeValue<'_>>, place: &dyn Fn(core::ops::Range<usize>) 
 }
 
 fn table_shape(table: DeTable<'_>, place: impl Fn(core::ops::Range<usize>) -> Place) -> Shape {
-    let mut entries: Vec<_> = table.into_iter().collect();
-    // the parser keeps tables in the order of the alphabet; the spans remember the order of the file
-    entries.sort_by_key(|(key, _)| key.span().start);
     Shape::Table(
-        entries
+        table
             .into_iter()
             .map(|(key, value)| Entry {
                 place: place(key.span()),

@@ -1,6 +1,6 @@
 //! What `allclear check` prints says the same as the file it was read from.
 
-use super::read;
+use super::{read, read_with};
 
 const WHOLE: &str = include_str!("../../deploy/allclear.example.toml");
 
@@ -8,6 +8,26 @@ const WHOLE: &str = include_str!("../../deploy/allclear.example.toml");
 fn a_printed_configuration_reads_as_itself() {
     let config = read(WHOLE).unwrap();
     assert_eq!(read(&config.to_string()), Ok(config));
+}
+
+#[test]
+fn a_text_that_looks_like_a_number_is_printed_as_a_text() {
+    let environment = [("ALLCLEAR__CLUSTER__NAME", "5"), ("ALLCLEAR__POLICY__MARGIN", "1500ms")];
+    let config = read_with("replica.data_dir = \"/d\"", &environment).unwrap();
+    let printed = config.to_string();
+    assert!(printed.contains("name = \"5\"\n") && printed.contains("margin = \"1s 500ms\"\n"), "{printed}");
+    assert_eq!(read(&printed), Ok(config));
+}
+
+#[test]
+fn a_secret_of_a_hook_is_not_printed() {
+    let config = |value: &str| {
+        let hook =
+            "[[workload.hook]]\nphase = \"drain\"\ncommand = [\"drain\"]\nenv = { DB_TOKEN = \"%\", DB = \"%\" }";
+        read(&format!("replica.data_dir = \"/d\"\n[[workload]]\nname = \"db\"\n{hook}").replace('%', value)).unwrap()
+    };
+    let printed = config("abc").to_string();
+    assert!(printed.ends_with("[workload.hook.env]\nDB_TOKEN = \"(not shown)\"\nDB = \"abc\"\n"), "{printed}");
 }
 
 #[test]
