@@ -59,7 +59,7 @@ async fn secrets_are_sent_to_their_receiver_are_renewed_and_appear_nowhere_else(
     let output = Command::new(env!("CARGO_BIN_EXE_allclear")).args(["check", "--config"]).arg(config).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let printed = String::from_utf8(output.stdout).unwrap();
-    assert!(printed.contains(&format!("header_files = {{ \"authorization\" = {token:?} }}")), "{printed}");
+    assert!(printed.contains(&format!("[notify.header_files]\nAuthorization = {token:?}\n")), "{printed}");
     let doctor = cluster.asks(0, "doctor", &["--json"]).wait_with_output().unwrap();
     let found = String::from_utf8(doctor.stdout).unwrap();
     assert!(found.contains("\"check\":\"notify\"") && found.contains("token: is empty"), "{found}");
