@@ -30,13 +30,13 @@ use crate::machine::workload::Workload;
 use crate::metadata::pace::Pace;
 use crate::outlet::{notices, traces};
 use crate::replica::Replica;
-use crate::replica::alone::Requests;
 use crate::replica::clock::{self, ClusterTime};
 use crate::replica::contacts::Contacts;
 use crate::replica::deeds::Deeds;
 use crate::replica::folded::Folded;
 use crate::replica::here::Here;
 use crate::replica::hooks::Hooks;
+use crate::replica::isolated_requests::IsolatedRequests;
 use crate::replica::journal::Journal;
 use crate::replica::observer::Observer;
 use crate::replica::rounds::Rounds;
@@ -108,7 +108,7 @@ async fn run_until(config: Config, stop: CancellationToken, answering: &Handle) 
         contacts: Arc::new(Contacts::new(name.clone())),
         journal: Journal::open(&config.replica.data_dir, consensus::Means::default())?,
         alone: watch::Sender::new(None),
-        alone_requests: Requests::default(),
+        alone_requests: IsolatedRequests::default(),
         deeds: deeds.clone(),
         rounds: Rounds::default(),
     });

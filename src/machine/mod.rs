@@ -26,6 +26,7 @@ pub mod measures;
 mod needs;
 pub mod notice;
 pub mod observe;
+pub mod obstacle;
 pub mod operator;
 pub mod order;
 pub mod plan;

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::deeds::Rung;
 use super::errands::Hands;
 use super::here::Here;
+use super::isolated_requests::{NotApproved, Request};
 use super::post;
 use super::rounds::Loop;
 use super::{clock, contacts};
@@ -21,9 +21,10 @@ use crate::machine::command::Entry;
 use crate::machine::document::{Announcement, Document, Status};
 use crate::machine::event::Event;
 use crate::machine::id::{EventId, VmName};
+use crate::machine::obstacle::Obstacle;
 use crate::machine::situation::{Channel, Situation};
 use crate::machine::suspicion::as_if_told;
-use crate::machine::takeover::{Journaled, Obstacle, RequestedBy, Takeover, overridden, takeover};
+use crate::machine::takeover::{Journaled, RequestedBy, Takeover, overridden, takeover};
 use crate::machine::time::Timestamp;
 use crate::wire::log;
 
@@ -36,55 +37,6 @@ const PAUSED_AFTER: Duration = Duration::from_secs(2);
 const FRESH_FOR: Duration = Duration::from_secs(2);
 /// Before what came to nothing is tried again: the metadata service is asked only so often.
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
-
-/// An operator asks this replica to approve an event without a quorum.
-struct Request {
-    event: EventId,
-    /// The event as the operator saw it.
-    revision: u64,
-    requested_by: RequestedBy,
-    answer: oneshot::Sender<Result<PostOutcome, NotApproved>>,
-}
-
-/// Why an operator's request came to no approval. Nothing was posted.
-#[derive(Debug, thiserror::Error)]
-pub enum NotApproved {
-    #[error("this replica hears a leader: approve the event without --alone")]
-    Led,
-    #[error("{0}")]
-    Impossible(Obstacle),
-    #[error("the event has changed: it is at revision {0} now")]
-    Changed(u64),
-    #[error("{0}")]
-    Failed(String),
-}
-
-/// The way of operators' requests to the task that watches.
-pub struct Requests {
-    sender: mpsc::Sender<Request>,
-    receiver: Mutex<mpsc::Receiver<Request>>,
-}
-
-impl Default for Requests {
-    fn default() -> Self {
-        let (sender, receiver) = mpsc::channel(1);
-        Self { sender, receiver: Mutex::new(receiver) }
-    }
-}
-
-impl Requests {
-    /// The answer comes when the journal tells how the post ended; `None` when the replica stops before.
-    pub async fn approve(
-        &self,
-        event: EventId,
-        revision: u64,
-        requested_by: RequestedBy,
-    ) -> Option<Result<PostOutcome, NotApproved>> {
-        let (answer, answered) = oneshot::channel();
-        self.sender.send(Request { event, revision, requested_by, answer }).await.ok()?;
-        answered.await.ok()
-    }
-}
 
 /// How long this replica has heard no leader, and what it has seen meanwhile; all on the monotonic clock.
 struct Watch {
@@ -100,31 +52,34 @@ pub(super) async fn watch(hands: Arc<Hands>, stop: CancellationToken) {
     let mut watch = Watch::new();
     let mut not_before = watch.last_tick;
     let here = &hands.here;
-    let mut requests = here.alone_requests.receiver.lock().await;
     let (mut standing, mut polls) = (here.consensus.standing(), hands.observer.polls());
-    let mut is_alone = false;
+    let mut is_led = true;
     loop {
-        let wait = here.rounds.until_turn(if is_alone { TICK } else { IDLE_TICK });
+        let wait = here.rounds.until_turn(if is_led { IDLE_TICK } else { TICK });
         here.rounds.back_within(Loop::Alone, wait);
         let request = tokio::select! {
             () = tokio::time::sleep(wait) => None,
             _ = polls.changed() => None,
-            _ = standing.wait_for(|standing| !standing.quorum), if !is_alone => None,
-            request = requests.recv() => request,
+            _ = standing.wait_for(|standing| !standing.quorum), if is_led => None,
+            request = here.alone_requests.next() => Some(request),
             () = stop.cancelled() => return,
         };
         let alone = watch.look(&hands).await;
-        is_alone = alone.is_some();
+        is_led = here.consensus.standing_now().quorum;
+        let is_alone = alone.is_some();
         here.alone.send_replace(alone);
         let situation = is_alone.then(|| here.situation());
         let due = situation.as_ref().is_some_and(|situation| takeover(&here.state(), situation).is_some());
         let is_tried_again = clock::steady() >= not_before;
         // To its end, also when the replica stops: what was posted is to be written down.
         match (request, situation) {
-            (Some(Request { answer, .. }), None) => drop(answer.send(Err(NotApproved::Led))),
+            (Some(request), None) if is_led => request.answer(Err(NotApproved::Led)),
+            (Some(request), None) => {
+                request.answer(Err(NotApproved::Failed("the end of the log cannot be read".into())));
+            }
             (Some(request), Some(situation)) => {
                 let approved = act(&hands, situation, Some(&request)).await;
-                drop(request.answer.send(approved));
+                request.answer(approved);
             }
             (None, Some(situation)) if due && is_tried_again => {
                 if let Err(why) = act(&hands, situation, None).await {

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::alone::Requests;
 use super::clock::{self, ClusterTime};
 use super::contacts::Contacts;
 use super::deeds::Deeds;
+use super::isolated_requests::IsolatedRequests;
 use super::journal::Journal;
 use super::rounds::Rounds;
 use crate::consensus::{Consensus, Members, ProposeError, Standing};
@@ -40,7 +40,7 @@ pub struct Here {
     pub journal: Journal,
     /// `None` while a leader is heard.
     pub alone: watch::Sender<Option<Alone>>,
-    pub alone_requests: Requests,
+    pub alone_requests: IsolatedRequests,
     pub deeds: Arc<Deeds>,
     pub rounds: Rounds,
 }

@@ -3,7 +3,7 @@
 //! [`Replica::start`] begins polling, reporting, driving and running errands, and [`Replica::stop`] ends them.
 
 mod account;
-pub mod alone;
+mod alone;
 mod calls;
 pub mod clock;
 pub mod contacts;
@@ -16,6 +16,7 @@ pub mod folded;
 pub mod here;
 pub mod hooks;
 mod impact;
+pub mod isolated_requests;
 pub mod journal;
 pub mod late;
 pub mod observer;

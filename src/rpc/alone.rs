@@ -54,7 +54,7 @@ impl Asking<'_> {
         Status::failed_precondition(format!(
             "nothing is approved yet: {} may have a quorum and decide otherwise; what this replica knows against it: {known}. \
              To approve the event regardless, repeat the command with --revision {}",
-            alone.unreachable.join(", "),
+            alone.other_voters.join(", "),
             event.revision
         ))
     }

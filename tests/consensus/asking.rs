@@ -64,7 +64,7 @@ impl Asking {
             contacts: Arc::new(Contacts::new(name.clone())),
             journal,
             alone: watch::Sender::new(None),
-            alone_requests: allclear::replica::alone::Requests::default(),
+            alone_requests: allclear::replica::isolated_requests::IsolatedRequests::default(),
             deeds: Arc::new(Deeds::new().unwrap()),
             rounds: Rounds::default(),
         });

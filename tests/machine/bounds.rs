@@ -7,12 +7,13 @@ use allclear::machine::apply::apply;
 use allclear::machine::command::{Command, Entry, Ignored, Verdict};
 use allclear::machine::document::{Announcement, Document, Kind, NotBefore, Source, Status};
 use allclear::machine::id::{EventId, VmName, WorkloadName};
+use allclear::machine::obstacle::Obstacle;
 use allclear::machine::operator::{Asked, WISH_LIMIT};
 use allclear::machine::policy::Policy;
 use allclear::machine::sight::beyond_the_limit;
 use allclear::machine::situation::{Situation, Timing};
 use allclear::machine::state::{HISTORY_AGE, HISTORY_LIMIT, OPEN_LIMIT, State, WORKLOAD_LIMIT};
-use allclear::machine::takeover::{Obstacle, Outlook, outlook};
+use allclear::machine::takeover::{Outlook, outlook};
 use allclear::machine::time::Timestamp;
 use allclear::machine::workload::{OnAbsent, Origin, Workload};
 

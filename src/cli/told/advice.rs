@@ -116,10 +116,10 @@ pub(super) fn advice(reader: &Reader, event: &shown::Event, blocker: &shown::Blo
 
 /// What an approval without a quorum does and risks.
 fn approve_alone(alone: &shown::IsolatedApproval) -> String {
-    let unreachable = alone.unreachable.join(", ");
+    let others = alone.other_voters.join(", ");
     let known = if alone.overrides.is_empty() { "nothing" } else { &alone.overrides.join("; ") };
     format!(
-        "approve it on this replica alone; no hook runs for it, and {unreachable} may have a quorum, hold it, or approve \
+        "approve it on this replica alone; no hook runs for it, and {others} may have a quorum, hold it, or approve \
          another event at the same time; what this replica knows against it: {known}"
     )
 }

@@ -14,9 +14,9 @@ const HELD_FOR = 2 * 3_600_000;
 const DOCTOR = "allclear doctor --config /etc/allclear/allclear.toml";
 
 // an operator decides without a quorum, and is told what that overrides
-function approveAlone({ unreachable, overrides }) {
+function approveAlone({ other_voters: others, overrides }) {
   const known = overrides.length ? plain(overrides.join("; ")) : "nothing";
-  return `Approve it on this replica alone: no hook runs for it, and ${plain(unreachable.join(", "))} may have a quorum, hold it, or approve another event at the same time; what this replica knows against it: ${known}`;
+  return `Approve it on this replica alone: no hook runs for it, and ${plain(others.join(", "))} may have a quorum, hold it, or approve another event at the same time; what this replica knows against it: ${known}`;
 }
 
 export function commandsFor(event, status, now) {

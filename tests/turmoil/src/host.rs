@@ -128,7 +128,7 @@ async fn open(
         contacts: Arc::new(Contacts::new(name.clone())),
         journal: Journal::open(folder, net::means())?,
         alone: tokio::sync::watch::Sender::new(None),
-        alone_requests: allclear::replica::alone::Requests::default(),
+        alone_requests: allclear::replica::isolated_requests::IsolatedRequests::default(),
         deeds: Arc::new(Deeds::new()?),
         rounds: Rounds::default(),
     });

@@ -149,7 +149,7 @@ pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<Report>) {
         contacts: Arc::new(Contacts::new(name)),
         journal: Journal::open(&data_dir, Means::default()).unwrap(),
         alone: tokio::sync::watch::Sender::new(None),
-        alone_requests: allclear::replica::alone::Requests::default(),
+        alone_requests: allclear::replica::isolated_requests::IsolatedRequests::default(),
         deeds: Arc::new(Deeds::new().unwrap()),
         rounds: Rounds::default(),
     });

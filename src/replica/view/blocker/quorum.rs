@@ -2,8 +2,9 @@
 
 use super::{Sentences, Teller, list};
 use crate::machine::blocker::Blocker;
+use crate::machine::obstacle::Obstacle;
 use crate::machine::operator::Halt;
-use crate::machine::takeover::{Obstacle, Outlook, overridden};
+use crate::machine::takeover::{Outlook, overridden};
 use crate::replica::clock::rfc3339;
 use crate::wire::pb::allclear::operator::v1 as shown;
 
@@ -57,10 +58,13 @@ impl Teller<'_> {
     /// What an operator's approval on this replica alone would mean; `None` where none is possible.
     pub(super) fn isolated_approval(&self, blocker: &Blocker) -> Option<shown::IsolatedApproval> {
         let overridden = self.overridden().filter(|_| matches!(blocker, Blocker::NoQuorum { .. }))?;
-        let unreachable = self.situation.alone.as_ref()?.out_of_reach(&self.situation.me);
+        let (alone, me) = (self.situation.alone.as_ref()?, &self.situation.me);
+        let unreachable = alone.out_of_reach(me);
+        let others = || alone.voters.iter().filter(|voter| *voter != me).cloned().collect();
+        let other_voters = if unreachable.is_empty() { others() } else { unreachable };
         Some(shown::IsolatedApproval {
             overrides: overridden.iter().map(|obstacle| self.obstacle(obstacle)).collect(),
-            unreachable: unreachable.iter().map(ToString::to_string).collect(),
+            other_voters: other_voters.iter().map(ToString::to_string).collect(),
         })
     }
 

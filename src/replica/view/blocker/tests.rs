@@ -9,9 +9,10 @@ use crate::machine::attempt::{Attempt, Outcome};
 use crate::machine::document::{Announcement, Kind, NotBefore, Source, Status};
 use crate::machine::drill::{Drill, Mode};
 use crate::machine::id::{AttemptId, WorkloadName};
+use crate::machine::obstacle::Obstacle;
 use crate::machine::policy::{self, Policy, Rule};
 use crate::machine::situation::{Channel, Contact, Timing};
-use crate::machine::takeover::{Obstacle, Outlook};
+use crate::machine::takeover::Outlook;
 use crate::machine::workload::{HookId, Intent, Member, Phase};
 
 const SEEN: Timestamp = Timestamp(1_700_000_000_000);
