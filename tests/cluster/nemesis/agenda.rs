@@ -155,9 +155,9 @@ pub(super) fn strokes(dice: &mut Dice, span: Duration, may: impl Fn(&Fault) -> b
     found
 }
 
-/// What makes a replica decide alone, or not.
+/// What would tempt the replica that is left to approve without a quorum.
 pub(super) struct Desertion {
-    pub(super) orders: Vec<Value>,
+    pub(super) order: Value,
     pub(super) strokes: Vec<Stroke>,
     pub(super) halting: Halting,
 }
@@ -172,21 +172,15 @@ pub(super) enum Halting {
     Hold,
 }
 
-/// Only of an event that a user asked for, that is the only one of its group.
 pub(super) fn desertion(dice: &mut Dice) -> Desertion {
-    let order = |dice: &mut Dice, source: &str| {
-        let start_delay = dice.below(1_500);
-        let kind = dice.of(&["Reboot", "Redeploy", "Freeze"]);
-        json!({ "type": kind, "source": source, "vm": place(dice), "notice": 60_000, "start_delay": start_delay, "impact": 500 })
-    };
-    let orders = match dice.below(8) {
-        0 => vec![order(dice, "Platform")],
-        1 => vec![order(dice, "User"), order(dice, "User")],
-        _ => vec![order(dice, "User")],
-    };
+    let (kind, source) = (dice.of(&["Reboot", "Redeploy", "Freeze"]), dice.of(&["User", "User", "User", "Platform"]));
+    let order = json!({
+        "type": kind, "source": source, "vm": place(dice), "notice": 60_000, "start_delay": dice.below(1_500),
+        "impact": 500,
+    });
     let left = place(dice);
     let others = vec![(left + 1) % 3, (left + 2) % 3];
-    let lasts = ms(dice.between(26_000, 33_000));
+    let lasts = ms(dice.between(12_000, 16_000));
     let gone = match dice.below(4) {
         0 => Fault::Kill(others.clone()),
         1 => Fault::Freeze(others.clone()),
@@ -196,15 +190,11 @@ pub(super) fn desertion(dice: &mut Dice) -> Desertion {
     let mut strokes = vec![Stroke { at: ms(dice.below(800)), lasts, fault: gone.clone() }];
     if let Fault::CutOff(_) | Fault::CutOffLoudly(_) = gone {
         // The others could decide, and cannot post.
-        let order = json!({ "fault": { "kind": dice.of(&["reset", "request_lost", "empty"]) }, "on": "both" });
-        strokes.insert(0, Stroke { at: ms(0), lasts, fault: Fault::Answers(others, order) });
-    } else if dice.percent(50) {
-        let kind = dice.of(&["reply_lost", "request_lost"]);
-        let order = json!({ "fault": { "kind": kind }, "on": "post", "times": 1 });
-        strokes.push(Stroke { at: ms(2_000), lasts, fault: Fault::Answers(vec![left], order) });
+        let answers = json!({ "fault": { "kind": dice.of(&["reset", "request_lost", "empty"]) }, "on": "both" });
+        strokes.insert(0, Stroke { at: ms(0), lasts, fault: Fault::Answers(others, answers) });
     }
     let halting = dice.of(&[Halting::Nothing, Halting::Nothing, Halting::Pause, Halting::Hold]);
-    Desertion { orders, strokes, halting }
+    Desertion { order, strokes, halting }
 }
 
 fn fault(dice: &mut Dice) -> (Fault, Duration) {

@@ -42,7 +42,7 @@ fn s1(record: &Record) -> Vec<Finding> {
         let Some(event) = record.event(&post.event) else { continue };
         let reasons: BTreeSet<&str> = behind(record, post).into_iter().map(|it| it.reason.as_str()).collect();
         let by = |why: String| finding("S1", &post.event, format!("posted by {} at {}: {why}", post.vm, post.at));
-        // Whether it may be posted at all is judged apart, and what was decided alone has rules of its own.
+        // S5 judges what was approved without a quorum.
         let reason = reasons.first().copied().filter(|reason| reasons.len() == 1 && *reason != "takeover");
         match reason {
             None => {}
@@ -111,9 +111,9 @@ fn s2(record: &Record) -> Vec<Finding> {
         if event.is_calm && count > 1 {
             found.push(finding("S2", &event.id, format!("posted {count} times though nothing was wrong")));
         }
-        let mut plain: Vec<_> = record.approvals(&event.id).filter(|claim| !is_alone(claim)).collect();
-        plain.sort_by_key(|claim| moment(&claim.claimed_at));
-        for pair in plain.windows(2) {
+        let mut claims: Vec<_> = record.approvals(&event.id).collect();
+        claims.sort_by_key(|claim| moment(&claim.claimed_at));
+        for pair in claims.windows(2) {
             let (first, next) = (pair[0], pair[1]);
             let next_at = moment(&next.claimed_at);
             let is_over = first.outcome.is_some() && moment(&first.at) <= next_at;
@@ -128,7 +128,7 @@ fn s2(record: &Record) -> Vec<Finding> {
     found
 }
 
-/// Every post is a claim or a takeover that the log knows in the end: nobody posts on their own account.
+/// Every post is a claim that the log knows in the end: nobody posts on their own account.
 fn s3(record: &Record) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut seen = BTreeSet::new();
@@ -144,7 +144,8 @@ fn s3(record: &Record) -> Vec<Finding> {
 }
 
 /// What we approved together never takes more members of a group away than it may lose: from the approval until the
-/// workload is put back, as the platform and the hooks saw it. One that is too big by itself is approved alone.
+/// workload is put back, as the platform and the hooks saw it.
+/// An event that is too big by itself is approved when no other is under way.
 fn s4(record: &Record) -> Vec<Finding> {
     let ours = |event: &&Announced| event.accepted.as_ref().is_some_and(|(_, by)| record.vms.contains(by));
     let mut found = Vec::new();
@@ -178,35 +179,18 @@ fn put_back(record: &Record, event: &Announced, vm: &str, workload: &str) -> Opt
     if runs().any(Run::prepares) { restored } else { event.ended }
 }
 
-/// Without a quorum only a user's event is approved, and never while a hook of it still runs.
+/// One of three approves nothing by itself, and no operator asks it to.
 fn s5(record: &Record) -> Vec<Finding> {
-    let mut found = Vec::new();
-    for event in &record.events {
-        let alone: BTreeSet<&str> =
-            record.approvals(&event.id).filter(|it| is_alone(it)).map(|it| it.approver.as_str()).collect();
-        if let Some(by) = alone.first().filter(|_| !event.is_users) {
-            found.push(finding("S5", &event.id, format!("{by} approved it alone, and no user asked for it")));
-        }
-        for post in record.posts_of(&event.id).filter(|post| was_decided_alone(record, post)) {
-            let runs = |run: &&Run| {
-                run.event == event.id
-                    && run.prepares()
-                    && run.began <= post.at
-                    && run.ended.is_some_and(|(at, _)| post.at < at)
-            };
-            let running = record.runs.iter().find(runs);
-            found.extend(running.map(|run| finding("S5", &event.id, format!("{} posted while {run:?}", post.vm))));
-        }
-    }
-    found
+    let approvals = record.events.iter().flat_map(|event| record.approvals(&event.id).map(|it| (&event.id, it)));
+    let alone = approvals.filter(|(_, it)| it.attempt.contains("/alone-"));
+    alone.map(|(id, it)| finding("S5", id, format!("{} approved it without a quorum", it.approver))).collect()
 }
 
-/// What an operator holds nobody approves, a lone replica no more than a quorum.
+/// What an operator holds nobody approves.
 fn held(record: &Record) -> Vec<Finding> {
     let of = |post: &Post| {
         let halt = record.halts.iter().find(|halt| halt.is_against(post))?;
-        let (property, by) = if was_decided_alone(record, post) { ("S5", "alone") } else { ("held", "for the others") };
-        Some(finding(property, &post.event, format!("{} posted at {}, {by}, against {halt:?}", post.vm, post.at)))
+        Some(finding("held", &post.event, format!("{} posted at {} against {halt:?}", post.vm, post.at)))
     };
     record.posts.iter().filter_map(of).collect()
 }
@@ -231,8 +215,7 @@ fn one_story(record: &Record) -> Vec<Finding> {
                 let what = format!("{} {} {} {} on {}", hook.vm, hook.workload, hook.phase, hook.intent, hook.on);
                 (hook.attempt.clone(), what, hook.outcome.clone())
             });
-            let plain = event.approvals.iter().filter(|claim| !is_alone(claim));
-            let claims = plain.map(|claim| {
+            let claims = event.approvals.iter().map(|claim| {
                 (claim.attempt.clone(), format!("{} {}", claim.approver, claim.reason), claim.outcome.clone())
             });
             for (attempt, what, outcome) in hooks.chain(claims) {
@@ -305,17 +288,6 @@ fn behind<'a>(record: &'a Record, post: &'a Post) -> Vec<&'a Approval> {
     let unheard = decisions.len().saturating_sub(posts.len());
     let place = posts.iter().position(|other| *other == post).unwrap_or_default();
     decisions.into_iter().skip(place).take(unheard + 1).collect()
-}
-
-/// For certain.
-fn was_decided_alone(record: &Record, post: &Post) -> bool {
-    let decisions = behind(record, post);
-    !decisions.is_empty() && decisions.into_iter().all(is_alone)
-}
-
-/// Given by a replica that heard nobody.
-pub(super) fn is_alone(approval: &Approval) -> bool {
-    approval.attempt.contains("/alone-")
 }
 
 /// By the clock of the cluster, which differs from others by what faults made of it: only for comparing its own times.

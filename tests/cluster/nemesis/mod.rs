@@ -127,7 +127,6 @@ struct Tally {
     rounds: usize,
     events: usize,
     approved: usize,
-    alone: usize,
     halts: usize,
     posts: usize,
     hooks: usize,
@@ -140,9 +139,6 @@ impl Tally {
         self.events += record.events.len();
         let is_ours = |(_, by): &(i64, String)| record.vms.contains(by);
         self.approved += record.events.iter().filter(|event| event.accepted.as_ref().is_some_and(is_ours)).count();
-        let takeovers =
-            |event: &record::Announced| record.approvals(&event.id).filter(|it| judge::is_alone(it)).count();
-        self.alone += record.events.iter().map(takeovers).sum::<usize>();
         self.halts += record.halts.iter().filter(|halt| halt.from < halt.to).count();
         self.posts += record.posts.len();
         self.hooks += record.runs.len();
@@ -154,9 +150,9 @@ impl Tally {
     }
 
     fn table(&self) -> String {
-        let Self { rounds, events, approved, alone, halts, posts, hooks, faults } = self;
+        let Self { rounds, events, approved, halts, posts, hooks, faults } = self;
         let mut text = format!(
-            "{rounds} rounds, {events} events, {approved} approved by us with {posts} posts, {alone} decided alone, \
+            "{rounds} rounds, {events} events, {approved} approved by us with {posts} posts, \
              {halts} holds and pauses that everybody knew, {hooks} hooks run\n| fault | tried | took effect |\n|---|---|---|\n"
         );
         for (kind, (tried, effective)) in faults {

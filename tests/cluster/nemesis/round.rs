@@ -149,17 +149,15 @@ impl Round {
         }
     }
 
-    /// One event, and two replicas that are gone or cut off for so long that the third may act alone.
+    /// One event, and two replicas that are gone or cut off for twice as long as one of a pair would wait for the other.
     pub(super) async fn desert(&mut self, seed: u64) {
         let desertion = desertion(&mut Dice::mixed(seed));
         let pauses = desertion.halting != Halting::Nothing;
         let pause = if pauses { halts::pause(&self.cluster).await } else { None };
         let mut halts = Vec::new();
-        for order in desertion.orders {
-            let id = self.cluster.cloud.announce(order).await;
-            if desertion.halting == Halting::Hold {
-                halts.extend(halts::hold(&self.cluster, &id).await);
-            }
+        let id = self.cluster.cloud.announce(desertion.order).await;
+        if desertion.halting == Halting::Hold {
+            halts.extend(halts::hold(&self.cluster, &id).await);
         }
         match pause {
             Some(mut pause) if desertion.halting == Halting::Hold => {
