@@ -1,12 +1,11 @@
 //! Who this replica is and by what endpoint it learns of events, and who the others are.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::Path;
 use std::time::Duration;
 
 use crate::config;
 use crate::machine::id::VmName;
-use crate::metadata::{self, BadEndpoint, Discovery, Endpoint};
+use crate::metadata::{self, BadEndpoint, Endpoint};
 use crate::replica::clock;
 
 /// Between two questions for the VM's own name.
@@ -19,17 +18,8 @@ pub struct Misconfigured(String);
 
 /// Where events are announced to this VM.
 pub(super) fn endpoint(metadata: &config::Metadata) -> Result<Endpoint, BadEndpoint> {
-    let address = metadata.endpoint.clone().unwrap_or_else(|| {
-        let found = Discovery::of(Path::new("/"), clock::now());
-        if found.is_found() {
-            tracing::info!("{found}");
-        } else {
-            tracing::warn!("{found}");
-        }
-        found.endpoint()
-    });
     Endpoint::new(metadata::Options {
-        endpoint: address,
+        endpoint: metadata.endpoint.clone(),
         version: metadata.api_version.clone(),
         timeouts: metadata::Timeouts::default(),
         clock: clock::now,

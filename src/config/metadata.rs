@@ -5,16 +5,15 @@ use core::time::Duration;
 use super::reader::Table;
 use super::scalar;
 use super::written::Value;
-use crate::metadata::{ApiVersion, USUAL, is_address};
+use crate::metadata::{ApiVersion, is_address};
 
 /// The platform's endpoint, never reached through a proxy.
-/// How an endpoint that is not written is found; otherwise it is the usual one.
-const DISCOVER: &[&str] = &["none", "dhcp"];
+const ENDPOINT: &str = "http://169.254.169.254";
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct Metadata {
-    /// `http://host[:port]`, without a path; `None`: as the DHCP leases say.
-    pub endpoint: Option<String>,
+    /// `http://host[:port]`, without a path.
+    pub endpoint: String,
     pub api_version: ApiVersion,
     pub poll_interval: Duration,
     /// Without a validated document for this long, a replica's channel counts as stalled.
@@ -27,11 +26,8 @@ pub struct Metadata {
 
 pub(super) fn read(table: &mut Table<'_>) -> Metadata {
     let seconds = Duration::from_secs;
-    let written = table.optional("endpoint", endpoint);
-    let way = |word: &str| DISCOVER.iter().copied().find(|way| *way == word);
-    let is_discovered = table.optional("discover", scalar::word(DISCOVER, way)) == Some("dhcp");
     let metadata = Metadata {
-        endpoint: written.or_else(|| (!is_discovered).then(|| table.default("endpoint", USUAL.to_owned()))),
+        endpoint: table.or("endpoint", endpoint, ENDPOINT.to_owned()),
         api_version: table.or("api_version", api_version, ApiVersion::newest()),
         poll_interval: table.or("poll_interval", scalar::duration(Duration::from_millis(50)..=seconds(60)), seconds(1)),
         stall_after: table.or("stall_after", scalar::duration(Duration::from_millis(100)..=seconds(3600)), seconds(15)),
@@ -70,7 +66,6 @@ fn endpoint(value: &Value) -> Result<String, String> {
     Err(format!("{what}: write http://HOST[:PORT] without a path, as \"http://169.254.169.254\""))
 }
 
-/// Whether a word asks for that.
 /// One that the platform knows; `latest` is refused there, except in the old path form.
 fn api_version(value: &Value) -> Result<ApiVersion, String> {
     let word = scalar::name(value)?;

@@ -2,20 +2,17 @@
 //!
 //! Refuses to guess. Whatever is not a validated document is [`NoInformation`] with its reason, never "no events",
 //! and whatever is not a definite reply to an approval is [`Approval::Unknown`], never "done". It decides nothing,
-//! keeps no document, has no clock of its own and draws no random numbers. The only room that knows HTTP clients, and the
-//! one that reads leases of DHCP, where the address may stand.
+//! keeps no document, has no clock of its own and draws no random numbers.
 
 mod approval;
 pub mod channel;
 mod date;
-mod discovery;
 mod document;
 mod endpoint;
 mod event;
 mod exchange;
 mod instance;
 mod json;
-mod lease;
 mod no_information;
 pub mod pace;
 mod service;
@@ -24,7 +21,6 @@ mod version;
 
 pub use approval::Approval;
 pub use channel::{Channel, Health};
-pub use discovery::{Discovery, USUAL};
 pub use document::{MAX_BODY, MAX_EVENTS, MAX_RESOURCES, read as read_document, read_written};
 pub use endpoint::{BadEndpoint, Endpoint, Options, Polled, Timeouts, is_address};
 pub use instance::Instance;

@@ -5,7 +5,6 @@
 mod bench;
 mod check;
 mod demo;
-mod dhcp;
 mod doctor;
 mod exits;
 mod fake_cloud;

@@ -79,17 +79,3 @@ fn heartbeats_are_as_frequent_as_a_short_election_timeout_needs() {
     let printed = read("replica.data_dir = \"/d\"\ncluster.election_timeout = \"100ms\"").unwrap().to_string();
     assert!(printed.contains("heartbeat = \"66ms\"\nelection_timeout = \"100ms\""), "{printed}");
 }
-
-#[test]
-fn an_endpoint_that_is_written_wins_over_one_that_is_discovered() {
-    let endpoint =
-        |also: &str| read(&format!("replica.data_dir = \"/d\"\n[metadata]\n{also}")).unwrap().metadata.endpoint;
-    let usual = Some("http://169.254.169.254".to_owned());
-    assert_eq!((endpoint(""), endpoint("discover = \"none\"")), (usual.clone(), usual));
-    assert_eq!(endpoint("discover = \"dhcp\""), None);
-    assert_eq!(endpoint("discover = \"dhcp\"\nendpoint = \"http://10.0.0.9/\""), Some("http://10.0.0.9".into()));
-    let discovered = read("replica.data_dir = \"/d\"\nmetadata.discover = \"dhcp\"").unwrap();
-    let printed = discovered.to_string();
-    assert!(printed.contains("[metadata]\ndiscover = \"dhcp\"\n") && !printed.contains("endpoint"), "{printed}");
-    assert_eq!(read(&printed), Ok(discovered));
-}

@@ -1,11 +1,10 @@
 //! Whether the metadata endpoint answers with documents, in which api-version, and what it calls this VM.
 
-use std::path::Path;
 use std::time::Duration;
 
 use super::finding::Finding;
 use crate::config::Config;
-use crate::metadata::{Discovery, Endpoint, Instance, NoInformation, Options, Polled, Timeouts};
+use crate::metadata::{Endpoint, Instance, NoInformation, Options, Polled, Timeouts};
 use crate::replica::clock;
 
 const CHECK: &str = "metadata";
@@ -14,45 +13,17 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// The configured api-version, and those that are fallen back to.
 const VERSIONS: usize = 3;
 
-/// Where the endpoint is, and what the leases say of it where they are asked.
-pub(super) struct Place {
-    pub(super) address: String,
-    discovery: Option<Discovery>,
-}
-
-impl Place {
-    pub(super) fn of(config: &Config) -> Self {
-        if let Some(written) = &config.metadata.endpoint {
-            return Self { address: written.clone(), discovery: None };
-        }
-        let found = Discovery::of(Path::new("/"), clock::now());
-        Self { address: found.endpoint(), discovery: Some(found) }
-    }
-
-    fn finding(&self) -> Option<Finding> {
-        let found = self.discovery.as_ref()?;
-        let advice =
-            "on a VM in a virtual network leave [metadata] discover out; outside one write [metadata] endpoint";
-        Some(if found.is_found() {
-            Finding::ok(CHECK, found.to_string())
-        } else {
-            Finding::warn(CHECK, found.to_string(), advice)
-        })
-    }
-}
-
 /// Also the name by which this replica will go.
-pub(super) async fn findings(config: &Config, place: &Place) -> (Option<String>, Vec<Finding>) {
+pub(super) async fn findings(config: &Config) -> (Option<String>, Vec<Finding>) {
     let timeouts = Timeouts { first_answer: ANSWER_WITHIN, answer: ANSWER_WITHIN, ..Timeouts::default() };
-    let (address, version) = (place.address.clone(), config.metadata.api_version.clone());
+    let (address, version) = (config.metadata.endpoint.clone(), config.metadata.api_version.clone());
     let endpoint = match Endpoint::new(Options { endpoint: address, version, timeouts, clock: clock::now }) {
         Ok(endpoint) => endpoint,
         Err(error) => {
             return (configured(config), vec![Finding::fail(CHECK, error.to_string(), "correct [metadata] endpoint")]);
         }
     };
-    let mut findings: Vec<Finding> = place.finding().into_iter().collect();
-    findings.push(events(config, &place.address, &endpoint).await);
+    let mut findings = vec![events(config, &endpoint).await];
     let instance = endpoint.instance().await;
     let name = configured(config).or_else(|| instance.as_ref().ok().map(|instance| instance.name.to_string()));
     findings.push(called(config, instance));
@@ -64,7 +35,8 @@ fn configured(config: &Config) -> Option<String> {
     config.replica.name.as_ref().map(ToString::to_string)
 }
 
-async fn events(config: &Config, address: &str, endpoint: &Endpoint) -> Finding {
+async fn events(config: &Config, endpoint: &Endpoint) -> Finding {
+    let address = &config.metadata.endpoint;
     let mut polled = endpoint.poll().await;
     for _ in 1..VERSIONS {
         if !matches!(polled, Err(NoInformation::VersionRefused { .. })) {

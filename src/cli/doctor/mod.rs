@@ -58,13 +58,12 @@ impl Doctor {
             Ok(runtime) => runtime,
             Err(exit) => return exit,
         };
-        let place = metadata::Place::of(&config);
         say(format_args!(
             "reading the scheduled events at {}; the first time ever, this switches them on for this VM",
-            place.address
+            config.metadata.endpoint
         ));
         let mut findings = vec![Finding::ok("configuration", format!("{} is valid", self.config.display()))];
-        findings.extend(runtime.block_on(all(&config, &place)));
+        findings.extend(runtime.block_on(all(&config)));
         // A disk that never answers is not waited for.
         runtime.shutdown_background();
         let report = Report { ok: findings.iter().all(|finding| finding.verdict != Verdict::Fail), findings };
@@ -80,9 +79,9 @@ impl Doctor {
 }
 
 /// Side by side, as far as one does not need what another finds; each ends by itself.
-async fn all(config: &Config, place: &metadata::Place) -> Vec<Finding> {
+async fn all(config: &Config) -> Vec<Finding> {
     let running = running(config).await;
-    let (name, mut findings) = metadata::findings(config, place).await;
+    let (name, mut findings) = metadata::findings(config).await;
     let name = name.or_else(|| running.as_ref().map(|status| status.replica.clone())).unwrap_or_default();
     let certificates = certificates::findings(config, &name);
     // What is wrong with them is among the findings.
