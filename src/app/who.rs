@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use crate::config;
 use crate::machine::id::VmName;
-use crate::metadata::{self, BadEndpoint, Endpoint};
-use crate::replica::clock;
+use crate::metadata::{BadEndpoint, Endpoint, Timeouts};
 
 /// Between two questions for the VM's own name.
 const ASK_AGAIN_AFTER: Duration = Duration::from_secs(2);
@@ -18,19 +17,14 @@ pub struct Misconfigured(String);
 
 /// Where events are announced to this VM.
 pub(super) fn endpoint(metadata: &config::Metadata) -> Result<Endpoint, BadEndpoint> {
-    Endpoint::new(metadata::Options {
-        endpoint: metadata.endpoint.clone(),
-        version: metadata.api_version.clone(),
-        timeouts: metadata::Timeouts::default(),
-        clock: clock::now,
-    })
+    Endpoint::new(&metadata.endpoint, metadata.api_version, Timeouts::default())
 }
 
 /// The name by which events call this VM; without it nothing can be decided, so it is asked for until it is told.
 pub(super) async fn own_name(endpoint: &Endpoint) -> VmName {
     loop {
-        match endpoint.instance().await {
-            Ok(instance) => return instance.name,
+        match endpoint.name().await {
+            Ok(name) => return name,
             Err(why) => tracing::warn!(%why, "the VM's name is not known yet; set replica.name to go without asking"),
         }
         tokio::time::sleep(ASK_AGAIN_AFTER).await;

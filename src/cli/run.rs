@@ -10,7 +10,6 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::{Exit, say};
 use crate::consensus::OpenError;
-use crate::metadata::BadEndpoint;
 use crate::{app, config, ops, workloads};
 
 const LET_GO_WITHIN: Duration = Duration::from_secs(1);
@@ -70,9 +69,8 @@ fn runtimes() -> io::Result<(Runtime, Runtime)> {
 /// A service manager starts a replica anew whatever it failed of, but not when only another configuration would help.
 /// Certificates are renewed by themselves, so those that do not fit are no reason to stay away.
 fn exit_of(error: &anyhow::Error) -> Exit {
-    let is_of_the_configuration = error.is::<app::Misconfigured>()
-        || error.downcast_ref().is_some_and(BadEndpoint::is_of_the_configuration)
-        || error.downcast_ref().is_some_and(OpenError::is_of_the_configuration);
+    let is_of_the_configuration =
+        error.is::<app::Misconfigured>() || error.downcast_ref().is_some_and(OpenError::is_of_the_configuration);
     if is_of_the_configuration { Exit::Usage } else { Exit::Failed }
 }
 

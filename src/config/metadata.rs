@@ -66,13 +66,8 @@ fn endpoint(value: &Value) -> Result<String, String> {
     Err(format!("{what}: write http://HOST[:PORT] without a path, as \"http://169.254.169.254\""))
 }
 
-/// One that the platform knows; `latest` is refused there, except in the old path form.
 fn api_version(value: &Value) -> Result<ApiVersion, String> {
     let word = scalar::name(value)?;
-    let known = |word: &str| {
-        let date = word.strip_prefix("path/").filter(|date| *date != "latest");
-        word == "path/latest" || ApiVersion::KNOWN.contains(&date.unwrap_or(word))
-    };
-    let version = ApiVersion::from_word(&word).filter(|_| known(&word));
-    version.ok_or_else(|| format!("is {word:?}, which the platform does not know: write {}", ApiVersion::newest()))
+    ApiVersion::from_word(&word)
+        .ok_or_else(|| format!("is {word:?}, which the platform does not know: write {}", ApiVersion::newest()))
 }

@@ -41,7 +41,7 @@ printed! {
     Duration: |value| humantime::format_duration(*value).to_string(),
     SocketAddr: |value| value.to_string(),
     Url: |value| value.to_string(),
-    ApiVersion: |value| value.to_string(),
+    ApiVersion: |value| value.as_word(),
     Kind: |value| value.as_word(),
     Source: |value| value.as_word(),
     Topic: |value| value.as_word(),

@@ -5,7 +5,7 @@
 use core::time::Duration;
 
 use super::no_information::NoInformation;
-use super::version::ApiVersion;
+use crate::machine::situation::Channel as Health;
 use crate::machine::time::Timestamp;
 
 /// The default for `stall_after` (`behaviour.md` 2).
@@ -18,29 +18,10 @@ pub const ENROLS_WITHIN: Duration = Duration::from_secs(130);
 pub struct Channel {
     stall_after: Duration,
     opened_at: Timestamp,
+    /// The service has answered at least once.
     enrolled: bool,
-    last_document: Option<(Timestamp, ApiVersion)>,
+    last_document: Option<Timestamp>,
     failure: Option<NoInformation>,
-}
-
-/// The words of `contract.md` 4 for `metadata`.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Health {
-    /// No document yet, and still time for the first.
-    Unknown,
-    Healthy,
-    /// No validated document for `stall_after`.
-    Stalled,
-}
-
-impl Health {
-    pub const fn as_word(self) -> &'static str {
-        match self {
-            Self::Unknown => "unknown",
-            Self::Healthy => "healthy",
-            Self::Stalled => "stalled",
-        }
-    }
 }
 
 impl Channel {
@@ -49,9 +30,9 @@ impl Channel {
     }
 
     /// A validated document came.
-    pub fn document(&mut self, fetched_at: Timestamp, version: ApiVersion) {
+    pub fn document(&mut self, fetched_at: Timestamp) {
         self.enrolled = true;
-        self.last_document = Some((fetched_at, version));
+        self.last_document = Some(fetched_at);
         self.failure = None;
     }
 
@@ -61,11 +42,6 @@ impl Channel {
         if why.is_failure() {
             self.failure = Some(why);
         }
-    }
-
-    /// The service has answered at least once.
-    pub const fn enrolled(&self) -> bool {
-        self.enrolled
     }
 
     pub fn health(&self, now: Timestamp) -> Health {
@@ -78,12 +54,7 @@ impl Channel {
 
     /// Since the last validated document.
     pub fn age(&self, now: Timestamp) -> Option<Duration> {
-        self.last_document.as_ref().map(|(at, _)| now.since(*at))
-    }
-
-    /// The api-version of the last validated document.
-    pub fn version(&self) -> Option<&ApiVersion> {
-        self.last_document.as_ref().map(|(_, version)| version)
+        self.last_document.map(|at| now.since(at))
     }
 
     /// Why there was no document since the last one.
@@ -113,7 +84,6 @@ mod tests {
     fn a_service_that_has_not_answered_yet_is_unknown_for_two_minutes_and_then_stalled() {
         let mut channel = channel();
         channel.failed(NoInformation::Refused);
-        assert!(!channel.enrolled());
         assert_eq!(channel.health(at(229)), Health::Unknown);
         assert_eq!(channel.health(at(230)), Health::Stalled);
         assert_eq!(channel.age(at(230)), None);
@@ -123,7 +93,6 @@ mod tests {
     fn a_service_that_answers_without_a_document_stalls_as_soon_as_any_other() {
         let mut channel = channel();
         channel.failed(NoInformation::EmptyBody);
-        assert!(channel.enrolled());
         assert_eq!(channel.health(at(114)), Health::Unknown);
         assert_eq!(channel.health(at(115)), Health::Stalled);
     }
@@ -131,23 +100,15 @@ mod tests {
     #[test]
     fn a_document_is_good_for_the_stall_time_and_failures_do_not_shorten_it() {
         let mut channel = channel();
-        channel.document(at(160), ApiVersion::newest());
+        channel.document(at(160));
         channel.failed(NoInformation::EmptyBody);
         assert_eq!(channel.health(at(174)), Health::Healthy);
         assert_eq!(channel.health(at(175)), Health::Stalled);
         assert_eq!(channel.age(at(175)), Some(Duration::from_secs(15)));
         assert_eq!(channel.failure(), Some(&NoInformation::EmptyBody));
-        channel.document(at(176), ApiVersion::newest());
+        channel.document(at(176));
         assert_eq!(channel.health(at(176)), Health::Healthy);
         assert_eq!(channel.failure(), None);
-    }
-
-    #[test]
-    fn the_version_in_use_is_shown() {
-        let mut channel = channel();
-        assert_eq!(channel.version(), None);
-        channel.document(at(101), ApiVersion::from_word("2019-08-01").unwrap());
-        assert_eq!(channel.version().map(ToString::to_string).as_deref(), Some("2019-08-01"));
     }
 
     #[test]
@@ -155,6 +116,5 @@ mod tests {
         let mut channel = channel();
         channel.failed(NoInformation::GaveWay);
         assert_eq!(channel.failure(), None);
-        assert!(!channel.enrolled());
     }
 }

@@ -12,25 +12,13 @@ use tokio::sync::{Mutex, Notify};
 
 use super::approval::Approval;
 use super::channel::ENROLS_WITHIN;
-use super::instance::{self, Instance};
 use super::no_information::NoInformation;
 use super::standing::Standing;
 use super::version::ApiVersion;
-use super::{document, exchange};
+use super::{document, exchange, instance};
 use crate::http_client::parse;
 use crate::machine::document::Document;
-use crate::machine::id::EventId;
-use crate::machine::time::Timestamp;
-
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// `http://host[:port]`, without a path.
-    pub endpoint: String,
-    pub version: ApiVersion,
-    pub timeouts: Timeouts,
-    /// Stamps what was fetched; this room has no clock of its own.
-    pub clock: fn() -> Timestamp,
-}
+use crate::machine::id::{EventId, VmName};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Timeouts {
@@ -50,28 +38,16 @@ impl Default for Timeouts {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum BadEndpoint {
-    #[error("[metadata] endpoint {endpoint:?} is no address; write http://HOST[:PORT] without a path")]
-    Address { endpoint: String },
-    #[error("the client for the metadata endpoint cannot be built ({why})")]
-    Client { why: String },
+#[error("there can be no client for the metadata endpoint {endpoint:?}: {why}")]
+pub struct BadEndpoint {
+    endpoint: String,
+    why: String,
 }
 
-impl BadEndpoint {
-    /// Only another configuration mends it: to start again would be in vain.
-    pub const fn is_of_the_configuration(&self) -> bool {
-        match self {
-            Self::Address { .. } => true,
-            Self::Client { .. } => false,
-        }
-    }
-}
-
-/// A validated document, when it came and how it was asked for.
+/// A validated document, and how it was asked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Polled {
     pub document: Document,
-    pub fetched_at: Timestamp,
     /// The one in use, which is not the configured one after a fallback. What it does not
     /// [show](ApiVersion::shows) is not absent.
     pub version: ApiVersion,
@@ -83,7 +59,6 @@ pub struct Endpoint {
     /// Without a slash at its end.
     base: String,
     timeouts: Timeouts,
-    clock: fn() -> Timestamp,
     /// Held while a request is under way.
     turn: Mutex<Standing>,
     /// An approval asks whoever has the turn to give way.
@@ -91,20 +66,22 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
+    /// For `http://host[:port]`, without a path.
+    ///
     /// # Errors
     /// [`BadEndpoint`] if the address is none of plain HTTP.
-    pub fn new(options: Options) -> Result<Self, BadEndpoint> {
-        let base = base(&options.endpoint).ok_or(BadEndpoint::Address { endpoint: options.endpoint })?;
-        let client = |idle| exchange::client(options.timeouts.connect, idle).map_err(|why| BadEndpoint::Client { why });
+    pub fn new(endpoint: &str, version: ApiVersion, timeouts: Timeouts) -> Result<Self, BadEndpoint> {
+        let bad = |why| BadEndpoint { endpoint: endpoint.to_owned(), why };
+        let base = base(endpoint).ok_or_else(|| bad("it is not http://HOST[:PORT] without a path".to_owned()))?;
+        let client = |idle| exchange::client(timeouts.connect, idle).map_err(bad);
         Ok(Self {
             polls: client(1)?,
             // Each over a connection of its own: on a kept one that the service has just closed, an approval would
             // end as unknown.
             approvals: client(0)?,
             base,
-            timeouts: options.timeouts,
-            clock: options.clock,
-            turn: Mutex::new(Standing::new(options.version)),
+            timeouts,
+            turn: Mutex::new(Standing::new(version)),
             way: Notify::new(),
         })
     }
@@ -117,7 +94,7 @@ impl Endpoint {
         let mut way = pin!(self.way.notified());
         way.as_mut().enable();
         let mut turn = self.turn.lock().await;
-        let version = turn.version().clone();
+        let version = turn.version();
         let patience = if turn.has_answered() { self.timeouts.answer } else { self.timeouts.first_answer };
         let request = self.polls.get(self.address(&version.events_path()));
         let answer = tokio::select! {
@@ -128,7 +105,7 @@ impl Endpoint {
         match answer.and_then(|(status, body)| document::read(status, &body)) {
             Ok(document) => {
                 turn.answered();
-                Ok(Polled { document, fetched_at: (self.clock)(), version })
+                Ok(Polled { document, version })
             }
             Err(why) => {
                 turn.failed(&why);
@@ -150,11 +127,11 @@ impl Endpoint {
         }
     }
 
-    /// Who this VM is, as the platform names it.
+    /// What the platform calls this VM.
     ///
     /// # Errors
     /// [`NoInformation`] if it did not say.
-    pub async fn instance(&self) -> Result<Instance, NoInformation> {
+    pub async fn name(&self) -> Result<VmName, NoInformation> {
         let mut way = pin!(self.way.notified());
         way.as_mut().enable();
         let _turn = self.turn.lock().await;
@@ -164,7 +141,7 @@ impl Endpoint {
             () = way => return Err(NoInformation::GaveWay),
             answer = exchange::whole(request, self.timeouts.answer) => answer?,
         };
-        instance::read(status, &body)
+        instance::name(status, &body)
     }
 
     fn address(&self, path: &str) -> String {

@@ -20,10 +20,9 @@ mod standing;
 mod version;
 
 pub use approval::Approval;
-pub use channel::{Channel, Health};
+pub use channel::Channel;
 pub use document::{MAX_BODY, MAX_EVENTS, MAX_RESOURCES, read as read_document, read_written};
-pub use endpoint::{BadEndpoint, Endpoint, Options, Polled, Timeouts, is_address};
-pub use instance::Instance;
+pub use endpoint::{BadEndpoint, Endpoint, Polled, Timeouts, is_address};
 pub use no_information::NoInformation;
 pub use service::Service;
 pub use version::ApiVersion;

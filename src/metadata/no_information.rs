@@ -85,26 +85,18 @@ impl NoInformation {
     /// Whether the service took the question: a whole answer with status 200, even one without a document.
     /// Until that has happened once it may need two minutes for it (`imds.md`, status codes).
     pub const fn answered(&self) -> bool {
-        match self {
-            Self::EmptyBody
-            | Self::NotJson { .. }
-            | Self::NotObject
-            | Self::NoIncarnation
-            | Self::NoEvents
-            | Self::TooManyEvents { .. }
-            | Self::BadEvent { .. }
-            | Self::NoName
-            | Self::TooLarge { .. } => true,
+        !matches!(
+            self,
             Self::VersionRefused { .. }
-            | Self::Redirect { .. }
-            | Self::Status { .. }
-            | Self::Timeout { .. }
-            | Self::Refused
-            | Self::NotConnected { .. }
-            | Self::Reset
-            | Self::BrokenOff { .. }
-            | Self::GaveWay => false,
-        }
+                | Self::Redirect { .. }
+                | Self::Status { .. }
+                | Self::Timeout { .. }
+                | Self::Refused
+                | Self::NotConnected { .. }
+                | Self::Reset
+                | Self::BrokenOff { .. }
+                | Self::GaveWay
+        )
     }
 
     /// Whether the request surely never reached the service: no connection was made to send it over.

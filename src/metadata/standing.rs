@@ -24,8 +24,8 @@ impl Standing {
         Self { versions, current: 0, answers_under_fallback: 0, answered: false }
     }
 
-    pub(super) fn version(&self) -> &ApiVersion {
-        &self.versions[self.current]
+    pub(super) fn version(&self) -> ApiVersion {
+        self.versions[self.current]
     }
 
     /// Until then one answer may take two minutes.

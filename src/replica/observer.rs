@@ -21,7 +21,7 @@ use crate::machine::situation;
 use crate::machine::time::Timestamp;
 use crate::machine::workload::{Group, Workload};
 use crate::metadata::pace::{Pace, Slot};
-use crate::metadata::{self, Approval, Channel, NoInformation, Service};
+use crate::metadata::{Approval, Channel, NoInformation, Service};
 
 /// The pause before a report that did not reach the log is proposed again.
 const REPORT_AGAIN_AFTER: Duration = Duration::from_millis(100);
@@ -56,7 +56,7 @@ impl Observer {
         let result = match polled {
             Ok(polled) => {
                 sight.observation.saw(&polled.document, |kind| polled.version.shows(kind));
-                sight.channel.document(clock::steady(), polled.version);
+                sight.channel.document(clock::steady());
                 sight.pace.document();
                 Ok(polled.document)
             }
@@ -78,7 +78,7 @@ impl Observer {
     /// What its endpoint says, as far as it is believed; `None` while the channel does not work.
     pub fn believed(&self) -> Option<Document> {
         let sight = self.sight();
-        let is_healthy = sight.channel.health(clock::steady()) == metadata::Health::Healthy;
+        let is_healthy = sight.channel.health(clock::steady()) == situation::Channel::Healthy;
         sight.observation.document().filter(|_| is_healthy).cloned()
     }
 
@@ -90,12 +90,7 @@ impl Observer {
     pub fn health(&self) -> Health {
         let now = clock::steady();
         let sight = self.sight();
-        let channel = match sight.channel.health(now) {
-            metadata::Health::Unknown => situation::Channel::Unknown,
-            metadata::Health::Healthy => situation::Channel::Healthy,
-            metadata::Health::Stalled => situation::Channel::Stalled,
-        };
-        Health { channel, document_age: sight.channel.age(now) }
+        Health { channel: sight.channel.health(now), document_age: sight.channel.age(now) }
     }
 
     /// Changes after each poll, whatever it brought.

@@ -13,7 +13,7 @@ use allclear::machine::policy::Policy;
 use allclear::machine::situation::{Channel, Timing};
 use allclear::machine::time::Timestamp;
 use allclear::metadata::pace::Pace;
-use allclear::metadata::{self, ApiVersion, Endpoint};
+use allclear::metadata::{ApiVersion, Endpoint, Timeouts};
 use allclear::replica::clock::{self, ClusterTime};
 use allclear::replica::contacts::{Contacts, Peer};
 use allclear::replica::deeds::Deeds;
@@ -102,12 +102,7 @@ impl Asking {
 
 async fn observer(vm: &str) -> Observer {
     let cloud = fake_cloud::serve(fake_cloud::Options::new([vm])).await.unwrap();
-    let endpoint = Endpoint::new(metadata::Options {
-        endpoint: cloud.endpoint(vm).unwrap(),
-        version: ApiVersion::newest(),
-        timeouts: metadata::Timeouts::default(),
-        clock: clock::now,
-    });
+    let endpoint = Endpoint::new(&cloud.endpoint(vm).unwrap(), ApiVersion::newest(), Timeouts::default());
     let pace = Pace::new(Duration::from_secs(1));
     let observer = Observer::new(Arc::new(endpoint.unwrap()), pace, LIMIT * 4, Arc::new(Deeds::new().unwrap()));
     observer.look().await.unwrap();

@@ -8,26 +8,11 @@ use super::server::Server;
 use super::{endpoint, says};
 
 #[tokio::test]
-async fn name_zone_fault_domain_and_scale_set_are_read() {
-    let compute = json!({
-        "name": "web_13", "zone": "2", "platformFaultDomain": "0", "vmScaleSetName": "web",
-        "osProfile": { "computerName": "web00000D" }
-    });
+async fn the_name_is_read_and_not_the_host_name() {
+    let compute = json!({ "name": "web_13", "osProfile": { "computerName": "web00000D" } });
     let server = Server::saying(says(200, json!({ "compute": compute, "network": {} }).to_string())).await;
-    let instance = endpoint(&server).instance().await.unwrap();
-    assert_eq!(instance.name.as_str(), "web_13");
-    assert_eq!(instance.zone.as_deref(), Some("2"));
-    assert_eq!(instance.fault_domain.as_deref(), Some("0"));
-    assert_eq!(instance.scale_set.as_deref(), Some("web"));
+    assert_eq!(endpoint(&server).name().await.unwrap().as_str(), "web_13");
     assert_eq!(server.lines(), ["GET /metadata/instance?api-version=2021-02-01"]);
-}
-
-#[tokio::test]
-async fn blank_fields_are_absent() {
-    let body = r#"{"compute":{"name":"db-0","zone":"","platformFaultDomain":null}}"#;
-    let server = Server::saying(says(200, body)).await;
-    let instance = endpoint(&server).instance().await.unwrap();
-    assert_eq!((instance.zone, instance.fault_domain, instance.scale_set), (None, None, None));
 }
 
 #[tokio::test]
@@ -48,7 +33,7 @@ async fn an_answer_without_a_name_is_no_information() {
         (503, "", "server_error"),
     ] {
         let server = Server::saying(says(status, body)).await;
-        let read = endpoint(&server).instance().await;
+        let read = endpoint(&server).name().await;
         assert_eq!(read.map_err(|why: NoInformation| why.word()), Err(word), "{status} {body}");
     }
 }

@@ -17,8 +17,7 @@ mod versions;
 
 use std::time::Duration;
 
-use allclear::machine::time::Timestamp;
-use allclear::metadata::{ApiVersion, Endpoint, Options, Timeouts};
+use allclear::metadata::{ApiVersion, Endpoint, Timeouts};
 use server::{Answer, Server};
 
 const EMPTY: &str = r#"{"DocumentIncarnation":1,"Events":[]}"#;
@@ -33,11 +32,9 @@ const PATIENT: Timeouts = Timeouts {
 const HASTY: Timeouts = Timeouts { first_answer: SHORT, answer: SHORT, ..PATIENT };
 const SHORT: Duration = Duration::from_millis(300);
 
-const NOW: Timestamp = Timestamp(1_649_716_018_000);
-
 fn endpoint_at(url: &str, version: &str, timeouts: Timeouts) -> Endpoint {
     let version = ApiVersion::from_word(version).unwrap();
-    Endpoint::new(Options { endpoint: url.to_owned(), version, timeouts, clock: || NOW }).unwrap()
+    Endpoint::new(url, version, timeouts).unwrap()
 }
 
 fn endpoint(server: &Server) -> Endpoint {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::finding::Finding;
 use crate::config::Config;
-use crate::metadata::{Endpoint, Instance, NoInformation, Options, Polled, Timeouts};
-use crate::replica::clock;
+use crate::machine::id::VmName;
+use crate::metadata::{Endpoint, NoInformation, Polled, Timeouts};
 
 const CHECK: &str = "metadata";
 /// The first document may take two minutes; nobody who looks waits so long.
@@ -16,17 +16,16 @@ const VERSIONS: usize = 3;
 /// Also the name by which this replica will go.
 pub(super) async fn findings(config: &Config) -> (Option<String>, Vec<Finding>) {
     let timeouts = Timeouts { first_answer: ANSWER_WITHIN, answer: ANSWER_WITHIN, ..Timeouts::default() };
-    let (address, version) = (config.metadata.endpoint.clone(), config.metadata.api_version.clone());
-    let endpoint = match Endpoint::new(Options { endpoint: address, version, timeouts, clock: clock::now }) {
+    let endpoint = match Endpoint::new(&config.metadata.endpoint, config.metadata.api_version, timeouts) {
         Ok(endpoint) => endpoint,
         Err(error) => {
             return (configured(config), vec![Finding::fail(CHECK, error.to_string(), "correct [metadata] endpoint")]);
         }
     };
     let mut findings = vec![events(config, &endpoint).await];
-    let instance = endpoint.instance().await;
-    let name = configured(config).or_else(|| instance.as_ref().ok().map(|instance| instance.name.to_string()));
-    findings.push(called(config, instance));
+    let told = endpoint.name().await;
+    let name = configured(config).or_else(|| told.as_ref().ok().map(ToString::to_string));
+    findings.push(called(config, told));
     findings.extend(name.as_deref().and_then(|name| listed(config, name)));
     (name, findings)
 }
@@ -67,15 +66,15 @@ async fn events(config: &Config, endpoint: &Endpoint) -> Finding {
     }
 }
 
-fn called(config: &Config, instance: Result<Instance, NoInformation>) -> Finding {
+fn called(config: &Config, told: Result<VmName, NoInformation>) -> Finding {
     const CHECK: &str = "name";
-    match (&config.replica.name, instance) {
-        (None, Ok(instance)) => Finding::ok(CHECK, format!("the instance metadata calls this VM {}", instance.name)),
-        (Some(name), Ok(instance)) if *name == instance.name => {
+    match (&config.replica.name, told) {
+        (None, Ok(told)) => Finding::ok(CHECK, format!("the instance metadata calls this VM {told}")),
+        (Some(name), Ok(told)) if *name == told => {
             Finding::ok(CHECK, format!("replica.name is {name}, as the instance metadata calls this VM"))
         }
-        (Some(name), Ok(instance)) => {
-            let what = format!("replica.name is {name}, but the instance metadata calls this VM {}", instance.name);
+        (Some(name), Ok(told)) => {
+            let what = format!("replica.name is {name}, but the instance metadata calls this VM {told}");
             Finding::warn(CHECK, what, "events name VMs as the instance metadata does: make them the same")
         }
         (Some(name), Err(why)) => {

@@ -182,7 +182,7 @@ impl Service for Metadata {
             let now = clock::now();
             let notice = self.world.platform.cloud().poll(now, &self.vm);
             let events = notice.map(|notice| notice.events).unwrap_or_default();
-            Ok(Polled { document: Document::new(events), fetched_at: now, version: ApiVersion::newest() })
+            Ok(Polled { document: Document::new(events), version: ApiVersion::newest() })
         })
     }
 
