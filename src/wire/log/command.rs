@@ -1,236 +1,96 @@
 //! Entries and the commands in them.
 
-use std::time::Duration;
-
 use super::pb;
 use super::pb::command::{self, Variant};
-use super::stored::{Stored, named, required, take};
+use super::stored::Stored;
+use super::tables::{message, store, take};
 use super::undecodable::{Fault, Undecodable};
-use super::wish;
 use crate::machine::command::{Command, Entry};
-use crate::machine::document::Announcement;
-use crate::machine::drill::Mode;
-use crate::machine::id::{AttemptId, EventId, VmName};
-use crate::machine::time::Timestamp;
-use crate::machine::workload::{HookId, Intent, Member};
+use crate::machine::operator::Asked;
 
-impl Stored for Entry {
-    type Message = pb::Entry;
+message!(Entry as Entry { at: at_unix_ms, by: by, command: command required });
 
-    fn store(&self) -> pb::Entry {
-        pb::Entry { at_unix_ms: self.at.store(), by: self.by.store(), command: Some(self.command.store()) }
+/// Each is stored as the variant of its name; what operators ask for is told apart by what that is.
+macro_rules! commands {
+    (
+        $($variant:ident($message:ident) { $($field:ident: $stored:ident $($must:ident)?),+ })+;
+        $($asked:ident($wish:ident) { $($of:ident: $kept:ident $($needed:ident)?),* })+
+    ) => {
+        impl Stored for Command {
+            type Message = pb::Command;
+
+            fn store(&self) -> pb::Command {
+                let variant = match self {
+                    $(Self::$variant { $($field),+ } => {
+                        Variant::$variant(command::$variant { $($stored: store!($field $($must)?)),+ })
+                    })+
+                    $(Self::Ask { what: Asked::$asked { $($of),* }, who, reason } => Variant::$asked(command::$asked {
+                        $($kept: store!($of $($needed)?),)*
+                        who: who.clone(),
+                        reason: reason.clone(),
+                    }),)+
+                };
+                pb::Command { variant: Some(variant) }
+            }
+
+            fn restore(message: pb::Command) -> Result<Self, Undecodable> {
+                Ok(match message.variant.ok_or(Fault::UnknownVariant)? {
+                    $(Variant::$variant($message) => Self::$variant {
+                        $($field: take!($message.$stored $($must)? at concat!(stringify!($message), ".", stringify!($stored)))),+
+                    },)+
+                    $(Variant::$asked($wish) => Self::Ask {
+                        what: Asked::$asked {
+                            $($of: take!($wish.$kept $($needed)? at concat!(stringify!($wish), ".", stringify!($kept)))),*
+                        },
+                        who: $wish.who,
+                        reason: $wish.reason,
+                    },)+
+                })
+            }
+        }
+    };
+}
+
+commands! {
+    Register(register) { workloads: workloads, groups: groups }
+    Report(report) { after: after, document: document required }
+    Discount(discount) { replica: replica }
+    Treat(treat) { event: event_id, treatment: treatment required }
+    Begin(begin) {
+        event: event_id,
+        member: member required,
+        hook: hook required,
+        intent: intent,
+        on: on,
+        deadline: deadline_unix_ms
     }
+    Advance(advance) { event: event_id, attempt: attempt, progress: progress required }
+    Settle(settle) { event: event_id, attempt: attempt, outcome: outcome required }
+    Expire(expire) { event: event_id, attempt: attempt }
+    Waive(waive) { event: event_id, member: member required, hook: hook required, why: why required }
+    Claim(claim) { event: event_id, approver: approver, reason: reason, until: until_unix_ms }
+    Posted(posted) { event: event_id, attempt: attempt, outcome: outcome required }
+    GiveUp(give_up) { event: event_id }
+    Forget(forget) { event: event_id }
+    Lead(lead) { term: term, turn: turn, voters: voters }
+    Suspect(suspect) { replica: replica, number: number }
+    Absolve(absolve) { replica: replica }
+    Account(account) { number: number, journal: journal }
+    Dismiss(dismiss) { replica: replica }
+    Drill(drill) { announcement: announcement required, mode: mode, who: who }
+    EndDrill(end) { event: event_id }
+    Enlist(enlist) { workload: workload required }
+    Delist(delist) { workload: workload }
+    Note(note) { conditions: conditions }
+    Extend(extend) { event: event_id, attempt: attempt, deadline: deadline_unix_ms }
+    Observed(observed) { event: event_id, lasted: lasted_ms }
+    Notified(notified) { told: told };
 
-    fn restore(message: pb::Entry) -> Result<Self, Undecodable> {
-        Ok(Self { at: take!(message.at_unix_ms), by: take!(message.by), command: take!(required message.command) })
-    }
-}
-
-impl Stored for Command {
-    type Message = pb::Command;
-
-    fn store(&self) -> pb::Command {
-        pb::Command { variant: Some(variant(self)) }
-    }
-
-    fn restore(message: pb::Command) -> Result<Self, Undecodable> {
-        Ok(match message.variant.ok_or(Fault::UnknownVariant)? {
-            Variant::Register(register) => {
-                Self::Register { workloads: take!(variant register.workloads), groups: take!(variant register.groups) }
-            }
-            Variant::Report(report) => {
-                Self::Report { after: report.after, document: take!(required variant report.document) }
-            }
-            Variant::Discount(discount) => Self::Discount { replica: take!(variant discount.replica) },
-            Variant::Treat(treat) => {
-                Self::Treat { event: take!(variant treat.event_id), treatment: take!(required variant treat.treatment) }
-            }
-            Variant::Begin(begin) => restore_begin(begin)?,
-            Variant::Advance(advance) => Self::Advance {
-                event: take!(variant advance.event_id),
-                attempt: take!(variant advance.attempt),
-                progress: take!(required variant advance.progress),
-            },
-            Variant::Settle(settle) => Self::Settle {
-                event: take!(variant settle.event_id),
-                attempt: take!(variant settle.attempt),
-                outcome: take!(required variant settle.outcome),
-            },
-            Variant::Expire(expire) => {
-                Self::Expire { event: take!(variant expire.event_id), attempt: take!(variant expire.attempt) }
-            }
-            Variant::Waive(waive) => Self::Waive {
-                event: take!(variant waive.event_id),
-                member: take!(required variant waive.member),
-                hook: take!(required variant waive.hook),
-                why: take!(required variant waive.why),
-            },
-            Variant::Claim(claim) => restore_claim(claim)?,
-            Variant::Posted(posted) => Self::Posted {
-                event: take!(variant posted.event_id),
-                attempt: take!(variant posted.attempt),
-                outcome: take!(required variant posted.outcome),
-            },
-            Variant::GiveUp(give_up) => Self::GiveUp { event: take!(variant give_up.event_id) },
-            Variant::Forget(forget) => Self::Forget { event: take!(variant forget.event_id) },
-            Variant::Lead(lead) => Self::Lead { term: lead.term, turn: lead.turn, voters: take!(variant lead.voters) },
-            Variant::Suspect(suspect) => {
-                Self::Suspect { replica: take!(variant suspect.replica), number: suspect.number }
-            }
-            Variant::Absolve(absolve) => Self::Absolve { replica: take!(variant absolve.replica) },
-            Variant::Account(account) => {
-                Self::Account { number: account.number, journal: take!(variant account.journal) }
-            }
-            Variant::Dismiss(dismiss) => Self::Dismiss { replica: take!(variant dismiss.replica) },
-            Variant::Drill(drill) => Self::Drill {
-                announcement: take!(required variant drill.announcement),
-                mode: take!(variant drill.mode),
-                who: drill.who,
-            },
-            Variant::EndDrill(end) => Self::EndDrill { event: take!(variant end.event_id) },
-            Variant::Hold(hold) => wish::hold(hold)?,
-            Variant::Release(release) => wish::release(release)?,
-            Variant::Pause(pause) => wish::pause(pause)?,
-            Variant::Resume(resume) => wish::resume(resume),
-            Variant::Approve(approve) => wish::approve(approve)?,
-            Variant::Skip(skip) => wish::skip(skip)?,
-            Variant::Wish(wished) => wish::wish(wished),
-            Variant::Enlist(enlist) => Self::Enlist { workload: take!(required variant enlist.workload) },
-            Variant::Delist(delist) => Self::Delist { workload: take!(variant delist.workload) },
-            Variant::Note(note) => Self::Note { conditions: take!(variant note.conditions) },
-            Variant::Extend(extend) => restore_extend(extend)?,
-            Variant::Observed(observed) => restore_observed(observed)?,
-            Variant::Notified(notified) => Self::Notified { told: take!(variant notified.told) },
-        })
-    }
-}
-
-fn restore_begin(begin: command::Begin) -> Result<Command, Undecodable> {
-    Ok(Command::Begin {
-        event: take!(variant begin.event_id),
-        member: take!(required variant begin.member),
-        hook: take!(required variant begin.hook),
-        intent: take!(variant begin.intent),
-        on: take!(variant begin.on),
-        deadline: take!(variant begin.deadline_unix_ms),
-    })
-}
-
-fn restore_claim(claim: command::Claim) -> Result<Command, Undecodable> {
-    Ok(Command::Claim {
-        event: take!(variant claim.event_id),
-        approver: take!(variant claim.approver),
-        reason: take!(variant claim.reason),
-        until: take!(variant claim.until_unix_ms),
-    })
-}
-
-fn variant(command: &Command) -> Variant {
-    match command {
-        Command::Register { workloads, groups } => {
-            Variant::Register(command::Register { workloads: workloads.store(), groups: groups.store() })
-        }
-        Command::Report { after, document } => {
-            Variant::Report(command::Report { after: *after, document: Some(document.store()) })
-        }
-        Command::Discount { replica } => Variant::Discount(command::Discount { replica: replica.store() }),
-        Command::Treat { event, treatment } => {
-            Variant::Treat(command::Treat { event_id: event.store(), treatment: Some(treatment.store()) })
-        }
-        Command::Begin { event, member, hook, intent, on, deadline } => {
-            begin(event, member, *hook, *intent, on, *deadline)
-        }
-        Command::Advance { event, attempt, progress } => Variant::Advance(command::Advance {
-            event_id: event.store(),
-            attempt: attempt.store(),
-            progress: Some(progress.store()),
-        }),
-        Command::Settle { event, attempt, outcome } => Variant::Settle(command::Settle {
-            event_id: event.store(),
-            attempt: attempt.store(),
-            outcome: Some(outcome.store()),
-        }),
-        Command::Expire { event, attempt } => {
-            Variant::Expire(command::Expire { event_id: event.store(), attempt: attempt.store() })
-        }
-        Command::Waive { event, member, hook, why } => Variant::Waive(command::Waive {
-            event_id: event.store(),
-            member: Some(member.store()),
-            hook: Some(hook.store()),
-            why: Some(why.store()),
-        }),
-        Command::Claim { event, approver, reason, until } => Variant::Claim(command::Claim {
-            event_id: event.store(),
-            approver: approver.store(),
-            reason: reason.store(),
-            until_unix_ms: until.store(),
-        }),
-        Command::Posted { event, attempt, outcome } => Variant::Posted(command::Posted {
-            event_id: event.store(),
-            attempt: attempt.store(),
-            outcome: Some(outcome.store()),
-        }),
-        Command::GiveUp { event } => Variant::GiveUp(command::GiveUp { event_id: event.store() }),
-        Command::Forget { event } => Variant::Forget(command::Forget { event_id: event.store() }),
-        Command::Lead { term, turn, voters } => {
-            Variant::Lead(command::Lead { term: *term, turn: *turn, voters: voters.store() })
-        }
-        Command::Suspect { replica, number } => {
-            Variant::Suspect(command::Suspect { replica: replica.store(), number: *number })
-        }
-        Command::Absolve { replica } => Variant::Absolve(command::Absolve { replica: replica.store() }),
-        Command::Account { number, journal } => {
-            Variant::Account(command::Account { number: *number, journal: journal.store() })
-        }
-        Command::Dismiss { replica } => Variant::Dismiss(command::Dismiss { replica: replica.store() }),
-        Command::Drill { announcement, mode, who } => drill(announcement, *mode, who),
-        Command::EndDrill { event } => Variant::EndDrill(command::EndDrill { event_id: event.store() }),
-        Command::Ask { what, who, reason } => wish::variant(what, who, reason),
-        Command::Enlist { workload } => Variant::Enlist(command::Enlist { workload: Some(workload.store()) }),
-        Command::Delist { workload } => Variant::Delist(command::Delist { workload: workload.store() }),
-        Command::Note { conditions } => Variant::Note(command::Note { conditions: conditions.store() }),
-        Command::Extend { event, attempt, deadline } => extend(event, *attempt, *deadline),
-        Command::Observed { event, lasted } => observed(event, *lasted),
-        Command::Notified { told } => Variant::Notified(command::Notified { told: told.store() }),
-    }
-}
-
-fn drill(announcement: &Announcement, mode: Mode, who: &str) -> Variant {
-    let (announcement, mode) = (Some(announcement.store()), mode.store());
-    Variant::Drill(command::Drill { announcement, mode, who: who.into() })
-}
-
-fn restore_observed(observed: command::Observed) -> Result<Command, Undecodable> {
-    Ok(Command::Observed { event: take!(variant observed.event_id), lasted: take!(variant observed.lasted_ms) })
-}
-
-fn observed(event: &EventId, lasted: Duration) -> Variant {
-    Variant::Observed(command::Observed { event_id: event.store(), lasted_ms: lasted.store() })
-}
-
-fn restore_extend(extend: command::Extend) -> Result<Command, Undecodable> {
-    Ok(Command::Extend {
-        event: take!(variant extend.event_id),
-        attempt: take!(variant extend.attempt),
-        deadline: take!(variant extend.deadline_unix_ms),
-    })
-}
-
-fn extend(event: &EventId, attempt: AttemptId, deadline: Timestamp) -> Variant {
-    Variant::Extend(command::Extend {
-        event_id: event.store(),
-        attempt: attempt.store(),
-        deadline_unix_ms: deadline.store(),
-    })
-}
-
-fn begin(event: &EventId, member: &Member, hook: HookId, intent: Intent, on: &VmName, deadline: Timestamp) -> Variant {
-    Variant::Begin(command::Begin {
-        event_id: event.store(),
-        member: Some(member.store()),
-        hook: Some(hook.store()),
-        intent: intent.store(),
-        on: on.store(),
-        deadline_unix_ms: deadline.store(),
-    })
+    Hold(hold) { event: event_id, until: until_unix_ms }
+    Release(release) { event: event_id }
+    Pause(pause) { until: until_unix_ms }
+    Resume(resume) {}
+    Approve(approve) { event: event_id, revision: revision }
+    Skip(skip) { event: event_id, member: member required, hook: hook required }
+    Wish(wished) { what: what }
 }

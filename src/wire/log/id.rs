@@ -1,9 +1,10 @@
-//! Names, ids and times: texts as they were received, and numbers.
+//! What a field holds: names, ids, words and texts as they were received, times and numbers.
 
 use std::time::Duration;
 
 use super::stored::Stored;
 use super::undecodable::{Fault, Undecodable};
+use crate::machine::document::{Kind, Source, Status};
 use crate::machine::id::{AttemptId, EventId, GroupName, VmName, WorkloadName};
 use crate::machine::time::Timestamp;
 
@@ -23,10 +24,17 @@ macro_rules! simple {
     };
 }
 
+simple!(bool as bool, self => *self, is_so => is_so);
+simple!(u32 as u32, self => *self, number => number);
+simple!(u64 as u64, self => *self, number => number);
+simple!(String as String, self => self.clone(), text => text);
 simple!(VmName as String, self => self.as_str().into(), name => Self::new(&name));
 simple!(EventId as String, self => self.as_str().into(), id => Self::new(&id));
 simple!(WorkloadName as String, self => self.0.clone(), name => Self(name));
 simple!(GroupName as String, self => self.0.clone(), name => Self(name));
+simple!(Status as String, self => self.as_word().into(), word => Self::from_word(&word));
+simple!(Kind as String, self => self.as_word().into(), word => Self::from_word(&word));
+simple!(Source as String, self => self.as_word().into(), word => Self::from_word(&word));
 simple!(AttemptId as u64, self => self.0, id => Self(id));
 simple!(Timestamp as i64, self => self.0, unix_ms => Self(unix_ms));
 // Parts of a millisecond are cut off, and what no u64 holds is stored as the longest there is.

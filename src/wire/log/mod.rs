@@ -12,6 +12,7 @@ mod id;
 mod notice;
 mod state;
 mod stored;
+mod tables;
 mod takeover;
 mod treatment;
 mod undecodable;
@@ -21,7 +22,7 @@ mod workload;
 
 use prost::Message;
 
-use self::stored::{Stored, named, required, take};
+use self::stored::{Stored, required, restored};
 pub use self::undecodable::{Fault, Undecodable};
 use super::pb::allclear::log::v1 as pb;
 use crate::machine::command::{Command, Entry, Verdict};
@@ -59,7 +60,7 @@ pub fn encode_state(state: &State) -> Vec<u8> {
 }
 
 pub fn decode_state(bytes: &[u8]) -> Result<State, Undecodable> {
-    decode("snapshot", bytes, |snapshot: pb::Snapshot| Ok(take!(required snapshot.state)))
+    decode("snapshot", bytes, |snapshot: pb::Snapshot| required(snapshot.state, "state"))
 }
 
 /// The content of a replica's journal.
@@ -69,10 +70,7 @@ pub fn encode_journal(entries: &[Journaled]) -> Vec<u8> {
 }
 
 pub fn decode_journal(bytes: &[u8]) -> Result<Vec<Journaled>, Undecodable> {
-    decode("journal", bytes, |file: pb::JournalFile| {
-        let journal = file.journal.ok_or(Fault::Missing)?;
-        Ok(take!(journal.entries))
-    })
+    decode("journal", bytes, |file: pb::JournalFile| restored(file.journal.ok_or(Fault::Missing)?.entries, "entries"))
 }
 
 fn decode<M: Message + Default, T>(
@@ -83,6 +81,6 @@ fn decode<M: Message + Default, T>(
     let message = M::decode(bytes).map_err(|damage| Undecodable::from(Fault::Damaged(damage)).within(what))?;
     // Fields that the generated code does not know are dropped while it decodes, and missing when it encodes again.
     let is_whole = message.encoded_len() == bytes.len();
-    let value = named(restore(message), what)?;
+    let value = restore(message).map_err(|undecodable| undecodable.within(what))?;
     if is_whole { Ok(value) } else { Err(Undecodable::from(Fault::UnknownFields).within(what)) }
 }

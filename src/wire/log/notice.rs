@@ -1,38 +1,11 @@
 //! What other systems were told.
 
-use std::collections::BTreeSet;
-
 use super::pb;
-use super::stored::{Stored, named, take};
-use super::undecodable::{Fault, Undecodable};
+use super::stored::{Paired, Stored};
+use super::tables::{message, pair, store, take};
+use super::undecodable::Undecodable;
 use crate::machine::notice::{Noted, Told};
 
-impl Stored for Told {
-    type Message = pb::Told;
+message!(Told as Told { notice: notice, receiver: receiver });
 
-    fn store(&self) -> pb::Told {
-        pb::Told { notice: self.notice.clone(), receiver: self.receiver.clone() }
-    }
-
-    fn restore(message: pb::Told) -> Result<Self, Undecodable> {
-        Ok(Self { notice: message.notice, receiver: message.receiver })
-    }
-}
-
-impl Stored for (String, Noted) {
-    type Message = pb::Noted;
-
-    fn store(&self) -> pb::Noted {
-        let (notice, Noted { at, receivers }) = self;
-        pb::Noted { notice: notice.clone(), at_unix_ms: at.store(), receivers: receivers.iter().cloned().collect() }
-    }
-
-    fn restore(message: pb::Noted) -> Result<Self, Undecodable> {
-        let count = message.receivers.len();
-        let receivers: BTreeSet<String> = message.receivers.into_iter().collect();
-        if receivers.len() != count {
-            return named(Err(Fault::Twice.into()), "receivers");
-        }
-        Ok((message.notice, Noted { at: take!(message.at_unix_ms), receivers }))
-    }
-}
+pair!(String, Noted as Noted { notice: notice, { at: at_unix_ms, receivers: receivers } });

@@ -1,15 +1,34 @@
 //! The pattern of this room: a type of the machine, the message it is stored as, and the way back.
 //! Storing cannot fail; restoring refuses what it does not understand, and every field on the way adds its name.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::undecodable::{Fault, Undecodable};
+use crate::machine::shared::Shared;
 
 pub(super) trait Stored: Sized {
     type Message;
 
     fn store(&self) -> Self::Message;
     fn restore(message: Self::Message) -> Result<Self, Undecodable>;
+}
+
+/// Stored in one message with something else, which it belongs to.
+pub(super) trait Paired<K>: Sized {
+    type Message;
+
+    fn store_with(&self, key: &K) -> Self::Message;
+    fn restore_pair(message: Self::Message) -> Result<(K, Self), Undecodable>;
+}
+
+/// What stands at that place of a message.
+pub(super) fn restored<T: Stored>(message: T::Message, place: &str) -> Result<T, Undecodable> {
+    T::restore(message).map_err(|undecodable| undecodable.within(place))
+}
+
+/// A message inside another one that has to be there.
+pub(super) fn required<T: Stored>(message: Option<T::Message>, place: &str) -> Result<T, Undecodable> {
+    restored(message.ok_or_else(|| Undecodable::from(Fault::Missing).within(place))?, place)
 }
 
 impl<T: Stored> Stored for Option<T> {
@@ -36,6 +55,21 @@ impl<T: Stored> Stored for Vec<T> {
     }
 }
 
+impl<T: Stored> Stored for VecDeque<T> {
+    type Message = Vec<T::Message>;
+
+    fn store(&self) -> Self::Message {
+        self.iter().map(T::store).collect()
+    }
+
+    fn restore(messages: Self::Message) -> Result<Self, Undecodable> {
+        let mut restored: Self = Vec::restore(messages)?.into();
+        // It is made in the room in which the messages were.
+        restored.shrink_to_fit();
+        Ok(restored)
+    }
+}
+
 impl<T: Stored + Ord> Stored for BTreeSet<T> {
     type Message = Vec<T::Message>;
 
@@ -50,53 +84,53 @@ impl<T: Stored + Ord> Stored for BTreeSet<T> {
     }
 }
 
-/// A message inside another one that has to be there.
-pub(super) fn required<T: Stored>(message: Option<T::Message>) -> Result<T, Undecodable> {
-    T::restore(message.ok_or(Fault::Missing)?)
+/// What the machine keeps by key is stored as a list in the keys' order.
+impl<K: Ord, V: Paired<K>> Stored for BTreeMap<K, V> {
+    type Message = Vec<V::Message>;
+
+    fn store(&self) -> Self::Message {
+        self.iter().map(|(key, value)| value.store_with(key)).collect()
+    }
+
+    fn restore(messages: Self::Message) -> Result<Self, Undecodable> {
+        let count = messages.len();
+        let map: Self = messages.into_iter().map(V::restore_pair).collect::<Result<_, _>>()?;
+        if map.len() == count { Ok(map) } else { Err(Fault::Twice.into()) }
+    }
 }
 
-pub(super) fn named<T>(restored: Result<T, Undecodable>, place: &str) -> Result<T, Undecodable> {
-    restored.map_err(|undecodable| undecodable.within(place))
+impl<K, V: Paired<K>> Stored for (K, V) {
+    type Message = V::Message;
+
+    fn store(&self) -> Self::Message {
+        self.1.store_with(&self.0)
+    }
+
+    fn restore(message: Self::Message) -> Result<Self, Undecodable> {
+        V::restore_pair(message)
+    }
 }
 
-/// `take!(message.field)` restores a field and names it in a refusal; `take!(required message.field)` insists on it.
-/// With `variant` before it, the message is one variant of several, and is named too.
-macro_rules! take {
-    (variant $message:ident . $field:ident) => {
-        named(Stored::restore($message.$field), concat!(stringify!($message), ".", stringify!($field)))?
-    };
-    (required variant $message:ident . $field:ident) => {
-        named(required($message.$field), concat!(stringify!($message), ".", stringify!($field)))?
-    };
-    (required $message:ident . $field:ident) => {
-        named(required($message.$field), stringify!($field))?
-    };
-    ($message:ident . $field:ident) => {
-        named(Stored::restore($message.$field), stringify!($field))?
-    };
+impl<T: Stored> Stored for Shared<T> {
+    type Message = T::Message;
+
+    fn store(&self) -> Self::Message {
+        T::store(self)
+    }
+
+    fn restore(message: Self::Message) -> Result<Self, Undecodable> {
+        T::restore(message).map(Into::into)
+    }
 }
 
-/// Stores an enum of the machine as the number that the enum of the same variants in the proto gives it.
-macro_rules! numbered {
-    ($type:ident as $message:ident { $($variant:ident),+ $(,)? }) => {
-        impl Stored for $type {
-            type Message = i32;
+impl<K, V: Paired<K>> Paired<K> for Shared<V> {
+    type Message = V::Message;
 
-            fn store(&self) -> i32 {
-                match self {
-                    $(Self::$variant => pb::$message::$variant.into(),)+
-                }
-            }
+    fn store_with(&self, key: &K) -> Self::Message {
+        V::store_with(self, key)
+    }
 
-            fn restore(number: i32) -> Result<Self, Undecodable> {
-                match pb::$message::try_from(number) {
-                    $(Ok(pb::$message::$variant) => Ok(Self::$variant),)+
-                    Ok(pb::$message::Unspecified) => Err(Fault::Unspecified.into()),
-                    Err(_) => Err(Fault::UnknownNumber(number).into()),
-                }
-            }
-        }
-    };
+    fn restore_pair(message: Self::Message) -> Result<(K, Self), Undecodable> {
+        V::restore_pair(message).map(|(key, value)| (key, value.into()))
+    }
 }
-
-pub(super) use {numbered, take};

@@ -1,29 +1,12 @@
 //! What became of an entry.
 
 use super::pb;
-use super::pb::verdict::Variant;
-use super::stored::{Stored, named, numbered};
+use super::stored::Stored;
+use super::tables::{numbered, one_of, store};
 use super::undecodable::{Fault, Undecodable};
 use crate::machine::command::{Ignored, Verdict};
 
-impl Stored for Verdict {
-    type Message = pb::Verdict;
-
-    fn store(&self) -> pb::Verdict {
-        let variant = match self {
-            Self::Applied => Variant::Applied(pb::Nothing {}),
-            Self::Ignored(why) => Variant::Ignored(why.store()),
-        };
-        pb::Verdict { variant: Some(variant) }
-    }
-
-    fn restore(message: pb::Verdict) -> Result<Self, Undecodable> {
-        Ok(match message.variant.ok_or(Fault::UnknownVariant)? {
-            Variant::Applied(pb::Nothing {}) => Self::Applied,
-            Variant::Ignored(why) => Self::Ignored(named(Ignored::restore(why), "ignored")?),
-        })
-    }
-}
+one_of!(Verdict as verdict { Applied, Ignored(ignored) });
 
 numbered!(Ignored as Ignored {
     UnknownReplica,
