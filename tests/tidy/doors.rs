@@ -20,7 +20,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("replica", &["machine", "wire", "tls", "admission", "consensus", "metadata", "workloads"]),
     ("rpc", &["machine", "wire", "reach", "tls", "admission", "replica", "workloads"]),
     ("ops", &["machine", "tls", "admission", "replica"]),
-    ("outlet", &["machine", "http_client", "replica"]),
+    ("outlet", &["machine", "wire", "http_client", "replica"]),
     ("fake_cloud", &["machine", "simulator"]),
     // which versions of the service there are, by what a certificate can be known, who may be told what, and where
     // requests may go, is known there
@@ -63,7 +63,7 @@ const FOREIGN: &[(&str, &[&str])] = &[
     ("openraft_rt", &["consensus"]),
     ("openraft_rt_tokio", &["consensus"]),
     ("redb", &["consensus"]),
-    // the second stores and sends the wire's messages, the third has a few of another protocol
+    // the second stores and sends the wire's messages, the third sends those of another protocol
     ("prost", &["wire", "consensus", "outlet"]),
     // the second has a client of its own
     ("reqwest", &["http_client", "metadata"]),

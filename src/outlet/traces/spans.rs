@@ -1,6 +1,8 @@
 //! One trace of one event, made from what the log says of it: nothing is recorded while it happens, so nothing is lost with
 //! a replica, and whoever leads when it is closed can tell all of it. The same state gives the same spans.
 
+use bytes::Bytes;
+
 use super::failure;
 use super::otlp::{Attribute, Code, Kind, Moment, Span, Status, list, number, text};
 use crate::machine::attempt::{Attempt, Outcome, Waiver, WaiverReason};
@@ -43,13 +45,13 @@ struct Trace<'a> {
 impl Trace<'_> {
     fn span(&self, SpanId(id): SpanId, name: impl Into<String>, from: Timestamp, to: Timestamp) -> Span {
         Span {
-            trace: self.id.0.to_vec(),
-            id: id.to_vec(),
-            parent: self.root().0.to_vec(),
+            trace_id: Bytes::copy_from_slice(&self.id.0),
+            span_id: Bytes::copy_from_slice(&id),
+            parent_span_id: Bytes::copy_from_slice(&self.root().0),
             name: name.into(),
             kind: Kind::Internal.into(),
-            start_unix_nano: nanos(from),
-            end_unix_nano: nanos(to.max(from)),
+            start_time_unix_nano: nanos(from),
+            end_time_unix_nano: nanos(to.max(from)),
             ..Span::default()
         }
     }
@@ -69,10 +71,10 @@ impl Trace<'_> {
             _ => format!("event {kind}"),
         };
         let span = Span {
-            parent: Vec::new(),
+            parent_span_id: Bytes::new(),
             kind: Kind::Consumer.into(),
             attributes: described(event),
-            moments: moments(state, event, self.closed),
+            events: moments(state, event, self.closed),
             ..self.span(self.root(), name, event.first_seen(), self.closed)
         };
         match failure::of(event) {
@@ -114,7 +116,7 @@ impl Trace<'_> {
             .into_iter()
             .chain(word.map(|word| text("allclear.hook.outcome", word)))
             .collect(),
-            moments: late.into_iter().collect(),
+            events: late.into_iter().collect(),
             ..self.span(self.id.attempt(*id), format!("{intent} {}", hook.phase), attempt.begun_at, ended)
         };
         match outcome {
@@ -152,7 +154,7 @@ fn nanos(at: Timestamp) -> u64 {
 }
 
 fn moment(at: Timestamp, name: impl Into<String>, attributes: impl IntoIterator<Item = Attribute>) -> Moment {
-    Moment { unix_nano: nanos(at), name: name.into(), attributes: attributes.into_iter().collect() }
+    Moment { time_unix_nano: nanos(at), name: name.into(), attributes: attributes.into_iter().collect() }
 }
 
 fn failed(mut span: Span, kind: &str, why: String) -> Span {
@@ -224,7 +226,7 @@ fn moments(state: &State, event: &Event, closed: Timestamp) -> Vec<Moment> {
     let wishes = state.wishes_about(event, closed).map(wished);
     // A stage may be entered in the same moment as what led to it.
     let mut moments: Vec<_> = waivers.chain(wishes).chain(stages).chain(impacts(event)).collect();
-    moments.sort_by_key(|moment| moment.unix_nano);
+    moments.sort_by_key(|moment| moment.time_unix_nano);
     moments
 }
 

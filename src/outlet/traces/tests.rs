@@ -29,7 +29,7 @@ fn spans(event: &Event) -> Vec<Placed> {
 /// Name, where, and from when to when in milliseconds.
 fn told((on, span): &Placed) -> (String, String, u64, u64) {
     let on = on.as_ref().map_or("-".to_owned(), ToString::to_string);
-    (span.name.clone(), on, span.start_unix_nano / 1_000_000, span.end_unix_nano / 1_000_000)
+    (span.name.clone(), on, span.start_time_unix_nano / 1_000_000, span.end_time_unix_nano / 1_000_000)
 }
 
 fn named<'a>(spans: &'a [Placed], name: &str) -> Vec<&'a Span> {
@@ -37,13 +37,13 @@ fn named<'a>(spans: &'a [Placed], name: &str) -> Vec<&'a Span> {
 }
 
 fn of<'a>(attributes: &'a [Attribute], key: &str) -> Option<&'a Any> {
-    attributes.iter().find(|each| each.key == key)?.value.as_ref()?.any.as_ref()
+    attributes.iter().find(|each| each.key == key)?.value.as_ref()?.value.as_ref()
 }
 
 fn text_of<'a>(attributes: &'a [Attribute], key: &str) -> Option<&'a str> {
     match of(attributes, key)? {
-        Any::Text(text) => Some(text),
-        Any::Number(_) | Any::List(_) => None,
+        Any::StringValue(text) => Some(text),
+        Any::IntValue(_) | Any::ArrayValue(_) => None,
     }
 }
 
@@ -76,13 +76,13 @@ fn every_attempt_every_claim_and_every_wait_is_a_span_below_the_event_where_it_h
     ];
     assert_eq!(spans.iter().map(told).collect::<Vec<_>>(), expected);
     let (_, root) = &spans[0];
-    assert_eq!((root.parent.as_slice(), root.kind()), (&[][..], Kind::Consumer));
+    assert_eq!((root.parent_span_id.as_ref(), root.kind()), (&[][..], Kind::Consumer));
     for (_, span) in &spans {
-        assert_eq!((span.trace.len(), span.id.len()), (16, 8));
-        assert_eq!(span.trace, root.trace);
+        assert_eq!((span.trace_id.len(), span.span_id.len()), (16, 8));
+        assert_eq!(span.trace_id, root.trace_id);
     }
-    assert!(spans[1..].iter().all(|(_, span)| span.parent == root.id));
-    let ids: BTreeSet<_> = spans.iter().map(|(_, span)| span.id.clone()).collect();
+    assert!(spans[1..].iter().all(|(_, span)| span.parent_span_id == root.span_id));
+    let ids: BTreeSet<_> = spans.iter().map(|(_, span)| span.span_id.clone()).collect();
     assert_eq!(ids.len(), spans.len());
 }
 
@@ -92,7 +92,7 @@ fn a_run_is_the_span_that_its_hook_was_told_of() {
     let spans = spans(&event);
     for attempt in &event.attempts {
         let id = TraceId::of(CLUSTER, &event).attempt(attempt.id).0;
-        let (on, span) = spans.iter().find(|(_, span)| span.id == id).unwrap();
+        let (on, span) = spans.iter().find(|(_, span)| span.span_id == id.as_slice()).unwrap();
         assert_eq!((on.as_ref(), span.kind()), (Some(&attempt.on), Kind::Client));
         assert_eq!(text_of(&span.attributes, "allclear.hook.attempt"), Some(&*format!("E-1.{}", attempt.id)));
     }
@@ -106,7 +106,7 @@ fn what_went_wrong_is_an_error_where_it_happened_and_the_event_is_none_that_came
     assert_eq!(named(&spans, "run failover")[0].status.as_ref().unwrap().message, "no standby");
     let approvals = named(&spans, "approve");
     assert_eq!(approvals.iter().map(|span| error(span)).collect::<Vec<_>>(), [Some("refused"), None]);
-    assert_eq!(of(&approvals[0].attributes, "http.response.status_code"), Some(&Any::Number(400)));
+    assert_eq!(of(&approvals[0].attributes, "http.response.status_code"), Some(&Any::IntValue(400)));
     assert_eq!(error_of(&event()), None);
 }
 
@@ -127,7 +127,7 @@ fn an_event_failed_when_a_hook_did_for_good_and_nobody_said_to_go_on_without_it(
     failed.waivers.push(Waiver { member, hook, why: WaiverReason::Skipped { who, reason }, at });
     assert_eq!(error_of(&failed), None);
     let root = spans(&failed).swap_remove(0).1;
-    let waived = root.moments.iter().find(|moment| moment.name == "hook not waited for").unwrap();
+    let waived = root.events.iter().find(|moment| moment.name == "hook not waited for").unwrap();
     assert_eq!(text_of(&waived.attributes, "allclear.by"), Some("ann"));
 }
 
@@ -181,7 +181,7 @@ fn an_event_that_was_cancelled_has_no_impact_and_what_was_left_open_ends_with_it
     assert!(named(&spans, "impact").is_empty() && named(&spans, "restore").is_empty());
     assert_eq!(named(&spans, "prepare").len(), 1);
     let open = named(&spans, "run drain")[0];
-    assert_eq!((open.end_unix_nano, error(open)), (4_000_000_000, Some("unknown")));
+    assert_eq!((open.end_time_unix_nano, error(open)), (4_000_000_000, Some("unknown")));
     assert_eq!(error(&spans[0].1), None, "nothing began");
 }
 
@@ -203,7 +203,7 @@ fn the_event_tells_its_stages_wishes_and_what_its_vms_observed_in_order() {
     let over = wish(2, Timestamp(100), What::Pause { until: Timestamp(900) });
     state.wishes = vec![over, wish(3, Timestamp(2_000), What::Resume)];
     let spans = spans::of(CLUSTER, &state, &event);
-    let moments: Vec<_> = spans[0].1.moments.iter().map(|moment| moment.name.as_str()).collect();
+    let moments: Vec<_> = spans[0].1.events.iter().map(|moment| moment.name.as_str()).collect();
     let expected = [
         "announced",
         "preparing",
@@ -217,8 +217,8 @@ fn the_event_tells_its_stages_wishes_and_what_its_vms_observed_in_order() {
         "closed",
     ];
     assert_eq!(moments, expected);
-    let observed = &spans[0].1.moments[8];
-    assert_eq!(of(&observed.attributes, "allclear.impact.observed_ms"), Some(&Any::Number(3_210)));
+    let observed = &spans[0].1.events[8];
+    assert_eq!(of(&observed.attributes, "allclear.impact.observed_ms"), Some(&Any::IntValue(3_210)));
 }
 
 #[test]
