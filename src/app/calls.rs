@@ -11,7 +11,7 @@ pub(super) fn of(config: &Config) -> Configured {
     for workload in &config.workloads {
         let registered = workload.registered();
         for phase in Phase::ALL {
-            let hooks = workload.hooks.iter().filter(|hook| hook.phase == phase);
+            let hooks = workload.hooks.iter().filter(|hook| hook.registered.phase == phase);
             for ((id, _), hook) in registered.hooks_of(phase).zip(hooks) {
                 let of = |way: &Way| command(way, hook);
                 let calls = Calls {

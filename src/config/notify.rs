@@ -25,7 +25,10 @@ pub(super) fn read_all(table: &mut Table<'_>) -> Option<Vec<Receiver>> {
 
 fn read(table: &mut Table<'_>) -> Option<(Found<String>, Receiver)> {
     let name = table.required("name", short_name, "what it was told is noted under it");
-    let address = read_address(table);
+    let url = table.optional("url", scalar::url).map(Address::Written);
+    let file = table.optional("url_file", scalar::path).map(Address::InFile);
+    let neither = "has no address: add `url = \"https://…\"`, or `url_file` where it is a secret";
+    let address = table.one_of(("url", url), ("url_file", file), neither);
     let format = table.or("format", scalar::word(Format::WORDS, Format::from_word), Format::CloudEvents);
     let topics = table.list("topics", scalar::word(Topic::WORDS, Topic::from_word));
     if table.is_empty("topics") {
@@ -64,22 +67,4 @@ fn short_name(value: &Value) -> Result<String, String> {
         return Err(format!("is {} bytes long: at most {LONGEST_NAME}", name.len()));
     }
     Ok(name)
-}
-
-fn read_address(table: &mut Table<'_>) -> Option<Address> {
-    let (url, file) = (table.optional("url", scalar::url), table.optional("url_file", scalar::path));
-    match (url, file) {
-        (Some(_), Some(_)) => {
-            table.mistake_here("has two addresses: write `url` or `url_file`");
-            None
-        }
-        (Some(url), None) => Some(Address::Written(url)),
-        (None, Some(file)) => Some(Address::InFile(file)),
-        (None, None) => {
-            if !table.has("url") && !table.has("url_file") {
-                table.mistake_here("has no address: add `url = \"https://…\"`, or `url_file` where it is a secret");
-            }
-            None
-        }
-    }
 }

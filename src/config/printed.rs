@@ -22,7 +22,7 @@ pub(super) trait Printed {
 }
 
 macro_rules! printed {
-    ($($type:ty: |$value:ident| $printed:expr),+ $(,)?) => {
+    ($($type:ty),+ => |$value:ident| $printed:expr) => {
         $(impl Printed for $type {
             fn printed(&self) -> Value {
                 let $value = self;
@@ -32,29 +32,16 @@ macro_rules! printed {
     };
 }
 
-printed! {
-    bool: |value| *value,
-    u32: |value| i64::from(*value),
-    &str: |value| *value,
-    String: |value| value.clone(),
-    PathBuf: |value| value.display().to_string(),
-    Duration: |value| humantime::format_duration(*value).to_string(),
-    SocketAddr: |value| value.to_string(),
-    Url: |value| value.to_string(),
-    ApiVersion: |value| value.as_word(),
-    Kind: |value| value.as_word(),
-    Source: |value| value.as_word(),
-    Topic: |value| value.as_word(),
-    Action: |value| value.as_word(),
-    Foreign: |value| value.as_word(),
-    OnFailure: |value| value.as_word(),
-    Phase: |value| value.as_word(),
-    RunsOn: |value| value.as_word(),
-    Format: |value| value.as_word(),
-    NamedBy: |value| value.as_word(),
-    // Whoever reads a value as it was written wants a text.
-    written::Value: |value| super::scalar::text(value).unwrap_or_default(),
-}
+printed!(bool => |value| *value);
+printed!(u32 => |value| i64::from(*value));
+printed!(PathBuf => |value| value.display().to_string());
+printed!(Duration => |value| humantime::format_duration(*value).to_string());
+// Whoever reads a value as it was written wants a text.
+printed!(written::Value => |value| super::scalar::text(value).unwrap_or_default());
+printed!(
+    String, SocketAddr, Url, ApiVersion, Kind, Source, Topic, Action, Foreign, OnFailure, Phase, RunsOn, Format, NamedBy
+    => |value| value.to_string()
+);
 
 impl<T: Printed> Printed for Vec<T> {
     fn printed(&self) -> Value {

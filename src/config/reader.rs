@@ -124,6 +124,19 @@ impl<'a> Table<'a> {
         self.found(key, parse)
     }
 
+    /// What one of two keys says, of which exactly one stands here.
+    pub(super) fn one_of<T>(&self, first: (&str, Option<T>), second: (&str, Option<T>), neither: &str) -> Option<T> {
+        match (self.has(first.0), self.has(second.0)) {
+            (true, true) => {
+                let message = format!("`{}` has both `{}` and `{}`: write one of them", self.path, first.0, second.0);
+                self.mistake(&self.place_of(second.0), message);
+            }
+            (false, false) => self.mistake_here(neither),
+            (true, false) | (false, true) => {}
+        }
+        first.1.or(second.1)
+    }
+
     /// A list; every wrong element is a mistake of its own.
     pub(super) fn list<T: Printed>(
         &mut self,

@@ -21,21 +21,8 @@ pub enum RoleSource {
 }
 
 pub(super) fn read_source(table: &mut Table<'_>) -> Option<RoleSource> {
-    let command = table.optional("command", scalar::command);
-    let http = table.optional("http", scalar::hook_url);
-    match (command, http) {
-        (Some(_), Some(_)) => {
-            table.mistake_here("names two ways to ask: write `command` or `http`");
-            None
-        }
-        (Some(command), None) => Some(RoleSource::Command(command)),
-        (None, Some(address)) => Some(RoleSource::Http(address)),
-        (None, None) => {
-            if !table.has("command") && !table.has("http") {
-                let advice = "names nobody to ask: add `command = [\"/path/to/program\"]` or `http = \"http://…\"`";
-                table.mistake_here(advice);
-            }
-            None
-        }
-    }
+    let command = table.optional("command", scalar::command).map(RoleSource::Command);
+    let http = table.optional("http", scalar::hook_url).map(RoleSource::Http);
+    let neither = "names nobody to ask: add `command = [\"/path/to/program\"]` or `http = \"http://…\"`";
+    table.one_of(("command", command), ("http", http), neither)
 }

@@ -34,7 +34,7 @@ impl Workload {
             name: self.name.clone(),
             group: self.group.clone(),
             after: self.after.clone(),
-            hooks: self.hooks.iter().map(Hook::registered).collect(),
+            hooks: self.hooks.iter().map(|hook| hook.registered.clone()).collect(),
             origin: registered::Origin::Configured,
             on_absent: registered::OnAbsent::Hold,
         }

@@ -46,5 +46,5 @@ pub mod time;
 pub mod transition;
 mod unregistered;
 pub mod veto;
-mod words;
+pub(crate) mod words;
 pub mod workload;

@@ -21,7 +21,8 @@ const MAX_DOUBLINGS: u32 = 16;
 pub struct Pace {
     interval: Duration,
     failures: u32,
-    last: Obstacle,
+    /// The status of the last failure, where it was one.
+    last: Option<u16>,
 }
 
 /// One replica's place in the cluster's rhythm, which changes as members come and go.
@@ -40,20 +41,10 @@ impl Slot {
     }
 }
 
-/// What the last failure asks of the next poll.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Obstacle {
-    Failure,
-    /// 410: over within 70 s, and an event may follow at once.
-    Moving,
-    /// 429.
-    Throttled,
-}
-
 impl Pace {
     pub fn new(interval: Duration) -> Self {
         // One of no length would poll without a pause.
-        Self { interval: interval.max(Duration::from_millis(1)), failures: 0, last: Obstacle::Failure }
+        Self { interval: interval.max(Duration::from_millis(1)), failures: 0, last: None }
     }
 
     /// A validated document came.
@@ -67,12 +58,7 @@ impl Pace {
             return;
         }
         self.failures = self.failures.saturating_add(1);
-        let code = if let NoInformation::Status { code, .. } = why { *code } else { 0 };
-        self.last = match code {
-            410 => Obstacle::Moving,
-            429 => Obstacle::Throttled,
-            _ => Obstacle::Failure,
-        };
+        self.last = if let NoInformation::Status { code, .. } = why { Some(*code) } else { None };
     }
 
     /// How long to wait from now on the wall clock. `jitter` is any number, drawn anew each time.
@@ -83,11 +69,12 @@ impl Pace {
 
     /// Doubles with each failure; between half of it and all of it, so that replicas do not come together.
     fn backoff(&self, event_open: bool, jitter: u8) -> Duration {
-        let moving = self.last == Obstacle::Moving;
+        // The VM is being moved: that is over within 70 s, and an event may follow at once.
+        let moving = self.last == Some(410);
         let longest = if event_open || moving { LONGEST_WHILE_OPEN } else { LONGEST };
         let doubled = self.interval.saturating_mul(1 << (self.failures - 1).min(MAX_DOUBLINGS)).min(longest);
         let wait = doubled / 2 + doubled / 2 * u32::from(jitter) / u32::from(u8::MAX);
-        if self.last == Obstacle::Throttled { wait.max(SHORTEST_WHEN_THROTTLED) } else { wait }
+        if self.last == Some(429) { wait.max(SHORTEST_WHEN_THROTTLED) } else { wait }
     }
 }
 

@@ -8,6 +8,7 @@ use std::fmt::{self, Write as _};
 
 use super::refusal::Refusal;
 use crate::machine::id::VmName;
+use crate::machine::words::words;
 
 const SCHEME: &str = "allclear://";
 
@@ -21,24 +22,7 @@ pub enum NamedBy {
     Dns,
 }
 
-impl NamedBy {
-    pub const WORDS: &'static [&'static str] = &["uri", "dns"];
-
-    pub fn from_word(word: &str) -> Option<Self> {
-        match word {
-            "uri" => Some(Self::Uri),
-            "dns" => Some(Self::Dns),
-            _ => None,
-        }
-    }
-
-    pub const fn as_word(self) -> &'static str {
-        match self {
-            Self::Uri => "uri",
-            Self::Dns => "dns",
-        }
-    }
-}
+words!(NamedBy { Uri => "uri", Dns => "dns" });
 
 /// The alternative names of a certificate.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -59,7 +59,7 @@ fn of_workload(workload: &config::Workload) -> Vec<Wanted<'_>> {
         let path = hook.env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_str());
         for way in [Some(&hook.run), hook.confirm.as_ref(), hook.undo.as_ref()].into_iter().flatten() {
             let Way::Command(argv) = way else { continue };
-            let by = format!("{}.{}", workload.name, hook.phase);
+            let by = format!("{}.{}", workload.name, hook.registered.phase);
             all.extend(argv.first().map(|program| Wanted { by, program, path, user: hook.user.as_deref() }));
         }
     }

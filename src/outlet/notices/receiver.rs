@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::http_client::{Url, parse_external, secret};
 use crate::machine::notice::Topic;
+use crate::machine::words::words;
 use crate::outlet::headers::Headers;
 use crate::outlet::post::client;
 
@@ -38,24 +39,7 @@ pub enum Format {
     Slack,
 }
 
-impl Format {
-    pub const WORDS: &'static [&'static str] = &["cloudevents", "slack"];
-
-    pub fn from_word(word: &str) -> Option<Self> {
-        match word {
-            "cloudevents" => Some(Self::CloudEvents),
-            "slack" => Some(Self::Slack),
-            _ => None,
-        }
-    }
-
-    pub const fn as_word(self) -> &'static str {
-        match self {
-            Self::CloudEvents => "cloudevents",
-            Self::Slack => "slack",
-        }
-    }
-}
+words!(Format { CloudEvents => "cloudevents", Slack => "slack" });
 
 impl Receiver {
     pub(super) async fn url(&self) -> Result<Url, String> {
@@ -78,11 +62,10 @@ impl Receiver {
             Address::Written(_) => None,
             Address::InFile(path) => Some(path),
         };
-        let secrets =
-            url_file.into_iter().chain(&self.secret_file).chain(self.headers.secret.iter().map(|(_, path)| path));
-        for path in secrets {
+        for path in url_file.into_iter().chain(&self.secret_file) {
             wrong.extend(secret::exposed(path).await);
         }
+        wrong.extend(self.headers.exposed().await);
         wrong
     }
 }
