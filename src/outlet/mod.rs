@@ -3,5 +3,6 @@
 
 pub mod headers;
 pub mod notices;
+mod pace;
 mod post;
 pub mod traces;

@@ -7,13 +7,13 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::board::Board;
-use super::pace::Pace;
 use super::receiver::Receiver;
 use super::{message, signature};
 use crate::http_client::Reply;
 use crate::http_client::header::{CONTENT_TYPE, HeaderValue};
 use crate::machine::notice::{Notice, TOLD_WITHIN, Waits};
 use crate::machine::time::Timestamp;
+use crate::outlet::pace::Pace;
 use crate::outlet::post::post;
 use crate::replica::clock;
 use crate::replica::deeds::Telling;

@@ -11,7 +11,6 @@ mod encoding;
 mod format;
 mod message;
 mod own;
-mod pace;
 pub mod receiver;
 mod record;
 mod signature;

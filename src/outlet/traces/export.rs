@@ -13,6 +13,7 @@ use crate::machine::event::Event;
 use crate::machine::lifecycle::Stage;
 use crate::machine::state::State;
 use crate::machine::time::Timestamp;
+use crate::outlet::pace::Pace;
 use crate::replica::clock;
 use crate::replica::deeds::Export;
 use crate::replica::here::Here;
@@ -23,9 +24,6 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const SETTLED_AFTER: Duration = Duration::from_secs(5);
 /// What could not be exported until so long after its event was closed is given up.
 const GIVEN_UP_AFTER: Duration = Duration::from_mins(5);
-/// Between two attempts, doubled with each that fails.
-const AGAIN_AFTER: Duration = Duration::from_secs(1);
-const AGAIN_AFTER_AT_MOST: Duration = Duration::from_secs(30);
 
 /// Runs until it is stopped.
 pub async fn export(here: Arc<Here>, collector: Collector, stop: CancellationToken) {
@@ -50,9 +48,7 @@ struct Known {
     settled: BTreeSet<TraceId>,
     /// Not exported yet, and why.
     waiting: BTreeMap<TraceId, String>,
-    /// On the steady clock.
-    not_before: Timestamp,
-    failed_in_a_row: u32,
+    pace: Pace,
 }
 
 impl Known {
@@ -63,7 +59,7 @@ impl Known {
             recent(&state, now).into_iter().map(|event| (TraceId::of(&here.cluster, event), event)).collect();
         self.forget_all_but(&recent.iter().map(|(id, _)| *id).collect(), here);
         for (id, event) in recent {
-            if clock::steady() < self.not_before {
+            if !self.pace.wait(clock::steady()).is_zero() {
                 break;
             }
             if !self.settled.contains(&id) && is_settled(event, now) {
@@ -90,9 +86,8 @@ impl Known {
         match taken {
             Taken::NotNow(why, wish) => {
                 tracing::debug!(%event, trace = %id, why, "the trace is not exported yet");
-                let pause = pause_after(self.failed_in_a_row).max(wish.min(GIVEN_UP_AFTER));
-                self.not_before = clock::steady().plus(pause);
-                self.failed_in_a_row = self.failed_in_a_row.saturating_add(1);
+                // Only the leader exports, so nobody would come together with it.
+                self.pace.failed(clock::steady(), Some(wish), u8::MAX);
                 self.waiting.insert(id, why);
                 return;
             }
@@ -105,7 +100,7 @@ impl Known {
                 here.deeds.export(Export::Refused);
             }
         }
-        self.failed_in_a_row = 0;
+        self.pace.succeeded();
         self.waiting.remove(&id);
         self.settled.insert(id);
     }
@@ -125,10 +120,6 @@ fn is_settled(event: &Event, now: Timestamp) -> bool {
 
 fn age(event: &Event, now: Timestamp) -> Option<Duration> {
     event.entered_at(Stage::Closed).map(|closed| now.since(closed))
-}
-
-fn pause_after(failures: u32) -> Duration {
-    AGAIN_AFTER.saturating_mul(2_u32.saturating_pow(failures)).min(AGAIN_AFTER_AT_MOST)
 }
 
 #[cfg(test)]
@@ -168,11 +159,5 @@ mod tests {
         assert_eq!(ids(300_000), ["E-2"]);
         assert_eq!(ids(310_000), [""; 0]);
         assert!(!is_settled(&state.history[1], Timestamp(14_999)) && is_settled(&state.history[1], Timestamp(15_000)));
-    }
-
-    #[test]
-    fn pauses_grow_and_have_an_end() {
-        let pauses = [0, 1, 4, 5, u32::MAX].map(|failures| pause_after(failures).as_secs());
-        assert_eq!(pauses, [1, 2, 16, 30, 30]);
     }
 }

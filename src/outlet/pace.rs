@@ -1,4 +1,4 @@
-//! When a receiver that could not be told is tried again. Time and jitter are arguments.
+//! When a receiver or a collector that took nothing is tried again. Time and jitter are arguments.
 
 use std::time::Duration;
 
