@@ -7,6 +7,7 @@ use super::event::{Ending, Event};
 use super::lifecycle::Stage;
 use super::policy::Action;
 use super::state::State;
+use super::words::words;
 
 /// An event that starts this shortly before its notice ends started because of that: the platform's clock is not ours.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(5);
@@ -21,16 +22,12 @@ pub enum StartCause {
     ApprovedElsewhere,
 }
 
-impl StartCause {
-    pub const fn as_word(self) -> &'static str {
-        match self {
-            Self::Approved => "approved",
-            Self::NoticeExpired => "notice_expired",
-            Self::Platform => "platform",
-            Self::ApprovedElsewhere => "approved_elsewhere",
-        }
-    }
-}
+words!(StartCause {
+    Approved => "approved",
+    NoticeExpired => "notice_expired",
+    Platform => "platform",
+    ApprovedElsewhere => "approved_elsewhere",
+});
 
 impl Event {
     /// `None` while it has not started, or when that was never seen and it was not approved.

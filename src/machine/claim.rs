@@ -5,6 +5,7 @@ use core::time::Duration;
 
 use super::id::{AttemptId, VmName};
 use super::time::Timestamp;
+use super::words::words;
 
 /// The pause before an event is claimed again is a second, doubled with each claim, up to this.
 pub(super) const CLAIM_AGAIN_AFTER_AT_MOST: Duration = Duration::from_secs(5);
@@ -70,18 +71,14 @@ pub enum Reason {
     Operator,
 }
 
-impl Reason {
-    pub const fn as_word(self) -> &'static str {
-        match self {
-            Self::Prepared => "prepared",
-            Self::NothingToPrepare => "nothing_to_prepare",
-            Self::BudgetSpent => "budget_spent",
-            Self::Policy => "policy",
-            Self::Takeover => "takeover",
-            Self::Operator => "operator",
-        }
-    }
-}
+words!(Reason {
+    Prepared => "prepared",
+    NothingToPrepare => "nothing_to_prepare",
+    BudgetSpent => "budget_spent",
+    Policy => "policy",
+    Takeover => "takeover",
+    Operator => "operator",
+});
 
 /// What became of a claim.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

@@ -2,7 +2,6 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt;
 use core::time::Duration;
 
 use super::attempt::{Outcome, Progress, WaiverReason};
@@ -15,6 +14,7 @@ use super::operator::Asked;
 use super::policy::Treatment;
 use super::takeover::Journaled;
 use super::time::Timestamp;
+use super::words::words;
 use super::workload::{Condition, Group, HookId, Intent, Member, Workload};
 
 /// One entry of the log, stamped by the leader that appended it.
@@ -160,55 +160,23 @@ pub enum Ignored {
     TooManyWorkloads,
 }
 
-impl Ignored {
-    pub const fn as_word(self) -> &'static str {
-        match self {
-            Self::UnknownReplica => "unknown_replica",
-            Self::UnknownEvent => "unknown_event",
-            Self::UnknownAttempt => "unknown_attempt",
-            Self::TooManyEvents => "too_many_events",
-            Self::OutOfOrder => "out_of_order",
-            Self::Repeated => "repeated",
-            Self::Late => "late",
-            Self::NotDue => "not_due",
-            Self::NotNow => "not_now",
-            Self::NotYours => "not_yours",
-            Self::Changed => "changed",
-            Self::Held => "held",
-            Self::Paused => "paused",
-            Self::Unbounded => "unbounded",
-            Self::TooManyWorkloads => "too_many_workloads",
-        }
-    }
-
-    pub fn from_word(word: &str) -> Option<Self> {
-        [
-            Self::UnknownReplica,
-            Self::UnknownEvent,
-            Self::UnknownAttempt,
-            Self::TooManyEvents,
-            Self::OutOfOrder,
-            Self::Repeated,
-            Self::Late,
-            Self::NotDue,
-            Self::NotNow,
-            Self::NotYours,
-            Self::Changed,
-            Self::Held,
-            Self::Paused,
-            Self::Unbounded,
-            Self::TooManyWorkloads,
-        ]
-        .into_iter()
-        .find(|ignored| ignored.as_word() == word)
-    }
-}
-
-impl fmt::Display for Ignored {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_word())
-    }
-}
+words!(Ignored {
+    UnknownReplica => "unknown_replica",
+    UnknownEvent => "unknown_event",
+    UnknownAttempt => "unknown_attempt",
+    TooManyEvents => "too_many_events",
+    OutOfOrder => "out_of_order",
+    Repeated => "repeated",
+    Late => "late",
+    NotDue => "not_due",
+    NotNow => "not_now",
+    NotYours => "not_yours",
+    Changed => "changed",
+    Held => "held",
+    Paused => "paused",
+    Unbounded => "unbounded",
+    TooManyWorkloads => "too_many_workloads",
+});
 
 /// Text from outside that goes into the log is cut to this many bytes.
 pub const TEXT_LIMIT: usize = 1024;

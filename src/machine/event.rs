@@ -16,6 +16,7 @@ use super::operator::Wish;
 use super::policy::Treatment;
 use super::takeover::Takeover;
 use super::time::Timestamp;
+use super::words::words;
 use super::workload::{HookId, Intent, Member, Phase};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -248,14 +249,10 @@ pub enum Ending {
     Interrupted,
 }
 
-impl Ending {
-    pub const fn as_word(self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::Cancelled => "cancelled",
-            Self::Forgotten => "forgotten",
-            Self::Drilled => "drilled",
-            Self::Interrupted => "interrupted",
-        }
-    }
-}
+words!(Ending {
+    Completed => "completed",
+    Cancelled => "cancelled",
+    Forgotten => "forgotten",
+    Drilled => "drilled",
+    Interrupted => "interrupted",
+});

@@ -1,6 +1,6 @@
 //! The stages of an event and the one table of legal transitions (`behaviour.md` 3). Nothing goes back.
 
-use core::fmt;
+use super::words::words;
 
 /// In the order in which an event passes through them; some may be left out.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -15,9 +15,6 @@ pub enum Stage {
 }
 
 impl Stage {
-    pub const ALL: [Self; 7] =
-        [Self::Announced, Self::Preparing, Self::Claimed, Self::Approved, Self::Started, Self::Restoring, Self::Closed];
-
     /// The table. A short cut from before `Started` to `Started` is an approval by somebody else, the end of the
     /// notice or a failure of the hardware; one to `Restoring` or `Closed` is an event that has left the document.
     pub const fn may_become(self, next: Self) -> bool {
@@ -36,25 +33,17 @@ impl Stage {
     pub const fn is_over(self) -> bool {
         matches!(self, Self::Restoring | Self::Closed)
     }
-
-    pub const fn as_word(self) -> &'static str {
-        match self {
-            Self::Announced => "announced",
-            Self::Preparing => "preparing",
-            Self::Claimed => "claimed",
-            Self::Approved => "approved",
-            Self::Started => "started",
-            Self::Restoring => "restoring",
-            Self::Closed => "closed",
-        }
-    }
 }
 
-impl fmt::Display for Stage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_word())
-    }
-}
+words!(Stage {
+    Announced => "announced",
+    Preparing => "preparing",
+    Claimed => "claimed",
+    Approved => "approved",
+    Started => "started",
+    Restoring => "restoring",
+    Closed => "closed",
+});
 
 #[cfg(test)]
 mod tests {

@@ -49,19 +49,6 @@ pub enum Topic {
     QuorumLost,
 }
 
-impl Topic {
-    pub const ALL: [Self; 8] = [
-        Self::Announced,
-        Self::Blocked,
-        Self::Takeover,
-        Self::AllClear,
-        Self::Started,
-        Self::Closed,
-        Self::ChannelStalled,
-        Self::QuorumLost,
-    ];
-}
-
 words!(Topic {
     Announced => "announced",
     Blocked => "blocked",

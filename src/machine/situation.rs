@@ -2,7 +2,6 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
-use core::fmt;
 use core::time::Duration;
 
 use super::alone::Alone;
@@ -11,6 +10,7 @@ use super::id::{EventId, VmName};
 use super::policy::Policy;
 use super::state::State;
 use super::time::Timestamp;
+use super::words::words;
 
 /// An argument of every decision that is not in the log. It may be wrong: `apply` checks what follows from it.
 #[derive(Clone, Debug)]
@@ -71,21 +71,7 @@ pub enum Channel {
     Stalled,
 }
 
-impl Channel {
-    pub const fn as_word(self) -> &'static str {
-        match self {
-            Self::Unknown => "unknown",
-            Self::Healthy => "healthy",
-            Self::Stalled => "stalled",
-        }
-    }
-}
-
-impl fmt::Display for Channel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_word())
-    }
-}
+words!(Channel { Unknown => "unknown", Healthy => "healthy", Stalled => "stalled" });
 
 /// How long the cluster waits for what.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,8 +1,10 @@
-//! The words that users write and read for our own closed sets, said once for both directions.
+//! The words that users, logs and metrics know our own closed sets by, said once for both directions.
 
 macro_rules! words {
     ($type:ident { $($variant:ident => $word:literal),+ $(,)? }) => {
         impl $type {
+            pub const ALL: [Self; Self::WORDS.len()] = [$(Self::$variant),+];
+
             /// The word users write and read (`contract.md`); `None` for any other.
             pub fn from_word(word: &str) -> Option<Self> {
                 match word {

@@ -190,11 +190,6 @@ pub enum Intent {
     Undo,
 }
 
-impl Phase {
-    pub const ALL: [Self; 6] =
-        [Self::Checkpoint, Self::Failover, Self::Drain, Self::Shutdown, Self::Restore, Self::Ready];
-}
-
 words!(Phase {
     Checkpoint => "checkpoint",
     Failover => "failover",

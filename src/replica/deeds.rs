@@ -26,14 +26,6 @@ const HOOK_BUCKETS: [f64; 13] = [0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0
 /// Seconds. A notice may be long.
 const APPROVAL_BUCKETS: [f64; 14] =
     [0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 1800.0, 3600.0, 14400.0];
-const REASONS: [Reason; 6] = [
-    Reason::Prepared,
-    Reason::NothingToPrepare,
-    Reason::BudgetSpent,
-    Reason::Policy,
-    Reason::Takeover,
-    Reason::Operator,
-];
 
 /// Takeovers that wait for whoever tells of them.
 const RUNGS_KEPT: usize = 16;
@@ -206,7 +198,7 @@ impl Deeds {
             Outcome::Cancelled,
             Outcome::Unknown(why()),
         ];
-        for reason in REASONS {
+        for reason in Reason::ALL {
             for post in &posts {
                 self.approvals.with_label_values(&[reason.as_word(), post.as_word()]);
             }

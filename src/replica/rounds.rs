@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::clock::{self, Rhythm};
 use crate::machine::time::Timestamp;
+use crate::machine::words::words;
 
 /// Longer than anything that a loop waits for within its turn; the metadata service's first answer takes longest.
 const OVERDUE_AFTER: Duration = Duration::from_mins(4);
@@ -23,18 +24,7 @@ pub enum Loop {
     Alone,
 }
 
-impl Loop {
-    const ALL: [Self; 4] = [Self::Drive, Self::Errands, Self::Poll, Self::Alone];
-
-    pub fn as_word(self) -> &'static str {
-        match self {
-            Self::Drive => "driver",
-            Self::Errands => "errands",
-            Self::Poll => "poll",
-            Self::Alone => "alone",
-        }
-    }
-}
+words!(Loop { Drive => "driver", Errands => "errands", Poll => "poll", Alone => "alone" });
 
 pub struct Rounds {
     /// When each loop is back at the latest, on the steady clock.

@@ -39,9 +39,6 @@ const BLOCKERS: [&str; 15] = [
     "waiting_for_platform",
 ];
 
-const CAUSES: [StartCause; 4] =
-    [StartCause::Approved, StartCause::NoticeExpired, StartCause::Platform, StartCause::ApprovedElsewhere];
-
 pub(super) fn fill(sheet: &Sheet, state: &State, situation: &Situation) -> prometheus::Result<()> {
     let mut open: Vec<&Event> = state.open_events().filter(|event| !event.is_drill()).collect();
     open.sort_by_key(|event| event.first_seen());
@@ -143,7 +140,7 @@ fn halts(sheet: &Sheet, open: &[&Event], state: &State, situation: &Situation) -
 }
 
 fn starts(sheet: &Sheet, open: &[&Event], state: &State) -> prometheus::Result<()> {
-    let mut last: BTreeMap<&str, f64> = CAUSES.map(|cause| (cause.as_word(), 0.0)).into();
+    let mut last: BTreeMap<&str, f64> = StartCause::ALL.map(|cause| (cause.as_word(), 0.0)).into();
     let closed = state.closed_events().filter(|event| !event.is_drill());
     for event in closed.chain(open.iter().copied()) {
         let at = event.entered_at(Stage::Started).or_else(|| event.over_at());

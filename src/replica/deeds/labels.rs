@@ -1,5 +1,7 @@
 //! By what is counted: sets of words that do not grow.
 
+use crate::machine::words::words;
+
 /// How this replica acted for another; the numbers are the label of the metric.
 #[derive(Clone, Copy)]
 pub enum Rung {
@@ -11,17 +13,7 @@ pub enum Rung {
     Alone,
 }
 
-impl Rung {
-    pub(super) const ALL: [Self; 3] = [Self::LeaderSilent, Self::ChannelStalled, Self::Alone];
-
-    pub(super) const fn as_word(self) -> &'static str {
-        match self {
-            Self::LeaderSilent => "2",
-            Self::ChannelStalled => "3",
-            Self::Alone => "4",
-        }
-    }
-}
+words!(Rung { LeaderSilent => "2", ChannelStalled => "3", Alone => "4" });
 
 /// What came of telling a receiver something.
 #[derive(Clone, Copy)]
@@ -35,18 +27,7 @@ pub enum Telling {
     Expired,
 }
 
-impl Telling {
-    pub(super) const ALL: [Self; 4] = [Self::Delivered, Self::Failed, Self::Refused, Self::Expired];
-
-    pub(super) const fn as_word(self) -> &'static str {
-        match self {
-            Self::Delivered => "delivered",
-            Self::Failed => "failed",
-            Self::Refused => "refused",
-            Self::Expired => "expired",
-        }
-    }
-}
+words!(Telling { Delivered => "delivered", Failed => "failed", Refused => "refused", Expired => "expired" });
 
 /// What became of a trace that this replica was to export.
 #[derive(Clone, Copy)]
@@ -58,17 +39,7 @@ pub enum Export {
     GivenUp,
 }
 
-impl Export {
-    pub(super) const ALL: [Self; 3] = [Self::Accepted, Self::Refused, Self::GivenUp];
-
-    pub(super) const fn as_word(self) -> &'static str {
-        match self {
-            Self::Accepted => "accepted",
-            Self::Refused => "refused",
-            Self::GivenUp => "given_up",
-        }
-    }
-}
+words!(Export { Accepted => "accepted", Refused => "refused", GivenUp => "given_up" });
 
 /// Why somebody on this machine, or at the status port, was refused.
 #[derive(Clone, Copy, PartialEq, Debug)]
