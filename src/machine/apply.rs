@@ -4,6 +4,7 @@
 //! hint, and an illegal, repeated or late command is ignored with its reason.
 
 use alloc::collections::BTreeSet;
+use alloc::sync::Arc;
 
 use super::attempt::{Attempt, Waiver, WaiverReason};
 use super::blocker::{Clearance, clearance};
@@ -21,9 +22,8 @@ use super::operator::{self, Asker};
 use super::policy::{Action, Treatment};
 use super::roster;
 use super::running;
-use super::shared::Shared;
 use super::sight;
-use super::state::State;
+use super::state::{Replica, State};
 use super::steps;
 use super::suspicion;
 use super::time::Timestamp;
@@ -78,18 +78,23 @@ fn dispatch(state: &mut State, by: &VmName, command: &Command) -> Applied {
     }
 }
 
-/// Copied only by whoever changes it.
-pub(super) fn open<'a>(state: &'a mut State, id: &EventId) -> Result<&'a mut Shared<Event>, Ignored> {
-    state.open.get_mut(id).ok_or(Ignored::UnknownEvent)
+/// The replica, to be changed.
+pub(super) fn registered<'a>(state: &'a mut State, name: &VmName) -> Result<&'a mut Replica, Ignored> {
+    state.replicas.get_mut(name).map(Arc::make_mut).ok_or(Ignored::UnknownReplica)
+}
+
+/// The open event, to be changed.
+pub(super) fn open<'a>(state: &'a mut State, id: &EventId) -> Result<&'a mut Event, Ignored> {
+    state.open.get_mut(id).map(Arc::make_mut).ok_or(Ignored::UnknownEvent)
 }
 
 /// Open, or else the last one of this id that was closed.
-pub(super) fn known<'a>(state: &'a mut State, id: &EventId) -> Result<&'a mut Shared<Event>, Ignored> {
+pub(super) fn known<'a>(state: &'a mut State, id: &EventId) -> Result<&'a mut Event, Ignored> {
     let known = match state.open.get_mut(id) {
         Some(event) => Some(event),
         None => state.history.iter_mut().rev().find(|event| event.announcement.id == *id),
     };
-    known.ok_or(Ignored::UnknownEvent)
+    known.map(Arc::make_mut).ok_or(Ignored::UnknownEvent)
 }
 
 fn treat(state: &mut State, id: &EventId, treatment: &Treatment) -> Applied {

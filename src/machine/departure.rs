@@ -1,6 +1,7 @@
 //! Replicas whose VM is deleted by an event (`behaviour.md` 9): they leave the cluster, and their workloads are
 //! forgotten. Whoever bears the name afterwards is somebody new.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -64,7 +65,7 @@ pub(super) fn dismiss(state: &mut State, replica: &VmName) -> Applied {
     let now = state.now;
     let is_lost = |attempt: &Attempt| attempt.on == *replica && attempt.outcome.is_none();
     for event in state.open.values_mut().filter(|event| event.attempts.iter().any(is_lost)) {
-        let event = &mut **event;
+        let event = Arc::make_mut(event);
         for attempt in event.attempts.iter_mut().filter(|attempt| is_lost(attempt)) {
             attempt.outcome = Some((Outcome::Unknown(alloc::format!("{replica} was deleted")), now));
             event.revision += 1;
@@ -82,6 +83,7 @@ pub(super) fn dismiss(state: &mut State, replica: &VmName) -> Applied {
 pub(super) fn part(state: &mut State, name: &VmName) {
     for event in state.open.values_mut().chain(&mut state.history) {
         if event.deletes_vms() && event.affects(name) {
+            let event = Arc::make_mut(event);
             event.departed.insert(name.clone());
             event.revision += 1;
         }

@@ -6,7 +6,6 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::attempt::{Attempt, Waiver};
-use super::attempts::Attempts;
 use super::claim::{Claim, PostOutcome};
 use super::document::{Announcement, Kind, NotBefore, Source, Status};
 use super::drill::Drill;
@@ -31,7 +30,7 @@ pub struct Event {
     pub revision: u64,
     pub treatment: Option<Treatment>,
     /// In the order in which they were committed.
-    pub attempts: Attempts,
+    pub attempts: Vec<Attempt>,
     pub waivers: Vec<Waiver>,
     /// In the order in which they were committed; the last one is in force.
     pub claims: Vec<Claim>,
@@ -58,7 +57,7 @@ impl Event {
             entered: alloc::vec![(Stage::Announced, at)],
             revision: 1,
             treatment: None,
-            attempts: Attempts::default(),
+            attempts: Vec::new(),
             waivers: Vec::new(),
             claims: Vec::new(),
             takeovers: Vec::new(),
@@ -160,7 +159,8 @@ impl Event {
             Phase::Checkpoint | Phase::Failover | Phase::Drain | Phase::Shutdown => Some(self.preparation_ends()),
             Phase::Restore => None,
             Phase::Ready => {
-                let restores = self.attempts.of(member).filter(|each| each.hook.phase == Phase::Restore);
+                let restores =
+                    self.attempts.iter().filter(|each| each.hook.phase == Phase::Restore && each.member == *member);
                 let last = restores.filter_map(|restore| restore.outcome.as_ref()).map(|(_, at)| *at).max();
                 Some(last.or(self.over_at())?.plus(self.treatment.as_ref()?.restore_timeout))
             }
@@ -178,12 +178,8 @@ impl Event {
     }
 
     /// The attempts of one hook of one workload, oldest first.
-    pub fn attempts_of<'a>(
-        &'a self,
-        member: &Member,
-        hook: HookId,
-    ) -> impl DoubleEndedIterator<Item = &'a Attempt> + use<'a> {
-        self.attempts.of(member).filter(move |attempt| attempt.hook == hook)
+    pub fn attempts_of<'a>(&'a self, member: &Member, hook: HookId) -> impl DoubleEndedIterator<Item = &'a Attempt> {
+        self.attempts.iter().filter(move |attempt| attempt.hook == hook && attempt.member == *member)
     }
 
     /// Those that were to get it done: the others take it back.
@@ -191,7 +187,7 @@ impl Event {
         &'a self,
         member: &Member,
         hook: HookId,
-    ) -> impl DoubleEndedIterator<Item = &'a Attempt> + use<'a> {
+    ) -> impl DoubleEndedIterator<Item = &'a Attempt> {
         self.attempts_of(member, hook).filter(|attempt| attempt.intent != Intent::Undo)
     }
 
@@ -199,7 +195,7 @@ impl Event {
     pub fn touched(&self, member: &Member) -> bool {
         let is_deleted = self.departed.contains(&member.vm) || (self.deletes_vms() && self.affects(&member.vm));
         let prepared = |attempt: &Attempt| attempt.hook.phase < Phase::Restore && attempt.intent == Intent::Run;
-        !is_deleted && self.attempts.of(member).any(prepared)
+        !is_deleted && self.attempts.iter().any(|attempt| prepared(attempt) && attempt.member == *member)
     }
 
     pub fn is_accepted(&self) -> bool {

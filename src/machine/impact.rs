@@ -94,6 +94,8 @@ pub(super) fn observed(state: &mut State, by: &VmName, id: &EventId, lasted: Dur
 
 #[cfg(test)]
 mod tests {
+    use alloc::sync::Arc;
+
     use super::super::document::{Announcement, Kind, NotBefore, Source, Status};
     use super::*;
 
@@ -150,7 +152,7 @@ mod tests {
         let mut state = past();
         assert_eq!(told(&watch, &state, "b"), None);
         for event in &mut state.history {
-            event.impacts.insert(VmName::new("a"), Duration::ZERO);
+            Arc::make_mut(event).impacts.insert(VmName::new("a"), Duration::ZERO);
         }
         assert_eq!(told(&watch, &state, "a"), None);
     }

@@ -91,7 +91,7 @@ fn too_short(event: &Event, treatment: &Treatment, hook: &Hook) -> Option<LeftOu
 /// Who may be the primary of its group as far as anybody knows. A failover that was begun stays this member's
 /// business, whatever it is by now.
 fn may_be_primary(state: &State, event: &Event, member: &Member, is_led: impl Fn() -> bool) -> bool {
-    let is_begun = || event.attempts.of(member).any(|each| each.hook.phase == Phase::Failover);
+    let is_begun = || event.attempts.iter().any(|each| each.hook.phase == Phase::Failover && each.member == *member);
     match state.role(member) {
         Role::Primary => true,
         Role::Unknown => !is_led() || is_begun(),

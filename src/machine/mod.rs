@@ -5,7 +5,6 @@
 pub mod alone;
 pub mod apply;
 pub mod attempt;
-pub mod attempts;
 pub mod blocker;
 pub mod budget;
 pub mod cause;
@@ -34,7 +33,6 @@ pub mod policy;
 pub mod restoring;
 mod roster;
 mod running;
-pub mod shared;
 pub mod sight;
 pub mod situation;
 pub mod state;

@@ -100,6 +100,7 @@ impl Observation {
 
 #[cfg(test)]
 mod tests {
+    use alloc::sync::Arc;
     use alloc::vec::Vec;
 
     use super::super::apply::apply;
@@ -115,7 +116,7 @@ mod tests {
 
     fn with_reported(me: &VmName, reports: u64, ids: &[&str]) -> State {
         let mut state = State::default();
-        let replica = state.replicas.entry(me.clone()).or_default();
+        let replica = Arc::make_mut(state.replicas.entry(me.clone()).or_default());
         (replica.reports, replica.document) = (reports, Some(listing(ids)));
         state
     }
@@ -187,10 +188,10 @@ mod tests {
         assert!(!observation.may_wait(&state, &me, || false), "nothing is due");
         observation.saw(&listing(&["e1"]), |_| true);
         assert!(!observation.may_wait(&state, &me, || false), "nobody else says it");
-        state.replicas.entry(other.clone()).or_default().document = Some(listing(&["e1"]));
+        Arc::make_mut(state.replicas.entry(other.clone()).or_default()).document = Some(listing(&["e1"]));
         assert!(observation.may_wait(&state, &me, || false));
         assert!(!observation.may_wait(&state, &me, || true), "it votes");
-        state.replicas.entry(other).or_default().discounted = Some(Timestamp(0));
+        Arc::make_mut(state.replicas.entry(other).or_default()).discounted = Some(Timestamp(0));
         assert!(!observation.may_wait(&state, &me, || false), "the other's word does not count");
     }
 

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
-use super::apply::Applied;
+use super::apply::{Applied, open};
 use super::attempt::{Waiver, WaiverReason};
 use super::command::Ignored;
 use super::document::Status;
@@ -249,7 +249,7 @@ fn skip(state: &mut State, id: &EventId, member: &Member, hook: HookId, asker: A
         return Err(Ignored::Repeated);
     }
     let why = WaiverReason::Skipped { who: asker.who.into(), reason: asker.reason.into() };
-    let event = state.open.get_mut(id).ok_or(Ignored::UnknownEvent)?;
+    let event = open(state, id)?;
     event.waivers.push(Waiver { member: member.clone(), hook, why, at: now });
     event.revision += 1;
     state.wished += 1;
@@ -264,7 +264,7 @@ fn note(state: &mut State, asker: Asker<'_>, what: What) {
 
 fn about(state: &mut State, id: &EventId, asker: Asker<'_>, what: What) -> Applied {
     let wish = next(state, asker, what);
-    let event = state.open.get_mut(id).ok_or(Ignored::UnknownEvent)?;
+    let event = open(state, id)?;
     keep(&mut event.wishes, wish);
     event.revision += 1;
     Ok(())

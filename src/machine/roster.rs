@@ -1,8 +1,9 @@
 //! Who is registered on a VM: the workloads of its replica's configuration, those that dial in at it, and how they do.
 
 use alloc::collections::BTreeSet;
+use alloc::sync::Arc;
 
-use super::apply::Applied;
+use super::apply::{Applied, registered};
 use super::command::Ignored;
 use super::departure;
 use super::id::{VmName, WorkloadName};
@@ -17,7 +18,7 @@ pub(super) fn register(state: &mut State, by: &VmName, workloads: &[Workload], g
     if !state.replicas.contains_key(by) {
         departure::part(state, by);
     }
-    let replica = state.replicas.entry(by.clone()).or_default();
+    let replica = Arc::make_mut(state.replicas.entry(by.clone()).or_default());
     (replica.workloads, replica.groups) = (workloads.into(), groups.into());
     forget_the_unknown(replica);
     Ok(())
@@ -26,7 +27,7 @@ pub(super) fn register(state: &mut State, by: &VmName, workloads: &[Workload], g
 /// Who dials in is connected.
 pub(super) fn enlist(state: &mut State, by: &VmName, workload: &Workload) -> Applied {
     let now = state.now;
-    let replica = state.replicas.get_mut(by).ok_or(Ignored::UnknownReplica)?;
+    let replica = registered(state, by)?;
     let workload = Workload { origin: Origin::Dialled, ..workload.clone() };
     let known = replica.dialled.get(&workload.name);
     if known.is_some_and(|known| *known == workload) && !replica.is_absent(&workload) {
@@ -42,7 +43,7 @@ pub(super) fn enlist(state: &mut State, by: &VmName, workload: &Workload) -> App
 }
 
 pub(super) fn delist(state: &mut State, by: &VmName, name: &WorkloadName) -> Applied {
-    let replica = state.replicas.get_mut(by).ok_or(Ignored::UnknownReplica)?;
+    let replica = registered(state, by)?;
     if !replica.dialled.contains_key(name) {
         return Err(Ignored::Repeated);
     }
@@ -55,7 +56,7 @@ pub(super) fn delist(state: &mut State, by: &VmName, name: &WorkloadName) -> App
 
 pub(super) fn note(state: &mut State, by: &VmName, conditions: &[(WorkloadName, Condition)]) -> Applied {
     let now = state.now;
-    let replica = state.replicas.get_mut(by).ok_or(Ignored::UnknownReplica)?;
+    let replica = registered(state, by)?;
     let mut is_news = false;
     for (name, condition) in conditions {
         if replica.knows(name) && replica.condition(name) != *condition {

@@ -1,9 +1,10 @@
 //! The part of `apply` that follows the documents: events appear, move on, end and are closed.
 
 use alloc::collections::BTreeSet;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::apply::Applied;
+use super::apply::{Applied, open, registered};
 use super::command::Ignored;
 use super::document::{Announcement, Document, Kind, NotBefore, Status};
 use super::event::{Ending, Event};
@@ -14,10 +15,10 @@ use super::state::{HISTORY_AGE, HISTORY_LIMIT, OPEN_LIMIT, State};
 use super::time::Timestamp;
 
 pub(super) fn report(state: &mut State, by: &VmName, after: u64, document: &Document) -> Applied {
-    if state.replicas.get(by).ok_or(Ignored::UnknownReplica)?.reports != after {
+    let replica = registered(state, by)?;
+    if replica.reports != after {
         return Err(Ignored::OutOfOrder);
     }
-    let replica = state.replicas.get_mut(by).ok_or(Ignored::UnknownReplica)?;
     replica.reports += 1;
     replica.discounted = None;
     replica.document = Some(document.clone());
@@ -32,14 +33,6 @@ pub(super) fn report(state: &mut State, by: &VmName, after: u64, document: &Docu
 fn sight(state: &mut State, by: &VmName, announcement: &Announcement) {
     let now = state.now;
     if let Some(event) = state.open.get_mut(&announcement.id) {
-        if event.stage().is_over() || event.is_drill() {
-            return;
-        }
-        // Most of a document is known: what is not changed is not copied.
-        let newly_seen = !event.seen_by.contains(by);
-        if newly_seen {
-            event.seen_by.insert(by.clone());
-        }
         let known = &event.announcement;
         let merged = (announcement != known && announcement.status >= known.status).then(|| Announcement {
             // A started event's NotBefore is blank; the last one announced tells why it started.
@@ -49,10 +42,15 @@ fn sight(state: &mut State, by: &VmName, announcement: &Announcement) {
             },
             ..announcement.clone()
         });
-        if let Some(merged) = merged.filter(|merged| merged != known) {
-            event.announcement = merged;
-            event.revision += 1;
-        } else if newly_seen {
+        let merged = merged.filter(|merged| merged != known);
+        let is_news = merged.is_some() || !event.seen_by.contains(by);
+        // Most of a document is known: what is not changed is not copied.
+        if is_news && !event.stage().is_over() && !event.is_drill() {
+            let event = Arc::make_mut(event);
+            event.seen_by.insert(by.clone());
+            if let Some(merged) = merged {
+                event.announcement = merged;
+            }
             event.revision += 1;
         }
         return;
@@ -66,7 +64,7 @@ fn sight(state: &mut State, by: &VmName, announcement: &Announcement) {
 
 pub(super) fn discount(state: &mut State, replica: &VmName) -> Applied {
     let now = state.now;
-    let replica = state.replicas.get_mut(replica).ok_or(Ignored::UnknownReplica)?;
+    let replica = registered(state, replica)?;
     if replica.discounted.is_some() {
         return Err(Ignored::Repeated);
     }
@@ -87,12 +85,10 @@ pub(super) fn look_again(state: &mut State) {
         }
     }
     for (id, gone) in over {
-        if let Some(event) = state.open.get_mut(&id) {
-            if gone {
-                end(state, &id, None);
-            } else {
-                enter(event, Stage::Started, now);
-            }
+        if gone {
+            end(state, &id, None);
+        } else if let Ok(event) = open(state, &id) {
+            enter(event, Stage::Started, now);
         }
     }
 }
@@ -101,7 +97,7 @@ pub(super) fn look_again(state: &mut State) {
 pub(super) fn end(state: &mut State, id: &EventId, ending: Option<Ending>) {
     let now = state.now;
     let is_outlived = state.open_event(id).is_some_and(|event| is_outlived(state, event));
-    let Some(event) = state.open.get_mut(id) else { return };
+    let Ok(event) = open(state, id) else { return };
     let happened = event.may_have_happened() && !is_outlived;
     event.ending = ending.or(Some(if happened { Ending::Completed } else { Ending::Cancelled }));
     let touched = event.attempts.iter().any(|attempt| event.touched(&attempt.member));
@@ -124,7 +120,7 @@ pub(super) fn close_if_restored(state: &mut State, id: &EventId) {
     let is_restored = state.open_event(id).is_some_and(restored);
     let Some(mut event) = state.open.remove(id) else { return };
     if is_restored {
-        enter(&mut event, Stage::Closed, now);
+        enter(Arc::make_mut(&mut event), Stage::Closed, now);
     }
     if event.stage() != Stage::Closed {
         state.open.insert(id.clone(), event);
@@ -143,7 +139,7 @@ pub(super) fn close_if_restored(state: &mut State, id: &EventId) {
 
 pub(super) fn give_up(state: &mut State, id: &EventId) -> Applied {
     let now = state.now;
-    let event = state.open.get_mut(id).ok_or(Ignored::UnknownEvent)?;
+    let event = open(state, id)?;
     if event.restoring_ends().is_none_or(|ends| now < ends) {
         return Err(Ignored::NotNow);
     }
@@ -153,7 +149,7 @@ pub(super) fn give_up(state: &mut State, id: &EventId) -> Applied {
 }
 
 pub(super) fn forget(state: &mut State, id: &EventId) -> Applied {
-    let event = state.open.get_mut(id).ok_or(Ignored::UnknownEvent)?;
+    let event = state.open_event(id).ok_or(Ignored::UnknownEvent)?;
     if event.is_drill() {
         return Err(Ignored::NotDue);
     }

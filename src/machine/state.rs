@@ -2,6 +2,7 @@
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -11,7 +12,6 @@ use super::id::{AttemptId, EventId, GroupName, VmName, WorkloadName};
 use super::lifecycle::Stage;
 use super::notice::Noted;
 use super::operator::{What, Wish};
-use super::shared::Shared;
 use super::suspicion::{Leadership, Suspicion};
 use super::time::Timestamp;
 use super::workload::{Condition, Group, Hook, HookId, Member, OnAbsent, Origin, Role, Workload};
@@ -25,14 +25,16 @@ pub const OPEN_LIMIT: usize = 256;
 /// Workloads of one replica, configured or dialled in; a further one is refused.
 pub const WORKLOAD_LIMIT: usize = 64;
 
+/// Replicas and events are shared by its copies until one of them changes it: the state is shown anew after each batch of
+/// entries of the log, and most of it is what it was before.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct State {
     /// The time of the last entry.
     pub now: Timestamp,
-    pub replicas: BTreeMap<VmName, Shared<Replica>>,
-    pub open: BTreeMap<EventId, Shared<Event>>,
+    pub replicas: BTreeMap<VmName, Arc<Replica>>,
+    pub open: BTreeMap<EventId, Arc<Event>>,
     /// Oldest first.
-    pub history: VecDeque<Shared<Event>>,
+    pub history: VecDeque<Arc<Event>>,
     /// How many attempts were ever made.
     pub attempts: u64,
     /// The latest; `None` before the first.

@@ -208,10 +208,9 @@ fn next_restoring<'a>(state: &'a State, event: &Event, now: Timestamp) -> Vec<Ne
         !drill::is_wanted_away(state, event, &step.member, now)
             && !order::is_wanted_away(state, event, &step.member)
             && !busy.contains(&step.member)
-            && !event
-                .attempts
-                .of(&step.member)
-                .any(|attempt| attempt.hook.phase < Phase::Restore && attempt.outcome.is_none())
+            && !event.attempts.iter().any(|attempt| {
+                attempt.hook.phase < Phase::Restore && attempt.outcome.is_none() && attempt.member == step.member
+            })
     });
     order::keep_apart(state, event, &mut found);
     found

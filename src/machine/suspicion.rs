@@ -1,10 +1,11 @@
 //! The part of `apply` that makes room for a replica that may be approving alone (`behaviour.md` 7): who leads, whom
 //! the cluster is not sure of, and the accounts by which that ends.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::alone::Alone;
-use super::apply::Applied;
+use super::apply::{Applied, open, registered};
 use super::claim::PostOutcome;
 use super::command::Ignored;
 use super::document::{Announcement, Document};
@@ -112,18 +113,18 @@ pub(super) fn record(state: &mut State, entry: &Journaled) -> bool {
     if state.open_event(id).is_some_and(Event::is_drill) {
         return false;
     }
-    if let Some(event) = state.open.get_mut(id) {
+    if let Ok(event) = open(state, id) {
         return merge(event, takeover, now);
     }
     if let Some(event) = state.history.iter_mut().rev().find(|event| is_it(event)) {
-        return merge(event, takeover, now);
+        return merge(Arc::make_mut(event), takeover, now);
     }
     let mut event = Event::first_seen_as(announcement.clone(), takeover.approver.clone(), now);
     merge(&mut event, takeover, now);
     state.open.insert(id.clone(), event.into());
     // It has listed the event, so its next report says whether it still does. One that is on its way may be from before
     // the announcement, and must not end it.
-    if let Some(replica) = state.replicas.get_mut(&takeover.approver) {
+    if let Ok(replica) = registered(state, &takeover.approver) {
         replica.reports += 1;
         let mut listed = replica.document.take().unwrap_or_default().events;
         listed.push(announcement.clone());
@@ -177,7 +178,8 @@ pub fn as_if_told(state: &State, me: &VmName, alone: Option<&Alone>, journal: &[
     };
     for event in told.open.values_mut().chain(&mut told.history) {
         if event.takeovers.iter().any(is_untold) {
-            event.takeovers.iter_mut().filter(|takeover| is_untold(takeover)).for_each(|it| it.recorded = None);
+            let takeovers = Arc::make_mut(event).takeovers.iter_mut();
+            takeovers.filter(|takeover| is_untold(takeover)).for_each(|it| it.recorded = None);
         }
     }
     told

@@ -2,6 +2,7 @@
 //! command reaches them.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use crate::machine::apply::apply;
 use crate::machine::attempt::Outcome;
@@ -133,11 +134,12 @@ impl Mistake {
                 let verdict = apply(state, entry);
                 let now = state.now;
                 for event in state.open.values_mut().filter(|event| event.stage() == Stage::Started) {
+                    let event = Arc::make_mut(event);
                     let touched = event.attempts.iter().any(|it| it.hook.phase < Phase::Restore);
                     if touched && event.ending.is_none() {
                         event.ending = Some(crate::machine::event::Ending::Completed);
                         event.entered.push((Stage::Restoring, now));
-                        for replica in state.replicas.values_mut() {
+                        for replica in state.replicas.values_mut().map(Arc::make_mut) {
                             let document = replica.document.take().map(|mut document| {
                                 document.events.retain(|listed| listed.id != event.announcement.id);
                                 document
@@ -149,7 +151,7 @@ impl Mistake {
                 verdict
             }
             (Self::LateOutcomeCounts, Command::Settle { event, attempt, outcome }) => {
-                let known = state.open.get_mut(event);
+                let known = state.open.get_mut(event).map(Arc::make_mut);
                 let known = known.and_then(|event| event.attempts.iter_mut().find(|known| known.id == *attempt));
                 match known {
                     Some(known) if known.outcome.as_ref().is_some_and(|(was, _)| was != outcome) => {
@@ -214,7 +216,7 @@ impl Mistake {
             Self::HoldIgnored if is_first => {
                 let mut free = state.clone();
                 free.wishes.clear();
-                free.open.get_mut(id)?.wishes.clear();
+                Arc::make_mut(free.open.get_mut(id)?).wishes.clear();
                 reason(&free)
             }
             _ => None,
@@ -239,7 +241,7 @@ impl Mistake {
                     event.source = Source::User;
                 }
                 let mut state = state.clone();
-                state.open.values_mut().for_each(|event| event.treatment = None);
+                state.open.values_mut().map(Arc::make_mut).for_each(|event| event.treatment = None);
                 (known, changed) = (Some(state), Some(situation));
             }
             Self::TakeoverByMinority => {
@@ -251,7 +253,7 @@ impl Mistake {
             }
             Self::TakeoverDuringHooks => {
                 let mut state = state.clone();
-                for attempt in state.open.values_mut().flat_map(|event| &mut event.attempts) {
+                for attempt in state.open.values_mut().flat_map(|event| &mut Arc::make_mut(event).attempts) {
                     attempt.outcome.get_or_insert((Outcome::Done, attempt.begun_at));
                 }
                 known = Some(state);
@@ -268,7 +270,7 @@ fn push_claim(state: &mut State, entry: &Entry, reason: Reason) -> Verdict {
     state.now = state.now.max(entry.at);
     state.attempts += 1;
     let (attempt, at) = (AttemptId(state.attempts), state.now);
-    if let Some(event) = state.open.get_mut(event) {
+    if let Some(event) = state.open.get_mut(event).map(Arc::make_mut) {
         if event.stage() < Stage::Claimed {
             event.entered.push((Stage::Claimed, at));
         }

@@ -10,6 +10,7 @@ use allclear::machine::state::State;
 use allclear::machine::time::Timestamp;
 use allclear::machine::{plan, takeover};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mutant {
@@ -108,7 +109,7 @@ impl Mutant {
                 document.events.retain(|event| event.id == only);
                 state.open.retain(|id, _| *id == only);
             }
-            Self::HoldIgnored => state.open.values_mut().for_each(|event| event.wishes.clear()),
+            Self::HoldIgnored => state.open.values_mut().for_each(|event| Arc::make_mut(event).wishes.clear()),
             Self::MinorityActs => {
                 let other = alone.voters.iter().find(|name| **name != situation.me).cloned();
                 alone.voters = other.into_iter().chain([situation.me.clone()]).collect();

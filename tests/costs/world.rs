@@ -125,7 +125,7 @@ impl World {
         let one = world.state.history.pop_back().unwrap();
         world.state.history.extend((0..closed).map(|number| {
             let mut event = one.clone();
-            event.announcement.id = document(number).events[0].id.clone();
+            std::sync::Arc::make_mut(&mut event).announcement.id = document(number).events[0].id.clone();
             event
         }));
         world

@@ -66,6 +66,7 @@ fn claims_for_the_asking(state: &mut State, entry: &Entry) -> Verdict {
         && let Some(open) = state.open.get_mut(event)
         && open.stage().may_become(allclear::machine::lifecycle::Stage::Claimed)
     {
+        let open = std::sync::Arc::make_mut(open);
         state.attempts += 1;
         state.now = state.now.max(entry.at);
         open.entered.push((allclear::machine::lifecycle::Stage::Claimed, state.now));

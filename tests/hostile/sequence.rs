@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use allclear::machine::apply::apply;
 use allclear::machine::command::{Command, Entry, Verdict};
@@ -45,7 +46,7 @@ pub(crate) fn step(fold: Fold, state: &mut State, entry: &Entry) -> Result<(), S
 
 /// An outcome that comes too late is kept to be shown, and changes nothing.
 fn without_late(mut state: State) -> State {
-    for event in state.open.values_mut().chain(&mut state.history) {
+    for event in state.open.values_mut().chain(&mut state.history).map(Arc::make_mut) {
         event.attempts.iter_mut().for_each(|attempt| attempt.late = None);
     }
     state

@@ -1,10 +1,11 @@
 //! Deliberate mistakes, to see that the model sees them.
 
+use std::sync::Arc;
+
 use allclear::machine::apply::apply;
 use allclear::machine::attempt::{Attempt, Outcome};
 use allclear::machine::claim::{Claim, Reason};
 use allclear::machine::command::{Command, Entry, Verdict};
-use allclear::machine::event::Event;
 use allclear::machine::id::AttemptId;
 use allclear::machine::lifecycle::Stage;
 use allclear::machine::operator::{Asked, What, Wish};
@@ -61,7 +62,7 @@ impl Mutant {
     pub(crate) fn overrules(self, state: &mut State, entry: &Entry) -> Option<Verdict> {
         match (self, &entry.command) {
             (Self::ClaimUnguarded, Command::Claim { event, .. }) => {
-                let event = state.open.get_mut(event).filter(|event| event.claims.is_empty())?;
+                let event = state.open.get_mut(event).filter(|event| event.claims.is_empty()).map(Arc::make_mut)?;
                 event.entered.push((Stage::Claimed, entry.at));
                 push_claim(state, entry)
             }
@@ -71,7 +72,7 @@ impl Mutant {
             }
             (Self::ClaimBeyondBudget, Command::Claim { event, reason: Reason::NothingToPrepare, .. }) => {
                 state.open_events().find(|other| other.stage() == Stage::Claimed)?;
-                let event = state.open.get_mut(event).filter(|event| event.claims.is_empty())?;
+                let event = state.open.get_mut(event).filter(|event| event.claims.is_empty()).map(Arc::make_mut)?;
                 event.treatment.as_ref()?;
                 event.entered.push((Stage::Claimed, entry.at));
                 push_claim(state, entry)
@@ -86,19 +87,20 @@ impl Mutant {
             (Self::GoBack, Command::Report { .. }) => {
                 let mut gone_back = false;
                 for event in state.open.values_mut().filter(|event| event.stage() == Stage::Claimed) {
-                    event.entered.push((Stage::Preparing, entry.at));
+                    Arc::make_mut(event).entered.push((Stage::Preparing, entry.at));
                     gone_back = true;
                 }
                 gone_back.then_some(Verdict::Applied)
             }
             (Self::ApproveRefused, Command::Posted { event, outcome, .. }) => {
-                let event = state.open.get_mut(event).filter(|event| event.stage() == Stage::Claimed)?;
+                let event =
+                    state.open.get_mut(event).filter(|event| event.stage() == Stage::Claimed).map(Arc::make_mut)?;
                 event.entered.push((Stage::Approved, entry.at));
                 event.claims.last_mut()?.outcome = Some((outcome.clone(), entry.at));
                 Some(Verdict::Applied)
             }
             (Self::Rewrite, Command::Settle { event, attempt, outcome }) => {
-                let event = state.open.get_mut(event)?;
+                let event = state.open.get_mut(event).map(Arc::make_mut)?;
                 let attempt = event.attempts.iter_mut().find(|found| found.id == *attempt)?;
                 attempt.outcome.is_some().then(|| attempt.outcome = Some((outcome.clone(), entry.at)))?;
                 Some(Verdict::Applied)
@@ -110,7 +112,8 @@ impl Mutant {
     fn begins_wrongly(self, state: &mut State, entry: &Entry) -> Option<Verdict> {
         match (self, &entry.command) {
             (Self::RestoreEarly, Command::Begin { event, member, hook, .. }) => {
-                let event = state.open.get_mut(event).filter(|event| event.stage() == Stage::Started)?;
+                let event =
+                    state.open.get_mut(event).filter(|event| event.stage() == Stage::Started).map(Arc::make_mut)?;
                 (hook.phase == Phase::Restore && event.touched(member)).then_some(())?;
                 event.entered.push((Stage::Restoring, entry.at));
                 push_attempt(state, entry)
@@ -153,7 +156,7 @@ impl Mutant {
                 push_claim(state, &Entry { command: claim, ..entry.clone() })
             }
             (Self::StartDrill, Command::EndDrill { event }) => {
-                state.open.get_mut(event)?.entered.push((Stage::Started, entry.at));
+                Arc::make_mut(state.open.get_mut(event)?).entered.push((Stage::Started, entry.at));
                 Some(Verdict::Applied)
             }
             (Self::DrillOn, Command::Report { .. }) => {
@@ -170,13 +173,14 @@ impl Mutant {
         match (self, &entry.command) {
             (Self::ClaimAgainstWish, Command::Claim { event, .. }) => {
                 let pause = state.pause(entry.at);
-                let event = state.open.get_mut(event).filter(|event| event.claims.is_empty())?;
+                let event = state.open.get_mut(event).filter(|event| event.claims.is_empty()).map(Arc::make_mut)?;
                 pause.or_else(|| event.hold(entry.at))?;
                 event.entered.push((Stage::Claimed, entry.at));
                 push_claim(state, entry)
             }
             (Self::ApproveUnseen, Command::Ask { what: Asked::Approve { event, revision }, who, reason }) => {
-                let event = state.open.get_mut(event).filter(|event| event.stage() <= Stage::Preparing)?;
+                let event =
+                    state.open.get_mut(event).filter(|event| event.stage() <= Stage::Preparing).map(Arc::make_mut)?;
                 state.wished += 1;
                 let what = What::Approve { revision: *revision };
                 let (number, at, who, reason) = (state.wished, entry.at, who.clone(), reason.clone());
@@ -196,7 +200,7 @@ fn push_claim(state: &mut State, entry: &Entry) -> Option<Verdict> {
     let Command::Claim { event, approver, reason, until } = &entry.command else { return None };
     state.attempts += 1;
     let attempt = AttemptId(state.attempts);
-    let event: &mut Event = state.open.get_mut(event)?;
+    let event = state.open.get_mut(event).map(Arc::make_mut)?;
     let (approver, reason, until) = (approver.clone(), *reason, *until);
     event.claims.push(Claim { attempt, approver, reason, at: entry.at, until, outcome: None });
     Some(Verdict::Applied)
@@ -206,7 +210,7 @@ fn push_attempt(state: &mut State, entry: &Entry) -> Option<Verdict> {
     let Command::Begin { event, member, hook, intent, on, deadline } = &entry.command else { return None };
     state.attempts += 1;
     let id = AttemptId(state.attempts);
-    state.open.get_mut(event)?.attempts.push(Attempt {
+    Arc::make_mut(state.open.get_mut(event)?).attempts.push(Attempt {
         id,
         member: member.clone(),
         hook: *hook,

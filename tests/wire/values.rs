@@ -1,6 +1,7 @@
 //! Workloads, documents, events and a state with every field filled somewhere and left out somewhere else.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use allclear::machine::attempt::{Attempt, Outcome, Progress, Waiver, WaiverReason};
@@ -13,7 +14,6 @@ use allclear::machine::lifecycle::Stage;
 use allclear::machine::notice::{Noted, Told};
 use allclear::machine::operator::{What, Wish};
 use allclear::machine::policy::{Action, Treatment};
-use allclear::machine::shared::Shared;
 use allclear::machine::state::{Replica, State};
 use allclear::machine::suspicion::{Leadership, Suspicion};
 use allclear::machine::takeover::{Journaled, Takeover};
@@ -182,7 +182,7 @@ fn closed_event() -> Event {
         entered: (10..).zip(Stage::ALL).map(|(at, stage)| (stage, Timestamp(NOW + at))).collect(),
         revision: 23,
         treatment: Some(treatment()),
-        attempts: vec![attempt(1, Intent::Run, None), late, attempt(3, Intent::Confirm, Some(Outcome::NotDone))].into(),
+        attempts: vec![attempt(1, Intent::Run, None), late, attempt(3, Intent::Confirm, Some(Outcome::NotDone))],
         waivers: vec![Waiver {
             member: member("cache"),
             hook: HookId { phase: Phase::Drain, ordinal: 0 },
@@ -232,7 +232,7 @@ pub(crate) fn rich_state() -> State {
         replicas: BTreeMap::from([
             (VmName::new("_DB-0"), known.into()),
             (VmName::new("db-1"), silent.into()),
-            (VmName::new("db-2"), Shared::default()),
+            (VmName::new("db-2"), Arc::default()),
         ]),
         open: open.into_iter().map(|event| (event.announcement.id.clone(), event.into())).collect(),
         history: VecDeque::from([

@@ -6,8 +6,6 @@ use super::pb;
 use super::stored::{Paired, Stored};
 use super::tables::{message, numbered, pair, store, take};
 use super::undecodable::{Fault, Undecodable};
-use crate::machine::attempt::Attempt;
-use crate::machine::attempts::Attempts;
 use crate::machine::drill::{Drill, Mode};
 use crate::machine::event::{Ending, Event};
 use crate::machine::id::{EventId, VmName};
@@ -46,18 +44,6 @@ impl Paired<EventId> for Event {
 }
 
 pair!(VmName, Duration as Impact { vm: vm, lasted: lasted_ms });
-
-impl Stored for Attempts {
-    type Message = Vec<pb::Attempt>;
-
-    fn store(&self) -> Self::Message {
-        self.iter().map(Attempt::store).collect()
-    }
-
-    fn restore(messages: Self::Message) -> Result<Self, Undecodable> {
-        Ok(Vec::restore(messages)?.into())
-    }
-}
 
 message!(Drill as Drill { mode: mode, who: who });
 

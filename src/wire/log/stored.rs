@@ -2,9 +2,9 @@
 //! Storing cannot fail; restoring refuses what it does not understand, and every field on the way adds its name.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use super::undecodable::{Fault, Undecodable};
-use crate::machine::shared::Shared;
 
 pub(super) trait Stored: Sized {
     type Message;
@@ -111,7 +111,7 @@ impl<K, V: Paired<K>> Stored for (K, V) {
     }
 }
 
-impl<T: Stored> Stored for Shared<T> {
+impl<T: Stored> Stored for Arc<T> {
     type Message = T::Message;
 
     fn store(&self) -> Self::Message {
@@ -123,7 +123,7 @@ impl<T: Stored> Stored for Shared<T> {
     }
 }
 
-impl<K, V: Paired<K>> Paired<K> for Shared<V> {
+impl<K, V: Paired<K>> Paired<K> for Arc<V> {
     type Message = V::Message;
 
     fn store_with(&self, key: &K) -> Self::Message {

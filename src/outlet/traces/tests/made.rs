@@ -79,8 +79,7 @@ pub(super) fn event() -> Event {
         attempt(2, Phase::Failover, 1, (2_000, 3_000), Outcome::Done),
         attempt(3, Phase::Drain, 0, (3_000, 4_000), Outcome::Done),
         attempt(6, Phase::Restore, 0, (9_010, 9_400), Outcome::Done),
-    ]
-    .into();
+    ];
     event.claims = vec![claim(4, 2, 4_000, PostOutcome::Refused(400)), claim(5, 1, 4_500, PostOutcome::Accepted)];
     event.impacts.insert(vm(0), Duration::from_millis(3_210));
     event.ending = Some(Ending::Completed);
