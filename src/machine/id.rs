@@ -7,24 +7,8 @@ use core::cmp::Ordering;
 use core::fmt;
 use core::hash::{Hash, Hasher};
 
-/// Before another one byte by byte, letters without regard to their case.
-fn order(one: &str, other: &str) -> Ordering {
-    let (one, other) = (one.as_bytes(), other.as_bytes());
-    let unlike = one.iter().zip(other).find(|(one, other)| one != other && !one.eq_ignore_ascii_case(other));
-    let by_byte = unlike.map(|(one, other)| one.to_ascii_lowercase().cmp(&other.to_ascii_lowercase()));
-    by_byte.unwrap_or_else(|| one.len().cmp(&other.len()))
-}
-
-/// The same for what is equal.
-fn hash<H: Hasher>(text: &str, hasher: &mut H) {
-    let mut room = [0; 32];
-    for some in text.as_bytes().chunks(room.len()) {
-        let lowered = &mut room[..some.len()];
-        lowered.copy_from_slice(some);
-        lowered.make_ascii_lowercase();
-        hasher.write(lowered);
-    }
-    hasher.write_u8(u8::MAX);
+fn lowered(text: &str) -> impl Iterator<Item = u8> {
+    text.bytes().map(|byte| byte.to_ascii_lowercase())
 }
 
 /// Names that are compared by their `key` without regard to case. Many things bear the same name, so its text is shared.
@@ -43,12 +27,13 @@ macro_rules! compared_by_key {
         }
         impl Ord for $name {
             fn cmp(&self, other: &Self) -> Ordering {
-                order(self.key(), other.key())
+                lowered(self.key()).cmp(lowered(other.key()))
             }
         }
         impl Hash for $name {
             fn hash<H: Hasher>(&self, hasher: &mut H) {
-                hash(self.key(), hasher);
+                lowered(self.key()).for_each(|byte| hasher.write_u8(byte));
+                hasher.write_u8(u8::MAX);
             }
         }
         impl fmt::Display for $name {
