@@ -2,14 +2,13 @@
 //! decide, so that a mistake in those is seen. The model, the scripts and debug builds check it.
 //! What can only be judged at the moment of an entry stands in `transition`.
 
-use core::fmt;
-
 use super::attempt::Attempt;
 use super::claim::{Claim, PostOutcome};
 use super::event::Event;
 use super::lifecycle::Stage;
 use super::state::State;
 use super::time::Timestamp;
+use super::words::words;
 use super::workload::{Intent, Phase};
 
 /// The property that is broken.
@@ -53,32 +52,26 @@ pub enum Broken {
     Rewritten,
 }
 
-impl fmt::Display for Broken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::ClaimedUnprepared => "S1: an event was claimed before it was prepared",
-            Self::ClaimedTwice => "S2: an event was claimed twice",
-            Self::ApprovedUnclaimed => "S3: an event is approved without an accepted claim",
-            Self::BudgetExceeded => "S4: an event was claimed beyond the disruption budget of a group",
-            Self::ClaimedAgainstWish => "an event was claimed while an operator held it",
-            Self::ApprovedUnseen => "an operator's approval counts for what they have not seen",
-            Self::TakenOverWrongly => "S5: a replica without a quorum approved what it must not",
-            Self::RunTwice => "S7: a hook ran twice at the same time",
-            Self::AskedWrongly => "L2: a hook was asked about that was settled, or hung when it was asked before",
-            Self::RunBeside => {
-                "a hook ran beside another event's for the same workload, or beside one that excludes it"
-            }
-            Self::RestoredWrongly => "S8: a workload was restored that should not be, or too early",
-            Self::UndoneWrongly => "S8: a hook was taken back that had not failed, or too early",
-            Self::Forgotten => "a replica was forgotten whose VM is not deleted",
-            Self::DrillApproved => "a drill was approved or taken for real",
-            Self::DrillBesideEvent => "a drill went on beside a real event",
-            Self::StageOutOfOrder => "an event went through its stages in an illegal order",
-            Self::Misplaced => "an event is in the wrong place of the state",
-            Self::Rewritten => "something that was recorded of an event changed or vanished",
-        })
-    }
-}
+words!(Broken {
+    ClaimedUnprepared => "S1: an event was claimed before it was prepared",
+    ClaimedTwice => "S2: an event was claimed twice",
+    ApprovedUnclaimed => "S3: an event is approved without an accepted claim",
+    BudgetExceeded => "S4: an event was claimed beyond the disruption budget of a group",
+    ClaimedAgainstWish => "an event was claimed while an operator held it",
+    ApprovedUnseen => "an operator's approval counts for what they have not seen",
+    TakenOverWrongly => "S5: a replica without a quorum approved what it must not",
+    RunTwice => "S7: a hook ran twice at the same time",
+    AskedWrongly => "L2: a hook was asked about that was settled, or hung when it was asked before",
+    RunBeside => "a hook ran beside another event's for the same workload, or beside one that excludes it",
+    RestoredWrongly => "S8: a workload was restored that should not be, or too early",
+    UndoneWrongly => "S8: a hook was taken back that had not failed, or too early",
+    Forgotten => "a replica was forgotten whose VM is not deleted",
+    DrillApproved => "a drill was approved or taken for real",
+    DrillBesideEvent => "a drill went on beside a real event",
+    StageOutOfOrder => "an event went through its stages in an illegal order",
+    Misplaced => "an event is in the wrong place of the state",
+    Rewritten => "something that was recorded of an event changed or vanished",
+});
 
 /// The first property that the state breaks; `None` when all hold.
 pub fn violated(state: &State) -> Option<Broken> {
