@@ -35,12 +35,7 @@ impl Observation {
         };
         let known = self.document.take().unwrap_or_default();
         let unknown: Vec<_> = reported.events.iter().filter(|event| known.get(&event.id).is_none()).cloned().collect();
-        let all = if unknown.is_empty() {
-            known
-        } else {
-            Document::new(known.events.iter().cloned().chain(unknown).collect())
-        };
-        self.document = Some(all);
+        self.document = Some(Document::new(known.events.into_iter().chain(unknown).collect()));
     }
 
     /// A validated document arrived. An old api-version hides some kinds of events: what it cannot show is not missed.
@@ -58,12 +53,7 @@ impl Observation {
                 kept.push(event.clone());
             }
         }
-        let believed = if kept.is_empty() {
-            document.clone()
-        } else {
-            Document::new(document.events.iter().cloned().chain(kept).collect())
-        };
-        self.document = Some(believed);
+        self.document = Some(Document::new(document.events.iter().cloned().chain(kept).collect()));
         (self.missed, self.is_current) = (missed, true);
     }
 

@@ -197,18 +197,11 @@ fn listed(document: &Document, state: &State, journal: &[Journaled]) -> Document
     let is_closed = |id: &EventId| state.open_event(id).is_none() && state.event(id).is_some();
     let approved = journal.iter().map(|entry| &entry.announcement);
     let missing = approved.filter(|announced| document.get(&announced.id).is_none() && !is_closed(&announced.id));
-    let missing: Vec<Announcement> = missing.cloned().collect();
-    if missing.is_empty() {
-        return document.clone();
-    }
-    Document::new(document.events.iter().cloned().chain(missing).collect())
+    Document::new(document.events.iter().chain(missing).cloned().collect())
 }
 
 /// As it was when its events were approved: what started because of that started afterwards.
 fn as_approved(document: &Document, journal: &[Journaled]) -> Document {
-    if journal.is_empty() {
-        return document.clone();
-    }
     let of = |announced: &Announcement| journal.iter().find(|entry| entry.announcement.id == announced.id);
     let before = |announced| of(announced).map_or(announced, |entry| &entry.announcement).clone();
     Document::new(document.events.iter().map(before).collect())
