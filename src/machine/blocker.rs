@@ -110,6 +110,19 @@ pub enum Blocker {
 }
 
 impl Blocker {
+    /// The hook that the event waits for, as operators call it.
+    pub fn hook(&self) -> Option<String> {
+        match self {
+            Self::HookWaiting { member, hook, .. }
+            | Self::ReplicaAway { member, hook, .. }
+            | Self::HookRunning { member, hook, .. }
+            | Self::HookBlocked { member, hook, .. }
+            | Self::WorkloadAway { member, hook, .. }
+            | Self::HookFailed { member, hook, .. } => Some(hook.named(member)),
+            _ => None,
+        }
+    }
+
     /// The word of `contract.md` 4.
     pub const fn code(&self) -> &'static str {
         match self {

@@ -128,8 +128,9 @@ fn is_finished(state: &State, event: &Event, now: Timestamp) -> bool {
     event.treatment.is_some() && steps::preparing(state, event).iter().all(is_settled)
 }
 
-pub(super) fn to_end(state: &State, id: &EventId, event: &Event, now: Timestamp) -> Option<Command> {
-    (event.is_drill() && is_finished(state, event, now)).then(|| Command::EndDrill { event: id.clone() })
+pub(super) fn to_end(state: &State, event: &Event, now: Timestamp) -> Option<Command> {
+    let is_over = event.is_drill() && is_finished(state, event, now);
+    is_over.then(|| Command::EndDrill { event: event.announcement.id.clone() })
 }
 
 /// What a drill took away is not put back while a real event wants it away.

@@ -198,10 +198,15 @@ impl Event {
         !is_deleted && self.attempts.iter().any(|attempt| prepared(attempt) && attempt.member == *member)
     }
 
+    /// When the log came to know that the platform accepted an approval; `None` when it never did.
+    pub fn accepted_at(&self) -> Option<Timestamp> {
+        let of_claims = self.claims.iter().map(|claim| &claim.outcome);
+        let posts = of_claims.chain(self.takeovers.iter().map(|takeover| &takeover.outcome)).flatten();
+        posts.filter(|(outcome, _)| *outcome == PostOutcome::Accepted).map(|(_, at)| *at).min()
+    }
+
     pub fn is_accepted(&self) -> bool {
-        let accepted = PostOutcome::Accepted;
-        self.claims.iter().any(|claim| claim.outcome_is(&accepted))
-            || self.takeovers.iter().any(|takeover| takeover.outcome_is(&accepted))
+        self.accepted_at().is_some()
     }
 
     /// A replica without a quorum decided that it is to start, and the platform may have been told.

@@ -46,13 +46,12 @@ fn waits_for(state: &State, event: &Event, situation: &Situation) -> Option<Bloc
         // Nobody's document counts, so nobody knows.
         Clearance::NothingToApprove => Some(Blocker::NoHealthyChannel),
         Clearance::Blocked(blocker) => Some(blocker),
-        Clearance::Clear(_) if situation.approvers(state, &event.announcement.id).is_empty() => {
+        Clearance::Clear(_) if situation.approver(state, &event.announcement.id).is_none() => {
             Some(Blocker::NoHealthyChannel)
         }
         Clearance::Clear(reason) => {
             let failed = event.claims.last().and_then(|last| post_failed(event, last));
-            let waits = || unregistered(state, event, reason, situation).map(settled);
-            failed.or_else(waits).or(Some(Blocker::Deciding))
+            failed.or_else(|| unregistered(state, event, reason, situation)).or(Some(Blocker::Deciding))
         }
     }
 }
@@ -78,17 +77,7 @@ fn replica_away(state: &State, event: &Event, situation: &Situation, found: &Blo
     Some(Blocker::ReplicaAway { member: member.clone(), hook: *hook, since, passed_over_at })
 }
 
-/// Of what is told again and again, what does not change.
-fn settled(blocker: Blocker) -> Blocker {
-    match blocker {
-        Blocker::Unregistered { replica, passed_over_at } => {
-            Blocker::Unregistered { replica, passed_over_at: passed_over_at.map(to_the_second) }
-        }
-        blocker => blocker,
-    }
-}
-
 /// It is counted back from now by another clock: a millisecond more or less would be news each time.
-const fn to_the_second(Timestamp(ms): Timestamp) -> Timestamp {
+pub(super) const fn to_the_second(Timestamp(ms): Timestamp) -> Timestamp {
     Timestamp((ms + 500).div_euclid(1_000) * 1_000)
 }

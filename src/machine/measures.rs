@@ -2,7 +2,6 @@
 
 use core::time::Duration;
 
-use super::claim::PostOutcome;
 use super::document::NotBefore;
 use super::event::Event;
 use super::time::Timestamp;
@@ -29,11 +28,7 @@ impl Event {
 
     /// From its announcement until the platform took the approval; `None` when it never did.
     pub fn time_to_all_clear(&self) -> Option<Duration> {
-        let of_claims = self.claims.iter().map(|claim| claim.outcome.as_ref());
-        let of_takeovers = self.takeovers.iter().map(|takeover| takeover.outcome.as_ref());
-        let posts = of_claims.chain(of_takeovers).flatten();
-        let accepted = posts.filter(|(outcome, _)| *outcome == PostOutcome::Accepted).map(|(_, at)| *at).min();
-        Some(accepted?.since(self.first_seen()))
+        Some(self.accepted_at()?.since(self.first_seen()))
     }
 
     /// The longest of what the replicas of its VMs observed; `None` when none of them could.

@@ -9,7 +9,6 @@ use core::time::Duration;
 
 use super::apply::Applied;
 use super::blocker::Blocker;
-use super::claim::PostOutcome;
 use super::command::Ignored;
 use super::event::Event;
 use super::explain::explain;
@@ -187,25 +186,11 @@ impl Waits {
 /// What somebody could do something about; `None` while it waits for its time, or for others.
 fn waits_for(state: &State, event: &Event, situation: &Situation) -> Option<String> {
     let blocker = explain(state, event, situation)?;
-    let (member, hook) = match &blocker {
-        Blocker::TooEarly { .. } | Blocker::Observing | Blocker::WaitingForPlatform { .. } => return None,
-        Blocker::HookWaiting { member, hook, .. }
-        | Blocker::ReplicaAway { member, hook, .. }
-        | Blocker::HookRunning { member, hook, .. }
-        | Blocker::HookBlocked { member, hook, .. }
-        | Blocker::WorkloadAway { member, hook, .. }
-        | Blocker::HookFailed { member, hook, .. } => (member, hook),
-        Blocker::Deciding
-        | Blocker::Unregistered { .. }
-        | Blocker::Budget { .. }
-        | Blocker::Hold(_)
-        | Blocker::Paused(_)
-        | Blocker::NoHealthyChannel
-        | Blocker::NoQuorum { .. }
-        | Blocker::Posting { .. }
-        | Blocker::PostFailed { .. } => return Some(blocker.code().to_string()),
-    };
-    Some(format!("{}/{}", blocker.code(), hook.named(member)))
+    if matches!(blocker, Blocker::TooEarly { .. } | Blocker::Observing | Blocker::WaitingForPlatform { .. }) {
+        return None;
+    }
+    let code = blocker.code();
+    Some(blocker.hook().map_or_else(|| code.to_string(), |hook| format!("{code}/{hook}")))
 }
 
 /// What the leader has to tell now, in the order in which it happened; what is told already is among it.
@@ -223,7 +208,7 @@ pub fn due(state: &State, situation: &Situation, waits: &Waits, blocked_after: D
 fn of_event(event: &Event) -> impl Iterator<Item = Notice> + use<> {
     let moments = [
         (Topic::Announced, Some(event.first_seen())),
-        (Topic::AllClear, all_clear(event)),
+        (Topic::AllClear, event.entered_at(Stage::Approved).or(event.accepted_at())),
         (Topic::Started, event.entered_at(Stage::Started)),
         (Topic::Closed, event.entered_at(Stage::Closed)),
     ];
@@ -234,14 +219,6 @@ fn of_event(event: &Event) -> impl Iterator<Item = Notice> + use<> {
     });
     let alone: Vec<Notice> = alone.collect();
     stages.into_iter().flatten().chain(alone)
-}
-
-/// When the log came to know that the platform accepted an approval.
-fn all_clear(event: &Event) -> Option<Timestamp> {
-    let outcomes = event.claims.iter().map(|claim| &claim.outcome);
-    let outcomes = outcomes.chain(event.takeovers.iter().map(|takeover| &takeover.outcome)).flatten();
-    let accepted = outcomes.filter(|(outcome, _)| *outcome == PostOutcome::Accepted).map(|(_, at)| *at).min();
-    event.entered_at(Stage::Approved).or(accepted)
 }
 
 fn stalled(situation: &Situation) -> impl Iterator<Item = Notice> {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::machine::apply::apply;
-use crate::machine::claim::{Claim, Reason};
+use crate::machine::claim::{Claim, PostOutcome, Reason};
 use crate::machine::command::{Command, Entry, Verdict};
 use crate::machine::document::{Announcement, Document, Kind, NotBefore, Source, Status};
 use crate::machine::drill::{Drill, Mode};

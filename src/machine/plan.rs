@@ -11,7 +11,7 @@ use super::command::Command;
 use super::departure;
 use super::drill;
 use super::event::Event;
-use super::id::{EventId, VmName};
+use super::id::VmName;
 use super::lifecycle::Stage;
 use super::policy::{self, Treatment};
 use super::restoring;
@@ -35,11 +35,10 @@ pub fn plan(state: &State, situation: &Situation) -> Vec<Command> {
     open.sort_by_key(|event| event.notice_ends());
     let lost = situation.lost();
     for event in open {
-        let id = &event.announcement.id;
         if event.stage().is_over() {
-            due.extend(overrun(id, event, situation));
-            due.extend(attempts_to_begin(state, id, event, situation));
-            due.extend(restoring_to_give_up(state, id, event, situation));
+            due.extend(overrun(event, situation));
+            due.extend(attempts_to_begin(state, event, situation));
+            due.extend(restoring_to_give_up(state, event, situation));
             continue;
         }
         if event.treatment.is_none() {
@@ -47,15 +46,15 @@ pub fn plan(state: &State, situation: &Situation) -> Vec<Command> {
             // Whoever asks for a drill wants it now.
             let ahead = chosen.ahead.filter(|_| !event.is_drill());
             let treatment = Treatment { ahead, ..chosen };
-            due.push(Command::Treat { event: id.clone(), treatment });
+            due.push(Command::Treat { event: event.announcement.id.clone(), treatment });
             continue;
         }
-        due.extend(overrun(id, event, situation));
-        due.extend(hooks_to_waive(state, id, event, situation));
-        due.extend(attempts_to_begin(state, id, event, situation));
-        due.extend(claim_to_make(state, id, event, situation, &lost));
-        due.extend(event_to_forget(state, id, event, situation));
-        due.extend(drill::to_end(state, id, event, situation.now));
+        due.extend(overrun(event, situation));
+        due.extend(hooks_to_waive(state, event, situation));
+        due.extend(attempts_to_begin(state, event, situation));
+        due.extend(claim_to_make(state, event, situation, &lost));
+        due.extend(event_to_forget(state, event, situation));
+        due.extend(drill::to_end(state, event, situation.now));
     }
     due
 }
@@ -108,17 +107,17 @@ fn documents_to_discount(state: &State, situation: &Situation) -> impl Iterator<
 }
 
 /// Attempts whose replica has not said in time how they ended.
-fn overrun(id: &EventId, event: &Event, situation: &Situation) -> impl Iterator<Item = Command> {
+fn overrun(event: &Event, situation: &Situation) -> impl Iterator<Item = Command> {
     let late = event.attempts.iter().filter(|attempt| {
         // Replicas that were down together with the leader have yet to say what their hooks left behind.
         let could_speak = event.deadline_of(attempt).max(situation.leading_since);
         attempt.outcome.is_none() && situation.now >= could_speak.plus(ENDED_WITHIN)
     });
-    late.map(|attempt| Command::Expire { event: id.clone(), attempt: attempt.id })
+    late.map(|attempt| Command::Expire { event: event.announcement.id.clone(), attempt: attempt.id })
 }
 
 /// The machine hangs, which is why somebody reboots it: its hooks are not waited for.
-fn hooks_to_waive(state: &State, id: &EventId, event: &Event, situation: &Situation) -> Vec<Command> {
+fn hooks_to_waive(state: &State, event: &Event, situation: &Situation) -> Vec<Command> {
     if !event.is_user_initiated() || event.stage() > Stage::Preparing {
         return Vec::new();
     }
@@ -137,7 +136,7 @@ fn hooks_to_waive(state: &State, id: &EventId, event: &Event, situation: &Situat
     };
     let steps = steps::preparing(state, event);
     let waived = steps.into_iter().filter(waits).map(|step| Command::Waive {
-        event: id.clone(),
+        event: event.announcement.id.clone(),
         member: step.member,
         hook: step.id,
         why: WaiverReason::Unreachable,
@@ -154,13 +153,13 @@ pub(super) fn passed_over_from(replica: &VmName, situation: &Situation) -> Optio
     Some(contact.since.plus(situation.timing.takeover_after))
 }
 
-fn attempts_to_begin(state: &State, id: &EventId, event: &Event, situation: &Situation) -> Vec<Command> {
+fn attempts_to_begin(state: &State, event: &Event, situation: &Situation) -> Vec<Command> {
     let begin = |next: Next<'_>| {
         let on = host(state, event, &next.step, situation)?;
         let ends = event.time_ends(&next.step.member, next.step.id.phase);
         let timeout = situation.now.plus(next.step.hook.timeout);
         Some(Command::Begin {
-            event: id.clone(),
+            event: event.announcement.id.clone(),
             member: next.step.member,
             hook: next.step.id,
             intent: next.intent,
@@ -203,13 +202,7 @@ fn peer(state: &State, event: &Event, step: &Step<'_>, situation: &Situation) ->
     situation.members.iter().find(|name| fits(name)).cloned()
 }
 
-fn claim_to_make(
-    state: &State,
-    id: &EventId,
-    event: &Event,
-    situation: &Situation,
-    lost: &BTreeSet<VmName>,
-) -> Option<Command> {
+fn claim_to_make(state: &State, event: &Event, situation: &Situation, lost: &BTreeSet<VmName>) -> Option<Command> {
     let Clearance::Clear(reason) = clearance(state, event, situation.now, lost) else {
         return None;
     };
@@ -222,9 +215,9 @@ fn claim_to_make(
     if unregistered(state, event, reason, situation).is_some() {
         return None;
     }
-    let approver = situation.approvers(state, id).into_iter().next()?;
+    let approver = situation.approver(state, &event.announcement.id)?.clone();
     let until = situation.now.plus(situation.timing.claim_lease);
-    Some(Command::Claim { event: id.clone(), approver, reason, until })
+    Some(Command::Claim { event: event.announcement.id.clone(), approver, reason, until })
 }
 
 /// What the log says of the cloud may be old when its leader was lost: somebody has looked since this one leads.
@@ -245,21 +238,21 @@ fn may_claim_again(event: &Event, situation: &Situation) -> bool {
 
 /// A VM that has not come back by then does not come back as what it was.
 /// An event that is announced again meanwhile is to be prepared for, not waited out.
-fn restoring_to_give_up(state: &State, id: &EventId, event: &Event, situation: &Situation) -> Option<Command> {
+fn restoring_to_give_up(state: &State, event: &Event, situation: &Situation) -> Option<Command> {
     let waited = event.over_at().map(|over| situation.now.since(over));
     let in_vain = waited.is_some_and(|waited| waited >= situation.timing.forget_after)
-        || state.is_listed(id)
+        || state.is_listed(&event.announcement.id)
         || restoring::is_restored(state, event, situation.now);
     let overdue = in_vain && event.restoring_ends().is_some_and(|ends| situation.now >= ends);
-    overdue.then(|| Command::GiveUp { event: id.clone() })
+    overdue.then(|| Command::GiveUp { event: event.announcement.id.clone() })
 }
 
 /// Every replica that saw the event has been silent for so long that nobody will ever say that it is over.
-fn event_to_forget(state: &State, id: &EventId, event: &Event, situation: &Situation) -> Option<Command> {
+fn event_to_forget(state: &State, event: &Event, situation: &Situation) -> Option<Command> {
     let forgotten = event.seen_by.iter().all(|name| {
         // One whose VM was deleted is not known any more, and says nothing.
         let Some(replica) = state.replicas.get(name) else { return true };
         replica.discounted.is_some_and(|since| situation.now.since(since) >= situation.timing.forget_after)
     });
-    (forgotten && !event.is_drill()).then(|| Command::Forget { event: id.clone() })
+    (forgotten && !event.is_drill()).then(|| Command::Forget { event: event.announcement.id.clone() })
 }

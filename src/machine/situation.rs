@@ -120,20 +120,15 @@ impl Situation {
         self.out_of_reach(replica).max(stalled)
     }
 
-    /// The replicas that could post an approval of the event, the best one first (`behaviour.md` 6): those with the
+    /// The replica that is best to post an approval of the event, of those that can (`behaviour.md` 6): one with the
     /// fewest claims of it, so that one that fails does not stand in the way of the others; then unaffected before
     /// affected; then the leader.
-    pub fn approvers(&self, state: &State, id: &EventId) -> Vec<VmName> {
-        let Some(event) = state.open_event(id) else {
-            return Vec::new();
-        };
-        let mut able: Vec<(usize, &VmName)> =
-            self.members.iter().enumerate().filter(|(_, name)| self.can_post(state, name, id)).collect();
-        able.sort_by_key(|(place, name)| {
+    pub fn approver(&self, state: &State, id: &EventId) -> Option<&VmName> {
+        let event = state.open_event(id)?;
+        self.members.iter().filter(|name| self.can_post(state, name, id)).min_by_key(|name| {
             let claims = event.claims.iter().filter(|claim| claim.approver == **name).count();
-            (claims, event.affects(name), **name != self.me, *place)
-        });
-        able.into_iter().map(|(_, name)| name.clone()).collect()
+            (claims, event.affects(name), **name != self.me)
+        })
     }
 
     fn can_post(&self, state: &State, replica: &VmName, id: &EventId) -> bool {

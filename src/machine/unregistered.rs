@@ -4,6 +4,7 @@
 use super::blocker::Blocker;
 use super::claim::Reason;
 use super::event::Event;
+use super::explain::to_the_second;
 use super::id::VmName;
 use super::lifecycle::Stage;
 use super::plan::passed_over_from;
@@ -22,6 +23,7 @@ pub(super) fn unregistered(state: &State, event: &Event, reason: Reason, situati
     let mut awaited = unknown.filter(|vm| !is_deleted(state, event, vm)).filter_map(|replica| {
         let passed_over_at = passed_over_at(event, replica, situation);
         let is_awaited = passed_over_at.is_none_or(|at| situation.now < at);
+        let passed_over_at = passed_over_at.map(to_the_second);
         is_awaited.then(|| Blocker::Unregistered { replica: replica.clone(), passed_over_at })
     });
     awaited.next()

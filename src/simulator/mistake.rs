@@ -177,7 +177,7 @@ impl Mistake {
         });
         if situation.lead.as_ref().is_some() && !matches!(due.first(), Some(Command::Lead { .. })) {
             for id in state.open.keys() {
-                let approver = situation.approvers(state, id).into_iter().next();
+                let approver = situation.approver(state, id).cloned();
                 let (Some(reason), Some(approver)) = (self.claims(state, id, situation.now), approver) else {
                     continue;
                 };

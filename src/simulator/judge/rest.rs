@@ -157,7 +157,7 @@ impl World {
             // Its platform may have started it meanwhile.
             let is_pending = event.stage() == Stage::Claimed && state.is_listed(id) && event.is_scheduled();
             let last = event.claims.last().filter(|_| is_pending && event.claims.len() < MANY_CLAIMS);
-            let is_able = || !leader.situation().approvers(state, id).is_empty();
+            let is_able = || leader.situation().approver(state, id).is_some();
             if last.is_some_and(|claim| now > claim.until.plus(SETTLED_WITHIN)) && is_able() {
                 return self.broke(Property::L4, format!("a claim of {id} outlives its lease"));
             }

@@ -12,19 +12,6 @@ use crate::replica::clock::rfc3339;
 const THEN: &str = "what is left is prepared, and the event approved";
 const OWNER_OR_OPERATOR: &str = "the owner of the workload, or an operator who skips it";
 
-/// The hook that it waits for, as operators call it.
-pub(super) fn named(blocker: &Blocker) -> Option<String> {
-    match blocker {
-        Blocker::HookWaiting { member, hook, .. }
-        | Blocker::ReplicaAway { member, hook, .. }
-        | Blocker::HookRunning { member, hook, .. }
-        | Blocker::HookBlocked { member, hook, .. }
-        | Blocker::WorkloadAway { member, hook, .. }
-        | Blocker::HookFailed { member, hook, .. } => Some(hook.named(member)),
-        _ => None,
-    }
-}
-
 impl Teller<'_> {
     pub(super) fn of_hook(&self, blocker: &Blocker) -> Sentences {
         match blocker {
