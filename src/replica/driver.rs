@@ -11,7 +11,7 @@ use super::clock;
 use super::deeds::Rung;
 use super::here::Here;
 use super::rounds::Loop;
-use super::view::warning::{events_beyond, second_approvals, second_approver};
+use super::view::warning::{events_beyond, second_approvals};
 use crate::machine::command::{Command, Verdict};
 use crate::machine::id::{EventId, WorkloadName};
 use crate::machine::order::circles;
@@ -36,9 +36,9 @@ pub(super) async fn drive(here: Arc<Here>, stop: CancellationToken) {
     let mut state = here.state.clone();
     let mut contacts = here.contacts.changes();
     let mut tried_to_go = None;
-    let (mut circles, mut beyond) = (Vec::new(), false);
+    let mut circles = Vec::new();
     let mut led = false;
-    let mut second_approvals = None;
+    let mut warnings = None;
     // A silent voter is to be suspected in time.
     let idle_tick = IDLE_TICK.min(here.timing.takeover_after / 8);
     loop {
@@ -50,11 +50,10 @@ pub(super) async fn drive(here: Arc<Here>, stop: CancellationToken) {
         led = leads;
         state.mark_unchanged();
         contacts.mark_unchanged();
-        tell_of_second_approvals(&here, leads, &mut second_approvals);
+        tell_of_warnings(&here, leads, &mut warnings);
         if leads {
             here.time.lead();
             tell_of_circles(&here.state(), &mut circles);
-            tell_of_events_beyond(&here.state(), &mut beyond);
             let turn = async {
                 if !hand_over_if_due(&here, &mut tried_to_go).await {
                     propose_what_is_due(&here).await;
@@ -94,30 +93,25 @@ fn tell_of_circles(state: &State, told: &mut Vec<WorkloadName>) {
     *told = circles;
 }
 
-/// Once until there is room for all of them.
-fn tell_of_events_beyond(state: &State, told: &mut bool) {
-    let warning = events_beyond(state);
-    if let Some(warning) = warning.as_ref().filter(|_| !*told) {
-        tracing::warn!("{}", warning.text);
-    }
-    *told = warning.is_some();
-}
-
-/// Once for each event: everybody takes note of it, and whoever leads then says so.
-fn tell_of_second_approvals(here: &Here, leads: bool, known: &mut Option<BTreeSet<EventId>>) {
+/// Once for each event, and once until there is room for all: everybody takes note, and whoever leads then says so.
+fn tell_of_warnings(here: &Here, leads: bool, known: &mut Option<BTreeSet<String>>) {
     let state = here.state();
     if !here.knows_its_doubts(&state) {
         return;
     }
-    let found = second_approvals(&state, here.time.now());
+    let found: Vec<_> = second_approvals(&state, here.time.now()).into_iter().chain(events_beyond(&state)).collect();
     // What is there at the beginning was told by whoever led then.
-    let known = known.get_or_insert_with(|| found.iter().map(|(event, _)| event.announcement.id.clone()).collect());
+    let known = known.get_or_insert_with(|| found.iter().map(|warning| warning.event.clone()).collect());
     if known.len() > 2 * HISTORY_LIMIT {
-        known.retain(|id| state.event(id).is_some());
+        known.retain(|id| state.event(&EventId::new(id)).is_some());
     }
-    for (event, started) in found {
-        if known.insert(event.announcement.id.clone()) && leads {
-            tracing::warn!(event = %event.announcement.id, "{}", second_approver(event, started));
+    // The warning that there is no room for more names no event; it is told again when room ran out again.
+    if !found.iter().any(|warning| warning.event.is_empty()) {
+        known.remove("");
+    }
+    for warning in found {
+        if known.insert(warning.event.clone()) && leads {
+            tracing::warn!(event = warning.event, "{}", warning.text);
         }
     }
 }

@@ -83,7 +83,7 @@ impl View {
             cluster: self.here.cluster.clone(),
             version: env!("CARGO_PKG_VERSION").into(),
             role: standing.role.as_word().into(),
-            outside_because: outside_because(&standing.role),
+            outside_because: if let Role::Outside(why) = &standing.role { Some(why.clone()) } else { None },
             leader: standing.leader,
             term: standing.term,
             quorum: situation.quorum,
@@ -100,7 +100,8 @@ impl View {
     /// By the log alone: who is cut off cannot tell who approved what. And what this replica shows the others.
     fn warnings(&self, now: Timestamp) -> Vec<shown::Warning> {
         let state = self.here.state();
-        let mut warnings = if self.here.knows_its_doubts(&state) { warning::all(&state, now) } else { Vec::new() };
+        let knows = self.here.knows_its_doubts(&state);
+        let mut warnings = if knows { warning::second_approvals(&state, now) } else { Vec::new() };
         warnings.extend(warning::events_beyond(&state));
         warnings.extend(self.tls().into_iter().flat_map(|tls| warning::of_certificate(tls, clock::now())));
         warnings
@@ -192,13 +193,6 @@ impl Changes {
             changed = self.journal.changed() => changed.is_ok(),
             changed = self.standing.wait_for(|standing| shown(standing) != before) => changed.is_ok(),
         }
-    }
-}
-
-fn outside_because(role: &Role) -> Option<String> {
-    match role {
-        Role::Outside(why) => Some(why.clone()),
-        Role::Leader | Role::Follower | Role::Candidate | Role::Learner => None,
     }
 }
 

@@ -17,9 +17,13 @@ const MOST: usize = 10;
 const RENEWED_BEFORE: Duration = Duration::from_hours(14 * 24);
 const SHOWN_FOR: Duration = Duration::from_hours(7 * 24);
 
-/// The latest, the last one at the end.
-pub(super) fn all(state: &State, now: Timestamp) -> Vec<shown::Warning> {
-    let mut found = second_approvals(state, now);
+/// The events of late that somebody else approved: the latest, the last one at the end.
+pub fn second_approvals(state: &State, now: Timestamp) -> Vec<shown::Warning> {
+    let is_recent = |event: &&Event| event.over_at().is_none_or(|over| now.since(over) < SHOWN_FOR);
+    let recent = state.closed_events().rev().take_while(is_recent).chain(state.open_events());
+    let started = recent.filter_map(|event| Some((event, event.entered_at(Stage::Started)?)));
+    let mut found: Vec<_> = started.filter(|(event, _)| is_second_approver(state, event)).collect();
+    found.sort_by_key(|(_, started)| *started);
     let warning = |(event, started): (&Event, Timestamp)| shown::Warning {
         since: rfc3339(started),
         text: second_approver(event, started),
@@ -61,18 +65,8 @@ pub(super) fn of_certificate(credentials: &Credentials, wall: Timestamp) -> Vec<
     unfit.into_iter().chain(soon).collect()
 }
 
-/// The events of late that somebody else approved, and when they started.
-pub fn second_approvals(state: &State, now: Timestamp) -> Vec<(&Event, Timestamp)> {
-    let is_recent = |event: &&Event| event.over_at().is_none_or(|over| now.since(over) < SHOWN_FOR);
-    let recent = state.closed_events().rev().take_while(is_recent).chain(state.open_events());
-    let started = recent.filter_map(|event| Some((event, event.entered_at(Stage::Started)?)));
-    let mut found: Vec<_> = started.filter(|(event, _)| is_second_approver(state, event)).collect();
-    found.sort_by_key(|(_, started)| *started);
-    found
-}
-
 /// What is known of them, and what to do.
-pub fn second_approver(event: &Event, started: Timestamp) -> String {
+fn second_approver(event: &Event, started: Timestamp) -> String {
     let announced = &event.announcement;
     let vms: Vec<_> = announced.resources.iter().map(ToString::to_string).collect();
     format!(
