@@ -1,10 +1,7 @@
 //! The only place of the replica that reads clocks.
 
-use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-
-use tokio::sync::Notify;
 
 use crate::machine::time::Timestamp;
 use crate::workloads::Wall;
@@ -25,7 +22,6 @@ pub fn since_1970() -> Duration {
 pub struct ClusterTime {
     wall: Wall,
     known: Mutex<Known>,
-    learned: Notify,
 }
 
 impl Default for ClusterTime {
@@ -68,7 +64,7 @@ impl Known {
 
 impl ClusterTime {
     pub fn on(wall: Wall) -> Self {
-        Self { wall, known: Mutex::default(), learned: Notify::default() }
+        Self { wall, known: Mutex::default() }
     }
 
     /// This machine's wall clock.
@@ -91,14 +87,7 @@ impl ClusterTime {
     pub fn follow(&self, time: Timestamp, at: Timestamp) {
         let mut known = self.known();
         known.carried = Some(Mark { time, at });
-        if !mem::replace(&mut known.follows, true) {
-            self.learned.notify_one();
-        }
-    }
-
-    /// Returns when it has been told for the first time since this replica began or led; to one who waits.
-    pub async fn learned(&self) {
-        self.learned.notified().await;
+        known.follows = true;
     }
 
     /// This replica leads: its own wall clock counts as soon as nothing is open.
@@ -185,8 +174,6 @@ pub fn from_rfc3339(text: &str) -> Option<Timestamp> {
 
 #[cfg(test)]
 mod tests {
-    use futures_util::FutureExt as _;
-
     use super::*;
 
     const FAR: Duration = Duration::from_mins(10);
@@ -220,20 +207,6 @@ mod tests {
             assert!(same(time.on_the_wall(deadline), now().plus(Duration::from_mins(1))));
             assert!(same(time.of_the_wall(now().plus(Duration::from_mins(1))), deadline));
         }
-    }
-
-    #[test]
-    fn whoever_waits_for_the_time_hears_of_it_once_for_each_time_that_it_was_not_known() {
-        let time = ClusterTime::default();
-        let heard = || time.learned().now_or_never().is_some();
-        assert!(!heard());
-        time.follow(now(), steady());
-        assert!(heard());
-        time.follow(now(), steady());
-        assert!(!heard());
-        time.lead();
-        time.follow(now(), steady());
-        assert!(heard());
     }
 
     #[test]

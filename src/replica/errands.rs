@@ -20,7 +20,8 @@ use crate::machine::errands::{self, Errand};
 use crate::machine::id::AttemptId;
 use crate::machine::state::State;
 
-/// Not everything that matters to an errand is in the state: a hook may have been lost, a read may have failed.
+/// Not everything that matters to an errand is in the state: a hook may have been lost, a read may have failed, the
+/// cluster's time may have come to be known.
 const TICK: Duration = Duration::from_millis(250);
 /// The pause before the log is asked again how far it is.
 const ASK_AGAIN_AFTER: Duration = Duration::from_millis(100);
@@ -95,7 +96,6 @@ pub(super) async fn run(hands: Arc<Hands>, inherits: watch::Sender<Option<Attemp
         tokio::select! {
             _ = state.changed() => {}
             _ = claims.changed() => {}
-            () = hands.here.time.learned() => {}
             () = tokio::time::sleep(TICK), if busy => {}
             () = stop.cancelled() => break,
         }
