@@ -11,13 +11,15 @@ use crate::machine::event::Event;
 use crate::machine::id::AttemptId;
 use crate::machine::time::Timestamp;
 
-/// One event of one cluster.
+/// So many bytes, told in hexadecimal.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct TraceId(pub [u8; 16]);
+pub struct Id<const N: usize>(pub [u8; N]);
+
+/// One event of one cluster.
+pub type TraceId = Id<16>;
 
 /// Something that was done about the event, or that was waited for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct SpanId(pub [u8; 8]);
+pub type SpanId = Id<8>;
 
 impl TraceId {
     /// An event that comes back under its id is another one, by when it was first seen.
@@ -28,7 +30,7 @@ impl TraceId {
     }
 
     pub fn span(self, what: &str) -> SpanId {
-        SpanId(made_of(&[b"span", &self.0, what.as_bytes()]))
+        Id(made_of(&[b"span", &self.0, what.as_bytes()]))
     }
 
     /// A run of a hook, or a claim.
@@ -54,13 +56,7 @@ fn made_of<const N: usize>(parts: &[&[u8]]) -> [u8; N] {
     id
 }
 
-impl fmt::Display for TraceId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Display for SpanId {
+impl<const N: usize> fmt::Display for Id<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }

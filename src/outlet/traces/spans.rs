@@ -18,7 +18,7 @@ use crate::machine::state::State;
 use crate::machine::takeover::Takeover;
 use crate::machine::time::Timestamp;
 use crate::replica::clock::rfc3339;
-use crate::replica::trace::{SpanId, TraceId};
+use crate::replica::trace::{Id, SpanId, TraceId};
 
 /// A span, and the replica it happened on; `None` is the cluster as a whole.
 pub(super) type Placed = (Option<VmName>, Span);
@@ -43,7 +43,7 @@ struct Trace<'a> {
 }
 
 impl Trace<'_> {
-    fn span(&self, SpanId(id): SpanId, name: impl Into<String>, from: Timestamp, to: Timestamp) -> Span {
+    fn span(&self, Id(id): SpanId, name: impl Into<String>, from: Timestamp, to: Timestamp) -> Span {
         Span {
             trace_id: Bytes::copy_from_slice(&self.id.0),
             span_id: Bytes::copy_from_slice(&id),
