@@ -51,14 +51,15 @@ impl Deeds {
     pub fn new() -> prometheus::Result<Self> {
         let registry = Registry::new();
         let started_at = Gauge::new("allclear_start_timestamp_seconds", "When the process of this replica began.")?;
-        started_at.set(seconds(clock::now()));
-        keep(&registry, &started_at)?;
+        kept(&registry, started_at)?.set(seconds(clock::now()));
         let approval_opts = HistogramOpts::new(
             "allclear_announce_to_approval_seconds",
             "From the first sight of an event to the platform's acceptance of this replica's post.",
         );
         let hook_opts =
             HistogramOpts::new("allclear_hook_duration_seconds", "From an attempt's entry in the log to its end here.");
+        let counters =
+            |name, help, labels: &[&str]| kept(&registry, IntCounterVec::new(Opts::new(name, help), labels)?);
         let deeds = Self {
             approvals: counters(
                 "allclear_approvals_total",
@@ -70,8 +71,11 @@ impl Deeds {
                 "Attempts of hooks this replica ended, by how.",
                 &["phase", "outcome"],
             )?,
-            hook_durations: HistogramVec::new(hook_opts.buckets(HOOK_BUCKETS.into()), &["phase"])?,
-            announce_to_approval: Histogram::with_opts(approval_opts.buckets(APPROVAL_BUCKETS.into()))?,
+            hook_durations: kept(&registry, HistogramVec::new(hook_opts.buckets(HOOK_BUCKETS.into()), &["phase"])?)?,
+            announce_to_approval: kept(
+                &registry,
+                Histogram::with_opts(approval_opts.buckets(APPROVAL_BUCKETS.into()))?,
+            )?,
             takeovers: counters(
                 "allclear_takeovers_total",
                 "Times this replica acted for another: 2 its leader was silent, 3 its leader's metadata channel was \
@@ -83,13 +87,19 @@ impl Deeds {
                 "Questions to the metadata endpoint, by what the answer was; `document` is a good one.",
                 &["result"],
             )?,
-            last_document_at: Gauge::new(
-                "allclear_metadata_last_success_timestamp_seconds",
-                "When the metadata endpoint last gave a validated document; 0 before the first.",
+            last_document_at: kept(
+                &registry,
+                Gauge::new(
+                    "allclear_metadata_last_success_timestamp_seconds",
+                    "When the metadata endpoint last gave a validated document; 0 before the first.",
+                )?,
             )?,
-            journal_failures: IntCounter::new(
-                "allclear_journal_failures_total",
-                "Times the journal of approvals given alone could not be written; nothing was approved then.",
+            journal_failures: kept(
+                &registry,
+                IntCounter::new(
+                    "allclear_journal_failures_total",
+                    "Times the journal of approvals given alone could not be written; nothing was approved then.",
+                )?,
             )?,
             notices: counters(
                 "allclear_notices_total",
@@ -103,10 +113,9 @@ impl Deeds {
                 &["outcome"],
             )?,
             rungs: broadcast::Sender::new(RUNGS_KEPT),
-            refusals: Refusals::new()?,
+            refusals: Refusals::new(&registry)?,
             registry,
         };
-        deeds.register()?;
         deeds.begin_at_zero();
         Ok(deeds)
     }
@@ -165,20 +174,6 @@ impl Deeds {
         self.trace_exports.with_label_values(&[how.as_word()]).inc();
     }
 
-    fn register(&self) -> prometheus::Result<()> {
-        keep(&self.registry, &self.approvals)?;
-        keep(&self.registry, &self.hook_attempts)?;
-        keep(&self.registry, &self.hook_durations)?;
-        keep(&self.registry, &self.announce_to_approval)?;
-        keep(&self.registry, &self.takeovers)?;
-        keep(&self.registry, &self.polls)?;
-        keep(&self.registry, &self.last_document_at)?;
-        keep(&self.registry, &self.journal_failures)?;
-        keep(&self.registry, &self.notices)?;
-        keep(&self.registry, &self.trace_exports)?;
-        keep(&self.registry, &self.refusals.counts)
-    }
-
     fn begin_at_zero(&self) {
         let why = String::new;
         let posts = [
@@ -227,12 +222,9 @@ impl Deeds {
 /// The result of a poll that gave a validated document.
 const DOCUMENT: &str = "document";
 
-fn counters(name: &str, help: &str, labels: &[&str]) -> prometheus::Result<IntCounterVec> {
-    IntCounterVec::new(Opts::new(name, help), labels)
-}
-
-fn keep(registry: &Registry, collector: &(impl Collector + Clone + 'static)) -> prometheus::Result<()> {
-    registry.register(Box::new(collector.clone()))
+fn kept<C: Collector + Clone + 'static>(registry: &Registry, collector: C) -> prometheus::Result<C> {
+    registry.register(Box::new(collector.clone()))?;
+    Ok(collector)
 }
 
 /// Seconds since 1970.

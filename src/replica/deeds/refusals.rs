@@ -1,7 +1,8 @@
 //! Who was refused on this machine: each is counted, and told of in the log, once a minute for each who and why.
 
-use prometheus::{IntCounterVec, Opts};
+use prometheus::{IntCounterVec, Opts, Registry};
 
+use super::kept;
 use super::labels::Refused;
 use crate::admission::Told;
 
@@ -9,18 +10,18 @@ use crate::admission::Told;
 const SHOWN_LETTERS: usize = 120;
 
 pub struct Refusals {
-    pub(super) counts: IntCounterVec,
+    counts: IntCounterVec,
     /// Of each reason: many strangers at one door hide nobody at another.
     told: [Told; Refused::ALL.len()],
 }
 
 impl Refusals {
-    pub(super) fn new() -> prometheus::Result<Self> {
+    pub(super) fn new(registry: &Registry) -> prometheus::Result<Self> {
         let opts = Opts::new(
             "allclear_access_refusals_total",
             "Calls, requests and connections that were refused on this machine and at the status port, by where and why.",
         );
-        let counts = IntCounterVec::new(opts, &["door", "reason"])?;
+        let counts = kept(registry, IntCounterVec::new(opts, &["door", "reason"])?)?;
         for each in Refused::ALL {
             counts.with_label_values(&each.as_words());
         }
