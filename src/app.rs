@@ -114,8 +114,7 @@ async fn run_until(config: Config, stop: CancellationToken, answering: &Handle) 
     });
     let observer =
         Arc::new(Observer::new(endpoint, Pace::new(config.metadata.poll_interval), config.metadata.stall_after, deeds));
-    let hooks = Hooks::new(Front::new(commands, sessions), calls::of(&config));
-    let hooks = Arc::new(hooks.traced(config.tracing.is_some()));
+    let hooks = Arc::new(Hooks::new(Front::new(commands, sessions), calls::of(&config), config.tracing.is_some()));
     let configured: Vec<Workload> = config.workloads.iter().map(config::Workload::registered).collect();
     let roles = (RoleAsker::new(calls::surroundings()), roles::of(&config));
     let view = View::new(here.clone());

@@ -162,6 +162,16 @@ impl Here {
         log::decode_verdict(&verdict).map_err(|error| ProposeError::Fatal(error.to_string()))
     }
 
+    /// Proposes what is only news while it is fresh.
+    pub(super) fn propose_once(self: &Arc<Self>, command: Command) {
+        let here = self.clone();
+        tokio::spawn(async move {
+            if let Err(error) = here.propose(&command).await {
+                tracing::debug!(%error, command = command.as_word(), "not recorded");
+            }
+        });
+    }
+
     /// Proposes until it is in the log, applied or ignored; every command can be repeated without harm.
     pub async fn record(&self, command: &Command) -> Verdict {
         loop {

@@ -30,13 +30,8 @@ pub struct Hooks {
 }
 
 impl Hooks {
-    pub fn new(front: Front, configured: Configured) -> Self {
-        Self { front, configured, are_traced: false, busy: Mutex::default() }
-    }
-
-    #[must_use]
-    pub fn traced(self, are_traced: bool) -> Self {
-        Self { are_traced, ..self }
+    pub fn new(front: Front, configured: Configured, are_traced: bool) -> Self {
+        Self { front, configured, are_traced, busy: Mutex::default() }
     }
 
     /// Starts the attempt, records how it ended, or leaves it running. An earlier life of this replica may have begun
@@ -76,7 +71,7 @@ impl Hooks {
             None => match call(&self.configured, here, attempt, is_inherited) {
                 // It may run since an earlier life of this replica. This sends nothing.
                 Some(call @ Call::Session(_)) if is_inherited => {
-                    self.front.run(&self.task(here, event, attempt, key.clone()), &call);
+                    self.front.run(&task(here, event, attempt, key.clone(), self.are_traced), &call);
                     self.front.cancel(&key);
                 }
                 _ => self.settle(here, key, Outcome::Cancelled),
@@ -132,7 +127,9 @@ impl Hooks {
                 News::Progress { text, expected_end } => {
                     let expected_end = expected_end.map(|at| here.time.of_the_wall(at));
                     let progress = Progress { text: bounded(text.as_deref().unwrap_or_default()), expected_end };
-                    advance(&here, &attempt, progress);
+                    if let Some((event, attempt)) = parse(&attempt) {
+                        here.propose_once(Command::Advance { event, attempt, progress });
+                    }
                 }
                 News::MoreTime { needs } => self.clone().extend(&here, attempt, needs),
             }
@@ -159,7 +156,7 @@ impl Hooks {
             return;
         }
         let (hooks, here) = (self.clone(), here.clone());
-        let task = self.task(&here, event, attempt, key);
+        let task = task(&here, event, attempt, key, hooks.are_traced);
         let (event, attempt) = (event.announcement.id.clone(), attempt.id);
         tokio::spawn(async move {
             let confirmed = here.consensus.confirm().await.is_ok();
@@ -167,18 +164,12 @@ impl Hooks {
             let open = state.open_event(&event).and_then(|event| Some((event, event.attempt(attempt)?)));
             let wanted =
                 open.is_some_and(|(event, attempt)| attempt.outcome.is_none() && steps::is_wanted(event, attempt));
-            let key = task.attempt.clone();
             if confirmed && wanted {
-                tracing::info!(attempt = key, phase = %task.phase, workload = %task.workload, "a hook starts");
+                tracing::info!(attempt = task.attempt, phase = %task.phase, workload = %task.workload, "a hook starts");
                 hooks.front.run(&task, &call);
             }
-            hooks.release(&key);
+            hooks.busy().remove(&task.attempt);
         });
-    }
-
-    fn task(&self, here: &Here, event: &Event, attempt: &Attempt, key: String) -> Task {
-        let traceparent = self.are_traced.then(|| TraceId::of(&here.cluster, event).parent(attempt.id));
-        Task { traceparent, ..task(here, event, attempt, key) }
     }
 
     /// What is granted comes back with the log; what is not is told at once.
@@ -226,26 +217,9 @@ impl Hooks {
         self.busy().insert(key.into())
     }
 
-    fn release(&self, key: &str) {
-        self.busy().remove(key);
-    }
-
     fn busy(&self) -> MutexGuard<'_, BTreeSet<String>> {
         self.busy.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Progress is only news while it is fresh: it is proposed once.
-fn advance(here: &Arc<Here>, key: &str, progress: Progress) {
-    let Some((event, attempt)) = parse(key) else {
-        return;
-    };
-    let here = here.clone();
-    tokio::spawn(async move {
-        if let Err(error) = here.propose(&Command::Advance { event, attempt, progress }).await {
-            tracing::debug!(%error, "progress was not recorded");
-        }
-    });
 }
 
 /// What `EventId::key_of` made.
@@ -269,7 +243,7 @@ pub fn is_recorded(state: &State, workload: &WorkloadName, key: &str) -> bool {
     find(state, key).is_some_and(|attempt| attempt.member.workload == *workload && attempt.outcome.is_some())
 }
 
-fn task(here: &Here, event: &Event, attempt: &Attempt, key: String) -> Task {
+fn task(here: &Here, event: &Event, attempt: &Attempt, key: String, is_traced: bool) -> Task {
     let announcement = &event.announcement;
     let state = here.state();
     let situation = here.situation();
@@ -289,7 +263,7 @@ fn task(here: &Here, event: &Event, attempt: &Attempt, key: String) -> Task {
         deadline: here.time.on_the_wall(event.deadline_of(attempt)),
         avoid: errands::avoid(&state, &situation, &attempt.member),
         prefer: errands::prefer(&state, &situation, &attempt.member),
-        traceparent: None,
+        traceparent: is_traced.then(|| TraceId::of(&here.cluster, event).parent(attempt.id)),
         drill: event.drill.as_ref().map(|drill| drill.mode),
     }
 }

@@ -20,10 +20,5 @@ pub fn tell(here: &Arc<Here>, state: &State, workload: &WorkloadName, key: &str,
     let Some((event, attempt)) = parse(key).filter(|_| find(state, key).is_some_and(is_news)) else {
         return;
     };
-    let here = here.clone();
-    tokio::spawn(async move {
-        if let Err(error) = here.propose(&Command::Settle { event, attempt, outcome }).await {
-            tracing::debug!(%error, "a late outcome was not recorded");
-        }
-    });
+    here.propose_once(Command::Settle { event, attempt, outcome });
 }

@@ -70,7 +70,7 @@ async fn live(world: &Arc<World>, place: usize, life: u32) -> Started<String> {
     let (sessions, of_sessions) = Sessions::open(wall(world, place));
     let service = Arc::new(Metadata { world: world.clone(), vm: name.clone() });
     let observer = Arc::new(Observer::new(service, Pace::new(POLL_EVERY), STALL_AFTER, here.deeds.clone()));
-    let hooks = Arc::new(Hooks::new(Front::new(commands, sessions), Configured::new()));
+    let hooks = Arc::new(Hooks::new(Front::new(commands, sessions), Configured::new(), false));
 
     let routes = routes.add_service(rpc::contact_service(here.clone(), observer.clone()));
     let stop = CancellationToken::new();

@@ -156,7 +156,7 @@ pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<Report>) {
     timeout(LIMIT, learn(&here)).await.expect("it leads itself");
     let (sessions, reports) = Sessions::open(Arc::new(clock::now));
     let (commands, _) = bench::open(&folder.join("hooks"));
-    let hooks = Arc::new(Hooks::new(Front::new(commands, sessions), Configured::new()));
+    let hooks = Arc::new(Hooks::new(Front::new(commands, sessions), Configured::new(), false));
     let path = socket(folder);
     // one that was killed leaves it
     let _ = fs::remove_file(&path);
