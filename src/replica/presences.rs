@@ -9,9 +9,8 @@ use tokio_util::sync::CancellationToken;
 use super::here::Here;
 use super::hooks::Hooks;
 use crate::machine::command::Command;
-use crate::machine::id::WorkloadName;
 use crate::machine::state::Replica;
-use crate::machine::workload::{Condition, Workload};
+use crate::machine::workload::Condition;
 use crate::workloads::session::{Presence, Sessions};
 
 /// What is said within this time is noted together.
@@ -56,7 +55,7 @@ async fn record(here: &Here, sessions: &Sessions) -> bool {
     };
     let presences = sessions.presences();
     for presence in presences.iter().filter(|presence| presence.is_due_to_go || !presence.has_dialled) {
-        if listed(&me, &presence.workload.name).is_none() {
+        if !me.dialled.contains_key(&presence.workload.name) {
             sessions.take_off(&presence.workload.name);
         }
     }
@@ -73,17 +72,13 @@ async fn record(here: &Here, sessions: &Sessions) -> bool {
     true
 }
 
-fn listed<'a>(me: &'a Replica, name: &WorkloadName) -> Option<&'a Workload> {
-    me.dialled.get(name)
-}
-
 /// What the log does not say yet.
 fn due(me: &Replica, presences: &[Presence]) -> Vec<Command> {
     let mut commands = Vec::new();
     let mut conditions = Vec::new();
     for Presence { workload, role, connected, has_dialled, is_due_to_go } in presences {
         let name = &workload.name;
-        let known = listed(me, name);
+        let known = me.dialled.get(name);
         if *is_due_to_go && known.is_some() {
             commands.push(Command::Delist { workload: name.clone() });
         } else if !is_due_to_go && *has_dialled && *connected && known != Some(workload) {
@@ -103,7 +98,8 @@ fn due(me: &Replica, presences: &[Presence]) -> Vec<Command> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::workload::{OnAbsent, Origin, Role};
+    use crate::machine::id::WorkloadName;
+    use crate::machine::workload::{OnAbsent, Origin, Role, Workload};
 
     fn workload(name: &str) -> Workload {
         Workload {
