@@ -72,14 +72,8 @@ impl Replica {
         for reports in reports {
             tasks.spawn(stop.clone().run_until_cancelled_owned(hooks.clone().listen(here.clone(), reports)));
         }
-        tasks.spawn({
-            let (observer, here, stop) = (observer.clone(), here.clone(), stop.clone());
-            async move { observer.poll(&here, stop).await }
-        });
-        tasks.spawn({
-            let (observer, here, stop) = (observer.clone(), here.clone(), stop.clone());
-            async move { observer.report(&here, &workloads, &groups, inherited, stop).await }
-        });
+        tasks.spawn(observer.clone().poll(here.clone(), stop.clone()));
+        tasks.spawn(observer.clone().report(here.clone(), workloads, groups, inherited, stop.clone()));
         tasks.close();
         Self { tasks, stop }
     }

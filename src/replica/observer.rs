@@ -110,14 +110,14 @@ impl Observer {
 
     /// Polls at the replica's place in the rhythm of the cluster, and when it comes to lead: what the log says of the
     /// cloud may be old then, and nothing that the platform plans is approved before somebody has looked.
-    pub async fn poll(&self, here: &Here, stop: CancellationToken) {
+    pub(super) async fn poll(self: Arc<Self>, here: Arc<Here>, stop: CancellationToken) {
         let random = RandomState::new();
         let (mut standing, mut led_in) = (here.consensus.standing(), 0);
         let mut turn = 0_u64;
         while !stop.is_cancelled() {
             turn += 1;
             let [jitter, ..] = random.hash_one(turn).to_le_bytes();
-            let slot = slot(here);
+            let slot = slot(&here);
             let wait = self.sight().pace.wait(slot, here.time.wall(), !here.state().open.is_empty(), jitter);
             here.rounds.back_within(Loop::Poll, wait);
             tokio::select! {
@@ -136,11 +136,11 @@ impl Observer {
 
     /// Keeps the log's idea of this replica's workloads and document what it should be, once it is known what earlier
     /// lives of it left open.
-    pub async fn report(
-        &self,
-        here: &Here,
-        workloads: &[Workload],
-        groups: &[Group],
+    pub(super) async fn report(
+        self: Arc<Self>,
+        here: Arc<Here>,
+        workloads: Vec<Workload>,
+        groups: Vec<Group>,
         mut inherited: watch::Receiver<Option<AttemptId>>,
         stop: CancellationToken,
     ) {
@@ -153,10 +153,10 @@ impl Observer {
         loop {
             state.mark_unchanged();
             polls.mark_unchanged();
-            if self.may_wait(here) {
+            if self.may_wait(&here) {
                 let _ = stop.run_until_cancelled(tokio::time::sleep(until_all_report(here.time.now()))).await;
             }
-            let due = self.due(here, workloads, groups);
+            let due = self.due(&here, &workloads, &groups);
             let again = due.is_some();
             if let Some(command) = due
                 && let Some(Err(error)) = stop.run_until_cancelled(here.propose(&command)).await
