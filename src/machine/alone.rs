@@ -8,6 +8,7 @@ use super::apply::apply;
 use super::command::Entry;
 use super::document::{Announcement, Document};
 use super::id::{EventId, VmName};
+use super::situation::Channel;
 use super::state::State;
 use super::takeover::Journaled;
 use super::time::Timestamp;
@@ -32,13 +33,13 @@ pub struct Alone {
     pub journal: Vec<Journaled>,
 }
 
-/// A voter that answers a replica which hears no leader.
+/// What a replica answered to one which hears no leader.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Peer {
-    /// The leader it hears.
+    /// Whom it hears, perhaps itself; not the replica that asked, which has no quorum then.
     pub leader: Option<String>,
-    /// It could approve as well.
-    pub is_healthy: bool,
+    /// With a healthy one it could approve as well.
+    pub channel: Channel,
 }
 
 impl Alone {

@@ -16,7 +16,7 @@ use super::event::Event;
 use super::id::{EventId, VmName};
 use super::obstacle::Obstacle;
 use super::policy::{self, Action};
-use super::situation::Situation;
+use super::situation::{Channel, Situation};
 use super::state::{OPEN_LIMIT, State};
 use super::time::Timestamp;
 
@@ -240,7 +240,8 @@ fn pause_after(tries: usize) -> Duration {
 /// somebody who stays.
 fn wait_in_line(situation: &Situation, alone: &Alone, id: &EventId) -> Duration {
     let before = alone.voters.iter().take_while(|name| **name != situation.me);
-    let able = before.filter(|name| alone.reached.get(name).is_some_and(|peer| peer.is_healthy)).count();
+    let able =
+        before.filter(|name| alone.reached.get(name).is_some_and(|peer| peer.channel == Channel::Healthy)).count();
     let is_affected = alone.listed(id).is_some_and(|announced| announced.resources.contains(&situation.me));
     NEXT_CANDIDATE_AFTER * u32::try_from(able + usize::from(is_affected)).unwrap_or(u32::MAX)
 }

@@ -8,21 +8,21 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
+use super::clock;
 use super::deeds::Rung;
 use super::errands::Hands;
 use super::here::Here;
 use super::isolated_requests::{NotApproved, Request};
 use super::post;
 use super::rounds::Loop;
-use super::{clock, contacts};
-use crate::machine::alone::{Alone, Peer};
+use crate::machine::alone::Alone;
 use crate::machine::claim::PostOutcome;
 use crate::machine::command::Entry;
 use crate::machine::document::{Announcement, Document, Status};
 use crate::machine::event::Event;
 use crate::machine::id::{EventId, VmName};
 use crate::machine::obstacle::Obstacle;
-use crate::machine::situation::{Channel, Situation};
+use crate::machine::situation::Situation;
 use crate::machine::suspicion::as_if_told;
 use crate::machine::takeover::{Journaled, RequestedBy, Takeover, overridden, takeover};
 use crate::machine::time::Timestamp;
@@ -114,9 +114,8 @@ impl Watch {
         }
         let heard = here.consensus.last_contact().map(clock::steadily);
         let voters = voters(here);
-        let answers = here.contacts.peers().into_iter().filter(|(name, _)| voters.contains(name));
-        let peer = |told: contacts::Peer| Peer { leader: told.leader, is_healthy: told.channel == Channel::Healthy };
-        let reached: BTreeMap<VmName, Peer> = answers.map(|(name, told)| (name, peer(told))).collect();
+        let mut reached = here.contacts.peers();
+        reached.retain(|name, _| voters.contains(name));
         if reached.values().any(|peer| peer.leader.is_some()) {
             self.told_of_leader = Some(now);
         }

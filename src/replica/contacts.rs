@@ -9,6 +9,7 @@ use tokio::sync::watch;
 
 use super::clock;
 use super::differences::Differences;
+use crate::machine::alone::Peer;
 use crate::machine::id::VmName;
 use crate::machine::situation::{Channel, Contact};
 use crate::machine::time::Timestamp;
@@ -41,14 +42,6 @@ pub struct Word {
     pub health: Health,
     /// How many wishes of operators it knows.
     pub wishes: u64,
-}
-
-/// What another replica answered when this one heard no leader.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Peer {
-    /// Whom it hears, perhaps itself; not the replica that asked, which has no quorum then.
-    pub leader: Option<String>,
-    pub channel: Channel,
 }
 
 /// What one replica knows of all of them.

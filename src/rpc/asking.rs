@@ -8,9 +8,9 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::contact::health;
+use crate::machine::alone::Peer;
 use crate::machine::command::bounded;
 use crate::machine::id::VmName;
-use crate::replica::contacts::Peer;
 use crate::replica::here::Here;
 use crate::wire::pb::allclear::cluster::v1 as wire;
 use crate::wire::pb::allclear::cluster::v1::contact_client::ContactClient;

@@ -62,7 +62,7 @@ impl World {
         if !local.up || self.has_contact(me) {
             return None;
         }
-        let answer = Peer { leader: None, is_healthy: true };
+        let answer = Peer { leader: None, channel: Channel::Healthy };
         let others = (0..cluster.replicas).filter(|other| *other != me && self.connected(*other) && !local.cut);
         let alone = Alone {
             since: local.alone_since,

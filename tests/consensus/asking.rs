@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use allclear::consensus::{self, Consensus, Means, Options};
 use allclear::fake_cloud;
-use allclear::machine::alone::Alone;
+use allclear::machine::alone::{Alone, Peer};
 use allclear::machine::document::Document;
 use allclear::machine::id::VmName;
 use allclear::machine::policy::Policy;
@@ -15,7 +15,7 @@ use allclear::machine::time::Timestamp;
 use allclear::metadata::pace::Pace;
 use allclear::metadata::{ApiVersion, Endpoint, Timeouts};
 use allclear::replica::clock::{self, ClusterTime};
-use allclear::replica::contacts::{Contacts, Peer};
+use allclear::replica::contacts::Contacts;
 use allclear::replica::deeds::Deeds;
 use allclear::replica::folded::Folded;
 use allclear::replica::here::Here;

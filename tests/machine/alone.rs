@@ -17,7 +17,7 @@ use std::time::Duration;
 use allclear::machine::alone::{Alone, Peer};
 use allclear::machine::command::Command;
 use allclear::machine::id::VmName;
-use allclear::machine::situation::{Lead, Situation};
+use allclear::machine::situation::{Channel, Lead, Situation};
 use allclear::machine::takeover::{Journaled, Outlook, Takeover, outlook, overridden, takeover};
 use allclear::machine::time::Timestamp;
 
@@ -53,7 +53,7 @@ impl World {
         let document = parse::document(text, self.situation.now)?;
         let peer = |name: &str| {
             let leader = options.values.get("led").filter(|led| **led == name);
-            (VmName::new(name), Peer { leader: leader.map(|_| "somebody".into()), is_healthy: true })
+            (VmName::new(name), Peer { leader: leader.map(|_| "somebody".into()), channel: Channel::Healthy })
         };
         let alone = Alone {
             since,

@@ -7,8 +7,7 @@ use crate::machine::situation::{Channel, Contact, Situation};
 pub(super) fn look_anew(situation: &mut Situation, leader: Option<VmName>) {
     let now = situation.now;
     let reached = situation.alone.iter().flat_map(|alone| &alone.reached);
-    let asked =
-        reached.map(|(name, peer)| (name.clone(), if peer.is_healthy { Channel::Healthy } else { Channel::Unknown }));
+    let asked = reached.map(|(name, peer)| (name.clone(), peer.channel));
     let answering: Vec<(VmName, Channel)> = asked.chain(leader.map(|leader| (leader, Channel::Unknown))).collect();
     for (_, contact) in situation.contacts.iter_mut().filter(|(name, _)| **name != situation.me) {
         contact.reachable = false;
@@ -45,7 +44,7 @@ mod tests {
             document_age: Some(Duration::ZERO),
             wishes: 7,
         };
-        let peer = Peer { leader: None, is_healthy: true };
+        let peer = Peer { leader: None, channel: Channel::Healthy };
         let mut situation = Situation {
             now: Timestamp(9_000),
             me: vm("a"),

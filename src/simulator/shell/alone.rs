@@ -10,7 +10,7 @@ use crate::machine::alone::{Alone, Peer};
 use crate::machine::claim::PostOutcome;
 use crate::machine::document::{Document, Status};
 use crate::machine::id::{EventId, VmName};
-use crate::machine::situation::{Channel, Situation};
+use crate::machine::situation::Situation;
 use crate::machine::takeover::{Journaled, Takeover};
 use crate::machine::time::Timestamp;
 use crate::simulator::agreement::Chain;
@@ -103,7 +103,7 @@ fn reached(here: &Here, voters: &[VmName], now: Timestamp) -> BTreeMap<VmName, P
     let answers = contacts.peers(now).filter(|(name, _)| voters.contains(name));
     let peer = |told: super::contacts::Peer| Peer {
         leader: told.leader.map(|leader| here.world.nodes[leader].name.to_string()),
-        is_healthy: told.channel == Channel::Healthy,
+        channel: told.channel,
     };
     answers.map(|(name, told)| (name.clone(), peer(told))).collect()
 }

@@ -241,7 +241,7 @@ fn other_events_are_told_by_what_they_are_and_voters_by_their_names() {
 #[test]
 fn an_election_is_not_told_as_a_loss_and_what_was_made_up_does_not_start() {
     let mut event = event(Source::Platform, Vec::new());
-    let peer = Peer { leader: None, is_healthy: true };
+    let peer = Peer { leader: None, channel: Channel::Healthy };
     let reached = BTreeMap::from([(VmName::new("db-1"), peer)]);
     let alone = Some(Alone { voters: situation(1).members, reached, ..Alone::default() });
     let situation = Situation { alone, quorum: false, ..situation(1) };
