@@ -7,9 +7,9 @@ use tokio::time::timeout;
 use tonic::Status;
 use tonic::transport::Endpoint;
 
-use crate::reach::{Plain, Way};
+use crate::reach::{self, Way};
 use crate::replica::clock;
-use crate::tls::{Connector, Credentials, cause};
+use crate::tls::{self, Credentials};
 use crate::wire::pb::allclear::cluster::v1 as wire;
 use crate::wire::pb::allclear::cluster::v1::consensus_client::ConsensusClient;
 use crate::wire::pb::allclear::cluster::v1::contact_client::ContactClient;
@@ -38,24 +38,21 @@ pub struct Visit {
 /// # Errors
 /// Why nobody of this cluster was met.
 pub async fn visit(visitor: &Visitor<'_>, whom: &str, address: &str, within: Duration) -> Result<Visit, String> {
-    let Visitor { cluster, replica, tls } = *visitor;
+    let Visitor { cluster, replica, tls: credentials } = *visitor;
     let late = |_| format!("no answer within {within:?}");
     let endpoint =
         Endpoint::from_shared(format!("http://{address}")).map_err(|error| format!("no address: {error}"))?;
     let way = Way::to(address);
-    let connecting = async {
-        match tls {
-            Some(credentials) => endpoint.connect_with_connector(Connector::to(whom, credentials, &way)).await,
-            None => endpoint.connect_with_connector(Plain(way.clone())).await,
-        }
+    let channel = match credentials {
+        Some(credentials) => tls::dial(&endpoint, credentials, whom, &way),
+        None => reach::dial(&endpoint, &way),
     };
-    let connected = timeout(within, connecting).await.map_err(late)?;
-    let channel = connected.map_err(|error| cause(&error))?;
     let greeting = wire::Greeting { cluster: cluster.into(), replica: replica.into(), ..wire::Greeting::default() };
     let greet = wire::GreetRequest { greeting: Some(greeting) };
     let mut consensus = ConsensusClient::new(channel.clone());
     let greeted = timeout(within, consensus.greet(greet)).await.map_err(late)?;
-    let theirs = greeted.map_err(|status| said(&status))?.into_inner().greeting.unwrap_or_default();
+    let unmet = |status| way.obstacle().unwrap_or_else(|| said(&status));
+    let theirs = greeted.map_err(unmet)?.into_inner().greeting.unwrap_or_default();
     if theirs.cluster != cluster {
         return Err(format!("{} of cluster {} answers there", theirs.replica, theirs.cluster));
     }

@@ -18,7 +18,7 @@ pub use authority::{Authority, Made, MakeError};
 pub use caller::Caller;
 pub use connection::Connection;
 pub use credentials::{Credentials, Found, Options, inspect};
-pub use dial::{Connector, dial};
+pub use dial::dial;
 pub use files::{Files, Unfit};
 pub use incoming::incoming;
 pub use names::{NamedBy, Names, Realm};

@@ -75,6 +75,7 @@ const FOREIGN: &[(&str, &[&str])] = &[
     ("webpki", &["tls"]),
     ("rcgen", &["tls"]),
     ("hyper_util", &["tls", "reach"]),
+    ("tower", &["tls", "reach"]),
     ("socket2", &["reach"]),
     // hooks, and the replicas of a demo
     ("tokio::process", &["workloads", "cli"]),
