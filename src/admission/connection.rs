@@ -1,6 +1,7 @@
 //! A connection that was let in. Who does not read is not heard and is ended after a while, who talks too fast waits,
 //! and where it is not for a protocol that asks for signs of life, so is who asks for nothing.
 
+use std::future::pending;
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,27 +19,21 @@ use super::places::Place;
 /// What was said faster waits no longer than that before it is heard; signs of life may take longer.
 const WAITS_AT_MOST: Duration = Duration::from_secs(10);
 
-/// Why a connection may be open.
-pub(super) enum Footing {
-    Place {
-        _place: Place,
-    },
-    /// As long as it need not give way.
-    Stay {
-        _stay: Stay,
-        lost: Pin<Box<dyn Future<Output = ()> + Send>>,
-    },
+/// Why a connection may be open: held as long as it is, and what ends when it has to give way.
+pub(super) struct Footing {
+    _held: Box<dyn Send>,
+    lost: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
 impl From<Place> for Footing {
     fn from(place: Place) -> Self {
-        Self::Place { _place: place }
+        Self { _held: Box::new(place), lost: Box::pin(pending()) }
     }
 }
 
 impl From<Stay> for Footing {
     fn from(stay: Stay) -> Self {
-        Self::Stay { lost: Box::pin(stay.lost()), _stay: stay }
+        Self { lost: Box::pin(stay.lost()), _held: Box::new(stay) }
     }
 }
 
@@ -79,9 +74,7 @@ impl<S> Admitted<S> {
 
     /// Fails when it is not put up with any longer.
     fn check(&mut self, context: &mut Context<'_>) -> io::Result<()> {
-        if let Footing::Stay { lost, .. } = &mut self.manners.footing
-            && lost.as_mut().poll(context).is_ready()
-        {
+        if self.manners.footing.lost.as_mut().poll(context).is_ready() {
             return Err(io::Error::new(io::ErrorKind::ConnectionAborted, "it gave way to others"));
         }
         if self.is_waited_for && self.patience.as_mut().poll(context).is_ready() {
@@ -182,6 +175,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Admitted<S> {
         self.wrote(context, written)
     }
 
+    /// Otherwise HTTP/1 would copy each answer, which many connections share, and keep the room for it.
     fn is_write_vectored(&self) -> bool {
         self.stream.is_write_vectored()
     }

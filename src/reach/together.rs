@@ -34,18 +34,6 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Together<S> {
         Pin::new(&mut self.stream).poll_write(context, from)
     }
 
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        from: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, from)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if !self.stream.buffer().is_empty() && !std::mem::replace(&mut self.has_waited, true) {
             context.waker().wake_by_ref();
