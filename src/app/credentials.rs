@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::config::{self, Config};
 use crate::replica::clock;
-use crate::tls::{Credentials, Files, Found, Options, Realm, Unfit, inspect};
+use crate::tls::{Credentials, Files, Found, Options, Realm, Unfit};
 
 /// For this replica; nothing where plain text is configured.
 pub fn of(config: &Config, replica: &str) -> Result<Option<Arc<Credentials>>, Unfit> {
@@ -22,7 +22,7 @@ pub fn of(config: &Config, replica: &str) -> Result<Option<Arc<Credentials>>, Un
 /// What the files hold, for whoever only looks; without the replica's name, for any of the cluster.
 pub fn look(config: &Config, replica: Option<&str>) -> Option<Result<Found, Unfit>> {
     let tls = config.cluster.tls.as_ref()?;
-    Some(inspect(&files(tls), &realm(config, tls), replica, clock::now()))
+    Some(files(tls).read(&realm(config, tls), replica, clock::now()))
 }
 
 fn files(tls: &config::Tls) -> Files {

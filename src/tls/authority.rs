@@ -1,18 +1,21 @@
 //! An authority of one cluster, for people without one, and the certificates that it signs: ECDSA on P-256, every name
 //! where `names` looks for it, and nothing but what replicas need.
 
-use jiff::tz::TimeZone;
-use jiff::{Span, ZonedDateTime};
+use std::time::Duration;
+
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, SanType, date_time_ymd,
 };
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, DnsName};
+use webpki::KeyUsage;
 
-use super::chain::{self, Side};
+use super::chain;
 use super::names::{cluster_of, uri_of, uri_of_replica};
 use crate::machine::time::Timestamp;
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
 /// A certificate and its key, in PEM.
 pub struct Made {
@@ -54,7 +57,7 @@ impl Authority {
     pub fn make(cluster: &str, days: u32, now: Timestamp) -> Result<Made, MakeError> {
         let (mut params, expires_at) = (params(cluster), ends(now, days)?);
         params.subject_alt_names = vec![uri(&uri_of(cluster))?];
-        valid(&mut params, now, expires_at)?;
+        valid(&mut params, now, expires_at);
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
         let cert = params.self_signed(&key)?.pem();
         Ok(Made { cert, key: key.serialize_pem(), expires_at })
@@ -89,12 +92,12 @@ impl Authority {
         params.use_authority_key_identifier_extension = true;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
-        valid(&mut params, now, expires_at)?;
+        valid(&mut params, now, expires_at);
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
         let authority = self::params(&self.cluster);
         let cert = params.signed_by(&key, &Issuer::from_params(&authority, &self.key))?;
         let trusted = webpki::anchor_from_trusted_cert(&self.cert).map_err(|_| MakeError::NotOurs)?;
-        let judged = chain::verify(cert.der(), &[], &[trusted], Side::Dialled, chain::unix_time(now));
+        let judged = chain::verify(cert.der(), &[], &[trusted], KeyUsage::server_auth(), chain::unix_time(now));
         judged.map_err(|_| MakeError::OtherKey)?;
         Ok(Made { cert: cert.pem(), key: key.serialize_pem(), expires_at })
     }
@@ -122,35 +125,24 @@ fn uri(text: &str) -> Result<SanType, MakeError> {
 
 /// The midnight after so many days.
 fn ends(now: Timestamp, days: u32) -> Result<Timestamp, MakeError> {
-    let midnight = || {
-        let span = Span::new().try_days(i64::from(days) + 1).ok()?;
-        Some(zoned(now)?.checked_add(span).ok()?.start_of_day().ok()?.timestamp().as_millisecond())
-    };
-    midnight().map(Timestamp).ok_or(MakeError::Days(days))
+    let end = Timestamp(midnight(now).0 + DAY_MS * (i64::from(days) + 1));
+    if chain::unix_time(end).as_secs() < chain::END_OF_TIME.as_secs() { Ok(end) } else { Err(MakeError::Days(days)) }
 }
 
 /// From the midnight before the day before, for clocks that are behind. To the day, which is all that is needed.
-fn valid(params: &mut CertificateParams, now: Timestamp, expires_at: Timestamp) -> Result<(), MakeError> {
-    let date = |at: Timestamp| {
-        let date = zoned(at)?.date();
-        let part = |part: i8| u8::try_from(part).ok();
-        Some(date_time_ymd(date.year().into(), part(date.month())?, part(date.day())?))
-    };
-    let day = std::time::Duration::from_hours(24);
-    let (from, to) = date(now.minus(day)).zip(date(expires_at)).ok_or(MakeError::Days(0))?;
-    (params.not_before, params.not_after) = (from, to);
-    Ok(())
+fn valid(params: &mut CertificateParams, now: Timestamp, expires_at: Timestamp) {
+    let date = |at| date_time_ymd(1970, 1, 1) + Duration::from_secs(chain::unix_time(at).as_secs());
+    (params.not_before, params.not_after) = (date(Timestamp(midnight(now).0 - DAY_MS)), date(expires_at));
 }
 
-fn zoned(at: Timestamp) -> Option<ZonedDateTime> {
-    Some(jiff::Timestamp::from_millisecond(at.0).ok()?.to_zoned_datetime(TimeZone::UTC))
+fn midnight(at: Timestamp) -> Timestamp {
+    Timestamp(at.0 - at.0.rem_euclid(DAY_MS))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const DAY: i64 = 24 * 60 * 60 * 1_000;
     /// 2026-01-01, in the morning.
     const NOW: Timestamp = Timestamp(1_767_254_400_000);
 
@@ -159,11 +151,11 @@ mod tests {
         let made = Authority::make("orders eu", 30, NOW).unwrap();
         let authority = Authority::read(&made.cert, &made.key).unwrap();
         assert_eq!(authority.cluster(), "orders eu");
-        let midnight = NOW.0 - NOW.0 % DAY;
-        assert_eq!(made.expires_at, Timestamp(midnight + 31 * DAY));
+        let midnight = NOW.0 - NOW.0 % DAY_MS;
+        assert_eq!(made.expires_at, Timestamp(midnight + 31 * DAY_MS));
         for (days, lasts) in [(0, 1), (10, 11), (30, 31), (400, 31)] {
             let issued = authority.issue("db-0", days, NOW).unwrap();
-            assert_eq!(issued.expires_at, Timestamp(midnight + lasts * DAY), "{days}");
+            assert_eq!(issued.expires_at, Timestamp(midnight + lasts * DAY_MS), "{days}");
             let der = CertificateDer::from_pem_slice(issued.cert.as_bytes()).unwrap();
             assert_eq!(chain::expires_at(&der), Ok(Some(issued.expires_at)));
         }

@@ -14,7 +14,7 @@ use crate::machine::time::Timestamp;
 /// Names of one certificate that are looked at.
 const MOST_NAMES: usize = 16;
 /// Where dates of certificates end.
-const END_OF_TIME: Duration = Duration::from_secs(253_402_300_799);
+pub(super) const END_OF_TIME: Duration = Duration::from_secs(253_402_300_799);
 
 pub(super) fn provider() -> CryptoProvider {
     rustls::crypto::ring::default_provider()
@@ -24,32 +24,16 @@ pub(super) fn algorithms() -> WebPkiSupportedAlgorithms {
     provider().signature_verification_algorithms
 }
 
-/// What a side of a connection has to be allowed to be.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Side {
-    Dialled,
-    Dialling,
-}
-
-impl Side {
-    fn usage(self) -> KeyUsage {
-        match self {
-            Self::Dialled => KeyUsage::server_auth(),
-            Self::Dialling => KeyUsage::client_auth(),
-        }
-    }
-}
-
-/// Whether a certificate leads to one of the authorities, and may be used on this side now.
+/// Whether a certificate leads to one of the authorities, and may be used like this now.
 pub(super) fn verify(
     certificate: &CertificateDer<'_>,
     between: &[CertificateDer<'_>],
     authorities: &[TrustAnchor<'_>],
-    side: Side,
+    usage: KeyUsage,
     now: UnixTime,
 ) -> Result<(), Refusal> {
     let certificate = EndEntityCert::try_from(certificate)?;
-    certificate.verify_for_usage(algorithms().all, authorities, between, now, side.usage(), None, None)?;
+    certificate.verify_for_usage(algorithms().all, authorities, between, now, usage, None, None)?;
     Ok(())
 }
 

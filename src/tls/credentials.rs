@@ -13,8 +13,8 @@ use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use super::chain;
-use super::files::{Files, Pair, Seen, Unfit};
-use super::names::{Names, Realm};
+use super::files::{Files, Found, Seen, Unfit};
+use super::names::Realm;
 use super::refusal::Refusal;
 use super::refusals::Refusals;
 use super::verifier::Verifier;
@@ -42,7 +42,7 @@ pub struct Options {
 #[derive(Debug)]
 pub struct Credentials {
     options: Options,
-    in_use: RwLock<Pair>,
+    in_use: RwLock<Found>,
     unfit: Mutex<Option<Spoilt>>,
     refusals: Refusals,
 }
@@ -56,22 +56,8 @@ struct Spoilt {
     looks: u32,
 }
 
-/// What the files hold, for whoever only looks.
-#[derive(Clone, Debug)]
-pub struct Found {
-    pub names: Names,
-    /// Nothing for a certificate that never ends.
-    pub expires_at: Option<Timestamp>,
-}
-
-/// Reads the files as a replica would; without its name, as any of the realm's would.
-pub fn inspect(files: &Files, realm: &Realm, replica: Option<&str>, now: Timestamp) -> Result<Found, Unfit> {
-    let Pair { names, expires_at, .. } = files.read(realm, replica, now)?;
-    Ok(Found { names, expires_at })
-}
-
 impl Options {
-    fn read(&self) -> Result<Pair, Unfit> {
+    fn read(&self) -> Result<Found, Unfit> {
         self.files.read(&self.realm, Some(&self.replica), (self.clock)())
     }
 }
@@ -107,10 +93,10 @@ impl Credentials {
         let read = self.options.read();
         let mut unfit = self.unfit.lock().unwrap_or_else(PoisonError::into_inner);
         match read {
-            Ok(pair) => {
+            Ok(found) => {
                 *unfit = None;
                 drop(unfit);
-                self.take_over(pair);
+                self.take_over(found);
                 Some(seen)
             }
             // Looked at again: it may come right with time, and whoever writes three files is not done with the first.
@@ -127,14 +113,14 @@ impl Credentials {
         }
     }
 
-    fn take_over(&self, pair: Pair) {
+    fn take_over(&self, found: Found) {
         let mut in_use = self.in_use.write().unwrap_or_else(PoisonError::into_inner);
-        let is_news = in_use.key.cert != pair.key.cert || in_use.authorities != pair.authorities;
+        let is_news = in_use.key.cert != found.key.cert || in_use.authorities != found.authorities;
         if is_news {
-            let expires_at_ms = pair.expires_at.map(|at| at.0);
-            tracing::info!(names = %pair.names, authorities = pair.authorities.len(), expires_at_ms, "new certificates are in use");
+            let expires_at_ms = found.expires_at.map(|at| at.0);
+            tracing::info!(names = %found.names, authorities = found.authorities.len(), expires_at_ms, "new certificates are in use");
         }
-        *in_use = pair;
+        *in_use = found;
     }
 
     pub fn realm(&self) -> &Realm {
@@ -168,11 +154,11 @@ impl Credentials {
 
     /// For the next connection that comes in.
     pub(super) fn to_be_dialled(&self) -> Result<Arc<ServerConfig>, rustls::Error> {
-        let pair = self.pair();
+        let found = self.found();
         let mut config = ServerConfig::builder_with_provider(Arc::new(chain::provider()))
             .with_protocol_versions(&[&TLS13])?
-            .with_client_cert_verifier(self.verifier(&pair, None))
-            .with_cert_resolver(Arc::new(SingleCertAndKey::from(pair.key)));
+            .with_client_cert_verifier(self.verifier(&found, None))
+            .with_cert_resolver(Arc::new(SingleCertAndKey::from(found.key)));
         config.alpn_protocols = vec![HTTP2.into()];
         // Who comes back is judged anew, by what is trusted then.
         config.session_storage = Arc::new(NoServerSessionStorage {});
@@ -182,24 +168,24 @@ impl Credentials {
 
     /// For the next connection to this replica.
     pub(super) fn to_dial(&self, replica: &str) -> Result<Arc<ClientConfig>, rustls::Error> {
-        let pair = self.pair();
+        let found = self.found();
         let mut config = ClientConfig::builder_with_provider(Arc::new(chain::provider()))
             .with_protocol_versions(&[&TLS13])?
             .dangerous()
-            .with_custom_certificate_verifier(self.verifier(&pair, Some(replica)))
-            .with_client_cert_resolver(Arc::new(SingleCertAndKey::from(pair.key)));
+            .with_custom_certificate_verifier(self.verifier(&found, Some(replica)))
+            .with_client_cert_resolver(Arc::new(SingleCertAndKey::from(found.key)));
         config.alpn_protocols = vec![HTTP2.into()];
         config.resumption = Resumption::disabled();
         config.enable_sni = false;
         Ok(Arc::new(config))
     }
 
-    fn verifier(&self, pair: &Pair, dialled: Option<&str>) -> Arc<Verifier> {
-        let (authorities, realm) = (pair.authorities.clone(), self.options.realm.clone());
+    fn verifier(&self, found: &Found, dialled: Option<&str>) -> Arc<Verifier> {
+        let (authorities, realm) = (found.authorities.clone(), self.options.realm.clone());
         Arc::new(Verifier { authorities, realm, dialled: dialled.map(str::to_owned) })
     }
 
-    fn pair(&self) -> Pair {
+    fn found(&self) -> Found {
         self.in_use.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

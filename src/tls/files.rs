@@ -9,8 +9,9 @@ use std::sync::Arc;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, TrustAnchor};
 use rustls::sign::CertifiedKey;
+use webpki::KeyUsage;
 
-use super::chain::{self, Side};
+use super::chain;
 use super::names::{Names, Realm};
 use super::refusal::Refusal;
 use crate::machine::time::Timestamp;
@@ -46,11 +47,12 @@ pub struct Unfit {
 
 /// What the files hold, found to belong together.
 #[derive(Clone, Debug)]
-pub(super) struct Pair {
+pub struct Found {
     pub(super) key: Arc<CertifiedKey>,
     pub(super) authorities: Arc<[TrustAnchor<'static>]>,
-    pub(super) names: Names,
-    pub(super) expires_at: Option<Timestamp>,
+    pub names: Names,
+    /// Nothing for a certificate that never ends.
+    pub expires_at: Option<Timestamp>,
 }
 
 /// What tells a file from what it was before: when it was written, where, and how long it is.
@@ -65,15 +67,15 @@ impl Files {
     }
 
     /// Reads them, for a replica of this realm or, where its name is not known yet, for any.
-    pub(super) fn read(&self, realm: &Realm, replica: Option<&str>, now: Timestamp) -> Result<Pair, Unfit> {
+    pub fn read(&self, realm: &Realm, replica: Option<&str>, now: Timestamp) -> Result<Found, Unfit> {
         let certificates = certificates(CERT, &self.cert)?;
         let key = self.key()?;
         let authorities = certificates_of(CA, &self.ca)?;
         let unfit = |why: String| Unfit { key: CERT, path: self.cert.clone(), why };
         let refused = |refusal: Refusal| unfit(of_own(&refusal));
         let (own, between) = certificates.split_first().ok_or_else(|| unfit(NO_CERTIFICATE.into()))?;
-        for side in [Side::Dialled, Side::Dialling] {
-            chain::verify(own, between, &authorities, side, chain::unix_time(now)).map_err(refused)?;
+        for usage in [KeyUsage::server_auth(), KeyUsage::client_auth()] {
+            chain::verify(own, between, &authorities, usage, chain::unix_time(now)).map_err(refused)?;
         }
         let names = chain::names(own).map_err(refused)?;
         match replica {
@@ -87,7 +89,7 @@ impl Files {
             path: self.key.clone(),
             why: format!("is not the key of the certificate in {}: {error}", self.cert.display()),
         })?;
-        Ok(Pair { key: Arc::new(key), authorities: authorities.into(), names, expires_at })
+        Ok(Found { key: Arc::new(key), authorities: authorities.into(), names, expires_at })
     }
 
     fn key(&self) -> Result<PrivateKeyDer<'static>, Unfit> {

@@ -4,13 +4,16 @@
 //! authority may serve several clusters. Where the configuration says so, a DNS name that is the replica's own is
 //! enough; one that has URIs of ours is judged by them all the same. Subjects and wildcards are never looked at.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, percent_decode_str, utf8_percent_encode};
 
 use super::refusal::Refusal;
 use crate::machine::id::VmName;
 use crate::machine::words::words;
 
 const SCHEME: &str = "allclear://";
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// By which of its names a certificate speaks for a replica.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -65,7 +68,9 @@ impl Realm {
     pub fn is(&self, names: &Names, replica: &str) -> Result<(), Refusal> {
         self.admits(names)?;
         let is_it = match self.spoken_for(names) {
-            Some(replicas) => replicas.iter().any(|named| VmName::new(named) == VmName::new(&encoded(replica))),
+            Some(replicas) => {
+                replicas.iter().any(|named| VmName::new(named) == VmName::new(&encoded(replica).to_string()))
+            }
             None => names.dns.iter().any(|named| VmName::new(named) == VmName::new(replica)),
         };
         if is_it { Ok(()) } else { Err(Refusal::WrongName { wanted: replica.to_owned(), named: names.to_string() }) }
@@ -92,31 +97,13 @@ pub(super) fn uri_of_replica(cluster: &str, replica: &str) -> String {
 
 /// The cluster of an authority's name.
 pub(super) fn cluster_of(uri: &str) -> Option<String> {
-    let encoded = uri.strip_prefix(SCHEME).filter(|rest| !rest.is_empty() && !rest.contains('/'))?;
-    let mut bytes = Vec::new();
-    let mut rest = encoded.bytes();
-    while let Some(byte) = rest.next() {
-        let digit = |byte: u8| char::from(byte).to_digit(16);
-        bytes.push(match byte {
-            b'%' => u8::try_from(digit(rest.next()?)? * 16 + digit(rest.next()?)?).ok()?,
-            plain => plain,
-        });
-    }
-    String::from_utf8(bytes).ok()
+    let cluster = percent_decode_str(uri.strip_prefix(SCHEME)?).decode_utf8().ok()?;
+    (!cluster.is_empty() && uri_of(&cluster) == uri).then(|| cluster.into_owned())
 }
 
 /// Names may have anything in them, and parts of a URI may not (RFC 3986).
-fn encoded(name: &str) -> String {
-    let mut encoded = String::new();
-    for byte in name.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            // A text takes whatever is written to it.
-            let _ = write!(encoded, "%{byte:02X}");
-        }
-    }
-    encoded
+fn encoded(name: &str) -> PercentEncode<'_> {
+    utf8_percent_encode(name, ENCODED)
 }
 
 #[cfg(test)]

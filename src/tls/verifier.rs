@@ -8,8 +8,9 @@ use rustls::crypto::verify_tls13_signature;
 use rustls::pki_types::{CertificateDer, ServerName, TrustAnchor, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, PeerIncompatible, SignatureScheme};
+use webpki::KeyUsage;
 
-use super::chain::{self, Side};
+use super::chain;
 use super::names::Realm;
 use super::refusal::Refusal;
 
@@ -27,10 +28,10 @@ impl Verifier {
         &self,
         certificate: &CertificateDer<'_>,
         between: &[CertificateDer<'_>],
-        side: Side,
+        usage: KeyUsage,
         now: UnixTime,
     ) -> Result<(), Refusal> {
-        chain::verify(certificate, between, &self.authorities, side, now)?;
+        chain::verify(certificate, between, &self.authorities, usage, now)?;
         let names = chain::names(certificate)?;
         match &self.dialled {
             Some(replica) => self.realm.is(&names, replica),
@@ -61,7 +62,7 @@ impl ServerCertVerifier for Verifier {
         _: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        self.judge(certificate, between, Side::Dialled, now).map_err(Refusal::into_tls)?;
+        self.judge(certificate, between, KeyUsage::server_auth(), now).map_err(Refusal::into_tls)?;
         Ok(ServerCertVerified::assertion())
     }
 
@@ -100,7 +101,7 @@ impl ClientCertVerifier for Verifier {
         between: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        self.judge(certificate, between, Side::Dialling, now).map_err(Refusal::into_tls)?;
+        self.judge(certificate, between, KeyUsage::client_auth(), now).map_err(Refusal::into_tls)?;
         Ok(ClientCertVerified::assertion())
     }
 

@@ -74,6 +74,7 @@ const FOREIGN: &[(&str, &[&str])] = &[
     ("tokio_rustls", &["tls"]),
     ("webpki", &["tls"]),
     ("rcgen", &["tls"]),
+    ("percent_encoding", &["tls"]),
     ("hyper_util", &["tls", "reach"]),
     ("tower", &["tls", "reach"]),
     ("socket2", &["reach"]),
