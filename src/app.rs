@@ -180,7 +180,7 @@ fn serve(
     if let Some(listener) = listeners.workloads {
         let guard = Guard::of_workloads(&config.registration.allow_uids, here.deeds.clone());
         let routes = rpc::with_health_and_reflection(for_workloads);
-        let serving = rpc::serve_workloads(listener, routes, guard, stop.clone());
+        let serving = rpc::serve(listener, routes, guard, stop.clone());
         servers.spawn_on(logged("workloads.socket", serving), answering);
     }
     let guard = Guard::of_operators(here.deeds.clone());

@@ -39,6 +39,8 @@ fn hint(why: &str) -> &'static str {
     }
 }
 
+type Answer<T> = Result<T, AskError>;
+
 /// A connection to one replica.
 pub struct Asking {
     path: PathBuf,
@@ -46,7 +48,7 @@ pub struct Asking {
 }
 
 impl Asking {
-    pub async fn connect(path: &Path) -> Result<Self, AskError> {
+    pub async fn connect(path: &Path) -> Answer<Self> {
         let no_answer = |why: String| AskError::NoAnswer { path: path.into(), why };
         let address = format!("unix://{}", path.display());
         let endpoint = Endpoint::from_shared(address).map_err(|error| no_answer(error.to_string()))?;
@@ -55,108 +57,90 @@ impl Asking {
         Ok(Self { path: path.into(), client: OperatorClient::new(channel) })
     }
 
-    pub async fn status(&mut self) -> Result<shown::Status, AskError> {
-        let answer = tokio::time::timeout(ANSWER_WITHIN, self.client.get_status(shown::GetStatusRequest {})).await;
-        self.read(answer)
+    pub async fn status(&mut self) -> Answer<shown::Status> {
+        self.within(ANSWER_WITHIN, self.client.clone().get_status(shown::GetStatusRequest {})).await
     }
 
-    pub async fn events(&mut self) -> Result<shown::EventList, AskError> {
+    pub async fn events(&mut self) -> Answer<shown::EventList> {
         self.page(shown::ListEventsRequest::default()).await
     }
 
     /// One page of all events that are kept.
-    pub async fn page(&mut self, request: shown::ListEventsRequest) -> Result<shown::EventList, AskError> {
-        let answer = tokio::time::timeout(ANSWER_WITHIN, self.client.list_events(request)).await;
-        self.read(answer)
+    pub async fn page(&mut self, request: shown::ListEventsRequest) -> Answer<shown::EventList> {
+        self.within(ANSWER_WITHIN, self.client.clone().list_events(request)).await
     }
 
-    pub async fn event(&mut self, id: &str) -> Result<shown::Event, AskError> {
+    pub async fn event(&mut self, id: &str) -> Answer<shown::Event> {
         let request = shown::GetEventRequest { id: id.into() };
-        let answer = tokio::time::timeout(ANSWER_WITHIN, self.client.get_event(request)).await;
-        self.read(answer)
+        self.within(ANSWER_WITHIN, self.client.clone().get_event(request)).await
     }
 
-    pub async fn members(&mut self) -> Result<shown::MemberList, AskError> {
-        let answer = tokio::time::timeout(ANSWER_WITHIN, self.client.list_members(shown::ListMembersRequest {})).await;
-        self.read(answer)
+    pub async fn members(&mut self) -> Answer<shown::MemberList> {
+        self.within(ANSWER_WITHIN, self.client.clone().list_members(shown::ListMembersRequest {})).await
     }
 
-    pub async fn add_member(&mut self, request: shown::AddMemberRequest) -> Result<shown::AddMemberResponse, AskError> {
-        let answer = tokio::time::timeout(CHANGE_WITHIN, self.client.add_member(request)).await;
-        self.read(answer)
+    pub async fn add_member(&mut self, request: shown::AddMemberRequest) -> Answer<shown::AddMemberResponse> {
+        self.within(CHANGE_WITHIN, self.client.clone().add_member(request)).await
     }
 
-    pub async fn remove_member(
-        &mut self,
-        request: shown::RemoveMemberRequest,
-    ) -> Result<shown::RemoveMemberResponse, AskError> {
-        let answer = tokio::time::timeout(CHANGE_WITHIN, self.client.remove_member(request)).await;
-        self.read(answer)
+    pub async fn remove_member(&mut self, request: shown::RemoveMemberRequest) -> Answer<shown::RemoveMemberResponse> {
+        self.within(CHANGE_WITHIN, self.client.clone().remove_member(request)).await
     }
 
     pub async fn transfer_leader(
         &mut self,
         request: shown::TransferLeaderRequest,
-    ) -> Result<shown::TransferLeaderResponse, AskError> {
-        let answer = tokio::time::timeout(CHANGE_WITHIN, self.client.transfer_leader(request)).await;
-        self.read(answer)
+    ) -> Answer<shown::TransferLeaderResponse> {
+        self.within(CHANGE_WITHIN, self.client.clone().transfer_leader(request)).await
     }
 
     /// The id of the made-up event.
-    pub async fn drill(&mut self, request: shown::DrillRequest) -> Result<String, AskError> {
-        let answer = tokio::time::timeout(CHANGE_WITHIN, self.client.drill(request)).await;
-        Ok(self.read(answer)?.id)
+    pub async fn drill(&mut self, request: shown::DrillRequest) -> Answer<String> {
+        Ok(self.within(CHANGE_WITHIN, self.client.clone().drill(request)).await?.id)
     }
 
-    pub async fn end_drill(&mut self, id: &str) -> Result<(), AskError> {
+    pub async fn end_drill(&mut self, id: &str) -> Answer<()> {
         let request = shown::EndDrillRequest { id: id.into() };
-        let answer = tokio::time::timeout(CHANGE_WITHIN, self.client.end_drill(request)).await;
-        self.read(answer).map(drop)
+        self.within(CHANGE_WITHIN, self.client.clone().end_drill(request)).await.map(drop)
     }
 
-    pub async fn hold(&mut self, request: shown::HoldRequest) -> Result<shown::HoldResponse, AskError> {
-        let answer = tokio::time::timeout(CHANGE_WITHIN, self.client.hold(request)).await;
-        self.read(answer)
+    pub async fn hold(&mut self, request: shown::HoldRequest) -> Answer<shown::HoldResponse> {
+        self.within(CHANGE_WITHIN, self.client.clone().hold(request)).await
     }
 
-    pub async fn release(&mut self, request: shown::ReleaseRequest) -> Result<shown::ReleaseResponse, AskError> {
-        let answer = tokio::time::timeout(CHANGE_WITHIN, self.client.release(request)).await;
-        self.read(answer)
+    pub async fn release(&mut self, request: shown::ReleaseRequest) -> Answer<shown::ReleaseResponse> {
+        self.within(CHANGE_WITHIN, self.client.clone().release(request)).await
     }
 
-    pub async fn pause(&mut self, request: shown::PauseRequest) -> Result<shown::PauseResponse, AskError> {
-        let answer = tokio::time::timeout(CHANGE_WITHIN, self.client.pause(request)).await;
-        self.read(answer)
+    pub async fn pause(&mut self, request: shown::PauseRequest) -> Answer<shown::PauseResponse> {
+        self.within(CHANGE_WITHIN, self.client.clone().pause(request)).await
     }
 
-    pub async fn resume(&mut self, request: shown::ResumeRequest) -> Result<shown::ResumeResponse, AskError> {
-        let answer = tokio::time::timeout(CHANGE_WITHIN, self.client.resume(request)).await;
-        self.read(answer)
+    pub async fn resume(&mut self, request: shown::ResumeRequest) -> Answer<shown::ResumeResponse> {
+        self.within(CHANGE_WITHIN, self.client.clone().resume(request)).await
     }
 
-    pub async fn approve(&mut self, request: shown::ApproveRequest) -> Result<shown::ApproveResponse, AskError> {
-        let answer = tokio::time::timeout(CHANGE_WITHIN, self.client.approve(request)).await;
-        self.read(answer)
+    pub async fn approve(&mut self, request: shown::ApproveRequest) -> Answer<shown::ApproveResponse> {
+        self.within(CHANGE_WITHIN, self.client.clone().approve(request)).await
     }
 
-    pub async fn skip(&mut self, request: shown::SkipRequest) -> Result<shown::SkipResponse, AskError> {
-        let answer = tokio::time::timeout(CHANGE_WITHIN, self.client.skip(request)).await;
-        self.read(answer)
+    pub async fn skip(&mut self, request: shown::SkipRequest) -> Answer<shown::SkipResponse> {
+        self.within(CHANGE_WITHIN, self.client.clone().skip(request)).await
     }
 
     /// The status now and after every change, until the replica stops.
     pub async fn watch(&mut self) -> Result<impl Stream<Item = Result<shown::Status, AskError>> + use<>, AskError> {
-        let answer = tokio::time::timeout(ANSWER_WITHIN, self.client.watch(shown::WatchRequest {})).await;
         let path = self.path.clone();
-        let stream = self.read(answer)?;
+        let stream = self.within(ANSWER_WITHIN, self.client.clone().watch(shown::WatchRequest {})).await?;
         Ok(stream.map(move |next| next.map_err(|status| failed(&path, &status))))
     }
 
-    fn read<T>(
+    async fn within<T>(
         &self,
-        answer: Result<Result<tonic::Response<T>, Status>, tokio::time::error::Elapsed>,
-    ) -> Result<T, AskError> {
-        match answer {
+        within: Duration,
+        answer: impl Future<Output = Result<tonic::Response<T>, Status>>,
+    ) -> Answer<T> {
+        match tokio::time::timeout(within, answer).await {
             Ok(Ok(response)) => Ok(response.into_inner()),
             Ok(Err(status)) => Err(failed(&self.path, &status)),
             Err(_) => Err(AskError::NoAnswer { path: self.path.clone(), why: "it took too long".into() }),

@@ -17,21 +17,10 @@ struct Bounds {
     /// Of all connections.
     calls: usize,
     calls_of_a_connection: u32,
-    calls_at_once: u32,
-    calls_a_second: u32,
     bytes_at_once: u32,
-    bytes_a_second: u32,
 }
 
-const OPERATORS: Bounds = Bounds {
-    connections: 128,
-    calls: 256,
-    calls_of_a_connection: 32,
-    calls_at_once: 1_000,
-    calls_a_second: 400,
-    bytes_at_once: 1 << 20,
-    bytes_a_second: 256 << 10,
-};
+const OPERATORS: Bounds = Bounds { connections: 128, calls: 256, calls_of_a_connection: 32, bytes_at_once: 1 << 20 };
 
 const WORKLOADS: Bounds = Bounds {
     // One for each workload also where all are of one user, who has a quarter of them.
@@ -39,58 +28,37 @@ const WORKLOADS: Bounds = Bounds {
     // Each workload has a stream, or asks, and reports now and then.
     calls: 512,
     calls_of_a_connection: 64,
-    // All of them may dial in at the same moment.
-    calls_at_once: 1_000,
-    calls_a_second: 400,
     bytes_at_once: 4 << 20,
-    bytes_a_second: 256 << 10,
 };
 
+const BYTES_A_SECOND: u32 = 256 << 10;
+/// All workloads may dial in at the same moment.
+const CALLS_AT_ONCE: u32 = 1_000;
+const CALLS_A_SECOND: u32 = 400;
 /// A user that is neither root nor the replica's own gets one in so many of the places.
 const SHARE_OF_ANOTHER_USER: usize = 4;
 
 /// Serves until it is stopped; open calls are waited for, so every stream ends when it is told to stop.
 pub async fn serve(listener: UnixListener, routes: Routes, guard: Guard, stop: CancellationToken) -> Result<(), Error> {
-    OPERATORS.serve(listener, routes, guard, TurnedAway::at("operator.socket"), stop).await
-}
-
-/// The same for workloads.
-pub async fn serve_workloads(
-    listener: UnixListener,
-    routes: Routes,
-    guard: Guard,
-    stop: CancellationToken,
-) -> Result<(), Error> {
     let deeds = guard.deeds.clone();
-    let turned_away = TurnedAway::at("workloads.socket").counted(move || deeds.refusals.count(Refused::Connection));
-    WORKLOADS.serve(listener, routes, guard, turned_away, stop).await
-}
-
-impl Bounds {
-    async fn serve(
-        &self,
-        listener: UnixListener,
-        routes: Routes,
-        guard: Guard,
-        turned_away: TurnedAway,
-        stop: CancellationToken,
-    ) -> Result<(), Error> {
-        let places = |most: usize| {
-            let users = guard.users.clone();
-            let is_trusted = move |who| matches!(who, Who::User(uid) if users.is_trusted(uid));
-            Places::new(most, move |who| if is_trusted(who) { most } else { most / SHARE_OF_ANOTHER_USER })
-        };
-        let porter = Http2 {
-            places: places(self.connections),
-            paces: Some(Paces::new(self.bytes_at_once, self.bytes_a_second)),
-            turned_away,
-        };
-        let turns = Some(Turns::new(self.calls_at_once, self.calls_a_second));
-        let calls = Calls { at_once: places(self.calls), turns };
-        // Those who may not are bounded as well.
-        let routes = calls.bound(Arc::new(guard).before(routes));
-        let incoming = incoming(listener, Door::default(), porter, stop.clone()).into_stream();
-        let mut server = grpc_server(self.calls_of_a_connection);
-        server.add_routes(routes).serve_with_incoming_shutdown(incoming, stop.cancelled()).await
-    }
+    let (bounds, turned_away) = if guard.why == Refused::Workload {
+        let count = move || deeds.refusals.count(Refused::Connection);
+        (WORKLOADS, TurnedAway::at("workloads.socket").counted(count))
+    } else {
+        (OPERATORS, TurnedAway::at("operator.socket"))
+    };
+    let places = |most: usize| {
+        let users = guard.users.clone();
+        let is_trusted = move |who| matches!(who, Who::User(uid) if users.is_trusted(uid));
+        Places::new(most, move |who| if is_trusted(who) { most } else { most / SHARE_OF_ANOTHER_USER })
+    };
+    let bytes = Some(Paces::new(bounds.bytes_at_once, BYTES_A_SECOND));
+    let porter = Http2 { places: places(bounds.connections), paces: bytes, turned_away };
+    let turns = Some(Turns::new(CALLS_AT_ONCE, CALLS_A_SECOND));
+    let calls = Calls { at_once: places(bounds.calls), turns };
+    // Those who may not are bounded as well.
+    let routes = calls.bound(Arc::new(guard).before(routes));
+    let incoming = incoming(listener, Door::default(), porter, stop.clone()).into_stream();
+    let mut server = grpc_server(bounds.calls_of_a_connection);
+    server.add_routes(routes).serve_with_incoming_shutdown(incoming, stop.cancelled()).await
 }

@@ -8,7 +8,7 @@ use crate::machine::command::{Command, Ignored, Verdict, bounded};
 use crate::machine::document::{self, Announcement, Kind, NotBefore, Source};
 use crate::machine::drill::{Mode, PREFIX};
 use crate::machine::id::{EventId, VmName};
-use crate::machine::time::Timestamp;
+use crate::replica::clock::from_rfc3339;
 use crate::replica::here::Here;
 use crate::wire::pb::allclear::operator::v1 as shown;
 
@@ -65,8 +65,8 @@ fn announcement(id: EventId, asked: shown::DrillRequest) -> Result<Announcement,
         return Err(format!("a drill names 1 to {MAX_RESOURCES} VMs"));
     }
     let at = |text: String| {
-        let at = text.parse::<jiff::Timestamp>().map_err(|_| format!("not_before is {text:?}, no time in RFC 3339"));
-        at.map(|at| NotBefore::At(Timestamp(at.as_millisecond())))
+        let at = from_rfc3339(&text).ok_or_else(|| format!("not_before is {text:?}, no time in RFC 3339"));
+        at.map(NotBefore::At)
     };
     Ok(Announcement {
         id,

@@ -16,10 +16,10 @@ mod wishes;
 mod workload;
 
 pub use contact::{beat, contact_service};
-pub use doors::{serve, serve_workloads};
+pub use doors::serve;
 pub use expected::with_health_and_reflection;
 pub use operator::operator_routes;
-pub use socket::{SocketError, bind};
+pub use socket::bind;
 pub use tonic::service::Routes;
 pub use users::{Guard, Users};
 pub use visit::{Visit, Visitor, visit};

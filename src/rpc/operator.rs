@@ -4,17 +4,19 @@ use std::fmt::Display;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use futures_util::Stream;
-use futures_util::stream;
+use futures_util::{Stream, StreamExt as _, stream};
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
-use tonic::transport::server::UdsConnectInfo;
 use tonic::{Request, Response, Status};
 
 use super::drill;
-use super::wishes::Asking;
+use super::users::caller;
+use super::wishes::{Asking, event_id, hook_named, reason, unknown};
 use crate::machine::command::{Command, Verdict, bounded};
+use crate::machine::event::Event;
 use crate::machine::id::{EventId, VmName};
+use crate::machine::lifecycle::Stage;
+use crate::machine::operator::Asked;
 use crate::replica::clock::from_rfc3339;
 use crate::replica::here::Here;
 use crate::replica::view::{Place, View};
@@ -40,14 +42,10 @@ pub fn operator_routes(view: View, here: Arc<Here>, stop: CancellationToken) -> 
 
 impl Answers {
     /// Who asks, as the logs name them: the peer of the socket.
-    fn who<T>(&self, request: &Request<T>) -> String {
-        let peer = request.extensions().get::<UdsConnectInfo>().and_then(|connected| connected.peer_cred);
-        let uid = peer.map_or_else(|| "unknown uid".into(), |peer| format!("uid {}", peer.uid()));
-        format!("{uid} on {}", self.here.name)
-    }
-
-    fn asking<T>(&self, request: &Request<T>) -> Asking<'_> {
-        Asking { here: &self.here, view: &self.view, who: self.who(request) }
+    fn asked<T>(&self, request: Request<T>) -> (Asking<'_>, T) {
+        let uid = caller(request.extensions()).map_or_else(|| "unknown uid".into(), |(uid, _)| format!("uid {uid}"));
+        let asking = Asking { here: &self.here, view: &self.view, who: format!("{uid} on {}", self.here.name) };
+        (asking, request.into_inner())
     }
 }
 
@@ -62,16 +60,15 @@ fn name(given: String) -> Result<String, Status> {
     if is_name { Ok(given) } else { Err(Status::failed_precondition(format!("{given:?} is no replica's name"))) }
 }
 
+type Answer<T> = Result<Response<T>, Status>;
+
 #[tonic::async_trait]
 impl operator_server::Operator for Answers {
-    async fn get_status(&self, _: Request<shown::GetStatusRequest>) -> Result<Response<shown::Status>, Status> {
+    async fn get_status(&self, _: Request<shown::GetStatusRequest>) -> Answer<shown::Status> {
         Ok(Response::new(self.view.status()))
     }
 
-    async fn list_events(
-        &self,
-        request: Request<shown::ListEventsRequest>,
-    ) -> Result<Response<shown::EventList>, Status> {
+    async fn list_events(&self, request: Request<shown::ListEventsRequest>) -> Answer<shown::EventList> {
         let request = request.into_inner();
         if !request.all {
             return Ok(Response::new(self.view.events()));
@@ -83,7 +80,7 @@ impl operator_server::Operator for Answers {
         Ok(Response::new(self.view.page(&place, since.transpose()?)))
     }
 
-    async fn get_event(&self, request: Request<shown::GetEventRequest>) -> Result<Response<shown::Event>, Status> {
+    async fn get_event(&self, request: Request<shown::GetEventRequest>) -> Answer<shown::Event> {
         let id = request.into_inner().id;
         let unknown = || Status::not_found(format!("no event {id:?} is known here; `allclear events` lists them"));
         self.view.event(&id).map(Response::new).ok_or_else(unknown)
@@ -91,24 +88,16 @@ impl operator_server::Operator for Answers {
 
     type WatchStream = Pin<Box<dyn Stream<Item = Result<shown::Status, Status>> + Send>>;
 
-    async fn watch(&self, _: Request<shown::WatchRequest>) -> Result<Response<Self::WatchStream>, Status> {
-        let (view, stop) = (self.view.clone(), self.stop.clone());
-        let changes = view.changes();
-        let first = Some((view.clone(), changes, stop, true));
-        let statuses = stream::unfold(first, |watching| async {
-            let (view, mut changes, stop, is_first) = watching?;
-            if !is_first {
-                let goes_on = stop.run_until_cancelled(changes.next()).await;
-                if goes_on != Some(true) {
-                    return Some((Err(Status::unavailable("this replica stops")), None));
-                }
-            }
-            Some((Ok(view.status()), Some((view, changes, stop, false))))
-        });
-        Ok(Response::new(Box::pin(statuses)))
+    async fn watch(&self, _: Request<shown::WatchRequest>) -> Answer<Self::WatchStream> {
+        let (changes, view) = (self.view.changes(), self.view.clone());
+        let now = stream::iter([Ok(view.status())]);
+        let later = stream::unfold(changes, |mut changes| async { changes.next().await.then_some(((), changes)) });
+        let statuses = now.chain(later.map(move |()| Ok(view.status())));
+        let stops = stream::once(async { Err(Status::unavailable("this replica stops")) });
+        Ok(Response::new(Box::pin(statuses.take_until(self.stop.clone().cancelled_owned()).chain(stops))))
     }
 
-    async fn list_members(&self, _: Request<shown::ListMembersRequest>) -> Result<Response<shown::MemberList>, Status> {
+    async fn list_members(&self, _: Request<shown::ListMembersRequest>) -> Answer<shown::MemberList> {
         let seats = self.here.consensus.roster().await.into_iter();
         let members = seats.map(|seat| shown::Member {
             name: seat.replica,
@@ -122,13 +111,9 @@ impl operator_server::Operator for Answers {
         Ok(Response::new(shown::MemberList { members: members.collect() }))
     }
 
-    async fn add_member(
-        &self,
-        request: Request<shown::AddMemberRequest>,
-    ) -> Result<Response<shown::AddMemberResponse>, Status> {
-        let asking = self.asking(&request);
+    async fn add_member(&self, request: Request<shown::AddMemberRequest>) -> Answer<shown::AddMemberResponse> {
+        let (asking, shown::AddMemberRequest { name: given, address, reason }) = self.asked(request);
         let asked = self.here.consensus.on_behalf_of(asking.who.clone());
-        let shown::AddMemberRequest { name: given, address, reason } = request.into_inner();
         let (replica, shown_address) = (name(given)?, bounded(&address));
         asking.note(format!("{replica} at {shown_address:?} to be added to the members"), reason).await?;
         let added = asked.add_member(&replica, &address).await;
@@ -136,13 +121,9 @@ impl operator_server::Operator for Answers {
         Ok(Response::new(shown::AddMemberResponse { voter }))
     }
 
-    async fn remove_member(
-        &self,
-        request: Request<shown::RemoveMemberRequest>,
-    ) -> Result<Response<shown::RemoveMemberResponse>, Status> {
-        let asking = self.asking(&request);
+    async fn remove_member(&self, request: Request<shown::RemoveMemberRequest>) -> Answer<shown::RemoveMemberResponse> {
+        let (asking, shown::RemoveMemberRequest { name: given, gone, reason }) = self.asked(request);
         let asked = self.here.consensus.on_behalf_of(asking.who.clone());
-        let shown::RemoveMemberRequest { name: given, gone, reason } = request.into_inner();
         let (replica, members) = (name(given)?, self.here.consensus.members());
         let for_good = if gone { ", gone for good" } else { "" };
         asking.note(format!("{replica} to be removed from the members{for_good}"), reason).await?;
@@ -165,10 +146,9 @@ impl operator_server::Operator for Answers {
     async fn transfer_leader(
         &self,
         request: Request<shown::TransferLeaderRequest>,
-    ) -> Result<Response<shown::TransferLeaderResponse>, Status> {
-        let asking = self.asking(&request);
+    ) -> Answer<shown::TransferLeaderResponse> {
+        let (asking, shown::TransferLeaderRequest { name: given, reason }) = self.asked(request);
         let asked = self.here.consensus.on_behalf_of(asking.who.clone());
-        let shown::TransferLeaderRequest { name: given, reason } = request.into_inner();
         let to = given.map(name).transpose()?;
         let heir = to.as_deref().unwrap_or("whoever is up to date");
         asking.note(format!("leadership to go to {heir}"), reason).await?;
@@ -177,47 +157,80 @@ impl operator_server::Operator for Answers {
         Ok(Response::new(shown::TransferLeaderResponse { leader }))
     }
 
-    async fn drill(&self, request: Request<shown::DrillRequest>) -> Result<Response<shown::DrillResponse>, Status> {
-        let who = self.who(&request);
-        let id = drill::begin(&self.here, request.into_inner(), who).await?;
+    async fn drill(&self, request: Request<shown::DrillRequest>) -> Answer<shown::DrillResponse> {
+        let (asking, request) = self.asked(request);
+        let id = drill::begin(&self.here, request, asking.who).await?;
         Ok(Response::new(shown::DrillResponse { id: id.to_string() }))
     }
 
-    async fn end_drill(
-        &self,
-        request: Request<shown::EndDrillRequest>,
-    ) -> Result<Response<shown::EndDrillResponse>, Status> {
+    async fn end_drill(&self, request: Request<shown::EndDrillRequest>) -> Answer<shown::EndDrillResponse> {
         drill::end(&self.here, EventId::new(&request.into_inner().id)).await?;
         Ok(Response::new(shown::EndDrillResponse {}))
     }
 
-    async fn hold(&self, request: Request<shown::HoldRequest>) -> Result<Response<shown::HoldResponse>, Status> {
-        self.asking(&request).hold(request.into_inner()).await.map(Response::new)
+    async fn hold(&self, request: Request<shown::HoldRequest>) -> Answer<shown::HoldResponse> {
+        let (asking, request) = self.asked(request);
+        let (event, until) = (event_id(&request.event)?, asking.end(request.until)?);
+        asking.ask(Asked::Hold { event: event.clone(), until }, reason(&request.reason)?).await?;
+        asking.wait_for_everybody().await;
+        let hold = asking.shown(&event)?.hold;
+        Ok(Response::new(shown::HoldResponse { hold }))
     }
 
-    async fn release(
-        &self,
-        request: Request<shown::ReleaseRequest>,
-    ) -> Result<Response<shown::ReleaseResponse>, Status> {
-        self.asking(&request).release(request.into_inner()).await.map(Response::new)
+    async fn release(&self, request: Request<shown::ReleaseRequest>) -> Answer<shown::ReleaseResponse> {
+        let (asking, request) = self.asked(request);
+        let event = event_id(&request.event)?;
+        asking.ask(Asked::Release { event: event.clone() }, reason(&request.reason)?).await?;
+        Ok(Response::new(shown::ReleaseResponse { event: Some(asking.shown(&event)?) }))
     }
 
-    async fn pause(&self, request: Request<shown::PauseRequest>) -> Result<Response<shown::PauseResponse>, Status> {
-        self.asking(&request).pause(request.into_inner()).await.map(Response::new)
+    async fn pause(&self, request: Request<shown::PauseRequest>) -> Answer<shown::PauseResponse> {
+        let (asking, request) = self.asked(request);
+        let until = asking.end(request.until)?;
+        asking.ask(Asked::Pause { until }, reason(&request.reason)?).await?;
+        asking.wait_for_everybody().await;
+        let state = self.here.state();
+        let is_late = |event: &&Event| {
+            let is_decided = event.stage() >= Stage::Claimed || event.is_taken_over();
+            is_decided && !event.stage().is_over()
+        };
+        let late = state.open_events().filter(is_late).map(|event| event.announcement.id.to_string());
+        Ok(Response::new(shown::PauseResponse { pause: self.view.status().paused, too_late_for: late.collect() }))
     }
 
-    async fn resume(&self, request: Request<shown::ResumeRequest>) -> Result<Response<shown::ResumeResponse>, Status> {
-        self.asking(&request).resume(request.into_inner()).await.map(Response::new)
+    async fn resume(&self, request: Request<shown::ResumeRequest>) -> Answer<shown::ResumeResponse> {
+        let (asking, request) = self.asked(request);
+        asking.ask(Asked::Resume, reason(&request.reason)?).await?;
+        Ok(Response::new(shown::ResumeResponse {}))
     }
 
-    async fn approve(
-        &self,
-        request: Request<shown::ApproveRequest>,
-    ) -> Result<Response<shown::ApproveResponse>, Status> {
-        self.asking(&request).approve(request.into_inner()).await.map(Response::new)
+    async fn approve(&self, request: Request<shown::ApproveRequest>) -> Answer<shown::ApproveResponse> {
+        let (asking, request) = self.asked(request);
+        let event = event_id(&request.event)?;
+        if request.alone {
+            return asking.approve_alone(event, request.revision, reason(&request.reason)?).await.map(Response::new);
+        }
+        let Some(revision) = request.revision else {
+            let now = asking.shown(&event)?.revision;
+            let message = format!(
+                "event {event} is at revision {now} now; look at it with `allclear explain {event}`, and name the \
+                 revision that you have seen: --revision {now}"
+            );
+            return Err(Status::failed_precondition(message));
+        };
+        asking.ask(Asked::Approve { event: event.clone(), revision }, reason(&request.reason)?).await?;
+        Ok(Response::new(shown::ApproveResponse { event: Some(asking.shown(&event)?) }))
     }
 
-    async fn skip(&self, request: Request<shown::SkipRequest>) -> Result<Response<shown::SkipResponse>, Status> {
-        self.asking(&request).skip(request.into_inner()).await.map(Response::new)
+    async fn skip(&self, request: Request<shown::SkipRequest>) -> Answer<shown::SkipResponse> {
+        let (asking, request) = self.asked(request);
+        let event = event_id(&request.event)?;
+        let reason = reason(&request.reason)?;
+        asking.catch_up().await?;
+        let state = self.here.state();
+        let known = state.open_event(&event).ok_or_else(|| unknown(&state, &event))?;
+        let (hook, step) = hook_named(&state, known, &request.hook)?;
+        asking.ask(Asked::Skip { event: event.clone(), member: step.member, hook: step.id }, reason).await?;
+        Ok(Response::new(shown::SkipResponse { hook, event: Some(asking.shown(&event)?) }))
     }
 }

@@ -37,7 +37,8 @@ impl Users {
 pub struct Guard {
     pub(super) users: Users,
     pub(super) deeds: Arc<Deeds>,
-    why: Refused,
+    /// As what whoever may not is refused.
+    pub(super) why: Refused,
 }
 
 impl Guard {

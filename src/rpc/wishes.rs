@@ -10,7 +10,6 @@ use super::refusal::refusal;
 use crate::machine::command::{Command, Verdict};
 use crate::machine::event::Event;
 use crate::machine::id::EventId;
-use crate::machine::lifecycle::Stage;
 use crate::machine::operator::{Asked, unaware};
 use crate::machine::state::State;
 use crate::machine::steps::{self, Step};
@@ -43,66 +42,6 @@ pub(super) struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    pub(super) async fn hold(self, request: shown::HoldRequest) -> Result<shown::HoldResponse, Status> {
-        let (event, until) = (event_id(&request.event)?, self.end(request.until)?);
-        self.ask(Asked::Hold { event: event.clone(), until }, reason(&request.reason)?).await?;
-        self.wait_for_everybody().await;
-        let hold = self.shown(&event)?.hold;
-        Ok(shown::HoldResponse { hold })
-    }
-
-    pub(super) async fn release(self, request: shown::ReleaseRequest) -> Result<shown::ReleaseResponse, Status> {
-        let event = event_id(&request.event)?;
-        self.ask(Asked::Release { event: event.clone() }, reason(&request.reason)?).await?;
-        Ok(shown::ReleaseResponse { event: Some(self.shown(&event)?) })
-    }
-
-    pub(super) async fn pause(self, request: shown::PauseRequest) -> Result<shown::PauseResponse, Status> {
-        let until = self.end(request.until)?;
-        self.ask(Asked::Pause { until }, reason(&request.reason)?).await?;
-        self.wait_for_everybody().await;
-        let state = self.here.state();
-        let is_late = |event: &&Event| {
-            let is_decided = event.stage() >= Stage::Claimed || event.is_taken_over();
-            is_decided && !event.stage().is_over()
-        };
-        let late = state.open_events().filter(is_late).map(|event| event.announcement.id.to_string());
-        Ok(shown::PauseResponse { pause: self.view.status().paused, too_late_for: late.collect() })
-    }
-
-    pub(super) async fn resume(self, request: shown::ResumeRequest) -> Result<shown::ResumeResponse, Status> {
-        self.ask(Asked::Resume, reason(&request.reason)?).await?;
-        Ok(shown::ResumeResponse {})
-    }
-
-    pub(super) async fn approve(self, request: shown::ApproveRequest) -> Result<shown::ApproveResponse, Status> {
-        let event = event_id(&request.event)?;
-        if request.alone {
-            return self.approve_alone(event, request.revision, reason(&request.reason)?).await;
-        }
-        let Some(revision) = request.revision else {
-            let now = self.shown(&event)?.revision;
-            let message = format!(
-                "event {event} is at revision {now} now; look at it with `allclear explain {event}`, and name the \
-                 revision that you have seen: --revision {now}"
-            );
-            return Err(Status::failed_precondition(message));
-        };
-        self.ask(Asked::Approve { event: event.clone(), revision }, reason(&request.reason)?).await?;
-        Ok(shown::ApproveResponse { event: Some(self.shown(&event)?) })
-    }
-
-    pub(super) async fn skip(self, request: shown::SkipRequest) -> Result<shown::SkipResponse, Status> {
-        let event = event_id(&request.event)?;
-        let reason = reason(&request.reason)?;
-        self.catch_up().await?;
-        let state = self.here.state();
-        let known = state.open_event(&event).ok_or_else(|| unknown(&state, &event))?;
-        let (hook, step) = hook_named(&state, known, &request.hook)?;
-        self.ask(Asked::Skip { event: event.clone(), member: step.member, hook: step.id }, reason).await?;
-        Ok(shown::SkipResponse { hook, event: Some(self.shown(&event)?) })
-    }
-
     /// Notes what is carried out elsewhere. Without a quorum that fails by itself, and says so.
     pub(super) async fn note(&self, what: String, why: Option<String>) -> Result<(), Status> {
         let reason = why.map_or_else(|| Ok(String::new()), |why| reason(&why))?;
@@ -116,7 +55,7 @@ impl Asking<'_> {
     }
 
     /// Returns when it is in force and this replica knows.
-    async fn ask(&self, what: Asked, reason: String) -> Result<(), Status> {
+    pub(super) async fn ask(&self, what: Asked, reason: String) -> Result<(), Status> {
         self.wait_for_quorum().await?;
         tracing::info!(who = self.who, what = what.as_word(), reason, "an operator asks");
         let command = Command::Ask { what: what.clone(), who: self.who.clone(), reason };
@@ -156,13 +95,13 @@ impl Asking<'_> {
     }
 
     /// What is committed by now is applied here.
-    async fn catch_up(&self) -> Result<(), Status> {
+    pub(super) async fn catch_up(&self) -> Result<(), Status> {
         let confirmed = self.here.consensus.confirm().await;
         confirmed.map(drop).map_err(|error| Status::failed_precondition(error.to_string()))
     }
 
     /// For a while, until every voter knows all that this replica knows.
-    async fn wait_for_everybody(&self) {
+    pub(super) async fn wait_for_everybody(&self) {
         let number = self.here.state().wished;
         let know = async {
             while !unaware(&self.here.state(), &self.here.situation(), number).is_empty() {
@@ -173,11 +112,11 @@ impl Asking<'_> {
         let _ = timeout(ACKNOWLEDGED_WITHIN, know).await;
     }
 
-    fn shown(&self, event: &EventId) -> Result<shown::Event, Status> {
+    pub(super) fn shown(&self, event: &EventId) -> Result<shown::Event, Status> {
         self.view.event(event.as_str()).ok_or_else(|| unknown(&self.here.state(), event))
     }
 
-    fn end(&self, end: Option<shown::End>) -> Result<Timestamp, Status> {
+    pub(super) fn end(&self, end: Option<shown::End>) -> Result<Timestamp, Status> {
         let missing = || Status::failed_precondition("say when it ends by itself: --until");
         match end.and_then(|end| end.when).ok_or_else(missing)? {
             When::AfterMs(span) => Ok(self.here.time.now().plus(Duration::from_millis(span))),
@@ -205,12 +144,12 @@ pub(super) fn unknown(state: &State, event: &EventId) -> Status {
     Status::not_found(format!("no event {:?} is known here; `allclear events` lists them", event.as_str()))
 }
 
-fn event_id(given: &str) -> Result<EventId, Status> {
+pub(super) fn event_id(given: &str) -> Result<EventId, Status> {
     let fits = (1..=MAX_ID_BYTES).contains(&given.len()) && !given.chars().any(char::is_control);
     if fits { Ok(EventId::new(given)) } else { Err(Status::failed_precondition(format!("{given:?} is no event's id"))) }
 }
 
-fn reason(given: &str) -> Result<String, Status> {
+pub(super) fn reason(given: &str) -> Result<String, Status> {
     let given = given.trim();
     let fits = (1..=MAX_REASON_BYTES).contains(&given.len()) && !given.chars().any(char::is_control);
     let message = || format!("say why, in 1 to {MAX_REASON_BYTES} bytes on one line: --reason");
@@ -218,7 +157,7 @@ fn reason(given: &str) -> Result<String, Status> {
 }
 
 /// The one hook of the event that has yet to be settled and is called so.
-fn hook_named<'a>(state: &'a State, event: &Event, given: &str) -> Result<(String, Step<'a>), Status> {
+pub(super) fn hook_named<'a>(state: &'a State, event: &Event, given: &str) -> Result<(String, Step<'a>), Status> {
     let steps = steps::preparing(state, event).into_iter();
     let mut named: Vec<(String, Step<'_>)> = steps.map(|step| (step.id.named(&step.member), step)).collect();
     let all: Vec<String> = named.iter().map(|(name, _)| name.clone()).collect();

@@ -2,7 +2,7 @@
 //! each with its place.
 
 use std::collections::BTreeMap;
-use std::fmt::{Display, Write as _};
+use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use crate::machine::document::Kind;
 use crate::machine::id::{GroupName, WorkloadName};
 use crate::machine::workload::{Hook, OnAbsent, OnFailure, Origin, Phase, Role, RunsOn, Workload};
 use crate::wire::pb::allclear::workload::v1 as pb;
+use crate::workloads::Ended;
 use crate::workloads::session::{Greeting, MAX_KNOWN};
-use crate::workloads::{Ended, Standing};
 
 /// The version of the protocol that is spoken here.
 pub(super) const VERSION: u32 = 1;
@@ -214,11 +214,10 @@ fn known(given: Vec<pb::Known>, mistakes: &mut Mistakes) -> BTreeMap<String, Opt
         if !(1..=MAX_ATTEMPT_BYTES).contains(&attempt.len()) {
             mistakes.add(&format!("known[{place}].attempt"), &format!("it has 1 to {MAX_ATTEMPT_BYTES} bytes"));
         }
-        let standing = outcome.map_or(Some(Standing::Running), |outcome| message::ended(outcome).map(Standing::Ended));
-        match standing {
-            Some(Standing::Running) => _ = known.insert(attempt, None),
-            Some(Standing::Ended(ended)) => _ = known.insert(attempt, Some(ended)),
-            None => mistakes.add(&format!("known[{place}].outcome"), &"it says nothing that this version knows"),
+        match outcome.map(message::ended) {
+            Some(None) => mistakes.add(&format!("known[{place}].outcome"), &"it says nothing that this version knows"),
+            // Without an outcome it is still running.
+            outcome => _ = known.insert(attempt, outcome.flatten()),
         }
     }
     known
@@ -241,8 +240,7 @@ pub(super) fn odd(workload: &Workload, configured: &[Workload]) -> Vec<pb::Probl
     }
     let stands_in = configured.iter().any(|other| other.name == workload.name);
     if workload.on_absent == OnAbsent::Command && !stands_in {
-        let mut message = String::new();
-        let _ = write!(message, "no workload {} is configured here that could stand in for it", workload.name);
+        let message = format!("no workload {} is configured here that could stand in for it", workload.name);
         tell(Some("on_absent".to_owned()), &message);
     }
     problems

@@ -31,18 +31,16 @@ impl Holders {
         uid: u32,
         refusals: &Refusals,
     ) -> Result<(), Status> {
-        let is_there = || sessions.presences().iter().any(|each| each.workload.name == *name && each.connected);
-        self.other(name, uid).filter(|_| is_there()).map_or(Ok(()), |holder| Err(refusal(name, uid, holder, refusals)))
+        let is_there = sessions.presences().iter().any(|each| each.workload.name == *name && each.connected);
+        if is_there { self.may_remove(name, uid, refusals) } else { Ok(()) }
     }
 
     pub(super) fn may_remove(&self, name: &WorkloadName, uid: u32, refusals: &Refusals) -> Result<(), Status> {
-        self.other(name, uid).map_or(Ok(()), |holder| Err(refusal(name, uid, holder, refusals)))
-    }
-
-    /// Another user who holds it, unless that is no matter to this one.
-    fn other(&self, name: &WorkloadName, uid: u32) -> Option<u32> {
         let holders = self.uids.lock().unwrap_or_else(PoisonError::into_inner);
-        holders.get(name).copied().filter(|holder| *holder != uid && !self.trusted.is_trusted(uid))
+        let other = holders.get(name).filter(|holder| **holder != uid && !self.trusted.is_trusted(uid));
+        let Some(holder) = other else { return Ok(()) };
+        refusals.note(Refused::Session, &format!("uid {uid}"), None, &name.0);
+        Err(Status::permission_denied(format!("{name} is the workload of uid {holder}, and you are uid {uid}")))
     }
 
     pub(super) fn note(&self, sessions: &Sessions, name: &WorkloadName, uid: u32) {
@@ -52,9 +50,4 @@ impl Holders {
         }
         holders.insert(name.clone(), uid);
     }
-}
-
-fn refusal(name: &WorkloadName, uid: u32, holder: u32, refusals: &Refusals) -> Status {
-    refusals.note(Refused::Session, &format!("uid {uid}"), None, &name.0);
-    Status::permission_denied(format!("{name} is the workload of uid {holder}, and you are uid {uid}"))
 }

@@ -13,10 +13,10 @@ use std::pin::Pin;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use futures_util::{Stream as Streamed, stream as streams};
+use futures_util::{Stream as Streamed, StreamExt as _, stream as streams};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
-use tokio_stream::wrappers::ReceiverStream;
+use tokio_stream::wrappers::{ReceiverStream, WatchStream};
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
@@ -196,16 +196,13 @@ fn user<T>(request: &Request<T>) -> Result<u32, Status> {
     caller.map(|(uid, _)| uid).ok_or_else(|| Status::permission_denied("the system does not say who asks"))
 }
 
-type Streams<T> = Pin<Box<dyn Streamed<Item = Result<T, Status>> + Send>>;
+type Answered<T> = Result<Response<T>, Status>;
 
 #[tonic::async_trait]
 impl workloads_server::Workloads for Arc<Door> {
     type SessionStream = ReceiverStream<Answer>;
 
-    async fn session(
-        &self,
-        request: Request<Streaming<pb::FromWorkload>>,
-    ) -> Result<Response<Self::SessionStream>, Status> {
+    async fn session(&self, request: Request<Streaming<pb::FromWorkload>>) -> Answered<Self::SessionStream> {
         let uid = user(&request)?;
         let mut messages = request.into_inner();
         let first = timeout(HELLO_WITHIN, messages.message()).await;
@@ -231,27 +228,24 @@ impl workloads_server::Workloads for Arc<Door> {
         Ok(Response::new(ReceiverStream::new(answers)))
     }
 
-    async fn register(&self, request: Request<pb::Hello>) -> Result<Response<pb::Welcome>, Status> {
+    async fn register(&self, request: Request<pb::Hello>) -> Answered<pb::Welcome> {
         let uid = user(&request)?;
         let (visit, told, welcome) = self.welcome(request.into_inner(), uid, true).await?;
         self.lines.keep(&visit, uid, told);
         Ok(Response::new(welcome))
     }
 
-    async fn poll(&self, request: Request<pb::PollRequest>) -> Result<Response<pb::PollResponse>, Status> {
+    async fn poll(&self, request: Request<pb::PollRequest>) -> Answered<pb::PollResponse> {
         let uid = user(&request)?;
         Ok(Response::new(asking::poll(self, uid, request.into_inner()).await?))
     }
 
-    async fn report(&self, request: Request<pb::ReportRequest>) -> Result<Response<pb::ReportResponse>, Status> {
+    async fn report(&self, request: Request<pb::ReportRequest>) -> Answered<pb::ReportResponse> {
         let uid = user(&request)?;
         Ok(Response::new(asking::report(self, uid, request.into_inner()).await?))
     }
 
-    async fn unregister(
-        &self,
-        request: Request<pb::UnregisterRequest>,
-    ) -> Result<Response<pb::UnregisterResponse>, Status> {
+    async fn unregister(&self, request: Request<pb::UnregisterRequest>) -> Answered<pb::UnregisterResponse> {
         let uid = user(&request)?;
         let pb::UnregisterRequest { workload, force } = request.into_inner();
         if !hello::is_name(&workload) {
@@ -263,21 +257,11 @@ impl workloads_server::Workloads for Arc<Door> {
         Ok(Response::new(pb::UnregisterResponse {}))
     }
 
-    type WatchEventsStream = Streams<pb::Events>;
+    type WatchEventsStream = Pin<Box<dyn Streamed<Item = Result<pb::Events, Status>> + Send>>;
 
-    async fn watch_events(
-        &self,
-        _: Request<pb::WatchEventsRequest>,
-    ) -> Result<Response<Self::WatchEventsStream>, Status> {
-        let first = Some((self.open.all.watch(), self.stop.clone(), true));
-        let events = streams::unfold(first, |watching| async {
-            let (mut open, stop, is_first) = watching?;
-            if !is_first && !matches!(stop.run_until_cancelled(open.changed()).await, Some(Ok(()))) {
-                return Some((Err(Status::unavailable("this replica stops")), None));
-            }
-            let events = open.borrow_and_update().to_vec();
-            Some((Ok(pb::Events { events }), Some((open, stop, false))))
-        });
-        Ok(Response::new(Box::pin(events)))
+    async fn watch_events(&self, _: Request<pb::WatchEventsRequest>) -> Answered<Self::WatchEventsStream> {
+        let events = WatchStream::new(self.open.all.watch()).map(|events| Ok(pb::Events { events: events.to_vec() }));
+        let stops = streams::once(async { Err(Status::unavailable("this replica stops")) });
+        Ok(Response::new(Box::pin(events.take_until(self.stop.clone().cancelled_owned()).chain(stops))))
     }
 }

@@ -164,7 +164,7 @@ pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<Report>) {
     let guard = rpc::Guard::of_workloads(&[], here.deeds.clone());
     let stop = CancellationToken::new();
     let routes = rpc::workload_routes(here.clone(), hooks.clone(), View::new(here), stop.clone());
-    tokio::spawn(rpc::serve_workloads(listener, routes, guard, stop.clone()));
+    tokio::spawn(rpc::serve(listener, routes, guard, stop.clone()));
     let (replica, name) = (Served { hooks, _serving: stop.drop_guard() }, task().workload);
     let is_here = || replica.sessions.presences().iter().any(|each| each.workload.name == name && each.connected);
     until(is_here).await;
