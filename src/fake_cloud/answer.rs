@@ -7,8 +7,6 @@ use serde_json::{Value, json};
 pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) content_type: &'static str,
-    pub(super) location: Option<String>,
-    pub(super) etag: Option<String>,
     pub(super) body: Bytes,
     pub(super) ending: Ending,
 }
@@ -28,7 +26,7 @@ pub(super) enum Ending {
 
 impl Answer {
     pub(super) fn text(status: u16, content_type: &'static str, body: impl Into<Bytes>) -> Self {
-        Self { status, content_type, location: None, etag: None, body: body.into(), ending: Ending::Whole }
+        Self { status, content_type, body: body.into(), ending: Ending::Whole }
     }
 
     pub(super) fn json(status: u16, body: &Value) -> Self {
@@ -46,9 +44,6 @@ impl Answer {
 
     /// Whether the client sees a status.
     pub(super) fn has_status(&self) -> bool {
-        match self.ending {
-            Ending::Whole | Ending::Cut => true,
-            Ending::Reset | Ending::Closed | Ending::Never => false,
-        }
+        matches!(self.ending, Ending::Whole | Ending::Cut)
     }
 }

@@ -1,38 +1,22 @@
-//! `NotBefore` in every form that was seen on the wire.
+//! Times as texts: `NotBefore` as documents have it, and those of the control interface and the request log.
 
 use jiff::tz::TimeZone;
 
-use super::habits::Dates;
 use crate::machine::document::NotBefore;
 use crate::machine::time::Timestamp;
 
-pub(super) fn written(not_before: NotBefore, dates: Dates) -> String {
+/// RFC 1123; blank where the platform writes none, as of an event that has started.
+pub(super) fn not_before(not_before: NotBefore) -> String {
     let NotBefore::At(at) = not_before else { return String::new() };
-    match dates {
-        Dates::Rfc1123 => in_form(at, "%a, %d %b %Y %H:%M:%S GMT"),
-        Dates::Iso8601 => in_form(at, "%Y-%m-%dT%H:%M:%SZ"),
-        Dates::OneDigitDay => in_form(at, "%a, %-d %b %Y %H:%M:%S GMT"),
-        Dates::Utc => in_form(at, "%a, %d %b %Y %H:%M:%S UTC"),
-        Dates::WrongWeekday => {
-            let next_day = at.plus(core::time::Duration::from_hours(24));
-            format!("{}{}", in_form(next_day, "%a"), in_form(at, ", %d %b %Y %H:%M:%S GMT"))
-        }
-        Dates::Padded => in_form(at, "  %a, %d %b %Y %H:%M:%S GMT "),
-        Dates::Garbage => "as soon as possible".into(),
-        Dates::Blank => String::new(),
-    }
+    // A time beyond the year 9999 has no form.
+    jiff::Timestamp::from_millisecond(at.0)
+        .map(|at| at.to_zoned_datetime(TimeZone::UTC).strftime("%a, %d %b %Y %H:%M:%S GMT").to_string())
+        .unwrap_or_default()
 }
 
-/// RFC 3339 with milliseconds, as the control interface and the request log write times.
+/// RFC 3339 with milliseconds.
 pub(super) fn rfc3339(at: Timestamp) -> String {
     jiff::Timestamp::from_millisecond(at.0).map(|at| format!("{at:.3}")).unwrap_or_default()
-}
-
-fn in_form(at: Timestamp, form: &str) -> String {
-    // A time beyond the year 9999 has no form; blank is what the platform writes where it has none.
-    jiff::Timestamp::from_millisecond(at.0)
-        .map(|at| at.to_zoned_datetime(TimeZone::UTC).strftime(form).to_string())
-        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -40,24 +24,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_form_is_written_as_it_was_seen() {
+    fn times_are_written_as_they_were_seen() {
         // 2022-04-02 is a Saturday.
-        let at = NotBefore::At(Timestamp(1_648_909_618_999));
-        let cases = [
-            (Dates::Rfc1123, "Sat, 02 Apr 2022 14:26:58 GMT"),
-            (Dates::Iso8601, "2022-04-02T14:26:58Z"),
-            (Dates::OneDigitDay, "Sat, 2 Apr 2022 14:26:58 GMT"),
-            (Dates::Utc, "Sat, 02 Apr 2022 14:26:58 UTC"),
-            (Dates::WrongWeekday, "Sun, 02 Apr 2022 14:26:58 GMT"),
-            (Dates::Padded, "  Sat, 02 Apr 2022 14:26:58 GMT "),
-            (Dates::Garbage, "as soon as possible"),
-            (Dates::Blank, ""),
-        ];
-        for (dates, expected) in cases {
-            assert_eq!(written(at, dates), expected);
-        }
-        assert_eq!(written(NotBefore::Unknown, Dates::Rfc1123), "");
-        assert_eq!(rfc3339(Timestamp(1_648_909_618_999)), "2022-04-02T14:26:58.999Z");
-        assert_eq!(written(NotBefore::At(Timestamp(i64::MAX)), Dates::Rfc1123), "");
+        let at = Timestamp(1_648_909_618_999);
+        assert_eq!(not_before(NotBefore::At(at)), "Sat, 02 Apr 2022 14:26:58 GMT");
+        assert_eq!(rfc3339(at), "2022-04-02T14:26:58.999Z");
+        assert_eq!(not_before(NotBefore::Unknown), "");
+        assert_eq!(not_before(NotBefore::At(Timestamp(i64::MAX))), "");
     }
 }

@@ -1,10 +1,8 @@
 //! The document as one api-version writes it: fields and event types by version, names with or without underscore.
 
 use serde::Serialize;
-use serde_json::{Value, json};
 
 use super::dates;
-use super::habits::{Habits, IncarnationForm};
 use super::version::ApiVersion;
 use crate::machine::document::Announcement;
 use crate::simulator::cloud::Notice;
@@ -30,22 +28,18 @@ struct Row<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct Page<'a> {
-    document_incarnation: Value,
+    document_incarnation: u64,
     events: Vec<Row<'a>>,
 }
 
-pub(super) fn written(notice: &Notice, version: ApiVersion, habits: &Habits) -> String {
-    let incarnation = match habits.incarnation {
-        IncarnationForm::Number => json!(notice.incarnation),
-        IncarnationForm::Text => json!(notice.incarnation.to_string()),
-    };
+pub(super) fn written(notice: &Notice, version: ApiVersion) -> String {
     let shown = notice.events.iter().filter(|event| version.shows(&event.kind));
     let page =
-        Page { document_incarnation: incarnation, events: shown.map(|event| row(event, version, habits)).collect() };
+        Page { document_incarnation: notice.incarnation, events: shown.map(|event| row(event, version)).collect() };
     serde_json::to_string(&page).unwrap_or_default()
 }
 
-fn row<'a>(event: &'a Announcement, version: ApiVersion, habits: &Habits) -> Row<'a> {
+fn row(event: &Announcement, version: ApiVersion) -> Row<'_> {
     let underscore = if version.has_underscore() { "_" } else { "" };
     let seconds = |duration: core::time::Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
     Row {
@@ -54,7 +48,7 @@ fn row<'a>(event: &'a Announcement, version: ApiVersion, habits: &Habits) -> Row
         event_type: event.kind.as_word(),
         resource_type: &event.resource_type,
         resources: event.resources.iter().map(|name| format!("{underscore}{name}")).collect(),
-        not_before: dates::written(event.not_before, habits.dates),
+        not_before: dates::not_before(event.not_before),
         description: version.has_description().then_some(&event.description),
         event_source: version.has_source().then_some(event.source.as_word()),
         duration_in_seconds: version.has_duration().then(|| event.duration.map_or(-1, seconds)),

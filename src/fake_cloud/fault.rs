@@ -17,10 +17,6 @@ pub(super) enum Fault {
     },
     /// No answer until the client gives up; an approval does not take effect.
     Hang,
-    /// A GET is answered only when the array changes, or after so long; with an `ETag`.
-    LongPoll {
-        ms: u64,
-    },
     Empty,
     Html,
     /// Valid JSON without `Events`.
@@ -38,8 +34,6 @@ pub(super) enum Fault {
     },
     /// Before anything takes effect.
     Reset,
-    /// Nobody listens on the VM's port; where VMs share the port, the connection is reset. Until cleared only.
-    Refused,
     /// To a path that is nowhere; whoever follows is in the request log.
     Redirect,
     Oversized {
@@ -67,25 +61,14 @@ pub(super) enum Field {
     Event,
 }
 
-/// Which requests a fault is for.
+/// Which requests about events a fault is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum On {
     Get,
     Post,
-    /// GET and POST of events.
     #[default]
     Both,
-    /// GET of the instance metadata.
-    Instance,
-}
-
-/// What a request is about, as faults see it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Errand {
-    Get,
-    Post,
-    Instance,
 }
 
 /// A fault that is switched on.
@@ -100,14 +83,14 @@ pub(super) struct Switched {
 }
 
 impl Switched {
-    pub(super) fn is_for(&self, errand: Errand) -> bool {
-        let wanted = match self.on {
-            On::Get => errand == Errand::Get,
-            On::Post => errand == Errand::Post,
-            On::Both => errand != Errand::Instance,
-            On::Instance => errand == Errand::Instance,
-        };
-        wanted && (errand == Errand::Get || !self.fault.is_about_documents())
+    pub(super) fn is_for(&self, is_post: bool) -> bool {
+        // Both mean nothing for a POST.
+        let is_about_documents = matches!(self.fault, Fault::Stale | Fault::WrongTypes { .. });
+        match self.on {
+            On::Get => !is_post,
+            On::Post => is_post && !is_about_documents,
+            On::Both => !is_post || !is_about_documents,
+        }
     }
 }
 
@@ -115,45 +98,21 @@ impl Fault {
     pub(super) fn mistakes(&self, times: Option<u32>) -> Vec<String> {
         let mut mistakes = Vec::new();
         match self {
-            Self::Slow { ms } | Self::LongPoll { ms } | Self::LateEffect { ms } if *ms > LONGEST_MS => {
+            Self::Slow { ms } | Self::LateEffect { ms } if *ms > LONGEST_MS => {
                 mistakes.push(format!("ms: {ms} is more than {LONGEST_MS}; use less, or the fault \"hang\""));
             }
             Self::Oversized { bytes } if *bytes > LARGEST_BODY => {
                 mistakes.push(format!("bytes: {bytes} is more than {LARGEST_BODY}; use less"));
             }
-            Self::Status { status } if !(200..600).contains(status) => mistakes.push(no_status(*status)),
-            Self::Refused if times.is_some() => {
-                mistakes
-                    .push("times: refused connections are not seen, so not counted; leave it out and clear it".into());
+            Self::Status { status } if !(200..600).contains(status) => {
+                mistakes.push(format!("{status} is no final HTTP status; use one from 200 to 599"));
             }
-            Self::Slow { .. }
-            | Self::Hang
-            | Self::LongPoll { .. }
-            | Self::Empty
-            | Self::Html
-            | Self::ErrorJson
-            | Self::Malformed
-            | Self::Truncated
-            | Self::WrongTypes { .. }
-            | Self::Status { .. }
-            | Self::Reset
-            | Self::Refused
-            | Self::Redirect
-            | Self::Oversized { .. }
-            | Self::Stale
-            | Self::RequestLost
-            | Self::LateEffect { .. }
-            | Self::ReplyLost => {}
+            _ => {}
         }
         if times == Some(0) {
             mistakes.push("times: 0 requests have no fault; use 1 or more, or leave it out until cleared".into());
         }
         mistakes
-    }
-
-    /// Means nothing for a POST or for the instance metadata.
-    fn is_about_documents(&self) -> bool {
-        matches!(self, Self::LongPoll { .. } | Self::Stale | Self::WrongTypes { .. })
     }
 
     pub(super) fn word(&self) -> String {
@@ -162,8 +121,4 @@ impl Fault {
             .and_then(|value| Some(value.get("kind")?.as_str()?.to_owned()))
             .unwrap_or_default()
     }
-}
-
-pub(super) fn no_status(status: u16) -> String {
-    format!("{status} is no final HTTP status; use one from 200 to 599")
 }

@@ -13,7 +13,6 @@ mod document;
 mod exchange;
 mod fault;
 mod gate;
-mod habits;
 mod house;
 mod instance;
 mod metadata;

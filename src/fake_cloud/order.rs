@@ -28,7 +28,6 @@ pub(super) struct EventOrder {
     kind: String,
     source: Option<String>,
     description: Option<String>,
-    resource_type: Option<String>,
     #[serde(alias = "vm")]
     vms: Vms,
     /// Left out: everybody.
@@ -85,14 +84,14 @@ enum Opens {
 /// One VM or a list: by position in the cluster, or by name (also of a VM that is not in it).
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged, expecting = "VMs are positions (0, 1, …) or names, one or a list of them")]
-pub(super) enum Vms {
+enum Vms {
     One(VmRef),
     Many(Vec<VmRef>),
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged, expecting = "a VM is a position (0, 1, …) or a name")]
-pub(super) enum VmRef {
+enum VmRef {
     Position(usize),
     Name(String),
 }
@@ -102,7 +101,7 @@ fn unknown() -> i64 {
 }
 
 impl Vms {
-    pub(super) fn list(&self) -> &[VmRef] {
+    fn list(&self) -> &[VmRef] {
         match self {
             Self::One(vm) => std::slice::from_ref(vm),
             Self::Many(vms) => vms,
@@ -110,11 +109,11 @@ impl Vms {
     }
 
     /// The VMs by name.
-    pub(super) fn names(&self, cluster: &[VmName]) -> Result<Vec<VmName>, String> {
+    fn names(&self, cluster: &[VmName]) -> Result<Vec<VmName>, String> {
         self.list().iter().map(|vm| vm.name(cluster)).collect()
     }
 
-    pub(super) fn mistakes(&self, field: &str) -> Vec<String> {
+    fn mistakes(&self, field: &str) -> Vec<String> {
         let mut mistakes = Vec::new();
         let vms = self.list();
         if vms.is_empty() || vms.len() > MOST_VMS {
@@ -132,7 +131,7 @@ impl Vms {
 }
 
 impl VmRef {
-    pub(super) fn name(&self, cluster: &[VmName]) -> Result<VmName, String> {
+    fn name(&self, cluster: &[VmName]) -> Result<VmName, String> {
         match self {
             Self::Position(position) => cluster
                 .get(*position)
@@ -148,13 +147,8 @@ impl EventOrder {
     pub(super) fn mistakes(&self) -> Vec<String> {
         let mut mistakes = self.vms.mistakes("vms");
         mistakes.extend(self.seen_by.iter().flat_map(|vms| vms.mistakes("seen_by")));
-        let words = [
-            ("name", &self.name),
-            ("id", &self.id),
-            ("type", &Some(self.kind.clone())),
-            ("source", &self.source),
-            ("resource_type", &self.resource_type),
-        ];
+        let words =
+            [("name", &self.name), ("id", &self.id), ("type", &Some(self.kind.clone())), ("source", &self.source)];
         for (field, word) in words {
             if word.as_ref().is_some_and(|word| word.is_empty() || word.len() > LONGEST_WORD) {
                 mistakes.push(format!("{field}: must have 1 to {LONGEST_WORD} characters"));
@@ -212,8 +206,8 @@ impl EventOrder {
         Ok(Plan {
             id: self.id.as_deref().map(EventId::new),
             description: self.description.clone().unwrap_or_default(),
-            resource_type: self.resource_type.clone().unwrap_or(usual.resource_type),
-            duration: duration(self.duration_s),
+            resource_type: usual.resource_type,
+            duration: u64::try_from(self.duration_s).ok().map(Duration::from_secs),
             notice: real(self.notice).unwrap_or(usual.notice),
             seen_by,
             opening: match self.opens {
@@ -235,9 +229,4 @@ impl EventOrder {
             resources: usual.resources,
         })
     }
-}
-
-/// `DurationInSeconds` as a length; -1 is unknown.
-pub(super) fn duration(seconds: i64) -> Option<Duration> {
-    u64::try_from(seconds).ok().map(Duration::from_secs)
 }

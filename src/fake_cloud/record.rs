@@ -1,6 +1,7 @@
 //! What a fake cloud that is being served can swear to: the events it announced, and every approval it was sent.
 
 use super::approve::word;
+use super::house::House;
 use super::serve::Running;
 use crate::machine::id::{EventId, VmName};
 use crate::simulator::cloud::{Approval, Event};
@@ -30,26 +31,31 @@ impl Running {
 
     /// The events of the scenario under way, announced or not yet.
     pub fn scenario_events(&self) -> Vec<EventId> {
-        let tenant = self.house.tenant();
-        tenant.play.as_ref().map(|play| play.events.clone()).unwrap_or_default()
+        self.house.tenant().scenario.clone()
     }
 
     /// When the first poll of any VM came after this moment, RFC 3339.
     pub fn polled_after(&self, moment: &str) -> Option<String> {
         let tenant = self.house.tenant();
-        let mut polls = tenant.requests.after(0).filter(|record| record.method == "GET" && record.vm.is_some());
+        let mut polls = tenant.requests.records().filter(|record| record.method == "GET");
         polls.find(|record| record.at.as_str() > moment).map(|record| record.at.clone())
     }
 
     /// Every approval that came over the VMs' endpoints, oldest first; the newest thousands of requests are looked at.
     pub fn posts(&self) -> Vec<Post> {
-        let tenant = self.house.tenant();
+        self.house.posts()
+    }
+}
+
+impl House {
+    pub(super) fn posts(&self) -> Vec<Post> {
+        let tenant = self.tenant();
         let mut posts = Vec::new();
-        for record in tenant.requests.after(0) {
-            let (Some(approval), Some(vm)) = (&record.approval, &record.vm) else { continue };
+        for record in tenant.requests.records() {
+            let Some(approval) = &record.approval else { continue };
             posts.extend(approval.events.iter().map(|event| Post {
                 event: EventId::new(&event.id),
-                vm: VmName::new(vm),
+                vm: VmName::new(&record.vm),
                 at: record.at.clone(),
                 at_us: record.at_us,
                 result: event.result,

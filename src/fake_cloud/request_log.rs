@@ -17,28 +17,16 @@ pub(super) struct Record {
     pub(super) at: String,
     /// The same since 1970.
     pub(super) at_us: i64,
-    pub(super) vm: Option<String>,
+    pub(super) vm: String,
     pub(super) method: String,
     /// Path and query as the endpoint of the VM sees them.
     pub(super) path: String,
-    pub(super) headers: Headers,
     pub(super) body: String,
     /// Nothing while it is under way, and for good when it never got an answer.
     pub(super) status: Option<u16>,
-    pub(super) answered_at: Option<String>,
     pub(super) fault: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) approval: Option<ApprovalRecord>,
-}
-
-/// The headers that matter to the endpoint or to whoever looks for a culprit.
-#[derive(Clone, Debug, Default, Serialize)]
-pub(super) struct Headers {
-    pub(super) host: Option<String>,
-    pub(super) metadata: Option<String>,
-    pub(super) x_forwarded_for: Option<String>,
-    pub(super) user_agent: Option<String>,
-    pub(super) content_type: Option<String>,
 }
 
 /// What a POST asked for.
@@ -61,8 +49,6 @@ pub(super) struct RequestLog {
     records: VecDeque<Record>,
     next: u64,
     file: Option<File>,
-    /// The first failure to write the file; it is not tried again.
-    pub(super) file_error: Option<String>,
 }
 
 impl RequestLog {
@@ -94,17 +80,12 @@ impl RequestLog {
             && let Err(error) = file.write_all(&line)
         {
             tracing::warn!(%error, "the request log cannot be written any more");
-            self.file_error = Some(error.to_string());
             self.file = None;
         }
     }
 
-    pub(super) fn forget(&mut self) {
-        self.records.clear();
-    }
-
-    /// The records after this number, oldest first.
-    pub(super) fn after(&self, seq: u64) -> impl Iterator<Item = &Record> {
-        self.records.iter().filter(move |record| record.seq > seq)
+    /// Oldest first.
+    pub(super) fn records(&self) -> impl Iterator<Item = &Record> {
+        self.records.iter()
     }
 }

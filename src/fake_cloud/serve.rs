@@ -6,17 +6,14 @@ use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{ConnectInfo, Path, Request, State};
-use axum::http::{StatusCode, Uri};
-use axum::response::{IntoResponse, Json, Response};
-use axum::routing::any;
-use serde_json::json;
-use tokio::sync::watch;
+use axum::extract::{ConnectInfo, Request, State};
+use tokio::net::TcpListener;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use super::address::MOST_VMS;
 use super::clock::Clock;
@@ -46,8 +43,6 @@ pub struct Options {
     pub speed: NonZeroU32,
     /// Every request as a line of JSON, added to this file.
     pub log: Option<PathBuf>,
-    /// Decides the ids of events.
-    pub id_seed: u64,
 }
 
 impl Options {
@@ -59,7 +54,6 @@ impl Options {
             scenario: None,
             speed: NonZeroU32::MIN,
             log: None,
-            id_seed: 1,
         }
     }
 }
@@ -88,7 +82,7 @@ pub enum ServeError {
 /// A fake cloud that is being served. Dropped, it stops at once.
 #[derive(Debug)]
 pub struct Running {
-    /// Of the control interface, and of all VMs by path.
+    /// Of the control interface.
     pub address: SocketAddr,
     pub(super) house: Arc<House>,
     doors: JoinSet<io::Result<()>>,
@@ -101,23 +95,14 @@ impl Running {
         self.house.ports.iter().find(|(candidate, _)| *candidate == name).map(|(_, endpoint)| endpoint.clone())
     }
 
-    /// The same endpoint on the port that all share.
-    pub fn path_endpoint(&self, vm: &str) -> Option<String> {
-        let name = VmName::new(vm);
-        let (name, _) = self.house.ports.iter().find(|(candidate, _)| *candidate == name)?;
-        Some(format!("{}/vm/{name}", self.house.base))
-    }
-
     /// `http://…/control`.
     pub fn control(&self) -> String {
-        format!("{}/control", self.house.base)
+        format!("http://{}/control", self.address)
     }
 
     /// Begins a scenario now; it takes the place of the one under way.
     pub fn play(&self, scenario: &Scenario) -> Result<(), ScenarioError> {
-        let played = self.house.tenant().play(scenario, self.house.now());
-        self.house.news.notify_waiters();
-        played
+        self.house.tenant().play(scenario, self.house.now())
     }
 
     /// Whether all events of the scenario have come and gone; false without a scenario.
@@ -131,12 +116,9 @@ impl Running {
     /// VM.
     pub fn slow_down(&self, vm: &str, by: Duration) -> Option<()> {
         let mut tenant = self.house.tenant();
-        let desk = tenant.desks.get_mut(&VmName::new(vm))?;
-        desk.clear_faults();
+        let faults = tenant.faults.get_mut(&VmName::new(vm))?;
         let ms = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
-        if ms > 0 {
-            desk.set_fault(Switched { fault: Fault::Slow { ms }, on: On::Get, times: None, stale: None });
-        }
+        *faults = vec![Switched { fault: Fault::Slow { ms }, on: On::Get, times: None, stale: None }];
         Some(())
     }
 
@@ -162,7 +144,7 @@ impl Drop for Running {
 
 /// Opens all ports and answers from then on. Needs a tokio runtime.
 pub async fn serve(options: Options) -> Result<Running, ServeError> {
-    let Options { listen, vms, scenario, speed, log, id_seed } = options;
+    let Options { listen, vms, scenario, speed, log } = options;
     let vms = checked(listen, &vms)?;
     let file = match log {
         None => None,
@@ -172,25 +154,22 @@ pub async fn serve(options: Options) -> Result<Running, ServeError> {
         }
     };
     let clock = Clock::begin();
-    let mut tenant = Tenant::new(vms, speed, id_seed, RequestLog::new(file), clock.now());
-    let (_, never) = watch::channel(false);
-    let main = open(listen, "the control interface", never)?;
-    let mut gates = Vec::new();
+    let mut tenant = Tenant::new(vms, speed, RequestLog::new(file), clock.now());
+    let (main, address) = open(listen, "the control interface").await?;
+    let (mut gates, mut ports) = (Vec::new(), Vec::new());
     for (position, vm) in tenant.vms.iter().enumerate() {
         let address = address::of_vm(listen, position).ok_or_else(|| ServeError::NoPort(vm.to_string(), listen))?;
-        let refused = tenant.desks.get(vm).map(|desk| desk.refused.subscribe());
-        let Some(refused) = refused else { continue };
-        gates.push((vm.clone(), open(address, &format!("the VM {vm}"), refused)?));
+        let (gate, address) = open(address, &format!("the VM {vm}")).await?;
+        gates.push((vm.clone(), gate));
+        ports.push((vm.clone(), format!("http://{address}")));
     }
     if let Some(scenario) = scenario {
         tenant.play(&scenario, clock.now())?;
     }
-    let base = format!("http://{}", main.address());
-    let ports = gates.iter().map(|(vm, gate)| (vm.clone(), format!("http://{}", gate.address()))).collect();
-    let house = Arc::new(House::new(tenant, clock, base, ports));
-    let address = main.address();
+    let house = Arc::new(House { tenant: Mutex::new(tenant), clock, stop: CancellationToken::new(), ports });
     let mut doors = JoinSet::new();
-    doors.spawn(answer_at(main, shared(&house), Arc::clone(&house)));
+    let control = Router::new().nest("/control", control::router()).with_state(Arc::clone(&house));
+    doors.spawn(answer_at(main, control, Arc::clone(&house)));
     for (vm, gate) in gates {
         doors.spawn(answer_at(gate, of_one(&house, vm), Arc::clone(&house)));
     }
@@ -215,8 +194,13 @@ fn checked(listen: SocketAddr, vms: &[String]) -> Result<Vec<VmName>, ServeError
     }
 }
 
-fn open(address: SocketAddr, what: &str, refused: watch::Receiver<bool>) -> Result<Gate, ServeError> {
-    Gate::open(address, refused).map_err(|source| ServeError::Listen { address, what: what.to_owned(), source })
+async fn open(address: SocketAddr, what: &str) -> Result<(Gate, SocketAddr), ServeError> {
+    let opened = async {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        Ok((Gate(listener), address))
+    };
+    opened.await.map_err(|source| ServeError::Listen { address, what: what.to_owned(), source })
 }
 
 async fn answer_at(gate: Gate, router: Router, house: Arc<House>) -> io::Result<()> {
@@ -228,33 +212,6 @@ async fn answer_at(gate: Gate, router: Router, house: Arc<House>) -> io::Result<
 fn of_one(house: &Arc<House>, vm: VmName) -> Router {
     let answer = |State((house, vm)): State<(Arc<House>, VmName)>,
                   ConnectInfo(line): ConnectInfo<Line>,
-                  request: Request| { exchange(house, vm, String::new(), line, request) };
+                  request: Request| { exchange(house, vm, line, request) };
     Router::new().fallback(answer).with_state((Arc::clone(house), vm))
-}
-
-/// The router of the port that all share.
-fn shared(house: &Arc<House>) -> Router {
-    Router::new()
-        .route("/vm/{name}/{*path}", any(by_path))
-        .nest("/control", control::router())
-        .fallback(nowhere)
-        .with_state(Arc::clone(house))
-}
-
-async fn by_path(
-    State(house): State<Arc<House>>,
-    Path((name, _)): Path<(String, String)>,
-    ConnectInfo(line): ConnectInfo<Line>,
-    request: Request,
-) -> Response {
-    let asked = VmName::new(&name);
-    match house.ports.iter().find(|(vm, _)| *vm == asked).map(|(vm, _)| vm.clone()) {
-        Some(vm) => exchange(house, vm, format!("/vm/{name}"), line, request).await,
-        None => control::failed(StatusCode::NOT_FOUND, &format!("there is no VM {name}; see /control/state")),
-    }
-}
-
-async fn nowhere(uri: Uri) -> Response {
-    let error = format!("nothing is at {}; see /control/state, or /vm/NAME/metadata/scheduledevents", uri.path());
-    (StatusCode::NOT_FOUND, Json(json!({ "error": error }))).into_response()
 }

@@ -84,7 +84,7 @@ impl Cloud {
     }
 
     pub(crate) async fn restart_incarnations(&self) {
-        self.post("/incarnation", &json!({ "change": "restart" })).await;
+        self.post("/incarnation", &json!({})).await;
     }
 
     /// Every POST that arrived, whether or not it was answered.

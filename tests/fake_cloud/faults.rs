@@ -82,19 +82,6 @@ async fn a_fault_stays_until_it_is_cleared_and_is_for_its_verb_only() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_instance_metadata_has_faults_of_its_own() {
-    let stage = Stage::open(&["db-0"]).await;
-    let url = format!("{}/metadata/instance?api-version=2021-02-01", stage.endpoint("db-0"));
-    stage.fault("db-0", "both", json!({ "kind": "status", "status": 500 })).await;
-    assert_eq!(stage.ask(Method::GET, &url, None).await.unwrap().status, 200);
-    stage.clear_faults().await;
-    stage.fault("db-0", "instance", json!({ "kind": "status", "status": 500 })).await;
-    assert_eq!(stage.ask(Method::GET, &url, None).await.unwrap().status, 500);
-    assert_eq!(stage.get("db-0").await.status, 200);
-    stage.cloud.shutdown().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_slow_answer_comes_late_and_a_hanging_one_never() {
     let stage = Stage::open(&["db-0"]).await;
     for (place, fault) in [json!({ "kind": "slow", "ms": 600_000 }), json!({ "kind": "hang" })].into_iter().enumerate()
@@ -113,22 +100,6 @@ async fn a_slow_answer_comes_late_and_a_hanging_one_never() {
     let told: Vec<_> = seen.iter().map(|request| (&request["fault"], &request["status"])).collect();
     let (slow, hang) = (json!("slow"), json!("hang"));
     assert_eq!(told, [(&slow, &Value::Null), (&hang, &Value::Null), (&slow, &json!(200))]);
-    stage.cloud.shutdown().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_long_poll_is_answered_when_the_array_changes() {
-    let stage = Stage::open(&["db-0"]).await;
-    stage.fault_once("db-0", "get", json!({ "kind": "long_poll", "ms": 600_000 })).await;
-    let announced = async {
-        stage.until("/requests", "the long poll", |log| log["requests"][0]["fault"] == "long_poll").await;
-        // Announced by time, so nothing but the clock ends the wait.
-        stage.announce(json!({ "type": "Reboot", "vms": [0], "at": 100, "notice": "15m" })).await
-    };
-    let (reply, id) = tokio::join!(stage.get("db-0"), announced);
-    assert_eq!(reply.events()[0]["EventId"], json!(id));
-    stage.fault_once("db-0", "get", json!({ "kind": "long_poll", "ms": 50 })).await;
-    assert_eq!(stage.get("db-0").await.events().len(), 1, "after its time it is answered without news");
     stage.cloud.shutdown().await;
 }
 
@@ -153,11 +124,9 @@ async fn whoever_follows_a_redirect_is_seen() {
     assert_eq!(stage.get("db-0").await.status, 302);
     assert_eq!(stage.requests("").await.len(), 1);
     let eager = allclear::http_client::plain().unwrap().redirect(reqwest::redirect::Policy::default()).build().unwrap();
-    for url in [stage.endpoint("db-0"), stage.cloud.path_endpoint("db-0").unwrap()] {
-        stage.clear_faults().await;
-        stage.fault_once("db-0", "get", json!({ "kind": "redirect" })).await;
-        eager.get(format!("{url}/metadata/scheduledevents?api-version=2020-07-01")).send().await.unwrap();
-        assert_eq!(stage.requests("").await.last().unwrap()["path"], "/redirected");
-    }
+    stage.clear_faults().await;
+    stage.fault_once("db-0", "get", json!({ "kind": "redirect" })).await;
+    eager.get(stage.events_url("db-0", "2020-07-01")).send().await.unwrap();
+    assert_eq!(stage.requests("").await.last().unwrap()["path"], "/redirected");
     stage.cloud.shutdown().await;
 }

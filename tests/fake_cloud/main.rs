@@ -9,7 +9,6 @@ mod bounds;
 mod client;
 mod control;
 mod faults;
-mod habits;
 mod loopback;
 mod lost;
 mod scenarios;

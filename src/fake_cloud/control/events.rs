@@ -9,20 +9,28 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::approve::word;
+use super::super::dates::rfc3339;
 use super::super::house::House;
-use super::super::order::{EventOrder, Vms, duration};
+use super::super::order::EventOrder;
 use super::super::span::Span;
 use super::super::tenant::enough;
-use super::state::event as shown;
 use super::{Failure, read};
-use crate::machine::id::EventId;
-use crate::simulator::cloud::{Amendment, Approver, When};
+use crate::machine::id::{EventId, VmName};
+use crate::simulator::cloud::{Approver, Cause, End, Event, When};
 
-pub(super) async fn list(State(house): State<Arc<House>>) -> Json<Value> {
+/// What time it is, where each VM's endpoint is, and all events.
+pub(super) async fn state(State(house): State<Arc<House>>) -> Json<Value> {
+    let vms = house.ports.iter().map(|(name, endpoint)| json!({ "name": name.as_str(), "endpoint": endpoint }));
+    let (vms, now) = (vms.collect::<Vec<_>>(), house.now());
     let mut tenant = house.tenant();
-    tenant.cloud.advance(house.now());
-    Json(json!({ "events": tenant.cloud.events().iter().map(shown).collect::<Vec<_>>() }))
+    tenant.cloud.advance(now);
+    let events: Vec<_> = tenant.cloud.events().iter().map(shown).collect();
+    Json(json!({ "now": rfc3339(now), "speed": tenant.speed, "vms": vms, "events": events }))
+}
+
+pub(super) async fn list(state: State<Arc<House>>) -> Json<Value> {
+    let Json(mut whole) = self::state(state).await;
+    Json(json!({ "events": whole["events"].take() }))
 }
 
 pub(super) async fn show(State(house): State<Arc<House>>, Path(id): Path<String>) -> Result<Json<Value>, Failure> {
@@ -50,20 +58,14 @@ pub(super) async fn announce(State(house): State<Arc<House>>, body: Bytes) -> Re
         None => When::At(now.plus(order.at.map(|at| at.real(speed)).unwrap_or_default())),
     };
     let id = tenant.cloud.schedule(now, when, plan)?;
-    drop(tenant);
-    house.news.notify_waiters();
     Ok((StatusCode::CREATED, Json(json!({ "id": id.as_str() }))).into_response())
 }
 
-/// What changes about an event; the rest stays.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Change {
     /// From now to the new NotBefore.
-    notice: Option<Span>,
-    #[serde(alias = "vm")]
-    vms: Option<Vms>,
-    duration_s: Option<i64>,
+    notice: Span,
 }
 
 pub(super) async fn change(
@@ -71,63 +73,69 @@ pub(super) async fn change(
     Path(id): Path<String>,
     body: Bytes,
 ) -> Result<Json<Value>, Failure> {
-    let change: Change = read(&body)?;
-    Failure::unless_empty(&change.vms.as_ref().map(|vms| vms.mistakes("vms")).unwrap_or_default())?;
-    let id = EventId::new(&id);
-    let now = house.now();
+    let Change { notice } = read(&body)?;
     {
         let mut tenant = house.tenant();
-        let vms = change.vms.map(|vms| vms.names(&tenant.vms)).transpose().map_err(Failure::wrong)?;
-        if let Some(notice) = change.notice {
-            let notice = notice.real(tenant.speed);
-            tenant.cloud.move_not_before(now, &id, notice)?;
-        }
-        if let Some(vms) = vms {
-            tenant.cloud.amend(now, &id, Amendment::Resources(vms))?;
-        }
-        if let Some(seconds) = change.duration_s {
-            tenant.cloud.amend(now, &id, Amendment::Duration(duration(seconds)))?;
-        }
+        let notice = notice.real(tenant.speed);
+        tenant.cloud.move_not_before(house.now(), &EventId::new(&id), notice)?;
         // Nobody reads it here, and changes are the one thing that can be ordered without end.
         tenant.cloud.take_history();
     }
-    house.news.notify_waiters();
-    show(State(house), Path(id.as_str().to_owned())).await
-}
-
-/// Who approves, when it is not a VM.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct By {
-    by: Option<String>,
+    show(State(house), Path(id)).await
 }
 
 pub(super) async fn order(
     State(house): State<Arc<House>>,
     Path((id, order)): Path<(String, String)>,
-    body: Bytes,
 ) -> Result<Json<Value>, Failure> {
-    let id = EventId::new(&id);
-    let now = house.now();
-    let mut answer = json!({});
-    {
-        let mut tenant = house.tenant();
-        match order.as_str() {
-            "cancel" => tenant.cloud.cancel(now, &id)?,
-            "start" => tenant.cloud.start(now, &id)?,
-            "finish" => tenant.cloud.finish(now, &id)?,
-            "approve" => {
-                let By { by } = read(&body)?;
-                let by = by.unwrap_or_else(|| "control plane".into()).chars().take(128).collect();
-                answer = json!({ "result": word(tenant.approve_by(now, Approver::Other(by), &id)) });
-            }
-            other => {
-                return Err(Failure::nowhere(format!(
-                    "there is no order {other}; use cancel, start, finish or approve"
-                )));
-            }
-        }
+    let (id, now) = (EventId::new(&id), house.now());
+    let mut tenant = house.tenant();
+    match order.as_str() {
+        "cancel" => tenant.cloud.cancel(now, &id)?,
+        "start" => tenant.cloud.start(now, &id)?,
+        "finish" => tenant.cloud.finish(now, &id)?,
+        other => return Err(Failure::nowhere(format!("there is no order {other}; use cancel, start or finish"))),
     }
-    house.news.notify_waiters();
-    Ok(Json(answer))
+    Ok(Json(json!({})))
+}
+
+/// The incarnation of every VM's document starts again; the array stays.
+pub(super) async fn restart_incarnations(State(house): State<Arc<House>>) -> Result<Json<Value>, Failure> {
+    let mut tenant = house.tenant();
+    tenant.cloud.advance(house.now());
+    tenant.cloud.restart_incarnation(None)?;
+    Ok(Json(json!({})))
+}
+
+fn shown(event: &Event) -> Value {
+    let status = match (&event.started, &event.ended) {
+        (_, Some((_, End::Finished))) => "Finished",
+        (_, Some((_, End::Cancelled))) => "Cancelled",
+        (Some(_), None) => "Started",
+        (None, None) => "Scheduled",
+    };
+    let approver = |by: &Approver| match by {
+        Approver::Vm(vm) => vm.to_string(),
+        Approver::Other(who) => who.clone(),
+    };
+    let cause = |cause: &Cause| match cause {
+        Cause::Failure => "failure",
+        Cause::Approved => "approved",
+        Cause::NotBefore => "not_before",
+        Cause::Ordered => "ordered",
+    };
+    json!({
+        "id": event.id.as_str(),
+        "type": event.plan.kind.as_word(),
+        "source": event.plan.source.as_word(),
+        "resources": event.plan.resources.iter().map(VmName::as_str).collect::<Vec<_>>(),
+        "status": status,
+        "description": event.plan.description,
+        "duration_s": event.plan.duration.map_or(-1, |span| i64::try_from(span.as_secs()).unwrap_or(i64::MAX)),
+        "announced_at": rfc3339(event.announced_at),
+        "not_before": rfc3339(event.not_before),
+        "accepted": event.accepted.as_ref().map(|(at, by)| json!({ "at": rfc3339(*at), "by": approver(by) })),
+        "started": event.started.as_ref().map(|(at, why)| json!({ "at": rfc3339(*at), "cause": cause(why) })),
+        "ended_at": event.ended.as_ref().map(|(at, _)| rfc3339(*at)),
+    })
 }

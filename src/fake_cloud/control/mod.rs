@@ -1,10 +1,7 @@
 //! The control interface: JSON over HTTP under `/control`, for whoever directs the play.
 
-mod cast;
 mod events;
-mod faults;
-mod logs;
-mod state;
+mod requests;
 
 use std::sync::Arc;
 
@@ -12,33 +9,26 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Json, Response};
-use axum::routing::{get, patch, post};
+use axum::routing::{get, post};
 use bytes::Bytes;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::house::House;
-use super::tenant::Tenant;
-use crate::machine::id::VmName;
 use crate::simulator::cloud::Refusal;
 
 const LARGEST_BODY: usize = 256 * 1024;
 
 pub(super) fn router() -> Router<Arc<House>> {
     Router::new()
-        .route("/state", get(state::show))
+        .route("/state", get(events::state))
         .route("/events", get(events::list).post(events::announce))
         .route("/events/{id}", get(events::show).patch(events::change))
         .route("/events/{id}/{order}", post(events::order))
-        .route("/scenario", get(cast::list).post(cast::play))
-        .route("/platform", patch(cast::platform))
-        .route("/habits", patch(cast::habits))
-        .route("/incarnation", post(cast::incarnation))
-        .route("/reset", post(cast::reset))
-        .route("/faults", get(faults::list).post(faults::set).delete(faults::clear))
-        .route("/requests", get(logs::requests).delete(logs::forget))
-        .route("/approvals", get(logs::approvals))
+        .route("/incarnation", post(events::restart_incarnations))
+        .route("/faults", post(requests::set_fault).delete(requests::clear_faults))
+        .route("/requests", get(requests::list))
+        .route("/approvals", get(requests::approvals))
         .layer(DefaultBodyLimit::max(LARGEST_BODY))
 }
 
@@ -68,7 +58,7 @@ impl Failure {
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        failed(self.status, &self.error)
+        (self.status, Json(json!({ "error": self.error }))).into_response()
     }
 }
 
@@ -84,27 +74,8 @@ impl From<Refusal> for Failure {
     }
 }
 
-pub(super) fn failed(status: StatusCode, error: &str) -> Response {
-    (status, Json(json!({ "error": error }))).into_response()
-}
-
 /// The body as this shape; an empty one counts as `{}`.
 fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, Failure> {
     let body = if body.is_empty() { b"{}".as_ref() } else { body.as_ref() };
     serde_json::from_slice(body).map_err(|error| Failure::wrong(format!("the body is not right: {error}")))
-}
-
-/// Which VM an order is for; left out, all of them.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ForVm {
-    vm: Option<String>,
-}
-
-/// The named VM or all of them.
-fn chosen(tenant: &Tenant, vm: Option<&str>) -> Result<Vec<VmName>, Failure> {
-    let Some(name) = vm else { return Ok(tenant.vms.clone()) };
-    let asked = VmName::new(name);
-    let found = tenant.vms.iter().find(|candidate| **candidate == asked).cloned();
-    found.map(|vm| vec![vm]).ok_or_else(|| Failure::nowhere(format!("this cloud has no VM {name}; see /control/state")))
 }
