@@ -6,7 +6,7 @@ use super::{allclear, stderr, stdout};
 
 #[test]
 fn what_an_idle_cluster_costs_is_told_with_the_floor_of_each_figure() {
-    let output = allclear(&["bench", "--only", "idle", "--only", "requests", "--seconds", "2", "--json"], &[]);
+    let output = allclear(&["bench", "--only", "idle", "--seconds", "2", "--json"], &[]);
     assert!(output.status.success(), "{}", stderr(&output));
     let figures: Vec<Value> = serde_json::from_str(stdout(&output)).unwrap();
     let told = |name: &str| {
@@ -21,8 +21,6 @@ fn what_an_idle_cluster_costs_is_told_with_the_floor_of_each_figure() {
     }
     let [polls, .., wanted] = told("idle replica, requests to the metadata service");
     assert!(polls > 0.0 && wanted > 0.0, "{figures:#?}");
-    let [median, .., floor] = told("status, at 2,000 requests per second");
-    assert!(median > 0.0 && floor > 0.0, "{figures:#?}");
     // What a process holds in memory is told to root only.
     if nix::unistd::geteuid().is_root() {
         let [resident, .., floor] = told("idle replica, resident in proportion");

@@ -1,24 +1,22 @@
-//! How long an event waits for the cluster: from its announcement, from the end of its last hook, and each hook for its
-//! beginning.
+//! How long an event waits for the cluster: from its announcement, and from the end of its last hook.
 
-use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
-use tokio::process::Command;
-use tokio::time::sleep;
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
 
 use super::figure::{Figure, ms};
 use super::leaders::led;
-use super::{EVENT_WITHIN, LOOK_EVERY, bare, sessions, span, until_ready};
-use crate::cli::demo_hook::{self, Note};
+use super::{EVENT_WITHIN, LOOK_EVERY, bare, span, until_ready};
 use crate::cli::say;
-use crate::cli::stage::{Stage, moment};
+use crate::cli::stage::{Stage, moment, workloads_socket};
 use crate::fake_cloud::{Post, Scenario};
 use crate::machine::id::EventId;
 use crate::machine::time::Timestamp;
 use crate::replica::clock;
 use crate::rpc::client::Asking;
+use crate::workload::{Handle, Hook, Outcome, Phase, Standing, Workload};
 
 /// Announcements are this much apart within a second: however many there are, no part of it has more than another.
 const SPREAD_MS: i64 = 618;
@@ -31,62 +29,63 @@ const HOOK_TAKES: Duration = Duration::from_millis(1_200);
 
 pub(super) async fn measure(stage: &Stage, events: u32) -> anyhow::Result<Vec<Figure>> {
     until_ready(stage).await?;
-    let (mut unprepared, mut first_polls, mut prepared, mut begun) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut unprepared, mut first_polls) = (Vec::new(), Vec::new());
     for number in 0..events {
         // Every third event names the leader's own VM, as chance would have it.
         let vm = leader(stage).await? + number as usize;
         let id = play(stage, spread(number), vm, UNPREPARED).await?;
         unprepared.push(waited(stage, &id)?);
         first_polls.push(first_poll(stage, &id)?);
-        let vm = leader(stage).await? + number as usize;
-        let id = play(stage, spread(number), vm, PREPARED).await?;
-        prepared.push(from_last_hook(stage, &id)?);
-        begun.extend(beginnings(stage, &id).await?);
         say(format_args!("{} of {events} events", number + 1));
     }
-    let told = outcomes_told(stage, events).await?;
-    let floors = bare::synced_and_answered(&stage.folder, events, 2, bare::LONG_PAUSE).await?;
-    let warm = bare::synced_and_answered(&stage.folder, events, 2, bare::PAUSE).await?;
-    let floor = "one synced write and two round trips on loopback";
-    let [calls, trips] = bare::called_and_answered(&stage.replicas[0].socket, events).await?;
+    let prepared = outcomes_told(stage, events).await?;
+    let synced = bare::synced_and_answered(&stage.folder, events).await?;
+    let (first_poll, floor) =
+        ("the first poll after the announcement", "one synced write and two round trips on loopback");
     Ok(vec![
-        Figure::of(
-            "announcement to POST, nothing to prepare",
-            "ms",
-            unprepared,
-            first_polls,
-            "the first poll after the announcement",
-        ),
-        Figure::of("last hook's outcome to POST", "ms", told, floors, floor),
-        Figure::of("last command's last act to POST", "ms", prepared, warm, floor),
-        Figure::of(
-            "hook assigned to a follower to its first act",
-            "ms",
-            begun,
-            starts(stage, events).await?,
-            "the same program started by nobody else",
-        ),
-        Figure::of("a call that a replica answers from memory", "ms", calls, trips, "a round trip on loopback"),
+        Figure::of("announcement to POST, nothing to prepare", "ms", unprepared, first_polls, first_poll),
+        Figure::of("last hook's outcome to POST", "ms", prepared, synced, floor),
     ])
+}
+
+/// A workload that dials in at one replica, by its place; and when its hook has ended each time, since 1970.
+async fn dial_in(stage: &Stage, place: usize) -> anyhow::Result<(Handle, mpsc::Receiver<Duration>)> {
+    let socket = workloads_socket(&stage.folder, &stage.replicas[place].name);
+    let (tell, told) = mpsc::channel(1);
+    let drain = Hook::new(Phase::Drain, move |_| {
+        let tell = tell.clone();
+        async move {
+            sleep(HOOK_TAKES).await;
+            // Nobody measures any more where it cannot be told.
+            let _ = tell.send(clock::since_1970()).await;
+            Outcome::Done
+        }
+    });
+    let workload = Workload::new("bench", socket).lease(EVENT_WITHIN).hook(drain).start()?;
+    let mut standing = workload.standing();
+    let connected = standing.wait_for(|now| matches!(now, Standing::Connected { .. }));
+    timeout(EVENT_WITHIN, connected).await.context("a workload was not welcomed")??;
+    Ok((workload, told))
 }
 
 /// From when a workload that dialled in told the last outcome.
 async fn outcomes_told(stage: &Stage, events: u32) -> anyhow::Result<Vec<f64>> {
     let mut dialled = Vec::new();
     for place in 0..stage.replicas.len() {
-        dialled.push(sessions::dial_in(stage, place, HOOK_TAKES).await?);
+        dialled.push(dial_in(stage, place).await?);
     }
     let mut spans = Vec::new();
     for number in 0..events {
         let vm = (leader(stage).await? + number as usize) % stage.replicas.len();
-        ensure!(dialled[vm].told.is_empty(), "a workload was given a step more than once");
+        let told = &mut dialled[vm].1;
+        ensure!(told.is_empty(), "a workload was given a step more than once");
         let id = play(stage, spread(number), vm, PREPARED).await?;
-        let told = dialled[vm].told.recv().await.context("a workload has gone")?;
+        let told = told.recv().await.context("a workload has gone")?;
         let posted = Duration::from_micros(u64::try_from(post(stage, &id)?.at_us)?);
         spans.push(ms(posted.checked_sub(told).context("a wall clock was set")?));
     }
-    for dialled in dialled {
-        dialled.leave().await?;
+    for (workload, _) in dialled {
+        workload.leave().await?;
     }
     Ok(spans)
 }
@@ -163,49 +162,4 @@ fn post(stage: &Stage, id: &EventId) -> anyhow::Result<Post> {
         Some(post) if posts.is_empty() => Ok(post),
         more => bail!("{} POSTs for event {id}, where there should be one", posts.len() + usize::from(more.is_some())),
     }
-}
-
-fn notes(stage: &Stage, id: &EventId) -> anyhow::Result<Vec<Note>> {
-    let notes = demo_hook::notes(&stage.hook_log())?;
-    Ok(notes.into_iter().filter(|note| EventId::new(&note.event) == *id).collect())
-}
-
-/// From when the last hook that prepares said that it was done.
-fn from_last_hook(stage: &Stage, id: &EventId) -> anyhow::Result<f64> {
-    let notes = notes(stage, id)?;
-    let prepared = notes.iter().filter(|note| note.done && note.phase != "restore");
-    let done = prepared.map(|note| note.at_us).max().context("no hook ran")?;
-    let span = u64::try_from(post(stage, id)?.at_us - done).context("a wall clock was set")?;
-    Ok(ms(Duration::from_micros(span)))
-}
-
-/// From each entry that gave a follower a hook to run until the hook did something.
-async fn beginnings(stage: &Stage, id: &EventId) -> anyhow::Result<Vec<f64>> {
-    let mut asking = Asking::connect(&stage.replicas[0].socket).await?;
-    let leader = asking.status().await?.leader.context("nobody leads")?;
-    let begun = notes(stage, id)?.into_iter().filter(|note| !note.done);
-    let mut spans = Vec::new();
-    let hooks = asking.event(id.as_str()).await?.hooks;
-    for note in begun {
-        let hook = hooks.iter().find(|hook| hook.attempt == note.attempt).context("a hook ran that is in no log")?;
-        if hook.on != leader {
-            let assigned = moment::read(&hook.started_at).context("a hook has no time")?;
-            spans.push(span(assigned, note.at()));
-        }
-    }
-    Ok(spans)
-}
-
-/// How long a hook takes to begin when this process starts it.
-async fn starts(stage: &Stage, times: u32) -> anyhow::Result<Vec<f64>> {
-    let log = stage.folder.join("alone.jsonl");
-    let mut spans = Vec::new();
-    for _ in 0..times {
-        let began = Instant::now();
-        let mut hook = Command::new(std::env::current_exe()?);
-        hook.args(["demo-hook", "--takes", "0s", "--log"]).arg(&log).stdout(Stdio::null());
-        hook.status().await?;
-        spans.push(ms(began.elapsed()));
-    }
-    Ok(spans)
 }

@@ -10,8 +10,6 @@ mod idle;
 mod leaders;
 mod many;
 mod meter;
-mod requests;
-mod sessions;
 
 use std::io::Write as _;
 use std::num::NonZeroU32;
@@ -43,7 +41,7 @@ pub(super) struct Bench {
     /// How many events for each figure
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
     events: u32,
-    /// For how many seconds replicas are watched that have nothing to do, and for how many the status is asked for
+    /// For how many seconds replicas are watched that have nothing to do
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: u32,
     /// How many replicas the large cluster has
@@ -60,9 +58,7 @@ enum Part {
     Idle,
     /// From an announcement, and from the last hook, to the POST
     Approvals,
-    /// The status, asked for at a pace
-    Requests,
-    /// A leader that hands over, and one that is killed
+    /// A leader that is killed
     Leaders,
     /// A leader that is killed while another replica is to approve
     Claims,
@@ -116,7 +112,6 @@ impl Bench {
             figures.extend(match part {
                 Part::Idle => idle::measure(stage, self.seconds).await?,
                 Part::Approvals => approvals::measure(stage, self.events).await?,
-                Part::Requests => requests::measure(stage, self.seconds).await?,
                 Part::Leaders => leaders::measure(stage, self.events).await?,
                 Part::Claims => claims::measure(stage, self.events).await?,
                 Part::Many => many::measure(&stage.folder, self.replicas, self.events, self.seconds).await?,

@@ -218,7 +218,7 @@ impl Stage {
 }
 
 /// Where the replica of this VM waits for workloads.
-fn workloads_socket(folder: &Path, vm: &str) -> PathBuf {
+pub(in crate::cli) fn workloads_socket(folder: &Path, vm: &str) -> PathBuf {
     folder.join(format!("{vm}.workloads"))
 }
 
@@ -227,7 +227,7 @@ fn quoted(path: &Path) -> String {
     serde_json::Value::from(path.to_string_lossy()).to_string()
 }
 
-pub(in crate::cli) fn free_addresses(count: usize) -> std::io::Result<Vec<SocketAddr>> {
+fn free_addresses(count: usize) -> std::io::Result<Vec<SocketAddr>> {
     free_addresses_of(Ipv4Addr::LOCALHOST, count)
 }
 
