@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
 
+use serde::Serialize;
+
 /// A row is known by who wrote it, and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Row {
@@ -31,7 +33,7 @@ pub struct Record {
 }
 
 /// What is wrong with the rows of a member; all zero when nothing is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Wrong {
     /// Acknowledged, and not there.
     pub lost: usize,

@@ -41,10 +41,6 @@ pub struct Latest {
 }
 
 impl Progress {
-    pub fn total(&self) -> u64 {
-        self.counts.iter().sum()
-    }
-
     /// Each of them has written some more since then, so that no gap is left open.
     pub fn is_beyond(&self, before: &Self) -> bool {
         self.counts.iter().zip(before.counts).all(|(now, before)| *now >= before + 20)

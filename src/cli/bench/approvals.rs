@@ -10,7 +10,7 @@ use super::figure::{Figure, ms};
 use super::leaders::led;
 use super::{EVENT_WITHIN, LOOK_EVERY, bare, span, until_ready};
 use crate::cli::say;
-use crate::cli::stage::{Stage, moment, workloads_socket};
+use crate::cli::stage::{Stage, workloads_socket};
 use crate::fake_cloud::{Post, Scenario};
 use crate::machine::id::EventId;
 use crate::machine::time::Timestamp;
@@ -142,7 +142,7 @@ pub(super) fn waited(stage: &Stage, id: &EventId) -> anyhow::Result<f64> {
 /// From its announcement until any replica asks what there is.
 pub(super) fn first_poll(stage: &Stage, id: &EventId) -> anyhow::Result<f64> {
     let announced = announced(stage, id)?;
-    let polled = stage.cloud.polled_after(&clock::rfc3339(announced)).and_then(|at| moment::read(&at));
+    let polled = stage.cloud.polled_after(&clock::rfc3339(announced)).and_then(|at| clock::from_rfc3339(&at));
     Ok(span(announced, polled.context("nobody polled")?))
 }
 
@@ -153,7 +153,7 @@ fn announced(stage: &Stage, id: &EventId) -> anyhow::Result<Timestamp> {
 
 /// When its one approval arrived.
 pub(super) fn posted(stage: &Stage, id: &EventId) -> anyhow::Result<Timestamp> {
-    moment::read(&post(stage, id)?.at).context("the cloud's log has no time")
+    clock::from_rfc3339(&post(stage, id)?.at).context("the cloud's log has no time")
 }
 
 fn post(stage: &Stage, id: &EventId) -> anyhow::Result<Post> {

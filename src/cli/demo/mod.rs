@@ -1,13 +1,9 @@
 //! `allclear demo`: the main job on one machine, with nothing to configure: a fake cloud, three replicas and a sample
 //! workload, the example database or real servers on loopback, and events from their announcement to their end.
 
-mod board;
-mod machines;
 mod play;
 mod primary;
-mod pulse;
 mod report;
-mod screen;
 mod story;
 mod takeover;
 mod verdict;
@@ -19,20 +15,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
-use machines::Machines;
 use play::Play;
 use primary::Primary;
-use pulse::Pulse;
-use report::Report;
-use screen::Screen;
+use tokio::runtime::Builder;
 
 use super::fake_cloud::scenarios;
 use super::signals::asked_to_stop;
 use super::stage::servers::{Server, Servers};
 use super::stage::{self, Hooks, Stage, Workload, folder, power, replica};
-use super::{Exit, demo_hook, runtime, say};
-use crate::config;
-use crate::fake_cloud::{Scenario, ScenarioError};
+use super::{Exit, say};
+use crate::fake_cloud::Scenario;
 use crate::machine::document::{Announcement, Status};
 use crate::machine::id::VmName;
 use crate::replica::clock;
@@ -71,8 +63,7 @@ pub(super) struct Demo {
 
 impl Demo {
     pub(super) fn run(self) -> Exit {
-        let chosen = self.scenario().map_err(anyhow::Error::from);
-        let (workload, scenario) = match chosen.and_then(|scenario| Ok((self.workload(&scenario)?, scenario))) {
+        let (scenario, workload) = match self.chosen() {
             Ok(chosen) => chosen,
             Err(error) => {
                 say(error);
@@ -83,34 +74,36 @@ impl Demo {
             say(lack);
             return Exit::Failed;
         }
-        let runtime = match runtime() {
-            Ok(runtime) => runtime,
-            Err(exit) => return exit,
-        };
-        let folder = match if self.with.is_some() { folder::make_to_pass() } else { folder::make() } {
-            Ok(folder) => folder,
+        // Servers end with the thread that started them.
+        let runtime = Builder::new_multi_thread().enable_all().thread_keep_alive(Duration::from_hours(24)).build();
+        let made = if self.with.is_some() { folder::make_to_pass() } else { folder::make() };
+        let (runtime, folder) = match runtime.and_then(|runtime| Ok((runtime, made?))) {
+            Ok(made) => made,
             Err(error) => {
-                say(format_args!("the demo has no folder: {error}"));
+                say(format_args!("the demo has no threads or no folder: {error}"));
                 return Exit::Failed;
             }
         };
         end_all_at_a_panic(folder.clone());
-        runtime.block_on(self.show(&scenario, &workload, folder))
-    }
-
-    fn scenario(&self) -> Result<Scenario, ScenarioError> {
-        let scenario = Scenario::find(&self.scenario)?;
-        let (needs, has) = (scenario.needs(), stage::VMS.len());
-        if needs > has {
-            return Err(ScenarioError::TooFewVms { name: scenario.name().to_owned(), needs, has });
+        let shown = runtime.block_on(self.show(&scenario, &workload, &folder));
+        // What was about to start something has ended with it.
+        drop(runtime);
+        folder::end_leftovers(&folder);
+        match shown {
+            Ok(false) => return Exit::Failed,
+            Ok(true) => {}
+            Err(ref error) => say(format_args!("the demo was not played to its end: {error:#}")),
         }
-        Ok(scenario)
+        if let Err(error) = std::fs::remove_dir_all(&folder) {
+            say(format_args!("{} cannot be removed: {error}", folder.display()));
+        }
+        if shown.is_ok() { Exit::Done } else { Exit::Failed }
     }
 
-    fn workload(&self, scenario: &Scenario) -> anyhow::Result<Workload> {
+    fn chosen(&self) -> anyhow::Result<(Scenario, Workload)> {
+        let scenario = Scenario::find(&self.scenario)?;
+        let sights = scenario.first_sights(&stage::VMS.map(VmName::new), clock::now())?;
         if let Some(server) = self.with {
-            let vms = stage::VMS.map(VmName::new);
-            let sights = scenario.first_sights(&vms, clock::now())?;
             let is_shown = |event: &Announcement| power::comes_back(&event.kind) && event.status == Status::Scheduled;
             if !sights.iter().all(is_shown) {
                 bail!(
@@ -119,86 +112,72 @@ impl Demo {
                     scenario.name()
                 );
             }
-            return Ok(Workload::Serves(server));
+            return Ok((scenario, Workload::Serves(server)));
         }
         let usual = if scenario.name() == "wave" && !self.kill_leader { "example" } else { "hooks" };
-        match self.workload.as_deref().unwrap_or(usual) {
-            "hooks" => Ok(Workload::Hooks(if self.kill_leader { Hooks::Long } else { Hooks::Unhurried })),
-            "example" if self.kill_leader => {
-                bail!(
-                    "the example database is done at once: nothing runs that a killed leader could interrupt; use hooks"
-                )
-            }
+        let workload = match self.workload.as_deref().unwrap_or(usual) {
+            "hooks" => Workload::Hooks(if self.kill_leader { Hooks::Long } else { Hooks::Unhurried }),
+            "example" if self.kill_leader => bail!(
+                "the example database is done at once: nothing runs that a killed leader could interrupt; use hooks"
+            ),
             "example" => {
                 let program = std::env::current_exe().context("cannot find its own program")?;
-                Ok(Workload::Dials(vec![program.to_string_lossy().into_owned(), "demo-kv".to_owned()]))
+                Workload::Dials(vec![program.to_string_lossy().into_owned(), "demo-kv".to_owned()])
             }
             program if program.trim().is_empty() => bail!("--workload: name hooks, example or a program"),
-            program => Ok(Workload::Dials(program.split_whitespace().map(str::to_owned).collect())),
-        }
+            program => Workload::Dials(program.split_whitespace().map(str::to_owned).collect()),
+        };
+        Ok((scenario, workload))
     }
 
-    async fn show(&self, scenario: &Scenario, workload: &Workload, folder: PathBuf) -> Exit {
-        let stop = match asked_to_stop() {
-            Ok(stop) => stop,
-            Err(error) => return no_play(&folder, &error.into()),
-        };
-        let speed = speed(scenario, self.kill_leader || self.with.is_some());
-        let mut screen = Screen::new(self.json, config::colours_refused());
-        for line in introduced(scenario, workload, speed) {
-            screen.line(&line);
-        }
+    /// Whether all went well. Where it did not the folder stays, unless nothing was played.
+    async fn show(&self, scenario: &Scenario, workload: &Workload, folder: &Path) -> anyhow::Result<bool> {
+        let stop = asked_to_stop()?;
         tokio::pin!(stop);
+        let speed = speed(scenario, self.kill_leader || self.with.is_some());
+        let tell = |line: &str| if self.json { say(line) } else { print(&format!("{line}\n")) };
+        introduced(scenario, workload, speed).iter().for_each(|line| tell(line));
         let set_up = tokio::select! {
-            set_up = Stage::set_up(folder.clone(), speed, workload) => set_up,
+            set_up = Stage::set_up(folder.to_owned(), speed, workload) => set_up,
             () = &mut stop => Err(anyhow!("it was stopped")),
         };
-        let mut stage = match set_up {
-            Ok(stage) => stage,
-            Err(error) => return no_play(&folder, &error),
-        };
+        let mut stage = set_up?;
         let play = Play {
             stage: &mut stage,
-            screen: &mut screen,
             scenario,
             kills_leader: self.kill_leader,
+            tell: &tell,
             primary: Primary::default(),
-            pulse: Pulse::default(),
             moves: Vec::new(),
-            machines: Machines::default(),
+            takeover: None,
         };
-        let mut report = tokio::select! {
-            report = play.go(speed.get()) => report,
-            () = &mut stop => {
-                stage.strike().await;
-                remove(&folder);
-                say("the demo was stopped before its end");
-                return Exit::Failed;
-            }
+        let report = tokio::select! {
+            report = play.go(speed.get()) => Some(report),
+            () = &mut stop => None,
+        };
+        let Some(mut report) = report else {
+            stage.strike().await;
+            bail!("it was stopped before its end");
         };
         if !report.ok {
             report.folder = Some(folder.display().to_string());
             stage.processes().for_each(|process| say(process.tail()));
             stage.servers.iter().flat_map(Servers::tails).for_each(say);
         }
-        self.tell(&report);
+        print(&if self.json { serde_json::to_string(&report)? + "\n" } else { report.told() });
         if self.keep {
             say(kept(&stage));
             stop.await;
         }
         stage.strike().await;
-        if report.ok {
-            remove(&folder);
-        }
-        if report.ok { Exit::Done } else { Exit::Failed }
+        Ok(report.ok)
     }
+}
 
-    fn tell(&self, report: &Report) {
-        let text = if self.json { serde_json::to_string(report).unwrap_or_default() + "\n" } else { report.told() };
-        let mut out = std::io::stdout().lock();
-        // Where nobody reads any more, the exit status still says it.
-        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    }
+/// Where nobody reads any more, the exit status still says how it went.
+fn print(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
 /// So many times faster that the shortest notice becomes short enough to watch.
@@ -223,19 +202,6 @@ fn introduced(scenario: &Scenario, workload: &Workload, speed: NonZeroU32) -> Ve
             .push("the servers are set up, which takes some seconds: a primary on db-0, and two that follow it".into());
     }
     lines
-}
-
-fn no_play(folder: &Path, error: &anyhow::Error) -> Exit {
-    folder::end_leftovers(folder);
-    remove(folder);
-    say(format_args!("the demo cannot be played: {error:#}"));
-    Exit::Failed
-}
-
-fn remove(folder: &Path) {
-    if let Err(error) = std::fs::remove_dir_all(folder) {
-        say(format_args!("{} cannot be removed: {error}", folder.display()));
-    }
 }
 
 fn kept(stage: &Stage) -> String {

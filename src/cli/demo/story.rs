@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::cli::stage::members::Said;
-use crate::cli::stage::moment;
+use crate::cli::stage::seconds;
 use crate::cli::stage::sight::Sight;
 use crate::fake_cloud::Post;
 use crate::machine::id::{EventId, VmName};
@@ -34,7 +34,7 @@ impl Story {
             steps.extend(by_the_cloud(event, posts));
             let known = sight.event(&event.id).map(|event| event.timeline.as_slice()).unwrap_or_default();
             steps.extend(known.iter().filter_map(|step| {
-                let at = moment::read(&step.at)?;
+                let at = clock::from_rfc3339(&step.at)?;
                 Some(Step { event: event.id.clone(), at, who: "cluster", what: step.what.clone() })
             }));
         }
@@ -62,7 +62,7 @@ impl Story {
 }
 
 fn told(zero: Option<Timestamp>, at: Timestamp, vms: &str, who: &str, what: &str) -> String {
-    let after = zero.map_or_else(|| " ".repeat(9), |zero| format!("{:>7.2} s", moment::seconds(zero, at)));
+    let after = zero.map_or_else(|| " ".repeat(9), |zero| format!("{:>7.2} s", seconds(zero, at)));
     format!("{after}  {vms:<11}  {who:<7}  {what}")
 }
 
@@ -82,13 +82,13 @@ fn by_the_cloud(event: &Event, posts: &[Post]) -> Vec<Step> {
     let announced = format!("announces {kind} by {source} of {}; {begins}", names(&event.plan.resources));
     let mut steps = vec![step(event.announced_at, announced)];
     if let Some(last) = event.moved.checked_sub(1).and_then(|last| event.plan.moves.get(last)) {
-        let starts = moment::seconds(event.announced_at, event.not_before);
+        let starts = seconds(event.announced_at, event.not_before);
         let what = format!("thinks again: it starts by itself after {starts:.1} s");
         steps.push(step(event.announced_at.plus(last.after), what));
     }
     for post in posts.iter().filter(|post| post.event == event.id) {
         let result = post.result.unwrap_or("lost on its way");
-        let at = moment::read(&post.at).unwrap_or(event.announced_at);
+        let at = clock::from_rfc3339(&post.at).unwrap_or(event.announced_at);
         steps.push(step(at, format!("receives the approval from {}: {result}", post.vm)));
     }
     if let Some((at, Approver::Other(who))) = &event.accepted {

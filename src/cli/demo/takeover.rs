@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::cli::stage::Stage;
-use crate::cli::stage::moment;
 use crate::cli::stage::sight::Sight;
+use crate::cli::stage::{Stage, seconds};
 use crate::machine::time::Timestamp;
 use crate::replica::clock;
 use crate::wire::pb::allclear::operator::v1 as shown;
@@ -21,7 +20,6 @@ pub(super) struct Takeover {
     pub(super) old_leader: String,
     /// What was under way at that moment: a hook, or the event itself where it has none.
     pub(super) during: String,
-    pub(super) killed_at: String,
     pub(super) new_leader: Option<String>,
     pub(super) led_after_s: Option<f64>,
     pub(super) restarted_after_s: Option<f64>,
@@ -37,6 +35,16 @@ impl Takeover {
         self.new_leader.is_some() && self.answered_after_s.is_some()
     }
 
+    /// For people.
+    pub(super) fn told(&self) -> String {
+        let Self { old_leader, during, new_leader, led_after_s, restarted_after_s, .. } = self;
+        let led = new_leader.as_ref().zip(*led_after_s);
+        let led = led.map_or_else(|| "nobody took over".into(), |(who, after)| format!("{who} led after {after:.2} s"));
+        let back =
+            restarted_after_s.map_or_else(String::new, |after| format!("; it was started again after {after:.2} s"));
+        format!("{old_leader}, the leader, was killed during {during}: {led}{back}")
+    }
+
     /// Kills the leader when it is time to; tells what was done.
     pub(super) async fn begin(stage: &mut Stage, sight: &Sight) -> anyhow::Result<Option<(Self, String)>> {
         let now = clock::now();
@@ -44,21 +52,14 @@ impl Takeover {
         let Some(replica) = stage.replicas.iter_mut().find(|replica| replica.name == leader) else { return Ok(None) };
         replica.process.kill().await?;
         let killed = clock::now();
-        let takeover = Self {
-            old_leader: leader.to_owned(),
-            during,
-            killed_at: clock::rfc3339(killed),
-            killed,
-            term,
-            ..Self::default()
-        };
+        let takeover = Self { old_leader: leader.to_owned(), during, killed, term, ..Self::default() };
         let told = format!("{leader}, the leader, is killed during {}", takeover.during);
         Ok(Some((takeover, told)))
     }
 
     /// Looks for the new leader, and brings the old one back; tells what is new.
     pub(super) fn go_on(&mut self, stage: &mut Stage, sight: &Sight) -> anyhow::Result<Vec<String>> {
-        let since = moment::seconds(self.killed, clock::now());
+        let since = seconds(self.killed, clock::now());
         let mut told = Vec::new();
         if self.new_leader.is_none()
             && let Some((leader, _)) = sight.leader().filter(|(_, term)| *term > self.term)
@@ -84,7 +85,7 @@ impl Takeover {
 
 /// A hook that prepares has run for a while, or an event without hooks has started: what that is.
 fn moment_for_it(sight: &Sight, now: Timestamp) -> Option<String> {
-    let long_ago = |at: &str| moment::read(at).is_some_and(|at| now.since(at) >= INTO_IT);
+    let long_ago = |at: &str| clock::from_rfc3339(at).is_some_and(|at| now.since(at) >= INTO_IT);
     let runs = |hook: &&shown::Hook| hook.phase != "restore" && hook.intent == "run" && hook.outcome.is_none();
     let events = || sight.answers().flat_map(|(_, answer)| &answer.status.events);
     let hook = events().flat_map(|event| &event.hooks).filter(runs).find(|hook| long_ago(&hook.started_at));

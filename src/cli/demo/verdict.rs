@@ -4,31 +4,23 @@ use std::collections::BTreeMap;
 
 use super::report::called;
 use crate::cli::demo_hook::Note;
-use crate::cli::stage::moment::read;
 use crate::cli::stage::sight::Sight;
 use crate::fake_cloud::Post;
 use crate::machine::document::Kind;
 use crate::machine::id::{EventId, VmName};
 use crate::machine::time::Timestamp;
+use crate::replica::clock::from_rfc3339;
 use crate::simulator::cloud::{Approver, Cause, End, Event};
 use crate::wire::pb::allclear::operator::v1 as shown;
 
-/// What was done, by the word of whoever did it.
-pub(super) struct Noted<'a> {
-    pub(super) notes: &'a [Note],
-    /// By a database, which does not want a hook run for everything.
-    pub(super) by_a_database: bool,
-    /// By hooks of servers, which are tried again: the last attempt of each counts.
-    pub(super) may_repeat: bool,
-}
-
-/// Everything that is missing; nothing when all is well.
-pub(super) fn missing(events: &[Event], posts: &[Post], sight: &Sight, noted: &Noted) -> Vec<String> {
+/// Everything that is missing; nothing when all is well. A database notes nothing of what it did, and does not want a hook
+/// run for everything.
+pub(super) fn missing(events: &[Event], posts: &[Post], sight: &Sight, notes: Option<&[Note]>) -> Vec<String> {
     let mut missing = Vec::new();
     for event in events {
         let posts: Vec<&Post> = posts.iter().filter(|post| post.event == event.id).collect();
         let found = match sight.event(&event.id) {
-            Some(known) => of_event(event, &posts, known, sight, noted),
+            Some(known) => of_event(event, &posts, known, sight, notes),
             None => vec!["no replica knows it".to_owned()],
         };
         missing.extend(found.into_iter().map(|what| format!("{}: {what}", called(event))));
@@ -36,9 +28,15 @@ pub(super) fn missing(events: &[Event], posts: &[Post], sight: &Sight, noted: &N
     missing
 }
 
-fn of_event(event: &Event, posts: &[&Post], known: &shown::Event, sight: &Sight, noted: &Noted) -> Vec<String> {
+fn of_event(
+    event: &Event,
+    posts: &[&Post],
+    known: &shown::Event,
+    sight: &Sight,
+    notes: Option<&[Note]>,
+) -> Vec<String> {
     let mut missing = match &event.accepted {
-        Some((at, by)) => of_approval(*at, by, posts, known, noted),
+        Some((at, by)) => of_approval(*at, by, posts, known, notes),
         None => of_no_approval(event, posts),
     };
     if event.ended.is_none() {
@@ -48,13 +46,19 @@ fn of_event(event: &Event, posts: &[&Post], known: &shown::Event, sight: &Sight,
     if !not_closed.is_empty() {
         missing.push(format!("not closed for {}", not_closed.join(", ")));
     }
-    missing.extend(of_runs(&event.id, noted.notes));
+    missing.extend(of_runs(&event.id, notes.unwrap_or_default()));
     missing.extend(of_restoring(event, known));
     missing
 }
 
 /// One all-clear, decided by the cluster, after everything was prepared.
-fn of_approval(at: Timestamp, by: &Approver, posts: &[&Post], known: &shown::Event, noted: &Noted) -> Vec<String> {
+fn of_approval(
+    at: Timestamp,
+    by: &Approver,
+    posts: &[&Post],
+    known: &shown::Event,
+    notes: Option<&[Note]>,
+) -> Vec<String> {
     let mut missing = Vec::new();
     if posts.len() != 1 || !posts.iter().all(|post| post.took_effect) {
         let results: Vec<_> = posts.iter().map(|post| post.result.unwrap_or("lost")).collect();
@@ -71,9 +75,9 @@ fn of_approval(at: Timestamp, by: &Approver, posts: &[&Post], known: &shown::Eve
         missing.push(format!("the cluster named {} to post, and somebody else did", claim.approver));
     }
     let preparing = known.hooks.iter().enumerate().filter(|(_, hook)| prepares(hook));
-    let preparing: Vec<_> =
-        preparing.filter(|(place, hook)| !noted.may_repeat || is_last(&known.hooks[place + 1..], hook)).collect();
-    let is_idle = noted.by_a_database && claim.reason == "nothing_to_prepare";
+    // What is tried again counts as it ended.
+    let preparing: Vec<_> = preparing.filter(|(place, hook)| is_last(&known.hooks[place + 1..], hook)).collect();
+    let is_idle = notes.is_none() && claim.reason == "nothing_to_prepare";
     if preparing.is_empty() && !is_idle {
         missing.push("no hook ran before the all-clear".into());
     }
@@ -82,10 +86,12 @@ fn of_approval(at: Timestamp, by: &Approver, posts: &[&Post], known: &shown::Eve
         if !is_prepared(hook) {
             missing.push(format!("{what} ended as {}", hook.outcome.as_deref().unwrap_or("nothing")));
         }
-        let is_before = hook.ended_at.as_deref().and_then(read) <= read(&claim.claimed_at);
-        let is_its = |note: &&Note| note.attempt == hook.attempt && note.done;
-        let really = noted.notes.iter().find(is_its).map(Note::at);
-        if !is_before || hook.intent == "run" && really.is_none_or(|done| done > at) {
+        let is_before = hook.ended_at.as_deref().and_then(from_rfc3339) <= from_rfc3339(&claim.claimed_at);
+        let really = |notes: &[Note]| {
+            let done = notes.iter().find(|note| note.attempt == hook.attempt && note.done);
+            hook.intent != "run" || done.is_some_and(|done| done.at() <= at)
+        };
+        if !is_before || !notes.is_none_or(really) {
             missing.push(format!("{what} was not done before the all-clear"));
         }
     }
@@ -98,7 +104,7 @@ pub(super) fn prepares(hook: &shown::Hook) -> bool {
 }
 
 /// Whether none of those that came later was another attempt of the same.
-pub(super) fn is_last(later: &[shown::Hook], hook: &shown::Hook) -> bool {
+fn is_last(later: &[shown::Hook], hook: &shown::Hook) -> bool {
     later.iter().all(|other| attempted(other) != attempted(hook))
 }
 
@@ -107,7 +113,7 @@ fn attempted(hook: &shown::Hook) -> [&str; 4] {
 }
 
 /// Also a replica that has nothing to write to disk is.
-pub(super) fn is_prepared(hook: &shown::Hook) -> bool {
+fn is_prepared(hook: &shown::Hook) -> bool {
     matches!(hook.outcome.as_deref(), Some("done" | "not_applicable"))
 }
 
@@ -153,7 +159,7 @@ fn of_restoring(event: &Event, known: &shown::Event) -> Vec<String> {
             hook.phase == "restore"
                 && hook.vm == *vm
                 && hook.outcome.as_deref() == Some("done")
-                && read(&hook.started_at) >= ended
+                && from_rfc3339(&hook.started_at) >= ended
         })
     };
     let left = touched.into_iter().filter(|vm| !is_restored(vm));
@@ -244,7 +250,7 @@ mod tests {
         let Case { event, posts, known, notes } = case;
         let answer = Answer { status: shown::Status::default(), events: vec![known] };
         let sight = Sight { replicas: vec![Seen { name: "db-1".into(), answer: Some(answer.into()) }] };
-        missing(&[event], &posts, &sight, &Noted { notes: &notes, by_a_database: false, may_repeat: false }).join("\n")
+        missing(&[event], &posts, &sight, Some(&notes)).join("\n")
     }
 
     #[test]

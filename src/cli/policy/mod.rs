@@ -12,7 +12,6 @@ use serde::Serialize;
 
 use self::forecast::{Forecast, forecasts, members};
 use super::ask::print_as;
-use super::stage::moment;
 use super::{Exit, say};
 use crate::config::{self, Config};
 use crate::fake_cloud::{SCENARIOS, Scenario, ScenarioError};
@@ -107,7 +106,7 @@ impl Test {
 }
 
 fn read_time(text: &str) -> Result<Timestamp, String> {
-    moment::read(text).ok_or_else(|| "it is no time in UTC; write it as 2026-01-01T00:00:00Z".into())
+    clock::from_rfc3339(text).ok_or_else(|| "it is no time in UTC; write it as 2026-01-01T00:00:00Z".into())
 }
 
 /// What a file says, or why it says nothing.

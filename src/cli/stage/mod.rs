@@ -3,13 +3,13 @@
 
 pub(super) mod folder;
 pub(super) mod members;
-pub(super) mod moment;
 pub(super) mod power;
 mod process;
 pub(super) mod replica;
 pub(super) mod servers;
 pub(super) mod sight;
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::num::NonZeroU32;
@@ -24,13 +24,15 @@ use self::servers::{Server, Servers};
 use super::certs;
 pub(in crate::cli) use crate::databases::trio::VMS;
 use crate::fake_cloud::{self, Options, Running};
+use crate::machine::document::Kind;
+use crate::machine::time::Timestamp;
 use crate::replica::clock;
 use crate::tls::Authority;
 
 const CLUSTER: &str = "demo";
 /// Long enough that `--keep` never shows a warning of certificates that end soon.
 const VALID_DAYS: u32 = 365;
-pub(in crate::cli) const WORKLOAD: &str = "orders-db";
+const WORKLOAD: &str = "orders-db";
 
 /// Phase, the least freeze it is worth, and how long it takes to be watched and to be interrupted.
 const HOOKS: [(&str, Option<&str>, &str, &str); 5] = [
@@ -72,6 +74,8 @@ pub(in crate::cli) struct Stage {
     pub(in crate::cli) replicas: Vec<Replica>,
     pub(in crate::cli) members: Option<Members>,
     pub(in crate::cli) servers: Option<Servers>,
+    /// VMs with servers that are away, by their place.
+    away: BTreeMap<usize, Kind>,
     program: PathBuf,
 }
 
@@ -92,7 +96,8 @@ impl Stage {
         let log = Some(folder.join("requests.jsonl"));
         let options = Options { speed, log, ..Options::new(vms.iter().cloned()) };
         let cloud = fake_cloud::serve(options).await?;
-        let mut stage = Self { folder, cloud, replicas: Vec::new(), members: None, servers: None, program };
+        let mut stage =
+            Self { folder, cloud, replicas: Vec::new(), members: None, servers: None, away: BTreeMap::new(), program };
         if let Workload::Serves(server) = who {
             stage.servers.insert(Servers::new(*server, &stage.folder)?).found().await?;
         }
@@ -220,6 +225,12 @@ impl Stage {
 /// Where the replica of this VM waits for workloads.
 pub(in crate::cli) fn workloads_socket(folder: &Path, vm: &str) -> PathBuf {
     folder.join(format!("{vm}.workloads"))
+}
+
+/// From one moment to another; below zero when it is the other way round.
+pub(in crate::cli) fn seconds(from: Timestamp, to: Timestamp) -> f64 {
+    let millis = i32::try_from(to.0.saturating_sub(from.0)).unwrap_or(i32::MAX);
+    f64::from(millis) / 1000.0
 }
 
 /// As a text of TOML, which takes what JSON takes.

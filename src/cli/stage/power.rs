@@ -1,11 +1,14 @@
-//! What the platform does to a VM: to its server, and to the replica beside it.
+//! What the platform does to VMs with servers on them: to the server, and to the replica beside it.
 
 use anyhow::Context as _;
 use nix::sys::signal::Signal;
 
-use super::servers::Servers;
+use super::members::Said;
 use super::{Stage, VMS};
 use crate::machine::document::Kind;
+use crate::machine::id::VmName;
+use crate::replica::clock;
+use crate::simulator::cloud::Event;
 
 /// Whether a VM comes back from this, so that its servers can be shown again.
 pub(in crate::cli) fn comes_back(kind: &Kind) -> bool {
@@ -13,9 +16,36 @@ pub(in crate::cli) fn comes_back(kind: &Kind) -> bool {
 }
 
 impl Stage {
-    /// Takes a VM away from servers that run on it; tells what it did.
-    pub(in crate::cli) async fn take_away(&mut self, place: usize, kind: &Kind) -> anyhow::Result<&'static str> {
-        let Some(trio) = self.servers.as_ref().map(Servers::trio) else { return Ok("nothing runs on it") };
+    /// Takes VMs away and gives them back as the cloud's events do by now, where servers run on them; tells what is new.
+    pub(in crate::cli) async fn follow_the_cloud(&mut self) -> anyhow::Result<Vec<Said>> {
+        let (events, mut said) = (self.cloud.events(), Vec::new());
+        if self.servers.is_none() {
+            return Ok(said);
+        }
+        for (place, vm) in VMS.into_iter().enumerate() {
+            let takes_it =
+                |event: &&Event| event.is_impacting(clock::now()) && event.plan.resources.contains(&VmName::new(vm));
+            let taken = events.iter().find(takes_it).map(|event| event.plan.kind.clone());
+            let what = match (taken, self.away.remove(&place)) {
+                (Some(kind), None) => {
+                    let what = self.take_away(place, &kind).await?;
+                    self.away.insert(place, kind);
+                    what
+                }
+                (None, Some(kind)) => self.give_back(place, &kind).await?,
+                (Some(_), Some(kind)) => {
+                    self.away.insert(place, kind);
+                    continue;
+                }
+                (None, None) => continue,
+            };
+            said.push(Said { at: clock::now(), who: "machine", vm: vm.to_owned(), what: what.to_owned() });
+        }
+        Ok(said)
+    }
+
+    async fn take_away(&mut self, place: usize, kind: &Kind) -> anyhow::Result<&'static str> {
+        let trio = self.servers.as_ref().context("there are no servers")?.trio();
         let replica = &mut self.replicas[place].process;
         if *kind == Kind::Freeze {
             replica.signal(Signal::SIGSTOP);
@@ -31,9 +61,8 @@ impl Stage {
         Ok("goes down: its server and its replica are killed, and the server's data is lost")
     }
 
-    /// Gives it back, and starts what starts with it; tells what it did.
-    pub(in crate::cli) async fn give_back(&mut self, place: usize, kind: &Kind) -> anyhow::Result<&'static str> {
-        let Some(servers) = &self.servers else { return Ok("is back") };
+    async fn give_back(&mut self, place: usize, kind: &Kind) -> anyhow::Result<&'static str> {
+        let servers = self.servers.as_ref().context("there are no servers")?;
         if *kind == Kind::Freeze {
             servers.trio().thaw(place);
             self.replicas[place].process.signal(Signal::SIGCONT);

@@ -1,12 +1,11 @@
 //! Real database servers, one beside each replica, and the clients that write to them.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, mpsc};
-use std::thread::JoinHandle;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use tokio::sync::oneshot;
+use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 use super::free_addresses_of;
@@ -59,11 +58,11 @@ impl Server {
     }
 }
 
-/// Dropped, all of them end, and what they kept is gone.
+/// Dropped, all of them end, and what they kept is gone. They also end with the thread that starts them: the runtime has to
+/// keep those of what blocks.
 pub(in crate::cli) struct Servers {
     system: &'static System,
     trio: Arc<Trio>,
-    keeper: Keeper,
     writers: Option<Writers>,
 }
 
@@ -80,14 +79,13 @@ impl Servers {
         let addresses = free_addresses_of(LOOPBACK, ADDRESSES).context("no free port on loopback")?;
         let addresses: Vec<_> = addresses.iter().map(ToString::to_string).collect();
         let trio = Arc::new(Trio::make(folder_of_servers(folder), system.user, &addresses)?);
-        Ok(Self { system, trio, keeper: Keeper::start(), writers: None })
+        Ok(Self { system, trio, writers: None })
     }
 
     /// A primary and two others that follow it; clients begin to write.
     pub(super) async fn found(&mut self) -> anyhow::Result<()> {
         let (found, trio) = (self.system.found, self.trio.clone());
-        let founded = self.keeper.run(move || found(&trio)).await?;
-        if let Err(error) = founded {
+        if let Err(error) = spawn_blocking(move || found(&trio)).await? {
             let tails: Vec<_> = self.tails().collect();
             bail!("the servers of {} cannot be set up: {error:#}\n{}", self.system.name, tails.join("\n"));
         }
@@ -124,7 +122,7 @@ impl Servers {
 
     pub(super) async fn boot(&self, place: usize) -> anyhow::Result<()> {
         let (boot, trio) = (self.system.boot, self.trio.clone());
-        self.keeper.run(move || boot(&trio, place)).await?
+        spawn_blocking(move || boot(&trio, place)).await?
     }
 
     /// Ends the clients, each after some more writes, so that no pause is left open; and reads every member until it has
@@ -136,7 +134,7 @@ impl Servers {
             sleep(LOOK_EVERY).await;
         }
         let writers = self.writers.take().context("no client has written")?;
-        let record = Arc::new(self.keeper.run(move || writers.end()).await??);
+        let record = Arc::new(spawn_blocking(move || writers.end()).await??);
         let mut wrong = Vec::new();
         for (place, vm) in VMS.into_iter().enumerate() {
             wrong.push((vm, self.wrong(place, &record).await?));
@@ -149,7 +147,7 @@ impl Servers {
         let limit = clock::steady().plus(SETTLED_WITHIN);
         loop {
             let (rows, trio, record) = (self.system.rows, self.trio.clone(), record.clone());
-            let found = self.keeper.run(move || Ok(record.against(&rows(&trio, place)?))).await?;
+            let found = spawn_blocking(move || Ok(record.against(&rows(&trio, place)?))).await?;
             let is_late = clock::steady() > limit;
             match found {
                 Ok(wrong) if wrong == Wrong::default() || is_late => return Ok(wrong),
@@ -166,46 +164,10 @@ impl Drop for Servers {
     fn drop(&mut self) {
         self.trio.end();
         self.writers = None;
-        self.keeper.end();
-        // What it was about to start meanwhile.
-        self.trio.end();
     }
 }
 
 /// Where they are in a demo's folder.
 pub(super) fn folder_of_servers(folder: &Path) -> PathBuf {
     folder.join("servers")
-}
-
-type Job = Box<dyn FnOnce() + Send>;
-
-/// The thread that starts servers: they end with the thread that started them, and those of the runtime come and go.
-struct Keeper {
-    jobs: Option<mpsc::Sender<Job>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Keeper {
-    fn start() -> Self {
-        let (jobs, wanted) = mpsc::channel::<Job>();
-        let thread = std::thread::spawn(move || wanted.into_iter().for_each(|job| job()));
-        Self { jobs: Some(jobs), thread: Some(thread) }
-    }
-
-    async fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> anyhow::Result<T> {
-        let (tell, told) = oneshot::channel();
-        // Nobody asks any more where it cannot be told.
-        let job = Box::new(move || drop(tell.send(job())));
-        let sent = self.jobs.as_ref().and_then(|jobs| jobs.send(job).ok());
-        sent.context("nothing is started any more")?;
-        told.await.context("what starts servers has ended")
-    }
-
-    fn end(&mut self) {
-        self.jobs = None;
-        if let Some(thread) = self.thread.take() {
-            // One that panicked has ended as well.
-            let _ = thread.join();
-        }
-    }
 }
