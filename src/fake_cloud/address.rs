@@ -10,7 +10,7 @@ pub(super) fn is_allowed(address: SocketAddr) -> bool {
     address.ip().to_canonical().is_loopback()
 }
 
-/// Names stand in paths, so they are kept to what needs no escaping there.
+/// Names stand in queries and in lines, so they are kept to what needs no escaping there.
 pub(super) fn is_vm_name(name: &str) -> bool {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.');
     !name.is_empty() && name.len() <= LONGEST_NAME && name.chars().all(is_plain) && !name.starts_with('.')
