@@ -4,13 +4,13 @@
 use openraft::rt::WatchReceiver as _;
 use tonic::{Extensions, Status};
 
-use super::node::Node;
+use super::node::Consensus;
 use crate::tls::{Caller, Refusal};
 use crate::wire::pb::allclear::raft::v1::Vote;
 
-impl Node {
-    /// Of a call in a replica's name.
-    pub(crate) fn is_from(&self, extensions: &Extensions, replica: &str) -> Result<(), Status> {
+impl Consensus {
+    /// Refuses a call in a replica's name by whoever shows another one's certificate.
+    pub fn is_from(&self, extensions: &Extensions, replica: &str) -> Result<(), Status> {
         self.judge(extensions, |caller| caller.is(replica))
     }
 

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::ask::{CallFailed, Failed, left_ms};
-use super::failure::{ChangeError, MembershipError, TransferError};
-use super::node::Node;
+use super::ask::left_ms;
+use super::failure::AskError;
+use super::node::Consensus;
 use super::types::Member;
 use crate::wire::pb::allclear::cluster::v1 as pb;
 use pb::change_request::Change;
@@ -17,79 +17,75 @@ const LEADER_WITHIN: Duration = Duration::from_secs(8);
 /// Longer than bringing a replica up to date and two steps of joint consensus.
 pub(super) const CHANGE_WITHIN: Duration = Duration::from_secs(50);
 
-type Tried = Result<pb::Changed, Failed<ChangeError>>;
-
 /// Changes that somebody asks for, who is named in the logs. On any replica.
 pub struct OnBehalf {
-    pub(super) node: Node,
+    pub(super) consensus: Consensus,
     pub(super) who: String,
 }
 
 impl OnBehalf {
     /// Brings a replica up to date and makes it a voter while there is room; returns whether it votes.
-    pub async fn add_member(&self, replica: &str, address: &str) -> Result<bool, ChangeError> {
+    pub async fn add_member(&self, replica: &str, address: &str) -> Result<bool, AskError> {
         let add = pb::AddMember { replica: replica.into(), address: address.into() };
         Ok(self.change(Change::Add(add)).await?.voter)
     }
 
     /// Removes a member, also one that is gone and also the leader, which hands over first.
-    pub async fn remove_member(&self, replica: &str) -> Result<(), ChangeError> {
+    pub async fn remove_member(&self, replica: &str) -> Result<(), AskError> {
         let remove = pb::RemoveMember { replica: replica.into() };
         self.change(Change::Remove(remove)).await.map(drop)
     }
 
     /// Hands leadership to this voter, or to any that is up to date; returns who leads now.
-    pub async fn transfer_leadership(&self, to: Option<&str>) -> Result<String, ChangeError> {
+    pub async fn transfer_leadership(&self, to: Option<&str>) -> Result<String, AskError> {
         let transfer = pb::TransferLeader { replica: to.map(Into::into) };
         Ok(self.change(Change::Transfer(transfer)).await?.leader)
     }
 
-    async fn change(&self, change: Change) -> Result<pb::Changed, ChangeError> {
+    async fn change(&self, change: Change) -> Result<pb::Changed, AskError> {
         tracing::info!(who = self.who, ?change, "an operator asks");
-        let (node, who) = (self.node.clone(), self.who.clone());
+        let (consensus, who) = (self.consensus.clone(), self.who.clone());
         // A change that is under way is not given up because its caller is gone: half of it may be committed.
         let changing = tokio::spawn(async move {
-            let changed = node.change(&change, &who).await;
+            let changed = consensus.change(&change, &who).await;
             match &changed {
                 Ok(done) => tracing::info!(who, ?change, ?done, "done for the operator"),
                 Err(error) => tracing::warn!(who, ?change, %error, "not done for the operator"),
             }
             changed
         });
-        changing.await.unwrap_or_else(|_| Err(ChangeError::Unknown("the change did not end".into())))
+        changing.await.unwrap_or_else(|_| Err(AskError::unknown("the change did not end")))
     }
 }
 
-impl Node {
-    async fn change(&self, change: &Change, who: &str) -> Result<pb::Changed, ChangeError> {
+impl Consensus {
+    async fn change(&self, change: &Change, who: &str) -> Result<pb::Changed, AskError> {
         let deadline = Instant::now() + CHANGE_WITHIN;
         let patience = Instant::now() + LEADER_WITHIN;
         loop {
             let tried = match self.leader_to_ask().await {
                 Some((node, _)) if node == self.identity.node => self.change_here(change).await,
                 Some((node, leader)) => self.change_at(node, &leader, change, who, deadline).await,
-                None => Err(Failed::NotTaken),
+                None => Err(AskError::NoLeader),
             };
-            match tried {
-                Ok(changed) => return Ok(changed),
-                Err(Failed::Over(error)) => return Err(error),
-                Err(Failed::NotTaken) => {}
+            if tried != Err(AskError::NoLeader) {
+                return tried;
             }
             if !self.pause(patience).await {
-                return Err(self.stopped().map_or(ChangeError::NoLeader, ChangeError::Stopped));
+                return Err(self.stopped().map_or(AskError::NoLeader, AskError::Stopped));
             }
         }
     }
 
     /// As the leader, for another replica.
-    pub(super) async fn change_for(&self, change: &Change, who: &str, by: &str) -> Tried {
+    pub(super) async fn change_for(&self, change: &Change, who: &str, by: &str) -> Result<pb::Changed, AskError> {
         tracing::info!(who, by, ?change, "an operator asks through another replica");
         let changed = self.change_here(change).await;
         tracing::info!(who, by, ?change, ?changed, "answered");
         changed
     }
 
-    async fn change_here(&self, change: &Change) -> Tried {
+    async fn change_here(&self, change: &Change) -> Result<pb::Changed, AskError> {
         match change {
             Change::Add(pb::AddMember { replica, address }) => {
                 let voter = self.add_member(replica, address).await?;
@@ -109,7 +105,14 @@ impl Node {
         }
     }
 
-    async fn change_at(&self, node: u64, leader: &Member, change: &Change, who: &str, deadline: Instant) -> Tried {
+    async fn change_at(
+        &self,
+        node: u64,
+        leader: &Member,
+        change: &Change,
+        who: &str,
+        deadline: Instant,
+    ) -> Result<pb::Changed, AskError> {
         let request = pb::ChangeRequest {
             to: Some(self.destination(node)),
             by: self.identity.replica.clone(),
@@ -117,73 +120,11 @@ impl Node {
             within_ms: left_ms(deadline),
             change: Some(change.clone()),
         };
-        let answer = self.call_leader(leader, deadline, async |mut client| client.change(request).await).await;
-        match answer.map(|response| response.outcome) {
-            Ok(Some(Outcome::Changed(changed))) => Ok(changed),
-            Ok(Some(Outcome::Refused(refused))) => Err(refused_by_leader(&refused)),
-            Ok(None) => Err(Failed::Over(ChangeError::Unknown(format!("{} said nothing", leader.replica)))),
-            Err(CallFailed::NotSent) => Err(Failed::NotTaken),
-            Err(CallFailed::Lost(why)) => Err(Failed::Over(ChangeError::Unknown(why))),
-        }
-    }
-}
-
-fn refused_by_leader(refused: &pb::Refused) -> Failed<ChangeError> {
-    let reason = refused.reason.clone();
-    match refused.refusal() {
-        pb::Refusal::NotLeader => Failed::NotTaken,
-        pb::Refusal::Reasoned | pb::Refusal::NoQuorum | pb::Refusal::TooLarge | pb::Refusal::Undecodable => {
-            Failed::Over(ChangeError::Refused(reason))
-        }
-        pb::Refusal::Unspecified | pb::Refusal::Unknown => Failed::Over(ChangeError::Unknown(reason)),
-    }
-}
-
-/// What the asking replica is told.
-pub(super) fn pb_refused(failed: Failed<ChangeError>) -> pb::Refused {
-    let (refusal, reason) = match failed {
-        Failed::NotTaken | Failed::Over(ChangeError::NoLeader) => (pb::Refusal::NotLeader, String::new()),
-        Failed::Over(ChangeError::Refused(reason)) => (pb::Refusal::Reasoned, reason),
-        Failed::Over(ChangeError::Unknown(reason) | ChangeError::Stopped(reason)) => (pb::Refusal::Unknown, reason),
-    };
-    pb::Refused { refusal: refusal.into(), reason }
-}
-
-impl From<MembershipError> for Failed<ChangeError> {
-    fn from(error: MembershipError) -> Self {
-        let told = error.to_string();
-        match error {
-            MembershipError::NotLeader(_) => Self::NotTaken,
-            MembershipError::Silent { .. }
-            | MembershipError::Address(_)
-            | MembershipError::OldNode(_)
-            | MembershipError::OtherAddress { .. }
-            | MembershipError::OtherLineage(_)
-            | MembershipError::OtherCluster(_)
-            | MembershipError::Full(_)
-            | MembershipError::NoMember(_)
-            | MembershipError::LastVoter(_)
-            | MembershipError::NoQuorum
-            | MembershipError::WouldLoseQuorum { .. }
-            | MembershipError::Refused(_) => Self::Over(ChangeError::Refused(told)),
-            MembershipError::CatchingUp(_) | MembershipError::Interrupted | MembershipError::Late => {
-                Self::Over(ChangeError::Unknown(told))
-            }
-            MembershipError::Fatal(why) => Self::Over(ChangeError::Stopped(why)),
-        }
-    }
-}
-
-impl From<TransferError> for Failed<ChangeError> {
-    fn from(error: TransferError) -> Self {
-        let told = error.to_string();
-        match error {
-            TransferError::NotLeader(_) => Self::NotTaken,
-            TransferError::NoVoter(_) | TransferError::NotReady(_) | TransferError::Alone => {
-                Self::Over(ChangeError::Refused(told))
-            }
-            TransferError::Late(_) => Self::Over(ChangeError::Unknown(told)),
-            TransferError::Fatal(why) => Self::Over(ChangeError::Stopped(why)),
+        let answer = self.call_leader(leader, deadline, async |mut client| client.change(request).await).await?;
+        match answer.outcome {
+            Some(Outcome::Changed(changed)) => Ok(changed),
+            Some(Outcome::Refused(refused)) => Err(refused.into()),
+            None => Err(AskError::Unknown(format!("{} said nothing", leader.replica))),
         }
     }
 }

@@ -5,20 +5,18 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 use tonic::{Request, Response, Status};
 
-use super::ask::Failed;
-use super::change::{CHANGE_WITHIN, pb_refused as pb_refused_change};
+use super::change::CHANGE_WITHIN;
 use super::codec::pb_membership;
-use super::failure::{ChangeError, ConfirmError};
-use super::node::Node;
-use super::propose::pb_refused;
+use super::failure::AskError;
+use super::node::Consensus;
 use crate::wire::pb::allclear::cluster::v1 as pb;
-use pb::consensus_server::Consensus;
+use pb::consensus_server::Consensus as Service;
 
 /// Serves `allclear.cluster.v1`.
-pub(crate) struct ClusterService(pub(crate) Node);
+pub(crate) struct ClusterService(pub(crate) Consensus);
 
 #[tonic::async_trait]
-impl Consensus for ClusterService {
+impl Service for ClusterService {
     async fn greet(&self, request: Request<pb::GreetRequest>) -> Result<Response<pb::GreetResponse>, Status> {
         let (_, extensions, request) = request.into_parts();
         let greeting = request.greeting.unwrap_or_default();
@@ -47,7 +45,7 @@ impl Consensus for ClusterService {
         let deadline = self.deadline(request.within_ms);
         let outcome = match self.0.propose_here(&request.proposal, &request.by, deadline).await {
             Ok(verdict) => Outcome::Verdict(verdict),
-            Err(failed) => Outcome::Refused(pb_refused(failed)),
+            Err(error) => Outcome::Refused(error.into()),
         };
         Ok(Response::new(pb::ProposeResponse { outcome: Some(outcome) }))
     }
@@ -57,12 +55,9 @@ impl Consensus for ClusterService {
         let (_, extensions, request) = request.into_parts();
         self.0.admit(request.to.as_ref())?;
         self.0.is_from_replica(&extensions)?;
-        let refused =
-            |refusal: pb::Refusal| Outcome::Refused(pb::Refused { refusal: refusal.into(), reason: String::new() });
         let outcome = match self.0.read_index(self.deadline(request.within_ms)).await {
             Ok(index) => Outcome::Index(index),
-            Err(Failed::Over(ConfirmError::NoQuorum)) => refused(pb::Refusal::NoQuorum),
-            Err(Failed::NotTaken | Failed::Over(_)) => refused(pb::Refusal::NotLeader),
+            Err(error) => Outcome::Refused(error.into()),
         };
         Ok(Response::new(pb::ConfirmResponse { outcome: Some(outcome) }))
     }
@@ -81,20 +76,21 @@ impl Consensus for ClusterService {
         }
         // Not by its certificate alone, which may be that of one that was removed.
         if !is_known && self.0.options.tls.is_some() {
-            let reason = format!("{} is no member, and no certificate makes it one: ask a member instead", request.by);
-            let refused = pb::Refused { refusal: pb::Refusal::Reasoned.into(), reason };
-            return Ok(Response::new(pb::ChangeResponse { outcome: Some(Outcome::Refused(refused)) }));
+            let why = format!("{} is no member, and no certificate makes it one: ask a member instead", request.by);
+            return Ok(Response::new(pb::ChangeResponse {
+                outcome: Some(Outcome::Refused(AskError::Refused(why).into())),
+            }));
         }
         let within = Duration::from_millis(request.within_ms.into()).min(CHANGE_WITHIN);
         // Not given up either when the asking replica is gone.
         let node = self.0.clone();
         let (who, by) = (request.on_behalf_of, request.by);
         let changing = tokio::spawn(async move { node.change_for(&change, &who, &by).await });
-        let late = || ChangeError::Unknown("the change did not end in time".into());
+        let late = || AskError::unknown("the change did not end in time");
         let outcome = match timeout(within, changing).await {
             Ok(Ok(Ok(changed))) => Outcome::Changed(changed),
-            Ok(Ok(Err(failed))) => Outcome::Refused(pb_refused_change(failed)),
-            Ok(Err(_)) | Err(_) => Outcome::Refused(pb_refused_change(Failed::Over(late()))),
+            Ok(Ok(Err(error))) => Outcome::Refused(error.into()),
+            Ok(Err(_)) | Err(_) => Outcome::Refused(late().into()),
         };
         Ok(Response::new(pb::ChangeResponse { outcome: Some(outcome) }))
     }

@@ -8,13 +8,16 @@ use openraft::alias::InstantOf;
 use openraft::rt::WatchReceiver as _;
 use openraft::{Instant as _, RaftMetrics, ServerState};
 
-use super::node::Node;
+use super::node::Consensus;
 use super::types::Types;
 
-impl Node {
+impl Consensus {
+    /// On the leader: when what each other voter acknowledged last was sent to it, by name. The voter heard this leader
+    /// then or later, never earlier. Who acknowledged nothing in this term is left out. On everybody else: nothing.
+    ///
     /// openraft stamps an append when it is made, before it is sent, and there is one at a time under way to each
     /// voter beside the heartbeat, so that what is acknowledged is what was stamped.
-    pub(crate) fn acknowledged(&self) -> BTreeMap<String, Instant> {
+    pub fn acknowledged(&self) -> BTreeMap<String, Instant> {
         let metrics = self.raft.metrics();
         let metrics = metrics.borrow_watched();
         let Some(heartbeat) = metrics.heartbeat.as_ref().filter(|_| metrics.state == ServerState::Leader) else {
@@ -23,12 +26,14 @@ impl Node {
         let voters = metrics.membership_config.voter_ids().filter(|voter| *voter != self.identity.node);
         let acknowledged = voters.filter_map(|voter| {
             let sent = (*heartbeat.get(&voter)?)?.into_inner();
-            Some((metrics.membership_config.get_node(&voter)?.replica.clone(), self.start.of(sent)))
+            Some((metrics.membership_config.get_node(&voter)?.replica.clone(), standard(sent)?))
         });
         acknowledged.collect()
     }
 
-    pub(crate) fn last_contact(&self) -> Option<Instant> {
+    /// When a leader was last heard here; on the leader, when what a quorum acknowledged last was sent, which is now
+    /// for the only voter. A leader that lost leadership keeps what it had. Nothing before the first.
+    pub fn last_contact(&self) -> Option<Instant> {
         let as_leader = {
             let metrics = self.raft.metrics();
             let metrics = metrics.borrow_watched();
@@ -43,26 +48,12 @@ impl Node {
         if metrics.membership_config.voter_ids().count() == 1 {
             return Some(Instant::now());
         }
-        metrics.last_quorum_acked.map(|acked| self.start.of(acked.into_inner()))
+        standard(metrics.last_quorum_acked?.into_inner())
     }
 }
 
-/// One moment in openraft's instants, which cannot be taken apart, and in the standard library's.
-#[derive(Debug)]
-pub(crate) struct Start {
-    standard: Instant,
-    openraft: InstantOf<Types>,
-}
-
-impl Start {
-    /// The standard library's is read first, so that no moment becomes later than it was.
-    pub(crate) fn now() -> Self {
-        let standard = Instant::now();
-        Self { standard, openraft: InstantOf::<Types>::now() }
-    }
-
-    /// A moment after the start.
-    fn of(&self, moment: InstantOf<Types>) -> Instant {
-        self.standard + (moment - self.openraft)
-    }
+/// A moment of openraft, whose instants cannot be taken apart. The standard library's clock is read first, so that no
+/// moment becomes later than it was.
+fn standard(moment: InstantOf<Types>) -> Option<Instant> {
+    Instant::now().checked_sub(moment.elapsed())
 }

@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 
-use super::options::MAX_REPLICAS;
-
 /// Why a replica could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -51,128 +49,39 @@ impl OpenError {
     }
 }
 
-/// Why a proposal got no verdict.
+/// Why what was asked of the cluster was not done, or may not have been.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ProposeError {
-    /// Nothing was taken.
-    #[error("no leader took the proposal in time; nothing was changed, try again once a quorum is back")]
+pub enum AskError {
+    /// Nothing was taken: another try is safe.
+    #[error("no leader took it; nothing was changed, try again once a quorum is back")]
     NoLeader,
-    /// It may or may not be, or become, committed.
-    #[error("the proposal may or may not be committed: {0}; read the state before repeating it")]
-    Unknown(String),
-    #[error("the proposal has {size} bytes, at most {limit} are taken")]
-    TooLarge { size: usize, limit: usize },
-    #[error("the leader cannot decode the proposal: {0}")]
-    Undecodable(String),
-    #[error("this replica has stopped: {0}")]
-    Fatal(String),
-}
-
-impl ProposeError {
-    /// Nothing was changed, for sure.
-    pub const fn is_refusal(&self) -> bool {
-        match self {
-            Self::NoLeader | Self::TooLarge { .. } | Self::Undecodable(_) => true,
-            Self::Unknown(_) | Self::Fatal(_) => false,
-        }
-    }
-}
-
-/// Why a reading could not be confirmed. Nothing that was read may be relied on.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ConfirmError {
-    #[error("no leader answered in time")]
-    NoLeader,
-    #[error("the leader reached no quorum in time")]
-    NoQuorum,
-    #[error("this replica has applied {applied:?}, the cluster is at {index}; it did not catch up in time")]
-    Behind { applied: Option<u64>, index: u64 },
-    #[error("this replica has stopped: {0}")]
-    Fatal(String),
-}
-
-/// Why leadership stayed where it was.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum TransferError {
-    #[error("only the leader hands leadership over; it is {0:?}")]
-    NotLeader(Option<String>),
-    #[error("{0} is no voter of this cluster")]
-    NoVoter(String),
-    #[error("{0} is not up to date or does not answer")]
-    NotReady(String),
-    #[error("there is no other voter that leadership could go to")]
-    Alone,
-    #[error("{0} did not take over in time")]
-    Late(String),
-    #[error("this replica has stopped: {0}")]
-    Fatal(String),
-}
-
-/// Why the membership stayed as it was, or may have.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum MembershipError {
-    #[error("only the leader changes the membership; it is {0:?}")]
-    NotLeader(Option<String>),
-    #[error("{name} cannot be added: {why}; start it first")]
-    Silent { name: String, why: String },
-    #[error("the address {0:?} is not host:port")]
-    Address(String),
-    #[error("{0} is a member with another data_dir; remove it first, its old vote must not return")]
-    OldNode(String),
-    #[error("the leader's configuration has {name} at {known}; change cluster.replicas on every replica instead")]
-    OtherAddress { name: String, known: String },
-    #[error(
-        "the data directory of {0} is of the time before this cluster was restored from one disk; stop {0}, empty its \
-         data_dir and start it again, then it is brought in"
-    )]
-    OtherLineage(String),
-    #[error(
-        "{0} holds the log of another cluster, which must not mix with this one's; stop it, empty its data_dir, start it \
-         again and repeat this"
-    )]
-    OtherCluster(String),
-    #[error("{0} cannot be added: this cluster has {MAX_REPLICAS} replicas, which is the limit; remove one first")]
-    Full(String),
-    #[error("{0} is no member of this cluster")]
-    NoMember(String),
-    #[error("{0} is the only voter; nobody could decide anything without it")]
-    LastVoter(String),
-    #[error("the leader reaches no quorum; bring replicas or the network back first")]
-    NoQuorum,
-    #[error(
-        "without {name} there would be no quorum: {} of the remaining voters do not answer ({}); bring them back or \
-         remove them first",
-        silent.len(), silent.join(", ")
-    )]
-    WouldLoseQuorum { name: String, silent: Vec<String> },
-    #[error("the change was refused: {0}")]
-    Refused(String),
-    #[error("{0} is a learner and not up to date yet; it goes on catching up, add it again later to make it a voter")]
-    CatchingUp(String),
-    #[error("leadership moved before the change ended; repeat it unless the members are as wanted")]
-    Interrupted,
-    #[error("the change did not end in time; look at the members before repeating it")]
-    Late,
-    #[error("this replica has stopped: {0}")]
-    Fatal(String),
-}
-
-/// Why an operator's wish about members or leadership was not fulfilled.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ChangeError {
-    #[error("no leader answers; nothing was changed, try again once a quorum is back")]
-    NoLeader,
-    /// Nothing was changed.
+    /// Nothing was changed, and asking again as it is will not help.
     #[error("{0}")]
     Refused(String),
-    /// It may or may not be done.
-    #[error("{0}; look at `allclear member list` before repeating it")]
+    /// It may or may not be done, or become done.
+    #[error("{0}; look at `allclear status` or `allclear member list` before repeating it")]
     Unknown(String),
     #[error("this replica has stopped: {0}")]
     Stopped(String),
 }
 
-impl ChangeError {
+impl AskError {
+    pub(super) fn refused(why: impl Into<String>) -> Self {
+        Self::Refused(why.into())
+    }
+
+    pub(super) fn unknown(why: impl Into<String>) -> Self {
+        Self::Unknown(why.into())
+    }
+
+    pub(super) fn no_quorum() -> Self {
+        Self::refused("the leader reaches no quorum; bring replicas or the network back first")
+    }
+
+    pub(super) fn stopped(why: impl ToString) -> Self {
+        Self::Stopped(why.to_string())
+    }
+
     /// Nothing was changed, for sure.
     pub const fn is_refusal(&self) -> bool {
         match self {

@@ -11,7 +11,7 @@ use tonic::Code;
 use tonic::transport::Channel;
 
 use super::codec;
-use super::node::Node;
+use super::node::Consensus;
 use super::options::MAX_MESSAGE_BYTES;
 use super::peers::said;
 use super::types::{Member, Membership, lineage};
@@ -55,7 +55,7 @@ pub(super) enum Next {
     Wait(String),
 }
 
-impl Node {
+impl Consensus {
     pub(crate) fn greeting(&self) -> pb::Greeting {
         pb::Greeting {
             cluster: self.identity.cluster.clone(),

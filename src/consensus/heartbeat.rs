@@ -8,7 +8,7 @@ use openraft::ServerState;
 use openraft::rt::WatchReceiver as _;
 use tokio::time::sleep_until;
 
-use super::node::Node;
+use super::node::Consensus;
 
 /// What keeps openraft's sense of time.
 #[derive(Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ enum Clock {
     Openraft,
 }
 
-impl Node {
+impl Consensus {
     /// Runs until the replica stops.
     pub(crate) async fn beat(self) {
         let every = self.options.timing.heartbeat;

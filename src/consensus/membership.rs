@@ -8,9 +8,9 @@ use openraft::errors::{ChangeMembershipError, ClientWriteError, RaftError};
 use openraft::{ChangeMembers, RaftMetrics};
 use tokio::time::{Instant, timeout};
 
-use super::failure::MembershipError;
+use super::failure::AskError;
 use super::formation::Answer;
-use super::node::Node;
+use super::node::Consensus;
 use super::options::MAX_REPLICAS;
 use super::types::{Member, Membership, Types, lineage};
 
@@ -22,10 +22,10 @@ const HEARD_WITHIN: Duration = Duration::from_secs(2);
 
 type Changed<R> = Result<R, RaftError<Types, ClientWriteError<Types>>>;
 
-impl Node {
-    /// Asks the replica who it is, brings it up to date as a learner, and makes it a voter while there is room.
+impl Consensus {
+    /// On the leader: asks the replica who it is, brings it up to date as a learner, and makes it a voter while there is room.
     /// Whether it votes comes back. A member that answers at another address is found there from now on.
-    pub(crate) async fn add_member(&self, name: &str, address: &str) -> Result<bool, MembershipError> {
+    pub async fn add_member(&self, name: &str, address: &str) -> Result<bool, AskError> {
         check(address)?;
         let _one_at_a_time = self.changing.lock().await;
         self.lead()?;
@@ -40,14 +40,24 @@ impl Node {
         let node = answer.greeting.node;
         let lineage = lineage(&membership);
         if answer.is_of_another_lineage(lineage) {
-            return Err(MembershipError::OtherLineage(name.into()));
+            return Err(AskError::Refused(format!(
+                "the data directory of {name} is of the time before this cluster was restored from one disk; stop {name}, \
+                 empty its data_dir and start it again, then it is brought in"
+            )));
         }
         if answer.shares_no_node_with(&membership) {
-            return Err(MembershipError::OtherCluster(name.into()));
+            return Err(AskError::Refused(format!(
+                "{name} holds the log of another cluster, which must not mix with this one's; stop it, empty its data_dir, \
+                 start it again and repeat this"
+            )));
         }
         let member = Member { replica: name.into(), address: address.into(), lineage };
         match known {
-            Some((known, _)) if known != node => return Err(MembershipError::OldNode(name.into())),
+            Some((known, _)) if known != node => {
+                return Err(AskError::Refused(format!(
+                    "{name} is a member with another data_dir; remove it first, its old vote must not return"
+                )));
+            }
             Some((_, known)) if known.address != address => {
                 self.has_quorum(&membership).await?;
                 let moved = ChangeMembers::SetNodes([(node, member.clone())].into());
@@ -62,8 +72,8 @@ impl Node {
         changed(CHANGE_WITHIN, self.raft.add_learner(node, member, false)).await?;
         let begun = Instant::now();
         let caught_up = self.metrics_show(begun + CATCH_UP_WITHIN, |metrics| self.ready(metrics, node, begun));
-        if !caught_up.await.map_err(|error| MembershipError::Fatal(error.to_string()))? {
-            return Err(MembershipError::CatchingUp(name.into()));
+        if !caught_up.await? {
+            return Err(catching_up(name));
         }
         let voters: BTreeSet<u64> = self.membership().voter_ids().chain([node]).collect();
         if voters.len() > self.options.max_voters {
@@ -75,16 +85,18 @@ impl Node {
     }
 
     /// A member is looked for where the configuration says, so it is not moved anywhere else.
-    fn not_configured_elsewhere(&self, name: &str, address: &str) -> Result<(), MembershipError> {
+    fn not_configured_elsewhere(&self, name: &str, address: &str) -> Result<(), AskError> {
         let configured = self.options.replicas.iter().find(|(configured, _)| configured == name);
         match configured.filter(|(_, configured)| configured != address) {
-            Some((_, known)) => Err(MembershipError::OtherAddress { name: name.into(), known: known.clone() }),
+            Some((_, known)) => Err(AskError::Refused(format!(
+                "the leader's configuration has {name} at {known}; change cluster.replicas on every replica instead"
+            ))),
             None => Ok(()),
         }
     }
 
-    async fn who_is_at(&self, name: &str, address: &str) -> Result<Answer, MembershipError> {
-        let silent = |why: String| MembershipError::Silent { name: name.into(), why };
+    async fn who_is_at(&self, name: &str, address: &str) -> Result<Answer, AskError> {
+        let silent = |why: String| AskError::Refused(format!("{name} cannot be added: {why}; start it first"));
         // A connection of its own: the shared one leads to where it was.
         let channel = self.peers.channel(name).map_or_else(|| self.peers.dial(name, address), Ok);
         let channel = channel.map_err(|error| silent(error.to_string()))?;
@@ -92,22 +104,25 @@ impl Node {
         answer.map_err(|why| silent(self.or_elsewhere(&why, name, address)))
     }
 
-    /// The leader does not remove itself: it hands over, and the next one is to be asked.
-    pub(crate) async fn remove_member(&self, name: &str) -> Result<(), MembershipError> {
+    /// On the leader: removes a member, also one that is gone. It does not remove itself: it hands over, and the next one is to be asked.
+    pub async fn remove_member(&self, name: &str) -> Result<(), AskError> {
         let _one_at_a_time = self.changing.lock().await;
         self.lead()?;
         let membership = self.membership();
-        let (node, _) = named(&membership, name).ok_or_else(|| MembershipError::NoMember(name.into()))?;
+        let (node, _) = named(&membership, name)
+            .ok_or_else(|| AskError::Refused(format!("{name} is no member of this cluster")))?;
         let voters: BTreeSet<u64> = membership.voter_ids().collect();
         let remaining: BTreeSet<u64> = voters.iter().copied().filter(|voter| *voter != node).collect();
         if remaining.is_empty() {
-            return Err(MembershipError::LastVoter(name.into()));
+            return Err(AskError::Refused(format!(
+                "{name} is the only voter; nobody could decide anything without it"
+            )));
         }
         self.has_quorum(&membership).await?;
         self.would_keep_quorum(&membership, name, &remaining).await?;
         if node == self.identity.node {
-            let next = self.transfer_to_any().await.map_err(|error| MembershipError::Refused(error.to_string()))?;
-            return Err(MembershipError::NotLeader(Some(next)));
+            self.transfer_to_any().await?;
+            return Err(AskError::NoLeader);
         }
         let remove = if voters.contains(&node) {
             ChangeMembers::RemoveVoters([node].into())
@@ -117,19 +132,11 @@ impl Node {
         changed(CHANGE_WITHIN, self.raft.change_membership(remove, false)).await
     }
 
-    fn lead(&self) -> Result<(), MembershipError> {
-        if self.raft.is_leader() { Ok(()) } else { Err(self.not_leader()) }
-    }
-
-    fn not_leader(&self) -> MembershipError {
-        MembershipError::NotLeader(self.leader().map(|(_, member)| member.replica))
-    }
-
     /// A change that is appended without a quorum would hang between committed and not, and block every other.
-    pub(super) async fn has_quorum(&self, membership: &Membership) -> Result<(), MembershipError> {
+    pub(super) async fn has_quorum(&self, membership: &Membership) -> Result<(), AskError> {
         for voters in membership.get_joint_config() {
             if !self.silent(voters).await?.is_empty() {
-                return Err(MembershipError::NoQuorum);
+                return Err(AskError::no_quorum());
             }
         }
         Ok(())
@@ -141,24 +148,29 @@ impl Node {
         membership: &Membership,
         leaves: &str,
         remaining: &BTreeSet<u64>,
-    ) -> Result<(), MembershipError> {
+    ) -> Result<(), AskError> {
         let silent = self.silent(remaining).await?;
         if silent.is_empty() {
             return Ok(());
         }
-        let name = |node: &u64| membership.get_node(node).map(|member| member.replica.clone());
-        Err(MembershipError::WouldLoseQuorum { name: leaves.into(), silent: silent.iter().filter_map(name).collect() })
+        let names: Vec<&str> =
+            silent.iter().filter_map(|node| Some(membership.get_node(node)?.replica.as_str())).collect();
+        Err(AskError::Refused(format!(
+            "without {leaves} there would be no quorum: {} of the remaining voters do not answer ({}); bring them back or \
+             remove them first",
+            names.len(),
+            names.join(", ")
+        )))
     }
 
     /// Nobody, as soon as most of these have answered what was sent from now on; otherwise those that have not.
-    async fn silent(&self, voters: &BTreeSet<u64>) -> Result<Vec<u64>, MembershipError> {
+    async fn silent(&self, voters: &BTreeSet<u64>) -> Result<Vec<u64>, AskError> {
         let begun = Instant::now();
         let silent = |metrics: &RaftMetrics<Types>| -> Vec<u64> {
             voters.iter().copied().filter(|voter| !self.answered(metrics, *voter, begun)).collect()
         };
         let most_answer = |metrics: &RaftMetrics<Types>| silent(metrics).len() * 2 < voters.len();
-        let shown = self.metrics_show(begun + HEARD_WITHIN, most_answer).await;
-        let most_answered = shown.map_err(|error| MembershipError::Fatal(error.to_string()))?;
+        let most_answered = self.metrics_show(begun + HEARD_WITHIN, most_answer).await?;
         Ok(if most_answered { Vec::new() } else { self.with_metrics(silent) })
     }
 
@@ -180,8 +192,19 @@ fn named(membership: &Membership, name: &str) -> Option<(u64, Member)> {
 }
 
 /// What a larger cluster costs was never measured.
-fn has_room(membership: &Membership, name: &str) -> Result<(), MembershipError> {
-    if membership.nodes().count() < MAX_REPLICAS { Ok(()) } else { Err(MembershipError::Full(name.into())) }
+fn has_room(membership: &Membership, name: &str) -> Result<(), AskError> {
+    if membership.nodes().count() < MAX_REPLICAS {
+        return Ok(());
+    }
+    Err(AskError::Refused(format!(
+        "{name} cannot be added: this cluster has {MAX_REPLICAS} replicas, which is the limit; remove one first"
+    )))
+}
+
+pub(super) fn catching_up(name: &str) -> AskError {
+    AskError::Unknown(format!(
+        "{name} is a learner and not up to date yet; it goes on catching up, add it again later to make it a voter"
+    ))
 }
 
 /// In every part of a joint membership: a change that was cut short is gone through again.
@@ -190,34 +213,31 @@ fn votes(membership: &Membership, node: u64) -> bool {
     configs.len() == 1 && configs.iter().all(|voters| voters.contains(&node))
 }
 
-fn check(address: &str) -> Result<(), MembershipError> {
+fn check(address: &str) -> Result<(), AskError> {
     match address.rsplit_once(':') {
         Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(()),
-        Some(_) | None => Err(MembershipError::Address(address.into())),
+        Some(_) | None => Err(AskError::Refused(format!("the address {address:?} is not host:port"))),
     }
 }
 
-pub(super) async fn changed<R>(
-    within: Duration,
-    change: impl Future<Output = Changed<R>>,
-) -> Result<(), MembershipError> {
+pub(super) async fn changed<R>(within: Duration, change: impl Future<Output = Changed<R>>) -> Result<(), AskError> {
     match timeout(within, change).await {
         Ok(Ok(_)) => Ok(()),
         // Perhaps between the two steps; repeated, the next leader does the second.
         Ok(Err(RaftError::APIError(ClientWriteError::ForwardToLeader(_) | ClientWriteError::LogEntryDiscarded(_)))) => {
-            Err(MembershipError::Interrupted)
+            Err(AskError::unknown("leadership moved before the change ended"))
         }
-        Err(_) => Err(MembershipError::Late),
+        Err(_) => Err(AskError::unknown("the change did not end in time")),
         Ok(Err(RaftError::APIError(ClientWriteError::ChangeMembershipError(refused)))) => Err(match refused {
             // It has only just been elected.
-            ChangeMembershipError::UncommittedLeaderLog(_) => MembershipError::NotLeader(None),
+            ChangeMembershipError::UncommittedLeaderLog(_) => AskError::NoLeader,
             ChangeMembershipError::InProgress(_) => {
-                MembershipError::Refused("another change is under way; try again when it is done".into())
+                AskError::refused("another change is under way; try again when it is done")
             }
-            refused => MembershipError::Refused(refused.to_string()),
+            refused => AskError::Refused(format!("the change was refused: {refused}")),
         }),
-        Ok(Err(RaftError::APIError(error))) => Err(MembershipError::Refused(error.to_string())),
-        Ok(Err(RaftError::Fatal(why))) => Err(MembershipError::Fatal(why.to_string())),
+        Ok(Err(RaftError::APIError(error))) => Err(AskError::Refused(format!("the change was refused: {error}"))),
+        Ok(Err(RaftError::Fatal(why))) => Err(AskError::stopped(why)),
     }
 }
 

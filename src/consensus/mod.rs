@@ -59,12 +59,12 @@ mod recorded_tests;
 mod store_tests;
 
 pub use change::OnBehalf;
-pub use door::{Consensus, Members};
-pub use failure::{ChangeError, ConfirmError, Fatal, MembershipError, OpenError, ProposeError, TransferError};
+pub use failure::{AskError, Fatal, OpenError};
 pub use fold::{Fold, Undecodable};
 pub use means::{Means, Work};
+pub use node::Consensus;
 pub use options::{Compaction, MAX_PROPOSAL_BYTES, MAX_REPLICAS, MAX_VOTERS, Options, Timing};
 pub use restore::{Holding, Survivor};
-pub use roster::Seat;
+pub use roster::{Members, Seat};
 pub use serve::{serve, serve_incoming};
 pub use standing::{Role, Standing};

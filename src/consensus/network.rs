@@ -10,8 +10,8 @@ use futures_util::future::{Either, select};
 use openraft::errors::{NetworkError, RPCError, ReplicationClosed, StreamingError, Timeout, Unreachable};
 use openraft::network::RPCOption;
 use openraft::raft::{
-    AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, TransferLeaderError, TransferLeaderRequest,
-    TransferLeaderResponse, VoteRequest, VoteResponse,
+    AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, TransferLeaderRequest, TransferLeaderResponse,
+    VoteRequest, VoteResponse,
 };
 use openraft::{OptionalSend, RPCTypes, RaftNetworkFactory, RaftNetworkV2};
 use tonic::transport::Channel;
@@ -106,8 +106,10 @@ fn failed(status: &Status) -> RpcError {
     }
 }
 
-fn malformed(error: &Malformed) -> RpcError {
-    NetworkError::new(error).into()
+impl From<Malformed> for RpcError {
+    fn from(error: Malformed) -> Self {
+        NetworkError::new(&error).into()
+    }
 }
 
 impl RaftNetworkV2<Types> for Link {
@@ -131,10 +133,9 @@ impl RaftNetworkV2<Types> for Link {
             Some(pb::append_response::Outcome::Accepted(pb::Accepted {})) => Ok(AppendEntriesResponse::Success),
             Some(pb::append_response::Outcome::Conflict(pb::Conflict {})) => Ok(AppendEntriesResponse::Conflict),
             Some(pb::append_response::Outcome::Higher(vote)) => {
-                let vote = codec::vote(Some(vote)).map_err(|error| malformed(&error))?;
-                Ok(AppendEntriesResponse::HigherVote(vote))
+                Ok(AppendEntriesResponse::HigherVote(codec::vote(Some(vote))?))
             }
-            None => Err(malformed(&Malformed("the answer says nothing"))),
+            None => Err(Malformed("the answer says nothing").into()),
         }
     }
 
@@ -173,8 +174,7 @@ impl RaftNetworkV2<Types> for Link {
         let install = self.call(RPCTypes::InstallSnapshot, option.soft_ttl(), call);
         match select(std::pin::pin!(install), std::pin::pin!(cancel)).await {
             Either::Left((response, _)) => {
-                let vote = codec::vote(response?.vote).map_err(|error| NetworkError::new(&error))?;
-                Ok(SnapshotResponse::new(vote))
+                Ok(SnapshotResponse::new(codec::vote(response?.vote).map_err(RpcError::from)?))
             }
             Either::Right((closed, _)) => Err(closed.into()),
         }
@@ -192,29 +192,13 @@ impl RaftNetworkV2<Types> for Link {
             last: request.last_log_id().map(pb_log_id),
         };
         let call = async |mut client: RaftClient<Channel>| client.transfer_leader(request).await;
-        let response = self.call(RPCTypes::TransferLeader, option.soft_ttl(), call).await?;
-        transfer_response(response).map_err(|error| malformed(&error))
+        self.call(RPCTypes::TransferLeader, option.soft_ttl(), call).await?;
+        Ok(Ok(()))
     }
 }
 
 fn vote_response(response: pb::VoteResponse) -> Result<VoteResponse<Types>, RpcError> {
-    let vote = codec::vote(response.vote).map_err(|error| malformed(&error))?;
-    Ok(VoteResponse::new(vote, response.last.map(codec::log_id), response.granted))
-}
-
-fn transfer_response(response: pb::TransferLeaderResponse) -> Result<TransferLeaderResponse<Types>, Malformed> {
-    use pb::transfer_leader_response::Outcome;
-    Ok(match response.outcome.ok_or(Malformed("the answer says nothing"))? {
-        Outcome::Accepted(pb::Accepted {}) => Ok(()),
-        Outcome::VoteChanged(changed) => Err(TransferLeaderError::VoteChanged {
-            expected: codec::vote(changed.expected)?,
-            actual: codec::vote(changed.actual)?,
-        }),
-        Outcome::NotFlushed(behind) => Err(TransferLeaderError::LogNotFlushed {
-            expected: behind.expected.map(codec::log_id),
-            actual: behind.actual.map(codec::log_id),
-        }),
-    })
+    Ok(VoteResponse::new(codec::vote(response.vote)?, response.last.map(codec::log_id), response.granted))
 }
 
 /// The head, then the state in pieces that share its memory.

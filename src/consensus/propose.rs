@@ -5,18 +5,18 @@ use openraft::errors::{ClientWriteError, RaftError};
 use openraft::rt::WatchReceiver as _;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::ask::{CallFailed, Failed, left_ms};
-use super::failure::ProposeError;
-use super::node::Node;
+use super::ask::left_ms;
+use super::failure::AskError;
+use super::node::Consensus;
 use super::options::{MAX_ENTRY_BYTES, MAX_PROPOSAL_BYTES};
 use super::standing::Standing;
 use super::types::{Member, Proposed};
 use crate::wire::pb::allclear::cluster::v1 as pb;
 
-type Tried = Result<Bytes, Failed<ProposeError>>;
-
-impl Node {
-    pub(crate) async fn propose(&self, proposal: Bytes) -> Result<Bytes, ProposeError> {
+impl Consensus {
+    /// Has the proposal stamped, committed and applied, and returns the verdict. On any replica.
+    pub async fn propose(&self, proposal: impl Into<Bytes>) -> Result<Bytes, AskError> {
+        let proposal = proposal.into();
         fits(&proposal, MAX_PROPOSAL_BYTES)?;
         let deadline = Instant::now() + self.options.timing.deadline;
         loop {
@@ -25,41 +25,47 @@ impl Node {
                     self.propose_here(&proposal, &self.identity.replica, deadline).await
                 }
                 Some((node, member)) => self.propose_at(node, &member, &proposal, deadline).await,
-                None => Err(Failed::NotTaken),
+                None => Err(AskError::NoLeader),
             };
-            match tried {
-                Ok(verdict) => return Ok(verdict),
-                Err(Failed::Over(error)) => return Err(error),
-                Err(Failed::NotTaken) => {}
+            if tried != Err(AskError::NoLeader) {
+                return tried;
             }
             if !self.pause(deadline).await {
-                return Err(self.stopped().map_or(ProposeError::NoLeader, ProposeError::Fatal));
+                return Err(self.stopped().map_or(AskError::NoLeader, AskError::Stopped));
             }
         }
     }
 
     /// As the leader. Stamped here, so that a refusal by openraft costs nothing but the stamp.
-    pub(crate) async fn propose_here(&self, proposal: &[u8], by: &str, deadline: Instant) -> Tried {
+    pub(crate) async fn propose_here(&self, proposal: &[u8], by: &str, deadline: Instant) -> Result<Bytes, AskError> {
         if !self.raft.is_leader() {
-            return Err(Failed::NotTaken);
+            return Err(AskError::NoLeader);
         }
         let stamped = match self.fold.read() {
             Ok(fold) => fold.stamp(proposal, by),
-            Err(_) => return Err(Failed::Over(ProposeError::Fatal("the state was left half applied".into()))),
+            Err(_) => return Err(AskError::stopped("the state was left half applied")),
         };
-        let entry = Bytes::from(stamped.map_err(|why| Failed::Over(ProposeError::Undecodable(why.to_string())))?);
-        fits(&entry, MAX_ENTRY_BYTES).map_err(Failed::Over)?;
+        let entry = Bytes::from(
+            stamped.map_err(|why| AskError::Refused(format!("the leader cannot decode the proposal: {why}")))?,
+        );
+        fits(&entry, MAX_ENTRY_BYTES)?;
         match timeout_at(deadline, self.raft.client_write(Proposed(entry))).await {
             Ok(Ok(response)) => Ok(response.data),
-            Ok(Err(RaftError::APIError(ClientWriteError::ForwardToLeader(_)))) => Err(Failed::NotTaken),
-            Ok(Err(RaftError::APIError(error))) => Err(unknown(error.to_string())),
+            Ok(Err(RaftError::APIError(ClientWriteError::ForwardToLeader(_)))) => Err(AskError::NoLeader),
+            Ok(Err(RaftError::APIError(error))) => Err(unknown(error)),
             // What was appended before the stop may still be committed by the others.
             Ok(Err(RaftError::Fatal(why))) => Err(unknown(format!("this replica has stopped: {why}"))),
-            Err(_) => Err(unknown("no quorum acknowledged it in time".into())),
+            Err(_) => Err(unknown("no quorum acknowledged it in time")),
         }
     }
 
-    async fn propose_at(&self, node: u64, leader: &Member, proposal: &Bytes, deadline: Instant) -> Tried {
+    async fn propose_at(
+        &self,
+        node: u64,
+        leader: &Member,
+        proposal: &Bytes,
+        deadline: Instant,
+    ) -> Result<Bytes, AskError> {
         let request = pb::ProposeRequest {
             to: Some(self.destination(node)),
             by: self.identity.replica.clone(),
@@ -74,14 +80,14 @@ impl Node {
                 return Err(unknown(format!("{} did not answer before another replica led", leader.replica)));
             }
         };
-        match answer {
-            Ok(pb::ProposeResponse { outcome: Some(pb::propose_response::Outcome::Verdict(verdict)) }) => Ok(verdict),
-            Ok(pb::ProposeResponse { outcome: Some(pb::propose_response::Outcome::Refused(refused)) }) => {
-                Err(refused_by_leader(&refused, proposal))
-            }
-            Ok(pb::ProposeResponse { outcome: None }) => Err(unknown(format!("{} said nothing", leader.replica))),
-            Err(CallFailed::NotSent) => Err(Failed::NotTaken),
-            Err(CallFailed::Lost(why)) => Err(unknown(why)),
+        let answer = answer.map_err(|error| match error {
+            AskError::Unknown(why) => unknown(why),
+            error => error,
+        });
+        match answer?.outcome {
+            Some(pb::propose_response::Outcome::Verdict(verdict)) => Ok(verdict),
+            Some(pb::propose_response::Outcome::Refused(refused)) => Err(refused.into()),
+            None => Err(unknown(format!("{} said nothing", leader.replica))),
         }
     }
 
@@ -104,35 +110,15 @@ impl Node {
     }
 }
 
-fn refused_by_leader(refused: &pb::Refused, proposal: &Bytes) -> Failed<ProposeError> {
-    let reason = refused.reason.clone();
-    match refused.refusal() {
-        pb::Refusal::NotLeader => Failed::NotTaken,
-        pb::Refusal::Undecodable => Failed::Over(ProposeError::Undecodable(reason)),
-        pb::Refusal::TooLarge => {
-            Failed::Over(ProposeError::TooLarge { size: proposal.len(), limit: MAX_PROPOSAL_BYTES })
-        }
-        pb::Refusal::Unspecified | pb::Refusal::Unknown | pb::Refusal::NoQuorum | pb::Refusal::Reasoned => {
-            unknown(reason)
-        }
+fn unknown(why: impl std::fmt::Display) -> AskError {
+    AskError::Unknown(format!("the proposal may or may not be committed: {why}"))
+}
+
+fn fits(bytes: &[u8], limit: usize) -> Result<(), AskError> {
+    let size = bytes.len();
+    if size <= limit {
+        Ok(())
+    } else {
+        Err(AskError::Refused(format!("the proposal has {size} bytes, at most {limit} are taken")))
     }
-}
-
-fn unknown(why: String) -> Failed<ProposeError> {
-    Failed::Over(ProposeError::Unknown(why))
-}
-
-fn fits(bytes: &[u8], limit: usize) -> Result<(), ProposeError> {
-    if bytes.len() > limit { Err(ProposeError::TooLarge { size: bytes.len(), limit }) } else { Ok(()) }
-}
-
-/// What the asking replica is told.
-pub(crate) fn pb_refused(failed: Failed<ProposeError>) -> pb::Refused {
-    let (refusal, reason) = match failed {
-        Failed::NotTaken | Failed::Over(ProposeError::NoLeader) => (pb::Refusal::NotLeader, String::new()),
-        Failed::Over(ProposeError::Undecodable(reason)) => (pb::Refusal::Undecodable, reason),
-        Failed::Over(ProposeError::TooLarge { .. }) => (pb::Refusal::TooLarge, String::new()),
-        Failed::Over(ProposeError::Unknown(reason) | ProposeError::Fatal(reason)) => (pb::Refusal::Unknown, reason),
-    };
-    pb::Refused { refusal: refusal.into(), reason }
 }

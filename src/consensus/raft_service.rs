@@ -3,13 +3,11 @@
 use std::time::Duration;
 
 use bytes::BytesMut;
-use openraft::raft::{
-    AppendEntriesRequest, AppendEntriesResponse, TransferLeaderError, TransferLeaderRequest, VoteRequest, VoteResponse,
-};
+use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, TransferLeaderRequest, VoteRequest, VoteResponse};
 use tonic::{Request, Response, Status, Streaming};
 
 use super::codec::{self, Malformed, pb_log_id, pb_vote};
-use super::node::Node;
+use super::node::Consensus;
 use super::options::MAX_SNAPSHOT_BYTES;
 use super::types::{Snapshot, Types};
 use crate::wire::pb::allclear::raft::v1 as pb;
@@ -19,7 +17,7 @@ use pb::raft_server::Raft;
 const PIECE_WITHIN: Duration = Duration::from_secs(10);
 
 /// Serves `allclear.raft.v1`.
-pub(crate) struct RaftService(pub(crate) Node);
+pub(crate) struct RaftService(pub(crate) Consensus);
 
 impl From<Malformed> for Status {
     fn from(error: Malformed) -> Self {
@@ -107,24 +105,14 @@ impl Raft for RaftService {
         &self,
         request: Request<pb::TransferLeaderRequest>,
     ) -> Result<Response<pb::TransferLeaderResponse>, Status> {
-        use pb::transfer_leader_response::Outcome;
         let (_, extensions, request) = request.into_parts();
         self.0.admit(request.to.as_ref())?;
         self.0.is_from_node(&extensions, request.from.as_ref())?;
         let last = request.last.map(codec::log_id);
         let rpc = TransferLeaderRequest::new(codec::vote(request.from)?, request.successor, last);
-        let outcome = match self.0.raft.handle_transfer_leader(rpc).await.map_err(stopped)? {
-            Ok(()) => Outcome::Accepted(pb::Accepted {}),
-            Err(TransferLeaderError::VoteChanged { expected, actual }) => Outcome::VoteChanged(pb::VoteChanged {
-                expected: Some(pb_vote(&expected)),
-                actual: Some(pb_vote(&actual)),
-            }),
-            Err(TransferLeaderError::LogNotFlushed { expected, actual }) => Outcome::NotFlushed(pb::NotFlushed {
-                expected: expected.as_ref().map(pb_log_id),
-                actual: actual.as_ref().map(pb_log_id),
-            }),
-        };
-        Ok(Response::new(pb::TransferLeaderResponse { outcome: Some(outcome) }))
+        let answer = self.0.raft.handle_transfer_leader(rpc).await.map_err(stopped)?;
+        answer.map_err(|refused| Status::aborted(refused.to_string()))?;
+        Ok(Response::new(pb::TransferLeaderResponse {}))
     }
 }
 

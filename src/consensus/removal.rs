@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::node::Node;
+use super::node::Consensus;
 use super::types::lineage;
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-impl Node {
+impl Consensus {
     /// Runs until this replica stops. Only says what is; nothing hangs on it.
     pub(crate) async fn watch_for_removal(self) {
         loop {

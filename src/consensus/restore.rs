@@ -16,6 +16,7 @@ use redb::{ReadableDatabase as _, ReadableTable as _};
 use super::disk::{Disk, IDENTITY, LOG, META, random_node};
 use super::failure::OpenError;
 use super::log::{COMMITTED, PURGED, VOTE};
+use super::roster::Members;
 use super::state::SNAPSHOT;
 use super::types::{Entry, LogId, Member, Membership};
 use super::{codec, sealed};
@@ -62,19 +63,14 @@ impl Survivor {
     }
 
     pub fn holding(&self) -> Holding {
-        let names = |nodes: BTreeSet<u64>| {
-            let members = nodes.iter().filter_map(|node| self.membership.get_node(node));
-            let mut names: Vec<String> = members.map(|member| member.replica.clone()).collect();
-            names.sort();
-            names
-        };
+        let Members { voters, learners } = Members::of(&self.membership);
         Holding {
             replica: self.disk.identity.replica.clone(),
             last: self.last.index(),
             term: self.last.committed_leader_id().term,
             committed: self.committed,
-            voters: names(self.membership.voter_ids().collect()),
-            learners: names(self.membership.learner_ids().collect()),
+            voters,
+            learners,
         }
     }
 

@@ -7,9 +7,28 @@ use futures_util::future::join_all;
 use tonic::transport::Channel;
 
 use super::formation::Answer;
-use super::node::Node;
+use super::node::Consensus;
 use super::standing::Role;
 use super::types::{Member, Membership};
+
+/// Who takes part, by name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Members {
+    pub voters: Vec<String>,
+    pub learners: Vec<String>,
+}
+
+impl Members {
+    pub(super) fn of(membership: &Membership) -> Self {
+        let names = |nodes: &mut dyn Iterator<Item = u64>| {
+            let members = nodes.filter_map(|node| membership.get_node(&node));
+            let mut names: Vec<_> = members.map(|member| member.replica.clone()).collect();
+            names.sort();
+            names
+        };
+        Self { voters: names(&mut membership.voter_ids()), learners: names(&mut membership.learner_ids()) }
+    }
+}
 
 /// One member.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,9 +42,10 @@ pub struct Seat {
     pub unreachable: Option<String>,
 }
 
-impl Node {
-    /// As this replica knows it, or, when it takes no part, as the others do.
-    pub(crate) async fn roster(&self) -> Vec<Seat> {
+impl Consensus {
+    /// On any replica: who takes part and who answers now. Asks everybody, which takes at most about a second. As this
+    /// replica knows it, or, when it takes no part, as the others do.
+    pub async fn roster(&self) -> Vec<Seat> {
         let known = match self.leader_heard() {
             Some((leader, _)) => Some((self.membership(), leader)),
             None => self.led_elsewhere().await,

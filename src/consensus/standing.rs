@@ -7,7 +7,7 @@ use openraft::{RaftMetrics, ServerState};
 use tokio::time::sleep;
 
 use super::heartbeat::late;
-use super::node::Node;
+use super::node::Consensus;
 use super::turns::Turns;
 use super::types::Types;
 
@@ -85,7 +85,7 @@ impl Standing {
     }
 }
 
-impl Node {
+impl Consensus {
     /// Runs until the replica stops.
     pub(crate) async fn watch_standing(self) {
         let mut metrics = self.raft.metrics();

@@ -19,7 +19,7 @@ use super::log::LogStore;
 use super::means::Means;
 use super::state::State;
 use super::types::{LogId, SnapshotMeta, StoredMembership, Types};
-use super::{Compaction, ConfirmError, Consensus, Fold, Options, ProposeError, Role, Timing, Undecodable};
+use super::{AskError, Compaction, Consensus, Fold, Options, Role, Timing, Undecodable};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -147,12 +147,12 @@ async fn after_a_failed_fsync_nothing_more_is_acknowledged_and_the_replica_must_
 
     failing.store(true, Ordering::SeqCst);
     let lost = consensus.propose("lost").await;
-    assert!(matches!(lost, Err(ProposeError::Unknown(_))), "{lost:?}");
+    assert!(matches!(lost, Err(AskError::Unknown(_))), "{lost:?}");
     let fatal = timeout(LIMIT, consensus.fatal()).await.expect("it went on").to_string();
     assert!(fatal.contains("the platter is gone"), "{fatal}");
     for _ in 0..3 {
-        assert!(matches!(consensus.propose("after").await, Err(ProposeError::Fatal(_))));
-        assert!(matches!(consensus.confirm().await, Err(ConfirmError::Fatal(_))));
+        assert!(matches!(consensus.propose("after").await, Err(AskError::Stopped(_))));
+        assert!(matches!(consensus.confirm().await, Err(AskError::Stopped(_))));
     }
     assert_eq!(*shown.lock().unwrap(), 1);
     assert!(consensus.shutdown().await);

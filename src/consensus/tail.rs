@@ -8,12 +8,14 @@ use openraft::EntryPayload;
 
 use super::failure::Fatal;
 use super::log::LogStore;
-use super::node::Node;
+use super::node::Consensus;
 use super::types::Proposed;
 
-impl Node {
-    /// The applied position is read first: what is applied meanwhile is told although it need not be.
-    pub(crate) async fn tail(&self) -> Result<Vec<Bytes>, Fatal> {
+impl Consensus {
+    /// The entries, as the fold is given them, behind what is applied here: on this replica's disk, and perhaps
+    /// committed. To miss nothing take the tail before the state: what is applied in between is then in both, and what
+    /// is in neither was not in this replica's log.
+    pub async fn tail(&self) -> Result<Vec<Bytes>, Fatal> {
         let unreadable = |error: io::Error| Fatal(format!("the end of the log cannot be read: {error}"));
         let gone = || Fatal(self.stopped().unwrap_or_else(|| "the data directory was let go".into()));
         let published = *self.published.borrow();

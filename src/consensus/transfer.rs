@@ -6,15 +6,16 @@ use openraft::rt::WatchReceiver as _;
 use openraft::{Instant as _, RaftMetrics};
 use tokio::time::{Instant, timeout_at};
 
-use super::failure::TransferError;
-use super::node::Node;
+use super::failure::AskError;
+use super::node::Consensus;
 use super::types::Types;
 
 /// Long enough for a transfer that fails and the election that follows.
 const WITHIN: Duration = Duration::from_secs(2);
 
-impl Node {
-    pub(crate) async fn transfer_leadership(&self, to: &str) -> Result<(), TransferError> {
+impl Consensus {
+    /// On the leader: hands leadership to a voter and waits until it leads.
+    pub async fn transfer_leadership(&self, to: &str) -> Result<(), AskError> {
         let target = self.successor(to)?;
         if target == self.identity.node {
             return Ok(());
@@ -23,60 +24,57 @@ impl Node {
         let deadline = begun + WITHIN;
         // It may lag by a moment; one that lags longer would only leave everybody without a leader.
         if !self.metrics_show(deadline, |metrics| self.ready(metrics, target, begun)).await? {
-            return Err(TransferError::NotReady(to.into()));
+            return Err(not_ready(to));
         }
         self.hand_to(to, target, deadline).await
     }
 
     /// To whichever voter is up to date first; returns who leads now.
-    pub(crate) async fn transfer_to_any(&self) -> Result<String, TransferError> {
-        self.lead_to_transfer()?;
+    pub(crate) async fn transfer_to_any(&self) -> Result<String, AskError> {
+        self.lead()?;
         let begun = self.ask_who_answers().await?;
         let deadline = begun + WITHIN;
         let membership = self.membership();
         let others: Vec<u64> = membership.voter_ids().filter(|voter| *voter != self.identity.node).collect();
         if others.is_empty() {
-            return Err(TransferError::Alone);
+            return Err(AskError::refused("there is no other voter that leadership could go to"));
         }
         let first_ready =
             |metrics: &RaftMetrics<Types>| others.iter().copied().find(|voter| self.ready(metrics, *voter, begun));
         let name = |node: u64| membership.get_node(&node).map(|member| member.replica.clone()).unwrap_or_default();
         if !self.metrics_show(deadline, |metrics| first_ready(metrics).is_some()).await? {
-            return Err(TransferError::NotReady(others.into_iter().map(name).collect::<Vec<_>>().join(", ")));
+            return Err(not_ready(&others.into_iter().map(name).collect::<Vec<_>>().join(", ")));
         }
         let target = self.with_metrics(first_ready).unwrap_or(others[0]);
         self.hand_to(&name(target), target, deadline).await.map(|()| name(target))
     }
 
     /// At once: an event may wait for it, and the next heartbeat may be as far away as two are apart.
-    async fn ask_who_answers(&self) -> Result<Instant, TransferError> {
+    async fn ask_who_answers(&self) -> Result<Instant, AskError> {
         let now = Instant::now();
-        self.raft.trigger().heartbeat().await.map_err(|why| TransferError::Fatal(why.to_string()))?;
+        self.raft.trigger().heartbeat().await.map_err(AskError::stopped)?;
         Ok(now)
     }
 
-    async fn hand_to(&self, to: &str, target: u64, deadline: Instant) -> Result<(), TransferError> {
-        self.raft.trigger().transfer_leader(target).await.map_err(|why| TransferError::Fatal(why.to_string()))?;
+    async fn hand_to(&self, to: &str, target: u64, deadline: Instant) -> Result<(), AskError> {
+        self.raft.trigger().transfer_leader(target).await.map_err(AskError::stopped)?;
         if self.metrics_show(deadline, |metrics| metrics.current_leader == Some(target)).await? {
             Ok(())
         } else {
-            Err(TransferError::Late(to.into()))
+            Err(AskError::Unknown(format!("{to} did not take over in time")))
         }
     }
 
-    fn successor(&self, to: &str) -> Result<u64, TransferError> {
-        self.lead_to_transfer()?;
+    fn successor(&self, to: &str) -> Result<u64, AskError> {
+        self.lead()?;
         let membership = self.membership();
         let named = |node: &u64| membership.get_node(node).is_some_and(|member| member.replica == to);
         let target = membership.voter_ids().find(named);
-        target.ok_or_else(|| TransferError::NoVoter(to.into()))
+        target.ok_or_else(|| AskError::Refused(format!("{to} is no voter of this cluster")))
     }
 
-    fn lead_to_transfer(&self) -> Result<(), TransferError> {
-        if self.raft.is_leader() {
-            return Ok(());
-        }
-        Err(TransferError::NotLeader(self.leader().map(|(_, member)| member.replica)))
+    pub(super) fn lead(&self) -> Result<(), AskError> {
+        if self.raft.is_leader() { Ok(()) } else { Err(AskError::NoLeader) }
     }
 
     pub(super) fn with_metrics<R>(&self, read: impl FnOnce(&RaftMetrics<Types>) -> R) -> R {
@@ -102,15 +100,19 @@ impl Node {
         &self,
         deadline: Instant,
         holds: impl Fn(&RaftMetrics<Types>) -> bool,
-    ) -> Result<bool, TransferError> {
+    ) -> Result<bool, AskError> {
         let mut metrics = self.raft.metrics();
         while !holds(&metrics.borrow_watched()) {
             match timeout_at(deadline, metrics.changed()).await {
                 Ok(Ok(())) => {}
-                Ok(Err(_)) => return Err(TransferError::Fatal(self.stopped().unwrap_or_default())),
+                Ok(Err(_)) => return Err(AskError::Stopped(self.stopped().unwrap_or_else(|| "shut down".into()))),
                 Err(_) => return Ok(false),
             }
         }
         Ok(true)
     }
+}
+
+fn not_ready(voter: &str) -> AskError {
+    AskError::Refused(format!("{voter} is not up to date or does not answer"))
 }

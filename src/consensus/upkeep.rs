@@ -10,9 +10,9 @@ use openraft::{ChangeMembers, Instant as _, RaftMetrics};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::due::{Caller, Due, Known, SILENT_AFTER, View, due};
-use super::failure::MembershipError;
-use super::membership::{CHANGE_WITHIN, changed};
-use super::node::Node;
+use super::failure::AskError;
+use super::membership::{CHANGE_WITHIN, catching_up, changed};
+use super::node::Consensus;
 use super::standing::Standing;
 use super::types::{Member, Membership, Types, lineage};
 
@@ -54,7 +54,7 @@ fn silence_after(before: Duration, passed: Duration, heard: bool) -> Duration {
     if heard { Duration::ZERO } else { before.saturating_add(passed.min(AWAKE_AT_MOST)) }
 }
 
-impl Node {
+impl Consensus {
     /// Runs until this replica stops; changes something only while it leads.
     pub(crate) async fn keep_up(self) {
         let mut silences = Silences::default();
@@ -133,7 +133,7 @@ impl Node {
         join_all(calls).await.into_iter().flatten().filter(|caller| !is_as_known(caller)).collect()
     }
 
-    async fn carry_out(&self, due: &Due) -> Result<(), MembershipError> {
+    async fn carry_out(&self, due: &Due) -> Result<(), AskError> {
         self.has_quorum(&self.membership()).await?;
         let change = match due {
             Due::Finish => ChangeMembers::AddVoterIds([].into()),
@@ -156,14 +156,13 @@ impl Node {
         changed(CHANGE_WITHIN, self.raft.change_membership(change, true)).await
     }
 
-    async fn is_ready(&self, learner: u64) -> Result<(), MembershipError> {
+    async fn is_ready(&self, learner: u64) -> Result<(), AskError> {
         let begun = Instant::now();
-        let ready = self.metrics_show(begun + READY_WITHIN, |metrics| self.ready(metrics, learner, begun)).await;
-        if ready.map_err(|error| MembershipError::Fatal(error.to_string()))? {
+        if self.metrics_show(begun + READY_WITHIN, |metrics| self.ready(metrics, learner, begun)).await? {
             return Ok(());
         }
         let name = self.membership().get_node(&learner).map(|member| member.replica.clone());
-        Err(MembershipError::CatchingUp(name.unwrap_or_default()))
+        Err(catching_up(&name.unwrap_or_default()))
     }
 }
 

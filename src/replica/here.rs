@@ -12,7 +12,7 @@ use super::deeds::Deeds;
 use super::isolated_requests::IsolatedRequests;
 use super::journal::Journal;
 use super::rounds::Rounds;
-use crate::consensus::{Consensus, Members, ProposeError, Standing};
+use crate::consensus::{AskError, Consensus, Members, Standing};
 use crate::machine::alone::Alone;
 use crate::machine::command::{Command, Verdict};
 use crate::machine::id::VmName;
@@ -157,9 +157,9 @@ impl Here {
         self.time.now().minus(clock::steady().since(steady))
     }
 
-    pub async fn propose(&self, command: &Command) -> Result<Verdict, ProposeError> {
+    pub async fn propose(&self, command: &Command) -> Result<Verdict, AskError> {
         let verdict = self.consensus.propose(log::encode_command(command)).await?;
-        log::decode_verdict(&verdict).map_err(|error| ProposeError::Fatal(error.to_string()))
+        log::decode_verdict(&verdict).map_err(|error| AskError::Stopped(error.to_string()))
     }
 
     /// Proposes what is only news while it is fresh.

@@ -1,6 +1,6 @@
 //! What must stop a replica, and what must not.
 
-use allclear::consensus::{ConfirmError, OpenError, ProposeError};
+use allclear::consensus::{AskError, OpenError};
 use allclear::wire::pb::allclear::raft::v1 as pb;
 use pb::raft_client::RaftClient;
 use tokio::task::JoinSet;
@@ -22,7 +22,7 @@ async fn an_entry_that_cannot_be_decoded_stops_whoever_learns_that_it_is_committ
         stopped.spawn(async move { consensus.fatal().await.to_string() });
     }
     let unknown = cluster.at(&leader).consensus.propose("unknown").await;
-    assert!(matches!(unknown, Err(ProposeError::Unknown(_))), "{unknown:?}");
+    assert!(matches!(unknown, Err(AskError::Unknown(_))), "{unknown:?}");
     // The leader, and the one that leads after it: then no quorum is left to tell the third.
     for _ in 0..2 {
         let fatal = timeout(LIMIT, stopped.join_next()).await.expect("nobody stopped").unwrap().unwrap();
@@ -41,8 +41,8 @@ async fn a_restart_does_not_skip_what_cannot_be_decoded() {
     cluster.leader().await;
     cluster.at("db-0").consensus.propose("unknown").await.unwrap_err();
     timeout(LIMIT, cluster.at("db-0").consensus.fatal()).await.unwrap();
-    assert!(matches!(cluster.at("db-0").consensus.propose("after").await, Err(ProposeError::Fatal(_))));
-    assert!(matches!(cluster.at("db-0").consensus.confirm().await, Err(ConfirmError::Fatal(_))));
+    assert!(matches!(cluster.at("db-0").consensus.propose("after").await, Err(AskError::Stopped(_))));
+    assert!(matches!(cluster.at("db-0").consensus.confirm().await, Err(AskError::Stopped(_))));
     cluster.stop_all().await;
     match cluster.start_with(cluster.options("db-0")).await {
         Err(OpenError::Start(reason)) => assert!(reason.contains("from the future"), "{reason}"),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use allclear::consensus::{Members, ProposeError, Role};
+use allclear::consensus::{AskError, Members, Role};
 
 use crate::support::{Cluster, Replica};
 
@@ -20,7 +20,7 @@ async fn replicas_form_only_when_all_of_them_have_answered() {
     outside(cluster.at("db-0"), "waiting to form the cluster: db-2 does not answer").await;
     outside(cluster.at("db-1"), "db-2 does not answer").await;
     let refused = cluster.at("db-1").consensus.propose("too early").await;
-    assert_eq!(refused, Err(ProposeError::NoLeader));
+    assert_eq!(refused, Err(AskError::NoLeader));
 
     cluster.start("db-2").await;
     cluster.leader().await;
@@ -79,7 +79,7 @@ async fn a_replica_that_lost_its_disk_stays_outside_and_disturbs_nobody() {
     outside(cluster.at(&lost), &format!("run `allclear member remove {lost}`, then `allclear member add {lost} "))
         .await;
     assert_ne!(cluster.at(&lost).consensus.node_id(), old_node);
-    assert_eq!(cluster.at(&lost).consensus.propose("as nobody").await, Err(ProposeError::NoLeader));
+    assert_eq!(cluster.at(&lost).consensus.propose("as nobody").await, Err(AskError::NoLeader));
     assert!(cluster.at(&lost).lines().is_empty());
 
     cluster.propose(&leader, "after").await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use allclear::consensus::{ConfirmError, ProposeError, Role, TransferError};
+use allclear::consensus::{AskError, Role};
 
 use crate::support::Cluster;
 use crate::wire::Wire;
@@ -28,9 +28,9 @@ async fn leadership_is_handed_to_the_voter_that_was_named() {
     let mut cluster = Cluster::formed().await;
     let (leader, follower) = (cluster.leader().await, cluster.follower().await);
     let handed = cluster.at(&follower).consensus.transfer_leadership(&follower).await;
-    assert_eq!(handed, Err(TransferError::NotLeader(Some(leader.clone()))));
+    assert_eq!(handed, Err(AskError::NoLeader));
     let handed = cluster.at(&leader).consensus.transfer_leadership("db-9").await;
-    assert_eq!(handed, Err(TransferError::NoVoter("db-9".into())));
+    assert_eq!(handed, Err(AskError::Refused("db-9 is no voter of this cluster".into())));
     cluster.at(&leader).consensus.transfer_leadership(&follower).await.unwrap();
     assert_eq!(cluster.leader().await, follower);
     cluster.propose(&leader, "handed over").await;
@@ -44,7 +44,7 @@ async fn leadership_is_not_handed_to_a_voter_that_does_not_answer() {
     cluster.stop(&gone).await;
     cluster.propose(&leader, "it misses this one").await;
     let handed = cluster.at(&leader).consensus.transfer_leadership(&gone).await;
-    assert_eq!(handed, Err(TransferError::NotReady(gone)));
+    assert_eq!(handed, Err(AskError::Refused(format!("{gone} is not up to date or does not answer"))));
     cluster.propose(&leader, "still led").await;
     cluster.stop_all().await;
 }
@@ -58,7 +58,7 @@ async fn proposals_while_leadership_moves_are_applied_once() {
         for count in 0..300 {
             match proposer.propose(format!("line-{count}")).await {
                 Ok(_) => taken.push(format!("line-{count} by db-0")),
-                Err(ProposeError::Unknown(_)) => {}
+                Err(AskError::Unknown(_)) => {}
                 Err(error) => panic!("{error}"),
             }
         }
@@ -95,10 +95,10 @@ async fn a_leader_that_lost_its_followers_confirms_nothing_and_shows_no_quorum()
     }
     let alone = cluster.at(&leader);
     let confirmed = alone.consensus.confirm().await;
-    assert!(matches!(confirmed, Err(ConfirmError::NoQuorum | ConfirmError::NoLeader)), "{confirmed:?}");
+    assert!(matches!(confirmed, Err(AskError::Refused(_) | AskError::NoLeader)), "{confirmed:?}");
     alone.until("the quorum is missed", |now| !now.quorum).await;
     let proposed = alone.consensus.propose("alone").await;
-    assert!(matches!(proposed, Err(ProposeError::NoLeader | ProposeError::Unknown(_))), "{proposed:?}");
+    assert!(matches!(proposed, Err(AskError::NoLeader | AskError::Unknown(_))), "{proposed:?}");
     assert_eq!(alone.lines(), [format!("together by {leader}")]);
     cluster.stop_all().await;
 }
@@ -150,7 +150,7 @@ async fn a_leader_cut_off_while_another_leads_confirms_nothing_until_it_has_caug
     assert!(next.term > cluster.at("db-0").now().term);
     cluster.propose("db-1", "without it").await;
     let confirmed = cluster.at("db-0").consensus.confirm().await;
-    assert!(matches!(confirmed, Err(ConfirmError::NoQuorum | ConfirmError::NoLeader)), "{confirmed:?}");
+    assert!(matches!(confirmed, Err(AskError::Refused(_) | AskError::NoLeader)), "{confirmed:?}");
     assert_eq!(cluster.at("db-0").lines(), ["together by db-0"]);
 
     for (.., wire) in &wires {

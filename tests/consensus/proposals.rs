@@ -1,6 +1,6 @@
 //! Proposals and confirmed readings.
 
-use allclear::consensus::{MAX_PROPOSAL_BYTES, ProposeError, Role};
+use allclear::consensus::{AskError, MAX_PROPOSAL_BYTES, Role};
 
 use crate::support::{Cluster, LIMIT};
 use crate::wire::Wire;
@@ -35,10 +35,13 @@ async fn what_the_leader_cannot_take_is_refused_with_its_reason_on_any_replica()
     let mut cluster = Cluster::formed().await;
     for replica in cluster.replicas.values() {
         let refused = replica.consensus.propose("unstamped").await;
-        assert_eq!(refused, Err(ProposeError::Undecodable("not a line".into())));
+        assert_eq!(refused, Err(AskError::Refused("the leader cannot decode the proposal: not a line".into())));
         let size = MAX_PROPOSAL_BYTES + 1;
         let refused = replica.consensus.propose(vec![b'x'; size]).await;
-        assert_eq!(refused, Err(ProposeError::TooLarge { size, limit: MAX_PROPOSAL_BYTES }));
+        assert_eq!(
+            refused,
+            Err(AskError::Refused(format!("the proposal has {size} bytes, at most {MAX_PROPOSAL_BYTES} are taken")))
+        );
         replica.consensus.propose(vec![b'x'; MAX_PROPOSAL_BYTES]).await.unwrap();
     }
     cluster.stop_all().await;
@@ -94,7 +97,7 @@ async fn when_the_leaders_reply_is_lost_the_outcome_is_unknown_and_nothing_is_re
     cluster.at("db-0").until_lines(2).await;
     wire.cut();
     let outcome = asking.await.unwrap();
-    assert!(matches!(outcome, Err(ProposeError::Unknown(_))), "{outcome:?}");
+    assert!(matches!(outcome, Err(AskError::Unknown(_))), "{outcome:?}");
 
     cluster.at("db-1").consensus.confirm().await.unwrap();
     assert_eq!(cluster.at("db-1").lines(), ["over the wire by db-1", "once by db-1"]);
