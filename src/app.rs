@@ -193,7 +193,7 @@ fn serve(
 }
 
 /// Why this replica cannot go on; `None` when it is to stop.
-async fn until_over(here: &Here, stop: &CancellationToken) -> Option<consensus::Fatal> {
+async fn until_over(here: &Here, stop: &CancellationToken) -> Option<consensus::AskError> {
     let failure = tokio::select! {
         fatal = here.consensus.fatal() => Some(fatal),
         () = stop.cancelled() => None,
@@ -255,7 +255,7 @@ fn agreement(config: &Config, name: &VmName, members: &[(String, String)]) -> an
             election_timeout: (shortest, shortest * 2),
             ..consensus::Timing::default()
         },
-        compaction: consensus::Compaction::default(),
+        snapshot_every: consensus::SNAPSHOT_EVERY,
     })
 }
 

@@ -34,10 +34,9 @@ impl Restore {
             Err(error) => {
                 say(&error);
                 match error {
-                    OpenError::InUse { .. }
-                    | OpenError::NothingStored { .. }
-                    | OpenError::ForeignCluster { .. }
-                    | OpenError::OtherReplica { .. } => Exit::Refused,
+                    OpenError::InUse { .. } | OpenError::NothingStored { .. } | OpenError::OfAnother { .. } => {
+                        Exit::Refused
+                    }
                     OpenError::Options(_)
                     | OpenError::Io { .. }
                     | OpenError::Damaged { .. }
@@ -54,7 +53,7 @@ impl Restore {
         let holding = survivor.holding();
         if let Some(name) = config.replica.name.as_ref().filter(|name| **name != VmName::new(&holding.replica)) {
             let (found, expected) = (holding.replica, name.to_string());
-            return Err(OpenError::OtherReplica { path: directory.clone(), found, expected });
+            return Err(OpenError::OfAnother { path: directory.clone(), what: "replica", found, expected });
         }
         say(shown(config, &holding));
         if !self.from_this_disk_alone_and_accept_lost_entries {

@@ -1,7 +1,6 @@
 //! Whether whoever calls is the replica that it says it is. With `cluster.insecure`, where replicas show no
 //! certificates, every caller is believed.
 
-use openraft::rt::WatchReceiver as _;
 use tonic::{Extensions, Status};
 
 use super::node::Consensus;
@@ -17,11 +16,7 @@ impl Consensus {
     /// Of a call in the name of the node that votes or leads. One that the log does not know has to be configured here,
     /// at least: it may have a new disk.
     pub(crate) fn is_from_node(&self, extensions: &Extensions, vote: Option<&Vote>) -> Result<(), Status> {
-        let known = vote.and_then(|vote| {
-            let metrics = self.raft.metrics();
-            let metrics = metrics.borrow_watched();
-            Some(metrics.membership_config.get_node(&vote.node)?.replica.clone())
-        });
+        let known = self.with_metrics(|metrics| Some(metrics.membership_config.get_node(&vote?.node)?.replica.clone()));
         match known {
             Some(replica) => self.is_from(extensions, &replica),
             None => self.is_from_replica(extensions),

@@ -54,7 +54,7 @@ impl OnBehalf {
             }
             changed
         });
-        changing.await.unwrap_or_else(|_| Err(AskError::unknown("the change did not end")))
+        changing.await.unwrap_or_else(|_| Err(AskError::Unknown("the change did not end".into())))
     }
 }
 
@@ -96,10 +96,7 @@ impl Consensus {
                 Ok(pb::Changed::default())
             }
             Change::Transfer(pb::TransferLeader { replica }) => {
-                let leader = match replica {
-                    Some(to) => self.transfer_leadership(to).await.map(|()| to.clone())?,
-                    None => self.transfer_to_any().await?,
-                };
+                let leader = self.hand_over(replica.as_deref()).await?;
                 Ok(pb::Changed { leader, ..pb::Changed::default() })
             }
         }

@@ -86,7 +86,7 @@ impl Service for ClusterService {
         let node = self.0.clone();
         let (who, by) = (request.on_behalf_of, request.by);
         let changing = tokio::spawn(async move { node.change_for(&change, &who, &by).await });
-        let late = || AskError::unknown("the change did not end in time");
+        let late = || AskError::Unknown("the change did not end in time".into());
         let outcome = match timeout(within, changing).await {
             Ok(Ok(Ok(changed))) => Outcome::Changed(changed),
             Ok(Ok(Err(error))) => Outcome::Refused(error.into()),

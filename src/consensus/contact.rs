@@ -34,11 +34,9 @@ impl Consensus {
     /// When a leader was last heard here; on the leader, when what a quorum acknowledged last was sent, which is now
     /// for the only voter. A leader that lost leadership keeps what it had. Nothing before the first.
     pub fn last_contact(&self) -> Option<Instant> {
-        let as_leader = {
-            let metrics = self.raft.metrics();
-            let metrics = metrics.borrow_watched();
-            (metrics.state == ServerState::Leader).then(|| self.quorum_acknowledged(&metrics)).flatten()
-        };
+        let as_leader = self.with_metrics(|metrics| {
+            (metrics.state == ServerState::Leader).then(|| self.quorum_acknowledged(metrics)).flatten()
+        });
         let led_before = self.turns().acknowledged();
         (*self.heard.borrow()).max(as_leader).max(led_before)
     }

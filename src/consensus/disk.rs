@@ -5,16 +5,19 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use prost::Message as _;
+use prost::Message;
 use redb::backends::FileBackend;
-use redb::{Database, Durability, ReadableDatabase as _, TableDefinition, WriteTransaction};
+use redb::{
+    Database, Durability, ReadTransaction, ReadableDatabase as _, StorageBackend, TableDefinition, WriteTransaction,
+};
 use tokio::sync::watch;
 
 use super::failure::OpenError;
 use super::log::put_committed;
 use super::means::Means;
-use super::platter::{Left, Opened};
+use super::platter::Platter;
 use super::recent::Recent;
 use super::tally::{self, Tally};
 use super::{inspection, sealed};
@@ -34,34 +37,49 @@ pub(super) const IDENTITY: &str = "identity";
 /// Dropped when nothing uses the directory any more; its fields are let go in this order.
 #[derive(Debug)]
 pub(crate) struct Disk {
-    _left: Left,
-    pub(super) database: Database,
+    database: Database,
     pub(crate) identity: Identity,
     pub(super) recent: Recent,
     path: PathBuf,
-    /// Not where a test keeps the database elsewhere.
-    tally: Option<Tally>,
+    tally: Tally,
     means: Means,
-    _lock: Option<File>,
+    /// See `platter`.
+    left: Arc<AtomicBool>,
+    lock: Option<File>,
     in_use: watch::Sender<()>,
 }
 
 impl Disk {
-    /// Opens the directory, or makes it. Blocks.
+    /// Opens this replica's directory, or makes it. Without a name, one that whichever replica of this cluster left behind.
+    /// Blocks.
     pub(crate) fn open_by(
         means: Means,
         directory: &Path,
         cluster: &str,
-        replica: &str,
+        replica: Option<&str>,
     ) -> Result<Arc<Self>, OpenError> {
         let io = |source| OpenError::Io { path: directory.into(), source };
-        std::fs::create_dir_all(directory).map_err(io)?;
-        let lock = lock(directory)?;
         let path = directory.join(FILE);
-        if !path.try_exists().map_err(io)? {
+        if replica.is_some() {
+            std::fs::create_dir_all(directory).map_err(io)?;
+        } else if !path.try_exists().map_err(io)? {
+            return Err(OpenError::NothingStored { path: directory.into() });
+        }
+        let lock = lock(directory)?;
+        if let Some(replica) = replica
+            && !path.try_exists().map_err(io)?
+        {
             create(directory, &path, cluster, replica)?;
         }
-        Self::locked(means, lock, directory, &path, cluster, Some(replica))
+        let tally = Tally::open(directory).map_err(io)?;
+        let file = File::options().read(true).write(true).open(&path).map_err(io)?;
+        if file.metadata().map_err(io)?.len() == 0 {
+            return Err(OpenError::Damaged { path, why: "it is empty".into() });
+        }
+        let backend = FileBackend::new(file).map_err(|error| unreadable(&path, error))?;
+        let mut disk = Self::of(backend, tally, &path)?;
+        (disk.means, disk.lock) = (means, Some(lock));
+        disk.checked(cluster, replica)
     }
 
     /// How long the file is; nothing where there is none that can be looked at.
@@ -71,36 +89,7 @@ impl Disk {
 
     #[cfg(test)]
     pub(crate) fn open(directory: &Path, cluster: &str, replica: &str) -> Result<Arc<Self>, OpenError> {
-        Self::open_by(Means::default(), directory, cluster, replica)
-    }
-
-    /// Opens a directory that a replica of this cluster left behind, whichever it is. Blocks.
-    pub(crate) fn open_existing(directory: &Path, cluster: &str) -> Result<Arc<Self>, OpenError> {
-        let path = directory.join(FILE);
-        if !path.try_exists().map_err(|source| OpenError::Io { path: directory.into(), source })? {
-            return Err(OpenError::NothingStored { path: directory.into() });
-        }
-        let lock = lock(directory)?;
-        Self::locked(Means::default(), lock, directory, &path, cluster, None)
-    }
-
-    fn locked(
-        means: Means,
-        lock: File,
-        directory: &Path,
-        path: &Path,
-        cluster: &str,
-        replica: Option<&str>,
-    ) -> Result<Arc<Self>, OpenError> {
-        let io = |source| OpenError::Io { path: directory.into(), source };
-        let tally = Tally::open(directory).map_err(io)?;
-        let file = File::options().read(true).write(true).open(path).map_err(io)?;
-        if file.metadata().map_err(io)?.len() == 0 {
-            return Err(OpenError::Damaged { path: path.into(), why: "it is empty".into() });
-        }
-        let backend = FileBackend::new(file).map_err(|error| unreadable(path, error))?;
-        let opened = Opened::on(backend, &builder()).map_err(|error| unreadable(path, error))?;
-        Self::of(means, opened, Some(tally), Some(lock), path, cluster, replica)
+        Self::open_by(Means::default(), directory, cluster, Some(replica))
     }
 
     /// A database on a backend of the caller's: to see what a failing disk does.
@@ -108,47 +97,55 @@ impl Disk {
     pub(crate) fn on(backend: impl redb::StorageBackend, tally: Option<Tally>) -> Result<Arc<Self>, OpenError> {
         let path = Path::new("a backend");
         let is_new = backend.len().is_ok_and(|len| len == 0);
-        let opened = Opened::on(backend, &builder()).map_err(|error| unreadable(path, error))?;
+        let disk = Self::of(backend, tally.unwrap_or_else(|| Tally::told(0)), path)?;
         if is_new {
-            stamp(&opened.database, "orders", "db-0").map_err(|error| unreadable(path, error))?;
+            stamp(&disk.database, "orders", "db-0").map_err(|error| unreadable(path, error))?;
         }
-        Self::of(Means::default(), opened, tally, None, path, "orders", Some("db-0"))
+        disk.checked("orders", Some("db-0"))
     }
 
-    fn of(
-        means: Means,
-        opened: Opened,
-        tally: Option<Tally>,
-        lock: Option<File>,
-        path: &Path,
-        cluster: &str,
-        replica: Option<&str>,
-    ) -> Result<Arc<Self>, OpenError> {
-        let identity = identity(&opened.database, path)?;
-        let path = path.to_path_buf();
+    fn of(file: impl StorageBackend, tally: Tally, path: &Path) -> Result<Self, OpenError> {
+        let left = Arc::new(AtomicBool::new(false));
+        let platter = Platter { file, left: Arc::clone(&left) };
+        let database = builder().create_with_backend(platter).map_err(|error| unreadable(path, error))?;
+        let (identity, recent, means) = (Identity::default(), Recent::default(), Means::default());
+        let (path, in_use) = (path.into(), watch::Sender::new(()));
+        Ok(Self { database, identity, recent, path, tally, means, left, lock: None, in_use })
+    }
+
+    /// That it is this replica's, or any one's, and whole.
+    fn checked(mut self, cluster: &str, replica: Option<&str>) -> Result<Arc<Self>, OpenError> {
+        let path = self.path.clone();
+        let Some(identity) = self.message::<Identity>(IDENTITY)? else {
+            return Err(OpenError::Damaged { path, why: "it names no owner".into() });
+        };
         if identity.format > FORMAT {
             return Err(OpenError::NewerFormat { path, found: identity.format, known: FORMAT });
         }
+        let of_another = |what, found: &str, expected: &str| {
+            let path = path.clone();
+            Err(OpenError::OfAnother { path, what, found: found.into(), expected: expected.into() })
+        };
         if identity.cluster != cluster {
-            return Err(OpenError::ForeignCluster { path, found: identity.cluster, expected: cluster.into() });
+            return of_another("cluster", &identity.cluster, cluster);
         }
         if let Some(expected) = replica.filter(|replica| identity.replica != *replica) {
-            return Err(OpenError::OtherReplica { path, found: identity.replica, expected: expected.into() });
+            return of_another("replica", &identity.replica, expected);
         }
-        let written =
-            inspection::inspect(&opened.database, tally.as_ref()).map_err(|error| unreadable(&path, error))?;
-        if let Some(Err(source)) = tally.as_ref().map(|tally| tally.note(written)) {
-            return Err(OpenError::Io { path, source });
-        }
-        let (in_use, Opened { left, database }) = (watch::Sender::new(()), opened);
-        let recent = Recent::default();
-        Ok(Arc::new(Self { _left: left, database, identity, recent, path, tally, means, _lock: lock, in_use }))
+        let written = self.read(|transaction| inspection::inspect(transaction, self.tally.least()))?;
+        self.note(written)?;
+        self.identity = identity;
+        Ok(Arc::new(self))
+    }
+
+    fn note(&self, written: u64) -> Result<(), OpenError> {
+        self.tally.note(written).map_err(|source| OpenError::Io { path: self.path.clone(), source })
     }
 
     /// For tests: how many writes were counted.
     #[cfg(test)]
     pub(super) fn written(&self) -> u64 {
-        self.tally.as_ref().map_or(0, Tally::least)
+        self.tally.least()
     }
 
     /// Ends when the directory has been let go: then its channel closes.
@@ -159,29 +156,38 @@ impl Disk {
     /// Runs aside, so that a slow disk never holds up the others.
     pub(super) async fn run<T: Send + 'static>(
         self: &Arc<Self>,
-        work: impl FnOnce(&Self) -> Result<T, redb::Error> + Send + 'static,
+        work: impl FnOnce(&Self) -> Result<T, OpenError> + Send + 'static,
     ) -> io::Result<T> {
         let disk = Arc::clone(self);
-        let done = self.means.result_of(move || work(&disk)).await?;
-        done.map_err(|error| io::Error::other(unreadable(&self.path, error)))
+        self.means.result_of(move || work(&disk)).await?.map_err(io::Error::other)
+    }
+
+    pub(super) fn read<T>(
+        &self,
+        work: impl FnOnce(&ReadTransaction) -> Result<T, redb::Error>,
+    ) -> Result<T, OpenError> {
+        let begun = self.database.begin_read().map_err(redb::Error::from);
+        begun.and_then(|transaction| work(&transaction)).map_err(|error| unreadable(&self.path, error))
     }
 
     /// One transaction, on the platter when this returns.
     pub(super) fn write(
         &self,
         work: impl FnOnce(&WriteTransaction) -> Result<(), redb::Error>,
-    ) -> Result<(), redb::Error> {
-        let mut transaction = self.database.begin_write()?;
-        transaction.set_durability(Durability::Immediate)?;
-        let count = tally::count(&transaction)?;
-        work(&transaction)?;
-        transaction.commit()?;
-        Ok(self.tally.as_ref().map_or(Ok(()), |tally| tally.note(count))?)
+    ) -> Result<(), OpenError> {
+        let written = || {
+            let mut transaction = self.database.begin_write()?;
+            transaction.set_durability(Durability::Immediate)?;
+            let count = tally::count(&transaction)?;
+            work(&transaction)?;
+            transaction.commit()?;
+            Ok::<_, redb::Error>(count)
+        };
+        self.note(written().map_err(|error| unreadable(&self.path, error))?)
     }
 
-    pub(super) fn meta(&self, key: &str) -> Result<Option<Vec<u8>>, redb::Error> {
-        let table = self.database.begin_read()?.open_table(META)?;
-        table.get(key)?.map(|value| Ok(sealed::value(key, value.value())?.to_vec())).transpose()
+    pub(super) fn message<M: Message + Default>(&self, key: &str) -> Result<Option<M>, OpenError> {
+        self.read(|transaction| sealed::get(&transaction.open_table(META)?, key))
     }
 }
 
@@ -189,8 +195,9 @@ impl Drop for Disk {
     fn drop(&mut self) {
         // Without it the next start has more to do.
         if let Some(committed) = self.recent.advice() {
-            let _ = self.write(|transaction| put_committed(transaction, committed));
+            let _ = self.write(|transaction| put_committed(transaction, &committed));
         }
+        self.left.store(true, Ordering::SeqCst);
     }
 }
 
@@ -238,19 +245,8 @@ fn stamp(database: &Database, cluster: &str, replica: &str) -> Result<(), redb::
     let mut transaction = database.begin_write()?;
     transaction.set_durability(Durability::Immediate)?;
     transaction.open_table(LOG)?;
-    sealed::put(&mut transaction.open_table(META)?, IDENTITY, identity.encode_to_vec())?;
+    sealed::put(&mut transaction.open_table(META)?, IDENTITY, &identity)?;
     Ok(transaction.commit()?)
-}
-
-fn identity(database: &Database, path: &Path) -> Result<Identity, OpenError> {
-    let read = || -> Result<Option<Vec<u8>>, redb::Error> {
-        let table = database.begin_read()?.open_table(META)?;
-        table.get(IDENTITY)?.map(|value| Ok(sealed::value(IDENTITY, value.value())?.to_vec())).transpose()
-    };
-    let damaged = |why: String| OpenError::Damaged { path: path.into(), why };
-    let bytes = read().map_err(|error| unreadable(path, error))?;
-    let bytes = bytes.ok_or_else(|| damaged("it names no owner".into()))?;
-    Identity::decode(bytes.as_slice()).map_err(|error| damaged(format!("its owner is not readable ({error})")))
 }
 
 /// `RandomState` is seeded by the operating system's randomness; zero stays free for "nobody".
@@ -260,7 +256,6 @@ pub(super) fn random_node(cluster: &str, replica: &str) -> u64 {
 
 fn unreadable(path: &Path, error: impl Into<redb::Error>) -> OpenError {
     match error.into() {
-        redb::Error::DatabaseAlreadyOpen => OpenError::InUse { path: path.into() },
         redb::Error::Io(source)
             if !matches!(source.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof) =>
         {

@@ -15,7 +15,7 @@ use tonic::transport::Channel;
 use super::change::OnBehalf;
 use super::cluster_service::ClusterService;
 use super::disk::Disk;
-use super::failure::{Fatal, OpenError};
+use super::failure::{AskError, OpenError};
 use super::fold::Fold;
 use super::log::LogStore;
 use super::network::Network;
@@ -41,7 +41,7 @@ impl Consensus {
         options.check()?;
         let Options { data_dir, cluster, replica, .. } = options.clone();
         let means = options.means;
-        let opened = means.result_of(move || Disk::open_by(means, &data_dir, &cluster, &replica)).await;
+        let opened = means.result_of(move || Disk::open_by(means, &data_dir, &cluster, Some(&replica))).await;
         let disk = opened.map_err(|error| OpenError::Start(error.to_string()))??;
         Self::open_on(disk, options, Box::new(fold)).await
     }
@@ -79,10 +79,8 @@ impl Consensus {
             let_go,
         });
         tokio::spawn(opened.stop.clone().run_until_cancelled_owned(opened.clone().form()));
-        tokio::spawn(opened.stop.clone().run_until_cancelled_owned(opened.clone().watch_for_removal()));
         tokio::spawn(opened.stop.clone().run_until_cancelled_owned(opened.clone().keep_up()));
         tokio::spawn(opened.clone().watch_standing());
-        tokio::spawn(opened.clone().beat());
         Ok((opened.clone(), routes(&opened)))
     }
 
@@ -154,17 +152,17 @@ impl Consensus {
     }
 
     /// Ends when this replica must exit: nothing more is acknowledged then. Never ends after a shutdown.
-    pub async fn fatal(&self) -> Fatal {
+    pub async fn fatal(&self) -> AskError {
         let mut metrics = self.raft.metrics();
         loop {
             let stopped = self.stopped();
             if self.stop.is_cancelled() {
                 std::future::pending::<()>().await;
             } else if let Some(reason) = stopped {
-                return Fatal(reason);
+                return AskError::Stopped(reason);
             }
             if metrics.changed().await.is_err() && !self.stop.is_cancelled() {
-                return Fatal(self.stopped().unwrap_or_else(|| "consensus ended without a reason".into()));
+                return AskError::Stopped(self.stopped().unwrap_or_else(|| "consensus ended without a reason".into()));
             }
         }
     }

@@ -24,10 +24,8 @@ pub enum OpenError {
         path.display()
     )]
     NewerFormat { path: PathBuf, found: u32, known: u32 },
-    #[error("{} belongs to cluster {found:?}, not {expected:?}; check cluster.name and data_dir", path.display())]
-    ForeignCluster { path: PathBuf, found: String, expected: String },
-    #[error("{} belongs to replica {found:?}, not {expected:?}; check replica.name and data_dir", path.display())]
-    OtherReplica { path: PathBuf, found: String, expected: String },
+    #[error("{} belongs to {what} {found:?}, not {expected:?}; check {what}.name and data_dir", path.display())]
+    OfAnother { path: PathBuf, what: &'static str, found: String, expected: String },
     #[error("{} holds nothing of a cluster: there is nothing to restore", path.display())]
     NothingStored { path: PathBuf },
     #[error("cannot start from what is stored: {0}")]
@@ -37,15 +35,7 @@ pub enum OpenError {
 impl OpenError {
     /// Only another configuration mends it: to start again would be in vain.
     pub const fn is_of_the_configuration(&self) -> bool {
-        match self {
-            Self::Options(_) | Self::ForeignCluster { .. } | Self::OtherReplica { .. } => true,
-            Self::Io { .. }
-            | Self::Damaged { .. }
-            | Self::InUse { .. }
-            | Self::NewerFormat { .. }
-            | Self::NothingStored { .. }
-            | Self::Start(_) => false,
-        }
+        matches!(self, Self::Options(_) | Self::OfAnother { .. })
     }
 }
 
@@ -66,16 +56,8 @@ pub enum AskError {
 }
 
 impl AskError {
-    pub(super) fn refused(why: impl Into<String>) -> Self {
-        Self::Refused(why.into())
-    }
-
-    pub(super) fn unknown(why: impl Into<String>) -> Self {
-        Self::Unknown(why.into())
-    }
-
     pub(super) fn no_quorum() -> Self {
-        Self::refused("the leader reaches no quorum; bring replicas or the network back first")
+        Self::Refused("the leader reaches no quorum; bring replicas or the network back first".into())
     }
 
     pub(super) fn stopped(why: impl ToString) -> Self {
@@ -84,14 +66,6 @@ impl AskError {
 
     /// Nothing was changed, for sure.
     pub const fn is_refusal(&self) -> bool {
-        match self {
-            Self::NoLeader | Self::Refused(_) => true,
-            Self::Unknown(_) | Self::Stopped(_) => false,
-        }
+        matches!(self, Self::NoLeader | Self::Refused(_))
     }
 }
-
-/// Why this replica must exit: its disk failed, or it met something it must not skip.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Fatal(pub String);

@@ -46,15 +46,6 @@ impl Answer {
     }
 }
 
-/// What to do with the answers.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Next {
-    /// Every configured replica is new, as far as it was waited for, and this one is the first.
-    Form(Vec<(u64, String)>),
-    /// Not yet, or not this replica's to do.
-    Wait(String),
-}
-
 impl Consensus {
     pub(crate) fn greeting(&self) -> pb::Greeting {
         pb::Greeting {
@@ -83,17 +74,15 @@ impl Consensus {
                 Ok(Some(_)) => break,
                 Ok(None) => {}
             }
-            let asked = self.greeted().map(async |(name, channel)| (name.to_owned(), self.greet(name, channel).await));
+            let greeted = self.others().filter(|(name, _)| self.options.greets(name));
+            let asked = greeted.map(async |(name, channel)| (name.to_owned(), self.greet(name, channel).await));
             let answers = join_all(asked).await;
-            let needed: Vec<&str> = if Instant::now() < patience {
-                self.options.replicas.iter().map(|(name, _)| name.as_str()).collect()
-            } else {
-                self.options.founders().collect()
-            };
-            let plan = Plan { address: self.own_address(), founders: self.options.founders().collect(), needed };
-            match next(&self.greeting(), &plan, answers) {
-                Next::Form(nodes) => self.initialize(nodes).await,
-                Next::Wait(reason) => self.stay_outside(&reason),
+            let founders: Vec<&str> = self.options.founders().collect();
+            let all: Vec<&str> = self.options.replicas.iter().map(|(name, _)| name.as_str()).collect();
+            let needed = if Instant::now() < patience { &all } else { &founders };
+            match next(&self.greeting(), self.own_address(), &founders, needed, answers) {
+                Ok(nodes) => self.initialize(nodes).await,
+                Err(reason) => self.stay_outside(&reason),
             }
             let replicas = u32::try_from(self.options.replicas.len()).unwrap_or(u32::MAX);
             sleep(GREET_EVERY.max(GREET_EACH.saturating_mul(replicas))).await;
@@ -102,14 +91,8 @@ impl Consensus {
     }
 
     /// Where the configuration says that the others find this replica.
-    pub(super) fn own_address(&self) -> String {
-        let own = self.options.replicas.iter().find(|(name, _)| *name == self.identity.replica);
-        own.map(|(_, address)| address.clone()).unwrap_or_default()
-    }
-
-    fn greeted(&self) -> impl Iterator<Item = (&str, Channel)> {
-        let greeted: BTreeSet<&str> = self.options.greeted().collect();
-        self.others().filter(move |(name, _)| greeted.contains(name))
+    pub(super) fn own_address(&self) -> &str {
+        self.options.address_of(&self.identity.replica).unwrap_or_default()
     }
 
     pub(super) fn others(&self) -> impl Iterator<Item = (&str, Channel)> {
@@ -150,10 +133,9 @@ impl Consensus {
         Ok(Answer { greeting, membership, leader: response.leader })
     }
 
-    async fn initialize(&self, nodes: Vec<(u64, String)>) {
-        let addresses: BTreeMap<_, _> = self.options.replicas.iter().cloned().collect();
+    async fn initialize(&self, nodes: BTreeMap<u64, String>) {
         let member = |(node, replica): (u64, String)| {
-            let address = addresses.get(&replica).cloned().unwrap_or_default();
+            let address = self.options.address_of(&replica).unwrap_or_default().to_owned();
             (node, Member { replica, address, lineage: 0 })
         };
         let members: BTreeMap<u64, Member> = nodes.into_iter().map(member).collect();
@@ -164,51 +146,48 @@ impl Consensus {
     }
 }
 
-/// What a replica knows beside its greeting when it decides.
-pub(super) struct Plan<'a> {
-    /// Where the others find it.
-    pub(super) address: String,
-    /// Those who are to vote, in the order of the configuration.
-    pub(super) founders: Vec<&'a str>,
-    /// Those whose answer is waited for.
-    pub(super) needed: Vec<&'a str>,
-}
-
-/// Decides from the answers of the other configured replicas; who did not answer is named with the reason.
-pub(super) fn next(own: &pb::Greeting, plan: &Plan<'_>, answers: Vec<(String, Result<Answer, String>)>) -> Next {
+/// Decides from the answers of the other configured replicas which nodes form the cluster now, those of the founders, who
+/// are to vote; or why none do, or not by this replica's doing. Who did not answer and is needed is named with the reason.
+/// The address is where the others find this replica.
+pub(super) fn next(
+    own: &pb::Greeting,
+    address: &str,
+    founders: &[&str],
+    needed: &[&str],
+    answers: Vec<(String, Result<Answer, String>)>,
+) -> Result<BTreeMap<u64, String>, String> {
     let mut heard = Vec::new();
     let mut silent = None;
     for (name, answer) in answers {
         match answer {
             Ok(answer) => heard.push(answer),
-            Err(why) if plan.needed.contains(&name.as_str()) => silent = silent.or(Some(why)),
+            Err(why) if needed.contains(&name.as_str()) => silent = silent.or(Some(why)),
             Err(_) => {}
         }
     }
     if heard.iter().any(|answer| answer.membership.is_some()) {
-        return Next::Wait(met_formed(own, &plan.address, &heard));
+        return Err(met_formed(own, address, &heard));
     }
     if let Some(other) = heard.iter().map(|answer| &answer.greeting).find(|other| other.replicas != own.replicas) {
         let (theirs, ours) = (other.replicas.join(", "), own.replicas.join(", "));
-        return Next::Wait(format!(
+        return Err(format!(
             "{} lists the replicas {theirs}, this one lists {ours}; make cluster.replicas the same, in the same order",
             other.replica
         ));
     }
     if let Some(silent) = silent {
-        return Next::Wait(format!("waiting to form the cluster: {silent}"));
+        return Err(format!("waiting to form the cluster: {silent}"));
     }
     if let Some(first) = own.replicas.first().filter(|first| **first != own.replica) {
-        return Next::Wait(format!("waiting for {first} to form the cluster"));
+        return Err(format!("waiting for {first} to form the cluster"));
     }
     let all: Vec<&pb::Greeting> = heard.iter().map(|answer| &answer.greeting).chain([own]).collect();
     let nodes: BTreeSet<u64> = all.iter().map(|greeting| greeting.node).collect();
     if nodes.len() != all.len() {
-        return Next::Wait("two replicas have the same node id; remove the data_dir that was copied".into());
+        return Err("two replicas have the same node id; remove the data_dir that was copied".into());
     }
-    let founders = all.into_iter().filter(|greeting| plan.founders.contains(&greeting.replica.as_str()));
-    let nodes: BTreeMap<u64, String> = founders.map(|greeting| (greeting.node, greeting.replica.clone())).collect();
-    Next::Form(nodes.into_iter().collect())
+    let founders = all.into_iter().filter(|greeting| founders.contains(&greeting.replica.as_str()));
+    Ok(founders.map(|greeting| (greeting.node, greeting.replica.clone())).collect())
 }
 
 /// Others are formed already: then they decide, and this replica never takes an old vote's place.

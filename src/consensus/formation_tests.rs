@@ -2,6 +2,8 @@
 
 use super::*;
 
+type Next = Result<BTreeMap<u64, String>, String>;
+
 fn greeting(replica: &str, node: u64) -> pb::Greeting {
     pb::Greeting {
         cluster: "orders".into(),
@@ -39,18 +41,17 @@ fn next_of(
     answers: Vec<Result<Answer, String>>,
 ) -> Next {
     let others = ["a", "b", "c"].into_iter().filter(|name| *name != own.replica).map(String::from);
-    let plan = Plan { address: address.into(), founders: founders.into(), needed: needed.into() };
-    super::next(own, &plan, others.zip(answers).collect())
+    super::next(own, address, founders, needed, others.zip(answers).collect())
 }
 
 fn waits(next: &Next, because: &str) {
-    assert!(matches!(next, Next::Wait(reason) if reason.contains(because)), "{next:?}");
+    assert!(matches!(next, Err(reason) if reason.contains(because)), "{next:?}");
 }
 
 #[test]
 fn the_first_forms_with_everybody_when_all_are_new() {
     let next = next(&greeting("a", 1), "here:1", vec![Ok(new("b", 2)), Ok(new("c", 3))]);
-    assert_eq!(next, Next::Form(vec![(1, "a".into()), (2, "b".into()), (3, "c".into())]));
+    assert_eq!(next, Ok([(1, "a".into()), (2, "b".into()), (3, "c".into())].into()));
 }
 
 #[test]
@@ -91,7 +92,7 @@ fn one_formed_replica_is_enough_to_never_form_again() {
 #[test]
 fn those_who_are_to_vote_form_and_a_learner_is_waited_for_only_for_a_while() {
     let away = || vec![Ok(new("b", 2)), Err("c is away".into())];
-    let form = Next::Form(vec![(1, "a".into()), (2, "b".into())]);
+    let form = Ok([(1, "a".into()), (2, "b".into())].into());
     let (own, founders, all) = (greeting("a", 1), ["a", "b"], ["a", "b", "c"]);
     assert_eq!(next_of(&own, "here:1", &founders, &all, vec![Ok(new("b", 2)), Ok(new("c", 3))]), form);
     waits(&next_of(&own, "here:1", &founders, &all, away()), "c is away");

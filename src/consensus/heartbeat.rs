@@ -1,53 +1,10 @@
-//! Sends a leader's heartbeats, and lets openraft look at the time only while that may elect somebody.
+//! A leader's heartbeats are sent from here (`standing`), and openraft looks at the time only while that may elect somebody.
 //!
 //! Its own timer goes off five times in each heartbeat, in every replica, and is half of what an idle replica costs.
 
 use std::time::{Duration, Instant};
 
 use openraft::ServerState;
-use openraft::rt::WatchReceiver as _;
-use tokio::time::sleep_until;
-
-use super::node::Consensus;
-
-/// What keeps openraft's sense of time.
-#[derive(Debug, PartialEq, Eq)]
-enum Clock {
-    /// This replica leads: heartbeats are sent from here.
-    Heartbeats,
-    /// A leader is heard, so no election can be due yet.
-    None,
-    Openraft,
-}
-
-impl Consensus {
-    /// Runs until the replica stops.
-    pub(crate) async fn beat(self) {
-        let every = self.options.timing.heartbeat;
-        let (mut metrics, mut heard) = (self.raft.metrics(), self.heard.subscribe());
-        let mut next = Instant::now();
-        loop {
-            let now = Instant::now();
-            let clock = clock(metrics.borrow_watched().state, *heard.borrow_and_update(), every);
-            self.raft.runtime_config().tick(clock == Clock::Openraft);
-            if clock == Clock::Heartbeats && next <= now {
-                if self.raft.trigger().heartbeat().await.is_err() {
-                    return;
-                }
-                next = now + every;
-            }
-            let look = if clock == Clock::Heartbeats { next } else { now + late(every) };
-            tokio::select! {
-                () = sleep_until(look.into()) => {}
-                _ = heard.changed() => {}
-                changed = metrics.changed() => if changed.is_err() {
-                    return;
-                },
-                () = self.stop.cancelled() => return,
-            }
-        }
-    }
-}
 
 /// After so long without a heartbeat one is missing. A lease is three heartbeats at the default timings and is waited for
 /// before any election, so none begins later for it.
@@ -55,15 +12,12 @@ pub(super) fn late(every: Duration) -> Duration {
     every * 3 / 2
 }
 
-fn clock(state: ServerState, heard: Option<Instant>, every: Duration) -> Clock {
+/// Whether an election may be due: not while this replica leads, nor while it hears a leader.
+pub(super) fn may_elect(state: ServerState, heard: Option<Instant>, every: Duration) -> bool {
     match state {
-        ServerState::Leader => Clock::Heartbeats,
-        ServerState::Follower | ServerState::Learner if heard.is_some_and(|heard| heard.elapsed() < late(every)) => {
-            Clock::None
-        }
-        ServerState::Follower | ServerState::Learner | ServerState::Candidate | ServerState::Shutdown => {
-            Clock::Openraft
-        }
+        ServerState::Leader => false,
+        ServerState::Follower | ServerState::Learner => heard.is_none_or(|heard| heard.elapsed() >= late(every)),
+        ServerState::Candidate | ServerState::Shutdown => true,
     }
 }
 
@@ -76,15 +30,15 @@ mod tests {
         let (every, now) = (Duration::from_mins(1), Instant::now());
         let (fresh, stale) = (Some(now), now.checked_sub(late(every)));
         for (state, heard, expected) in [
-            (ServerState::Leader, None, Clock::Heartbeats),
-            (ServerState::Follower, fresh, Clock::None),
-            (ServerState::Learner, fresh, Clock::None),
-            (ServerState::Follower, stale, Clock::Openraft),
-            (ServerState::Follower, None, Clock::Openraft),
-            (ServerState::Learner, stale, Clock::Openraft),
-            (ServerState::Candidate, fresh, Clock::Openraft),
+            (ServerState::Leader, None, false),
+            (ServerState::Follower, fresh, false),
+            (ServerState::Learner, fresh, false),
+            (ServerState::Follower, stale, true),
+            (ServerState::Follower, None, true),
+            (ServerState::Learner, stale, true),
+            (ServerState::Candidate, fresh, true),
         ] {
-            assert_eq!(clock(state, heard, every), expected, "{state:?}, heard {heard:?}");
+            assert_eq!(may_elect(state, heard, every), expected, "{state:?}, heard {heard:?}");
         }
     }
 }

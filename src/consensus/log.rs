@@ -1,4 +1,4 @@
-//! openraft's log store: log, vote, committed and purged positions on the disk, and in memory the end of the log.
+//! openraft's log store: log, vote, committed and purged positions on the disk, and in memory what is not there yet.
 //! Nothing is acknowledged before fsync. What changes anything but the end waits until all before it is on the disk.
 
 use std::fmt::Debug;
@@ -9,9 +9,10 @@ use std::sync::Arc;
 use openraft::storage::{IOFlushed, RaftLogStorage};
 use openraft::{LogState, OptionalSend, RaftLogReader};
 use prost::Message as _;
-use redb::{ReadableDatabase as _, ReadableTable as _, WriteTransaction};
+use redb::{ReadableTable as _, WriteTransaction};
 
 use super::disk::{Disk, LOG, META};
+use super::failure::OpenError;
 use super::recent::Batch;
 use super::types::{Entry, LogId, Types, Vote};
 use super::{codec, sealed};
@@ -28,57 +29,42 @@ pub(super) const PURGED: &str = "purged";
 #[derive(Clone, Debug)]
 pub(crate) struct LogStore(pub(crate) Arc<Disk>);
 
-/// What is stored but not understood stops the replica: skipping it would fork its state from the others'.
-fn undecodable(what: impl std::fmt::Display) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("the stored log cannot be decoded: {what}"))
-}
+impl Disk {
+    /// What is there of a range, up to so many bytes beyond the first. What is stored but not understood stops the
+    /// replica: skipping it would fork its state from the others'.
+    pub(super) fn entries(&self, range: (Bound<u64>, Bound<u64>), most: usize) -> Result<Vec<Entry>, OpenError> {
+        let found = self.read(|transaction| {
+            let (mut found, mut bytes) = (Vec::new(), 0);
+            for pair in transaction.open_table(LOG)?.range(range)? {
+                let (index, sealed) = pair?;
+                let message = sealed::entry(index.value(), sealed.value())?;
+                bytes += message.len();
+                if bytes > most && !found.is_empty() {
+                    break;
+                }
+                found.push((index.value(), message.to_vec()));
+            }
+            Ok(found)
+        });
+        found?.iter().map(|(index, message)| decode(*index, message)).collect()
+    }
 
-fn decode_position(bytes: &[u8]) -> io::Result<LogId> {
-    Ok(codec::log_id(pb::LogId::decode(bytes).map_err(undecodable)?))
+    pub(super) fn position(&self, key: &str) -> Result<Option<LogId>, OpenError> {
+        Ok(self.message(key)?.map(codec::log_id))
+    }
 }
 
 /// Entries from before there were seals tell by themselves where they belong.
-fn decode_entry(index: u64, bytes: &[u8]) -> io::Result<Entry> {
-    let entry = codec::entry(pb::Entry::decode(bytes).map_err(undecodable)?).map_err(undecodable)?;
+fn decode(index: u64, message: &[u8]) -> Result<Entry, OpenError> {
+    let undecodable = |what: String| OpenError::Start(format!("log entry {index} cannot be decoded: {what}"));
+    let entry = pb::Entry::decode(message).map_err(|why| undecodable(why.to_string()))?;
+    let entry = codec::entry(entry).map_err(|why| undecodable(why.to_string()))?;
     let found = entry.log_id.index();
-    if found == index { Ok(entry) } else { Err(undecodable(format!("entry {found} stands in the place of {index}"))) }
+    if found == index { Ok(entry) } else { Err(undecodable(format!("entry {found} stands in its place"))) }
 }
 
-/// For how many bytes there is room in one answer; the first entry always has.
-#[derive(Clone, Copy)]
-struct Room {
-    left: usize,
-    is_used: bool,
-}
-
-impl Room {
-    fn takes(&mut self, bytes: usize) -> bool {
-        let fits = bytes <= self.left || !self.is_used;
-        self.left = if fits { self.left.saturating_sub(bytes) } else { 0 };
-        self.is_used = true;
-        fits
-    }
-}
-
-/// Whether a range that begins so has anything before this position.
-fn is_before(begin: Bound<u64>, position: u64) -> bool {
-    match begin {
-        Bound::Included(first) => first < position,
-        Bound::Excluded(before) => before.saturating_add(1) < position,
-        Bound::Unbounded => position > 0,
-    }
-}
-
-fn write_batch(disk: &Disk, entries: Vec<(u64, Vec<u8>)>, committed: Option<Vec<u8>>) -> Result<(), redb::Error> {
-    disk.write(|transaction| {
-        let mut table = transaction.open_table(LOG)?;
-        entries.into_iter().try_for_each(|(index, bytes)| sealed::put_entry(&mut table, index, bytes))?;
-        committed.map_or(Ok(()), |bytes| put_committed(transaction, bytes))
-    })
-}
-
-pub(super) fn put_committed(transaction: &WriteTransaction, bytes: Vec<u8>) -> Result<(), redb::Error> {
-    sealed::put(&mut transaction.open_table(META)?, COMMITTED, bytes)
+pub(super) fn put_committed(transaction: &WriteTransaction, committed: &LogId) -> Result<(), redb::Error> {
+    sealed::put(&mut transaction.open_table(META)?, COMMITTED, &codec::pb_log_id(committed))
 }
 
 impl LogStore {
@@ -87,54 +73,34 @@ impl LogStore {
         self.0.recent.all_written().await
     }
 
-    async fn position(&self, key: &'static str) -> io::Result<Option<LogId>> {
-        self.0.run(move |disk| disk.meta(key)).await?.map(|bytes| decode_position(&bytes)).transpose()
-    }
-
-    pub(super) async fn entries(&self, range: (Bound<u64>, Bound<u64>), most: usize) -> io::Result<Vec<Entry>> {
+    /// What is on the disk of a range, up to so many bytes beyond the first, and what is not.
+    async fn both(&self, range: (Bound<u64>, Bound<u64>), most: usize) -> io::Result<[Vec<Entry>; 2]> {
         // First what is in memory: what is written meanwhile would be in neither the other way round.
-        let recent = self.0.recent.within(range);
-        let first = recent.first().map(|(entry, _)| entry.log_id.index());
-        let stored = (range.0, first.map_or(range.1, Bound::Excluded));
-        let is_all_recent = first.is_some_and(|first| !is_before(stored.0, first));
-        let mut room = Room { left: most, is_used: false };
-        let mut entries = if is_all_recent { Vec::new() } else { self.stored(stored, &mut room).await? };
-        let fitting = recent.into_iter().take_while(|(_, bytes)| room.takes(*bytes));
-        entries.extend(fitting.map(|(entry, _)| entry));
-        Ok(entries)
-    }
-
-    async fn stored(&self, range: (Bound<u64>, Bound<u64>), room: &mut Room) -> io::Result<Vec<Entry>> {
-        let mut left = *room;
-        let read = self.0.run(move |disk| {
-            let table = disk.database.begin_read()?.open_table(LOG)?;
-            let mut found = Vec::new();
-            for pair in table.range(range)? {
-                let (index, value) = pair?;
-                let (index, value) = (index.value(), sealed::entry(index.value(), value.value())?.to_vec());
-                if !left.takes(value.len()) {
-                    break;
-                }
-                found.push((index, value));
-            }
-            Ok((found, left))
-        });
-        let (found, left) = read.await?;
-        *room = left;
-        found.iter().map(|(index, bytes)| decode_entry(*index, bytes)).collect()
-    }
-
-    fn begin_writing(&self, is_due: bool) {
-        if is_due {
-            tokio::spawn(self.clone().write());
+        let unwritten = self.0.recent.within(range);
+        let first = unwritten.first().map(|entry| entry.log_id.index());
+        if first.is_some_and(|first| range.0 == Bound::Included(first)) {
+            return Ok([Vec::new(), unwritten]);
         }
+        let stored = (range.0, first.map_or(range.1, Bound::Excluded));
+        Ok([self.0.run(move |disk| disk.entries(stored, most)).await?, unwritten])
+    }
+
+    pub(super) async fn entries(&self, range: (Bound<u64>, Bound<u64>)) -> io::Result<Vec<Entry>> {
+        self.both(range, usize::MAX).await.map(|both| both.concat())
     }
 
     /// One write after the other, each with all that has come since the one before.
     async fn write(self) {
         while let Some(Batch { entries, committed, flushed }) = self.0.recent.next() {
             let count = entries.len();
-            let result = self.0.run(move |disk| write_batch(disk, entries, committed)).await;
+            let write = move |disk: &Disk| {
+                disk.write(|transaction| {
+                    let mut table = transaction.open_table(LOG)?;
+                    entries.iter().try_for_each(|entry| sealed::put_entry(&mut table, entry))?;
+                    committed.map_or(Ok(()), |committed| put_committed(transaction, &committed))
+                })
+            };
+            let result = self.0.run(write).await;
             self.0.recent.written(count, flushed, result);
         }
     }
@@ -145,17 +111,27 @@ impl RaftLogReader<Types> for LogStore {
         &mut self,
         range: RB,
     ) -> Result<Vec<Entry>, io::Error> {
-        self.entries((range.start_bound().cloned(), range.end_bound().cloned()), usize::MAX).await
+        self.entries((range.start_bound().cloned(), range.end_bound().cloned())).await
     }
 
     async fn read_vote(&mut self) -> Result<Option<Vote>, io::Error> {
-        let Some(bytes) = self.0.run(|disk| disk.meta(VOTE)).await? else { return Ok(None) };
-        let vote = pb::Vote::decode(bytes.as_slice()).map_err(undecodable)?;
-        Ok(Some(codec::vote(Some(vote)).map_err(undecodable)?))
+        let stored = self.0.run(|disk| disk.message(VOTE)).await?;
+        stored.map(|vote| codec::vote(Some(vote)).map_err(io::Error::other)).transpose()
     }
 
     async fn limited_get_log_entries(&mut self, start: u64, end: u64) -> Result<Vec<Entry>, io::Error> {
-        self.entries((Bound::Included(start), Bound::Excluded(end)), MAX_BATCH_BYTES).await
+        let range = (Bound::Included(start), Bound::Excluded(end));
+        let [stored, unwritten] = self.both(range, MAX_BATCH_BYTES).await?;
+        if !stored.is_empty() {
+            return Ok(stored);
+        }
+        let mut bytes = 0;
+        let mut fits = |entry: &Entry| {
+            bytes += codec::pb_entry(entry).encoded_len();
+            bytes <= MAX_BATCH_BYTES
+        };
+        let fitting = unwritten.iter().take_while(|entry| fits(entry)).count().max(1);
+        Ok(unwritten.into_iter().take(fitting).collect())
     }
 }
 
@@ -164,17 +140,16 @@ impl RaftLogStorage<Types> for LogStore {
 
     async fn get_log_state(&mut self) -> Result<LogState<Types>, io::Error> {
         self.all_written().await?;
-        let last_purged_log_id = self.position(PURGED).await?;
-        let last = self.0.run(|disk| {
-            let table = disk.database.begin_read()?.open_table(LOG)?;
-            let Some((index, value)) = table.last()? else { return Ok(None) };
-            Ok(Some((index.value(), sealed::entry(index.value(), value.value())?.to_vec())))
-        });
-        let last_log_id = match last.await? {
-            Some((index, bytes)) => Some(decode_entry(index, &bytes)?.log_id),
-            None => last_purged_log_id,
+        let state = |disk: &Disk| {
+            let last_purged_log_id = disk.position(PURGED)?;
+            let last =
+                disk.read(|transaction| Ok(transaction.open_table(LOG)?.last()?.map(|(index, _)| index.value())))?;
+            let from_last =
+                last.map_or(Ok(Vec::new()), |last| disk.entries((Bound::Included(last), Bound::Unbounded), 0))?;
+            let last_log_id = from_last.last().map(|entry| entry.log_id).or(last_purged_log_id);
+            Ok::<_, OpenError>(LogState { last_purged_log_id, last_log_id })
         };
-        Ok(LogState { last_purged_log_id, last_log_id })
+        self.0.run(state).await
     }
 
     async fn get_log_reader(&mut self) -> Self::LogReader {
@@ -183,16 +158,16 @@ impl RaftLogStorage<Types> for LogStore {
 
     async fn save_vote(&mut self, vote: &Vote) -> Result<(), io::Error> {
         self.all_written().await?;
-        let bytes = codec::pb_vote(vote).encode_to_vec();
+        let vote = codec::pb_vote(vote);
         let write =
-            move |disk: &Disk| disk.write(|transaction| sealed::put(&mut transaction.open_table(META)?, VOTE, bytes));
+            move |disk: &Disk| disk.write(|transaction| sealed::put(&mut transaction.open_table(META)?, VOTE, &vote));
         self.0.run(write).await
     }
 
     /// Only advice for the next start: written with the next entries, or when the disk is let go of.
     async fn save_committed(&mut self, committed: Option<LogId>) -> Result<(), io::Error> {
         if let Some(committed) = committed {
-            self.0.recent.advise(codec::pb_log_id(&committed).encode_to_vec());
+            self.0.recent.advise(committed);
         }
         Ok(())
     }
@@ -200,8 +175,8 @@ impl RaftLogStorage<Types> for LogStore {
     async fn read_committed(&mut self) -> Result<Option<LogId>, io::Error> {
         self.all_written().await?;
         match self.0.recent.advice() {
-            Some(bytes) => decode_position(&bytes).map(Some),
-            None => self.position(COMMITTED).await,
+            Some(committed) => Ok(Some(committed)),
+            None => self.0.run(|disk| disk.position(COMMITTED)).await,
         }
     }
 
@@ -211,18 +186,15 @@ impl RaftLogStorage<Types> for LogStore {
         I::IntoIter: OptionalSend,
     {
         self.0.recent.has_room().await?;
-        let encoded = |entry: Entry| {
-            let bytes = codec::pb_entry(&entry).encode_to_vec();
-            (entry, bytes)
-        };
-        self.begin_writing(self.0.recent.append(entries.into_iter().map(encoded).collect(), callback)?);
+        if self.0.recent.append(entries, callback)? {
+            tokio::spawn(self.clone().write());
+        }
         Ok(())
     }
 
     async fn truncate_after(&mut self, last: Option<LogId>) -> Result<(), io::Error> {
         self.all_written().await?;
         let first = last.map_or(0, |id| id.index().saturating_add(1));
-        self.0.recent.keep(|index| index < first);
         let write = move |disk: &Disk| {
             disk.write(|transaction| Ok(transaction.open_table(LOG)?.retain_in(first.., |_, _| false)?))
         };
@@ -231,11 +203,9 @@ impl RaftLogStorage<Types> for LogStore {
 
     async fn purge(&mut self, upto: LogId) -> Result<(), io::Error> {
         self.all_written().await?;
-        self.0.recent.keep(|index| index > upto.index());
-        let bytes = codec::pb_log_id(&upto).encode_to_vec();
         let write = move |disk: &Disk| {
             disk.write(|transaction| {
-                sealed::put(&mut transaction.open_table(META)?, PURGED, bytes)?;
+                sealed::put(&mut transaction.open_table(META)?, PURGED, &codec::pb_log_id(&upto))?;
                 Ok(transaction.open_table(LOG)?.retain_in(..=upto.index(), |_, _| false)?)
             })
         };

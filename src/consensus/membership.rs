@@ -23,8 +23,8 @@ const HEARD_WITHIN: Duration = Duration::from_secs(2);
 type Changed<R> = Result<R, RaftError<Types, ClientWriteError<Types>>>;
 
 impl Consensus {
-    /// On the leader: asks the replica who it is, brings it up to date as a learner, and makes it a voter while there is room.
-    /// Whether it votes comes back. A member that answers at another address is found there from now on.
+    /// On the leader: asks the replica who it is, brings it up to date as a learner, and makes it a voter while there is
+    /// room. Whether it votes comes back. A member that answers at another address is found there from now on.
     pub async fn add_member(&self, name: &str, address: &str) -> Result<bool, AskError> {
         check(address)?;
         let _one_at_a_time = self.changing.lock().await;
@@ -72,7 +72,7 @@ impl Consensus {
         changed(CHANGE_WITHIN, self.raft.add_learner(node, member, false)).await?;
         let begun = Instant::now();
         let caught_up = self.metrics_show(begun + CATCH_UP_WITHIN, |metrics| self.ready(metrics, node, begun));
-        if !caught_up.await? {
+        if caught_up.await?.is_none() {
             return Err(catching_up(name));
         }
         let voters: BTreeSet<u64> = self.membership().voter_ids().chain([node]).collect();
@@ -86,9 +86,8 @@ impl Consensus {
 
     /// A member is looked for where the configuration says, so it is not moved anywhere else.
     fn not_configured_elsewhere(&self, name: &str, address: &str) -> Result<(), AskError> {
-        let configured = self.options.replicas.iter().find(|(configured, _)| configured == name);
-        match configured.filter(|(_, configured)| configured != address) {
-            Some((_, known)) => Err(AskError::Refused(format!(
+        match self.options.address_of(name).filter(|known| *known != address) {
+            Some(known) => Err(AskError::Refused(format!(
                 "the leader's configuration has {name} at {known}; change cluster.replicas on every replica instead"
             ))),
             None => Ok(()),
@@ -100,11 +99,22 @@ impl Consensus {
         // A connection of its own: the shared one leads to where it was.
         let channel = self.peers.channel(name).map_or_else(|| self.peers.dial(name, address), Ok);
         let channel = channel.map_err(|error| silent(error.to_string()))?;
-        let answer = self.greet(name, channel).await;
-        answer.map_err(|why| silent(self.or_elsewhere(&why, name, address)))
+        // The configuration decides where a replica is looked for; where that differs, people are told.
+        let elsewhere = self.options.address_of(name).filter(|configured| *configured != address);
+        let place = elsewhere.map_or_else(
+            || address.to_owned(),
+            |configured| {
+                format!(
+                    "{configured}, where the leader's configuration has it, instead of {address}; change cluster.replicas \
+                     on every replica"
+                )
+            },
+        );
+        self.greet(name, channel).await.map_err(|why| silent(format!("{why} at {place}")))
     }
 
-    /// On the leader: removes a member, also one that is gone. It does not remove itself: it hands over, and the next one is to be asked.
+    /// On the leader: removes a member, also one that is gone. It does not remove itself: it hands over, and the next one
+    /// is to be asked.
     pub async fn remove_member(&self, name: &str) -> Result<(), AskError> {
         let _one_at_a_time = self.changing.lock().await;
         self.lead()?;
@@ -119,9 +129,20 @@ impl Consensus {
             )));
         }
         self.has_quorum(&membership).await?;
-        self.would_keep_quorum(&membership, name, &remaining).await?;
+        // Without most of the voters that remain nothing could be decided after the change, not even its end.
+        let silent = self.silent(&remaining).await?;
+        if !silent.is_empty() {
+            let silent = silent.iter().filter_map(|node| Some(membership.get_node(node)?.replica.as_str()));
+            let names: Vec<&str> = silent.collect();
+            return Err(AskError::Refused(format!(
+                "without {name} there would be no quorum: {} of the remaining voters do not answer ({}); bring them back \
+                 or remove them first",
+                names.len(),
+                names.join(", ")
+            )));
+        }
         if node == self.identity.node {
-            self.transfer_to_any().await?;
+            self.hand_over(None).await?;
             return Err(AskError::NoLeader);
         }
         let remove = if voters.contains(&node) {
@@ -142,27 +163,6 @@ impl Consensus {
         Ok(())
     }
 
-    /// Without most of the voters that remain nothing could be decided after the change, not even its end.
-    async fn would_keep_quorum(
-        &self,
-        membership: &Membership,
-        leaves: &str,
-        remaining: &BTreeSet<u64>,
-    ) -> Result<(), AskError> {
-        let silent = self.silent(remaining).await?;
-        if silent.is_empty() {
-            return Ok(());
-        }
-        let names: Vec<&str> =
-            silent.iter().filter_map(|node| Some(membership.get_node(node)?.replica.as_str())).collect();
-        Err(AskError::Refused(format!(
-            "without {leaves} there would be no quorum: {} of the remaining voters do not answer ({}); bring them back or \
-             remove them first",
-            names.len(),
-            names.join(", ")
-        )))
-    }
-
     /// Nobody, as soon as most of these have answered what was sent from now on; otherwise those that have not.
     async fn silent(&self, voters: &BTreeSet<u64>) -> Result<Vec<u64>, AskError> {
         let begun = Instant::now();
@@ -171,18 +171,7 @@ impl Consensus {
         };
         let most_answer = |metrics: &RaftMetrics<Types>| silent(metrics).len() * 2 < voters.len();
         let most_answered = self.metrics_show(begun + HEARD_WITHIN, most_answer).await?;
-        Ok(if most_answered { Vec::new() } else { self.with_metrics(silent) })
-    }
-
-    /// The configuration decides where a replica is looked for; where that differs, people are told.
-    fn or_elsewhere(&self, why: &str, name: &str, address: &str) -> String {
-        match self.options.replicas.iter().find(|(configured, _)| configured == name) {
-            Some((_, configured)) if configured != address => format!(
-                "{why} at {configured}, where the leader's configuration has it, instead of {address}; change \
-                 cluster.replicas on every replica"
-            ),
-            Some(_) | None => format!("{why} at {address}"),
-        }
+        Ok(if most_answered.is_some() { Vec::new() } else { self.with_metrics(silent) })
     }
 }
 
@@ -225,14 +214,14 @@ pub(super) async fn changed<R>(within: Duration, change: impl Future<Output = Ch
         Ok(Ok(_)) => Ok(()),
         // Perhaps between the two steps; repeated, the next leader does the second.
         Ok(Err(RaftError::APIError(ClientWriteError::ForwardToLeader(_) | ClientWriteError::LogEntryDiscarded(_)))) => {
-            Err(AskError::unknown("leadership moved before the change ended"))
+            Err(AskError::Unknown("leadership moved before the change ended".into()))
         }
-        Err(_) => Err(AskError::unknown("the change did not end in time")),
+        Err(_) => Err(AskError::Unknown("the change did not end in time".into())),
         Ok(Err(RaftError::APIError(ClientWriteError::ChangeMembershipError(refused)))) => Err(match refused {
             // It has only just been elected.
             ChangeMembershipError::UncommittedLeaderLog(_) => AskError::NoLeader,
             ChangeMembershipError::InProgress(_) => {
-                AskError::refused("another change is under way; try again when it is done")
+                AskError::Refused("another change is under way; try again when it is done".into())
             }
             refused => AskError::Refused(format!("the change was refused: {refused}")),
         }),

@@ -5,6 +5,7 @@
 //! openraft warns about every failed call, so its target `openraft` is to be logged from `error` on. What people need
 //! to know is logged here, once per change: a new standing, a replica that is lost or back.
 
+mod alone;
 mod ask;
 mod caller;
 mod change;
@@ -16,7 +17,6 @@ mod disk;
 mod door;
 mod due;
 mod failure;
-mod fence;
 mod fold;
 mod formation;
 mod heartbeat;
@@ -32,7 +32,6 @@ mod platter;
 mod propose;
 mod raft_service;
 mod recent;
-mod removal;
 mod restore;
 mod roster;
 mod sealed;
@@ -40,7 +39,6 @@ mod serve;
 mod shared;
 mod standing;
 mod state;
-mod tail;
 mod tally;
 mod transfer;
 mod turns;
@@ -59,11 +57,11 @@ mod recorded_tests;
 mod store_tests;
 
 pub use change::OnBehalf;
-pub use failure::{AskError, Fatal, OpenError};
+pub use failure::{AskError, OpenError};
 pub use fold::{Fold, Undecodable};
 pub use means::{Means, Work};
 pub use node::Consensus;
-pub use options::{Compaction, MAX_PROPOSAL_BYTES, MAX_REPLICAS, MAX_VOTERS, Options, Timing};
+pub use options::{MAX_PROPOSAL_BYTES, MAX_REPLICAS, MAX_VOTERS, Options, SNAPSHOT_EVERY, Timing};
 pub use restore::{Holding, Survivor};
 pub use roster::{Members, Seat};
 pub use serve::{serve, serve_incoming};

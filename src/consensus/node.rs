@@ -4,8 +4,8 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use openraft::Raft;
 use openraft::rt::WatchReceiver as _;
+use openraft::{Raft, RaftMetrics};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
@@ -84,21 +84,25 @@ impl Consensus {
         self.heard.send_replace(Some(Instant::now()));
     }
 
+    pub(super) fn with_metrics<R>(&self, read: impl FnOnce(&RaftMetrics<Types>) -> R) -> R {
+        read(&self.raft.metrics().borrow_watched())
+    }
+
     pub(super) fn membership(&self) -> Membership {
-        self.raft.metrics().borrow_watched().membership_config.membership().clone()
+        self.with_metrics(|metrics| metrics.membership_config.membership().clone())
     }
 
     /// Whom this replica believes to lead.
     pub(super) fn leader(&self) -> Option<(u64, Member)> {
-        let metrics = self.raft.metrics();
-        let metrics = metrics.borrow_watched();
-        let node = metrics.current_leader?;
-        Some((node, metrics.membership_config.get_node(&node)?.clone()))
+        self.with_metrics(|metrics| {
+            let node = metrics.current_leader?;
+            Some((node, metrics.membership_config.get_node(&node)?.clone()))
+        })
     }
 
     /// Why consensus stopped, if it did.
     pub(super) fn stopped(&self) -> Option<String> {
-        self.raft.metrics().borrow_watched().running_state.as_ref().err().map(ToString::to_string)
+        self.with_metrics(|metrics| metrics.running_state.as_ref().err().map(ToString::to_string))
     }
 
     pub(super) fn destination(&self, node: u64) -> Destination {

@@ -21,6 +21,8 @@ pub(super) const MAX_MESSAGE_BYTES: usize = 4 << 20;
 pub(super) const MAX_SNAPSHOT_BYTES: usize = 256 << 20;
 /// More voters only make every decision slower; further replicas are learners.
 pub const MAX_VOTERS: usize = 7;
+/// So many entries are folded into a snapshot, unless somebody opens a replica with fewer.
+pub const SNAPSHOT_EVERY: u64 = 1000;
 /// As many machines as a placement group holds.
 pub const MAX_REPLICAS: usize = 100;
 
@@ -44,19 +46,6 @@ impl Default for Timing {
     }
 }
 
-/// When the log is folded into a snapshot, and how much of it is kept for replicas that lag a little.
-#[derive(Debug, Clone)]
-pub struct Compaction {
-    pub every_entries: u64,
-    pub keep_entries: u64,
-}
-
-impl Default for Compaction {
-    fn default() -> Self {
-        Self { every_entries: 1000, keep_entries: 500 }
-    }
-}
-
 /// What a replica is opened with.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -71,7 +60,8 @@ pub struct Options {
     pub replace_after: Duration,
     pub data_dir: PathBuf,
     pub timing: Timing,
-    pub compaction: Compaction,
+    /// So many entries are folded into a snapshot, and half as many are kept for replicas that lag a little.
+    pub snapshot_every: u64,
     pub means: Means,
     /// Whom the others are, and what they take this replica for; without them everything goes as plain text.
     pub tls: Option<Arc<Credentials>>,
@@ -94,13 +84,16 @@ impl Options {
         Err(OpenError::Options(mistake))
     }
 
-    /// Whom this replica greets until it is formed: who is to form the cluster needs everybody's word, and the others hear
-    /// from those who are to vote whether there is one. Connections of everybody to everybody would cost more than all the
-    /// rest where there are many.
-    pub(super) fn greeted(&self) -> impl Iterator<Item = &str> {
+    /// Whether this replica greets that one until it is formed: who is to form the cluster needs everybody's word, and the
+    /// others hear from those who are to vote whether there is one. Connections of everybody to everybody would cost more
+    /// than all the rest where there are many.
+    pub(super) fn greets(&self, name: &str) -> bool {
         let is_first = self.replicas.first().is_some_and(|(first, _)| *first == self.replica);
-        let greeted = if is_first { self.replicas.len() } else { self.max_voters };
-        self.replicas.iter().take(greeted).map(|(name, _)| name.as_str()).filter(|name| *name != self.replica)
+        is_first || self.founders().any(|founder| founder == name)
+    }
+
+    pub(super) fn address_of(&self, replica: &str) -> Option<&str> {
+        self.replicas.iter().find(|(name, _)| name == replica).map(|(_, address)| address.as_str())
     }
 
     /// Those who form the cluster, by name.
@@ -119,10 +112,10 @@ impl Options {
             // A restart shows as a new term, and starts from what a quorum knows.
             enable_leader_restore: Some(false),
             install_snapshot_timeout: 30_000,
-            snapshot_policy: SnapshotPolicy::LogsSinceLast(self.compaction.every_entries),
-            max_in_snapshot_log_to_keep: self.compaction.keep_entries,
+            snapshot_policy: SnapshotPolicy::LogsSinceLast(self.snapshot_every),
+            max_in_snapshot_log_to_keep: self.snapshot_every / 2,
             // Whoever lags further gets a snapshot, so one must exist by then.
-            replication_lag_threshold: self.compaction.every_entries.saturating_mul(5),
+            replication_lag_threshold: self.snapshot_every.saturating_mul(5),
             backoff: "50ms 100ms 200ms ...500ms".into(),
             ..Config::default()
         };
@@ -143,7 +136,7 @@ mod tests {
             replace_after: Duration::from_mins(10),
             data_dir: PathBuf::new(),
             timing: Timing::default(),
-            compaction: Compaction::default(),
+            snapshot_every: SNAPSHOT_EVERY,
             means: Means::default(),
             tls: None,
         }
@@ -154,7 +147,7 @@ mod tests {
         let names = ["a", "b", "c", "d"];
         let of = |replica: &str| {
             let options = Options { replica: replica.into(), max_voters: 2, ..options(&names) };
-            options.greeted().collect::<String>()
+            names.into_iter().filter(|name| *name != replica && options.greets(name)).collect::<String>()
         };
         assert_eq!(names.map(of), ["bcd", "a", "ab", "ab"]);
     }

@@ -31,8 +31,6 @@ pub(crate) struct Peers {
     /// Those that the configuration names; other members are reached where the log says.
     configured: BTreeSet<String>,
     roads: Mutex<BTreeMap<String, Road>>,
-    /// Failed calls in a row, by replica.
-    unanswered: Mutex<BTreeMap<String, u32>>,
 }
 
 /// How a replica is reached at one address.
@@ -41,13 +39,14 @@ struct Road {
     channel: Channel,
     way: Arc<Way>,
     since: Instant,
+    /// Failed calls in a row.
+    unanswered: u32,
 }
 
 impl Peers {
     pub(crate) fn new(options: &Options) -> Result<Self, OpenError> {
         let (means, tls) = (options.means, options.tls.clone());
-        let (roads, unanswered) = (Mutex::default(), Mutex::default());
-        let mut peers = Self { means, tls, configured: BTreeSet::new(), roads, unanswered };
+        let mut peers = Self { means, tls, configured: BTreeSet::new(), roads: Mutex::default() };
         for (name, address) in &options.replicas {
             peers.channel_or_dial(name, address).map_err(|error| {
                 OpenError::Options(format!("the address {address:?} of replica {name:?} is not host:port ({error})"))
@@ -71,7 +70,8 @@ impl Peers {
         }
         let way = Way::to(address);
         let channel = self.open(name, address, &way)?;
-        let road = Road { address: address.to_owned(), channel: channel.clone(), way, since: Instant::now() };
+        let (address, since) = (address.to_owned(), Instant::now());
+        let road = Road { address, channel: channel.clone(), way, since, unanswered: 0 };
         roads.insert(name.to_owned(), road);
         Ok(channel)
     }
@@ -135,12 +135,12 @@ impl Peers {
 
     /// One line when a replica is lost and one when it is back, instead of one per failed call.
     pub(crate) fn note(&self, replica: &str, failure: Option<&str>) {
-        let mut unanswered = self.unanswered.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = unanswered.entry(replica.to_owned()).or_default();
-        let before = std::mem::replace(count, if failure.is_none() { 0 } else { count.saturating_add(1) });
+        let mut roads = self.roads();
+        let Some(Road { unanswered, .. }) = roads.get_mut(replica) else { return };
+        let before = std::mem::replace(unanswered, if failure.is_none() { 0 } else { unanswered.saturating_add(1) });
         match failure {
             None if before >= LOST_AFTER => tracing::info!(replica, "takes part again"),
-            Some(reason) if *count == LOST_AFTER => tracing::warn!(replica, reason, "does not take part"),
+            Some(reason) if *unanswered == LOST_AFTER => tracing::warn!(replica, reason, "does not take part"),
             None | Some(_) => {}
         }
     }

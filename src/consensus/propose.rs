@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 use openraft::errors::{ClientWriteError, RaftError};
-use openraft::rt::WatchReceiver as _;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::ask::left_ms;
@@ -105,8 +104,7 @@ impl Consensus {
 
     /// Whether somebody of this name may propose.
     pub(crate) fn knows(&self, replica: &str) -> bool {
-        let metrics = self.raft.metrics();
-        metrics.borrow_watched().membership_config.nodes().any(|(_, member)| member.replica == replica)
+        self.with_metrics(|metrics| metrics.membership_config.nodes().any(|(_, member)| member.replica == replica))
     }
 }
 

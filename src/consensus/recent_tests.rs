@@ -127,13 +127,13 @@ async fn behind_a_disk_that_hangs_only_so_much_is_accepted() {
 async fn after_a_write_that_failed_nothing_is_written_behind_it() {
     let recent = Recent::default();
     let (flushed, is_flushed) = Types::oneshot();
-    assert!(recent.append(vec![(entry(0, 8), vec![0])], IOFlushed::noop()).unwrap());
+    assert!(recent.append([entry(0, 8)], IOFlushed::noop()).unwrap());
     let first = recent.next().unwrap();
-    assert!(!recent.append(vec![(entry(1, 8), vec![1])], IOFlushed::signal(flushed)).unwrap());
+    assert!(!recent.append([entry(1, 8)], IOFlushed::signal(flushed)).unwrap());
     recent.written(1, first.flushed, Err(std::io::Error::other("the platter is gone")));
     assert!(recent.next().is_none(), "it would leave a hole");
     assert!(is_flushed.await.unwrap().unwrap_err().to_string().contains("the platter is gone"));
-    assert!(recent.append(vec![(entry(2, 8), vec![2])], IOFlushed::noop()).is_err());
+    assert!(recent.append([entry(2, 8)], IOFlushed::noop()).is_err());
     assert!(recent.all_written().await.is_err());
 }
 

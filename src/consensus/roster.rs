@@ -1,5 +1,5 @@
 //! Who takes part and who answers, asked of everybody by greeting them; and where the leader is, asked of the others
-//! when this replica hears none itself.
+//! when this replica hears none itself, perhaps because it was removed.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use tonic::transport::Channel;
 use super::formation::Answer;
 use super::node::Consensus;
 use super::standing::Role;
-use super::types::{Member, Membership};
+use super::types::{Member, Membership, lineage};
 
 /// Who takes part, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -105,6 +105,33 @@ impl Consensus {
             Some((membership, leader))
         };
         answers.await.into_iter().find_map(|answer| answer.ok().and_then(led))
+    }
+
+    /// Nobody sends the log to a replica that is no member any more, so one that hears no leader asks those who vote
+    /// whether they have one without it. Only says what is; nothing hangs on it.
+    pub(super) async fn look_whether_removed(&self) {
+        if self.leader_heard().is_some() {
+            self.outside.send_replace(None);
+            return;
+        }
+        // As long as it is not formed, formation says why.
+        let Ok(Some(own)) = self.stored_membership().await else { return };
+        let Some((membership, _)) = self.led_as_voters_say().await else { return };
+        if membership.get_node(&self.identity.node).is_some() {
+            return;
+        }
+        let (replica, address) = (&self.identity.replica, self.own_address());
+        self.stay_outside(&if lineage(&membership) == lineage(&own) {
+            format!(
+                "the cluster goes on without {replica}, which was removed; stop it, or bring it back with \
+                 `allclear member add {replica} {address}`"
+            )
+        } else {
+            format!(
+                "the cluster was restored from one disk without this one, whose entries must not mix with it; stop \
+                 {replica}, empty its data_dir and start it again"
+            )
+        });
     }
 
     /// Everybody whom the configuration or the log names.

@@ -35,19 +35,16 @@ pub async fn serve(
     routes: Routes,
     stop: CancellationToken,
 ) -> io::Result<()> {
+    let routes = Calls { at_once: Places::in_all(CALLS), turns: None }.bound(routes);
     let Some(credentials) = tls else {
         let places = Places::in_all(CONNECTIONS);
         let porter = Http2 { places, paces: None, turned_away: TurnedAway::at("cluster.listen") };
         let incoming = admission::incoming(listener, Door::default(), porter, stop.clone());
-        return serve_incoming(incoming.into_stream(), bound(routes), stop).await;
+        return serve_incoming(incoming.into_stream(), routes, stop).await;
     };
     // Gently. Without tonic's own grace, beside which it would only cut connections off; they end by themselves.
     let server = server().max_connection_age(credentials.max_connection_age());
-    serve_by(server, tls::incoming(listener, credentials, stop.clone()).into_stream(), bound(routes), stop).await
-}
-
-fn bound(routes: Routes) -> Routes {
-    Calls { at_once: Places::in_all(CALLS), turns: None }.bound(routes)
+    serve_by(server, tls::incoming(listener, credentials, stop.clone()).into_stream(), routes, stop).await
 }
 
 /// The same as plain text, on connections of another kind.

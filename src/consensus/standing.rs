@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use openraft::rt::WatchReceiver as _;
 use openraft::{RaftMetrics, ServerState};
-use tokio::time::sleep;
+use tokio::time::sleep_until;
 
-use super::heartbeat::late;
+use super::heartbeat::{late, may_elect};
 use super::node::Consensus;
 use super::turns::Turns;
 use super::types::Types;
@@ -86,19 +86,28 @@ impl Standing {
 }
 
 impl Consensus {
-    /// Runs until the replica stops.
+    /// Keeps the standing and beats as a leader. Runs until the replica stops.
     pub(crate) async fn watch_standing(self) {
-        let mut metrics = self.raft.metrics();
-        let mut published = self.published.clone();
-        let mut heard = self.heard.subscribe();
+        let every = self.options.timing.heartbeat;
+        let (mut metrics, mut published) = (self.raft.metrics(), self.published.clone());
+        let (mut heard, mut next_beat) = (self.heard.subscribe(), Instant::now());
         loop {
             self.update_standing();
+            let (now, state) = (Instant::now(), metrics.borrow_watched().state);
+            self.raft.runtime_config().tick(may_elect(state, *heard.borrow_and_update(), every));
+            if state == ServerState::Leader && next_beat <= now {
+                if self.raft.trigger().heartbeat().await.is_err() {
+                    break;
+                }
+                next_beat = now + every;
+            }
+            // A lease runs out without anything happening.
+            let look = if state == ServerState::Leader { next_beat } else { now + late(every) };
             let open = tokio::select! {
                 changed = metrics.changed() => changed.is_ok(),
                 changed = published.changed() => changed.is_ok(),
                 changed = heard.changed() => changed.is_ok(),
-                // A lease runs out without anything happening.
-                () = sleep(late(self.options.timing.heartbeat)) => true,
+                () = sleep_until(look.into()) => true,
                 () = self.stop.cancelled() => false,
             };
             if !open {

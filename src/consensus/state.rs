@@ -7,8 +7,6 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
 use openraft::storage::{EntryResponder, RaftStateMachine};
 use openraft::{EntryPayload, OptionalSend, RaftSnapshotBuilder};
-use prost::Message as _;
-use redb::ReadableTable as _;
 use tokio::sync::watch;
 
 use super::disk::{Disk, META};
@@ -109,8 +107,8 @@ impl RaftStateMachine<Types> for State {
     }
 
     async fn get_current_snapshot(&mut self) -> Result<Option<Snapshot>, io::Error> {
-        let Some(bytes) = self.disk.run(|disk| disk.meta(SNAPSHOT)).await? else { return Ok(None) };
-        let stored = pb::Snapshot::decode(Bytes::from(bytes)).map_err(|why| refused("the stored snapshot", why))?;
+        let stored = self.disk.run(|disk| disk.message::<pb::Snapshot>(SNAPSHOT)).await?;
+        let Some(stored) = stored else { return Ok(None) };
         let meta =
             codec::snapshot_meta(stored.head.unwrap_or_default()).map_err(|why| refused("the stored snapshot", why))?;
         Ok(Some(Snapshot { meta, snapshot: stored.state }))
@@ -142,12 +140,8 @@ async fn store(disk: &Arc<Disk>, meta: &SnapshotMeta, state: Bytes) -> io::Resul
     let write = move |disk: &Disk| {
         disk.write(|transaction| {
             let mut table = transaction.open_table(META)?;
-            let stored = table.get(SNAPSHOT)?.and_then(|value| {
-                let message = sealed::value(SNAPSHOT, value.value()).ok()?;
-                pb::Snapshot::decode(message).ok()
-            });
-            if last_index(stored.as_ref()) <= last_index(Some(&snapshot)) {
-                sealed::put(&mut table, SNAPSHOT, snapshot.encode_to_vec())?;
+            if last_index(sealed::get(&table, SNAPSHOT)?.as_ref()) <= last_index(Some(&snapshot)) {
+                sealed::put(&mut table, SNAPSHOT, &snapshot)?;
             }
             Ok(())
         })
@@ -155,6 +149,6 @@ async fn store(disk: &Arc<Disk>, meta: &SnapshotMeta, state: Bytes) -> io::Resul
     disk.run(write).await
 }
 
-fn last_index(snapshot: Option<&pb::Snapshot>) -> Option<u64> {
+pub(super) fn last_index(snapshot: Option<&pb::Snapshot>) -> Option<u64> {
     Some(snapshot?.head.as_ref()?.last?.index)
 }

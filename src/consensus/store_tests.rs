@@ -19,7 +19,7 @@ use super::log::LogStore;
 use super::means::Means;
 use super::state::State;
 use super::types::{LogId, SnapshotMeta, StoredMembership, Types};
-use super::{AskError, Compaction, Consensus, Fold, Options, Role, Timing, Undecodable};
+use super::{AskError, Consensus, Fold, Options, Role, SNAPSHOT_EVERY, Timing, Undecodable};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -132,7 +132,7 @@ async fn after_a_failed_fsync_nothing_more_is_acknowledged_and_the_replica_must_
         replicas: vec![("db-0".into(), "127.0.0.1:1".into())],
         data_dir: "unused".into(),
         timing: Timing::default(),
-        compaction: Compaction::default(),
+        snapshot_every: SNAPSHOT_EVERY,
         tls: None,
         means: Means::default(),
     };

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use openraft::rt::WatchReceiver as _;
+use openraft::metrics::WaitError;
 use openraft::{Instant as _, RaftMetrics};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use super::failure::AskError;
 use super::node::Consensus;
@@ -16,69 +16,45 @@ const WITHIN: Duration = Duration::from_secs(2);
 impl Consensus {
     /// On the leader: hands leadership to a voter and waits until it leads.
     pub async fn transfer_leadership(&self, to: &str) -> Result<(), AskError> {
-        let target = self.successor(to)?;
-        if target == self.identity.node {
-            return Ok(());
-        }
-        let begun = self.ask_who_answers().await?;
-        let deadline = begun + WITHIN;
-        // It may lag by a moment; one that lags longer would only leave everybody without a leader.
-        if !self.metrics_show(deadline, |metrics| self.ready(metrics, target, begun)).await? {
-            return Err(not_ready(to));
-        }
-        self.hand_to(to, target, deadline).await
+        self.hand_over(Some(to)).await.map(drop)
     }
 
-    /// To whichever voter is up to date first; returns who leads now.
-    pub(crate) async fn transfer_to_any(&self) -> Result<String, AskError> {
+    /// To the voter of this name, or to whichever other one is up to date first; returns who leads now.
+    pub(super) async fn hand_over(&self, to: Option<&str>) -> Result<String, AskError> {
         self.lead()?;
-        let begun = self.ask_who_answers().await?;
-        let deadline = begun + WITHIN;
-        let membership = self.membership();
-        let others: Vec<u64> = membership.voter_ids().filter(|voter| *voter != self.identity.node).collect();
-        if others.is_empty() {
-            return Err(AskError::refused("there is no other voter that leadership could go to"));
-        }
-        let first_ready =
-            |metrics: &RaftMetrics<Types>| others.iter().copied().find(|voter| self.ready(metrics, *voter, begun));
+        let (membership, own) = (self.membership(), self.identity.node);
         let name = |node: u64| membership.get_node(&node).map(|member| member.replica.clone()).unwrap_or_default();
-        if !self.metrics_show(deadline, |metrics| first_ready(metrics).is_some()).await? {
-            return Err(not_ready(&others.into_iter().map(name).collect::<Vec<_>>().join(", ")));
+        let heirs = membership.voter_ids().filter(|voter| to.map_or(*voter != own, |to| name(*voter) == to));
+        let heirs: Vec<u64> = heirs.collect();
+        if heirs.is_empty() {
+            let nobody = || "there is no other voter that leadership could go to".into();
+            return Err(AskError::Refused(to.map_or_else(nobody, |to| format!("{to} is no voter of this cluster"))));
         }
-        let target = self.with_metrics(first_ready).unwrap_or(others[0]);
-        self.hand_to(&name(target), target, deadline).await.map(|()| name(target))
-    }
-
-    /// At once: an event may wait for it, and the next heartbeat may be as far away as two are apart.
-    async fn ask_who_answers(&self) -> Result<Instant, AskError> {
-        let now = Instant::now();
+        if heirs.contains(&own) {
+            return Ok(name(own));
+        }
+        let begun = Instant::now();
+        let deadline = begun + WITHIN;
+        // At once: an event may wait for it, and the next heartbeat may be as far away as two are apart.
         self.raft.trigger().heartbeat().await.map_err(AskError::stopped)?;
-        Ok(now)
-    }
-
-    async fn hand_to(&self, to: &str, target: u64, deadline: Instant) -> Result<(), AskError> {
-        self.raft.trigger().transfer_leader(target).await.map_err(AskError::stopped)?;
-        if self.metrics_show(deadline, |metrics| metrics.current_leader == Some(target)).await? {
-            Ok(())
+        // It may lag by a moment; one that lags longer would only leave everybody without a leader.
+        let first_ready =
+            |metrics: &RaftMetrics<Types>| heirs.iter().copied().find(|heir| self.ready(metrics, *heir, begun));
+        let shown = self.metrics_show(deadline, |metrics| first_ready(metrics).is_some()).await?;
+        let Some(heir) = shown.as_ref().and_then(first_ready) else {
+            let names = heirs.into_iter().map(name).collect::<Vec<_>>().join(", ");
+            return Err(AskError::Refused(format!("{names} is not up to date or does not answer")));
+        };
+        self.raft.trigger().transfer_leader(heir).await.map_err(AskError::stopped)?;
+        if self.metrics_show(deadline, |metrics| metrics.current_leader == Some(heir)).await?.is_some() {
+            Ok(name(heir))
         } else {
-            Err(AskError::Unknown(format!("{to} did not take over in time")))
+            Err(AskError::Unknown(format!("{} did not take over in time", name(heir))))
         }
-    }
-
-    fn successor(&self, to: &str) -> Result<u64, AskError> {
-        self.lead()?;
-        let membership = self.membership();
-        let named = |node: &u64| membership.get_node(node).is_some_and(|member| member.replica == to);
-        let target = membership.voter_ids().find(named);
-        target.ok_or_else(|| AskError::Refused(format!("{to} is no voter of this cluster")))
     }
 
     pub(super) fn lead(&self) -> Result<(), AskError> {
         if self.raft.is_leader() { Ok(()) } else { Err(AskError::NoLeader) }
-    }
-
-    pub(super) fn with_metrics<R>(&self, read: impl FnOnce(&RaftMetrics<Types>) -> R) -> R {
-        read(&self.raft.metrics().borrow_watched())
     }
 
     /// It holds all that is committed, and has answered what was sent after this moment: one that died within the
@@ -95,24 +71,19 @@ impl Consensus {
         node == self.identity.node || acked.is_some_and(|acked| acked.elapsed() <= since)
     }
 
-    /// Whether it came to show in time.
+    /// The first metrics of which this holds, if they come in time.
     pub(super) async fn metrics_show(
         &self,
         deadline: Instant,
-        holds: impl Fn(&RaftMetrics<Types>) -> bool,
-    ) -> Result<bool, AskError> {
-        let mut metrics = self.raft.metrics();
-        while !holds(&metrics.borrow_watched()) {
-            match timeout_at(deadline, metrics.changed()).await {
-                Ok(Ok(())) => {}
-                Ok(Err(_)) => return Err(AskError::Stopped(self.stopped().unwrap_or_else(|| "shut down".into()))),
-                Err(_) => return Ok(false),
+        holds: impl Fn(&RaftMetrics<Types>) -> bool + Send,
+    ) -> Result<Option<RaftMetrics<Types>>, AskError> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        match self.raft.wait(Some(left)).metrics(holds, "").await {
+            Ok(metrics) => Ok(Some(metrics)),
+            Err(WaitError::Timeout(..)) => Ok(None),
+            Err(WaitError::ShuttingDown) => {
+                Err(AskError::Stopped(self.stopped().unwrap_or_else(|| "shut down".into())))
             }
         }
-        Ok(true)
     }
-}
-
-fn not_ready(voter: &str) -> AskError {
-    AskError::Refused(format!("{voter} is not up to date or does not answer"))
 }

@@ -14,10 +14,10 @@ use super::failure::AskError;
 use super::membership::{CHANGE_WITHIN, catching_up, changed};
 use super::node::Consensus;
 use super::standing::Standing;
-use super::types::{Member, Membership, Types, lineage};
+use super::types::{Member, Types, lineage};
 
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// Of who does not lead: whether the ways to the others are kept.
+/// Of who does not lead: whether the ways to the others are kept, and whether it was removed.
 const KEEP_EVERY: Duration = Duration::from_secs(2);
 /// Of the time between two looks no more counts as silence: in the rest this leader was not awake to hear anybody.
 const AWAKE_AT_MOST: Duration = Duration::from_secs(2);
@@ -66,6 +66,7 @@ impl Consensus {
                 let _ = self.peers.channel_or_dial(&member.replica, &member.address);
             }
             self.peers.keep_up();
+            self.look_whether_removed().await;
             if !self.standing.borrow().leads() {
                 silences = Silences::default();
                 continue;
@@ -94,9 +95,17 @@ impl Consensus {
 
     async fn view(&self, silences: &Silences) -> View {
         let membership = self.membership();
-        let mut members: Vec<Known> = self.with_metrics(|metrics| {
-            membership.nodes().map(|(node, member)| known(*node, member, metrics, &membership, silences)).collect()
+        let (committed, matched) = self.with_metrics(|metrics| {
+            (metrics.cluster_committed.map_or(0, |id| id.index()), metrics.replication.clone().unwrap_or_default())
         });
+        let known = |(node, member): (&u64, &Member)| Known {
+            node: *node,
+            member: member.clone(),
+            voter: membership.voter_ids().any(|voter| voter == *node),
+            silent_for: silences.since.get(node).copied().unwrap_or_default(),
+            lag: matched.get(node).copied().flatten().map(|matched| committed.saturating_sub(matched.index())),
+        };
+        let mut members: Vec<Known> = membership.nodes().map(known).collect();
         let place = |name: &str| self.options.replicas.iter().position(|(configured, _)| configured == name);
         members.sort_by_cached_key(|known| {
             (place(&known.member.replica).unwrap_or(usize::MAX), known.member.replica.clone())
@@ -158,29 +167,11 @@ impl Consensus {
 
     async fn is_ready(&self, learner: u64) -> Result<(), AskError> {
         let begun = Instant::now();
-        if self.metrics_show(begun + READY_WITHIN, |metrics| self.ready(metrics, learner, begun)).await? {
+        if self.metrics_show(begun + READY_WITHIN, |metrics| self.ready(metrics, learner, begun)).await?.is_some() {
             return Ok(());
         }
         let name = self.membership().get_node(&learner).map(|member| member.replica.clone());
         Err(catching_up(&name.unwrap_or_default()))
-    }
-}
-
-fn known(
-    node: u64,
-    member: &Member,
-    metrics: &RaftMetrics<Types>,
-    membership: &Membership,
-    silences: &Silences,
-) -> Known {
-    let matched = metrics.replication.as_ref().and_then(|all| all.get(&node).copied().flatten());
-    let committed = metrics.cluster_committed.map_or(0, |id| id.index());
-    Known {
-        node,
-        member: member.clone(),
-        voter: membership.voter_ids().any(|voter| voter == node),
-        silent_for: silences.since.get(&node).copied().unwrap_or_default(),
-        lag: matched.map(|matched| committed.saturating_sub(matched.index())),
     }
 }
 

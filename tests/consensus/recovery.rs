@@ -1,6 +1,6 @@
 //! What is still there after restarts, and how a replica that was away catches up.
 
-use allclear::consensus::{Compaction, MAX_PROPOSAL_BYTES};
+use allclear::consensus::MAX_PROPOSAL_BYTES;
 
 use crate::support::Cluster;
 
@@ -32,7 +32,7 @@ async fn after_a_restart_of_all_everything_acknowledged_is_there() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_that_was_away_catches_up_by_a_snapshot_when_the_log_is_gone() {
     let mut cluster = Cluster::planned(&["db-0", "db-1", "db-2"]);
-    cluster.compaction = Compaction { every_entries: 10, keep_entries: 2 };
+    cluster.snapshot_every = 10;
     cluster.start_all().await;
     let (leader, away) = (cluster.leader().await, cluster.follower().await);
     cluster.stop(&away).await;
@@ -66,7 +66,7 @@ async fn a_replica_that_missed_more_than_one_message_holds_catches_up_from_the_l
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restarted_replica_starts_from_its_own_snapshot_and_the_log_after_it() {
     let mut cluster = Cluster::planned(&["db-0"]);
-    cluster.compaction = Compaction { every_entries: 10, keep_entries: 0 };
+    cluster.snapshot_every = 10;
     cluster.start_all().await;
     cluster.leader().await;
     for count in 0..25 {

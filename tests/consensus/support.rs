@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use allclear::consensus::{
-    self, Compaction, Consensus, Fold, MAX_VOTERS, Means, OpenError, Options, Role, Standing, Timing, Undecodable,
+    self, Consensus, Fold, MAX_VOTERS, Means, OpenError, Options, Role, SNAPSHOT_EVERY, Standing, Timing, Undecodable,
 };
 use tempfile::TempDir;
 use tokio::net::{TcpListener, TcpSocket};
@@ -111,7 +111,7 @@ impl Replica {
 pub(crate) struct Cluster {
     pub(crate) root: TempDir,
     pub(crate) addresses: Vec<(String, String)>,
-    pub(crate) compaction: Compaction,
+    pub(crate) snapshot_every: u64,
     pub(crate) timing: Timing,
     pub(crate) max_voters: usize,
     pub(crate) replace_after: Duration,
@@ -128,7 +128,7 @@ impl Cluster {
         Self {
             root: TempDir::new().unwrap(),
             addresses,
-            compaction: Compaction::default(),
+            snapshot_every: SNAPSHOT_EVERY,
             timing: patient(),
             max_voters: MAX_VOTERS,
             replace_after: Duration::from_mins(10),
@@ -157,7 +157,7 @@ impl Cluster {
             replace_after: self.replace_after,
             data_dir: self.directory(name),
             timing: self.timing.clone(),
-            compaction: self.compaction.clone(),
+            snapshot_every: self.snapshot_every,
             means: Means::default(),
             tls: None,
         }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use allclear::consensus::{self, Compaction, Consensus, MAX_VOTERS, Options};
+use allclear::consensus::{self, Consensus, MAX_VOTERS, Options};
 use allclear::machine::command::Command;
 use allclear::machine::id::VmName;
 use allclear::machine::operator::Asked;
@@ -107,7 +107,7 @@ async fn open(
         replace_after: Duration::from_mins(10),
         data_dir: folder.into(),
         timing: consensus::Timing::default(),
-        compaction: Compaction { every_entries: manner.snapshot_every, keep_entries: manner.snapshot_every / 2 },
+        snapshot_every: manner.snapshot_every,
         means: net::means(),
         tls: None,
     };

@@ -132,7 +132,7 @@ pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<Report>) {
         replace_after: LIMIT,
         data_dir: data_dir.clone(),
         timing: consensus::Timing::default(),
-        compaction: consensus::Compaction::default(),
+        snapshot_every: consensus::SNAPSHOT_EVERY,
         means: Means::default(),
         tls: None,
     };
