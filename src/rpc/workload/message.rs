@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::events;
 use super::hello::MAX_ATTEMPT_BYTES;
 use crate::machine::command;
@@ -23,14 +25,18 @@ pub(super) fn to_workload(message: pb::to_workload::Message) -> pb::ToWorkload {
 pub(super) fn told(told: Told, state: &State, view: &View) -> pb::ToWorkload {
     use pb::to_workload::Message;
     to_workload(match told {
-        Told::Step { task, until } => Message::Step(step(*task, until.left(), state, view)),
+        Told::Step { task, until } => Message::Step(step(*task, left(until), state, view)),
         Told::Cancel { attempt, reason } => Message::Cancel(pb::Cancel { attempt, reason }),
         Told::Deadline { attempt, deadline, until } => {
-            Message::Deadline(pb::Deadline { attempt, time_left_ms: ms(until.left()), deadline_unix_ms: deadline.0 })
+            Message::Deadline(pb::Deadline { attempt, time_left_ms: ms(left(until)), deadline_unix_ms: deadline.0 })
         }
         Told::Acknowledged(attempt) => Message::Acknowledged(pb::Acknowledged { attempt }),
         Told::GoAway(reason) => Message::GoAway(go_away(&reason)),
     })
+}
+
+fn left(until: Instant) -> Duration {
+    until.saturating_duration_since(Instant::now())
 }
 
 pub(super) fn go_away(reason: &str) -> pb::GoAway {

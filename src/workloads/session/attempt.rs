@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Told, Until};
+use super::Told;
 use crate::machine::id::WorkloadName;
 use crate::machine::time::Timestamp;
 use crate::workloads::{Ended, Standing, Task};
@@ -98,7 +98,7 @@ impl Attempt {
     }
 
     pub(super) fn step(&self) -> Told {
-        Told::Step { task: Box::new(self.task.clone()), until: Until(self.until) }
+        Told::Step { task: Box::new(self.task.clone()), until: self.until }
     }
 
     /// What somebody who runs it needs to know, now that it is there again.
@@ -106,7 +106,7 @@ impl Attempt {
         let attempt = self.task.attempt.clone();
         match self.stop {
             Some(stop) => Told::Cancel { attempt, reason: stop.reason().to_owned() },
-            None => Told::Deadline { attempt, deadline: self.task.deadline, until: Until(self.until) },
+            None => Told::Deadline { attempt, deadline: self.task.deadline, until: self.until },
         }
     }
 

@@ -5,8 +5,8 @@
 //! has it; only then is the workload told that it need not repeat it.
 
 mod attempt;
-mod book;
 mod given;
+mod heard;
 mod seat;
 mod sessions;
 #[cfg(test)]
@@ -25,7 +25,8 @@ use crate::machine::state::WORKLOAD_LIMIT;
 use crate::machine::time::Timestamp;
 use crate::machine::workload::{Role, Workload};
 
-pub use sessions::{Reservation, Sessions};
+pub use heard::Reservation;
+pub use sessions::Sessions;
 
 /// Attempts that one workload may say it knows.
 pub const MAX_KNOWN: usize = 256;
@@ -74,12 +75,12 @@ impl core::fmt::Debug for Visit {
     }
 }
 
-/// What a workload is told.
+/// What a workload is told. `until` is on the clock that counts.
 #[derive(Clone, Debug)]
 pub enum Told {
     Step {
         task: Box<Task>,
-        until: Until,
+        until: Instant,
     },
     Cancel {
         attempt: String,
@@ -89,22 +90,12 @@ pub enum Told {
     Deadline {
         attempt: String,
         deadline: Timestamp,
-        until: Until,
+        until: Instant,
     },
     /// The log has its outcome.
     Acknowledged(String),
     /// The session is over.
     GoAway(String),
-}
-
-/// A moment to come, on the clock that counts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Until(Instant);
-
-impl Until {
-    pub fn left(self) -> Duration {
-        self.0.saturating_duration_since(Instant::now())
-    }
 }
 
 /// What a workload says of an attempt.

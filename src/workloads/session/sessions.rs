@@ -1,50 +1,48 @@
 //! The door to workloads that dial in: for them, and for the replica that has something for them to do.
 
-use std::hash::{BuildHasher as _, RandomState};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
 
-use super::book::Book;
-use super::{Greeting, MAX_UNREAD, Over, Presence, Refusal, Said, Terms, Told, Visit};
+use super::Presence;
+use super::attempt::{Attempt, Reach};
+use super::seat::Seat;
 use crate::machine::id::WorkloadName;
-use crate::machine::time::Timestamp;
-use crate::machine::workload::{Condition, Role, Workload};
-use crate::workloads::{Ended, Report, Standing, Task, Wall};
+use crate::machine::workload::OnAbsent;
+use crate::workloads::{Ended, News, Report, Standing, Wall};
 
 const REPORTS: usize = 1024;
 
 /// Made and used inside a tokio runtime. None of its calls waits for anything.
+///
+/// What workloads may call stands in `heard`, what the replica calls in `given`.
 pub struct Sessions {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     timer: AbortHandle,
 }
 
-struct Shared {
+pub(super) struct Shared {
     /// Never held over anything that waits.
     book: Mutex<Book>,
-    wall: Wall,
-    /// Something is due earlier than before.
-    is_sooner: Notify,
+    /// Something may be due earlier than before.
+    pub(super) is_sooner: Notify,
+}
+
+/// Who is registered and what each has to do.
+pub(super) struct Book {
+    pub(super) seats: BTreeMap<WorkloadName, Seat>,
+    pub(super) attempts: BTreeMap<String, Attempt>,
+    /// Names whose registration is on its way into the log.
+    pub(super) opening: BTreeSet<WorkloadName>,
+    pub(super) reports: mpsc::Sender<Report>,
+    pub(super) wall: Wall,
     /// Counts changes of who is there, and as what.
-    presence: watch::Sender<u64>,
+    pub(super) presence: watch::Sender<u64>,
     /// Counts what workloads say of attempts that nobody here has taken up.
-    claims: watch::Sender<u64>,
-}
-
-/// A name that nobody else gets while its registration is on its way into the log.
-pub struct Reservation {
-    shared: Arc<Shared>,
-    name: WorkloadName,
-}
-
-impl Drop for Reservation {
-    fn drop(&mut self) {
-        self.shared.book().release(&self.name);
-    }
+    pub(super) claims: watch::Sender<u64>,
 }
 
 impl Drop for Sessions {
@@ -57,152 +55,50 @@ impl Sessions {
     /// Deadlines are moments of this machine's wall clock.
     pub fn open(wall: Wall) -> (Self, mpsc::Receiver<Report>) {
         let (reports, receiver) = mpsc::channel(REPORTS);
-        let shared = Arc::new(Shared {
-            book: Mutex::new(Book::new(reports, wall.clone())),
+        let book = Mutex::new(Book {
+            seats: BTreeMap::new(),
+            attempts: BTreeMap::new(),
+            opening: BTreeSet::new(),
+            reports,
             wall,
-            is_sooner: Notify::new(),
             presence: watch::Sender::new(0),
             claims: watch::Sender::new(0),
         });
+        let shared = Arc::new(Shared { book, is_sooner: Notify::new() });
         let timer = tokio::spawn(keep_time(shared.clone())).abort_handle();
         (Self { shared, timer }, receiver)
     }
 
-    /// For the door.
-    pub fn reserve(&self, name: &WorkloadName, boot: &str) -> Result<Reservation, Refusal> {
-        self.shared.book().reserve(name, boot)?;
-        Ok(Reservation { shared: self.shared.clone(), name: name.clone() })
-    }
-
-    /// Seats a workload, and hands out what it is told from now on. The line ends with the session.
-    pub fn admit(&self, reserved: &Reservation, greeting: Greeting) -> (Visit, mpsc::Receiver<Told>) {
-        let (line, told) = mpsc::channel(MAX_UNREAD);
-        let visit = Visit { workload: reserved.name.clone(), token: token() };
-        let has_claims = !greeting.known.is_empty();
-        self.shared.book().admit(greeting, visit.token.clone(), line, Instant::now());
-        self.shared.is_sooner.notify_one();
-        count(&self.shared.presence);
-        if has_claims {
-            count(&self.shared.claims);
-        }
-        (visit, told)
-    }
-
-    /// Keeps the lease, which is returned.
-    pub fn hear(&self, visit: &Visit, role: Option<Role>) -> Result<Duration, Over> {
-        let (lease, is_news) = self.shared.book().hear(visit, role, Instant::now())?;
-        if is_news {
-            count(&self.shared.presence);
-        }
-        Ok(lease)
-    }
-
-    pub fn report(&self, visit: &Visit, attempt: &str, said: Said) -> Result<(), Over> {
-        let is_claim = {
-            let mut book = self.shared.book();
-            book.report(visit, attempt, said, Instant::now())?;
-            book.is_claimed(visit, attempt)
-        };
-        self.shared.is_sooner.notify_one();
-        if is_claim {
-            count(&self.shared.claims);
-        }
-        Ok(())
-    }
-
-    pub fn leave(&self, visit: &Visit) {
-        self.shared.book().leave(visit);
-    }
-
-    /// Its registration is to be taken back.
-    pub fn let_go(&self, name: &WorkloadName) {
-        self.shared.book().let_go(name);
-        count(&self.shared.presence);
-    }
-
-    /// The log does not know one that was due to go any more.
-    pub fn take_off(&self, name: &WorkloadName) {
-        self.shared.book().take_off(name);
-        count(&self.shared.presence);
-    }
-
     pub fn is_seated(&self, name: &WorkloadName) -> bool {
-        self.shared.book().is_seated(name)
-    }
-
-    /// Those that the log knows may come back to this life of the replica.
-    pub fn expect<'a>(&self, known: impl IntoIterator<Item = (&'a Workload, Condition)>) {
-        if self.shared.book().expect(known, Instant::now()) {
-            self.shared.is_sooner.notify_one();
-            count(&self.shared.presence);
-        }
+        self.shared.book().seats.contains_key(name)
     }
 
     pub fn presences(&self) -> Vec<Presence> {
-        self.shared.book().presences()
+        self.shared.book().seats.values().map(Seat::presence).collect()
     }
 
     /// Changes whenever `presences` does.
     pub fn presence_changes(&self) -> watch::Receiver<u64> {
-        self.shared.presence.subscribe()
+        self.shared.book().presence.subscribe()
     }
 
     /// Changes when a workload tells of attempts that were not given to it here.
     pub fn claim_changes(&self) -> watch::Receiver<u64> {
-        self.shared.claims.subscribe()
-    }
-
-    /// Gives it to the workload, now or when it is there, unless it was given before.
-    pub fn run(&self, task: &Task, terms: Terms) {
-        let until = Instant::now() + task.deadline.since((self.shared.wall)());
-        self.shared.book().run(task, terms, until, Instant::now());
-        self.shared.is_sooner.notify_one();
-    }
-
-    pub fn cancel(&self, attempt: &str) {
-        self.shared.book().cancel(attempt, Instant::now());
-        self.shared.is_sooner.notify_one();
-    }
-
-    pub fn known(&self, attempt: &str) -> Option<Standing> {
-        self.shared.book().known(attempt)
-    }
-
-    pub fn attempts(&self) -> Vec<(String, Standing)> {
-        self.shared.book().attempts()
-    }
-
-    /// Attempts that workloads say they know, and that nobody here has taken up, with how they ended.
-    pub fn claims(&self) -> Vec<(WorkloadName, String, Option<Ended>)> {
-        self.shared.book().claims()
-    }
-
-    /// Nobody waits for what this workload says of this attempt.
-    pub fn dismiss_claim(&self, workload: &WorkloadName, attempt: &str) {
-        self.shared.book().dismiss_claim(workload, attempt);
-    }
-
-    pub fn forget(&self, attempt: &str) {
-        self.shared.book().forget(attempt);
-    }
-
-    /// The log has another deadline for it, which is this one on the machine's wall clock.
-    pub fn change_deadline(&self, attempt: &str, deadline: Timestamp, on_the_wall: Timestamp) {
-        let until = Instant::now() + on_the_wall.since((self.shared.wall)());
-        if self.shared.book().change_deadline(attempt, deadline, on_the_wall, until) {
-            self.shared.is_sooner.notify_one();
-        }
-    }
-
-    /// Tells its workload again until when it has to be done.
-    pub fn remind(&self, attempt: &str) {
-        self.shared.book().remind(attempt);
+        self.shared.book().claims.subscribe()
     }
 }
 
 impl Shared {
-    fn book(&self) -> MutexGuard<'_, Book> {
+    /// To look at it.
+    pub(super) fn book(&self) -> MutexGuard<'_, Book> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// To change it, after which another time may be the next at which something is due.
+    pub(super) fn change(&self) -> MutexGuard<'_, Book> {
+        let book = self.book();
+        self.is_sooner.notify_one();
+        book
     }
 }
 
@@ -210,23 +106,101 @@ async fn keep_time(shared: Arc<Shared>) {
     loop {
         let next = shared.book().next_due();
         tokio::select! {
-            () = sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {
-                if shared.book().pass(Instant::now()) {
-                    count(&shared.presence);
-                }
-            }
+            () = sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => shared.book().pass(Instant::now()),
             () = shared.is_sooner.notified() => {}
         }
     }
 }
 
-fn count(changes: &watch::Sender<u64>) {
+impl Book {
+    /// What is due by the clock alone.
+    fn pass(&mut self, now: Instant) {
+        let lapsed: Vec<_> = self.seats.iter_mut().filter_map(|(name, seat)| seat.lapse(now).then_some(name)).collect();
+        let lapsed: Vec<WorkloadName> = lapsed.into_iter().cloned().collect();
+        for name in &lapsed {
+            self.vanish(name, "nothing was heard of its workload within its lease");
+        }
+        let expired = self.seats.values_mut().filter_map(|seat| seat.expire(now).then_some(())).count();
+        if !lapsed.is_empty() || expired > 0 {
+            count(&self.presence);
+        }
+        for (key, attempt) in self.attempts.iter_mut().filter(|(_, attempt)| attempt.is_running()) {
+            tell_progress(&self.reports, key, attempt, now);
+            let is_live = self.seats.get(attempt.workload()).is_some_and(Seat::is_live);
+            if let Some(ended) = attempt.overdue(now, is_live) {
+                end(&self.reports, key, attempt, ended);
+            } else if attempt.has_reached_its_deadline(now) {
+                if attempt.reach == Reach::Unsent {
+                    let reason = format!("{} did not connect in time", attempt.workload());
+                    end(&self.reports, key, attempt, Ended::Blocked(reason));
+                } else {
+                    stop(&mut self.seats, attempt, now, true);
+                }
+            }
+        }
+    }
+
+    /// When `pass` has something to do again.
+    fn next_due(&self) -> Option<Instant> {
+        let seats = self.seats.values().filter_map(Seat::next_due);
+        seats.chain(self.attempts.values().filter_map(Attempt::next_due)).min()
+    }
+
+    /// The workload is not there any more. What it was not given waits for it, unless something else is to be done in
+    /// its absence.
+    pub(super) fn vanish(&mut self, name: &WorkloadName, why: &str) {
+        let waits = self.seats.get(name).is_some_and(|seat| seat.workload().on_absent == OnAbsent::Hold);
+        let its_own =
+            self.attempts.iter_mut().filter(|(_, attempt)| attempt.is_running() && attempt.workload() == name);
+        for (key, attempt) in its_own {
+            match attempt.reach {
+                Reach::Unsent if waits => {}
+                Reach::Unsent => end(&self.reports, key, attempt, not_connected(name)),
+                Reach::Inherited | Reach::Sent => end(&self.reports, key, attempt, Ended::Lost(why.to_owned())),
+            }
+        }
+    }
+}
+
+pub(super) fn count(changes: &watch::Sender<u64>) {
     changes.send_modify(|count| *count = count.wrapping_add(1));
 }
 
-/// Whoever may dial in still cannot guess it.
-fn token() -> String {
-    // Each has keys of its own, which the system chose.
-    let part = || RandomState::new().hash_one(0);
-    format!("{:016x}{:016x}", part(), part())
+pub(super) fn not_known(name: &WorkloadName) -> Ended {
+    Ended::Lost(format!("{name} does not know of it; whether it was begun cannot be told"))
+}
+
+pub(super) fn not_connected(name: &WorkloadName) -> Ended {
+    Ended::Blocked(format!("{name} is not connected"))
+}
+
+pub(super) fn send(seat: &mut Seat, attempt: &mut Attempt) {
+    if seat.tell(attempt.step()) {
+        attempt.reach = Reach::Sent;
+        attempt.progress.is_over("given to its workload");
+    }
+}
+
+pub(super) fn stop(seats: &mut BTreeMap<WorkloadName, Seat>, attempt: &mut Attempt, now: Instant, by_deadline: bool) {
+    if attempt.stop(now, by_deadline)
+        && let Some(seat) = seats.get_mut(attempt.workload())
+    {
+        seat.tell(attempt.reminder());
+    }
+}
+
+pub(super) fn end(reports: &mpsc::Sender<Report>, key: &str, attempt: &mut Attempt, ended: Ended) {
+    attempt.standing = Standing::Ended(ended.clone());
+    tell(reports, key, News::Ended(ended));
+}
+
+pub(super) fn tell_progress(reports: &mpsc::Sender<Report>, key: &str, attempt: &mut Attempt, now: Instant) {
+    if let Some((text, expected_end)) = attempt.progress.take(now) {
+        tell(reports, key, News::Progress { text: Some(text), expected_end });
+    }
+}
+
+/// What nobody has the time to hear is found when the attempt is asked for again.
+pub(super) fn tell(reports: &mpsc::Sender<Report>, key: &str, news: News) {
+    let _ = reports.try_send(Report { attempt: key.to_owned(), news });
 }
