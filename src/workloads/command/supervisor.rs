@@ -123,9 +123,9 @@ async fn attend(folder: &Folder, request: &Request, cancelled: impl AsyncFnOnce(
         return (Ended::TimedOut, Progress::default());
     }
     let facts = contract::with_time_left(request.facts.clone(), left);
-    let mut hook = match start::start(request, &facts, left).await {
+    let mut hook = match start::start(request, &facts) {
         Ok(hook) => hook,
-        Err(refused) => return (Ended::Failed(refused.reason), Progress::default()),
+        Err(ended) => return (ended, Progress::default()),
     };
     let (heard, hearing) = watch::channel(Heard::default());
     if let Some(mut input) = hook.stdin.take() {
