@@ -39,7 +39,7 @@ pub(super) async fn run(hands: Arc<Hands>, inherits: watch::Sender<Option<Attemp
     let Some(inherited) = stop.run_until_cancelled(caught_up(&hands.here)).await else {
         return;
     };
-    let mut is_new = hands.hooks.front.is_new();
+    let mut is_new = hands.hooks.front.commands.memory.is_new();
     let forgotten = if is_new { inherited } else { AttemptId(0) };
     inherits.send_replace(Some(inherited));
     let mut state = hands.here.state.clone();
@@ -83,7 +83,7 @@ pub(super) async fn run(hands: Arc<Hands>, inherits: watch::Sender<Option<Attemp
             }
         }
         if is_new && !is_in_doubt {
-            hands.hooks.front.complete();
+            hands.hooks.front.commands.memory.complete();
             is_new = false;
         }
         posts_begun.retain(|claim| is_open(&current, *claim));

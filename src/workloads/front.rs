@@ -15,7 +15,7 @@ pub enum Call {
 
 /// An attempt is of one way only: whichever was asked for first keeps it.
 pub struct Front {
-    commands: Runner,
+    pub commands: Runner,
     pub sessions: Sessions,
 }
 
@@ -43,16 +43,6 @@ impl Front {
 
     pub fn known(&self, attempt: &str) -> Option<Standing> {
         self.commands.known(attempt).or_else(|| self.sessions.known(attempt))
-    }
-
-    /// What is not known may have been begun all the same, by an earlier life of this machine whose disk is lost.
-    pub fn is_new(&self) -> bool {
-        self.commands.is_new()
-    }
-
-    /// From here on, what is not known was never begun.
-    pub fn complete(&self) {
-        self.commands.complete();
     }
 
     /// Everything that is known, to find what the cluster no longer asks for.

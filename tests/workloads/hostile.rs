@@ -2,14 +2,13 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::time::Duration;
 
 use allclear::workloads::{Ended, Runner, Standing, Surroundings};
 
-use crate::bench::{ATTEMPT, Bench, LIMIT, end, open, task, until, within};
+use crate::bench::{ATTEMPT, Bench, LIMIT, end, open, task, until};
 
 #[tokio::test]
-async fn a_broken_folder_is_lost_and_is_set_aside_when_it_is_forgotten() {
+async fn a_broken_folder_is_lost_and_goes_when_it_is_forgotten() {
     for (file, content) in [
         ("outcome.json", "{\"ended\": {\"outcome\": \"do"),
         ("outcome.json", "{\"ended\": {\"outcome\": \"splendid\"}, \"at_ms\": 1}"),
@@ -30,7 +29,6 @@ async fn a_broken_folder_is_lost_and_is_set_aside_when_it_is_forgotten() {
         assert!(matches!(runner.known(ATTEMPT), Some(Standing::Ended(Ended::Lost(_)))), "also after a restart");
         runner.forget(ATTEMPT);
         until(|| !bench.attempt().exists()).await;
-        assert_eq!(fs::read_dir(bench.spool().join(".aside")).unwrap().count(), 1);
         assert!(!bench.path("ran").exists());
     }
 }
@@ -93,21 +91,6 @@ async fn what_was_asked_for_and_never_begun_is_begun_when_it_is_asked_for_again(
 }
 
 #[tokio::test]
-async fn an_outcome_nobody_asked_for_in_a_week_is_no_longer_kept() {
-    let bench = Bench::new();
-    let week = Duration::from_hours(7 * 24);
-    for (attempt, at) in [("old", within(Duration::ZERO).minus(week * 2)), ("young", within(LIMIT).minus(week))] {
-        let folder = bench.spool().join(attempt);
-        fs::create_dir_all(&folder).unwrap();
-        let outcome = serde_json::json!({"ended": {"outcome": "done"}, "at_ms": at.0});
-        fs::write(folder.join("outcome.json"), outcome.to_string()).unwrap();
-    }
-    let (runner, _reports) = bench.open();
-    assert_eq!(runner.attempts(), [("young".to_owned(), Standing::Ended(Ended::Done))]);
-    until(|| !bench.spool().join("old").exists()).await;
-}
-
-#[tokio::test]
 async fn an_outcome_that_cannot_be_written_is_written_later() {
     let bench = Bench::new();
     let (runner, mut reports) = bench.open();
@@ -136,7 +119,6 @@ async fn after_a_restart_of_the_machine_a_hook_without_an_outcome_is_lost_whatev
         assert_eq!(end(&mut reports).await, Ended::Lost(reason.into()), "{left:?}");
         runner.forget(ATTEMPT);
         until(|| !bench.attempt().exists()).await;
-        assert!(!bench.spool().join(".aside").exists(), "{left:?}");
     }
 }
 

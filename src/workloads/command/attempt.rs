@@ -1,8 +1,6 @@
 //! One attempt as the replica sees it: started or found again, watched until its supervisor has settled it or is gone.
 
-use std::collections::BTreeMap;
 use std::fs::File;
-use std::path::Path;
 use std::pin::pin;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -44,7 +42,6 @@ pub(super) enum Found {
     /// It may have been run, and nobody is left who knows; the lock keeps it so while it is settled.
     Lost {
         reason: String,
-        broken: bool,
         lock: Option<File>,
     },
 }
@@ -57,39 +54,36 @@ pub(super) fn look(folder: &Folder) -> Found {
     let lock = match folder.lock() {
         Ok(Some(lock)) => lock,
         Ok(None) => return Found::Running,
-        Err(error) => return Found::Lost { reason: error.to_string(), broken: true, lock: None },
+        Err(error) => return Found::Lost { reason: error.to_string(), lock: None },
     };
     // Once more: it may have ended in between.
-    let lost = |reason: &str, broken, lock| Found::Lost { reason: reason.to_owned(), broken, lock: Some(lock) };
+    let lost = |reason: &str, lock| Found::Lost { reason: reason.to_owned(), lock: Some(lock) };
     let (outcome, request, mark) = (folder.outcome(), folder.request(), folder.mark());
     let is_elsewhere = |request: &Request| request.place != process::place();
     match (outcome, request, mark) {
         (Ok(Some(outcome)), ..) => Found::Ended(outcome),
         // A power cut leaves the request of what was started, and of the rest perhaps nothing, or half.
         (_, Ok(Some(request)), _) if is_elsewhere(&request) => {
-            lost("the machine or its container was restarted while it ran", false, lock)
+            lost("the machine or its container was restarted while it ran", lock)
         }
-        (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => lost(&error.to_string(), true, lock),
+        (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => lost(&error.to_string(), lock),
         (_, _, Ok(None)) => Found::NeverBegun { complaint: folder.complaint(), lock },
         (_, Ok(Some(_)), Ok(Some(_))) => {
             let complaint = folder.complaint();
             let reason = if complaint.is_empty() { "its supervisor was killed while it ran" } else { &complaint };
-            lost(reason, false, lock)
+            lost(reason, lock)
         }
-        (_, Ok(None), Ok(Some(_))) => lost("its request is gone", true, lock),
+        (_, Ok(None), Ok(Some(_))) => lost("its request is gone", lock),
     }
 }
 
 /// Starts an attempt and sees it to its end.
 pub(super) async fn run(shared: Arc<Shared>, attempt: String, request: Request, cancel: CancellationToken) {
     let folder = Folder::of(&shared.spool, &attempt);
-    shared.leaving.is_over(&attempt).await;
-    let begun = {
-        let (own, folder, cancel) = (shared.clone(), folder.clone(), cancel.clone());
-        let begin = move || begin((&own.supervisor, &own.surroundings.loaded), &folder, &request, &cancel);
-        shared.disk.work(begin).await
-    };
-    match begun {
+    // Never fails: the sender is here.
+    let _ = shared.leaving.subscribe().wait_for(|leaving| !leaving.contains(&attempt)).await;
+    let (own, cancelled) = (shared.clone(), cancel.clone());
+    match shared.on(&folder, move |folder| begin(&own, folder, &request, &cancelled)).await {
         Ok(supervisor) => watch(&shared, &attempt, &folder, Some(supervisor), &cancel).await,
         Err(ended) => shared.end(&attempt, ended).await,
     }
@@ -101,32 +95,34 @@ pub(super) async fn take_up(shared: Arc<Shared>, attempt: String, cancel: Cancel
     watch(&shared, &attempt, &folder, None, &cancel).await;
 }
 
+/// Nothing needs to be known of it any more.
+pub(super) async fn clear_away(shared: Arc<Shared>, attempt: String) {
+    shared.on(&Folder::of(&shared.spool, &attempt), discard).await;
+    shared.leaving.send_modify(|leaving| _ = leaving.remove(&attempt));
+}
+
 /// Rather than run without a memory of it, an attempt is blocked.
-fn begin(
-    (supervisor, loaded): (&Path, &BTreeMap<String, String>),
-    folder: &Folder,
-    request: &Request,
-    cancel: &CancellationToken,
-) -> Result<Child, Ended> {
+fn begin(shared: &Shared, folder: &Folder, request: &Request, cancel: &CancellationToken) -> Result<Child, Ended> {
     let lock = folder.create(request).map_err(|error| {
         let reason = error.to_string();
         if error.is_there_already() { Ended::Unknown(reason) } else { not_begun(&reason) }
     })?;
-    let started = if cancel.is_cancelled() { Err(Ended::Cancelled) } else { spawn(supervisor, loaded, folder, lock) };
+    let started = if cancel.is_cancelled() { Err(Ended::Cancelled) } else { spawn(shared, folder, lock) };
     if started.is_err() {
         discard(folder);
     }
     started
 }
 
-fn spawn(program: &Path, loaded: &BTreeMap<String, String>, folder: &Folder, lock: File) -> Result<Child, Ended> {
+fn spawn(shared: &Shared, folder: &Folder, lock: File) -> Result<Child, Ended> {
+    let program = &shared.supervisor;
     let complaints = folder.complaints().map_or_else(|_| Stdio::null(), Stdio::from);
     Command::new(program)
         .arg0("allclear")
         .arg("supervise")
         .arg(folder.path())
         .env_clear()
-        .envs(loaded)
+        .envs(&shared.surroundings.loaded)
         .stdin(lock)
         .stdout(Stdio::piped())
         .stderr(complaints)
@@ -257,24 +253,24 @@ async fn settle(shared: &Shared, attempt: &str, folder: &Folder, cancelled: bool
         sleep(PROBE_EVERY).await;
         found = shared.on(folder, look).await;
     }
-    let (ended, broken, lock) = match found {
+    let (ended, lock) = match found {
         Found::Ended(outcome) => return outcome,
-        Found::Running => (Ended::Unknown("somebody else holds its lock".to_owned()), true, None),
-        Found::NeverBegun { lock, .. } if cancelled => (Ended::Cancelled, false, Some(lock)),
+        Found::Running => (Ended::Unknown("somebody else holds its lock".to_owned()), None),
+        Found::NeverBegun { lock, .. } if cancelled => (Ended::Cancelled, Some(lock)),
         Found::NeverBegun { complaint, lock } => {
             let reason =
                 if complaint.is_empty() { "its supervisor was killed before it could begin" } else { &complaint };
-            (not_begun(reason), false, Some(lock))
+            (not_begun(reason), Some(lock))
         }
-        Found::Lost { mut reason, broken, lock } => {
+        Found::Lost { mut reason, lock } => {
             if !end_what_is_left(shared, folder).await {
                 reason.push_str(", and some of its processes cannot be killed");
             }
-            (Ended::Lost(reason), broken, lock)
+            (Ended::Lost(reason), lock)
         }
     };
-    warn!(attempt, %ended, broken, folder = %folder.path().display(), "a hook was settled without its supervisor");
-    let outcome = Outcome { ended, at_ms: clock::now().0, broken, progress: None };
+    warn!(attempt, %ended, folder = %folder.path().display(), "a hook was settled without its supervisor");
+    let outcome = Outcome { ended, at_ms: clock::now().0, progress: None };
     let settling = shared.on(folder, move |folder| {
         // Let go of when it is written, not before.
         let _lock = lock;

@@ -11,7 +11,7 @@ use super::spool::{Doing, SpoolError, sync};
 
 pub(super) const NEW: &str = ".new";
 
-pub(super) struct Memory {
+pub struct Memory {
     mark: PathBuf,
     is_new: AtomicBool,
 }
@@ -27,12 +27,16 @@ impl Memory {
         Ok(Self { is_new: AtomicBool::new(mark.exists()), mark })
     }
 
-    pub(super) fn is_new(&self) -> bool {
+    /// What is not known may have been begun here all the same, by an earlier life of this machine whose disk is lost.
+    pub fn is_new(&self) -> bool {
         self.is_new.load(Ordering::Relaxed)
     }
 
-    /// A mark that cannot be removed makes the next life ask once more.
-    pub(super) fn complete(&self) {
+    /// From here on, what is not known was never begun. A mark that cannot be removed makes the next life ask once more.
+    ///
+    /// Removes a file, once in the life of a disk and shortly after the start, so it waits for the disk; a simulated run
+    /// can be repeated because nothing is done aside.
+    pub fn complete(&self) {
         if self.is_new.swap(false, Ordering::Relaxed)
             && let Err(error) = fs::remove_file(&self.mark)
         {

@@ -8,15 +8,12 @@
 //! ```text
 //! <spool>/.lock             held by the one runner of this spool
 //! <spool>/.new              nobody knows yet what was begun here before there was this spool
-//! <spool>/.aside/           folders that could not be made sense of, for people to look at
 //! <spool>/<attempt>/        lock · request.json · mark.json · progress.json · outcome.json
 //!                           stdout · stderr · supervisor (what it says of itself)
 //! ```
 
-mod aside;
 mod attempt;
 pub(super) mod clock;
-mod disk;
 mod memory;
 mod name;
 mod output;
@@ -24,7 +21,6 @@ mod own;
 mod process;
 mod question;
 mod records;
-mod removal;
 mod runner;
 mod secrets;
 mod spool;
@@ -34,6 +30,7 @@ mod user;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+pub use memory::Memory;
 pub use own::OpenError;
 pub use question::ask;
 pub use runner::Runner;

@@ -41,10 +41,8 @@ pub(super) struct Progress {
 #[derive(Serialize, Deserialize)]
 pub(super) struct Outcome {
     pub(super) ended: Ended,
+    /// For people, and replicas of an earlier version.
     pub(super) at_ms: i64,
-    /// The folder made no sense: it is kept for people to look at when the outcome is no longer needed.
-    #[serde(default)]
-    pub(super) broken: bool,
     /// The last that the hook said of its progress; `None` where no supervisor wrote it, or one of an earlier
     /// version. A replica of an earlier version shows what was told before.
     #[serde(default)]

@@ -1,42 +1,38 @@
 //! The door to command hooks: run, cancel, ask, forget.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
+use std::future::pending;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use tokio::sync::{mpsc, watch};
+use tokio::task::{JoinSet, spawn_blocking};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::aside::names_in;
 use super::attempt::{self, Found};
-use super::disk::Disk;
-use super::memory::Memory;
+use super::memory::{Memory, NEW};
 use super::name::{decode, is_usable};
 use super::own::{self, OpenError};
 use super::records::{Outcome, Request};
-use super::removal::{self, Leaving};
-use super::spool::{Folder, GONE};
+use super::spool::{Doing, Folder, GONE};
 use super::{Command, Surroundings, clock, process};
 use crate::machine::time::Timestamp;
 use crate::workloads::{Ended, News, Report, Standing, Task, contract};
 
 /// Further ones are blocked until one has ended.
 const MAX_RUNNING: usize = 64;
-/// Ended and never forgotten: kept this long, and no more of them than this.
-const KEEP_FOR: Duration = Duration::from_hours(7 * 24);
-const MAX_KEPT: usize = 1000;
 const REPORTS: usize = 256;
 
-/// Runs attempts, each once. Made and used inside a tokio runtime. Once it is open, none of its calls but `complete`
-/// waits for anything, the disk included.
+/// Runs attempts, each once. Made and used inside a tokio runtime. Once it is open, none of its calls waits for anything,
+/// the disk included.
 ///
 /// Dropping it is the replica's stop, in good order or not: what runs goes on under its supervisors, and the next
 /// runner of the same folder takes it up.
 pub struct Runner {
+    pub memory: Memory,
     shared: Arc<Shared>,
     watchers: Mutex<JoinSet<()>>,
     _lock: Arc<File>,
@@ -45,9 +41,10 @@ pub struct Runner {
 pub(super) struct Shared {
     pub(super) spool: PathBuf,
     pub(super) supervisor: PathBuf,
-    pub(super) disk: Disk,
-    pub(super) leaving: Leaving,
-    memory: Memory,
+    /// Of the spool, held by the runner.
+    lock: Weak<File>,
+    /// Attempts that are no longer known and whose folders may still be there.
+    pub(super) leaving: watch::Sender<BTreeSet<String>>,
     pub(super) surroundings: Surroundings,
     /// Never held over disk work.
     attempts: Mutex<BTreeMap<String, Entry>>,
@@ -57,8 +54,6 @@ pub(super) struct Shared {
 struct Entry {
     standing: Standing,
     cancel: CancellationToken,
-    /// When it ended, for how long it is kept.
-    at_ms: i64,
 }
 
 impl Runner {
@@ -73,14 +68,20 @@ impl Runner {
         let memory = Memory::of(&spool)?;
         let lock = Arc::new(own::lock(&spool)?);
         let (reports, receiver) = mpsc::channel(REPORTS);
-        let (disk, leaving, attempts) = (Disk::under(&lock), Leaving::default(), Mutex::default());
-        let shared = Arc::new(Shared { spool, supervisor, disk, leaving, memory, surroundings, attempts, reports });
-        let runner = Self { shared, watchers: Mutex::default(), _lock: lock };
-        for name in names_in(&runner.shared.spool)? {
+        let names = fs::read_dir(&spool).doing("read", &spool)?;
+        let shared = Arc::new(Shared {
+            spool,
+            supervisor,
+            lock: Arc::downgrade(&lock),
+            leaving: watch::Sender::default(),
+            surroundings,
+            attempts: Mutex::default(),
+            reports,
+        });
+        let runner = Self { memory, shared, watchers: Mutex::default(), _lock: lock };
+        for name in names.filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned())) {
             runner.take_up(&name);
         }
-        runner.shared.prune();
-        runner.watch(removal::sweep(runner.shared.clone()));
         Ok((runner, receiver))
     }
 
@@ -124,17 +125,6 @@ impl Runner {
         self.shared.attempts().get(attempt).map(|entry| entry.standing.clone())
     }
 
-    /// What is not known may have been begun here all the same, before there was this spool.
-    pub fn is_new(&self) -> bool {
-        self.shared.memory.is_new()
-    }
-
-    /// From here on, what is not known was never begun. Removes a file, once in the life of a disk and shortly after the
-    /// start, so it waits for the disk; a simulated run can be repeated because nothing is done aside.
-    pub fn complete(&self) {
-        self.shared.memory.complete();
-    }
-
     /// Everything that is known, to find what the cluster no longer asks for.
     pub fn attempts(&self) -> Vec<(String, Standing)> {
         self.shared.attempts().iter().map(|(attempt, entry)| (attempt.clone(), entry.standing.clone())).collect()
@@ -146,7 +136,8 @@ impl Runner {
         if attempts.get(attempt).is_some_and(|entry| matches!(entry.standing, Standing::Ended(_))) {
             attempts.remove(attempt);
             // Before the id can be asked for again, which needs the attempts.
-            self.shared.leaving.add(attempt.to_owned());
+            self.shared.leaving.send_modify(|leaving| _ = leaving.insert(attempt.to_owned()));
+            self.watch(attempt::clear_away(self.shared.clone(), attempt.to_owned()));
         }
     }
 
@@ -165,6 +156,9 @@ impl Runner {
     }
 
     fn take_up(&self, name: &str) {
+        if [".lock", NEW].contains(&name) {
+            return;
+        }
         if let Some(gone) = name.strip_prefix(GONE) {
             let _ = fs::remove_dir_all(self.shared.spool.join(name));
             return info!(folder = gone, "removed what was left of a forgotten hook");
@@ -175,8 +169,8 @@ impl Runner {
         };
         let folder = Folder::of(&self.shared.spool, &attempt);
         match attempt::look(&folder) {
-            Found::Ended(Outcome { ended, at_ms, .. }) => {
-                let entry = Entry { standing: Standing::Ended(ended), cancel: CancellationToken::new(), at_ms };
+            Found::Ended(Outcome { ended, .. }) => {
+                let entry = Entry { standing: Standing::Ended(ended), cancel: CancellationToken::new() };
                 self.shared.attempts().insert(attempt, entry);
             }
             Found::NeverBegun { .. } => attempt::discard(&folder),
@@ -216,7 +210,7 @@ fn acceptable(attempt: &str, deadline: Timestamp, running: usize) -> Result<(), 
 
 impl Entry {
     fn running(cancel: CancellationToken) -> Self {
-        Self { standing: Standing::Running, cancel, at_ms: i64::MAX }
+        Self { standing: Standing::Running, cancel }
     }
 }
 
@@ -225,14 +219,27 @@ impl Shared {
         self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads or writes in an attempt's folder.
+    /// Reads or writes in an attempt's folder, never on a thread of the runtime: a disk that stalls must not make the
+    /// replica silent. What was begun goes on when the runner is dropped, and holds the spool's lock until it is done,
+    /// so that the next runner finds nobody at work. Nothing is begun after the runner: whoever asks then ends with it.
     pub(super) async fn on<T: Send + 'static>(
         &self,
         folder: &Folder,
         work: impl FnOnce(&Folder) -> T + Send + 'static,
     ) -> T {
+        let Some(lock) = self.lock.upgrade() else { return pending().await };
         let folder = folder.clone();
-        self.disk.work(move || work(&folder)).await
+        let work = move || {
+            let done = work(&folder);
+            drop(lock);
+            done
+        };
+        match spawn_blocking(work).await {
+            Ok(done) => done,
+            Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
+            // The runtime ends, and whoever asked with it.
+            Err(_) => pending().await,
+        }
     }
 
     pub(super) async fn report(&self, attempt: &str, news: News) {
@@ -243,31 +250,8 @@ impl Shared {
     pub(super) async fn end(&self, attempt: &str, ended: Ended) {
         if let Some(entry) = self.attempts().get_mut(attempt) {
             entry.standing = Standing::Ended(ended.clone());
-            entry.at_ms = clock::now().0;
         }
         self.report(attempt, News::Ended(ended)).await;
-        self.prune();
-    }
-
-    fn prune(&self) {
-        let oldest = clock::now().minus(KEEP_FOR).0;
-        let mut attempts = self.attempts();
-        let mut ended: Vec<_> = attempts
-            .iter()
-            .filter(|(_, entry)| matches!(entry.standing, Standing::Ended(_)))
-            .map(|(attempt, entry)| (entry.at_ms, attempt.clone()))
-            .collect();
-        ended.sort_unstable();
-        let surplus = ended.len().saturating_sub(MAX_KEPT);
-        ended.truncate(surplus.max(ended.partition_point(|(at_ms, _)| *at_ms < oldest)));
-        for (_, attempt) in &ended {
-            attempts.remove(attempt);
-            self.leaving.add(attempt.clone());
-        }
-        drop(attempts);
-        for (_, attempt) in ended {
-            warn!(attempt, "nobody asked for the outcome of a hook; it is no longer kept");
-        }
     }
 }
 

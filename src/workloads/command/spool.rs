@@ -268,7 +268,7 @@ mod tests {
         let spool = tempfile::tempdir().unwrap();
         let folder = Folder::at(spool.path());
         let ended = Ended::Failed("exit code 3".into());
-        folder.settle(&Outcome { ended, at_ms: 7, broken: false, progress: None }).unwrap();
+        folder.settle(&Outcome { ended, at_ms: 7, progress: None }).unwrap();
         let path = spool.path().join(OUTCOME);
         let whole = fs::read(&path).unwrap();
         let cut_off = (0..whole.len()).map(|end| whole[..end].to_vec());

@@ -85,7 +85,7 @@ async fn run(folder: &Folder) -> Result<(), SpoolError> {
         terminate.recv().await;
     };
     let (ended, progress) = attend(folder, &request, cancelled).await;
-    let outcome = Outcome { ended, at_ms: clock::now().0, broken: false, progress: Some(progress) };
+    let outcome = Outcome { ended, at_ms: clock::now().0, progress: Some(progress) };
     settle(folder, &outcome).await?;
     // The replica need not wait for the end of this process; it may be gone itself.
     let _ = writeln!(io::stdout(), "settled");
