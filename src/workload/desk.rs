@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 use super::file::Lines;
-use super::journal::{Act, Journal, Line, Verdict, ended};
+use super::journal::{Act, Journal, Line, ended};
 use super::outcome::Outcome;
 use super::step::Controls;
 use crate::wire::pb::allclear::workload::v1;
@@ -29,14 +29,6 @@ struct Book {
     running: BTreeMap<String, Arc<Controls>>,
 }
 
-/// What is to be done about a step.
-pub(super) enum Received {
-    Begin(Arc<Controls>),
-    /// It is told again at once.
-    Known,
-    Refuse(Outcome),
-}
-
 impl Desk {
     pub(super) fn new(lines: Lines, journal: Journal) -> Self {
         let book = Mutex::new(Book { journal, unwritten: Vec::new(), running: BTreeMap::new() });
@@ -44,17 +36,16 @@ impl Desk {
         Self { book, lines, news: Arc::default(), ended: Notify::new() }
     }
 
-    pub(super) fn receive(&self, step: &v1::Step, act: Act) -> Received {
+    /// The controls of what is to begin. What is known already is told again at once; an error is the answer where there
+    /// is no room to remember it.
+    pub(super) fn receive(&self, step: &v1::Step, act: Act) -> Result<Option<Arc<Controls>>, Outcome> {
         let mut book = self.book();
-        match book.journal.receive(step, act) {
-            Verdict::Begin => {
-                let controls = Arc::new(Controls::new(step.time_left_ms, self.news.clone()));
-                book.running.insert(step.attempt.clone(), controls.clone());
-                Received::Begin(controls)
-            }
-            Verdict::Join | Verdict::Repeat => Received::Known,
-            Verdict::Refuse(outcome) => Received::Refuse(outcome),
-        }
+        let is_new = book.journal.receive(step, act)?;
+        Ok(is_new.then(|| {
+            let controls = Arc::new(Controls::new(step.time_left_ms, self.news.clone()));
+            book.running.insert(step.attempt.clone(), controls.clone());
+            controls
+        }))
     }
 
     /// Waits until every earlier attempt at the same step has ended.

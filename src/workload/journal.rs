@@ -71,19 +71,6 @@ impl Record {
     }
 }
 
-/// What is to become of a step that was received.
-#[derive(PartialEq, Eq, Debug)]
-pub(super) enum Verdict {
-    /// It is new, and written in the book.
-    Begin,
-    /// It runs already.
-    Join,
-    /// It has ended, and that is to be told again.
-    Repeat,
-    /// There is no room in the book to remember the answer.
-    Refuse(Outcome),
-}
-
 #[derive(Default)]
 pub(super) struct Journal {
     /// In the order in which they were received.
@@ -91,16 +78,18 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    pub(super) fn receive(&mut self, step: &v1::Step, act: Act) -> Verdict {
+    /// True when it is new and to begin; one that runs or has ended is told again. Otherwise there is no room in the book
+    /// to remember it.
+    pub(super) fn receive(&mut self, step: &v1::Step, act: Act) -> Result<bool, Outcome> {
         if let Some(known) = self.find(&step.attempt) {
             if known.is_interrupted {
                 (known.outcome, known.is_interrupted) = (Some(interrupted()), false);
             }
             known.is_acknowledged = false;
-            return if known.outcome.is_some() { Verdict::Repeat } else { Verdict::Join };
+            return Ok(false);
         }
         if self.known().count() >= OPEN {
-            return Verdict::Refuse(Outcome::Blocked(format!("{OPEN} attempts are open at this workload")));
+            return Err(Outcome::Blocked(format!("{OPEN} attempts are open at this workload")));
         }
         let fence = step.fence.unwrap_or_default();
         let fence = (fence.term, fence.sequence);
@@ -109,9 +98,8 @@ impl Journal {
         self.begin(step.attempt.clone(), step.step.clone(), act, scope, fence);
         if is_stale {
             self.end(&step.attempt, Outcome::Stale);
-            return Verdict::Repeat;
         }
-        Verdict::Begin
+        Ok(!is_stale)
     }
 
     fn begin(&mut self, attempt: String, step: String, act: Act, scope: (String, String), fence: (u64, u64)) {
@@ -236,22 +224,22 @@ mod tests {
     fn no_more_are_open_than_there_is_room_for() {
         let mut journal = Journal::default();
         for number in 0..OPEN {
-            assert_eq!(journal.receive(&step(number), Act::Run), Verdict::Begin);
+            assert_eq!(journal.receive(&step(number), Act::Run), Ok(true));
         }
-        assert!(matches!(journal.receive(&step(OPEN), Act::Run), Verdict::Refuse(Outcome::Blocked(_))));
-        assert_eq!(journal.receive(&step(0), Act::Run), Verdict::Join);
+        assert!(matches!(journal.receive(&step(OPEN), Act::Run), Err(Outcome::Blocked(_))));
+        assert_eq!(journal.receive(&step(0), Act::Run), Ok(false));
         journal.end("a0", Outcome::Done);
         assert!(journal.acknowledge("a0") && !journal.acknowledge("a0"));
-        assert_eq!(journal.receive(&step(OPEN), Act::Run), Verdict::Begin);
+        assert_eq!(journal.receive(&step(OPEN), Act::Run), Ok(true));
     }
 
     #[test]
     fn only_what_is_acknowledged_is_forgotten() {
         let mut journal = Journal::default();
-        journal.receive(&step(0), Act::Run);
+        journal.receive(&step(0), Act::Run).unwrap();
         journal.end("a0", Outcome::Done);
         for number in 1..REMEMBERED + 10 {
-            assert_eq!(journal.receive(&step(number), Act::Run), Verdict::Begin);
+            assert_eq!(journal.receive(&step(number), Act::Run), Ok(true));
             journal.end(&format!("a{number}"), Outcome::Done);
             journal.acknowledge(&format!("a{number}"));
         }

@@ -56,7 +56,7 @@ pub use crate::wire::pb::allclear::workload::v1::{
     Event, Intent, Mode, OnAbsent, OnFailure, Peer, Phase, Role, RunsOn,
 };
 pub use file::JournalError;
-pub use hook::{Hook, with};
+pub use hook::{Answer, Hook, with};
 pub use outcome::Outcome;
 pub use step::Step;
 

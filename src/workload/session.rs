@@ -14,7 +14,7 @@ use tonic::{Code, Status, Streaming};
 
 use super::Standing;
 use super::carry::carry_out;
-use super::desk::{Desk, Received};
+use super::desk::Desk;
 use super::hook::Hook;
 use super::journal::Act;
 use super::outcome::{Outcome, cut};
@@ -213,14 +213,12 @@ impl Dialler {
             return talk.outcome(attempt, &Outcome::Failed(why.into())).await;
         };
         match self.desk.receive(&step, act) {
-            Received::Begin(controls) => {
+            Ok(Some(controls)) => {
                 let (desk, hooks) = (self.desk.clone(), self.hooks.clone());
                 tokio::spawn(carry_out(desk, hooks, step, act, controls));
             }
-            Received::Known => {
-                talk.told.retain(|told| *told != attempt);
-            }
-            Received::Refuse(outcome) => talk.outcome(attempt, &outcome).await?,
+            Ok(None) => talk.told.retain(|told| *told != attempt),
+            Err(outcome) => talk.outcome(attempt, &outcome).await?,
         }
         Ok(())
     }
