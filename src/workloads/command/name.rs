@@ -1,5 +1,7 @@
 //! Attempt ids as names of folders.
 
+use crate::workloads::text::percent_encoded;
+
 /// A file name has at most 255 bytes, and ours are put behind short words at times.
 const MAX_NAME: usize = 240;
 
@@ -10,15 +12,7 @@ pub(super) fn is_usable(attempt: &str) -> bool {
 
 /// An attempt id as a file name: no two ids share one, none begins with a dot or leaves the spool.
 pub(super) fn encode(attempt: &str) -> String {
-    let mut name = String::new();
-    for byte in attempt.bytes() {
-        if byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_' {
-            name.push(char::from(byte));
-        } else {
-            name.extend(format!("%{byte:02X}").chars());
-        }
-    }
-    name
+    percent_encoded(attempt, |byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
 }
 
 /// The id that `encode` made this name of.

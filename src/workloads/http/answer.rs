@@ -1,28 +1,12 @@
 //! What the answers of a server mean (`README.md`, hooks over HTTP). Pure: replies in, outcomes out.
 
+use std::ops::ControlFlow::{self, Break, Continue};
 use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::http_client::{Failure, Reply, StatusCode};
 use crate::workloads::{Ended, one_line};
-
-/// The answer to a POST.
-#[derive(PartialEq, Debug)]
-pub(super) enum Answer {
-    Ended(Ended),
-    /// It goes on; how far it is, is told there.
-    Accepted {
-        location: String,
-    },
-}
-
-/// The answer to a question how far it is.
-#[derive(PartialEq, Debug)]
-pub(super) enum News {
-    Ended(Ended),
-    Running(Told),
-}
 
 /// What a server says of what it still does.
 #[derive(Default, PartialEq, Debug)]
@@ -33,15 +17,16 @@ pub(super) struct Told {
     pub(super) retry_after: Option<Duration>,
 }
 
-pub(super) fn to_the_post(reply: Result<Reply, Failure>) -> Answer {
+/// The answer to a POST: where it is told how far it is, or how it ended.
+pub(super) fn to_the_post(reply: Result<Reply, Failure>) -> ControlFlow<Ended, String> {
     let reply = match reply {
         Ok(reply) => reply,
-        Err(Failure::NotSent(why)) => return Answer::Ended(Ended::Blocked(format!("nothing was sent: {why}"))),
-        Err(Failure::Lost(why)) => return Answer::Ended(Ended::Unknown(format!("the answer was lost: {why}"))),
+        Err(Failure::NotSent(why)) => return Break(Ended::Blocked(format!("nothing was sent: {why}"))),
+        Err(Failure::Lost(why)) => return Break(Ended::Unknown(format!("the answer was lost: {why}"))),
     };
-    Answer::Ended(match reply.status {
+    Break(match reply.status {
         202 => match reply.location {
-            Some(location) => return Answer::Accepted { location },
+            Some(location) => return Continue(location),
             None => Ended::Unknown("202 without a Location: nobody can tell how it ends".to_owned()),
         },
         200..=299 => ended(&reply),
@@ -54,15 +39,13 @@ pub(super) fn to_the_post(reply: Result<Reply, Failure>) -> Answer {
     })
 }
 
-/// A server that is out of reach for a moment may still be at it.
-pub(super) fn how_far(reply: Result<Reply, Failure>) -> News {
-    let Ok(reply) = reply else { return News::Running(Told::default()) };
-    News::Ended(match reply.status {
-        202 => return News::Running(told(&reply)),
+/// The answer to a question how far it is. A server that is out of reach for a moment may still be at it.
+pub(super) fn how_far(reply: Result<Reply, Failure>) -> ControlFlow<Ended, Told> {
+    let Ok(reply) = reply else { return Continue(Told::default()) };
+    Break(match reply.status {
+        202 => return Continue(told(&reply)),
         200..=299 => ended(&reply),
-        408 | 425 | 429 | 500..=599 => {
-            return News::Running(Told { retry_after: reply.retry_after, ..Told::default() });
-        }
+        408 | 425 | 429 | 500..=599 => return Continue(Told { retry_after: reply.retry_after, ..Told::default() }),
         409 | 412 => Ended::Failed(why(&reply)),
         _ => Ended::Unknown(why(&reply)),
     })
@@ -131,8 +114,8 @@ mod tests {
 
     fn posted(reply: Reply) -> Ended {
         match to_the_post(Ok(reply)) {
-            Answer::Ended(ended) => ended,
-            Answer::Accepted { location } => panic!("accepted at {location}"),
+            Break(ended) => ended,
+            Continue(location) => panic!("accepted at {location}"),
         }
     }
 
@@ -191,8 +174,8 @@ mod tests {
     #[test]
     fn what_was_not_sent_is_blocked_and_what_was_lost_is_unknown() {
         let silence = |silence| match to_the_post(Err(silence)) {
-            Answer::Ended(ended) => ended,
-            Answer::Accepted { .. } => panic!("silence is no answer"),
+            Break(ended) => ended,
+            Continue(_) => panic!("silence is no answer"),
         };
         assert!(matches!(silence(Failure::NotSent("refused".into())), Ended::Blocked(_)));
         assert!(matches!(silence(Failure::Lost("reset".into())), Ended::Unknown(_)));
@@ -206,14 +189,14 @@ mod tests {
             expected_end: Some(Duration::from_millis(1500)),
             retry_after: None,
         };
-        assert_eq!(how_far(Ok(reply(202, body))), News::Running(expected));
+        assert_eq!(how_far(Ok(reply(202, body))), Continue(expected));
         for status in [408, 425, 429, 500, 503] {
-            assert_eq!(how_far(Ok(reply(status, ""))), News::Running(Told::default()), "{status}");
+            assert_eq!(how_far(Ok(reply(status, ""))), Continue(Told::default()), "{status}");
         }
-        assert_eq!(how_far(Err(Failure::NotSent(String::new()))), News::Running(Told::default()));
-        assert_eq!(how_far(Ok(reply(200, ""))), News::Ended(Ended::Done));
-        assert!(matches!(how_far(Ok(reply(404, ""))), News::Ended(Ended::Unknown(_))));
-        assert!(matches!(how_far(Ok(reply(410, ""))), News::Ended(Ended::Unknown(_))));
-        assert!(matches!(how_far(Ok(reply(409, ""))), News::Ended(Ended::Failed(_))));
+        assert_eq!(how_far(Err(Failure::NotSent(String::new()))), Continue(Told::default()));
+        assert_eq!(how_far(Ok(reply(200, ""))), Break(Ended::Done));
+        assert!(matches!(how_far(Ok(reply(404, ""))), Break(Ended::Unknown(_))));
+        assert!(matches!(how_far(Ok(reply(410, ""))), Break(Ended::Unknown(_))));
+        assert!(matches!(how_far(Ok(reply(409, ""))), Break(Ended::Failed(_))));
     }
 }

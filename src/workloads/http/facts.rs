@@ -6,6 +6,9 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
+use crate::http_client::header::{HeaderMap, HeaderName};
+use crate::workloads::text::percent_encoded;
+
 const MAX_FACTS: u64 = 1 << 20;
 
 pub(super) struct Facts {
@@ -46,15 +49,21 @@ impl Facts {
         Value::Object(self.facts.clone()).to_string().into_bytes()
     }
 
-    pub(super) fn headers(&self) -> Vec<(&'static str, String)> {
-        let header = |name, value: &str| (!value.is_empty()).then(|| (name, printable(value)));
-        let key = ("Idempotency-Key", printable(&self.idempotency_key()));
-        let others = [
-            header("Allclear-Fence", self.text("fence")),
-            header("Allclear-Deadline", self.text("deadline")),
-            header("traceparent", self.text("traceparent")),
+    /// What is not there is no header.
+    pub(super) fn headers(&self) -> HeaderMap {
+        let key = self.idempotency_key();
+        let headers = [
+            ("idempotency-key", key.as_str()),
+            ("allclear-fence", self.text("fence")),
+            ("allclear-deadline", self.text("deadline")),
+            ("traceparent", self.text("traceparent")),
         ];
-        [Some(key)].into_iter().chain(others).flatten().collect()
+        let there = headers.into_iter().filter(|(_, value)| !value.is_empty());
+        let printable = |value: &str| percent_encoded(value, |byte| byte.is_ascii_graphic() && byte != b'%');
+        // Names may hold any letter, a header may not.
+        there
+            .filter_map(|(name, value)| Some((HeaderName::from_static(name), printable(value).parse().ok()?)))
+            .collect()
     }
 
     /// To run again what may have been run is the same request, and so is to undo it. A question is a new one each
@@ -69,24 +78,11 @@ impl Facts {
     }
 }
 
-/// Names may hold any letter, a header may not.
-fn printable(text: &str) -> String {
-    let mut printable = String::new();
-    for byte in text.bytes() {
-        if byte.is_ascii_graphic() && byte != b'%' {
-            printable.push(char::from(byte));
-        } else {
-            printable.extend(format!("%{byte:02X}").chars());
-        }
-    }
-    printable
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn headers(intent: &str) -> Vec<(&'static str, String)> {
+    fn headers(intent: &str) -> HeaderMap {
         let facts = format!(
             r#"{{"time_left_ms": 1000, "step": "E1@5/db-0/größe 1/drain/0", "attempt": "E1.7", "fence": "3.7",
                  "deadline": "2100-01-01T00:00:00Z", "traceparent": null, "intent": "{intent}"}}"#
@@ -96,7 +92,7 @@ mod tests {
 
     #[test]
     fn to_run_again_has_the_same_key_and_to_ask_again_a_new_one() {
-        let key = |intent| headers(intent).remove(0).1;
+        let key = |intent| headers(intent)["Idempotency-Key"].to_str().unwrap().to_owned();
         assert_eq!(key("run"), "E1@5/db-0/gr%C3%B6%C3%9Fe%201/drain/0");
         assert_eq!(key("undo"), "E1@5/db-0/gr%C3%B6%C3%9Fe%201/drain/0/undo");
         assert_eq!(key("confirm"), "E1@5/db-0/gr%C3%B6%C3%9Fe%201/drain/0/confirm/E1.7");
@@ -104,8 +100,9 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_no_header() {
-        let names: Vec<_> = headers("run").into_iter().map(|(name, _)| name).collect();
-        assert_eq!(names, ["Idempotency-Key", "Allclear-Fence", "Allclear-Deadline"]);
+        let headers = headers("run");
+        assert_eq!(headers.len(), 3);
+        assert!(headers.contains_key("Allclear-Fence") && headers.contains_key("Allclear-Deadline"));
     }
 
     #[test]

@@ -1,17 +1,18 @@
 //! A hook over HTTP: one POST, then questions how far it is until it has ended. When it is asked to end it tells the
 //! server so.
 
+use std::ops::ControlFlow::{Break, Continue};
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::answer::{self, Answer, News, Told};
+use super::answer::{self, Told};
 use super::facts::Facts;
 use super::server::Server;
 use super::{exchange, say};
-use crate::http_client::header::{CONTENT_TYPE, HeaderMap, HeaderName};
+use crate::http_client::header::CONTENT_TYPE;
 use crate::http_client::{Method, Url};
 use crate::workloads::Ended;
 
@@ -36,7 +37,7 @@ pub(super) async fn run(server: &Server, facts: &Facts) -> Ended {
         biased;
         _ = terminate.recv() => {
             if let Some(job) = job.get() {
-                let cancel = server.request(Method::DELETE, Url::clone(job)).headers(headers(facts));
+                let cancel = server.request(Method::DELETE, Url::clone(job)).headers(facts.headers());
                 // Whether it was heard changes nothing any more.
                 let _ = timeout(CANCEL_WITHIN, exchange(cancel, CANCEL_WITHIN)).await;
             }
@@ -47,11 +48,11 @@ pub(super) async fn run(server: &Server, facts: &Facts) -> Ended {
 }
 
 async fn ask(server: &Server, facts: &Facts, job: &OnceLock<Url>) -> Ended {
-    let post = server.request(Method::POST, server.url.clone()).headers(headers(facts));
+    let post = server.request(Method::POST, server.url.clone()).headers(facts.headers());
     let post = post.header(CONTENT_TYPE, "application/json").body(facts.body());
     match answer::to_the_post(exchange(post, facts.time_left()).await) {
-        Answer::Ended(ended) => ended,
-        Answer::Accepted { location } => match server.own(&location) {
+        Break(ended) => ended,
+        Continue(location) => match server.own(&location) {
             Ok(url) => follow(server, facts, job.get_or_init(|| url)).await,
             Err(reason) => Ended::Unknown(reason),
         },
@@ -65,10 +66,10 @@ async fn follow(server: &Server, facts: &Facts, job: &Url) -> Ended {
     while !facts.time_left().is_zero() {
         sleep(pause.min(facts.time_left())).await;
         pause = (pause * 2).min(longest);
-        let question = server.request(Method::GET, job.clone()).headers(headers(facts));
+        let question = server.request(Method::GET, job.clone()).headers(facts.headers());
         match answer::how_far(exchange(question, PATIENCE.min(facts.time_left())).await) {
-            News::Ended(ended) => return ended,
-            News::Running(told) => {
+            Break(ended) => return ended,
+            Continue(told) => {
                 pause = told.retry_after.map_or(pause, |wanted| wanted.clamp(pause, ASK_AFTER_AT_MOST));
                 listener.hear(told);
             }
@@ -98,12 +99,4 @@ impl Listener {
             self.expected_end = Some(end);
         }
     }
-}
-
-fn headers(facts: &Facts) -> HeaderMap {
-    let parsed = facts.headers().into_iter().filter_map(|(name, value)| {
-        let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
-        Some((name, value.parse().ok()?))
-    });
-    parsed.collect()
 }

@@ -32,13 +32,6 @@ struct Member {
     tags: Value,
 }
 
-/// What a failover comes to.
-#[derive(PartialEq, Debug)]
-pub(super) enum Plan {
-    Ended(Ended),
-    Switch(Switch),
-}
-
 #[derive(PartialEq, Debug)]
 pub(super) struct Switch {
     pub(super) leader: String,
@@ -57,40 +50,37 @@ impl Cluster {
         Ok(cluster)
     }
 
-    pub(super) fn plan(&self, facts: &Facts) -> Plan {
-        let ended = |ended| Plan::Ended(ended);
-        let blocked = |why: String| Plan::Ended(Ended::Blocked(why));
+    /// What a failover comes to, where it is not over already.
+    pub(super) fn plan(&self, facts: &Facts) -> Result<Switch, Ended> {
         let vm = VmName::new(facts.text("vm"));
         // Where members are not named as their VMs are, nobody knows which of them to avoid.
         if self.member(&vm).is_none() {
-            return ended(Ended::Failed(format!("no member of the Patroni cluster is named {vm}, as the VM is")));
+            return Err(Ended::Failed(format!("no member of the Patroni cluster is named {vm}, as the VM is")));
         }
-        let Some(leader) = self.leader() else { return blocked("the Patroni cluster has no leader now".to_owned()) };
+        let leader = self.leader().map_err(Ended::Blocked)?;
         if !is_going(leader, facts) {
-            return ended(Ended::NotApplicable);
+            return Err(Ended::NotApplicable);
         }
-        match self.candidate(facts) {
-            Ok(candidate) => Plan::Switch(Switch {
-                leader: leader.name.clone(),
-                candidate: candidate.name.clone(),
-                leaders_api: leader.api_url.clone(),
-            }),
-            Err(why) => blocked(why),
-        }
+        let candidate = self.candidate(leader, facts).map_err(Ended::Blocked)?;
+        Ok(Switch {
+            leader: leader.name.clone(),
+            candidate: candidate.name.clone(),
+            leaders_api: leader.api_url.clone(),
+        })
     }
 
     /// The answer to `confirm`.
     pub(super) fn has_moved(&self, facts: &Facts) -> Ended {
         match self.leader() {
-            None => Ended::Blocked("the Patroni cluster has no leader now".to_owned()),
-            Some(leader) if is_going(leader, facts) => Ended::NotDone,
-            Some(_) => Ended::Done,
+            Err(why) => Ended::Blocked(why),
+            Ok(leader) if is_going(leader, facts) => Ended::NotDone,
+            Ok(_) => Ended::Done,
         }
     }
 
     /// Once a switchover was made: `None` while the new leader is not seen.
     pub(super) fn moved_from(&self, former: &str, facts: &Facts) -> Option<Ended> {
-        let leader = self.leader().filter(|leader| leader.name != former)?;
+        let leader = self.leader().ok().filter(|leader| leader.name != former)?;
         Some(if is_going(leader, facts) {
             Ended::Failed(format!("Patroni switched over to {}, which the event takes too", leader.name))
         } else {
@@ -102,7 +92,7 @@ impl Cluster {
     pub(super) fn rejoined(&self, facts: &Facts) -> Result<(), String> {
         let vm = VmName::new(facts.text("vm"));
         let member = self.member(&vm).ok_or_else(|| format!("{vm} is not in the Patroni cluster"))?;
-        let leader = self.leader().ok_or("the Patroni cluster has no leader now")?;
+        let leader = self.leader()?;
         if member.name == leader.name { Ok(()) } else { is_whole(member, leader) }
     }
 
@@ -111,14 +101,14 @@ impl Cluster {
     }
 
     /// It says so only while it holds the leader's key.
-    fn leader(&self) -> Option<&Member> {
+    fn leader(&self) -> Result<&Member, String> {
         let is_leader = |member: &&Member| ["leader", "standby_leader"].contains(&member.role.as_str());
-        self.members.iter().find(is_leader).filter(|leader| leader.state == "running")
+        let leader = self.members.iter().find(is_leader).filter(|leader| leader.state == "running");
+        leader.ok_or_else(|| "the Patroni cluster has no leader now".to_owned())
     }
 
     /// The best of those that can take over, in the order in which they are preferred.
-    fn candidate(&self, facts: &Facts) -> Result<&Member, String> {
-        let leader = self.leader().ok_or("the Patroni cluster has no leader now")?;
+    fn candidate(&self, leader: &Member, facts: &Facts) -> Result<&Member, String> {
         let preferred: Vec<VmName> = facts.texts("prefer_vms").map(VmName::new).collect();
         let place = |member: &Member| {
             let name = VmName::new(&member.name);

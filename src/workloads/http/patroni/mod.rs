@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::sleep;
 
-use cluster::{Cluster, Plan, Switch};
+use cluster::{Cluster, Switch};
 
 use super::answer::why;
 use super::facts::Facts;
@@ -22,7 +22,7 @@ const LOOK_WITHIN: Duration = Duration::from_secs(5);
 
 pub(super) async fn run(server: &Server, facts: &Facts) -> Ended {
     match (facts.text("phase"), facts.text("intent")) {
-        ("failover", "run") => fail_over(server, facts).await,
+        ("failover", "run") => fail_over(server, facts).await.unwrap_or_else(|ended| ended),
         ("failover", "confirm") => match look(server, facts).await {
             Ok(cluster) => cluster.has_moved(facts),
             Err(why) => Ended::Blocked(why),
@@ -32,38 +32,27 @@ pub(super) async fn run(server: &Server, facts: &Facts) -> Ended {
     }
 }
 
-async fn fail_over(server: &Server, facts: &Facts) -> Ended {
-    let cluster = match look(server, facts).await {
-        Ok(cluster) => cluster,
-        Err(why) => return Ended::Blocked(why),
-    };
-    let switch = match cluster.plan(facts) {
-        Plan::Ended(ended) => return ended,
-        Plan::Switch(switch) => switch,
-    };
+/// An error is how it ended before anybody was waited for.
+async fn fail_over(server: &Server, facts: &Facts) -> Result<Ended, Ended> {
+    let switch = look(server, facts).await.map_err(Ended::Blocked)?.plan(facts)?;
     say("progress", format_args!("switching over from {} to {}", switch.leader, switch.candidate));
     let url = switch.leaders_api.as_deref().and_then(|api| parse_external(api).ok());
     let url = url.filter(|url| url.scheme() == server.url.scheme());
     let url = path(url.as_ref().unwrap_or(&server.url), "switchover");
     let wanted = json!({ "leader": switch.leader, "candidate": switch.candidate });
     let post = server.request(Method::POST, url).json(&wanted);
-    match switched(exchange(post, facts.time_left()).await) {
-        Some(ended) => ended,
-        None => await_switch(server, facts, &switch).await,
-    }
+    switched(exchange(post, facts.time_left()).await)?;
+    Ok(await_switch(server, facts, &switch).await)
 }
 
-/// What the answer to a switchover means; `None` when it was made, and only where to is left to see.
-fn switched(reply: Result<Reply, Failure>) -> Option<Ended> {
-    let reply = match reply {
-        Ok(reply) => reply,
-        Err(Failure::NotSent(why)) => return Some(Ended::Blocked(format!("nothing was sent to the leader: {why}"))),
-        Err(Failure::Lost(why)) => {
-            return Some(Ended::Unknown(format!("the answer to the switchover was lost: {why}")));
-        }
-    };
-    Some(match reply.status {
-        200 => return None,
+/// What the answer to a switchover means; where it was made, only where to is left to see.
+fn switched(reply: Result<Reply, Failure>) -> Result<(), Ended> {
+    let reply = reply.map_err(|failure| match failure {
+        Failure::NotSent(why) => Ended::Blocked(format!("nothing was sent to the leader: {why}")),
+        Failure::Lost(why) => Ended::Unknown(format!("the answer to the switchover was lost: {why}")),
+    })?;
+    Err(match reply.status {
+        200 => return Ok(()),
         // The cluster has changed since it was looked at, or the switchover was given up without an effect. It is
         // looked at again before anything is sent again.
         409 | 412 | 429 | 503 => Ended::Blocked(why(&reply)),
@@ -130,23 +119,23 @@ fn path(base: &Url, path: &str) -> Url {
 mod tests {
     use super::*;
 
-    fn outcome(status: u16, body: &str) -> Option<Ended> {
+    fn outcome(status: u16, body: &str) -> Result<(), Ended> {
         switched(Ok(Reply { status, body: body.into(), ..Reply::default() }))
     }
 
     #[test]
     fn the_answers_to_a_switchover_are_understood() {
-        assert_eq!(outcome(200, "Successfully switched over to \"db-1\""), None);
+        assert_eq!(outcome(200, "Successfully switched over to \"db-1\""), Ok(()));
         let blocked = outcome(412, "candidate name does not match with sync_standby");
         let expected = "412 Precondition Failed: candidate name does not match with sync_standby";
-        assert_eq!(blocked, Some(Ended::Blocked(expected.into())));
-        assert!(matches!(outcome(503, "Switchover failed"), Some(Ended::Blocked(_))));
-        assert!(matches!(outcome(504, "Switchover status unknown"), Some(Ended::Unknown(_))));
-        assert!(matches!(outcome(500, ""), Some(Ended::Unknown(_))));
-        assert!(matches!(outcome(202, "Switchover scheduled"), Some(Ended::Unknown(_))));
-        assert!(matches!(outcome(401, "no auth header received"), Some(Ended::Failed(_))));
-        assert!(matches!(switched(Err(Failure::Lost(String::new()))), Some(Ended::Unknown(_))));
-        assert!(matches!(switched(Err(Failure::NotSent(String::new()))), Some(Ended::Blocked(_))));
+        assert_eq!(blocked, Err(Ended::Blocked(expected.into())));
+        assert!(matches!(outcome(503, "Switchover failed"), Err(Ended::Blocked(_))));
+        assert!(matches!(outcome(504, "Switchover status unknown"), Err(Ended::Unknown(_))));
+        assert!(matches!(outcome(500, ""), Err(Ended::Unknown(_))));
+        assert!(matches!(outcome(202, "Switchover scheduled"), Err(Ended::Unknown(_))));
+        assert!(matches!(outcome(401, "no auth header received"), Err(Ended::Failed(_))));
+        assert!(matches!(switched(Err(Failure::Lost(String::new()))), Err(Ended::Unknown(_))));
+        assert!(matches!(switched(Err(Failure::NotSent(String::new()))), Err(Ended::Blocked(_))));
     }
 
     #[test]
