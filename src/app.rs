@@ -44,7 +44,7 @@ use crate::replica::view::View;
 use crate::rpc::{Guard, Routes};
 use crate::tls::Credentials;
 use crate::workloads::session::Sessions;
-use crate::workloads::{Front, RoleAsker, Runner};
+use crate::workloads::{Front, Runner};
 use crate::{ops, rpc};
 
 /// Everything ends within this after SIGTERM; what has not ended then is recovered at the next start.
@@ -116,7 +116,7 @@ async fn run_until(config: Config, stop: CancellationToken, answering: &Handle) 
         Arc::new(Observer::new(endpoint, Pace::new(config.metadata.poll_interval), config.metadata.stall_after, deeds));
     let hooks = Arc::new(Hooks::new(Front::new(commands, sessions), calls::of(&config), config.tracing.is_some()));
     let configured: Vec<Workload> = config.workloads.iter().map(config::Workload::registered).collect();
-    let roles = (RoleAsker::new(calls::surroundings()), roles::of(&config));
+    let roles = (calls::surroundings(), roles::of(&config));
     let view = View::new(here.clone());
     listeners.tell(&name, &config.cluster.name)?;
 

@@ -40,7 +40,7 @@ use self::hooks::Hooks;
 use self::observer::Observer;
 use self::roles::Told;
 use crate::machine::workload::{Group, Workload};
-use crate::workloads::{Report, RoleAsker};
+use crate::workloads::{Report, Surroundings};
 
 /// The running tasks of one replica.
 pub struct Replica {
@@ -55,7 +55,7 @@ impl Replica {
         hooks: &Arc<Hooks>,
         workloads: Vec<Workload>,
         groups: Vec<Group>,
-        (asker, told): (RoleAsker, Vec<Told>),
+        (surroundings, told): (Surroundings, Vec<Told>),
         reports: [Receiver<Report>; 2],
     ) -> Self {
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
@@ -67,7 +67,7 @@ impl Replica {
         tasks.spawn(errands::run(hands.clone(), inherits, stop.clone()));
         tasks.spawn(alone::watch(hands, stop.clone()));
         tasks.spawn(account::give(here.clone(), stop.clone()));
-        tasks.spawn(roles::run(here.clone(), asker, told, stop.clone()));
+        tasks.spawn(roles::run(here.clone(), surroundings, told, stop.clone()));
         tasks.spawn(presences::keep(here.clone(), hooks.clone(), stop.clone()));
         for reports in reports {
             tasks.spawn(stop.clone().run_until_cancelled_owned(hooks.clone().listen(here.clone(), reports)));

@@ -13,7 +13,7 @@ use crate::machine::command::Command;
 use crate::machine::id::{EventId, GroupName, WorkloadName};
 use crate::machine::state::State;
 use crate::machine::workload::{Condition, Origin, Role};
-use crate::workloads::{RoleAsker, RoleSource};
+use crate::workloads::{RoleSource, Surroundings};
 
 /// So many intervals without an answer make the last one worthless.
 const KEEP_FOR: u32 = 3;
@@ -30,23 +30,23 @@ pub struct Told {
 }
 
 /// Runs until it is stopped.
-pub(super) async fn run(here: Arc<Here>, asker: RoleAsker, told: Vec<Told>, stop: CancellationToken) {
+pub(super) async fn run(here: Arc<Here>, surroundings: Surroundings, told: Vec<Told>, stop: CancellationToken) {
     let tasks = TaskTracker::new();
     for workload in told {
-        tasks.spawn(stop.clone().run_until_cancelled_owned(ask_on(here.clone(), asker.clone(), workload)));
+        tasks.spawn(stop.clone().run_until_cancelled_owned(ask_on(here.clone(), surroundings.clone(), workload)));
     }
     tasks.close();
     tasks.wait().await;
 }
 
-async fn ask_on(here: Arc<Here>, asker: RoleAsker, told: Told) {
+async fn ask_on(here: Arc<Here>, surroundings: Surroundings, told: Told) {
     let facts = facts(&here, &told);
     let mut state = here.state.clone();
     let mut latest: Option<Role> = None;
     let mut answered = clock::steady();
     loop {
         let occasion = Occasion::of(&state.borrow_and_update(), &told.workload);
-        match asker.ask(&told.source, &facts).await {
+        match told.source.ask(&facts, &surroundings).await {
             Ok(role) => (latest, answered) = (Some(role), clock::steady()),
             Err(why) if clock::steady().since(answered) >= told.every * KEEP_FOR => {
                 if latest != Some(Role::Unknown) {

@@ -21,7 +21,7 @@ pub use contract::{Ended, Fence, News, Report, Standing, Task};
 pub use front::{Call, Front};
 pub use http::{Adapter, http_hook};
 pub use inherited::close_descriptors;
-pub use role::{RoleAsker, RoleSource};
+pub use role::RoleSource;
 pub use text::one_line;
 
 use crate::machine::time::Timestamp;

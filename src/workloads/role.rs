@@ -21,22 +21,12 @@ pub enum RoleSource {
     Http(String),
 }
 
-/// Asks for roles.
-#[derive(Clone, Debug)]
-pub struct RoleAsker {
-    surroundings: Surroundings,
-}
-
-impl RoleAsker {
-    pub fn new(surroundings: Surroundings) -> Self {
-        Self { surroundings }
-    }
-
+impl RoleSource {
     /// What it is, or why nobody can tell.
-    pub async fn ask(&self, source: &RoleSource, facts: &BTreeMap<&str, String>) -> Result<Role, String> {
-        let said = match source {
-            RoleSource::Command(command) => command::ask(command, facts, &self.surroundings, PATIENCE).await?,
-            RoleSource::Http(address) => get(address).await?,
+    pub async fn ask(&self, facts: &BTreeMap<&str, String>, surroundings: &Surroundings) -> Result<Role, String> {
+        let said = match self {
+            Self::Command(command) => command::ask(command, facts, surroundings, PATIENCE).await?,
+            Self::Http(address) => get(address).await?,
         };
         parse(&said).ok_or_else(|| "it said neither primary nor replica".to_owned())
     }

@@ -11,9 +11,7 @@ use allclear::machine::document::{Kind, Source};
 use allclear::machine::id::{EventId, VmName, WorkloadName};
 use allclear::machine::time::Timestamp;
 use allclear::machine::workload::{Intent, Phase, Role};
-use allclear::workloads::{
-    Adapter, Command, Ended, Fence, News, Report, RoleAsker, RoleSource, Runner, Surroundings, Task,
-};
+use allclear::workloads::{Adapter, Command, Ended, Fence, News, Report, RoleSource, Runner, Surroundings, Task};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::Receiver;
@@ -83,11 +81,10 @@ async fn reply(mut stream: TcpStream, answer: Vec<u8>) {
 async fn a_role_is_one_of_two_or_a_reason_why_nobody_can_tell() {
     let corpus = lines(include_str!("corpus/answers.txt"));
     let address = server(5, corpus[..3].into()).await;
-    let asker = RoleAsker::new(Surroundings::default());
     let source = RoleSource::Http(format!("http://{address}/role"));
     let mut known = 0;
     for round in 0..rounds(500) {
-        match asker.ask(&source, &BTreeMap::new()).await {
+        match source.ask(&BTreeMap::new(), &Surroundings::default()).await {
             Ok(role) => {
                 assert_ne!(role, Role::Unknown);
                 known += 1;

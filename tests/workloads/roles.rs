@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use allclear::machine::workload::Role;
-use allclear::workloads::{Command, RoleAsker, RoleSource, Surroundings};
+use allclear::workloads::{Command, RoleSource, Surroundings};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 async fn ask(source: &RoleSource) -> Result<Role, String> {
     let facts = BTreeMap::from([("ALLCLEAR_VM", "db-0".to_owned())]);
-    RoleAsker::new(Surroundings::default()).ask(source, &facts).await
+    source.ask(&facts, &Surroundings::default()).await
 }
 
 async fn ask_a_shell(line: &str) -> Result<Role, String> {

@@ -27,7 +27,7 @@ use allclear::replica::observer::Observer;
 use allclear::replica::rounds::Rounds;
 use allclear::rpc;
 use allclear::workloads::session::Sessions;
-use allclear::workloads::{Front, RoleAsker, Runner, Surroundings, Wall};
+use allclear::workloads::{Front, Runner, Surroundings, Wall};
 use tokio_util::sync::CancellationToken;
 
 use crate::history::Watched;
@@ -76,7 +76,7 @@ async fn live(world: &Arc<World>, place: usize, life: u32) -> Started<String> {
     let stop = CancellationToken::new();
     tokio::spawn(consensus::serve_incoming(net::listen().await?, routes, stop.clone()));
     tokio::spawn(rpc::beat(here.clone(), observer.clone(), stop));
-    let roles = (RoleAsker::new(Surroundings::default()), Vec::new());
+    let roles = (Surroundings::default(), Vec::new());
     let reports = [of_commands, of_sessions];
     let _replica = Replica::start(&here, &observer, &hooks, Vec::new(), Vec::new(), roles, reports);
 
