@@ -44,7 +44,7 @@ pub(super) async fn run(hands: Arc<Hands>, inherits: watch::Sender<Option<Attemp
     inherits.send_replace(Some(inherited));
     let mut state = hands.here.state.clone();
     presences::expect_the_known(&hands.here, &hands.hooks.front.sessions);
-    let mut claims = hands.hooks.front.sessions.claim_changes();
+    let mut claims = hands.hooks.front.sessions.changes();
     let mut posts_begun = BTreeSet::new();
     let posts = TaskTracker::new();
     loop {

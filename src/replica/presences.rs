@@ -28,7 +28,7 @@ pub(super) fn expect_the_known(here: &Here, sessions: &Sessions) {
 
 /// Runs until it is stopped.
 pub(super) async fn keep(here: Arc<Here>, hooks: Arc<Hooks>, stop: CancellationToken) {
-    let mut changes = hooks.front.sessions.presence_changes();
+    let mut changes = hooks.front.sessions.changes();
     let mut state = here.state.clone();
     let mut keeping = async || {
         loop {

@@ -4,7 +4,7 @@ use tokio::time::Instant;
 
 use super::attempt::{Attempt, Reach};
 use super::seat::Seat;
-use super::sessions::{Book, Sessions, count, end, not_connected, not_known, send, stop, tell, tell_progress};
+use super::sessions::{Book, Sessions, end, not_connected, not_known, send, stop, tell, tell_progress};
 use super::{Terms, Told};
 use crate::machine::time::Timestamp;
 use crate::machine::workload::{Condition, OnAbsent, Workload};
@@ -18,7 +18,7 @@ impl Sessions {
         for (workload, condition) in known {
             if !book.seats.contains_key(&workload.name) && !book.opening.contains(&workload.name) {
                 book.seats.insert(workload.name.clone(), Seat::expected(workload.clone(), condition, Instant::now()));
-                count(&book.presence);
+                book.changes.send_replace(());
                 self.shared.is_sooner.notify_one();
             }
         }

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::attempt::Reach;
 use super::seat::Seat;
-use super::sessions::{Book, Sessions, Shared, count, end, not_known, send, tell, tell_progress};
+use super::sessions::{Book, Sessions, Shared, end, not_known, send, tell, tell_progress};
 use super::{Greeting, MAX_UNREAD, Over, Refusal, Said, Told, Visit};
 use crate::machine::id::WorkloadName;
 use crate::machine::state::WORKLOAD_LIMIT;
@@ -48,12 +48,9 @@ impl Sessions {
         let (line, told) = mpsc::channel(MAX_UNREAD);
         let (name, token, now) = (&reserved.name, token(), Instant::now());
         let mut book = self.shared.change();
-        let Book { seats, attempts, reports, presence, claims, .. } = &mut *book;
+        let Book { seats, attempts, reports, changes, .. } = &mut *book;
         if let Some(earlier) = seats.get_mut(name) {
             earlier.end("another session of this workload took over");
-        }
-        if !greeting.known.is_empty() {
-            count(claims);
         }
         let mut seat = Seat::new(greeting, token.clone(), line, now);
         for (key, attempt) in attempts.iter_mut().filter(|(_, attempt)| attempt.workload() == name) {
@@ -77,7 +74,7 @@ impl Sessions {
             }
         }
         seats.insert(name.clone(), seat);
-        count(presence);
+        changes.send_replace(());
         (Visit { workload: name.clone(), token }, told)
     }
 
@@ -88,7 +85,7 @@ impl Sessions {
         let before = seat.role();
         let lease = seat.hear(role);
         if seat.role() != before {
-            count(&book.presence);
+            book.changes.send_replace(());
         }
         Ok(lease)
     }
@@ -97,18 +94,18 @@ impl Sessions {
         let now = Instant::now();
         let mut book = self.shared.change();
         book.seat(visit)?.hear(None);
-        let Book { seats, attempts, reports, wall, claims, .. } = &mut *book;
+        let Book { seats, attempts, reports, wall, changes, .. } = &mut *book;
         let Some(seat) = seats.get_mut(&visit.workload) else { return Err(Over) };
         let Some(attempt) = attempts.get_mut(key).filter(|attempt| *attempt.workload() == visit.workload) else {
             seat.claim(key, if let Said::Ended(ended) = said { Some(ended) } else { None });
-            count(claims);
+            changes.send_replace(());
             return Ok(());
         };
         match said {
             // What it says now is late, unless it repeats itself.
             Said::Ended(ended) if !attempt.is_running() && !attempt.is_told_by_workload => {
                 seat.claim(key, Some(ended));
-                count(claims);
+                changes.send_replace(());
             }
             _ if !attempt.is_running() => {}
             Said::Ended(ended) => {
@@ -140,7 +137,7 @@ impl Sessions {
         if let Some(seat) = book.seats.get_mut(name) {
             seat.is_due_to_go = true;
         }
-        count(&book.presence);
+        book.changes.send_replace(());
     }
 
     /// The log does not know one that was due to go any more. One that has come back meanwhile stays.
@@ -152,7 +149,7 @@ impl Sessions {
             seat.end("this workload is not registered any more");
             book.vanish(name, "its workload was unregistered while it ran");
         }
-        count(&book.presence);
+        book.changes.send_replace(());
     }
 
     /// Attempts that workloads say they know, and that nobody here has taken up, with how they ended.

@@ -39,10 +39,8 @@ pub(super) struct Book {
     pub(super) opening: BTreeSet<WorkloadName>,
     pub(super) reports: mpsc::Sender<Report>,
     pub(super) wall: Wall,
-    /// Counts changes of who is there, and as what.
-    pub(super) presence: watch::Sender<u64>,
-    /// Counts what workloads say of attempts that nobody here has taken up.
-    pub(super) claims: watch::Sender<u64>,
+    /// Who is there and as what, or what they say of attempts that nobody here has taken up, is not as it was.
+    pub(super) changes: watch::Sender<()>,
 }
 
 impl Drop for Sessions {
@@ -61,8 +59,7 @@ impl Sessions {
             opening: BTreeSet::new(),
             reports,
             wall,
-            presence: watch::Sender::new(0),
-            claims: watch::Sender::new(0),
+            changes: watch::Sender::new(()),
         });
         let shared = Arc::new(Shared { book, is_sooner: Notify::new() });
         let timer = tokio::spawn(keep_time(shared.clone())).abort_handle();
@@ -77,14 +74,9 @@ impl Sessions {
         self.shared.book().seats.values().map(Seat::presence).collect()
     }
 
-    /// Changes whenever `presences` does.
-    pub fn presence_changes(&self) -> watch::Receiver<u64> {
-        self.shared.book().presence.subscribe()
-    }
-
-    /// Changes when a workload tells of attempts that were not given to it here.
-    pub fn claim_changes(&self) -> watch::Receiver<u64> {
-        self.shared.book().claims.subscribe()
+    /// Changes whenever `presences` or `claims` do.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.shared.book().changes.subscribe()
     }
 }
 
@@ -122,7 +114,7 @@ impl Book {
         }
         let expired = self.seats.values_mut().filter_map(|seat| seat.expire(now).then_some(())).count();
         if !lapsed.is_empty() || expired > 0 {
-            count(&self.presence);
+            self.changes.send_replace(());
         }
         for (key, attempt) in self.attempts.iter_mut().filter(|(_, attempt)| attempt.is_running()) {
             tell_progress(&self.reports, key, attempt, now);
@@ -160,10 +152,6 @@ impl Book {
             }
         }
     }
-}
-
-pub(super) fn count(changes: &watch::Sender<u64>) {
-    changes.send_modify(|count| *count = count.wrapping_add(1));
 }
 
 pub(super) fn not_known(name: &WorkloadName) -> Ended {
