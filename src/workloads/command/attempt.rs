@@ -6,11 +6,9 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, ChildStdout, Command};
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
@@ -21,10 +19,8 @@ use super::{clock, process};
 use crate::machine::time::Timestamp;
 use crate::workloads::{Ended, News};
 
-/// How often progress is looked for.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// Each is an entry of the log.
-const TELL_EVERY: Duration = Duration::from_secs(1);
+/// How often progress is looked for. Each that is told is an entry of the log.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How often it is looked whether a supervisor lives that another process began.
 const PROBE_EVERY: Duration = Duration::from_millis(50);
 const LOCK_TRIES: u32 = 20;
@@ -142,12 +138,10 @@ pub(super) fn discard(folder: &Folder) {
 
 /// `supervisor` is `None` where an earlier replica began it.
 async fn watch(shared: &Shared, attempt: &str, folder: &Folder, supervisor: Option<Child>, cancel: &CancellationToken) {
-    let (mut told, mut next) = (Progress::default(), Instant::now());
+    let mut told = Progress::default();
     let mut asked_to_end = false;
     let mut looks = interval(LOOK_EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // The number is given to nobody else before `gone` has seen the end.
-    let own = supervisor.as_ref().and_then(Child::id).and_then(|pid| i32::try_from(pid).ok()).map(Pid::from_raw);
     let mut gone = pin!(gone(shared, folder, supervisor));
     let settled = loop {
         tokio::select! {
@@ -155,14 +149,12 @@ async fn watch(shared: &Shared, attempt: &str, folder: &Folder, supervisor: Opti
             settled = &mut gone => break settled,
             () = cancel.cancelled(), if !asked_to_end => {
                 asked_to_end = true;
-                terminate(shared, folder, own).await;
+                terminate(shared, folder).await;
             }
             _ = looks.tick() => {
-                if Instant::now() >= next && tell_progress(shared, attempt, folder, &mut told).await {
-                    next = Instant::now() + TELL_EVERY;
-                }
+                tell_progress(shared, attempt, folder, &mut told).await;
                 if asked_to_end {
-                    terminate(shared, folder, own).await;
+                    terminate(shared, folder).await;
                 }
             }
         }
@@ -208,37 +200,28 @@ async fn settled(shared: &Shared, folder: &Folder, says: Option<ChildStdout>) ->
     shared.on(folder, Folder::outcome).await.ok().flatten()
 }
 
-async fn terminate(shared: &Shared, folder: &Folder, own: Option<Pid>) {
-    match own {
-        Some(supervisor) => {
-            // Only fails when it has just ended.
-            let _ = kill(supervisor, Signal::SIGTERM);
-        }
-        None => {
-            if let Ok(Some(mark)) = shared.on(folder, Folder::mark).await
-                && mark.place == process::place()
-            {
-                mark.supervisor.terminate();
-            }
-        }
+/// Its supervisor may not have left its mark yet, and is asked again.
+async fn terminate(shared: &Shared, folder: &Folder) {
+    if let Ok(Some(mark)) = shared.on(folder, Folder::mark).await
+        && mark.place == process::place()
+    {
+        mark.supervisor.terminate();
     }
 }
 
-/// True when it was news.
-async fn tell_progress(shared: &Shared, attempt: &str, folder: &Folder, told: &mut Progress) -> bool {
+async fn tell_progress(shared: &Shared, attempt: &str, folder: &Folder, told: &mut Progress) {
     // Only shown; what cannot be read is not.
-    let Ok(Some(progress)) = shared.on(folder, Folder::progress).await else { return false };
-    tell(shared, attempt, progress, told).await
+    if let Ok(Some(progress)) = shared.on(folder, Folder::progress).await {
+        tell(shared, attempt, progress, told).await;
+    }
 }
 
-async fn tell(shared: &Shared, attempt: &str, progress: Progress, told: &mut Progress) -> bool {
-    let is_news = progress != *told;
-    if is_news {
+async fn tell(shared: &Shared, attempt: &str, progress: Progress, told: &mut Progress) {
+    if progress != *told {
         told.clone_from(&progress);
         let expected_end = progress.expected_end_ms.map(Timestamp);
         shared.report(attempt, News::Progress { text: progress.text, expected_end }).await;
     }
-    is_news
 }
 
 /// The outcome, now that no supervisor writes one any more. What is found out here is written down, so that a later

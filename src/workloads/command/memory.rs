@@ -3,7 +3,6 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use tracing::warn;
 
@@ -13,7 +12,6 @@ pub(super) const NEW: &str = ".new";
 
 pub struct Memory {
     mark: PathBuf,
-    is_new: AtomicBool,
 }
 
 impl Memory {
@@ -24,12 +22,12 @@ impl Memory {
             File::create(&mark).and_then(|mark| mark.sync_all()).doing("write", &mark)?;
             sync(spool)?;
         }
-        Ok(Self { is_new: AtomicBool::new(mark.exists()), mark })
+        Ok(Self { mark })
     }
 
     /// What is not known may have been begun here all the same, by an earlier life of this machine whose disk is lost.
     pub fn is_new(&self) -> bool {
-        self.is_new.load(Ordering::Relaxed)
+        self.mark.exists()
     }
 
     /// From here on, what is not known was never begun. A mark that cannot be removed makes the next life ask once more.
@@ -37,9 +35,7 @@ impl Memory {
     /// Removes a file, once in the life of a disk and shortly after the start, so it waits for the disk; a simulated run
     /// can be repeated because nothing is done aside.
     pub fn complete(&self) {
-        if self.is_new.swap(false, Ordering::Relaxed)
-            && let Err(error) = fs::remove_file(&self.mark)
-        {
+        if let Err(error) = fs::remove_file(&self.mark) {
             warn!(%error, mark = %self.mark.display(), "the folder of running hooks still counts as new");
         }
     }

@@ -30,6 +30,8 @@ mod user;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
+
 pub use memory::Memory;
 pub use own::OpenError;
 pub use question::ask;
@@ -37,12 +39,14 @@ pub use runner::Runner;
 pub use supervisor::supervise;
 
 /// What is run: a program and its arguments, never a line for a shell.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Command {
     pub argv: Vec<String>,
     /// The hook's own variables. They may replace `PATH`, `HOME` and `LANG`, never the facts.
+    #[serde(rename = "own_env")]
     pub env: BTreeMap<String, String>,
     /// Of these variables the values: whatever the hook says, they are not repeated.
+    #[serde(default)]
     pub secret: BTreeSet<String>,
     /// Whom to run as, when the replica is root.
     pub user: Option<String>,

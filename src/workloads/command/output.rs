@@ -7,7 +7,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::workloads::one_line;
 
-pub(super) const KEPT: usize = 64 * 1024;
+const KEPT: usize = 64 * 1024;
 const NOTE: &str = "\n[allclear: what was printed after the first 64 KiB is not kept]\n";
 /// Of a line only this much is listened to.
 const LINE: usize = 4096;
@@ -15,7 +15,8 @@ const LINE: usize = 4096;
 const TEXT: usize = 300;
 
 /// Reads to the end, so that a hook that prints without end is never made to wait.
-pub(super) async fn keep(mut stream: impl AsyncRead + Unpin, file: &Path, mut hear: impl FnMut(&str)) {
+pub(super) async fn keep(stream: Option<impl AsyncRead + Unpin>, file: &Path, mut hear: impl FnMut(&str)) {
+    let Some(mut stream) = stream else { return };
     // A hook is worth more than its output: without a file it is listened to only.
     let mut kept = std::fs::File::create(file).ok();
     let mut room = KEPT;

@@ -51,17 +51,7 @@ pub(super) fn place() -> String {
 
 /// Ends every process of the session that `leader` began; false when one is still there after that.
 pub(super) async fn end_session(leader: Process) -> bool {
-    let members = || members(leader);
-    signal_all(&members(), Signal::SIGTERM);
-    if none_left(GRACE, || members().is_empty()).await {
-        return true;
-    }
-    none_left(REMOVAL, || {
-        let left = members();
-        signal_all(&left, Signal::SIGKILL);
-        left.is_empty()
-    })
-    .await
+    end(|signal| signal_all(&members(leader), signal), || members(leader).is_empty()).await
 }
 
 /// Ends a hook, which is a child of this process and leads a group of its own: that group, and whoever went to another
@@ -71,30 +61,36 @@ pub(super) async fn end_hook(leader: u32, mut reap: impl FnMut()) -> bool {
     let (own, leads) = (getpid().as_raw(), getsid(None) == Ok(getpid()));
     let is_in_the_group = |seen: &Seen| seen.group == group.as_raw();
     let is_astray = |seen: &Seen| leads && seen.session == own && seen.pid != own && !is_in_the_group(seen);
-    let mut left = || {
+    let send = |signal| {
+        // To a group at once: one that forks without end does not get away. It fails only where nobody is left.
+        let _ = killpg(group, signal);
+        signal_all(&living(is_astray), signal);
+    };
+    let is_over = || {
         reap();
         // Where nobody reaps orphans, as in many containers, those that ended stay in the group for good.
-        living(|seen| is_in_the_group(seen) || is_astray(seen))
+        living(|seen| is_in_the_group(seen) || is_astray(seen)).is_empty()
     };
-    // To a group at once: one that forks without end does not get away. It fails only where nobody is left.
-    let _ = killpg(group, Signal::SIGTERM);
-    signal_all(&living(is_astray), Signal::SIGTERM);
-    if none_left(GRACE, || left().is_empty()).await {
-        return true;
-    }
-    let _ = killpg(group, Signal::SIGKILL);
-    none_left(REMOVAL, || {
-        let left = left();
-        signal_all(&left, Signal::SIGKILL);
-        left.is_empty()
-    })
-    .await
+    end(send, is_over).await
 }
 
-async fn none_left(limit: Duration, mut none: impl FnMut() -> bool) -> bool {
+/// Asks first, and then does not ask any more.
+async fn end(send: impl Fn(Signal), mut is_over: impl FnMut() -> bool) -> bool {
+    send(Signal::SIGTERM);
+    if within(GRACE, &mut is_over).await {
+        return true;
+    }
+    let killed = || {
+        send(Signal::SIGKILL);
+        is_over()
+    };
+    within(REMOVAL, killed).await
+}
+
+async fn within(limit: Duration, mut is_over: impl FnMut() -> bool) -> bool {
     let until = Instant::now() + limit;
     loop {
-        if none() {
+        if is_over() {
             return true;
         }
         if Instant::now() >= until {

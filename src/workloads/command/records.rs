@@ -1,10 +1,11 @@
 //! What stands in an attempt's folder. Fields are only ever added, for a replica and its supervisors may be of two versions.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::Command;
 use super::process::Process;
 use crate::workloads::Ended;
 
@@ -13,14 +14,10 @@ use crate::workloads::Ended;
 pub(super) struct Request {
     /// Where it is run, see `process::place`.
     pub(super) place: String,
-    pub(super) argv: Vec<String>,
-    /// The environment without the facts.
+    #[serde(flatten)]
+    pub(super) command: Command,
+    /// The environment without the hook's own and the facts.
     pub(super) env: BTreeMap<String, String>,
-    pub(super) own_env: BTreeMap<String, String>,
-    /// Names of `own_env` whose values are not repeated.
-    #[serde(default)]
-    pub(super) secret: BTreeSet<String>,
-    pub(super) user: Option<String>,
     pub(super) facts: Map<String, Value>,
     pub(super) deadline_ms: i64,
 }

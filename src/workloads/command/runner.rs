@@ -145,11 +145,8 @@ impl Runner {
         let Surroundings { path, home, lang, loaded: _ } = &self.shared.surroundings;
         Request {
             place: process::place(),
-            argv: command.argv.clone(),
+            command: command.clone(),
             env: [("PATH", path), ("HOME", home), ("LANG", lang)].map(|(k, v)| (k.to_owned(), v.clone())).into(),
-            own_env: command.env.clone(),
-            secret: command.secret.clone(),
-            user: command.user.clone(),
             facts: contract::facts(task),
             deadline_ms: task.deadline.0,
         }

@@ -1,6 +1,6 @@
 //! Values that a hook was given in confidence, taken out of what it says.
 
-use super::records::Request;
+use super::Command;
 
 /// Shorter ones stand in many words by chance.
 const SHORTEST: usize = 4;
@@ -10,8 +10,8 @@ const INSTEAD: &str = "***";
 pub(super) struct Secrets(Vec<String>);
 
 impl Secrets {
-    pub(super) fn of(request: &Request) -> Self {
-        let values = request.own_env.iter().filter(|(name, _)| request.secret.contains(*name));
+    pub(super) fn of(command: &Command) -> Self {
+        let values = command.env.iter().filter(|(name, _)| command.secret.contains(*name));
         let values = values.flat_map(|(_, value)| [Some(value.as_str()), password(value)]).flatten();
         let mut values: Vec<_> = values.map(|value| value.trim().to_owned()).collect();
         values.retain(|value| value.len() >= SHORTEST);

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::name::encode;
-use super::output::{KEPT, bounded};
+use super::output::bounded;
 use super::records::{Mark, Outcome, Progress, Request};
 use crate::wire::seal::{seal_text, unseal_text};
 
@@ -129,14 +129,8 @@ impl Folder {
     }
 
     pub(super) fn complaint(&self) -> String {
-        let path = self.0.join("supervisor");
-        let mut said = Vec::new();
-        if fs::symlink_metadata(&path).is_ok_and(|found| found.is_file())
-            && let Ok(file) = File::open(&path)
-        {
-            // What cannot be read is not passed on.
-            let _ = file.take(KEPT as u64).read_to_end(&mut said);
-        }
+        // What cannot be read is not passed on.
+        let said = read(&self.0.join("supervisor")).unwrap_or_default();
         bounded(String::from_utf8_lossy(&said).trim())
     }
 
@@ -176,24 +170,26 @@ impl Folder {
 
     fn read<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, SpoolError> {
         let path = self.0.join(name);
-        let read = (|| {
-            // Looked at before it is opened: opening a pipe would wait for its writer.
-            let found = fs::symlink_metadata(&path)?;
-            if !found.is_file() || found.len() > MAX_FILE {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "not a regular file of at most 1 MiB"));
-            }
-            let mut bytes = Vec::new();
-            File::open(&path)?.take(MAX_FILE).read_to_end(&mut bytes)?;
-            let text = unseal_text(name.as_bytes(), &bytes);
-            let text = text.map_err(|changed| io::Error::new(io::ErrorKind::InvalidData, changed))?;
-            Ok(serde_json::from_slice(text)?)
-        })();
-        match read {
-            Ok(content) => Ok(Some(content)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error).doing("read", &path),
-        }
+        let bytes = match read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error).doing("read", &path),
+        };
+        let text = unseal_text(name.as_bytes(), &bytes).map_err(|why| io::Error::new(io::ErrorKind::InvalidData, why));
+        let content = text.and_then(|text| Ok(serde_json::from_slice(text)?));
+        content.map(Some).doing("read", &path)
     }
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    // Looked at before it is opened: opening a pipe would wait for its writer.
+    let found = fs::symlink_metadata(path)?;
+    if !found.is_file() || found.len() > MAX_FILE {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "not a regular file of at most 1 MiB"));
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MAX_FILE).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 pub(super) const GONE: &str = ".gone-";

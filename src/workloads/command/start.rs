@@ -12,16 +12,16 @@ use crate::workloads::{Ended, contract};
 
 /// Otherwise why not. The reason names the program: who reads it does not see the configuration.
 pub(super) fn start(request: &Request, facts: &Map<String, Value>) -> Result<Child, Ended> {
-    let [program, arguments @ ..] = request.argv.as_slice() else {
+    let [program, arguments @ ..] = request.command.argv.as_slice() else {
         return Err(Ended::Failed("its command is empty".to_owned()));
     };
-    let identity = request.user.as_deref().map(Identity::of).transpose().map_err(Ended::Failed)?;
+    let identity = request.command.user.as_deref().map(Identity::of).transpose().map_err(Ended::Failed)?;
     let mut command = Command::new(program);
     command.args(arguments).current_dir("/").process_group(0).env_clear().envs(&request.env);
     if let Some(identity) = &identity {
         command.env("HOME", &identity.home);
     }
-    command.envs(&request.own_env).envs(contract::variables(facts));
+    command.envs(&request.command.env).envs(contract::variables(facts));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let started = match &identity {
         Some(identity) => identity.wear(|| command.spawn()).map_err(Ended::Failed)?,

@@ -5,7 +5,6 @@ use std::io::{self, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{ExitCode, ExitStatus};
-use std::sync::Arc;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -13,7 +12,7 @@ use nix::sys::stat::{Mode, umask};
 use nix::unistd::{getpid, getsid, setsid};
 use serde_json::Value;
 use tokio::io::AsyncWriteExt;
-use tokio::process::Child;
+use tokio::process::{Child, ChildStderr, ChildStdout};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
@@ -133,7 +132,8 @@ async fn attend(folder: &Folder, request: &Request, cancelled: impl AsyncFnOnce(
         // Many hooks do not read it.
         tokio::spawn(async move { input.write_all(facts.as_bytes()).await });
     }
-    let reading = listen(folder, &mut hook, &heard, &Arc::new(Secrets::of(request)));
+    let streams = (hook.stdout.take(), hook.stderr.take());
+    let reading = tokio::spawn(listen(folder.clone(), streams, heard, Secrets::of(&request.command)));
     tokio::spawn(tell(folder.clone(), hearing.clone()));
     let stop = tokio::select! {
         biased;
@@ -159,37 +159,23 @@ struct Heard {
 }
 
 /// Reads both streams to their ends.
-fn listen(
-    folder: &Folder,
-    hook: &mut Child,
-    heard: &watch::Sender<Heard>,
-    secrets: &Arc<Secrets>,
-) -> impl Future<Output = ()> + use<> {
-    let (stdout, stderr) = (hook.stdout.take(), hook.stderr.take());
+async fn listen(
+    folder: Folder,
+    (stdout, stderr): (Option<ChildStdout>, Option<ChildStderr>),
+    heard: watch::Sender<Heard>,
+    secrets: Secrets,
+) {
+    let progress = |line: &str| {
+        heard.send_if_modified(|heard| note(&mut heard.progress, line, &secrets));
+    };
+    let complaint = |line: &str| {
+        heard.send_if_modified(|heard| {
+            heard.last_complaint = output::bounded(&secrets.hidden_in(line));
+            false
+        });
+    };
     let (kept_stdout, kept_stderr) = (folder.path().join("stdout"), folder.path().join("stderr"));
-    let (progress, complaints) = (heard.clone(), heard.clone());
-    let (in_stdout, in_stderr) = (secrets.clone(), secrets.clone());
-    let stdout = tokio::spawn(async move {
-        let Some(stdout) = stdout else { return };
-        output::keep(stdout, &kept_stdout, |line| {
-            progress.send_if_modified(|heard| note(&mut heard.progress, line, &in_stdout));
-        })
-        .await;
-    });
-    let stderr = tokio::spawn(async move {
-        let Some(stderr) = stderr else { return };
-        output::keep(stderr, &kept_stderr, |line| {
-            complaints.send_if_modified(|heard| {
-                heard.last_complaint = output::bounded(&in_stderr.hidden_in(line));
-                false
-            });
-        })
-        .await;
-    });
-    async {
-        let _ = stdout.await;
-        let _ = stderr.await;
-    }
+    tokio::join!(output::keep(stdout, &kept_stdout, progress), output::keep(stderr, &kept_stderr, complaint));
 }
 
 fn note(progress: &mut Progress, line: &str, secrets: &Secrets) -> bool {
