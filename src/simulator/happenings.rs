@@ -25,6 +25,7 @@ impl World {
         if self.is_healed.get() && matches!(happening.what, What::Fault(_)) {
             return;
         }
+        self.tell(|| format!("{:?}", happening.what));
         match happening.what {
             What::Announce(plan) => {
                 let announced = self.cloud.borrow_mut().announce(self.now(), *plan);
@@ -32,10 +33,7 @@ impl World {
                     self.tell(|| format!("the platform announces {id}"));
                 }
             }
-            What::Fault(fault) => {
-                self.tell(|| format!("fault: {fault:?}"));
-                self.begin_fault(place, fault);
-            }
+            What::Fault(fault) => self.begin_fault(place, fault),
             What::Wish(vm, wish) => {
                 if let Some(here) = self.here(vm) {
                     self.took_effect(place);

@@ -19,7 +19,6 @@ mod node;
 mod platform;
 mod program;
 pub mod random;
-mod reduce;
 mod scenario;
 mod shell;
 mod tasks;
@@ -30,7 +29,6 @@ mod world;
 pub use generate::generate;
 pub use mistake::Mistake;
 pub use program::Habits;
-pub use reduce::reduce;
 pub use scenario::{Fault, Happening, Moment, Scenario, Trouble, What, Wish};
 pub use verdict::{Breach, Property, Run, Verdict};
 

@@ -81,7 +81,6 @@ impl World {
     pub(super) fn start_program(self: &Rc<Self>, vm: usize, task: Task) {
         let Task { key, member, hook, intent, step, prefer, left } = task;
         self.judge_begin(vm, &key, &member, hook, intent);
-        self.counts.hooks.set(self.counts.hooks.get() + 1);
         let habits = if self.judge.borrow().is_calm { Habits::GOOD } else { self.scenario.habits };
         let mut random = Random::new(self.scenario.seed ^ (key.1.0 << 20));
         random.word();

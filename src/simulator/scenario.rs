@@ -1,7 +1,5 @@
-//! A world before it is run: who is in it, and everything that is done to it from outside. Plain data, so that a run
-//! that fails can be tried again with less of it.
+//! A world before it is run: who is in it, and everything that is done to it from outside. Plain data.
 
-use std::fmt;
 use std::time::Duration;
 
 use super::cloud::Plan;
@@ -190,42 +188,7 @@ impl Fault {
 }
 
 impl Scenario {
-    /// The same with only these of its happenings, by their places.
-    #[must_use]
-    pub fn only(&self, places: &[usize]) -> Self {
-        let kept = self.happenings.iter().enumerate().filter(|(place, _)| places.contains(place));
-        Self { happenings: kept.map(|(_, happening)| happening.clone()).collect(), ..self.clone() }
-    }
-
-    pub fn faults(&self) -> usize {
+    pub(super) fn faults(&self) -> usize {
         self.happenings.iter().filter(|happening| matches!(happening.what, What::Fault(_))).count()
-    }
-}
-
-impl fmt::Display for Happening {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:>8.3} s  ", self.at.as_secs_f64())?;
-        if let Some(after) = self.after {
-            write!(f, "after {after:?}: ")?;
-        }
-        match &self.what {
-            What::Announce(plan) => {
-                let names: Vec<&str> = plan.resources.iter().map(crate::machine::id::VmName::as_str).collect();
-                let notice = plan.notice.as_secs_f64();
-                write!(f, "a {} by {} of {}, notice {notice:.1} s", plan.kind, plan.source, names.join(" "))?;
-                match (plan.cancel_after, plan.approved_after, plan.strikes_after) {
-                    (Some(after), _, _) => write!(f, ", cancelled after {:.1} s", after.as_secs_f64()),
-                    (_, Some(after), _) => write!(f, ", approved elsewhere after {:.1} s", after.as_secs_f64()),
-                    (_, _, Some(after)) => write!(f, ", strikes after {:.1} s", after.as_secs_f64()),
-                    (None, None, None) => Ok(()),
-                }
-            }
-            What::Fault(fault) => write!(f, "{fault:?}"),
-            What::Wish(vm, wish) => write!(f, "an operator asks db-{vm}: {wish:?}"),
-            What::Role(vm, role) => write!(f, "the workload on db-{vm} becomes {role}"),
-            What::Come(vm, workload) => write!(f, "{} dials in at db-{vm}", workload.name),
-            What::Go(vm, true) => write!(f, "the workload that dialled in at db-{vm} says farewell"),
-            What::Go(vm, false) => write!(f, "the workload that dialled in at db-{vm} is gone"),
-        }
     }
 }

@@ -83,13 +83,8 @@ pub struct Run {
     /// How many faults there were to be, and how many took effect.
     pub faults: usize,
     pub effective: usize,
-    pub elections: u64,
-    pub entries: usize,
-    pub events: usize,
-    pub posts: usize,
-    /// Of them, by a replica without a quorum.
+    /// Approvals that were posted by a replica without a quorum.
     pub alone: usize,
-    pub hooks: usize,
     /// The same for two runs that were the same in every step.
     pub digest: u64,
     /// Line by line, where that was asked for.

@@ -50,10 +50,7 @@ pub(super) struct World {
 
 #[derive(Default)]
 pub(super) struct Counts {
-    pub(super) elections: Cell<u64>,
-    pub(super) posts: Cell<usize>,
     pub(super) alone: Cell<usize>,
-    pub(super) hooks: Cell<usize>,
     pub(super) claims: Cell<u32>,
     pub(super) begun: Cell<u32>,
     pub(super) confirmed: Cell<u32>,
@@ -117,6 +114,14 @@ impl World {
 
     /// Lets everything happen until nothing is left, time is up, or a property is broken.
     pub(super) fn run(self: &Rc<Self>) {
+        let Scenario { replicas, voters, max_unavailable, heal_at, policy, .. } = &self.scenario;
+        self.tell(|| {
+            let budget = policy.user_budget;
+            format!(
+                "{replicas} replicas, {voters} vote, a group loses at most {max_unavailable}, user budget {budget:?}, heals \
+                 at {heal_at:?}"
+            )
+        });
         for (place, happening) in self.scenario.happenings.iter().enumerate() {
             if happening.after.is_none() {
                 self.put_in(happening.at, Due::Happening(place));
@@ -288,8 +293,7 @@ impl World {
 
     pub(super) fn result(&self) -> Run {
         let (faults, effective) = (self.scenario.faults(), self.effective());
-        let breach = self.breach.borrow().clone();
-        let verdict = match breach {
+        let verdict = match self.breach.borrow().clone() {
             Some(breach) => Verdict::Failed(breach),
             None if faults > 0 && effective == 0 => Verdict::Unknown,
             None => Verdict::Passed,
@@ -299,12 +303,7 @@ impl World {
             simulated: self.now().since(BEGIN),
             faults,
             effective,
-            elections: self.counts.elections.get(),
-            entries: self.chain.borrow().len(),
-            events: self.cloud.borrow().events().len(),
-            posts: self.counts.posts.get(),
             alone: self.counts.alone.get(),
-            hooks: self.counts.hooks.get(),
             digest: self.digest.get(),
             trace: self.trace.borrow_mut().take().unwrap_or_default(),
         }

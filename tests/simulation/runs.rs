@@ -1,12 +1,10 @@
-//! That every seed keeps the promises, and that a run can be repeated and made smaller.
+//! That every seed keeps the promises, and that a run can be repeated.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use allclear::simulator::{
-    self, Fault, Happening, Mistake, Property, Scenario, Trouble, Verdict, What, generate, reduce,
-};
+use allclear::simulator::{self, Fault, Happening, Mistake, Scenario, Trouble, Verdict, What, generate};
 
 /// How many seeds every run of the suite plays; `ALLCLEAR_SEEDS` says otherwise.
 const SEEDS: u64 = 10_000;
@@ -103,18 +101,4 @@ fn a_run_whose_faults_had_no_effect_proves_nothing() {
     let what = What::Fault(Fault::Endpoint { vm: 0, trouble, lasts: Duration::from_millis(1) });
     scenario.happenings.push(Happening { at, after: None, what });
     assert_eq!(play(&scenario).verdict, Verdict::Unknown);
-}
-
-#[test]
-fn a_failing_run_is_made_smaller_and_fails_still() {
-    let failing = (0..200).map(generate).find_map(|scenario| {
-        let run = simulator::run(&scenario, Mistake::AbsenceAtOnce, false);
-        let is_it = run.breach().is_some_and(|breach| breach.property == Property::S6);
-        (is_it && scenario.happenings.len() > 5).then_some(scenario)
-    });
-    let Some(scenario) = failing else { unreachable!("no seed breaks it") };
-    let needed = reduce(&scenario, Mistake::AbsenceAtOnce, Property::S6);
-    assert!(needed.len() < scenario.happenings.len(), "{needed:?}");
-    let again = simulator::run(&scenario.only(&needed), Mistake::AbsenceAtOnce, false);
-    assert_eq!(again.breach().map(|breach| breach.property), Some(Property::S6));
 }

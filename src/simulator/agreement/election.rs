@@ -174,7 +174,6 @@ impl World {
             agreement.disks.clear();
             agreement.acknowledged.clear();
         }
-        self.counts.elections.set(self.counts.elections.get() + 1);
         self.tell(|| format!("{} is elected for term {}", node.name, node.kept.borrow().term));
         let term = node.kept.borrow().term;
         if !self.write(vm, |kept| kept.push(Slot { term, what: Payload::Blank })) {

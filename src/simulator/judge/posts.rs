@@ -22,7 +22,6 @@ const LOOKED_WITHIN: Duration = Duration::from_secs(10);
 impl World {
     pub(in crate::simulator) fn judge_post(&self, vm: usize, event: &EventId, why: Why) {
         self.tell(|| format!("{} posts the approval of {event}: {why:?}", self.nodes[vm].name));
-        self.counts.posts.set(self.counts.posts.get() + 1);
         self.come(&self.counts.posted, Moment::Post);
         let broken = match why {
             Why::Claim(claim) => self.wrong_with_claim(vm, event, claim),
