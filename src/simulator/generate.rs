@@ -30,7 +30,6 @@ pub fn generate(seed: u64) -> Scenario {
         seed,
         replicas,
         voters: replicas,
-        snapshot_every: usize::MAX,
         max_unavailable: if replicas > 2 && random.percent(15) { 2 } else { 1 },
         policy,
         timing,
@@ -57,9 +56,8 @@ pub fn generate(seed: u64) -> Scenario {
     scenario
 }
 
-/// How the log is kept and who votes, and perhaps a disk that is lost. Drawn apart, so that all else is as it was.
+/// Who votes, and perhaps a disk that is lost. Drawn apart, so that all else is as it was.
 fn disks_and_learners(random: &mut Random, scenario: &mut Scenario) {
-    scenario.snapshot_every = random.weighted(&[(40, usize::MAX), (30, 40), (20, 15), (10, 6)]);
     let (replicas, heal_at) = (scenario.replicas, scenario.heal_at);
     if replicas > 3 && random.percent(50) {
         scenario.voters = if replicas > 5 && random.percent(50) { 5 } else { 3 };

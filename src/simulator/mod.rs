@@ -22,7 +22,6 @@ pub mod random;
 mod scenario;
 mod shell;
 mod tasks;
-mod trace;
 mod verdict;
 mod world;
 

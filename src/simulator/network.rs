@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::agenda::Due;
-use super::agreement::{Append, Ballot, Snapshot};
+use super::agreement::{Append, Ballot};
 use super::scenario::Fault;
 use super::shell::contacts::{Health, Told};
 use super::world::World;
@@ -30,12 +30,6 @@ pub(super) enum Message {
         term: u64,
         is_ok: bool,
         matched: usize,
-        sent: Timestamp,
-    },
-    /// In place of entries that are gone.
-    Install {
-        term: u64,
-        snapshot: Snapshot,
         sent: Timestamp,
     },
     AskVote(Ballot),
@@ -144,7 +138,6 @@ impl World {
         match message {
             Message::Append(append) => self.on_append(to, from, &append),
             Message::Appended { term, is_ok, matched, sent } => self.on_appended(to, from, term, is_ok, matched, sent),
-            Message::Install { term, snapshot, sent } => self.on_install(to, from, term, &snapshot, sent),
             Message::AskVote(ballot) => self.on_ballot(to, from, &ballot),
             Message::Vote { term, is_pre, is_granted } => self.on_vote(to, from, term, is_pre, is_granted),
             Message::LeadNow { term } => self.on_lead_now(to, term),

@@ -14,8 +14,6 @@ pub struct Scenario {
     pub replicas: usize,
     /// So many of them vote, as long as there are so many.
     pub voters: usize,
-    /// How many entries a log holds before they give way to a snapshot.
-    pub snapshot_every: usize,
     /// Of every group.
     pub max_unavailable: u32,
     pub policy: Policy,

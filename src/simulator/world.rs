@@ -79,7 +79,7 @@ impl World {
             agenda: RefCell::default(),
             tasks: Tasks::default(),
             nodes: names.iter().enumerate().map(node).collect(),
-            chain: RefCell::new(Chain::new()),
+            chain: RefCell::default(),
             cloud: RefCell::new(cloud),
             endpoints: RefCell::new(Endpoints::new(scenario.replicas)),
             random: RefCell::new(Random::new(scenario.seed ^ 0xA076_1D64_78BD_642F)),

@@ -12,9 +12,6 @@ use crate::simulator::scenario::Fault;
 use crate::simulator::verdict::Property;
 use crate::simulator::world::World;
 
-/// Of what a snapshot stands for so much is kept, for those who are a little behind.
-const KEPT_BEHIND: usize = 5;
-
 impl World {
     /// What a quorum has is committed, if it is of this term.
     pub(super) fn advance(self: &Rc<Self>, vm: usize) {
@@ -87,14 +84,7 @@ impl World {
         if !is_agreed {
             return self.broke(Property::S9, format!("{} applies another log than the others", node.name));
         }
-        {
-            let mut kept = node.kept.borrow_mut();
-            kept.applied = to;
-            if to - kept.begins() >= self.scenario.snapshot_every {
-                let snapshot = kept.snapshot_at(to.saturating_sub(KEPT_BEHIND).max(kept.begins()));
-                kept.install(&snapshot);
-            }
-        }
+        node.kept.borrow_mut().applied = to;
         let is_news = self.chain.borrow().is_news(from, to);
         if let Some(process) = self.process(vm) {
             process.applied(self, is_news);

@@ -1,7 +1,6 @@
 //! What is committed: one chain of entries for all replicas, with the state after each. Every link is judged when it is
 //! made.
 
-use std::collections::VecDeque;
 use std::rc::Rc;
 
 use super::{Payload, Slot};
@@ -9,40 +8,26 @@ use crate::machine::command::{Entry, Verdict};
 use crate::machine::state::State;
 use crate::simulator::world::World;
 
+#[derive(Default)]
 pub(in crate::simulator) struct Chain {
-    /// Of these the state is still known to some replica.
-    states: VecDeque<Rc<State>>,
-    /// The position of the first of them.
-    first: usize,
     links: Vec<Link>,
 }
 
 struct Link {
     slot: Slot,
     verdict: Option<Verdict>,
+    after: Rc<State>,
 }
 
 impl Chain {
-    pub(in crate::simulator) fn new() -> Self {
-        Self { states: VecDeque::from([Rc::default()]), first: 0, links: Vec::new() }
-    }
-
     pub(in crate::simulator) fn len(&self) -> usize {
         self.links.len()
     }
 
-    /// After so many entries; the oldest that is still known where that is not any more.
+    /// After so many entries.
     pub(in crate::simulator) fn state(&self, position: usize) -> Rc<State> {
-        if position == 0 {
-            return Rc::default();
-        }
-        let place = position.saturating_sub(self.first).min(self.states.len() - 1);
-        self.states[place].clone()
-    }
-
-    /// Whoever has applied so many entries can apply the next one.
-    pub(super) fn knows(&self, position: usize) -> bool {
-        self.first <= position
+        let link = position.checked_sub(1).and_then(|place| self.links.get(place));
+        link.map(|link| link.after.clone()).unwrap_or_default()
     }
 
     pub(in crate::simulator) fn latest(&self) -> Rc<State> {
@@ -77,14 +62,6 @@ impl Chain {
         entries.collect()
     }
 
-    /// Nobody needs the states before this one any more.
-    fn forget_before(&mut self, position: usize) {
-        while self.first < position && self.states.len() > 1 {
-            self.states.pop_front();
-            self.first += 1;
-        }
-    }
-
     /// The entries in their order, to fold them once more.
     pub(in crate::simulator) fn entries(&self) -> impl Iterator<Item = &Rc<Entry>> {
         self.links.iter().filter_map(|link| match &link.slot.what {
@@ -107,22 +84,10 @@ impl World {
             }
         };
         if let (Payload::Entry(entry), Some(verdict)) = (&slot.what, &verdict) {
-            self.tell(|| {
-                let told = match verdict {
-                    Verdict::Applied => String::new(),
-                    Verdict::Ignored(why) => format!("  ignored: {why}"),
-                };
-                format!("  log: {} by {}{told}", super::super::trace::shown(&entry.command), entry.by)
-            });
+            self.tell(|| format!("  log: {:?} by {}: {verdict:?}", entry.command, entry.by));
         }
-        {
-            let mut chain = self.chain.borrow_mut();
-            chain.states.push_back(after.clone());
-            chain.links.push(Link { slot: slot.clone(), verdict: verdict.clone() });
-            let needed = self.nodes.iter().filter(|node| !node.body.borrow().is_deleted);
-            let oldest = needed.map(|node| node.kept.borrow().applied).min().unwrap_or(0);
-            chain.forget_before(oldest);
-        }
+        let link = Link { slot: slot.clone(), verdict: verdict.clone(), after: after.clone() };
+        self.chain.borrow_mut().links.push(link);
         if let (Payload::Entry(entry), Some(verdict)) = (&slot.what, verdict) {
             self.judge_entry(vm, &before, &after, entry, &verdict);
         }

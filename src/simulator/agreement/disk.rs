@@ -37,7 +37,7 @@ impl World {
         let node = &self.nodes[vm];
         if self.mistake == Mistake::LogNotSynced {
             let mut kept = node.kept.borrow_mut();
-            let len = kept.len().saturating_sub(3).max(kept.begins());
+            let len = kept.len().saturating_sub(3);
             kept.truncate(len);
             kept.applied = kept.applied.min(len);
         }

@@ -1,5 +1,5 @@
 //! Agreement as the replicas need it: a log that a leader with a quorum appends to, elections with a vote before the
-//! vote, contact by what was sent when, reads by a round trip, snapshots for who is far behind, learners, and machines
+//! vote, contact by what was sent when, reads by a round trip, learners, and machines
 //! that come back with an empty disk. Kept as small as it can be.
 
 mod applying;
@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 pub(super) use chain::Chain;
-pub(super) use kept::{Kept, Snapshot};
+pub(super) use kept::Kept;
 pub(super) use members::Members;
 pub(super) use standing::Standing;
 

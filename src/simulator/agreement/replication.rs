@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::kept::{Slot, Snapshot};
+use super::kept::Slot;
 use super::{AT_ONCE, Append, Kept, Role};
 use crate::machine::time::Timestamp;
 use crate::simulator::network::Message;
@@ -19,19 +19,15 @@ impl World {
 
     fn replicate(&self, vm: usize, to: usize) {
         let node = &self.nodes[vm];
-        let message = {
+        let append = {
             let (kept, mut agreement) = (node.kept.borrow(), node.agreement.borrow_mut());
             let next = *agreement.next.entry(to).or_insert(kept.len() + 1);
             let (term, sent) = (kept.term, node.steady(self.now()));
-            if next <= kept.begins() || !self.chain.borrow().knows(next - 1) {
-                Message::Install { term, snapshot: kept.snapshot_at(agreement.applied), sent }
-            } else {
-                let entries: Vec<Slot> = kept.behind(next - 1).iter().take(AT_ONCE).cloned().collect();
-                let (previous, previous_term) = (next - 1, kept.term_at(next - 1));
-                Message::Append(Append { term, previous, previous_term, entries, committed: agreement.committed, sent })
-            }
+            let entries: Vec<Slot> = kept.behind(next - 1).iter().take(AT_ONCE).cloned().collect();
+            let (previous, previous_term) = (next - 1, kept.term_at(next - 1));
+            Append { term, previous, previous_term, entries, committed: agreement.committed, sent }
         };
-        self.send(vm, to, message);
+        self.send(vm, to, Message::Append(append));
     }
 
     pub(in crate::simulator) fn on_append(self: &Rc<Self>, vm: usize, from: usize, append: &Append) {
@@ -43,9 +39,7 @@ impl World {
         self.follow(vm, from, append.term);
         let (len, fits) = {
             let kept = node.kept.borrow();
-            // What a snapshot stands for is the same everywhere.
-            let fits = append.previous < kept.begins()
-                || (append.previous <= kept.len() && kept.term_at(append.previous) == append.previous_term);
+            let fits = append.previous <= kept.len() && kept.term_at(append.previous) == append.previous_term;
             (kept.len(), fits)
         };
         if !fits {
@@ -56,7 +50,7 @@ impl World {
         let is_news = {
             let kept = node.kept.borrow();
             let mut slots = (append.previous + 1..).zip(&append.entries);
-            slots.any(|(position, slot)| position > kept.begins() && kept.term_at(position) != slot.term)
+            slots.any(|(position, slot)| kept.term_at(position) != slot.term)
         };
         if is_news && !self.write(vm, |kept| take_over(kept, append)) {
             return;
@@ -81,41 +75,6 @@ impl World {
             agreement.heard = Some(node.steady(self.now()));
         }
         self.be_patient(vm);
-    }
-
-    /// It takes the leader's word for all that is applied there.
-    pub(in crate::simulator) fn on_install(
-        self: &Rc<Self>,
-        vm: usize,
-        from: usize,
-        term: u64,
-        snapshot: &Snapshot,
-        sent: Timestamp,
-    ) {
-        let node = &self.nodes[vm];
-        let own = node.kept.borrow().term;
-        if term < own {
-            return self.send(vm, from, Message::Appended { term: own, is_ok: false, matched: 0, sent });
-        }
-        self.follow(vm, from, term);
-        let (before, matched) = (node.agreement.borrow().applied, snapshot.position);
-        if before < matched {
-            if !self.write(vm, |kept| kept.install(snapshot)) {
-                return;
-            }
-            self.tell(|| format!("{} takes a snapshot over, of {matched} entries", node.name));
-            {
-                let mut agreement = node.agreement.borrow_mut();
-                agreement.applied = matched;
-                agreement.committed = agreement.committed.max(matched);
-            }
-            let is_news = self.chain.borrow().is_news(before, matched);
-            if let Some(process) = self.process(vm) {
-                process.applied(self, is_news);
-            }
-        }
-        self.look_at_standing(vm);
-        self.send_after(self.disk_time(vm), vm, from, Message::Appended { term, is_ok: true, matched, sent });
     }
 
     pub(in crate::simulator) fn on_appended(
@@ -170,7 +129,7 @@ impl World {
 
 fn take_over(kept: &mut Kept, append: &Append) {
     for (position, slot) in (append.previous + 1..).zip(&append.entries) {
-        if position <= kept.begins() || kept.term_at(position) == slot.term {
+        if kept.term_at(position) == slot.term {
             continue;
         }
         if position <= kept.len() {
