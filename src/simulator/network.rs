@@ -5,11 +5,12 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::agenda::Due;
-use super::agreement::{Append, Ballot};
+use super::agreement::{Append, Asker, Ballot, Confirmed, Proposed};
 use super::scenario::Fault;
 use super::shell::contacts::{Health, Told};
+use super::tasks::Answer;
 use super::world::World;
-use crate::machine::command::{Command, Verdict};
+use crate::machine::command::Command;
 use crate::machine::id::VmName;
 use crate::machine::time::Timestamp;
 
@@ -42,22 +43,10 @@ pub(super) enum Message {
     LeadNow {
         term: u64,
     },
-    Propose {
-        call: u64,
-        command: Rc<Command>,
-    },
-    /// `None`: it was not taken.
-    Proposed {
-        call: u64,
-        answer: Option<Result<Verdict, ()>>,
-    },
-    Confirm {
-        call: u64,
-    },
-    Confirmed {
-        call: u64,
-        index: Option<usize>,
-    },
+    Propose(Rc<Command>, Asker<Proposed>),
+    Proposed(Answer<Proposed>, Proposed),
+    Confirm(Asker<Confirmed>),
+    Confirmed(Answer<Confirmed>, Confirmed),
     Beat {
         health: Health,
         wishes: u64,
@@ -83,11 +72,10 @@ impl World {
         if self.is_cut(from, to) {
             return;
         }
-        if matches!(message, Message::Proposed { .. }) && self.is_hit(|fault| matches!(fault, Fault::Unanswered { .. }))
-        {
+        if matches!(message, Message::Proposed(..)) && self.is_hit(|fault| matches!(fault, Fault::Unanswered { .. })) {
             return;
         }
-        let again = matches!(message, Message::Propose { .. } | Message::Append(_) | Message::Appended { .. })
+        let again = matches!(message, Message::Propose(..) | Message::Append(_) | Message::Appended { .. })
             && self.is_hit(|fault| matches!(fault, Fault::Twice { .. }));
         if again {
             let later = self.random.borrow_mut().millis(1, 8000);
@@ -132,19 +120,23 @@ impl World {
             return;
         }
         // A proposal or a vote that was sent by a process that is gone is taken all the same.
-        if from_life != self.nodes[from].life() && matches!(message, Message::AskPeer | Message::Confirm { .. }) {
+        if from_life != self.nodes[from].life() && matches!(message, Message::AskPeer | Message::Confirm(_)) {
             return;
         }
+        self.take_message(to, from, message);
+    }
+
+    pub(super) fn take_message(self: &Rc<Self>, to: usize, from: usize, message: Message) {
         match message {
             Message::Append(append) => self.on_append(to, from, &append),
             Message::Appended { term, is_ok, matched, sent } => self.on_appended(to, from, term, is_ok, matched, sent),
             Message::AskVote(ballot) => self.on_ballot(to, from, &ballot),
             Message::Vote { term, is_pre, is_granted } => self.on_vote(to, from, term, is_pre, is_granted),
             Message::LeadNow { term } => self.on_lead_now(to, term),
-            Message::Propose { call, command } => self.on_propose(to, from, call, &command),
-            Message::Proposed { call, answer } => self.on_proposed(to, call, answer),
-            Message::Confirm { call } => self.on_confirm(to, from, call),
-            Message::Confirmed { call, index } => self.on_confirmed(to, call, index),
+            Message::Propose(command, asker) => self.on_propose(to, &command, asker),
+            Message::Proposed(waiting, answer) => waiting.give(&self.tasks, answer),
+            Message::Confirm(asker) => self.on_confirm(to, asker),
+            Message::Confirmed(waiting, index) => waiting.give(&self.tasks, index),
             Message::Beat { health, wishes } => self.on_beat(to, from, health, wishes),
             Message::Reply { told, time } => self.on_reply(to, told, time),
             Message::AskPeer => self.on_ask_peer(to, from),

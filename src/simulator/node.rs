@@ -9,6 +9,7 @@ use super::agenda::Due;
 use super::agreement::{Agreement, Kept, Members};
 use super::program::{Key, Program};
 use super::shell::Process;
+use super::shell::clock::Clocks;
 use crate::machine::id::VmName;
 use crate::machine::takeover::Journaled;
 use crate::machine::time::Timestamp;
@@ -104,6 +105,10 @@ impl Node {
         let body = self.body.borrow();
         let since = body.pause.filter(|pause| pause.stops_clock).map_or(0, |pause| now.0 - pause.since.0);
         Timestamp(now.0 - body.stood - since)
+    }
+
+    pub(super) fn clocks(&self, now: Timestamp) -> Clocks {
+        Clocks { steady: self.steady(now), wall: self.wall(now) }
     }
 
     pub(super) fn wall(&self, now: Timestamp) -> Timestamp {

@@ -4,8 +4,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::kept::{Payload, Slot};
-use super::{Asker, Role};
-use crate::machine::command::{Command, Entry, Verdict};
+use super::{Asker, Proposed, Role};
+use crate::machine::command::{Command, Entry};
 use crate::simulator::agenda::Due;
 use crate::simulator::network::Message;
 use crate::simulator::scenario::Fault;
@@ -96,15 +96,15 @@ impl World {
         };
         for (position, (term, asker)) in told {
             let verdict = self.chain.borrow().verdict(position, term);
-            self.answer(vm, &asker, verdict.map_or(Some(Err(())), |verdict| Some(Ok(verdict))));
+            self.answer(vm, asker, Some(verdict.ok_or(())));
         }
     }
 
-    pub(super) fn answer(&self, vm: usize, asker: &Asker, answer: Option<Result<Verdict, ()>>) {
-        match asker {
-            Asker::Here(waiting) => waiting.give(&self.tasks, answer.unwrap_or(Err(()))),
-            Asker::There { vm: to, call } => self.send(vm, *to, Message::Proposed { call: *call, answer }),
+    fn answer(&self, vm: usize, asker: Asker<Proposed>, answer: Proposed) {
+        if asker.vm == vm {
+            return asker.answer.give(&self.tasks, answer);
         }
+        self.send(vm, asker.vm, Message::Proposed(asker.answer, answer));
     }
 
     /// Whoever leads no more cannot tell what becomes of what it appended.
@@ -113,32 +113,28 @@ impl World {
             let mut agreement = self.nodes[vm].agreement.borrow_mut();
             (std::mem::take(&mut agreement.waiting), std::mem::take(&mut agreement.reads))
         };
-        for (_, asker) in waiting.values() {
+        for (_, asker) in waiting.into_values() {
             self.answer(vm, asker, Some(Err(())));
         }
         for read in reads {
-            self.answer_read(vm, &read, None);
+            self.answer_read(vm, read.asker, None);
         }
     }
 
-    /// As the leader; `None` where it is not.
-    pub(in crate::simulator) fn append(
-        self: &Rc<Self>,
-        vm: usize,
-        by: usize,
-        command: &Command,
-        asker: Asker,
-    ) -> Option<()> {
+    /// Only a leader takes it.
+    pub(in crate::simulator) fn on_propose(self: &Rc<Self>, vm: usize, command: &Command, asker: Asker<Proposed>) {
         let node = &self.nodes[vm];
-        let process = self.process(vm).filter(|_| node.agreement.borrow().role == Role::Leader)?;
+        let by = &self.nodes[asker.vm];
+        let is_member = node.kept.borrow().members.is_member(asker.vm, by.kept.borrow().disk);
+        let is_leader = is_member && node.agreement.borrow().role == Role::Leader;
+        let Some(process) = self.process(vm).filter(|_| is_leader) else { return self.answer(vm, asker, None) };
         // Only the leader stamps.
         let at = process.stamp(self, vm);
-        let entry = Entry { at, by: self.nodes[by].name.clone(), command: command.clone() };
+        let entry = Entry { at, by: by.name.clone(), command: command.clone() };
         self.append_slot(vm, Payload::Entry(Rc::new(entry)), Some(asker));
-        Some(())
     }
 
-    pub(super) fn append_slot(self: &Rc<Self>, vm: usize, what: Payload, asker: Option<Asker>) {
+    pub(super) fn append_slot(self: &Rc<Self>, vm: usize, what: Payload, asker: Option<Asker<Proposed>>) {
         let node = &self.nodes[vm];
         let term = node.kept.borrow().term;
         if !self.write(vm, |kept| kept.push(Slot { term, what })) {

@@ -89,13 +89,18 @@ pub(super) struct Agreement {
     turns: standing::Turns,
     reads: Vec<reading::Read>,
     /// Who waits for what stands at a position, if it is of this term.
-    waiting: BTreeMap<usize, (u64, Asker)>,
+    waiting: BTreeMap<usize, (u64, Asker<Proposed>)>,
     pub(super) known: Standing,
 }
 
-/// Who is told what became of a proposal.
+/// Whoever is told on this machine.
 #[derive(Clone)]
-pub(super) enum Asker {
-    Here(Answer<Result<Verdict, ()>>),
-    There { vm: usize, call: u64 },
+pub(super) struct Asker<T> {
+    pub(super) vm: usize,
+    pub(super) answer: Answer<T>,
 }
+
+/// What became of a proposal: `None` where it was not taken, an error where nobody knows.
+pub(super) type Proposed = Option<Result<Verdict, ()>>;
+/// How far a reader has to have applied; `None` where nobody can tell.
+pub(super) type Confirmed = Option<usize>;

@@ -4,7 +4,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::{Asker, LEASE, Role};
+use super::{Asker, Confirmed, LEASE, Role};
 use crate::machine::command::{Command, Verdict};
 use crate::machine::time::Timestamp;
 use crate::simulator::network::Message;
@@ -19,13 +19,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub(super) struct Read {
     since: Timestamp,
     index: usize,
-    asker: Reader,
-}
-
-#[derive(Clone)]
-pub(super) enum Reader {
-    Here(Answer<Option<usize>>),
-    There { vm: usize, call: u64 },
+    pub(super) asker: Asker<Confirmed>,
 }
 
 /// Nobody knows what becomes of a proposal, or nobody has taken it.
@@ -38,28 +32,16 @@ impl Here {
         let command = Rc::new(command.clone());
         loop {
             let leader = self.world.nodes[self.me].agreement.borrow().leader;
-            let tried = match leader {
-                Some(leader) if self.world.standing(self.me).quorum || leader == self.me => Some(leader),
-                _ => None,
-            };
-            let answer = match tried {
+            let leader = leader.filter(|leader| self.standing().quorum || *leader == self.me);
+            let answer = match leader {
                 None => None,
-                Some(leader) if leader == self.me => {
-                    let waiting = Answer::new();
-                    match self.world.append(self.me, self.me, &command, Asker::Here(waiting.clone())) {
-                        Some(()) => {
-                            Some(self.within(deadline, waiting.get(&self.world.tasks)).await.unwrap_or(Err(())))
-                        }
-                        None => None,
-                    }
-                }
                 Some(leader) => {
-                    let (call, waiting) = self.process.call_proposal(leader);
-                    let command = command.clone();
-                    self.world.send(self.me, leader, Message::Propose { call, command });
-                    let answer = self.within(deadline, waiting.get(&self.world.tasks)).await;
-                    self.process.hang_up(call);
-                    answer.unwrap_or(Some(Err(())))
+                    let asker = Asker { vm: self.me, answer: Answer::new() };
+                    let waiting = asker.answer.clone();
+                    self.tell(leader, Message::Propose(command.clone(), asker));
+                    // Where another one leads by now, it may have been taken or not.
+                    let told = first(waiting.get(&self.world.tasks), self.is_led_by_another(leader));
+                    self.within(deadline, told).await.and_then(Result::ok).unwrap_or(Some(Err(())))
                 }
             };
             match answer {
@@ -67,6 +49,26 @@ impl Here {
                 None if self.steady() >= deadline => return Err(NotKnown),
                 None => self.sleep(PAUSE).await,
             }
+        }
+    }
+
+    /// At once where this machine is meant.
+    fn tell(&self, to: usize, message: Message) {
+        if to == self.me {
+            self.world.take_message(to, to, message);
+        } else {
+            self.world.send(self.me, to, message);
+        }
+    }
+
+    /// Returns when somebody else leads.
+    pub(in crate::simulator) async fn is_led_by_another(&self, than: usize) {
+        loop {
+            let version = self.process.standing.version();
+            if self.standing().leader.is_some_and(|leader| leader != than) {
+                return;
+            }
+            self.process.standing.changed(&self.world.tasks, version).await;
         }
     }
 
@@ -88,18 +90,12 @@ impl Here {
             let leader = self.world.nodes[self.me].agreement.borrow().leader;
             let index = match leader {
                 None => None,
-                Some(leader) if leader == self.me => {
-                    let waiting = Answer::new();
-                    self.world.read(self.me, Reader::Here(waiting.clone()));
-                    self.within(deadline, waiting.get(tasks)).await.flatten()
-                }
                 Some(leader) => {
-                    let (call, waiting) = self.process.call_read(leader);
-                    self.world.send(self.me, leader, Message::Confirm { call });
+                    let asker = Asker { vm: self.me, answer: Answer::new() };
+                    let waiting = asker.answer.clone();
+                    self.tell(leader, Message::Confirm(asker));
                     let patience = deadline.min(self.steady().plus(LEASE * 2));
-                    let index = self.within(patience, waiting.get(tasks)).await.flatten();
-                    self.process.hang_up(call);
-                    index
+                    self.within(patience, waiting.get(tasks)).await.flatten()
                 }
             };
             match index {
@@ -130,33 +126,7 @@ impl Here {
 }
 
 impl World {
-    pub(in crate::simulator) fn on_propose(self: &Rc<Self>, vm: usize, from: usize, call: u64, command: &Command) {
-        let asker = Asker::There { vm: from, call };
-        let disk = self.nodes[from].kept.borrow().disk;
-        let is_member = self.nodes[vm].kept.borrow().members.is_member(from, disk);
-        let taken = if is_member { self.append(vm, from, command, asker) } else { None };
-        if taken.is_none() {
-            self.send(vm, from, Message::Proposed { call, answer: None });
-        }
-    }
-
-    pub(in crate::simulator) fn on_proposed(&self, vm: usize, call: u64, answer: Option<Result<Verdict, ()>>) {
-        if let Some(process) = self.process(vm) {
-            process.proposed(self, call, answer);
-        }
-    }
-
-    pub(in crate::simulator) fn on_confirm(self: &Rc<Self>, vm: usize, from: usize, call: u64) {
-        self.read(vm, Reader::There { vm: from, call });
-    }
-
-    pub(in crate::simulator) fn on_confirmed(&self, vm: usize, call: u64, index: Option<usize>) {
-        if let Some(process) = self.process(vm) {
-            process.confirmed(self, call, index);
-        }
-    }
-
-    fn read(self: &Rc<Self>, vm: usize, asker: Reader) {
+    pub(in crate::simulator) fn on_confirm(self: &Rc<Self>, vm: usize, asker: Asker<Confirmed>) {
         let node = &self.nodes[vm];
         let since = node.steady(self.now());
         let index = {
@@ -165,11 +135,8 @@ impl World {
             let knows = agreement.role == Role::Leader && kept.term_at(agreement.committed) == kept.term;
             knows.then_some(agreement.committed)
         };
-        let read = Read { since, index: index.unwrap_or(0), asker };
-        if index.is_none() {
-            return self.answer_read(vm, &read, None);
-        }
-        node.agreement.borrow_mut().reads.push(read);
+        let Some(index) = index else { return self.answer_read(vm, asker, None) };
+        node.agreement.borrow_mut().reads.push(Read { since, index, asker });
         self.broadcast(vm);
         self.answer_reads(vm);
     }
@@ -188,14 +155,14 @@ impl World {
             confirmed
         };
         for read in confirmed {
-            self.answer_read(vm, &read, Some(read.index));
+            self.answer_read(vm, read.asker, Some(read.index));
         }
     }
 
-    pub(super) fn answer_read(&self, vm: usize, read: &Read, index: Option<usize>) {
-        match &read.asker {
-            Reader::Here(waiting) => waiting.give(&self.tasks, index),
-            Reader::There { vm: to, call } => self.send(vm, *to, Message::Confirmed { call: *call, index }),
+    pub(super) fn answer_read(&self, vm: usize, asker: Asker<Confirmed>, index: Confirmed) {
+        if asker.vm == vm {
+            return asker.answer.give(&self.tasks, index);
         }
+        self.send(vm, asker.vm, Message::Confirmed(asker.answer, index));
     }
 }

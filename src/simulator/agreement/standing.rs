@@ -84,9 +84,6 @@ impl World {
             self.tell(|| format!("{} {word} (term {}, turn {})", self.nodes[vm].name, standing.term, standing.turn));
         }
         if let Some(process) = self.process(vm) {
-            if before.leader != standing.leader {
-                process.leader_changed(self, standing.leader);
-            }
             process.standing.tell(&self.tasks);
         }
     }

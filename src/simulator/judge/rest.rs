@@ -127,7 +127,7 @@ impl World {
         for leader in leaders {
             let since = leader.leads_since();
             if since.is_some_and(|since| leader.time().since(since) > STEADY_FOR) && !self.is_slowed() {
-                self.judge_hooks(&leader, &leader.known());
+                self.judge_hooks(&leader, &leader.state());
             }
         }
     }

@@ -4,9 +4,9 @@ use crate::machine::time::Timestamp;
 
 /// What one replica's clocks show at a moment.
 #[derive(Clone, Copy)]
-pub(super) struct Clocks {
-    pub(super) steady: Timestamp,
-    pub(super) wall: Timestamp,
+pub(in crate::simulator) struct Clocks {
+    pub(in crate::simulator) steady: Timestamp,
+    pub(in crate::simulator) wall: Timestamp,
 }
 
 #[derive(Default)]

@@ -51,16 +51,7 @@ async fn hand_over_if_due(here: &Here, tried: &mut Option<Timestamp>) -> bool {
     if !here.world.hand_over(here.me, heir) {
         return false;
     }
-    let gone = async {
-        loop {
-            let version = here.process.standing.version();
-            if here.standing().leader.is_some_and(|leader| leader != here.me) {
-                return;
-            }
-            here.process.standing.changed(&here.world.tasks, version).await;
-        }
-    };
-    here.within(now.plus(HAND_OVER_WITHIN), gone).await.is_some()
+    here.within(now.plus(HAND_OVER_WITHIN), here.is_led_by_another(here.me)).await.is_some()
 }
 
 async fn propose_what_is_due(here: &Here) {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::Here;
 use super::hooks;
+use super::observer;
 use super::post::{self, Claimed};
 use crate::machine::errands::{Errand, errands, is_forgotten};
 use crate::machine::id::AttemptId;
@@ -29,8 +30,7 @@ pub(super) async fn run(here: Here) {
     let mut is_new = world.nodes[here.me].is_new.get();
     let is_noticed = is_new && world.mistake != Mistake::NewDiskUnnoticed;
     let forgotten = if is_noticed { caught_up } else { AttemptId(0) };
-    here.process.inherited.set(Some(caught_up));
-    here.process.caught_up.tell(tasks);
+    tasks.spawn(here.me, observer::report(here.clone()));
     let posts_begun: Rc<RefCell<BTreeSet<AttemptId>>> = Rc::default();
     loop {
         let (changed, programs) = (here.process.changed.version(), here.process.programs.version());

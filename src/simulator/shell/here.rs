@@ -34,7 +34,7 @@ impl Here {
     }
 
     pub(super) fn clocks(&self) -> Clocks {
-        Clocks { steady: self.steady(), wall: self.world.nodes[self.me].wall(self.world.now()) }
+        self.world.nodes[self.me].clocks(self.world.now())
     }
 
     /// The cluster's time.
@@ -47,7 +47,8 @@ impl Here {
         self.time().minus(self.steady().since(steady))
     }
 
-    pub(super) fn state(&self) -> Rc<State> {
+    /// What it has applied.
+    pub(in crate::simulator) fn state(&self) -> Rc<State> {
         self.process.state()
     }
 
@@ -61,11 +62,6 @@ impl Here {
 
     pub(super) fn knows_the_time(&self) -> bool {
         self.process.time.borrow().follows() || self.standing().leads()
-    }
-
-    /// What it has applied.
-    pub(in crate::simulator) fn known(&self) -> Rc<State> {
-        self.process.state()
     }
 
     /// In the cluster's time.

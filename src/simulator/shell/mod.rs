@@ -3,7 +3,7 @@
 
 mod account;
 mod alone;
-mod clock;
+pub(super) mod clock;
 pub(super) mod contacts;
 mod departures;
 mod driver;
@@ -23,7 +23,6 @@ pub(super) use process::Process;
 pub(super) fn start(here: &Here) {
     let tasks = &here.world.tasks;
     tasks.spawn(here.me, observer::poll(here.clone()));
-    tasks.spawn(here.me, observer::report(here.clone()));
     tasks.spawn(here.me, driver::drive(here.clone()));
     tasks.spawn(here.me, departures::run(here.clone()));
     tasks.spawn(here.me, errands::run(here.clone()));

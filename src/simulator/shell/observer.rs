@@ -23,6 +23,7 @@ const LONGEST_WHILE_OPEN: Duration = Duration::from_secs(5);
 const LONGEST: Duration = Duration::from_secs(30);
 const REPORT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
+#[derive(Default)]
 pub(super) struct Sight {
     observation: Observation,
     opened: Timestamp,
@@ -34,7 +35,7 @@ pub(super) struct Sight {
 
 impl Sight {
     pub(super) fn new(opened: Timestamp) -> Self {
-        Self { observation: Observation::default(), opened, last: None, failures: 0, incarnation: 0 }
+        Self { opened, ..Self::default() }
     }
 
     pub(super) fn health(&self, now: Timestamp) -> Health {
@@ -112,14 +113,11 @@ pub(super) async fn poll(here: Here) {
     }
 }
 
-/// Keeps the log's idea of this replica's workloads and document what it should be, once it is known what earlier
+/// Keeps the log's idea of this replica's workloads and document what it should be. Begins when it is known what earlier
 /// lives of it left open.
 pub(super) async fn report(here: Here) {
     let tasks = Rc::clone(&here.world);
     let tasks = &tasks.tasks;
-    while here.process.inherited.get().is_none() {
-        here.process.caught_up.changed(tasks, here.process.caught_up.version()).await;
-    }
     loop {
         let (changed, polled) = (here.process.changed.version(), here.process.polled.version());
         let due = due(&here);
