@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use crate::machine::cluster_time::{self, Clocks};
 use crate::machine::time::Timestamp;
 use crate::workloads::Wall;
 
@@ -16,49 +17,15 @@ pub fn since_1970() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// The cluster's time: the leader's wall clock, but never behind the log, whose last entry may have been stamped by a
-/// leader with a faster clock. From there on it goes on, so that nothing waits for ever. While something is open it
-/// goes on by the steady clock alone, whoever leads and whatever becomes of the wall clocks: deadlines hang on it.
+/// `machine::cluster_time` by the clocks of this machine.
 pub struct ClusterTime {
     wall: Wall,
-    known: Mutex<Known>,
+    known: Mutex<cluster_time::ClusterTime>,
 }
 
 impl Default for ClusterTime {
     fn default() -> Self {
         Self::on(Arc::new(now))
-    }
-}
-
-#[derive(Default)]
-struct Known {
-    /// The last applied entry.
-    logged: Option<Mark>,
-    /// What the cluster's time was when it was last known otherwise.
-    carried: Option<Mark>,
-    /// Another replica leads, and told what it carries.
-    follows: bool,
-    is_busy: bool,
-}
-
-/// What time it was, and when that was on the steady clock.
-#[derive(Clone, Copy)]
-struct Mark {
-    time: Timestamp,
-    at: Timestamp,
-}
-
-impl Mark {
-    fn now(self) -> Timestamp {
-        self.time.plus(steady().since(self.at))
-    }
-}
-
-impl Known {
-    fn now(&self, wall: &Wall) -> Timestamp {
-        let carried = self.carried.filter(|_| self.follows || self.is_busy);
-        let time = carried.map_or_else(|| wall(), Mark::now);
-        self.logged.map_or(time, |logged| logged.now().max(time))
     }
 }
 
@@ -74,41 +41,32 @@ impl ClusterTime {
 
     /// An entry of this time was applied; now something is open, or nothing is.
     pub fn applied(&self, entry: Timestamp, is_busy: bool) {
-        let mut known = self.known();
-        let at = steady();
-        if is_busy && !known.is_busy && !known.follows {
-            known.carried = Some(Mark { time: known.now(&self.wall).max(entry), at });
-        }
-        known.is_busy = is_busy;
-        known.logged = Some(Mark { time: entry, at });
+        self.known().applied(self.clocks(), entry, is_busy);
     }
 
     /// The leader, another replica, told what time it was at a moment of the steady clock.
     pub fn follow(&self, time: Timestamp, at: Timestamp) {
-        let mut known = self.known();
-        known.carried = Some(Mark { time, at });
-        known.follows = true;
+        self.known().follow(time, at);
     }
 
     /// This replica leads: its own wall clock counts as soon as nothing is open.
     pub fn lead(&self) {
-        self.known().follows = false;
+        self.known().lead();
     }
 
     /// Another replica leads and has told the time. Before that it is a guess, unless this one leads.
     pub fn follows(&self) -> bool {
-        self.known().follows
+        self.known().follows()
     }
 
     pub fn now(&self) -> Timestamp {
-        self.known().now(&self.wall)
+        self.known().now(self.clocks())
     }
 
     /// The time of the last applied entry, carried on by the steady clock alone: never ahead of the cluster's, whatever
     /// this machine's wall clock says.
     pub fn of_the_log(&self) -> Timestamp {
-        let known = self.known();
-        known.logged.map_or_else(|| known.now(&self.wall), Mark::now)
+        self.known().of_the_log(self.clocks())
     }
 
     /// A moment of the cluster's time on this machine's wall clock.
@@ -125,7 +83,11 @@ impl ClusterTime {
         self.wall().0.saturating_sub(self.now().0)
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn clocks(&self) -> Clocks {
+        Clocks { steady: steady(), wall: self.wall() }
+    }
+
+    fn known(&self) -> MutexGuard<'_, cluster_time::ClusterTime> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

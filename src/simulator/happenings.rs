@@ -60,7 +60,7 @@ impl World {
 
     fn presence_changed(&self, vm: usize) {
         if let Some(process) = self.process(vm) {
-            process.presence.tell(&self.tasks);
+            process.signals.presence.tell(&self.tasks);
         }
     }
 

@@ -1,17 +1,16 @@
 //! What replicas send each other, and how it gets there: late, twice, in another order, or not at all.
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
 use super::agenda::Due;
 use super::agreement::{Append, Asker, Ballot, Confirmed, Proposed};
 use super::scenario::Fault;
-use super::shell::contacts::{Health, Told};
 use super::tasks::Answer;
 use super::world::World;
 use crate::machine::command::Command;
-use crate::machine::id::VmName;
+use crate::machine::alone::Peer;
+use crate::machine::contacts::{Health, Told};
 use crate::machine::time::Timestamp;
 
 pub(super) struct Envelope {
@@ -52,14 +51,11 @@ pub(super) enum Message {
         wishes: u64,
     },
     Reply {
-        told: BTreeMap<VmName, Told>,
+        told: Told,
         time: Timestamp,
     },
     AskPeer,
-    Peer {
-        leader: Option<usize>,
-        health: Health,
-    },
+    Peer(Peer),
 }
 
 impl World {
@@ -140,7 +136,7 @@ impl World {
             Message::Beat { health, wishes } => self.on_beat(to, from, health, wishes),
             Message::Reply { told, time } => self.on_reply(to, told, time),
             Message::AskPeer => self.on_ask_peer(to, from),
-            Message::Peer { leader, health } => self.on_peer(to, from, leader, health),
+            Message::Peer(peer) => self.on_peer(to, from, peer),
         }
     }
 }

@@ -9,7 +9,7 @@ use super::agenda::Due;
 use super::agreement::{Agreement, Kept, Members};
 use super::program::{Key, Program};
 use super::shell::Process;
-use super::shell::clock::Clocks;
+use crate::machine::cluster_time::Clocks;
 use crate::machine::id::VmName;
 use crate::machine::takeover::Journaled;
 use crate::machine::time::Timestamp;

@@ -184,7 +184,7 @@ impl World {
             self.have_effect(&ended);
         }
         if let Some(process) = self.process(vm) {
-            process.programs.tell(&self.tasks);
+            process.signals.programs.tell(&self.tasks);
         }
     }
 
@@ -201,7 +201,7 @@ impl World {
                 let Some(vm) = vm else { continue };
                 self.nodes[vm].role.set(role);
                 if let Some(process) = self.process(vm) {
-                    process.presence.tell(&self.tasks);
+                    process.signals.presence.tell(&self.tasks);
                 }
             }
         }

@@ -64,11 +64,11 @@ impl Here {
     /// Returns when somebody else leads.
     pub(in crate::simulator) async fn is_led_by_another(&self, than: usize) {
         loop {
-            let version = self.process.standing.version();
+            let version = self.process.signals.standing.version();
             if self.standing().leader.is_some_and(|leader| leader != than) {
                 return;
             }
-            self.process.standing.changed(&self.world.tasks, version).await;
+            self.process.signals.standing.changed(&self.world.tasks, version).await;
         }
     }
 
@@ -105,11 +105,11 @@ impl Here {
             }
         };
         loop {
-            let version = self.process.reached.version();
+            let version = self.process.signals.reached.version();
             if self.world.nodes[self.me].agreement.borrow().applied >= index {
                 return Ok(());
             }
-            if self.within(deadline, self.process.reached.changed(tasks, version)).await.is_none() {
+            if self.within(deadline, self.process.signals.reached.changed(tasks, version)).await.is_none() {
                 return Err(NotKnown);
             }
         }

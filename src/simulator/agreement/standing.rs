@@ -84,7 +84,7 @@ impl World {
             self.tell(|| format!("{} {word} (term {}, turn {})", self.nodes[vm].name, standing.term, standing.turn));
         }
         if let Some(process) = self.process(vm) {
-            process.standing.tell(&self.tasks);
+            process.signals.standing.tell(&self.tasks);
         }
     }
 }

@@ -17,12 +17,15 @@ pub(super) async fn give(here: Here) {
     let world = here.world.clone();
     let tasks = &world.tasks;
     loop {
-        let (state, journal) = (here.process.changed.version(), here.process.journaled.version());
-        let standing = here.process.standing.version();
+        let (state, journal) = (here.process.signals.changed.version(), here.process.signals.journaled.version());
+        let standing = here.process.signals.standing.version();
         let is_owed = here.standing().quorum && settle(&here).await;
         let news = first(
-            first(here.process.changed.changed(tasks, state), here.process.journaled.changed(tasks, journal)),
-            here.process.standing.changed(tasks, standing),
+            first(
+                here.process.signals.changed.changed(tasks, state),
+                here.process.signals.journaled.changed(tasks, journal),
+            ),
+            here.process.signals.standing.changed(tasks, standing),
         );
         if is_owed {
             let _ = first(news, here.sleep(AGAIN_AFTER)).await;

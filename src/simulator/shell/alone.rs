@@ -99,13 +99,9 @@ impl Watch {
 }
 
 fn reached(here: &Here, voters: &[VmName], now: Timestamp) -> BTreeMap<VmName, Peer> {
-    let contacts = here.process.contacts.borrow();
-    let answers = contacts.peers(now).filter(|(name, _)| voters.contains(name));
-    let peer = |told: super::contacts::Peer| Peer {
-        leader: told.leader.map(|leader| here.world.nodes[leader].name.to_string()),
-        channel: told.channel,
-    };
-    answers.map(|(name, told)| (name.clone(), peer(told))).collect()
+    let mut peers = here.process.contacts.borrow().peers(now);
+    peers.retain(|name, _| voters.contains(name));
+    peers
 }
 
 async fn act(here: &Here, mut situation: Situation) {
@@ -165,7 +161,7 @@ async fn write(here: &Here, change: impl FnOnce(&mut Vec<Journaled>)) {
         std::future::pending::<()>().await;
     }
     process.has_turn.set(false);
-    process.journaled.tell(&here.world.tasks);
+    process.signals.journaled.tell(&here.world.tasks);
 }
 
 fn begun(situation: &Situation) -> Takeover {

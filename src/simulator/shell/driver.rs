@@ -18,10 +18,10 @@ pub(super) async fn drive(here: Here) {
     let tasks = &world.tasks;
     let mut tried_to_go = None;
     loop {
-        let (standing, state) = (here.process.standing.version(), here.process.changed.version());
-        let contact = here.process.contact.version();
+        let (standing, state) = (here.process.signals.standing.version(), here.process.signals.changed.version());
+        let contact = here.process.signals.contact.version();
         let leads = here.standing().leads();
-        here.process.contacts.borrow_mut().leading(here.steady(), here.name(), leads);
+        here.process.contacts.borrow_mut().leading(here.steady(), leads);
         if leads {
             here.process.time.borrow_mut().lead();
             if !hand_over_if_due(&here, &mut tried_to_go).await {
@@ -31,8 +31,11 @@ pub(super) async fn drive(here: Here) {
         let is_busy = leads && !here.state().open.is_empty();
         let tick = if is_busy { TICK } else { IDLE_TICK };
         let news = first(
-            first(here.process.standing.changed(tasks, standing), here.process.changed.changed(tasks, state)),
-            here.process.contact.changed(tasks, contact),
+            first(
+                here.process.signals.standing.changed(tasks, standing),
+                here.process.signals.changed.changed(tasks, state),
+            ),
+            here.process.signals.contact.changed(tasks, contact),
         );
         let _ = first(news, here.sleep(tick)).await;
     }

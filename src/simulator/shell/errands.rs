@@ -33,7 +33,7 @@ pub(super) async fn run(here: Here) {
     tasks.spawn(here.me, observer::report(here.clone()));
     let posts_begun: Rc<RefCell<BTreeSet<AttemptId>>> = Rc::default();
     loop {
-        let (changed, programs) = (here.process.changed.version(), here.process.programs.version());
+        let (changed, programs) = (here.process.signals.changed.version(), here.process.signals.programs.version());
         let state = here.state();
         let errands = errands(&state, here.name());
         let is_busy = !errands.is_empty();
@@ -69,7 +69,10 @@ pub(super) async fn run(here: Here) {
         }
         posts_begun.borrow_mut().retain(|claim| is_open(&state, *claim));
         let is_busy = hooks::clear_away(&here, &state) || is_busy;
-        let news = first(here.process.changed.changed(tasks, changed), here.process.programs.changed(tasks, programs));
+        let news = first(
+            here.process.signals.changed.changed(tasks, changed),
+            here.process.signals.programs.changed(tasks, programs),
+        );
         if is_busy {
             let _ = first(news, here.sleep(TICK)).await;
         } else {

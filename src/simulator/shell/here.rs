@@ -6,9 +6,9 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use super::clock::Clocks;
-use super::contacts::Health;
 use super::process::Process;
+use crate::machine::cluster_time::Clocks;
+use crate::machine::contacts::Health;
 use crate::machine::id::VmName;
 use crate::machine::situation::{Contact, Lead, Situation};
 use crate::machine::state::State;
@@ -87,7 +87,7 @@ impl Here {
 
     pub(super) fn contacts(&self, members: &[VmName]) -> BTreeMap<VmName, Contact> {
         let contacts = self.process.contacts.borrow();
-        contacts.of(self.steady(), self.name(), members, |steady| self.at(steady))
+        contacts.of(self.steady(), members, |steady| self.at(steady))
     }
 
     pub(in crate::simulator) fn situation(&self) -> Situation {

@@ -3,8 +3,7 @@
 
 mod account;
 mod alone;
-pub(super) mod clock;
-pub(super) mod contacts;
+mod contacts;
 mod departures;
 mod driver;
 mod errands;

@@ -4,8 +4,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::Here;
-use super::contacts::Health;
 use crate::machine::command::Command;
+use crate::machine::contacts::Health;
 use crate::machine::document::Document;
 use crate::machine::observe::Observation;
 use crate::machine::situation::Channel;
@@ -80,7 +80,7 @@ impl Here {
                 }
             }
         };
-        self.process.polled.tell(&self.world.tasks);
+        self.process.signals.polled.tell(&self.world.tasks);
         result
     }
 
@@ -119,13 +119,16 @@ pub(super) async fn report(here: Here) {
     let tasks = Rc::clone(&here.world);
     let tasks = &tasks.tasks;
     loop {
-        let (changed, polled) = (here.process.changed.version(), here.process.polled.version());
+        let (changed, polled) = (here.process.signals.changed.version(), here.process.signals.polled.version());
         let due = due(&here);
         let is_again = due.is_some();
         if let Some(command) = due {
             let _ = here.propose(&command).await;
         }
-        let news = first(here.process.changed.changed(tasks, changed), here.process.polled.changed(tasks, polled));
+        let news = first(
+            here.process.signals.changed.changed(tasks, changed),
+            here.process.signals.polled.changed(tasks, polled),
+        );
         if is_again {
             let _ = first(news, here.sleep(REPORT_AGAIN_AFTER)).await;
         } else {

@@ -14,12 +14,15 @@ pub(super) async fn keep(here: Here) {
     let world = here.world.clone();
     let tasks = &world.tasks;
     loop {
-        let (changed, presence) = (here.process.changed.version(), here.process.presence.version());
+        let (changed, presence) = (here.process.signals.changed.version(), here.process.signals.presence.version());
         let mut is_done = true;
         for command in due(&here) {
             is_done &= here.propose(&command).await.is_ok();
         }
-        let news = first(here.process.presence.changed(tasks, presence), here.process.changed.changed(tasks, changed));
+        let news = first(
+            here.process.signals.presence.changed(tasks, presence),
+            here.process.signals.changed.changed(tasks, changed),
+        );
         if is_done {
             let _ = news.await;
         } else {

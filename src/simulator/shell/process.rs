@@ -4,17 +4,30 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use super::clock::ClusterTime;
-use super::contacts::Contacts;
 use super::observer::Sight;
 use crate::machine::alone::Alone;
+use crate::machine::cluster_time::ClusterTime;
+use crate::machine::contacts::Contacts;
 use crate::machine::state::State;
 use crate::machine::time::Timestamp;
 use crate::simulator::program::Key;
 use crate::simulator::tasks::Signal;
 use crate::simulator::world::World;
 
+/// What wakes the tasks.
 #[derive(Default)]
+pub(in crate::simulator) struct Signals {
+    pub(in crate::simulator) changed: Signal,
+    /// Something was applied, whether it changed anything or not.
+    pub(in crate::simulator) reached: Signal,
+    pub(in crate::simulator) standing: Signal,
+    pub(in crate::simulator) polled: Signal,
+    pub(in crate::simulator) contact: Signal,
+    pub(in crate::simulator) journaled: Signal,
+    pub(in crate::simulator) programs: Signal,
+    pub(in crate::simulator) presence: Signal,
+}
+
 pub(in crate::simulator) struct Process {
     me: usize,
     pub(super) time: RefCell<ClusterTime>,
@@ -26,15 +39,7 @@ pub(in crate::simulator) struct Process {
     pub(super) busy: RefCell<BTreeSet<Key>>,
     /// The state as it was applied last.
     state: RefCell<Rc<State>>,
-    pub(super) changed: Signal,
-    /// Something was applied, whether it changed anything or not.
-    pub(in crate::simulator) reached: Signal,
-    pub(in crate::simulator) standing: Signal,
-    pub(super) polled: Signal,
-    pub(super) contact: Signal,
-    pub(super) journaled: Signal,
-    pub(in crate::simulator) programs: Signal,
-    pub(in crate::simulator) presence: Signal,
+    pub(in crate::simulator) signals: Signals,
     /// Held while an entry is written to the journal and while an account of it is built.
     pub(super) has_turn: Cell<bool>,
 }
@@ -49,8 +54,17 @@ impl Process {
         if applied > 0 {
             time.applied(clocks, state.now, !state.open.is_empty());
         }
-        let (time, sight) = (RefCell::new(time), RefCell::new(Sight::new(clocks.steady)));
-        Self { me, time, sight, state: RefCell::new(state), ..Self::default() }
+        Self {
+            me,
+            time: RefCell::new(time),
+            contacts: RefCell::new(Contacts::new(node.name.clone())),
+            sight: RefCell::new(Sight::new(clocks.steady)),
+            alone: RefCell::default(),
+            busy: RefCell::default(),
+            state: RefCell::new(state),
+            signals: Signals::default(),
+            has_turn: Cell::new(false),
+        }
     }
 
     pub(in crate::simulator) fn state(&self) -> Rc<State> {
@@ -65,9 +79,9 @@ impl Process {
         self.time.borrow_mut().applied(clocks, state.now, !state.open.is_empty());
         if is_news {
             self.state.replace(state);
-            self.changed.tell(&world.tasks);
+            self.signals.changed.tell(&world.tasks);
         }
-        self.reached.tell(&world.tasks);
+        self.signals.reached.tell(&world.tasks);
     }
 
     /// Only the leader stamps.
