@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use super::alone::Alone;
 use super::apply::{Applied, open, registered};
 use super::claim::PostOutcome;
-use super::command::Ignored;
+use super::command::{Command, Ignored};
 use super::document::{Announcement, Document};
 use super::event::{Ending, Event};
 use super::id::{EventId, VmName};
@@ -218,6 +218,23 @@ pub fn unrecorded(state: &State, journal: &[Journaled]) -> Vec<Journaled> {
         })
     };
     journal.iter().filter(|entry| !is_known(entry)).cloned().collect()
+}
+
+/// Under a number that there never is, an account clears nobody.
+const MORE_FOLLOWS: u64 = 0;
+/// Entries of the journal in one account: like a report, one large announcement fits into a proposal.
+const ENTRIES_AT_ONCE: usize = 1;
+
+/// What a replica owes the log of what it did without a quorum; also where there is nothing to tell, because the
+/// cluster is not sure of it until it has.
+pub fn account_due(state: &State, me: &VmName, journal: &[Journaled]) -> Option<Command> {
+    let suspicion = state.suspicions.get(me);
+    let mut journal = unrecorded(state, journal);
+    let is_owed = suspicion.is_some_and(|suspicion| !suspicion.is_cleared) || !journal.is_empty();
+    let is_all = journal.len() <= ENTRIES_AT_ONCE;
+    journal.truncate(ENTRIES_AT_ONCE);
+    let number = suspicion.filter(|_| is_all).map_or(MORE_FOLLOWS, |suspicion| suspicion.number);
+    is_owed.then_some(Command::Account { number, journal })
 }
 
 #[cfg(test)]

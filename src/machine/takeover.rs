@@ -54,6 +54,21 @@ pub struct Takeover {
 }
 
 impl Takeover {
+    /// One that `situation.me` is about to write down.
+    pub fn begun(situation: &Situation, requested_by: Option<RequestedBy>) -> Self {
+        let alone = situation.alone.clone().unwrap_or_default();
+        let last = alone.journal.iter().map(|entry| entry.takeover.at).max();
+        Self {
+            approver: situation.me.clone(),
+            at: last.map_or(situation.now, |last| situation.now.max(last.plus(Duration::from_millis(1)))),
+            alone_since: alone.since,
+            out_of_reach: alone.out_of_reach(&situation.me),
+            requested_by,
+            outcome: None,
+            recorded: None,
+        }
+    }
+
     pub fn outcome_is(&self, outcome: &PostOutcome) -> bool {
         self.outcome.as_ref().is_some_and(|(found, _)| found == outcome)
     }

@@ -8,12 +8,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::here::Here;
 use crate::machine::command::Command;
-use crate::machine::suspicion::unrecorded;
+use crate::machine::suspicion::account_due;
 
-/// Entries of the journal in one account: like a report, one large announcement fits into a proposal.
-const ENTRIES_AT_ONCE: usize = 1;
-/// Under a number that there never is, an account clears nobody.
-const MORE_FOLLOWS: u64 = 0;
 /// The pause before an account that did not reach the log is given again.
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
 
@@ -52,12 +48,5 @@ async fn settle(here: &Here) -> bool {
 /// What is owed; the number is read while nothing can be written, so that the account says all there is under it.
 async fn account(here: &Here) -> Option<Command> {
     let _turn = here.journal.turn().await;
-    let (state, entries) = (here.state(), here.journal.entries());
-    let suspicion = state.suspicions.get(&here.name);
-    let mut journal = unrecorded(&state, &entries);
-    let is_owed = suspicion.is_some_and(|suspicion| !suspicion.is_cleared) || !journal.is_empty();
-    let is_all = journal.len() <= ENTRIES_AT_ONCE;
-    journal.truncate(ENTRIES_AT_ONCE);
-    let number = suspicion.filter(|_| is_all).map_or(MORE_FOLLOWS, |suspicion| suspicion.number);
-    is_owed.then_some(Command::Account { number, journal })
+    account_due(&here.state(), &here.name, &here.journal.entries())
 }

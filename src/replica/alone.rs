@@ -2,7 +2,6 @@
 //! a pair, or because an operator asks this replica to. Every condition is checked again, with a fresh document, right
 //! before the journal is written.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,7 +14,7 @@ use super::here::Here;
 use super::isolated_requests::{NotApproved, Request};
 use super::post;
 use super::rounds::Loop;
-use crate::machine::alone::Alone;
+use crate::machine::alone::{Alone, Watch};
 use crate::machine::claim::PostOutcome;
 use crate::machine::command::Entry;
 use crate::machine::document::{Announcement, Document, Status};
@@ -24,32 +23,19 @@ use crate::machine::id::{EventId, VmName};
 use crate::machine::obstacle::Obstacle;
 use crate::machine::situation::Situation;
 use crate::machine::suspicion::as_if_told;
-use crate::machine::takeover::{Journaled, RequestedBy, Takeover, overridden, takeover};
-use crate::machine::time::Timestamp;
+use crate::machine::takeover::{Journaled, Takeover, overridden, takeover};
 use crate::wire::log;
 
 const TICK: Duration = Duration::from_millis(250);
 /// While a leader is heard: only new documents are to be seen.
 const IDLE_TICK: Duration = Duration::from_millis(500);
-/// A tick that comes later than this was held up: the machine was paused, and what it waited for may have changed.
-const PAUSED_AFTER: Duration = Duration::from_secs(2);
 /// A document is fresh for this long.
 const FRESH_FOR: Duration = Duration::from_secs(2);
 /// Before what came to nothing is tried again: the metadata service is asked only so often.
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
 
-/// How long this replica has heard no leader, and what it has seen meanwhile; all on the monotonic clock.
-struct Watch {
-    /// Time before this does not count: it began, or woke, at this moment.
-    awake_since: Timestamp,
-    last_tick: Timestamp,
-    /// When somebody whom it reaches last told of a leader.
-    told_of_leader: Option<Timestamp>,
-    seen_since: BTreeMap<EventId, Timestamp>,
-}
-
 pub(super) async fn watch(hands: Arc<Hands>, stop: CancellationToken) {
-    let mut watch = Watch::new();
+    let mut watch = Watch::new(clock::steady());
     let mut not_before = watch.last_tick;
     let here = &hands.here;
     let (mut standing, mut polls) = (here.consensus.standing(), hands.observer.polls());
@@ -64,7 +50,7 @@ pub(super) async fn watch(hands: Arc<Hands>, stop: CancellationToken) {
             request = here.alone_requests.next() => Some(request),
             () = stop.cancelled() => return,
         };
-        let alone = watch.look(&hands).await;
+        let alone = look(&mut watch, &hands).await;
         is_led = here.consensus.standing_now().quorum;
         let is_alone = alone.is_some();
         here.alone.send_replace(alone);
@@ -93,54 +79,30 @@ pub(super) async fn watch(hands: Arc<Hands>, stop: CancellationToken) {
     }
 }
 
-impl Watch {
-    fn new() -> Self {
-        let now = clock::steady();
-        Self { awake_since: now, last_tick: now, told_of_leader: None, seen_since: BTreeMap::new() }
+/// `None` while a leader is heard.
+async fn look(watch: &mut Watch, hands: &Hands) -> Option<Alone> {
+    let here = &hands.here;
+    watch.tick(clock::steady(), hands.observer.believed().as_ref());
+    if here.consensus.standing_now().quorum {
+        return None;
     }
-
-    /// `None` while a leader is heard.
-    async fn look(&mut self, hands: &Hands) -> Option<Alone> {
-        let here = &hands.here;
-        let now = clock::steady();
-        if now.since(self.last_tick) > PAUSED_AFTER {
-            self.awake_since = now;
-            self.seen_since.clear();
-        }
-        self.last_tick = now;
-        self.see(hands.observer.believed().as_ref(), now);
-        if here.consensus.standing_now().quorum {
-            return None;
-        }
-        let heard = here.consensus.last_contact().map(clock::steadily);
-        let voters = voters(here);
-        let mut reached = here.contacts.peers();
-        reached.retain(|name, _| voters.contains(name));
-        if reached.values().any(|peer| peer.leader.is_some()) {
-            self.told_of_leader = Some(now);
-        }
-        let since = [heard, self.told_of_leader].into_iter().flatten().fold(self.awake_since, Timestamp::max);
-        // Before the state is read: what is applied meanwhile is in both, and in neither the other way round.
-        let tail = tail(here).await?;
-        Some(Alone {
-            since: here.at(since),
-            voters,
-            reached,
-            document: hands.observer.believed(),
-            seen_since: self.seen_since.iter().map(|(id, at)| (id.clone(), here.at(*at))).collect(),
-            log_time: here.time.of_the_log(),
-            tail,
-            journal: here.journal.entries().as_ref().clone(),
-        })
-    }
-
-    /// An event that no document showed for a while counts from when it is seen again.
-    fn see(&mut self, document: Option<&Document>, now: Timestamp) {
-        self.seen_since.retain(|id, _| document.is_some_and(|document| document.get(id).is_some()));
-        for event in document.iter().flat_map(|document| &document.events) {
-            self.seen_since.entry(event.id.clone()).or_insert(now);
-        }
-    }
+    let heard = here.consensus.last_contact().map(clock::steadily);
+    let voters = voters(here);
+    let mut reached = here.contacts.peers();
+    reached.retain(|name, _| voters.contains(name));
+    let since = here.at(watch.alone_since(heard, &reached));
+    // Before the state is read: what is applied meanwhile is in both, and in neither the other way round.
+    let tail = tail(here).await?;
+    Some(Alone {
+        since,
+        voters,
+        reached,
+        document: hands.observer.believed(),
+        seen_since: watch.seen_since(|at| here.at(at)),
+        log_time: here.time.of_the_log(),
+        tail,
+        journal: here.journal.entries().as_ref().clone(),
+    })
 }
 
 /// In the order of the configuration; those that it does not name come last. Nobody, once this replica was removed.
@@ -186,7 +148,7 @@ async fn act(hands: &Hands, mut situation: Situation, request: Option<&Request>)
     let Ok(true) = here.consensus.fence().await else {
         return Err(failed("the vote of this replica cannot be written".into()));
     };
-    let begun = begun(&situation, request.map(|request| request.requested_by.clone()));
+    let begun = Takeover::begun(&situation, request.map(|request| request.requested_by.clone()));
     let entry = Journaled { announcement: announced.clone(), takeover: begun.clone() };
     let may_still = || is_silent(here) && clock::steady().since(looked_at) < FRESH_FOR;
     match here.journal.begin(entry, may_still).await {
@@ -232,50 +194,8 @@ fn scheduled<'a>(document: &'a Document, id: &EventId) -> Option<&'a Announcemen
     document.get(id).filter(|announced| announced.status == Status::Scheduled)
 }
 
-fn begun(situation: &Situation, requested_by: Option<RequestedBy>) -> Takeover {
-    let alone = situation.alone.clone().unwrap_or_default();
-    let last = alone.journal.iter().map(|entry| entry.takeover.at).max();
-    Takeover {
-        approver: situation.me.clone(),
-        at: last.map_or(situation.now, |last| situation.now.max(last.plus(Duration::from_millis(1)))),
-        alone_since: alone.since,
-        out_of_reach: alone.out_of_reach(&situation.me),
-        requested_by,
-        outcome: None,
-        recorded: None,
-    }
-}
-
 /// No leader was heard for as long as it takes, as consensus tells it at this moment.
 fn is_silent(here: &Here) -> bool {
     let long_ago = |heard: Instant| heard.elapsed() >= here.timing.takeover_after;
     !here.consensus.standing_now().quorum && here.consensus.last_contact().is_none_or(long_ago)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::metadata::read_document;
-
-    fn listing(ids: &[&str]) -> Document {
-        let event = r#""EventType":"Freeze","EventStatus":"Scheduled","ResourceType":"VirtualMachine","Resources":["a"],"NotBefore":"""#;
-        let events: Vec<String> = ids.iter().map(|id| format!(r#"{{"EventId":"{id}",{event}}}"#)).collect();
-        let body = format!(r#"{{"DocumentIncarnation":1,"Events":[{}]}}"#, events.join(","));
-        read_document(200, body.as_bytes()).unwrap_or_default()
-    }
-
-    #[test]
-    fn what_is_seen_again_after_nothing_was_seen_counts_from_then() {
-        let (mut watch, document) = (Watch::new(), listing(&["A", "B"]));
-        let seen = |watch: &Watch| watch.seen_since.values().map(|at| at.0).collect::<Vec<_>>();
-        watch.see(Some(&document), Timestamp(1));
-        watch.see(Some(&document), Timestamp(2));
-        assert_eq!(seen(&watch), [1, 1]);
-        watch.see(None, Timestamp(3));
-        assert_eq!(seen(&watch), [0_i64; 0]);
-        watch.see(Some(&document), Timestamp(4));
-        assert_eq!(seen(&watch), [4, 4]);
-        watch.see(Some(&listing(&["B", "C"])), Timestamp(5));
-        assert_eq!(seen(&watch), [4, 5]);
-    }
 }

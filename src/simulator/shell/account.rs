@@ -3,14 +3,10 @@
 use std::time::Duration;
 
 use super::Here;
-use crate::machine::command::Command;
-use crate::machine::suspicion::unrecorded;
+use crate::machine::suspicion::{account_due, unrecorded};
 use crate::simulator::mistake::Mistake;
 use crate::simulator::tasks::first;
 
-const ENTRIES_AT_ONCE: usize = 1;
-/// Under a number that there never is, an account clears nobody.
-const MORE_FOLLOWS: u64 = 0;
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 pub(super) async fn give(here: Here) {
@@ -42,22 +38,12 @@ async fn settle(here: &Here) -> bool {
     while here.process.has_turn.get() {
         here.sleep(Duration::from_millis(5)).await;
     }
-    let Some(account) = account(here) else { return false };
+    let journal = here.world.nodes[here.me].journal.borrow().clone();
+    let Some(account) = account_due(&here.state(), here.name(), &journal) else { return false };
     if here.world.mistake != Mistake::NoAccount {
         let _ = here.propose(&account).await;
     }
     true
-}
-
-fn account(here: &Here) -> Option<Command> {
-    let state = here.state();
-    let suspicion = state.suspicions.get(here.name());
-    let mut journal = unrecorded(&state, &here.world.nodes[here.me].journal.borrow());
-    let is_owed = suspicion.is_some_and(|suspicion| !suspicion.is_cleared) || !journal.is_empty();
-    let is_all = journal.len() <= ENTRIES_AT_ONCE;
-    journal.truncate(ENTRIES_AT_ONCE);
-    let number = suspicion.filter(|_| is_all).map_or(MORE_FOLLOWS, |suspicion| suspicion.number);
-    is_owed.then_some(Command::Account { number, journal })
 }
 
 /// Lets go of what the log knows to its end.

@@ -1,41 +1,30 @@
 //! Watches for the time when this replica is alone and approves what the machine says it may then, as
 //! `replica::alone`.
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
 use super::Here;
-use crate::machine::alone::{Alone, Peer};
+use crate::machine::alone::{Alone, Watch};
 use crate::machine::claim::PostOutcome;
-use crate::machine::document::{Document, Status};
-use crate::machine::id::{EventId, VmName};
+use crate::machine::document::Status;
+use crate::machine::id::VmName;
 use crate::machine::situation::Situation;
 use crate::machine::takeover::{Journaled, Takeover};
-use crate::machine::time::Timestamp;
 use crate::simulator::agreement::Chain;
 use crate::simulator::endpoint::Why;
 use crate::simulator::mistake::Mistake;
 
 const TICK: Duration = Duration::from_millis(250);
-const PAUSED_AFTER: Duration = Duration::from_secs(2);
 const FRESH_FOR: Duration = Duration::from_secs(2);
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
-
-/// How long it has been alone, and what it has seen meanwhile; all on the steady clock.
-struct Watch {
-    awake_since: Timestamp,
-    last_tick: Timestamp,
-    told_of_leader: Option<Timestamp>,
-    seen_since: BTreeMap<EventId, Timestamp>,
-}
 
 pub(super) async fn watch(here: Here) {
     let mut watch = Watch::new(here.steady());
     let mut not_before = watch.last_tick;
     loop {
         here.sleep(TICK).await;
-        let alone = watch.look(&here);
+        let alone = look(&mut watch, &here);
         let is_alone = alone.is_some();
         here.process.alone.replace(alone);
         let situation = is_alone.then(|| here.situation());
@@ -50,58 +39,32 @@ pub(super) async fn watch(here: Here) {
     }
 }
 
-impl Watch {
-    fn new(now: Timestamp) -> Self {
-        Self { awake_since: now, last_tick: now, told_of_leader: None, seen_since: BTreeMap::new() }
+/// `None` while a leader is heard.
+fn look(watch: &mut Watch, here: &Here) -> Option<Alone> {
+    let now = here.steady();
+    if here.world.mistake == Mistake::PauseCounts {
+        watch.last_tick = now;
     }
-
-    /// `None` while a leader is heard.
-    fn look(&mut self, here: &Here) -> Option<Alone> {
-        let now = here.steady();
-        if now.since(self.last_tick) > PAUSED_AFTER && here.world.mistake != Mistake::PauseCounts {
-            self.awake_since = now;
-            self.seen_since.clear();
-        }
-        self.last_tick = now;
-        self.see(here.believed().as_ref(), now);
-        if here.standing().quorum {
-            return None;
-        }
-        let heard = here.world.last_contact(here.me);
-        let voters = if here.takes_part() { here.voters() } else { Vec::new() };
-        let reached = reached(here, &voters, now);
-        if reached.values().any(|peer| peer.leader.is_some()) {
-            self.told_of_leader = Some(now);
-        }
-        let since = [heard, self.told_of_leader].into_iter().flatten().fold(self.awake_since, Timestamp::max);
-        let tail = {
-            let node = &here.world.nodes[here.me];
-            Chain::tail(node.kept.borrow().behind(node.agreement.borrow().applied))
-        };
-        Some(Alone {
-            since: here.at(since),
-            voters,
-            reached,
-            document: here.believed(),
-            seen_since: self.seen_since.iter().map(|(id, at)| (id.clone(), here.at(*at))).collect(),
-            log_time: here.process.time.borrow().of_the_log(here.clocks()),
-            tail,
-            journal: here.world.nodes[here.me].journal.borrow().clone(),
-        })
+    watch.tick(now, here.believed().as_ref());
+    if here.standing().quorum {
+        return None;
     }
-
-    fn see(&mut self, document: Option<&Document>, now: Timestamp) {
-        self.seen_since.retain(|id, _| document.is_some_and(|document| document.get(id).is_some()));
-        for event in document.iter().flat_map(|document| &document.events) {
-            self.seen_since.entry(event.id.clone()).or_insert(now);
-        }
-    }
-}
-
-fn reached(here: &Here, voters: &[VmName], now: Timestamp) -> BTreeMap<VmName, Peer> {
-    let mut peers = here.process.contacts.borrow().peers(now);
-    peers.retain(|name, _| voters.contains(name));
-    peers
+    let heard = here.world.last_contact(here.me);
+    let voters = if here.takes_part() { here.voters() } else { Vec::new() };
+    let mut reached = here.process.contacts.borrow().peers(now);
+    reached.retain(|name, _| voters.contains(name));
+    let node = &here.world.nodes[here.me];
+    let tail = Chain::tail(node.kept.borrow().behind(node.agreement.borrow().applied));
+    Some(Alone {
+        since: here.at(watch.alone_since(heard, &reached)),
+        voters,
+        reached,
+        document: here.believed(),
+        seen_since: watch.seen_since(|at| here.at(at)),
+        log_time: here.process.time.borrow().of_the_log(here.clocks()),
+        tail,
+        journal: node.journal.borrow().clone(),
+    })
 }
 
 async fn act(here: &Here, mut situation: Situation) {
@@ -119,7 +82,7 @@ async fn act(here: &Here, mut situation: Situation) {
         return std::future::pending().await;
     }
     here.sleep(here.world.disk_time(here.me)).await;
-    let takeover = begun(&situation);
+    let takeover = Takeover::begun(&situation, None);
     let entry = Journaled { announcement: announced.clone(), takeover: takeover.clone() };
     while here.process.has_turn.get() {
         here.sleep(Duration::from_millis(5)).await;
@@ -162,20 +125,6 @@ async fn write(here: &Here, change: impl FnOnce(&mut Vec<Journaled>)) {
     }
     process.has_turn.set(false);
     process.signals.journaled.tell(&here.world.tasks);
-}
-
-fn begun(situation: &Situation) -> Takeover {
-    let alone = situation.alone.clone().unwrap_or_default();
-    let last = alone.journal.iter().map(|entry| entry.takeover.at).max();
-    Takeover {
-        approver: situation.me.clone(),
-        at: last.map_or(situation.now, |last| situation.now.max(last.plus(Duration::from_millis(1)))),
-        alone_since: alone.since,
-        out_of_reach: alone.out_of_reach(&situation.me),
-        requested_by: None,
-        outcome: None,
-        recorded: None,
-    }
 }
 
 /// No leader was heard for as long as it takes.
