@@ -1,7 +1,6 @@
 //! What is to happen in a world, and when.
 
-use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 
 use super::network::Envelope;
 use super::program::Key;
@@ -59,46 +58,20 @@ impl Due {
     }
 }
 
-struct Item {
-    at: Timestamp,
-    order: u64,
-    due: Due,
-}
-
-impl PartialEq for Item {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Item {}
-
-impl PartialOrd for Item {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Item {
-    fn cmp(&self, other: &Self) -> Ordering {
-        (self.at, self.order).cmp(&(other.at, other.order))
-    }
-}
-
+/// By their time; of several at the same time the one that was put first comes first.
 #[derive(Default)]
 pub(super) struct Agenda {
-    items: BinaryHeap<Reverse<Item>>,
+    items: BTreeMap<(Timestamp, u64), Due>,
     order: u64,
 }
 
 impl Agenda {
     pub(super) fn put(&mut self, at: Timestamp, due: Due) {
         self.order += 1;
-        self.items.push(Reverse(Item { at, order: self.order, due }));
+        self.items.insert((at, self.order), due);
     }
 
-    /// The earliest; of several at the same time the one that was put first.
     pub(super) fn next(&mut self) -> Option<(Timestamp, u64, Due)> {
-        self.items.pop().map(|Reverse(item)| (item.at, item.order, item.due))
+        self.items.pop_first().map(|((at, order), due)| (at, order, due))
     }
 }

@@ -217,7 +217,7 @@ impl World {
             std::mem::take(&mut body.held)
         };
         self.tell(|| format!("{} goes on", node.name));
-        self.tasks.resume(vm);
+        self.tasks.resume();
         self.take_held(held);
     }
 

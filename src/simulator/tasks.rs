@@ -1,57 +1,41 @@
 //! Runs the tasks of all simulated replicas in one thread, in an order that depends on nothing but the world.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-/// A task, told apart from later ones in the same place.
+/// In the order in which they began.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct TaskId {
-    place: usize,
-    turn: u64,
-}
+pub(super) struct TaskId(u64);
 
 type Work = Pin<Box<dyn Future<Output = ()>>>;
 
-struct Slot {
-    turn: u64,
+struct Task {
     owner: usize,
     is_ready: bool,
     /// Taken out while it runs.
     work: Option<Work>,
-    is_used: bool,
 }
 
 #[derive(Default)]
 pub(super) struct Tasks {
-    slots: RefCell<Vec<Slot>>,
-    free: RefCell<Vec<usize>>,
+    all: RefCell<BTreeMap<TaskId, Task>>,
     ready: RefCell<VecDeque<TaskId>>,
     /// Ready, and of somebody who is paused.
-    held: RefCell<Vec<(usize, TaskId)>>,
+    held: RefCell<Vec<TaskId>>,
     current: Cell<Option<TaskId>>,
-    turns: Cell<u64>,
+    begun: Cell<u64>,
 }
 
 impl Tasks {
     pub(super) fn spawn(&self, owner: usize, work: impl Future<Output = ()> + 'static) {
-        let turn = self.turns.get() + 1;
-        self.turns.set(turn);
-        let slot = Slot { turn, owner, is_ready: false, work: Some(Box::pin(work)), is_used: true };
-        let free = self.free.borrow_mut().pop();
-        let mut slots = self.slots.borrow_mut();
-        let place = if let Some(place) = free {
-            slots[place] = slot;
-            place
-        } else {
-            slots.push(slot);
-            slots.len() - 1
-        };
-        drop(slots);
-        self.wake(TaskId { place, turn });
+        let id = TaskId(self.begun.get());
+        self.begun.set(id.0 + 1);
+        self.all.borrow_mut().insert(id, Task { owner, is_ready: false, work: Some(Box::pin(work)) });
+        self.wake(id);
     }
 
     /// The task that runs now.
@@ -60,13 +44,8 @@ impl Tasks {
     }
 
     pub(super) fn wake(&self, id: TaskId) {
-        let mut slots = self.slots.borrow_mut();
-        if let Some(slot) = slots.get_mut(id.place)
-            && slot.turn == id.turn
-            && slot.is_used
-            && !slot.is_ready
-        {
-            slot.is_ready = true;
+        if let Some(task) = self.all.borrow_mut().get_mut(&id).filter(|task| !task.is_ready) {
+            task.is_ready = true;
             self.ready.borrow_mut().push_back(id);
         }
     }
@@ -77,57 +56,37 @@ impl Tasks {
             let next = self.ready.borrow_mut().pop_front();
             let Some(id) = next else { return };
             let work = {
-                let mut slots = self.slots.borrow_mut();
-                let slot = &mut slots[id.place];
-                if slot.turn != id.turn || !slot.is_used {
+                let mut all = self.all.borrow_mut();
+                let Some(task) = all.get_mut(&id) else { continue };
+                if is_paused(task.owner) {
+                    self.held.borrow_mut().push(id);
                     continue;
                 }
-                if is_paused(slot.owner) {
-                    self.held.borrow_mut().push((slot.owner, id));
-                    continue;
-                }
-                slot.is_ready = false;
-                slot.work.take()
+                task.is_ready = false;
+                task.work.take()
             };
             let Some(mut work) = work else { continue };
             self.current.set(Some(id));
             let polled = work.as_mut().poll(&mut Context::from_waker(Waker::noop()));
             self.current.set(None);
-            let mut slots = self.slots.borrow_mut();
-            let slot = &mut slots[id.place];
-            // Its owner may have crashed by what it did.
-            if slot.turn != id.turn || !slot.is_used {
-                drop(slots);
-                continue;
-            }
-            if polled.is_pending() {
-                slot.work = Some(work);
-            } else {
-                slot.is_used = false;
-                self.free.borrow_mut().push(id.place);
+            if polled.is_ready() {
+                self.all.borrow_mut().remove(&id);
+            } else if let Some(task) = self.all.borrow_mut().get_mut(&id) {
+                // Unless its owner has crashed by what it did.
+                task.work = Some(work);
             }
         }
     }
 
-    /// Whoever was paused goes on.
-    pub(super) fn resume(&self, owner: usize) {
-        let mut held = self.held.borrow_mut();
-        let resumed = held.iter().filter(|(whose, _)| *whose == owner).map(|(_, id)| *id);
-        self.ready.borrow_mut().extend(resumed);
-        held.retain(|(whose, _)| *whose != owner);
+    /// Somebody who was paused goes on; what others hold is held again.
+    pub(super) fn resume(&self) {
+        self.ready.borrow_mut().extend(self.held.take());
     }
 
     /// All that somebody was doing ends where it is.
     pub(super) fn end(&self, owner: usize) {
-        let mut ended = Vec::new();
-        for (place, slot) in self.slots.borrow_mut().iter_mut().enumerate() {
-            if slot.owner == owner && slot.is_used {
-                slot.is_used = false;
-                ended.extend(slot.work.take());
-                self.free.borrow_mut().push(place);
-            }
-        }
-        self.held.borrow_mut().retain(|(whose, _)| *whose != owner);
+        let ended: Vec<_> = self.all.borrow_mut().extract_if(.., |_, task| task.owner == owner).collect();
+        drop(ended);
     }
 }
 
@@ -174,32 +133,33 @@ impl<T> Answer<T> {
 #[derive(Default)]
 pub(super) struct Signal {
     version: Cell<u64>,
-    waiters: RefCell<Vec<TaskId>>,
+    waiters: RefCell<BTreeSet<TaskId>>,
 }
 
 impl Signal {
-    pub(super) fn version(&self) -> u64 {
-        self.version.get()
-    }
-
     pub(super) fn tell(&self, tasks: &Tasks) {
         self.version.set(self.version.get() + 1);
         for waiter in self.waiters.take() {
             tasks.wake(waiter);
         }
     }
+}
 
-    /// Returns when it has changed since that version.
-    pub(super) async fn changed(&self, tasks: &Tasks, since: u64) {
+/// Some signals as they stood when this was made: what is told after that is news.
+pub(super) struct News<'a, const N: usize>([(&'a Signal, u64); N]);
+
+impl<'a, const N: usize> News<'a, N> {
+    pub(super) fn of(signals: [&'a Signal; N]) -> Self {
+        Self(signals.map(|signal| (signal, signal.version.get())))
+    }
+
+    pub(super) async fn come(&self, tasks: &Tasks) {
         poll_fn(|_| {
-            if self.version.get() != since {
+            if self.0.iter().any(|(signal, since)| signal.version.get() != *since) {
                 return Poll::Ready(());
             }
-            if let Some(current) = tasks.current() {
-                let mut waiters = self.waiters.borrow_mut();
-                if !waiters.contains(&current) {
-                    waiters.push(current);
-                }
+            for (signal, _) in &self.0 {
+                signal.waiters.borrow_mut().extend(tasks.current());
             }
             Poll::Pending
         })

@@ -9,7 +9,7 @@ use crate::machine::command::{Command, Verdict};
 use crate::machine::time::Timestamp;
 use crate::simulator::network::Message;
 use crate::simulator::shell::Here;
-use crate::simulator::tasks::{Answer, first};
+use crate::simulator::tasks::{Answer, News, first};
 use crate::simulator::world::World;
 
 const DEADLINE: Duration = Duration::from_secs(5);
@@ -64,11 +64,11 @@ impl Here {
     /// Returns when somebody else leads.
     pub(in crate::simulator) async fn is_led_by_another(&self, than: usize) {
         loop {
-            let version = self.process.signals.standing.version();
+            let news = News::of([&self.process.signals.standing]);
             if self.standing().leader.is_some_and(|leader| leader != than) {
                 return;
             }
-            self.process.signals.standing.changed(&self.world.tasks, version).await;
+            news.come(&self.world.tasks).await;
         }
     }
 
@@ -105,11 +105,11 @@ impl Here {
             }
         };
         loop {
-            let version = self.process.signals.reached.version();
+            let news = News::of([&self.process.signals.reached]);
             if self.world.nodes[self.me].agreement.borrow().applied >= index {
                 return Ok(());
             }
-            if self.within(deadline, self.process.signals.reached.changed(tasks, version)).await.is_none() {
+            if self.within(deadline, news.come(tasks)).await.is_none() {
                 return Err(NotKnown);
             }
         }

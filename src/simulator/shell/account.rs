@@ -5,29 +5,16 @@ use std::time::Duration;
 use super::Here;
 use crate::machine::suspicion::{account_due, unrecorded};
 use crate::simulator::mistake::Mistake;
-use crate::simulator::tasks::first;
+use crate::simulator::tasks::News;
 
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 pub(super) async fn give(here: Here) {
-    let world = here.world.clone();
-    let tasks = &world.tasks;
+    let signals = &here.process.signals;
     loop {
-        let (state, journal) = (here.process.signals.changed.version(), here.process.signals.journaled.version());
-        let standing = here.process.signals.standing.version();
+        let news = News::of([&signals.changed, &signals.journaled, &signals.standing]);
         let is_owed = here.standing().quorum && settle(&here).await;
-        let news = first(
-            first(
-                here.process.signals.changed.changed(tasks, state),
-                here.process.signals.journaled.changed(tasks, journal),
-            ),
-            here.process.signals.standing.changed(tasks, standing),
-        );
-        if is_owed {
-            let _ = first(news, here.sleep(AGAIN_AFTER)).await;
-        } else {
-            let _ = news.await;
-        }
+        here.wait(news, is_owed.then_some(AGAIN_AFTER)).await;
     }
 }
 

@@ -8,19 +8,17 @@ use crate::machine::alone::Peer;
 use crate::machine::contacts::{BEAT_EVERY, Health, Told, Word};
 use crate::machine::time::Timestamp;
 use crate::simulator::network::Message;
-use crate::simulator::tasks::first;
+use crate::simulator::tasks::{News, first};
 use crate::simulator::world::World;
 
 /// Tells the leader how this replica is, and asks the others while it hears none.
 pub(super) async fn beat(here: Here) {
-    let (world, tasks) = (here.world.clone(), &here.world.tasks);
+    let (world, tasks, signals) = (&here.world, &here.world.tasks, &here.process.signals);
     loop {
-        let version = here.process.signals.standing.version();
-        let polled = here.process.signals.polled.version();
         let (health, wishes) = (here.health(), here.state().wished);
         let is_news = here.process.contacts.borrow_mut().heard(here.steady(), here.name(), health, wishes);
         if is_news {
-            here.process.signals.contact.tell(tasks);
+            signals.contact.tell(tasks);
         }
         match here.standing().leader {
             Some(leader) if leader == here.me => {}
@@ -34,12 +32,8 @@ pub(super) async fn beat(here: Here) {
         }
         let leader = here.standing().leader;
         let changes = async {
-            here.process.signals.standing.changed(tasks, version).await;
-            if here.standing().leader == leader {
-                here.process.signals.polled.changed(tasks, polled).await;
-                if here.health().channel == health.channel {
-                    std::future::pending::<()>().await;
-                }
+            while here.standing().leader == leader && here.health().channel == health.channel {
+                News::of([&signals.standing, &signals.polled]).come(tasks).await;
             }
         };
         let _ = first(here.sleep(BEAT_EVERY), changes).await;

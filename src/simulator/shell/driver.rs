@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Here;
 use crate::machine::succession::heir;
 use crate::machine::time::Timestamp;
-use crate::simulator::tasks::first;
+use crate::simulator::tasks::News;
 
 /// Less often than in earnest, where it is 50 ms: what is due is looked at whenever something changes anyway.
 const TICK: Duration = Duration::from_millis(500);
@@ -14,12 +14,10 @@ const HAND_OVER_WITHIN: Duration = Duration::from_secs(2);
 const HAND_OVER_AGAIN_AFTER: Duration = Duration::from_secs(10);
 
 pub(super) async fn drive(here: Here) {
-    let world = here.world.clone();
-    let tasks = &world.tasks;
+    let signals = &here.process.signals;
     let mut tried_to_go = None;
     loop {
-        let (standing, state) = (here.process.signals.standing.version(), here.process.signals.changed.version());
-        let contact = here.process.signals.contact.version();
+        let news = News::of([&signals.standing, &signals.changed, &signals.contact]);
         let leads = here.standing().leads();
         here.process.contacts.borrow_mut().leading(here.steady(), leads);
         if leads {
@@ -29,15 +27,7 @@ pub(super) async fn drive(here: Here) {
             }
         }
         let is_busy = leads && !here.state().open.is_empty();
-        let tick = if is_busy { TICK } else { IDLE_TICK };
-        let news = first(
-            first(
-                here.process.signals.standing.changed(tasks, standing),
-                here.process.signals.changed.changed(tasks, state),
-            ),
-            here.process.signals.contact.changed(tasks, contact),
-        );
-        let _ = first(news, here.sleep(tick)).await;
+        here.wait(news, Some(if is_busy { TICK } else { IDLE_TICK })).await;
     }
 }
 

@@ -13,14 +13,14 @@ use crate::machine::errands::{Errand, errands, is_forgotten};
 use crate::machine::id::AttemptId;
 use crate::machine::state::State;
 use crate::simulator::mistake::Mistake;
-use crate::simulator::tasks::first;
+use crate::simulator::tasks::News;
 
 const TICK: Duration = Duration::from_millis(250);
 const ASK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 pub(super) async fn run(here: Here) {
     let world = here.world.clone();
-    let tasks = &world.tasks;
+    let (tasks, signals) = (&world.tasks, &here.process.signals);
     while here.confirm().await.is_err() {
         here.sleep(ASK_AGAIN_AFTER).await;
     }
@@ -33,7 +33,7 @@ pub(super) async fn run(here: Here) {
     tasks.spawn(here.me, observer::report(here.clone()));
     let posts_begun: Rc<RefCell<BTreeSet<AttemptId>>> = Rc::default();
     loop {
-        let (changed, programs) = (here.process.signals.changed.version(), here.process.signals.programs.version());
+        let news = News::of([&signals.changed, &signals.programs]);
         let state = here.state();
         let errands = errands(&state, here.name());
         let is_busy = !errands.is_empty();
@@ -69,15 +69,7 @@ pub(super) async fn run(here: Here) {
         }
         posts_begun.borrow_mut().retain(|claim| is_open(&state, *claim));
         let is_busy = hooks::clear_away(&here, &state) || is_busy;
-        let news = first(
-            here.process.signals.changed.changed(tasks, changed),
-            here.process.signals.programs.changed(tasks, programs),
-        );
-        if is_busy {
-            let _ = first(news, here.sleep(TICK)).await;
-        } else {
-            let _ = news.await;
-        }
+        here.wait(news, is_busy.then_some(TICK)).await;
     }
 }
 

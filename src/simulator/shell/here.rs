@@ -15,6 +15,7 @@ use crate::machine::state::State;
 use crate::machine::time::Timestamp;
 use crate::simulator::agenda::Due;
 use crate::simulator::agreement::Standing;
+use crate::simulator::tasks::{News, first};
 use crate::simulator::world::World;
 
 #[derive(Clone)]
@@ -114,6 +115,15 @@ impl Here {
         let acknowledged =
             acknowledged.map(|(voter, sent)| (self.world.nodes[*voter].name.clone(), self.at(*sent))).collect();
         Lead { term: standing.term, turn: standing.turn, voters, acknowledged }
+    }
+
+    /// Waits for news, or for so long where there is something to do anyway.
+    pub(super) async fn wait<const N: usize>(&self, news: News<'_, N>, at_most: Option<Duration>) {
+        let come = news.come(&self.world.tasks);
+        match at_most {
+            Some(span) => drop(first(come, self.sleep(span)).await),
+            None => come.await,
+        }
     }
 
     /// By the steady clock of this machine.

@@ -1,6 +1,5 @@
 //! One replica's eyes, as `replica::observer`: polls always, and reports what changed.
 
-use std::rc::Rc;
 use std::time::Duration;
 
 use super::Here;
@@ -13,7 +12,7 @@ use crate::machine::time::Timestamp;
 use crate::machine::workload::Group;
 use crate::simulator::endpoint::NoInformation;
 use crate::simulator::mistake::Mistake;
-use crate::simulator::tasks::first;
+use crate::simulator::tasks::News;
 
 const INTERVAL: Duration = Duration::from_secs(1);
 const STALL_AFTER: Duration = Duration::from_secs(15);
@@ -116,24 +115,14 @@ pub(super) async fn poll(here: Here) {
 /// Keeps the log's idea of this replica's workloads and document what it should be. Begins when it is known what earlier
 /// lives of it left open.
 pub(super) async fn report(here: Here) {
-    let tasks = Rc::clone(&here.world);
-    let tasks = &tasks.tasks;
+    let signals = &here.process.signals;
     loop {
-        let (changed, polled) = (here.process.signals.changed.version(), here.process.signals.polled.version());
+        let news = News::of([&signals.changed, &signals.polled]);
         let due = due(&here);
-        let is_again = due.is_some();
-        if let Some(command) = due {
-            let _ = here.propose(&command).await;
+        if let Some(command) = &due {
+            let _ = here.propose(command).await;
         }
-        let news = first(
-            here.process.signals.changed.changed(tasks, changed),
-            here.process.signals.polled.changed(tasks, polled),
-        );
-        if is_again {
-            let _ = first(news, here.sleep(REPORT_AGAIN_AFTER)).await;
-        } else {
-            let _ = news.await;
-        }
+        here.wait(news, due.map(|_| REPORT_AGAIN_AFTER)).await;
     }
 }
 

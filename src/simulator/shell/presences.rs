@@ -6,28 +6,19 @@ use std::time::Duration;
 use super::Here;
 use crate::machine::command::Command;
 use crate::machine::workload::{Condition, Role};
-use crate::simulator::tasks::first;
+use crate::simulator::tasks::News;
 
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 pub(super) async fn keep(here: Here) {
-    let world = here.world.clone();
-    let tasks = &world.tasks;
+    let signals = &here.process.signals;
     loop {
-        let (changed, presence) = (here.process.signals.changed.version(), here.process.signals.presence.version());
+        let news = News::of([&signals.presence, &signals.changed]);
         let mut is_done = true;
         for command in due(&here) {
             is_done &= here.propose(&command).await.is_ok();
         }
-        let news = first(
-            here.process.signals.presence.changed(tasks, presence),
-            here.process.signals.changed.changed(tasks, changed),
-        );
-        if is_done {
-            let _ = news.await;
-        } else {
-            let _ = first(news, here.sleep(TRY_AGAIN_AFTER)).await;
-        }
+        here.wait(news, (!is_done).then_some(TRY_AGAIN_AFTER)).await;
     }
 }
 
