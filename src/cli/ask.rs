@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::Subcommand;
 use futures_util::StreamExt as _;
 use serde::Serialize;
 use tokio::time::{MissedTickBehavior, interval};
@@ -13,7 +14,7 @@ use super::{Exit, examples, runtime, say};
 use crate::machine::time::Timestamp;
 use crate::ops::harmless::harmless_json;
 use crate::replica::clock::{self, from_rfc3339};
-use crate::rpc::client::{AskError, Asking};
+use crate::rpc::client::{Answer, AskError, Asking, Client};
 use crate::wire::pb::allclear::operator::v1 as shown;
 
 /// On a terminal, what passes by itself is shown again as often: ages, and the time that is left.
@@ -24,7 +25,7 @@ const SHOW_AGAIN: Duration = Duration::from_secs(1);
 pub(super) struct Target {
     /// The replica's operator socket
     #[arg(long, value_name = "SOCKET", default_value = USUAL_ENDPOINT)]
-    pub(super) endpoint: PathBuf,
+    endpoint: PathBuf,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -34,14 +35,44 @@ impl Target {
     pub(super) fn reader(&self) -> Reader {
         Reader::at(&self.endpoint)
     }
+
+    /// Asks the replica something, and prints what it answers.
+    pub(super) fn look<T: Serialize>(
+        &self,
+        ask: impl AsyncFnOnce(&mut Asking) -> Result<T, AskError>,
+        told: impl FnOnce(&T) -> String,
+    ) -> Result<(), Exit> {
+        answered(async { print(self.json, &ask(&mut Asking::connect(&self.endpoint).await?).await?, told) })
+    }
+
+    /// Has the replica change something, and prints what it answers.
+    pub(super) fn change<T: Serialize>(
+        &self,
+        call: impl AsyncFnOnce(&mut Client) -> Answer<T>,
+        told: impl FnOnce(&T) -> String,
+    ) -> Result<(), Exit> {
+        self.look(async |asking| asking.change(call).await, told)
+    }
 }
 
-/// Shows whether the cluster can act, what the open events wait for, and who answers
-#[derive(clap::Args)]
-#[command(after_help = examples::STATUS)]
-pub(super) struct Status {
-    #[command(flatten)]
-    target: Target,
+#[derive(Subcommand)]
+pub(super) enum Ask {
+    /// Shows whether the cluster can act, what the open events wait for, and who answers
+    #[command(after_help = examples::STATUS)]
+    Status(Target),
+    Events(Events),
+    /// Tells why an event is not approved yet, what happens next by itself and when, and what can be done
+    #[command(after_help = examples::EXPLAIN)]
+    Explain {
+        /// The event's id; left out: the only open event, or a list of them
+        #[arg(value_name = "EVENT")]
+        event: Option<String>,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Shows the status again whenever it changes, until the replica stops or Ctrl-C
+    #[command(after_help = examples::WATCH)]
+    Watch(Target),
 }
 
 /// Lists the open events and the most recent closed ones
@@ -64,44 +95,36 @@ pub(super) struct Events {
     export: bool,
 }
 
-/// Tells why an event is not approved yet, what happens next by itself and when, and what can be done
-#[derive(clap::Args)]
-#[command(after_help = examples::EXPLAIN)]
-pub(super) struct Explain {
-    /// The event's id; left out: the only open event, or a list of them
-    #[arg(value_name = "EVENT")]
-    event: Option<String>,
-    #[command(flatten)]
-    target: Target,
-}
-
-/// Shows the status again whenever it changes, until the replica stops or Ctrl-C
-#[derive(clap::Args)]
-#[command(after_help = examples::WATCH)]
-pub(super) struct Watch {
-    #[command(flatten)]
-    target: Target,
-}
-
-impl Status {
-    pub(super) fn run(self) -> Exit {
-        answer(async {
-            let status = Asking::connect(&self.target.endpoint).await?.status().await?;
-            print(&self.target, &status, |status| told::status(&self.target.reader(), status))
-        })
+impl Ask {
+    pub(super) fn run(self) -> Result<(), Exit> {
+        match self {
+            Self::Status(target) => target.look(Asking::status, |status| told::status(&target.reader(), status)),
+            Self::Events(events) => events.run(),
+            Self::Explain { event: Some(id), target } => {
+                target.look(async |asking| asking.event(&id).await, |event| told::event(&target.reader(), event))
+            }
+            Self::Explain { event: None, target } => target.look(
+                async |asking| {
+                    let mut open = asking.events().await?;
+                    open.events.retain(|event| event.stage != "closed");
+                    Ok(open)
+                },
+                |open| told::all_open(&target.reader(), open),
+            ),
+            Self::Watch(target) => answered(watch(&target)),
+        }
     }
 }
 
 impl Events {
-    pub(super) fn run(self) -> Exit {
-        answer(async {
-            if self.export {
-                return super::export::all(&self.target.endpoint, self.since).await;
-            }
-            let all = Asking::connect(&self.target.endpoint).await?.events().await?;
-            let events = self.chosen(all);
-            print(&self.target, &events, |events| told::events(&self.target.reader(), events))
-        })
+    fn run(self) -> Result<(), Exit> {
+        if self.export {
+            return answered(super::export::all(&self.target.endpoint, self.since));
+        }
+        self.target.look(
+            async |asking| Ok(self.chosen(asking.events().await?)),
+            |events| told::events(&self.target.reader(), events),
+        )
     }
 
     /// The newest last, as they came.
@@ -117,47 +140,27 @@ impl Events {
     }
 }
 
-impl Explain {
-    pub(super) fn run(self) -> Exit {
-        answer(async {
-            let mut asking = Asking::connect(&self.target.endpoint).await?;
-            if let Some(id) = &self.event {
-                let event = asking.event(id).await?;
-                return print(&self.target, &event, |event| told::event(&self.target.reader(), event));
-            }
-            let mut open = asking.events().await?;
-            open.events.retain(|event| event.stage != "closed");
-            print(&self.target, &open, |open| told::all_open(&self.target.reader(), open))
-        })
+async fn watch(target: &Target) -> Result<(), AskError> {
+    let mut asking = Asking::connect(&target.endpoint).await?;
+    let mut changes = Box::pin(asking.watch().await?);
+    if target.json || target.reader().paper.size.is_none() {
+        while let Some(status) = changes.next().await {
+            print(target.json, &status?, |status| told::status(&target.reader(), status))?;
+        }
+        return Ok(());
     }
-}
-
-impl Watch {
-    pub(super) fn run(self) -> Exit {
-        answer(async {
-            let mut asking = Asking::connect(&self.target.endpoint).await?;
-            let mut changes = Box::pin(asking.watch().await?);
-            let paper = self.target.reader().paper;
-            if self.target.json || paper.size.is_none() {
-                while let Some(status) = changes.next().await {
-                    print(&self.target, &status?, |status| told::status(&self.target.reader(), status))?;
-                }
-                return Ok(());
-            }
-            let mut again = interval(SHOW_AGAIN);
-            again.set_missed_tick_behavior(MissedTickBehavior::Delay);
-            loop {
-                let status = tokio::select! {
-                    next = changes.next() => match next {
-                        Some(status) => status?,
-                        None => return Ok(()),
-                    },
-                    _ = again.tick() => asking.status().await?,
-                };
-                let reader = self.target.reader();
-                write(&screenful(&told::status(&reader, &status), reader.paper.size.map(|(_, height)| height)))?;
-            }
-        })
+    let mut again = interval(SHOW_AGAIN);
+    again.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let status = tokio::select! {
+            next = changes.next() => match next {
+                Some(status) => status?,
+                None => return Ok(()),
+            },
+            _ = again.tick() => asking.status().await?,
+        };
+        let reader = target.reader();
+        write(&screenful(&told::status(&reader, &status), reader.paper.size.map(|(_, height)| height)))?;
     }
 }
 
@@ -180,10 +183,6 @@ fn since(text: &str) -> Result<Timestamp, String> {
     from_rfc3339(text).ok_or_else(|| "say since how long (2h, 1d) or since when (2026-01-31T12:00:00Z)".into())
 }
 
-pub(super) fn answer(asking: impl Future<Output = Result<(), AskError>>) -> Exit {
-    answered(asking).map_or_else(|exit| exit, |()| Exit::Done)
-}
-
 /// What is answered; otherwise people are told why not.
 pub(super) fn answered<T>(asking: impl Future<Output = Result<T, AskError>>) -> Result<T, Exit> {
     runtime()?.block_on(asking).map_err(|error| {
@@ -196,11 +195,7 @@ pub(super) fn answered<T>(asking: impl Future<Output = Result<T, AskError>>) -> 
     })
 }
 
-pub(super) fn print<T: Serialize>(target: &Target, shown: &T, told: impl FnOnce(&T) -> String) -> Result<(), AskError> {
-    print_as(target.json, shown, told)
-}
-
-pub(super) fn print_as<T: Serialize>(json: bool, shown: &T, told: impl FnOnce(&T) -> String) -> Result<(), AskError> {
+pub(super) fn print<T: Serialize>(json: bool, shown: &T, told: impl FnOnce(&T) -> String) -> Result<(), AskError> {
     let text = if json {
         let json = serde_json::to_string(shown).map_err(|error| AskError::Output(error.to_string()))?;
         harmless_json(&json) + "\n"

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use clap::Subcommand;
 
-use super::{Exit, examples, say};
+use super::{Exit, examples, failed, say};
 use crate::machine::time::Timestamp;
 use crate::replica::clock::{self, rfc3339};
 use crate::tls::{Authority, Made};
@@ -18,110 +18,86 @@ const CA: &str = "ca.pem";
 const CA_KEY: &str = "ca.key";
 
 /// Makes the certificates by which replicas know each other, for a cluster without a PKI
-#[derive(clap::Args)]
-#[command(after_help = examples::CERTS)]
-pub(super) struct Certs {
-    #[command(subcommand)]
-    action: Action,
-}
-
 #[derive(Subcommand)]
-enum Action {
-    Init(Init),
-    Issue(Issue),
-}
-
-/// Makes an authority for one cluster: ca.pem, which every replica trusts, and ca.key, which signs
-#[derive(clap::Args)]
-struct Init {
-    /// The folder for ca.pem and ca.key; it is made where it is missing, and no authority in it is ever replaced
-    #[arg(long, value_name = "DIR")]
-    dir: PathBuf,
-    /// The cluster's name, as in cluster.name
-    #[arg(long, value_name = "NAME")]
-    cluster: String,
-    /// For how many days the authority is valid
-    #[arg(long, value_name = "N", default_value_t = 3650, value_parser = clap::value_parser!(u32).range(1..=36_500))]
-    days: u32,
-}
-
-/// Makes a key and a certificate for one replica, to begin with or anew: DIR/REPLICA with node.pem, node.key and ca.pem
-#[derive(clap::Args)]
-struct Issue {
-    /// The folder with ca.pem and ca.key
-    #[arg(long, value_name = "DIR")]
-    dir: PathBuf,
-    /// The replica's name, as in cluster.replicas
-    #[arg(long, value_name = "NAME")]
-    replica: String,
-    /// For how many days the certificate is valid; it never outlives the authority
-    #[arg(long, value_name = "N", default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=36_500))]
-    days: u32,
+#[command(after_help = examples::CERTS)]
+pub(super) enum Certs {
+    /// Makes an authority for one cluster: ca.pem, which every replica trusts, and ca.key, which signs
+    Init {
+        /// The folder for ca.pem and ca.key; it is made where it is missing, and no authority in it is ever replaced
+        #[arg(long, value_name = "DIR")]
+        dir: PathBuf,
+        /// The cluster's name, as in cluster.name
+        #[arg(long, value_name = "NAME")]
+        cluster: String,
+        /// For how many days the authority is valid
+        #[arg(long, value_name = "N", default_value_t = 3650, value_parser = clap::value_parser!(u32).range(1..=36_500))]
+        days: u32,
+    },
+    /// Makes a key and a certificate for one replica, to begin with or anew: DIR/REPLICA with node.pem, node.key and
+    /// ca.pem
+    Issue {
+        /// The folder with ca.pem and ca.key
+        #[arg(long, value_name = "DIR")]
+        dir: PathBuf,
+        /// The replica's name, as in cluster.replicas
+        #[arg(long, value_name = "NAME")]
+        replica: String,
+        /// For how many days the certificate is valid; it never outlives the authority
+        #[arg(long, value_name = "N", default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=36_500))]
+        days: u32,
+    },
 }
 
 impl Certs {
-    pub(super) fn run(self) -> Exit {
-        let done = match self.action {
-            Action::Init(init) => init.run(),
-            Action::Issue(issue) => issue.run(),
+    pub(super) fn run(self) -> Result<(), Exit> {
+        let done = match self {
+            Self::Init { dir, cluster, days } => init(&dir, &cluster, days),
+            Self::Issue { dir, replica, days } => issue_into(&dir, &replica, days),
         };
-        match done {
-            Ok(()) => Exit::Done,
-            Err(error) => {
-                say(format_args!("{error:#}"));
-                Exit::Failed
-            }
-        }
+        done.map_err(|error| failed(format_args!("{error:#}")))
     }
 }
 
-impl Init {
-    fn run(self) -> anyhow::Result<()> {
-        let Self { dir, cluster, days } = self;
-        if cluster.trim().is_empty() {
-            bail!("--cluster is empty: write the cluster's name, as in cluster.name");
-        }
-        let (cert, key) = (dir.join(CA), dir.join(CA_KEY));
-        for path in [&cert, &key] {
-            if fs::symlink_metadata(path).is_ok() {
-                bail!("{} exists, and an authority is never replaced: choose another --dir", path.display());
-            }
-        }
-        let made = Authority::make(&cluster, days, clock::now())?;
-        make_folder(&dir)?;
-        // The key first: a certificate without its key would look like an authority.
-        write_new(&key, &made.key, 0o600)?;
-        write_new(&cert, &made.cert, 0o644)?;
-        say(format_args!(
-            "made an authority for cluster {cluster:?}, valid until {}: {} and {}",
-            rfc3339(made.expires_at),
-            cert.display(),
-            key.display()
-        ));
-        say("whoever has ca.key can be any replica: keep it off the replicas' machines");
-        say(format_args!("next, for each replica: allclear certs issue --dir {} --replica NAME", dir.display()));
-        Ok(())
+fn init(dir: &Path, cluster: &str, days: u32) -> anyhow::Result<()> {
+    if cluster.trim().is_empty() {
+        bail!("--cluster is empty: write the cluster's name, as in cluster.name");
     }
+    let (cert, key) = (dir.join(CA), dir.join(CA_KEY));
+    for path in [&cert, &key] {
+        if fs::symlink_metadata(path).is_ok() {
+            bail!("{} exists, and an authority is never replaced: choose another --dir", path.display());
+        }
+    }
+    let made = Authority::make(cluster, days, clock::now())?;
+    make_folder(dir)?;
+    // The key first: a certificate without its key would look like an authority.
+    write_new(&key, &made.key, 0o600)?;
+    write_new(&cert, &made.cert, 0o644)?;
+    say(format_args!(
+        "made an authority for cluster {cluster:?}, valid until {}: {} and {}",
+        rfc3339(made.expires_at),
+        cert.display(),
+        key.display()
+    ));
+    say("whoever has ca.key can be any replica: keep it off the replicas' machines");
+    say(format_args!("next, for each replica: allclear certs issue --dir {} --replica NAME", dir.display()));
+    Ok(())
 }
 
-impl Issue {
-    fn run(self) -> anyhow::Result<()> {
-        let Self { dir, replica, days } = self;
-        if replica.trim() != replica || replica.is_empty() || replica.starts_with('.') || replica.contains(['/', '\0'])
-        {
-            bail!("{replica:?} is no name of a replica that a folder can have");
-        }
-        let ca = read(&dir.join(CA))?;
-        let authority = Authority::read(&ca, &read(&dir.join(CA_KEY))?).with_context(|| dir.display().to_string())?;
-        let folder = dir.join(&replica);
-        let expires_at = issue(&authority, &ca, &replica, days, &folder)?;
-        let (cluster, until, shown) = (authority.cluster(), rfc3339(expires_at), folder.display());
-        say(format_args!("made a certificate for {replica} of cluster {cluster:?}, valid until {until}, in {shown}"));
-        say(format_args!(
-            "copy {shown} to that machine, for cert, key and ca of [cluster.tls]; a replica that runs takes them over"
-        ));
-        Ok(())
+fn issue_into(dir: &Path, replica: &str, days: u32) -> anyhow::Result<()> {
+    if replica.trim() != replica || replica.is_empty() || replica.starts_with('.') || replica.contains(['/', '\0']) {
+        bail!("{replica:?} is no name of a replica that a folder can have");
     }
+    let ca = read(&dir.join(CA))?;
+    let authority = Authority::read(&ca, &read(&dir.join(CA_KEY))?).with_context(|| dir.display().to_string())?;
+    let folder = dir.join(replica);
+    let expires_at = issue(&authority, &ca, replica, days, &folder)?;
+    let (cluster, until, shown) = (authority.cluster(), rfc3339(expires_at), folder.display());
+    say(format_args!("made a certificate for {replica} of cluster {cluster:?}, valid until {until}, in {shown}"));
+    say(format_args!(
+        "copy {shown} to that machine, for cert, key and ca of [cluster.tls]; a replica that runs takes them over"
+    ));
+    Ok(())
 }
 
 /// A new key and certificate, and the authority's certificate, as files of the folder; until when the certificate is valid.

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use futures_util::StreamExt as _;
 
-use super::ask::{answered, print_as};
+use super::ask::{answered, print};
 use super::policy::read_event;
 use super::told::USUAL_ENDPOINT;
-use super::{Exit, examples, say};
+use super::{Exit, examples, misused, say};
 use crate::config;
 use crate::machine::document::{Announcement, Kind, NotBefore};
 use crate::replica::clock::rfc3339;
@@ -47,46 +47,26 @@ pub(super) struct Drill {
     json: bool,
 }
 
-enum Asked {
-    Drill(shown::DrillRequest),
-    End(String),
-}
-
 impl Drill {
-    pub(super) fn run(self) -> Exit {
-        let (endpoint, asked) = match self.endpoint().and_then(|endpoint| Ok((endpoint, self.asked()?))) {
-            Ok(asked) => asked,
-            Err(mistake) => {
-                say(mistake);
-                return Exit::Usage;
-            }
+    pub(super) fn run(self) -> Result<(), Exit> {
+        let endpoint = match (&self.endpoint, &self.config) {
+            (Some(endpoint), _) => endpoint.clone(),
+            (None, Some(path)) => config::load(path, config::environment()).map_err(misused)?.operator.socket,
+            (None, None) => USUAL_ENDPOINT.into(),
         };
-        let drilled = answered(async {
-            let event = match asked {
-                Asked::Drill(request) => drill(&endpoint, request).await?,
-                Asked::End(id) => return Asking::connect(&endpoint).await?.end_drill(&id).await.map(|()| true),
+        if let Some(id) = self.end {
+            let request = shown::EndDrillRequest { id };
+            let ended = async {
+                Asking::connect(&endpoint).await?.change(async |client| client.end_drill(request).await).await
             };
-            print_as(self.json, &event, told).map(|()| went_well(&event))
-        });
-        match drilled {
-            Ok(true) => Exit::Done,
-            Ok(false) => Exit::Failed,
-            Err(exit) => exit,
+            return answered(ended).map(drop);
         }
-    }
-
-    fn endpoint(&self) -> Result<PathBuf, String> {
-        let Some(path) = &self.config else { return Ok(self.endpoint.clone().unwrap_or(USUAL_ENDPOINT.into())) };
-        let config = config::load(path, config::environment()).map_err(|mistakes| mistakes.to_string())?;
-        Ok(self.endpoint.clone().unwrap_or(config.operator.socket))
-    }
-
-    fn asked(&self) -> Result<Asked, String> {
-        match (&self.event, &self.end) {
-            (_, Some(id)) => Ok(Asked::End(id.clone())),
-            (Some(event), None) => self.request(event).map(Asked::Drill),
-            (None, None) => Err("name an event, or the drill to end".into()),
-        }
+        let request = self.request(self.event.as_deref().unwrap_or_default()).map_err(misused)?;
+        let went_well = answered(async {
+            let event = drill(&endpoint, request).await?;
+            print(self.json, &event, told).map(|()| went_well(&event))
+        })?;
+        if went_well { Ok(()) } else { Err(Exit::Failed) }
     }
 
     fn request(&self, written: &str) -> Result<shown::DrillRequest, String> {
@@ -136,7 +116,7 @@ impl Drill {
 async fn drill(endpoint: &Path, request: shown::DrillRequest) -> Result<shown::Event, AskError> {
     let mut asking = Asking::connect(endpoint).await?;
     let mut changes = Box::pin(asking.watch().await?);
-    let id = asking.drill(request).await?;
+    let id = asking.change(async |client| client.drill(request).await).await?.id;
     say(format_args!("{id} begins; nothing is approved, and Ctrl-C does not end it"));
     let mut seen = Seen::default();
     while let Some(status) = changes.next().await {

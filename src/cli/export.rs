@@ -16,7 +16,7 @@ pub(super) async fn all(endpoint: &Path, since: Option<Timestamp>) -> Result<(),
     let mut after = String::new();
     loop {
         let request = shown::ListEventsRequest { all: true, after, since: since.clone() };
-        let page = asking.page(request).await?;
+        let page = asking.look(async |client| client.list_events(request).await).await?;
         print(&page.events).map_err(AskError::Output)?;
         match page.next {
             Some(next) => after = next,

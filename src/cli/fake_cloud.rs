@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use super::signals::asked_to_stop;
-use super::{Exit, runtime, say};
+use super::{Exit, failed, misused, runtime, say};
 use crate::fake_cloud::{self, Options, Running, SCENARIOS, Scenario, ServeError};
 use crate::{config, ops};
 
@@ -33,45 +33,28 @@ pub(super) struct FakeCloud {
 }
 
 impl FakeCloud {
-    pub(super) fn run(self) -> Exit {
-        if let Err(error) = ops::logging::start(&config::log_filter(), config::colours_refused()) {
-            say(error);
-            return Exit::Usage;
-        }
-        match runtime() {
-            Ok(runtime) => runtime.block_on(self.serve()),
-            Err(exit) => exit,
-        }
+    pub(super) fn run(self) -> Result<(), Exit> {
+        ops::logging::start(&config::log_filter(), config::colours_refused()).map_err(misused)?;
+        runtime()?.block_on(self.serve())
     }
 
-    async fn serve(self) -> Exit {
+    async fn serve(self) -> Result<(), Exit> {
         let Self { listen, vms, scenario, speed, log } = self;
-        let stop = match asked_to_stop() {
-            Ok(stop) => stop,
-            Err(error) => return failed(format_args!("cannot hear signals: {error}")),
-        };
-        let scenario = match scenario.as_deref().map(Scenario::find).transpose() {
-            Ok(scenario) => scenario,
-            Err(error) => {
-                say(error);
-                return Exit::Usage;
-            }
-        };
+        let stop = asked_to_stop().map_err(|error| failed(format_args!("cannot hear signals: {error}")))?;
+        let scenario = scenario.as_deref().map(Scenario::find).transpose().map_err(misused)?;
         let told = scenario.as_ref().map(|scenario| format!("{}: {}", scenario.name(), scenario.about()));
         let options = Options { listen, scenario, speed, log, ..Options::new(vms.iter().cloned()) };
-        let mut cloud = match fake_cloud::serve(options).await {
-            Ok(cloud) => cloud,
-            Err(error) => return refused(&error),
-        };
-        if let Err(error) = print(&cloud, &vms) {
-            return failed(format_args!("the addresses cannot be printed: {error}"));
-        }
+        let mut cloud = fake_cloud::serve(options).await.map_err(|error| match error {
+            ServeError::Listen { .. } | ServeError::Log { .. } => failed(error),
+            _ => misused(error),
+        })?;
+        print(&cloud, &vms).map_err(|error| failed(format_args!("the addresses cannot be printed: {error}")))?;
         say(told.as_deref().unwrap_or("no scenario: announce events over the control address"));
         tokio::select! {
-            () = cloud.wait() => failed("the ports of the fake cloud failed"),
+            () = cloud.wait() => Err(failed("the ports of the fake cloud failed")),
             () = stop => {
                 cloud.shutdown().await;
-                Exit::Done
+                Ok(())
             }
         }
     }
@@ -86,24 +69,6 @@ fn print(cloud: &Running, vms: &[String]) -> io::Result<()> {
     }
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush())
-}
-
-fn refused(error: &ServeError) -> Exit {
-    say(error);
-    match error {
-        ServeError::NotLoopback(_)
-        | ServeError::VmCount { .. }
-        | ServeError::VmName(_)
-        | ServeError::VmTwice(_)
-        | ServeError::NoPort(..)
-        | ServeError::Scenario(_) => Exit::Usage,
-        ServeError::Listen { .. } | ServeError::Log { .. } => Exit::Failed,
-    }
-}
-
-fn failed(why: impl core::fmt::Display) -> Exit {
-    say(why);
-    Exit::Failed
 }
 
 /// The built-in ones, a line each.

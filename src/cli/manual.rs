@@ -4,48 +4,46 @@
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use clap::CommandFactory as _;
+use clap::{CommandFactory as _, Subcommand};
 use clap_complete::Shell;
 
-use super::{Arguments, Exit, examples, say};
+use super::{Arguments, Exit, examples, failed};
 
 const NAME: &str = "allclear";
 
-/// Prints the completion of this program for a shell
-#[derive(clap::Args)]
-#[command(after_help = examples::COMPLETIONS)]
-pub(super) struct Completions {
-    /// Which shell
-    #[arg(value_name = "SHELL", value_enum)]
-    shell: Shell,
+#[derive(Subcommand)]
+pub(super) enum Manual {
+    /// Prints the completion of this program for a shell
+    #[command(after_help = examples::COMPLETIONS)]
+    Completions {
+        /// Which shell
+        #[arg(value_name = "SHELL", value_enum)]
+        shell: Shell,
+    },
+    /// Prints the manual page, or writes one page for each command
+    #[command(after_help = examples::MAN)]
+    Man {
+        /// The folder that the pages go to; it is made where it is missing
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
 }
 
-/// Prints the manual page, or writes one page for each command
-#[derive(clap::Args)]
-#[command(after_help = examples::MAN)]
-pub(super) struct Man {
-    /// The folder that the pages go to; it is made where it is missing
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-}
-
-impl Completions {
-    pub(super) fn run(self) -> Exit {
+impl Manual {
+    pub(super) fn run(self) -> Result<(), Exit> {
         let mut text = Vec::new();
-        clap_complete::generate(self.shell, &mut for_people(), NAME, &mut text);
-        ended("the completion", io::stdout().lock().write_all(&text))
-    }
-}
-
-impl Man {
-    pub(super) fn run(self) -> Exit {
-        let Some(folder) = self.out else {
-            let mut text = Vec::new();
-            let rendered = clap_mangen::Man::new(Arguments::command()).render(&mut text);
-            let page = with_lines_kept(&String::from_utf8_lossy(&text));
-            return ended("the manual page", rendered.and_then(|()| io::stdout().lock().write_all(page.as_bytes())));
-        };
-        ended(&folder.display().to_string(), write_into(&folder))
+        match self {
+            Self::Completions { shell } => {
+                clap_complete::generate(shell, &mut for_people(), NAME, &mut text);
+                ended("the completion", io::stdout().lock().write_all(&text))
+            }
+            Self::Man { out: Some(folder) } => ended(&folder.display().to_string(), write_into(&folder)),
+            Self::Man { out: None } => {
+                let rendered = clap_mangen::Man::new(Arguments::command()).render(&mut text);
+                let page = with_lines_kept(&String::from_utf8_lossy(&text));
+                ended("the manual page", rendered.and_then(|()| io::stdout().lock().write_all(page.as_bytes())))
+            }
+        }
     }
 }
 
@@ -81,15 +79,13 @@ fn for_people() -> clap::Command {
         .subcommand_required(true)
 }
 
-fn ended(what: &str, written: io::Result<()>) -> Exit {
+fn ended(what: &str, written: io::Result<()>) -> Result<(), Exit> {
     match written {
-        Ok(()) => Exit::Done,
         // Whoever reads has enough.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
-        Err(error) => {
-            say(format_args!("{what} cannot be written: {error}"));
-            Exit::Failed
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(failed(format_args!("{what} cannot be written: {error}")))
         }
+        _ => Ok(()),
     }
 }
 

@@ -1,111 +1,99 @@
-//! `allclear member list`, `add` and `remove`: who takes part in the cluster. Any replica may be asked; `restore` is
-//! for when nobody is left to ask.
+//! `allclear member list`, `add` and `remove`: who takes part in the cluster; `leader transfer`: who leads it. Any replica
+//! may be asked; `restore` is for when nobody is left to ask.
 
 use clap::Subcommand;
 
-use super::ask::{Target, answer, print};
+use super::ask::Target;
 use super::restore::Restore;
 use super::{Exit, told};
-use crate::rpc::client::Asking;
-use crate::wire::pb::allclear::operator::v1::{AddMemberRequest, RemoveMemberRequest};
+use crate::wire::pb::allclear::operator::v1 as shown;
 
 /// Lists, adds and removes the cluster's members, and restores a cluster from its last disk
-#[derive(clap::Args)]
-pub(super) struct Member {
-    #[command(subcommand)]
-    action: Action,
-}
-
 #[derive(Subcommand)]
-enum Action {
-    List(List),
-    Add(Add),
-    Remove(Remove),
+pub(super) enum Member {
+    /// Shows each member: its address, whether it votes, leads and answers, and its node id
+    List(Target),
+    /// Adds a running replica: it is brought up to date and votes while there is room
+    Add {
+        /// The replica's name
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// Its cluster.listen as the others reach it, host:port
+        #[arg(value_name = "ADDRESS")]
+        address: String,
+        /// Why, for the log
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Removes a member, running or not; one whose disk was lost has to be removed before it is added again
+    Remove {
+        /// The replica's name
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// You vouch that its machine is gone for good: nobody waits for its account of what it did alone any more
+        #[arg(long)]
+        gone: bool,
+        /// Why, for the log
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+        #[command(flatten)]
+        target: Target,
+    },
     Restore(Restore),
 }
 
-/// Shows each member: its address, whether it votes, leads and answers, and its node id
-#[derive(clap::Args)]
-struct List {
-    #[command(flatten)]
-    target: Target,
-}
-
-/// Adds a running replica: it is brought up to date and votes while there is room
-#[derive(clap::Args)]
-struct Add {
-    /// The replica's name
-    #[arg(value_name = "NAME")]
-    name: String,
-    /// Its cluster.listen as the others reach it, host:port
-    #[arg(value_name = "ADDRESS")]
-    address: String,
-    /// Why, for the log
-    #[arg(long, value_name = "TEXT")]
-    reason: Option<String>,
-    #[command(flatten)]
-    target: Target,
-}
-
-/// Removes a member, running or not; one whose disk was lost has to be removed before it is added again
-#[derive(clap::Args)]
-struct Remove {
-    /// The replica's name
-    #[arg(value_name = "NAME")]
-    name: String,
-    /// You vouch that its machine is gone for good: nobody waits for its account of what it did alone any more
-    #[arg(long)]
-    gone: bool,
-    /// Why, for the log
-    #[arg(long, value_name = "TEXT")]
-    reason: Option<String>,
-    #[command(flatten)]
-    target: Target,
+/// Moves leadership
+#[derive(Subcommand)]
+pub(super) enum Leader {
+    /// Hands leadership to a voter, and waits until it leads
+    Transfer {
+        /// The voter that is to lead; left out: any that is up to date
+        #[arg(value_name = "REPLICA")]
+        replica: Option<String>,
+        /// Why, for the log
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+        #[command(flatten)]
+        target: Target,
+    },
 }
 
 impl Member {
-    pub(super) fn run(self) -> Exit {
-        match self.action {
-            Action::List(list) => list.run(),
-            Action::Add(add) => add.run(),
-            Action::Remove(remove) => remove.run(),
-            Action::Restore(restore) => restore.run(),
+    pub(super) fn run(self) -> Result<(), Exit> {
+        match self {
+            Self::List(target) => target.look(
+                async |asking| {
+                    asking.look(async |client| client.list_members(shown::ListMembersRequest {}).await).await
+                },
+                |members| told::members(&target.reader(), members),
+            ),
+            Self::Add { name, address, reason, target } => {
+                let request = shown::AddMemberRequest { name: name.clone(), address, reason };
+                target.change(
+                    async |client| client.add_member(request).await,
+                    |added| match added.voter {
+                        true => format!("{name} is a voter\n"),
+                        false => format!("{name} is a learner: there are as many voters as there may be\n"),
+                    },
+                )
+            }
+            Self::Remove { name, gone, reason, target } => {
+                let request = shown::RemoveMemberRequest { name: name.clone(), gone, reason };
+                let told = |_: &_| format!("{name} is no member any more\n");
+                target.change(async |client| client.remove_member(request).await, told)
+            }
+            Self::Restore(restore) => restore.run(),
         }
     }
 }
 
-impl List {
-    fn run(self) -> Exit {
-        answer(async {
-            let members = Asking::connect(&self.target.endpoint).await?.members().await?;
-            print(&self.target, &members, |members| told::members(&self.target.reader(), members))
-        })
-    }
-}
-
-impl Add {
-    fn run(self) -> Exit {
-        answer(async {
-            let Self { name, address, reason, .. } = self;
-            let request = AddMemberRequest { name: name.clone(), address, reason };
-            let added = Asking::connect(&self.target.endpoint).await?.add_member(request).await?;
-            print(&self.target, &added, |added| {
-                if added.voter {
-                    format!("{name} is a voter\n")
-                } else {
-                    format!("{name} is a learner: there are as many voters as there may be\n")
-                }
-            })
-        })
-    }
-}
-
-impl Remove {
-    fn run(self) -> Exit {
-        answer(async {
-            let request = RemoveMemberRequest { name: self.name.clone(), gone: self.gone, reason: self.reason };
-            let removed = Asking::connect(&self.target.endpoint).await?.remove_member(request).await?;
-            print(&self.target, &removed, |_| format!("{} is no member any more\n", self.name))
-        })
+impl Leader {
+    pub(super) fn run(self) -> Result<(), Exit> {
+        let Self::Transfer { replica: name, reason, target } = self;
+        let request = shown::TransferLeaderRequest { name, reason };
+        let told = |transferred: &shown::TransferLeaderResponse| format!("{} leads\n", transferred.leader);
+        target.change(async |client| client.transfer_leader(request).await, told)
     }
 }

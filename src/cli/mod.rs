@@ -15,8 +15,6 @@ mod examples;
 mod exit;
 mod export;
 mod fake_cloud;
-mod http_hook;
-mod leader;
 mod manual;
 mod member;
 mod policy;
@@ -25,12 +23,12 @@ mod run;
 mod signals;
 mod simulate;
 mod stage;
-mod supervise;
 mod told;
 mod wish;
 
 use core::fmt;
 use std::io::Write as _;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -38,7 +36,9 @@ use tokio::runtime::Runtime;
 
 pub use exit::Exit;
 
+use crate::config::{self, Config};
 use crate::ops::harmless::harmless;
+use crate::workloads::{self, Adapter};
 
 /// Answers for a replicated database when the cloud asks to take a machine down.
 #[derive(Parser)]
@@ -51,71 +51,93 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Demo(demo::Demo),
-    Run(run::Run),
-    Check(check::Check),
+    /// Runs one replica until SIGTERM or SIGINT
+    Run(Configured),
+    /// Prints the configuration with every default and override, or every mistake in it at once
+    Check(Configured),
     Doctor(doctor::Doctor),
+    #[command(subcommand)]
     Certs(certs::Certs),
     Bench(bench::Bench),
-    Status(ask::Status),
-    Events(ask::Events),
-    Explain(ask::Explain),
-    Watch(ask::Watch),
+    #[command(flatten)]
+    Ask(ask::Ask),
+    #[command(subcommand)]
     Member(member::Member),
-    Leader(leader::Leader),
+    #[command(subcommand)]
+    Leader(member::Leader),
+    #[command(subcommand)]
     Policy(policy::Policy),
     Drill(drill::Drill),
-    Hold(wish::Hold),
-    Release(wish::Release),
-    Pause(wish::Pause),
-    Resume(wish::Resume),
-    Approve(wish::Approve),
-    Skip(wish::Skip),
+    #[command(flatten)]
+    Wish(wish::Wish),
     FakeCloud(fake_cloud::FakeCloud),
     Simulate(simulate::Simulate),
-    Completions(manual::Completions),
-    Man(manual::Man),
+    #[command(flatten)]
+    Manual(manual::Manual),
     #[command(hide = true)]
     DemoHook(demo_hook::DemoHook),
     #[command(hide = true)]
     DemoKv(demo_kv::DemoKv),
+    /// Asks a server to do what a hook is for, and answers as a command hook does; started by supervisors
     #[command(hide = true)]
-    HttpHook(http_hook::HttpHook),
+    HttpHook {
+        /// Whose answers are expected: none, patroni
+        #[arg(long, default_value = "none", value_parser = adapter)]
+        adapter: Adapter,
+        url: String,
+    },
+    /// Runs the hook of one attempt and leaves its outcome in the attempt's folder; started by replicas
     #[command(hide = true)]
-    Supervise(supervise::Supervise),
+    Supervise {
+        folder: PathBuf,
+    },
 }
 
 impl Command {
     fn run(self) -> ExitCode {
         match self {
             Self::Demo(demo) => demo.run().into(),
-            Self::Run(run) => run.run().into(),
-            Self::Check(check) => check.run().into(),
-            Self::Doctor(doctor) => doctor.run().into(),
-            Self::Certs(certs) => certs.run().into(),
+            Self::Run(file) => ended(run::run(&file)),
+            Self::Check(file) => ended(check::check(&file)),
+            Self::Doctor(doctor) => ended(doctor.run()),
+            Self::Certs(certs) => ended(certs.run()),
             Self::Bench(bench) => bench.run().into(),
-            Self::Status(status) => status.run().into(),
-            Self::Events(events) => events.run().into(),
-            Self::Explain(explain) => explain.run().into(),
-            Self::Watch(watch) => watch.run().into(),
-            Self::Member(member) => member.run().into(),
-            Self::Leader(leader) => leader.run().into(),
-            Self::Policy(policy) => policy.run().into(),
-            Self::Drill(drill) => drill.run().into(),
-            Self::Hold(hold) => hold.run().into(),
-            Self::Release(release) => release.run().into(),
-            Self::Pause(pause) => pause.run().into(),
-            Self::Resume(resume) => resume.run().into(),
-            Self::Approve(approve) => approve.run().into(),
-            Self::Skip(skip) => skip.run().into(),
-            Self::FakeCloud(cloud) => cloud.run().into(),
+            Self::Ask(ask) => ended(ask.run()),
+            Self::Member(member) => ended(member.run()),
+            Self::Leader(leader) => ended(leader.run()),
+            Self::Policy(policy) => ended(policy.run()),
+            Self::Drill(drill) => ended(drill.run()),
+            Self::Wish(wish) => ended(wish.run()),
+            Self::FakeCloud(cloud) => ended(cloud.run()),
             Self::Simulate(simulate) => simulate.run().into(),
-            Self::Completions(completions) => completions.run().into(),
-            Self::Man(man) => man.run().into(),
+            Self::Manual(manual) => ended(manual.run()),
             Self::DemoHook(hook) => hook.run(),
             Self::DemoKv(member) => member.run().into(),
-            Self::HttpHook(hook) => hook.run(),
-            Self::Supervise(supervise) => supervise.run(),
+            Self::HttpHook { adapter, url } => workloads::http_hook(&url, adapter),
+            Self::Supervise { folder } => workloads::supervise(&folder),
         }
+    }
+}
+
+fn ended(done: Result<(), Exit>) -> ExitCode {
+    done.err().unwrap_or(Exit::Done).into()
+}
+
+fn adapter(word: &str) -> Result<Adapter, String> {
+    Adapter::from_word(word).ok_or_else(|| "it is none or patroni".to_owned())
+}
+
+/// What commands need that look at one replica's configuration.
+#[derive(clap::Args)]
+struct Configured {
+    /// The configuration file
+    #[arg(long = "config", value_name = "FILE")]
+    path: PathBuf,
+}
+
+impl Configured {
+    fn load(&self) -> Result<Config, Exit> {
+        config::load(&self.path, config::environment()).map_err(misused)
     }
 }
 
@@ -139,12 +161,20 @@ fn say(what: impl fmt::Display) {
     let _ = writeln!(std::io::stderr().lock(), "{}", lines.join("\n"));
 }
 
+/// Tells why it cannot be done as it was asked for.
+fn misused(why: impl fmt::Display) -> Exit {
+    say(why);
+    Exit::Usage
+}
+
+fn failed(why: impl fmt::Display) -> Exit {
+    say(why);
+    Exit::Failed
+}
+
 /// What asynchronous commands run on.
 fn runtime() -> Result<Runtime, Exit> {
-    Runtime::new().map_err(|error| {
-        say(format_args!("cannot start: {error}"));
-        Exit::Failed
-    })
+    Runtime::new().map_err(|error| failed(format_args!("cannot start: {error}")))
 }
 
 #[cfg(test)]

@@ -1,9 +1,7 @@
 //! `allclear member restore`: a cluster of one out of the disk of a stopped replica, when all others are lost.
 
-use std::path::PathBuf;
-
-use super::{Exit, say};
-use crate::config::{self, Config};
+use super::{Configured, Exit, say};
+use crate::config::Config;
 use crate::consensus::{Holding, OpenError, Survivor};
 use crate::machine::id::VmName;
 
@@ -12,42 +10,28 @@ use crate::machine::id::VmName;
 /// Without the flag nothing is changed: it shows what the disk holds, what would be lost, and what is to be done.
 #[derive(clap::Args)]
 pub(super) struct Restore {
-    /// The configuration file of the stopped replica
-    #[arg(long, value_name = "FILE")]
-    config: PathBuf,
+    #[command(flatten)]
+    stopped: Configured,
     /// Do it: what only the other disks held is lost, and those must never be started again
     #[arg(long)]
     from_this_disk_alone_and_accept_lost_entries: bool,
 }
 
 impl Restore {
-    pub(super) fn run(self) -> Exit {
-        let config = match config::load(&self.config, config::environment()) {
-            Ok(config) => config,
-            Err(mistakes) => {
-                say(mistakes);
-                return Exit::Usage;
-            }
-        };
-        match self.restore(&config) {
-            Ok(exit) => exit,
-            Err(error) => {
-                say(&error);
-                match error {
-                    OpenError::InUse { .. } | OpenError::NothingStored { .. } | OpenError::OfAnother { .. } => {
-                        Exit::Refused
-                    }
-                    OpenError::Options(_)
-                    | OpenError::Io { .. }
-                    | OpenError::Damaged { .. }
-                    | OpenError::NewerFormat { .. }
-                    | OpenError::Start(_) => Exit::Failed,
-                }
-            }
-        }
+    pub(super) fn run(&self) -> Result<(), Exit> {
+        let config = self.stopped.load()?;
+        self.restore(&config).unwrap_or_else(|error| {
+            say(&error);
+            Err(match error {
+                OpenError::InUse { .. }
+                | OpenError::NothingStored { .. }
+                | OpenError::OfAnother { .. } => Exit::Refused,
+                _ => Exit::Failed,
+            })
+        })
     }
 
-    fn restore(&self, config: &Config) -> Result<Exit, OpenError> {
+    fn restore(&self, config: &Config) -> Result<Result<(), Exit>, OpenError> {
         let directory = &config.replica.data_dir;
         let survivor = Survivor::open(directory, &config.cluster.name)?;
         let holding = survivor.holding();
@@ -59,11 +43,11 @@ impl Restore {
         if !self.from_this_disk_alone_and_accept_lost_entries {
             say("Nothing was changed. If the other disks are lost for good, run this again with \
                  --from-this-disk-alone-and-accept-lost-entries. If they are not, start their replicas instead.");
-            return Ok(Exit::Refused);
+            return Ok(Err(Exit::Refused));
         }
         survivor.restore()?;
         say(format_args!("Done: {} alone is the cluster now. Start it, and then the others.", holding.replica));
-        Ok(Exit::Done)
+        Ok(Ok(()))
     }
 }
 

@@ -1,61 +1,32 @@
 //! `allclear run`: one replica in the foreground.
 
 use std::io;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use nix::sys::prctl::set_dumpable;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::runtime::{Builder, Runtime};
 
-use super::{Exit, say};
+use super::{Configured, Exit, failed, misused, say};
 use crate::consensus::OpenError;
 use crate::{app, config, ops, workloads};
 
 const LET_GO_WITHIN: Duration = Duration::from_secs(1);
 
-/// Runs one replica until SIGTERM or SIGINT
-#[derive(clap::Args)]
-pub(super) struct Run {
-    /// The configuration file
-    #[arg(long, value_name = "FILE")]
-    config: PathBuf,
-}
-
-impl Run {
-    pub(super) fn run(self) -> Exit {
-        let config = match config::load(&self.config, config::environment()) {
-            Ok(config) => config,
-            Err(mistakes) => {
-                say(mistakes);
-                return Exit::Usage;
-            }
-        };
-        if let Err(error) = ops::logging::start(&config::log_filter(), config::colours_refused()) {
-            say(error);
-            return Exit::Usage;
-        }
-        keep_to_itself();
-        allow_many_connections();
-        let (own, answering) = match runtimes() {
-            Ok(runtimes) => runtimes,
-            Err(error) => {
-                say(format_args!("cannot start: {error}"));
-                return Exit::Failed;
-            }
-        };
-        let ran = own.block_on(app::run(config, answering.handle().clone()));
-        answering.shutdown_background();
-        // A resolver or a disk that hangs is not waited for; what it was to do is recovered at the next start.
-        own.shutdown_timeout(LET_GO_WITHIN);
-        match ran {
-            Ok(()) => Exit::Done,
-            Err(error) => {
-                say(format_args!("{error:#}"));
-                exit_of(&error)
-            }
-        }
-    }
+pub(super) fn run(file: &Configured) -> Result<(), Exit> {
+    let config = file.load()?;
+    ops::logging::start(&config::log_filter(), config::colours_refused()).map_err(misused)?;
+    keep_to_itself();
+    allow_many_connections();
+    let (own, answering) = runtimes().map_err(|error| failed(format_args!("cannot start: {error}")))?;
+    let ran = own.block_on(app::run(config, answering.handle().clone()));
+    answering.shutdown_background();
+    // A resolver or a disk that hangs is not waited for; what it was to do is recovered at the next start.
+    own.shutdown_timeout(LET_GO_WITHIN);
+    ran.map_err(|error| {
+        say(format_args!("{error:#}"));
+        exit_of(&error)
+    })
 }
 
 /// The cluster's work has this thread to itself, as whoever is flooded must not lose the lead; all others are answered

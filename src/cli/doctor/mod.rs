@@ -11,16 +11,14 @@ mod peers;
 mod programs;
 mod receivers;
 
-use std::path::PathBuf;
-
 use serde::Serialize;
 
 use self::finding::{Finding, Verdict};
-use super::ask::print_as;
+use super::ask::print;
 use super::told::page::{Ink, Page, Paper, Span, faint, plain};
-use super::{Exit, examples, runtime, say};
+use super::{Configured, Exit, examples, failed, runtime, say};
 use crate::app::credentials;
-use crate::config::{self, Config};
+use crate::config::Config;
 use crate::rpc::Visitor;
 use crate::rpc::client::Asking;
 use crate::wire::pb::allclear::operator::v1 as shown;
@@ -29,9 +27,8 @@ use crate::wire::pb::allclear::operator::v1 as shown;
 #[derive(clap::Args)]
 #[command(after_help = examples::DOCTOR)]
 pub(super) struct Doctor {
-    /// The replica's configuration file
-    #[arg(long, value_name = "FILE")]
-    config: PathBuf,
+    #[command(flatten)]
+    file: Configured,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -46,35 +43,20 @@ struct Report {
 }
 
 impl Doctor {
-    pub(super) fn run(self) -> Exit {
-        let config = match config::load(&self.config, config::environment()) {
-            Ok(config) => config,
-            Err(mistakes) => {
-                say(mistakes);
-                return Exit::Usage;
-            }
-        };
-        let runtime = match runtime() {
-            Ok(runtime) => runtime,
-            Err(exit) => return exit,
-        };
+    pub(super) fn run(self) -> Result<(), Exit> {
+        let config = self.file.load()?;
+        let runtime = runtime()?;
         say(format_args!(
             "reading the scheduled events at {}; the first time ever, this switches them on for this VM",
             config.metadata.endpoint
         ));
-        let mut findings = vec![Finding::ok("configuration", format!("{} is valid", self.config.display()))];
+        let mut findings = vec![Finding::ok("configuration", format!("{} is valid", self.file.path.display()))];
         findings.extend(runtime.block_on(all(&config)));
         // A disk that never answers is not waited for.
         runtime.shutdown_background();
         let report = Report { ok: findings.iter().all(|finding| finding.verdict != Verdict::Fail), findings };
-        match print_as(self.json, &report, |report| told(Paper::of_stdout(), report)) {
-            Ok(()) if report.ok => Exit::Done,
-            Ok(()) => Exit::Failed,
-            Err(error) => {
-                say(error);
-                Exit::Failed
-            }
-        }
+        print(self.json, &report, |report| told(Paper::of_stdout(), report)).map_err(failed)?;
+        if report.ok { Ok(()) } else { Err(Exit::Failed) }
     }
 }
 

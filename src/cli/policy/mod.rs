@@ -11,9 +11,9 @@ use clap::Subcommand;
 use serde::Serialize;
 
 use self::forecast::{Forecast, forecasts, members};
-use super::ask::print_as;
-use super::{Exit, say};
-use crate::config::{self, Config};
+use super::ask::print;
+use super::{Configured, Exit, failed, misused};
+use crate::config::Config;
 use crate::fake_cloud::{SCENARIOS, Scenario, ScenarioError};
 use crate::machine::document::Document;
 use crate::machine::time::Timestamp;
@@ -21,23 +21,16 @@ use crate::metadata::{MAX_BODY, read_written};
 use crate::replica::clock::{self, rfc3339};
 
 /// Tries the policy out
-#[derive(clap::Args)]
-pub(super) struct Policy {
-    #[command(subcommand)]
-    action: Action,
-}
-
 #[derive(Subcommand)]
-enum Action {
+pub(super) enum Policy {
     Test(Test),
 }
 
 /// Tells what would be done with an event, and by which rule: of a document, or of every built-in scenario
 #[derive(clap::Args)]
-struct Test {
-    /// The configuration file
-    #[arg(long, value_name = "FILE")]
-    config: PathBuf,
+pub(super) struct Test {
+    #[command(flatten)]
+    file: Configured,
     /// A document of the metadata service, or one event of it; - is standard input. Left out: the built-in scenarios
     #[arg(value_name = "EVENT.json")]
     event: Option<PathBuf>,
@@ -68,40 +61,19 @@ struct Case {
 }
 
 impl Policy {
-    pub(super) fn run(self) -> Exit {
-        match self.action {
-            Action::Test(test) => test.run(),
-        }
-    }
-}
-
-impl Test {
-    fn run(self) -> Exit {
-        let config = match config::load(&self.config, config::environment()) {
-            Ok(config) => config,
-            Err(mistakes) => {
-                say(mistakes);
-                return Exit::Usage;
+    pub(super) fn run(self) -> Result<(), Exit> {
+        let Self::Test(Test { file, event, at, json }) = self;
+        let config = file.load()?;
+        let now = at.unwrap_or_else(clock::now);
+        let cases = match &event {
+            Some(path) => {
+                let read = read_event(path);
+                let document = read.map_err(|why| misused(format_args!("{}: {why}", path.display())))?;
+                vec![of_document(&config, path, &document, now)]
             }
-        };
-        let now = self.at.unwrap_or_else(clock::now);
-        let cases = match &self.event {
-            Some(path) => match read_event(path) {
-                Ok(document) => vec![of_document(&config, path, &document, now)],
-                Err(why) => {
-                    say(format_args!("{}: {why}", path.display()));
-                    return Exit::Usage;
-                }
-            },
             None => SCENARIOS.iter().map(|(name, _)| of_scenario(&config, name, now)).collect(),
         };
-        match print_as(self.json, &Report { at: rfc3339(now), cases }, told::report) {
-            Ok(()) => Exit::Done,
-            Err(error) => {
-                say(error);
-                Exit::Failed
-            }
-        }
+        print(json, &Report { at: rfc3339(now), cases }, told::report).map_err(failed)
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) async fn pause(cluster: &Cluster) -> Option<Halt> {
         for replica in &cluster.replicas {
             let request = PauseRequest { until: Some(end()), reason: "nothing for a while".into() };
             let Ok(mut asking) = Asking::connect(&replica.socket).await else { continue };
-            let Ok(answer) = asking.pause(request).await else { continue };
+            let Ok(answer) = asking.change(async |client| client.pause(request).await).await else { continue };
             let is_known = answer.pause.is_some_and(|pause| pause.unacknowledged_by.is_empty());
             return Some(Halt { spared: answer.too_late_for, ..halt(None, is_known) });
         }
@@ -41,7 +41,7 @@ pub(super) async fn hold(cluster: &Cluster, event: &str) -> Option<Halt> {
         for replica in &cluster.replicas {
             let request = HoldRequest { event: event.into(), until: Some(end()), reason: "not this one".into() };
             let Ok(mut asking) = Asking::connect(&replica.socket).await else { continue };
-            let Ok(answer) = asking.hold(request).await else { continue };
+            let Ok(answer) = asking.change(async |client| client.hold(request).await).await else { continue };
             let is_known = answer.hold.is_some_and(|hold| hold.unacknowledged_by.is_empty());
             return Some(halt(Some(event.to_owned()), is_known));
         }
@@ -64,8 +64,11 @@ pub(super) async fn end_of(cluster: &Cluster, halt: &mut Halt) {
             let Ok(mut asking) = Asking::connect(&replica.socket).await else { continue };
             let reason = "go on".to_owned();
             let is_done = match halt.event.clone() {
-                None => asking.resume(ResumeRequest { reason }).await.is_ok(),
-                Some(event) => asking.release(ReleaseRequest { event, reason }).await.is_ok(),
+                None => asking.change(async |client| client.resume(ResumeRequest { reason }).await).await.is_ok(),
+                Some(event) => {
+                    let request = ReleaseRequest { event, reason };
+                    asking.change(async |client| client.release(request).await).await.is_ok()
+                }
             };
             if is_done {
                 return;
