@@ -13,9 +13,8 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::bounds::{self, Limits};
 use super::host::HostNames;
-use super::{metrics, page, status, watch};
+use super::{bounds, metrics, page, watch};
 use crate::admission::Who;
 use crate::replica::deeds::Refused;
 use crate::replica::view::View;
@@ -32,14 +31,13 @@ pub async fn serve(listener: TcpListener, view: View, names: HostNames, stop: Ca
 
 fn router(view: View, names: HostNames, stop: CancellationToken) -> Router {
     let door = Arc::new(Door { names, view: view.clone() });
-    let limits = Arc::new(Limits::default());
     let of_the_view = Router::new()
+        .route("/v1/status", get(|State(view): State<View>| async move { Json(view.status()) }))
         .route("/v1/events", get(|State(view): State<View>| async move { Json(view.events()) }))
         .route("/v1/events/{id}", get(event))
         .route("/metrics", get(|State(view): State<View>| async move { metrics::answer(&view) }))
         .merge(watch::router(view.clone(), stop));
-    bounds::in_turn(of_the_view, limits.clone())
-        .merge(status::router(view.clone(), limits))
+    bounds::in_turn(of_the_view)
         .route("/openapi.json", get(|| async { ([(header::CONTENT_TYPE, "application/json")], OPENAPI) }))
         .route("/livez", get(alive))
         .route("/readyz", get(ready))

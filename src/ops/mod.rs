@@ -7,5 +7,4 @@ pub mod http;
 pub mod logging;
 mod metrics;
 mod page;
-mod status;
 mod watch;
