@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use self::finding::{Finding, Verdict};
 use super::ask::print;
-use super::told::page::{Ink, Page, Paper, Span, faint, plain};
+use super::told::page::{Page, Paper, faint, green, plain, red, yellow};
 use super::{Configured, Exit, examples, failed, runtime, say};
 use crate::app::credentials;
 use crate::config::Config;
@@ -89,18 +89,18 @@ async fn running(config: &Config) -> Option<shown::Status> {
 fn told(paper: Paper, report: &Report) -> String {
     let mut page = Page::new(paper);
     let row = |finding: &Finding| {
-        let (ink, word) = match finding.verdict {
-            Verdict::Ok => (Ink::Green, "ok"),
-            Verdict::Warn => (Ink::Yellow, "warn"),
-            Verdict::Fail => (Ink::Red, "FAIL"),
+        let verdict = match finding.verdict {
+            Verdict::Ok => green("ok"),
+            Verdict::Warn => yellow("warn"),
+            Verdict::Fail => red("FAIL"),
         };
         let advice = finding.advice.as_ref().map(|advice| format!("; {advice}")).unwrap_or_default();
-        vec![Span::new(ink, word), faint(finding.check), plain(format!("{}{advice}", finding.what))]
+        vec![verdict, faint(finding.check), plain(format!("{}{advice}", finding.what))]
     };
     page.table(0, &report.findings.iter().map(row).collect::<Vec<_>>());
     let count = |verdict| report.findings.iter().filter(|finding| finding.verdict == verdict).count();
     let (warnings, failures) = (count(Verdict::Warn), count(Verdict::Fail));
-    let end = if report.ok { Span::new(Ink::Green, "nothing failed") } else { Span::new(Ink::Red, "NOT READY") };
+    let end = if report.ok { green("nothing failed") } else { red("NOT READY") };
     page.line(0, &[end, plain(format!(": {failures} failed, {warnings} to look at"))]);
     page.into_text()
 }

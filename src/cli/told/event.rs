@@ -1,7 +1,7 @@
 //! `allclear explain`, for people: why is it not approved yet, what happens next by itself and when, who can do what.
 
 use super::advice::{DOCTOR, advice};
-use super::page::{Ink, Page, Span, bold, faint, plain};
+use super::page::{Page, Span, bold, faint, green, plain, red, yellow};
 use super::{Reader, how_far, moments, summary, what};
 use crate::replica::clock::from_rfc3339;
 use crate::wire::pb::allclear::operator::v1 as shown;
@@ -86,10 +86,10 @@ fn verdict(page: &mut Page, reader: &Reader, event: &shown::Event) {
     };
     page.blank();
     let title = match blocker.code.as_str() {
-        "waiting_for_platform" => Span::new(Ink::Green, "APPROVED, AND NOT STARTED YET"),
-        "posting" => Span::new(Ink::Yellow, "BEING APPROVED RIGHT NOW"),
-        _ if event.drill.is_some() => Span::new(Ink::Yellow, "NOT DONE YET"),
-        _ => Span::new(Ink::Red, "NOT APPROVED YET"),
+        "waiting_for_platform" => green("APPROVED, AND NOT STARTED YET"),
+        "posting" => yellow("BEING APPROVED RIGHT NOW"),
+        _ if event.drill.is_some() => yellow("NOT DONE YET"),
+        _ => red("NOT APPROVED YET"),
     };
     page.line(0, &[title, faint(format!("  ({})", blocker.code))]);
     let mut entry = |name: &str, said: String| page.entry(2, name, NAMES, &[plain(said)]);
@@ -203,9 +203,9 @@ fn hooks(page: &mut Page, reader: &Reader, event: &shown::Event) {
 
 fn outcome(hook: &shown::Hook) -> Span {
     match hook.outcome.as_deref() {
-        None => Span::new(Ink::Yellow, "running"),
-        Some("done" | "not_applicable") => Span::new(Ink::Green, hook.outcome.as_deref().unwrap_or_default()),
-        Some(word) => Span::new(Ink::Red, word),
+        None => yellow("running"),
+        Some("done" | "not_applicable") => green(hook.outcome.as_deref().unwrap_or_default()),
+        Some(word) => red(word),
     }
 }
 

@@ -1,7 +1,7 @@
 //! `allclear member list`, for people.
 
 use super::Reader;
-use super::page::{Ink, Page, Span, faint, plain};
+use super::page::{Page, faint, green, plain, red};
 use crate::wire::pb::allclear::operator::v1 as shown;
 
 pub(in crate::cli) fn members(reader: &Reader, list: &shown::MemberList) -> String {
@@ -13,8 +13,8 @@ pub(in crate::cli) fn members(reader: &Reader, list: &shown::MemberList) -> Stri
     let mut rows = vec![["NAME", "ADDRESS", "VOTE", "LEADS", "NODE", "ANSWERS"].map(faint).to_vec()];
     for member in &list.members {
         let reachable = match &member.unreachable_because {
-            Some(why) => Span::new(Ink::Red, why),
-            None => Span::new(Ink::Green, "reachable"),
+            Some(why) => red(why),
+            None => green("reachable"),
         };
         rows.push(vec![
             plain(&member.name),

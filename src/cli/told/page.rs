@@ -13,53 +13,40 @@ const NARROWEST: usize = 30;
 /// Between two columns.
 const GAP: usize = 2;
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::cli) enum Ink {
-    Plain,
-    Bold,
-    Faint,
-    Green,
-    Yellow,
-    Red,
-}
-
-impl Ink {
-    const fn code(self) -> &'static str {
-        match self {
-            Self::Plain => "",
-            Self::Bold => "1",
-            Self::Faint => "2",
-            Self::Green => "32",
-            Self::Yellow => "33",
-            Self::Red => "1;31",
-        }
-    }
-}
-
-/// A piece of text in one ink. What it was made from may come from anywhere: nothing in it reaches the terminal but
-/// what can be seen.
+/// A piece of text in one colour, as a terminal numbers them. What it was made from may come from anywhere: nothing in it
+/// reaches the terminal but what can be seen.
 #[derive(Clone, Debug)]
 pub(in crate::cli) struct Span {
-    ink: Ink,
+    colour: &'static str,
     text: String,
 }
 
-impl Span {
-    pub(in crate::cli) fn new(ink: Ink, text: impl AsRef<str>) -> Self {
-        Self { ink, text: harmless(text.as_ref()) }
-    }
+fn span(colour: &'static str, text: impl AsRef<str>) -> Span {
+    Span { colour, text: harmless(text.as_ref()) }
 }
 
 pub(in crate::cli) fn plain(text: impl AsRef<str>) -> Span {
-    Span::new(Ink::Plain, text)
-}
-
-pub(in crate::cli) fn faint(text: impl AsRef<str>) -> Span {
-    Span::new(Ink::Faint, text)
+    span("", text)
 }
 
 pub(in crate::cli) fn bold(text: impl AsRef<str>) -> Span {
-    Span::new(Ink::Bold, text)
+    span("1", text)
+}
+
+pub(in crate::cli) fn faint(text: impl AsRef<str>) -> Span {
+    span("2", text)
+}
+
+pub(in crate::cli) fn green(text: impl AsRef<str>) -> Span {
+    span("32", text)
+}
+
+pub(in crate::cli) fn yellow(text: impl AsRef<str>) -> Span {
+    span("33", text)
+}
+
+pub(in crate::cli) fn red(text: impl AsRef<str>) -> Span {
+    span("1;31", text)
 }
 
 /// What is written on.
@@ -89,13 +76,11 @@ impl Paper {
 pub(in crate::cli) struct Page {
     paper: Paper,
     text: String,
-    /// What is written in until another ink is taken.
-    ink: Ink,
 }
 
 impl Page {
     pub(in crate::cli) fn new(paper: Paper) -> Self {
-        Self { paper, text: String::new(), ink: Ink::Plain }
+        Self { paper, text: String::new() }
     }
 
     pub(in crate::cli) fn into_text(self) -> String {
@@ -128,8 +113,8 @@ impl Page {
     /// Never folded: it is there to be copied.
     pub(in crate::cli) fn verbatim(&mut self, indent: usize, span: &Span) {
         let _ = write!(self.text, "{:indent$}", "");
-        self.put(span.ink, &span.text);
-        self.end_line();
+        self.put(span.colour, &span.text);
+        self.blank();
     }
 
     /// Rows of cells in columns; where they do not fit beside each other, the last column is folded, and where that
@@ -145,14 +130,10 @@ impl Page {
                 let is_last = at + 1 == row.len();
                 let pad = if is_last || !fits { 0 } else { width + GAP - cell.text.width() };
                 let gap = usize::from(!is_last && !fits);
-                Span { ink: cell.ink, text: format!("{}{:2$}", cell.text, "", pad + gap) }
+                Span { colour: cell.colour, text: format!("{}{:2$}", cell.text, "", pad + gap) }
             });
             let filled: Vec<Span> = filled.collect();
-            if fits {
-                self.folded(indent, last, &filled);
-            } else {
-                self.folded(indent, indent + GAP, &filled);
-            }
+            self.folded(indent, if fits { last } else { indent + GAP }, &filled);
         }
     }
 
@@ -168,56 +149,37 @@ impl Page {
         let _ = write!(self.text, "{:first$}", "");
         // Blanks are written when something follows them on the same line.
         let (mut blanks, mut at_the_start) = (0, true);
-        for (ink, word) in words(spans) {
+        for (colour, word) in words(spans) {
             if word.starts_with(' ') {
                 blanks += word.len();
                 continue;
             }
             let width = word.width();
             if !at_the_start && blanks > 0 && column + blanks + width > limit {
-                self.end_line();
-                let _ = write!(self.text, "{:rest$}", "");
+                let _ = write!(self.text, "\n{:rest$}", "");
                 column = rest;
             } else {
-                let between = if ink == self.ink { ink } else { Ink::Plain };
-                self.put(between, &" ".repeat(blanks));
+                let _ = write!(self.text, "{:blanks$}", "");
                 column += blanks;
             }
             (blanks, at_the_start) = (0, false);
-            self.put(ink, word);
+            self.put(colour, word);
             column += width;
         }
-        self.end_line();
+        self.blank();
     }
 
-    fn end_line(&mut self) {
-        self.take(Ink::Plain);
-        self.text.push('\n');
-    }
-
-    fn put(&mut self, ink: Ink, text: &str) {
-        if !text.is_empty() {
-            self.take(ink);
+    fn put(&mut self, colour: &str, text: &str) {
+        if self.paper.colours && !colour.is_empty() {
+            let _ = write!(self.text, "\x1b[{colour}m{text}\x1b[0m");
+        } else {
             self.text.push_str(text);
         }
     }
-
-    fn take(&mut self, ink: Ink) {
-        if !self.paper.colours || ink == self.ink {
-            return;
-        }
-        if self.ink != Ink::Plain {
-            self.text.push_str("\x1b[0m");
-        }
-        if ink != Ink::Plain {
-            let _ = write!(self.text, "\x1b[{}m", ink.code());
-        }
-        self.ink = ink;
-    }
 }
 
-/// Words, and the blanks between them, each in the ink of its span.
-fn words(spans: &[Span]) -> impl Iterator<Item = (Ink, &str)> {
+/// Words, and the blanks between them, each in the colour of its span.
+fn words(spans: &[Span]) -> impl Iterator<Item = (&str, &str)> {
     spans.iter().flat_map(|span| {
         let mut rest = span.text.as_str();
         std::iter::from_fn(move || {
@@ -226,7 +188,7 @@ fn words(spans: &[Span]) -> impl Iterator<Item = (Ink, &str)> {
             let end = end + with_its_unit(&rest[..end], &rest[end..]);
             let (word, after) = rest.split_at(end);
             rest = after;
-            Some((span.ink, word))
+            Some((span.colour, word))
         })
     })
 }

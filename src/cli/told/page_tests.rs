@@ -55,10 +55,10 @@ fn wide_letters_count_twice() {
 
 #[test]
 fn colours_stand_only_where_they_are_wanted() {
-    let line = [Span::new(Ink::Red, "no no"), plain(" yes")];
+    let line = [red("no no"), plain(" yes")];
     let mut page = on(80, true);
     page.line(0, &line);
-    assert_eq!(page.into_text(), "\x1b[1;31mno no\x1b[0m yes\n");
+    assert_eq!(page.into_text(), "\x1b[1;31mno\x1b[0m \x1b[1;31mno\x1b[0m yes\n");
     let mut page = on(80, false);
     page.line(0, &line);
     assert_eq!(page.into_text(), "no no yes\n");

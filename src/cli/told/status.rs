@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::advice::DOCTOR;
-use super::page::{Ink, Page, Span, bold, faint, plain};
+use super::page::{Page, Span, bold, faint, green, plain, red, yellow};
 use super::{Reader, event, how_far, moments, what};
 use crate::replica::differences::WARN_ABOVE;
 use crate::wire::pb::allclear::operator::v1 as shown;
@@ -16,7 +16,7 @@ pub(in crate::cli) fn status(reader: &Reader, status: &shown::Status) -> String 
     ability(&mut page, reader, status);
     for warning in &status.warnings {
         let since = moments::written(reader.now, &warning.since);
-        page.entry(0, "WARNING", 8, &[Span::new(Ink::Yellow, format!("{} (since {since})", warning.text))]);
+        page.entry(0, "WARNING", 8, &[yellow(format!("{} (since {since})", warning.text))]);
     }
     page.heading(&match status.events.len() {
         0 => "NO OPEN EVENTS".into(),
@@ -44,13 +44,13 @@ fn ability(page: &mut Page, reader: &Reader, status: &shown::Status) {
     let sees_events = status.replicas.iter().any(|replica| replica.metadata == "healthy");
     if let Some(why) = &status.outside_because {
         let name = &status.replica;
-        page.line(0, &[Span::new(Ink::Red, format!("{name} TAKES NO PART in {cluster}")), plain(format!(": {why}"))]);
+        page.line(0, &[red(format!("{name} TAKES NO PART in {cluster}")), plain(format!(": {why}"))]);
     } else if status.quorum {
         let how = format!(": {leader} leads, {answering} of {count} voters answer");
         let can = if sees_events && answering * 2 > count {
-            Span::new(Ink::Green, format!("cluster {cluster} can act"))
+            green(format!("cluster {cluster} can act"))
         } else {
-            Span::new(Ink::Red, format!("cluster {cluster} CANNOT ACT NOW"))
+            red(format!("cluster {cluster} CANNOT ACT NOW"))
         };
         page.line(0, &[can, plain(how)]);
     } else {
@@ -61,7 +61,7 @@ fn ability(page: &mut Page, reader: &Reader, status: &shown::Status) {
             }
             None => format!(": NO QUORUM, {} reaches {answering} of {count} voters", status.replica),
         };
-        page.line(0, &[Span::new(Ink::Red, format!("cluster {cluster} CANNOT ACT")), plain(how)]);
+        page.line(0, &[red(format!("cluster {cluster} CANNOT ACT")), plain(how)]);
         let until = "nothing is decided until more than half of the voters reach each other; but what a user of the \
                      cloud asked for, one of a pair may approve alone, and an operator any event, see `next`";
         page.line(2, &[plain(until)]);
@@ -69,11 +69,11 @@ fn ability(page: &mut Page, reader: &Reader, status: &shown::Status) {
     if !sees_events {
         let why =
             format!(": no replica gets documents from its metadata endpoint; what is wrong, on each VM: {DOCTOR}");
-        page.line(0, &[Span::new(Ink::Red, "NOBODY SEES EVENTS"), plain(why)]);
+        page.line(0, &[red("NOBODY SEES EVENTS"), plain(why)]);
     }
     if let Some(pause) = &status.paused {
         let how = format!(" by {} until {}: {}", pause.by, moments::written(reader.now, &pause.until), pause.reason);
-        page.line(0, &[Span::new(Ink::Yellow, "ALL APPROVALS PAUSED"), plain(how)]);
+        page.line(0, &[yellow("ALL APPROVALS PAUSED"), plain(how)]);
         page.line(2, &[plain("the platform starts each event when its notice ends, all the same; to end the pause:")]);
         page.verbatim(2, &plain(reader.command("resume", &[], true)));
         if !pause.unacknowledged_by.is_empty() {
@@ -111,12 +111,11 @@ fn replicas(status: &shown::Status) -> Vec<Vec<Span>> {
             (false, _) if replica.member => "learner",
             (false, _) => "no member",
         };
-        let reachable =
-            if replica.reachable { Span::new(Ink::Green, "reachable") } else { Span::new(Ink::Red, "UNREACHABLE") };
-        let ink = match replica.metadata.as_str() {
-            "healthy" => Ink::Green,
-            "stalled" => Ink::Red,
-            _ => Ink::Plain,
+        let reachable = if replica.reachable { green("reachable") } else { red("UNREACHABLE") };
+        let metadata = match replica.metadata.as_str() {
+            word @ "healthy" => green(word),
+            word @ "stalled" => red(word),
+            word => plain(word),
         };
         let age = match replica.last_document_age_ms {
             _ if !replica.reachable => "unknown".into(),
@@ -127,9 +126,9 @@ fn replicas(status: &shown::Status) -> Vec<Vec<Span>> {
             plain(&replica.name),
             plain(vote),
             reachable,
-            Span::new(ink, &replica.metadata),
+            metadata,
             plain(age),
-            Span::new(Ink::Yellow, remarks(replica).join("; ")),
+            yellow(remarks(replica).join("; ")),
         ]);
     }
     rows
@@ -170,7 +169,7 @@ fn workloads(status: &shown::Status) -> Vec<Vec<Span>> {
     sorted.sort_by_key(|workload| (&workload.group, &workload.name, &workload.vm));
     let mut rows = vec![["GROUP", "NAME", "VM", "ROLE", "CONNECTED", "HOOKS FOR"].map(faint).to_vec()];
     for workload in sorted {
-        let connected = if workload.connected { plain("yes") } else { Span::new(Ink::Red, "NO") };
+        let connected = if workload.connected { plain("yes") } else { red("NO") };
         rows.push(vec![
             plain(workload.group.as_deref().unwrap_or("-")),
             plain(&workload.name),
