@@ -23,7 +23,6 @@ use crate::machine::situation::{Channel, Contact, Situation, Timing};
 use crate::machine::state::State;
 use crate::machine::steps::{self, Step};
 use crate::machine::time::Timestamp;
-use crate::machine::workload::{Hook, HookId, Member};
 use crate::replica::clock::rfc3339;
 use crate::replica::view::blocker as told;
 use crate::wire::pb::allclear::operator::v1 as shown;
@@ -177,18 +176,18 @@ fn forecast(config: &Config, state: &State, seen: &Announcement, situation: &Sit
 
 /// Lets the leader's plan begin hooks from the start of preparation on, and each end at once. What is never begun is
 /// told with what the event does not need.
-fn runs(state: &State, id: &EventId, situation: &Situation) -> (Vec<Run>, Vec<NotRun>) {
+fn runs(state: &State, event: &EventId, situation: &Situation) -> (Vec<Run>, Vec<NotRun>) {
     let (mut state, mut runs) = (state.clone(), Vec::new());
-    let Some(starts) = state.open_event(id).map(Event::preparation_starts) else { return (runs, Vec::new()) };
+    let Some(starts) = state.open_event(event).map(Event::preparation_starts) else { return (runs, Vec::new()) };
     let mut situation = Situation { now: starts.max(situation.now), ..situation.clone() };
     let (mut turn, mut held_until) = (0, None);
     while turn < TURNS {
         let begins: Vec<Command> = plan(&state, &situation)
             .into_iter()
-            .filter(|command| matches!(command, Command::Begin { event, .. } if event == id))
+            .filter(|command| matches!(command, Command::Begin { event: of, .. } if of == event))
             .collect();
         if begins.is_empty() {
-            held_until = awaits_room(&state, id, situation.now);
+            held_until = awaits_room(&state, event, situation.now);
             let Some(until) = held_until else { break };
             situation.now = until;
             continue;
@@ -196,18 +195,26 @@ fn runs(state: &State, id: &EventId, situation: &Situation) -> (Vec<Run>, Vec<No
         turn += 1;
         let (at, held_until) = (situation.now, held_until.take().map(rfc3339));
         for begin in begins {
-            let Command::Begin { member, hook, on, deadline, .. } = &begin else { continue };
-            let deadline = (turn == 1).then(|| rfc3339(*deadline));
-            let times = (turn, deadline, held_until.clone());
-            runs.extend(state.hook(member, *hook).map(|found| run(times, member, *hook, found, on)));
+            let Command::Begin { member, hook: id, on, deadline, .. } = &begin else { continue };
+            runs.extend(state.hook(member, *id).map(|hook| Run {
+                turn,
+                workload: member.workload.to_string(),
+                vm: member.vm.to_string(),
+                phase: id.phase.as_word(),
+                on: on.to_string(),
+                timeout_s: hook.timeout.as_secs_f64(),
+                deadline: (turn == 1).then(|| rfc3339(*deadline)),
+                held_until: held_until.clone(),
+                on_failure: hook.on_failure.as_word(),
+            }));
             let attempt = AttemptId(state.attempts + 1);
-            let settle = Command::Settle { event: id.clone(), attempt, outcome: Outcome::Done };
+            let settle = Command::Settle { event: event.clone(), attempt, outcome: Outcome::Done };
             for (by, command) in [(situation.me.clone(), begin.clone()), (on.clone(), settle)] {
                 apply(&mut state, &Entry { at, by, command });
             }
         }
     }
-    (runs, stuck(&state, id))
+    (runs, stuck(&state, event))
 }
 
 /// When the first failover that waits for room in its group does so no longer.
@@ -226,22 +233,6 @@ fn stuck(state: &State, id: &EventId) -> Vec<NotRun> {
     let Some(event) = state.open_event(id) else { return Vec::new() };
     let steps = steps::preparing(state, event).into_iter().filter(|step| is_unbegun(event, step));
     steps.map(|step| not_run(&step, why::never_begun(event, &step))).collect()
-}
-
-type Times = (u32, Option<String>, Option<String>);
-
-fn run((turn, deadline, held_until): Times, member: &Member, id: HookId, hook: &Hook, on: &VmName) -> Run {
-    Run {
-        turn,
-        held_until,
-        workload: member.workload.to_string(),
-        vm: member.vm.to_string(),
-        phase: id.phase.as_word(),
-        on: on.to_string(),
-        timeout_s: hook.timeout.as_secs_f64(),
-        deadline,
-        on_failure: hook.on_failure.as_word(),
-    }
 }
 
 fn not_run(step: &Step<'_>, why: String) -> NotRun {
