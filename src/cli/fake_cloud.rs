@@ -34,7 +34,7 @@ pub(super) struct FakeCloud {
 
 impl FakeCloud {
     pub(super) fn run(self) -> Result<(), Exit> {
-        ops::logging::start(&config::log_filter(), config::colours_refused()).map_err(misused)?;
+        ops::logging::start(&config::log_filter()).map_err(misused)?;
         runtime()?.block_on(self.serve())
     }
 

@@ -15,7 +15,7 @@ const LET_GO_WITHIN: Duration = Duration::from_secs(1);
 
 pub(super) fn run(file: &Configured) -> Result<(), Exit> {
     let config = file.load()?;
-    ops::logging::start(&config::log_filter(), config::colours_refused()).map_err(misused)?;
+    ops::logging::start(&config::log_filter()).map_err(misused)?;
     keep_to_itself();
     allow_many_connections();
     let (own, answering) = runtimes().map_err(|error| failed(format_args!("cannot start: {error}")))?;

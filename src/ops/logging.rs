@@ -10,53 +10,17 @@ use tracing_subscriber::layer::SubscriberExt as _;
 
 use super::harmless::{harmless, harmless_json};
 
-/// Why logging did not start.
-#[derive(Debug, thiserror::Error)]
-pub enum LoggingError {
-    #[error("the log filter {filter:?} cannot be read: {reason}; write it as \"info\" or \"info,allclear=debug\"")]
-    Filter { filter: String, reason: String },
-    #[error("logging was started before")]
-    Started,
-}
-
 /// Starts logging to standard error, once per process.
-pub fn start(filter: &str, colours_refused: bool) -> Result<(), LoggingError> {
-    let shape = if !io::stderr().is_terminal() {
-        Shape::Json
-    } else if colours_refused {
-        Shape::Plain
-    } else {
-        Shape::Coloured
-    };
+pub fn start(filter: &str) -> Result<(), String> {
+    let shape = if io::stderr().is_terminal() { Shape::Text } else { Shape::Json };
     let subscriber = subscriber(filter, shape, io::stderr)?;
-    tracing::subscriber::set_global_default(subscriber).map_err(|_| LoggingError::Started)
+    tracing::subscriber::set_global_default(subscriber).map_err(|_| "logging was started before".into())
 }
 
 #[derive(Clone, Copy)]
 enum Shape {
     Json,
-    Plain,
-    Coloured,
-}
-
-impl Shape {
-    fn harmless(self, line: &str) -> String {
-        match self {
-            Self::Json => harmless_json(line),
-            Self::Plain => harmless(line),
-            Self::Coloured => line.split_inclusive('m').map(coloured).collect(),
-        }
-    }
-}
-
-/// What ends with a colour keeps it: it was put in beside what is told, which had its own escapes taken out before.
-fn coloured(piece: &str) -> String {
-    let colour = piece.rfind("\x1b[").filter(|at| {
-        let number = piece[at + 2..].strip_suffix('m');
-        number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit() || byte == b';'))
-    });
-    let (text, colour) = piece.split_at(colour.unwrap_or(piece.len()));
-    harmless(text) + colour
+    Text,
 }
 
 /// Each writing is one line.
@@ -68,8 +32,12 @@ struct Harmless<W> {
 impl<W: Write> Write for Harmless<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let line = String::from_utf8_lossy(bytes);
-        let line = self.shape.harmless(line.strip_suffix('\n').unwrap_or(&line)) + "\n";
-        self.out.write_all(line.as_bytes())?;
+        let line = line.strip_suffix('\n').unwrap_or(&line);
+        let line = match self.shape {
+            Shape::Json => harmless_json(line),
+            Shape::Text => harmless(line),
+        };
+        self.out.write_all((line + "\n").as_bytes())?;
         Ok(bytes.len())
     }
 
@@ -84,14 +52,15 @@ fn subscriber<W: Write + 'static>(
     filter: &str,
     shape: Shape,
     out: impl Fn() -> W + Send + Sync + 'static,
-) -> Result<Subscriber, LoggingError> {
-    let wanted = wanted(filter).map_err(|reason| LoggingError::Filter { filter: filter.to_owned(), reason })?;
+) -> Result<Subscriber, String> {
+    let hint = "write it as \"info\" or \"info,allclear=debug\"";
+    let wanted =
+        wanted(filter).map_err(|reason| format!("the log filter {filter:?} cannot be read: {reason}; {hint}"))?;
     let out = move || Harmless { shape, out: out() };
-    let (registry, lines) = (tracing_subscriber::registry(), fmt::layer().with_writer(out));
+    let (registry, lines) = (tracing_subscriber::registry(), fmt::layer().with_writer(out).with_ansi(false));
     Ok(match shape {
         Shape::Json => Box::new(registry.with(lines.json().flatten_event(true).with_current_span(true)).with(wanted)),
-        Shape::Plain => Box::new(registry.with(lines.with_ansi(false)).with(wanted)),
-        Shape::Coloured => Box::new(registry.with(lines.with_ansi(true)).with(wanted)),
+        Shape::Text => Box::new(registry.with(lines).with(wanted)),
     })
 }
 
@@ -150,12 +119,6 @@ mod tests {
     }
 
     #[test]
-    fn only_colours_that_are_wanted_are_written() {
-        assert!(logged("info", Shape::Coloured).contains('\u{1b}'));
-        assert!(!logged("info", Shape::Plain).contains('\u{1b}'));
-    }
-
-    #[test]
     fn whatever_a_name_holds_it_stays_within_its_line() {
         let name = "db-0\u{1b}[2J\r\n{\"level\":\"ERROR\"}\u{7}\u{85}\u{9b}31m\u{202e}\u{2028}\u{feff}m\"end";
         let told = |shape| {
@@ -172,27 +135,17 @@ mod tests {
         let line: serde_json::Value = serde_json::from_str(&json).unwrap();
         assert_eq!((line["shown"].as_str(), line["text"].as_str()), (Some(name), Some(name)));
         assert_eq!(line["message"], format!("announced {name}"));
-        for (shape, shown) in [(Shape::Json, json), (Shape::Plain, told(Shape::Plain))] {
+        for shown in [json, told(Shape::Text)] {
             let line = shown.strip_suffix('\n').unwrap();
-            assert!(!line.contains(is_hidden), "{:?}", (shape as u8, line));
+            assert!(!line.contains(is_hidden), "{line:?}");
         }
-        let coloured = told(Shape::Coloured);
-        let line = coloured.strip_suffix('\n').unwrap();
-        let colours: Vec<&str> = line.split('\u{1b}').skip(1).collect();
-        let is_colour =
-            |rest: &&str| rest.starts_with('[') && rest[1..].starts_with(|next: char| next.is_ascii_digit());
-        assert!(
-            !colours.is_empty() && colours.iter().all(|rest| is_colour(rest) && !rest.starts_with("[2J")),
-            "{line:?}"
-        );
-        assert!(!line.replace('\u{1b}', "").contains(is_hidden), "{line:?}");
     }
 
     #[test]
     fn the_filter_chooses_by_level_and_target() {
-        let logged = logged("info,openraft=warn", Shape::Plain);
+        let logged = logged("info,openraft=warn", Shape::Text);
         assert!(logged.contains("announced") && !logged.contains("heartbeat"), "{logged}");
-        let logged_loosely = self::logged(" info, , openraft=warn,", Shape::Plain);
+        let logged_loosely = self::logged(" info, , openraft=warn,", Shape::Text);
         assert!(logged_loosely.contains("announced") && !logged_loosely.contains("heartbeat"), "{logged_loosely}");
     }
 
@@ -205,8 +158,8 @@ mod tests {
     #[test]
     fn a_filter_that_cannot_be_read_is_told() {
         for filter in ["allclear=loud", "[poll]=debug", "info openraft=warn", "info,x=", " , "] {
-            let error = subscriber(filter, Shape::Plain, io::sink).err().unwrap();
-            assert!(error.to_string().starts_with(&format!("the log filter {filter:?} cannot be read: ")), "{error}");
+            let error = subscriber(filter, Shape::Text, io::sink).err().unwrap();
+            assert!(error.starts_with(&format!("the log filter {filter:?} cannot be read: ")), "{error}");
         }
     }
 }
