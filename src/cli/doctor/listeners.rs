@@ -8,21 +8,20 @@ use std::path::Path;
 
 use nix::unistd::{AccessFlags, access};
 use serde_json::Value;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::disk::to_be_made;
 use super::finding::{Finding, Verdict};
 use super::peers::ANSWER_WITHIN;
 use crate::config::Config;
+use crate::http_client;
 use crate::rpc::{Visitor, visit};
 use crate::wire::pb::allclear::operator::v1 as shown;
 
 const PORT: &str = "port";
 const SOCKET: &str = "socket";
 /// More than any status of a replica.
-const LONGEST: u64 = 16 << 20;
+const LONGEST: usize = 16 << 20;
 
 pub(super) async fn findings(
     config: &Config,
@@ -93,13 +92,9 @@ fn at(listens: SocketAddr) -> SocketAddr {
 
 /// What answers there as a replica's status does.
 async fn status_at(address: SocketAddr) -> Option<Value> {
-    let mut connection = TcpStream::connect(address).await.ok()?;
-    let request = format!("GET /v1/status HTTP/1.0\r\nHost: {address}\r\n\r\n");
-    connection.write_all(request.as_bytes()).await.ok()?;
-    let mut answer = Vec::new();
-    connection.take(LONGEST).read_to_end(&mut answer).await.ok()?;
-    let body = answer.windows(4).position(|end| end == b"\r\n\r\n")? + 4;
-    serde_json::from_slice(&answer[body..]).ok()
+    let client = http_client::plain().ok()?.build().ok()?;
+    let mut answer = client.get(format!("http://{address}/v1/status")).send().await.ok()?;
+    serde_json::from_slice(&http_client::read_body(&mut answer, LONGEST).await.ok()??).ok()
 }
 
 fn socket(key: &str, path: &Path, is_own: bool) -> Finding {
