@@ -14,7 +14,7 @@ pub(super) struct Refusal {
     pub(super) why: Refused,
     pub(super) asked: String,
     pub(super) status: StatusCode,
-    pub(super) answer: String,
+    pub(super) answer: &'static str,
 }
 
 /// The names by which this replica answers, beside every address and `localhost`.
@@ -27,29 +27,23 @@ impl HostNames {
     }
 
     pub(super) fn judge(&self, request: &Request) -> Result<(), Refusal> {
-        let refusal = |why, asked: &str, status, answer: &str| Refusal {
-            why,
-            asked: asked.to_owned(),
-            status,
-            answer: answer.to_owned(),
-        };
+        let refused = |why, asked: &str, status, answer| Err(Refusal { why, asked: asked.to_owned(), status, answer });
         if ![Method::GET, Method::HEAD].contains(request.method()) {
             let answer = "this is for reading; act with the command allclear";
-            return Err(refusal(Refused::Method, request.method().as_str(), StatusCode::METHOD_NOT_ALLOWED, answer));
+            return refused(Refused::Method, request.method().as_str(), StatusCode::METHOD_NOT_ALLOWED, answer);
         }
         let asked = match hosts(request) {
             Ok(asked) => asked,
-            Err(why) => return Err(refusal(Refused::Host, why, StatusCode::BAD_REQUEST, why)),
+            Err(why) => return refused(Refused::Host, why, StatusCode::BAD_REQUEST, why),
         };
         if let Some(stranger) = asked.iter().find(|host| !self.is_own(host)) {
             let answer = "this replica is not known by that name: ask by its address, or add the name to \
                           `status.host_names` of its configuration";
-            return Err(refusal(Refused::Host, stranger.as_str(), StatusCode::MISDIRECTED_REQUEST, answer));
+            return refused(Refused::Host, stranger.as_str(), StatusCode::MISDIRECTED_REQUEST, answer);
         }
         match foreign_origin(request.headers(), asked.last()) {
             Some(origin) => {
-                let answer = "this is not for pages from elsewhere";
-                Err(refusal(Refused::Origin, &origin, StatusCode::FORBIDDEN, answer))
+                refused(Refused::Origin, &origin, StatusCode::FORBIDDEN, "this is not for pages from elsewhere")
             }
             None => Ok(()),
         }

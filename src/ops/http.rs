@@ -65,7 +65,7 @@ impl Door {
                 let from = request.extensions().get::<ConnectInfo<Who>>();
                 let who = from.map_or(Who::Anybody, |from| from.0).to_string();
                 self.view.deeds().refusals.note(refusal.why, &who, None, &refusal.asked);
-                let mut answer = problem(refusal.status, &refusal.answer);
+                let mut answer = problem(refusal.status, refusal.answer);
                 if refusal.why == Refused::Method {
                     answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
                 }
