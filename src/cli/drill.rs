@@ -1,7 +1,7 @@
 //! `allclear drill`: a made-up event through the real hooks of a running cluster. It is never approved, and what it
 //! took away is put back.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use super::policy::read_event;
 use super::told::USUAL_ENDPOINT;
 use super::{Exit, examples, misused, say};
 use crate::config;
-use crate::machine::document::{Announcement, Kind, NotBefore};
+use crate::machine::document::{Kind, NotBefore};
 use crate::replica::clock::rfc3339;
 use crate::rpc::client::{AskError, Asking};
 use crate::wire::pb::allclear::operator::v1 as shown;
@@ -54,7 +54,7 @@ impl Drill {
             (None, Some(path)) => config::load(path, config::environment()).map_err(misused)?.operator.socket,
             (None, None) => USUAL_ENDPOINT.into(),
         };
-        if let Some(id) = self.end {
+        if let Some(id) = self.end.clone() {
             let request = shown::EndDrillRequest { id };
             let ended = async {
                 Asking::connect(&endpoint).await?.change(async |client| client.end_drill(request).await).await
@@ -71,17 +71,16 @@ impl Drill {
 
     fn request(&self, written: &str) -> Result<shown::DrillRequest, String> {
         let kind = Kind::from_word(written);
+        let asked = shown::DrillRequest {
+            r#type: kind.to_string(),
+            source: self.source.clone(),
+            resources: self.vm.clone(),
+            dry_run: self.dry_run,
+            ..shown::DrillRequest::default()
+        };
         if !matches!(kind, Kind::Other(_)) {
-            if self.vm.is_empty() {
-                return Err(format!("a drill of {kind} names a VM: add --vm NAME"));
-            }
-            return Ok(shown::DrillRequest {
-                r#type: kind.to_string(),
-                source: self.source.clone(),
-                resources: self.vm.clone(),
-                dry_run: self.dry_run,
-                ..shown::DrillRequest::default()
-            });
+            let unnamed = || format!("a drill of {kind} names a VM: add --vm NAME");
+            return if self.vm.is_empty() { Err(unnamed()) } else { Ok(asked) };
         }
         let wrong = |why: String| {
             format!(
@@ -92,12 +91,8 @@ impl Drill {
         let [event] = &document.events[..] else {
             return Err(wrong(format!("it has {} events", document.events.len())));
         };
-        Ok(self.of_file(event))
-    }
-
-    fn of_file(&self, event: &Announcement) -> shown::DrillRequest {
         let named = || event.resources.iter().map(ToString::to_string).collect();
-        shown::DrillRequest {
+        Ok(shown::DrillRequest {
             r#type: event.kind.to_string(),
             source: event.source.to_string(),
             resources: if self.vm.is_empty() { named() } else { self.vm.clone() },
@@ -107,8 +102,8 @@ impl Drill {
             },
             description: event.description.clone(),
             duration_s: event.duration.map(|duration| duration.as_secs()),
-            dry_run: self.dry_run,
-        }
+            ..asked
+        })
     }
 }
 
@@ -140,7 +135,8 @@ async fn drill(endpoint: &Path, request: shown::DrillRequest) -> Result<shown::E
 #[derive(Default)]
 struct Seen {
     stage: String,
-    results: BTreeMap<(String, String, usize), String>,
+    /// In the words in which it was told.
+    steps: BTreeSet<String>,
 }
 
 impl Seen {
@@ -149,12 +145,11 @@ impl Seen {
             self.stage.clone_from(&event.stage);
             say(format_args!("  {}", event.stage));
         }
-        for (place, step) in event.drill.iter().flat_map(|drill| &drill.steps).enumerate() {
-            // Those that put back come to be known later, behind the others of their VM.
-            let key = (step.vm.clone(), format!("{} {}", step.workload, step.phase), place);
-            if step.result != "waiting" && self.results.insert(key, step.result.clone()).as_ref() != Some(&step.result)
-            {
-                say(format_args!("  {}", row(step)));
+        for step in event.drill.iter().flat_map(|drill| &drill.steps).filter(|step| step.result != "waiting") {
+            let row = row(step);
+            if !self.steps.contains(&row) {
+                say(format_args!("  {row}"));
+                self.steps.insert(row);
             }
         }
     }

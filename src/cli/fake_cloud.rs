@@ -62,13 +62,12 @@ impl FakeCloud {
 
 /// One address a line, with whose it is.
 fn print(cloud: &Running, vms: &[String]) -> io::Result<()> {
-    let mut text = format!("control {}\n", cloud.control());
-    for vm in vms {
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "{vm} {}", cloud.endpoint(vm).unwrap_or_default());
-    }
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush())
+    writeln!(out, "control {}", cloud.control())?;
+    for vm in vms {
+        writeln!(out, "{vm} {}", cloud.endpoint(vm).unwrap_or_default())?;
+    }
+    out.flush()
 }
 
 /// The built-in ones, a line each.
