@@ -8,7 +8,6 @@ use super::Here;
 use crate::machine::alone::{Alone, Watch};
 use crate::machine::claim::PostOutcome;
 use crate::machine::document::Status;
-use crate::machine::id::VmName;
 use crate::machine::situation::Situation;
 use crate::machine::takeover::{Journaled, Takeover};
 use crate::simulator::agreement::Chain;
