@@ -73,9 +73,12 @@ impl Member {
                 let request = shown::AddMemberRequest { name: name.clone(), address, reason };
                 target.change(
                     async |client| client.add_member(request).await,
-                    |added| match added.voter {
-                        true => format!("{name} is a voter\n"),
-                        false => format!("{name} is a learner: there are as many voters as there may be\n"),
+                    |added| {
+                        if added.voter {
+                            format!("{name} is a voter\n")
+                        } else {
+                            format!("{name} is a learner: there are as many voters as there may be\n")
+                        }
                     },
                 )
             }
