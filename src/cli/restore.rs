@@ -23,9 +23,9 @@ impl Restore {
         self.restore(&config).unwrap_or_else(|error| {
             say(&error);
             Err(match error {
-                OpenError::InUse { .. }
-                | OpenError::NothingStored { .. }
-                | OpenError::OfAnother { .. } => Exit::Refused,
+                OpenError::InUse { .. } | OpenError::NothingStored { .. } | OpenError::OfAnother { .. } => {
+                    Exit::Refused
+                }
                 _ => Exit::Failed,
             })
         })

@@ -34,12 +34,13 @@ macro_rules! printed {
 
 printed!(bool => |value| *value);
 printed!(u32 => |value| i64::from(*value));
+printed!(String => |value| value.clone());
 printed!(PathBuf => |value| value.display().to_string());
 printed!(Duration => |value| humantime::format_duration(*value).to_string());
 // Whoever reads a value as it was written wants a text.
 printed!(written::Value => |value| super::scalar::text(value).unwrap_or_default());
 printed!(
-    String, SocketAddr, Url, ApiVersion, Kind, Source, Topic, Action, Foreign, OnFailure, Phase, RunsOn, Format, NamedBy
+    SocketAddr, Url, ApiVersion, Kind, Source, Topic, Action, Foreign, OnFailure, Phase, RunsOn, Format, NamedBy
     => |value| value.to_string()
 );
 

@@ -26,7 +26,7 @@ impl Consensus {
             return Ok(true);
         }
         let before = self.with_metrics(|metrics| metrics.current_term);
-        self.raft.trigger().elect(false).await.map_err(AskError::stopped)?;
+        self.raft.trigger().elect(false).await.map_err(|why| AskError::stopped(&why))?;
         let risen = self.metrics_show(Instant::now() + FENCED_WITHIN, |metrics| metrics.current_term > before).await?;
         Ok(risen.is_some())
     }

@@ -65,7 +65,7 @@ impl Consensus {
             Ok(Err(RaftError::APIError(LinearizableReadError::QuorumNotEnough(_)))) | Err(_) => {
                 Err(AskError::no_quorum())
             }
-            Ok(Err(RaftError::Fatal(why))) => Err(AskError::stopped(why)),
+            Ok(Err(RaftError::Fatal(why))) => Err(AskError::stopped(&why)),
         }
     }
 

@@ -35,14 +35,14 @@ impl Consensus {
     /// for the only voter. A leader that lost leadership keeps what it had. Nothing before the first.
     pub fn last_contact(&self) -> Option<Instant> {
         let as_leader = self.with_metrics(|metrics| {
-            (metrics.state == ServerState::Leader).then(|| self.quorum_acknowledged(metrics)).flatten()
+            (metrics.state == ServerState::Leader).then(|| Self::quorum_acknowledged(metrics)).flatten()
         });
         let led_before = self.turns().acknowledged();
         (*self.heard.borrow()).max(as_leader).max(led_before)
     }
 
     /// When what a quorum acknowledged last was sent. The only voter needs nobody else.
-    pub(super) fn quorum_acknowledged(&self, metrics: &RaftMetrics<Types>) -> Option<Instant> {
+    pub(super) fn quorum_acknowledged(metrics: &RaftMetrics<Types>) -> Option<Instant> {
         if metrics.membership_config.voter_ids().count() == 1 {
             return Some(Instant::now());
         }

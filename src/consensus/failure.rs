@@ -60,7 +60,7 @@ impl AskError {
         Self::Refused("the leader reaches no quorum; bring replicas or the network back first".into())
     }
 
-    pub(super) fn stopped(why: impl ToString) -> Self {
+    pub(super) fn stopped(why: &impl ToString) -> Self {
         Self::Stopped(why.to_string())
     }
 

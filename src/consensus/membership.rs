@@ -226,7 +226,7 @@ pub(super) async fn changed<R>(within: Duration, change: impl Future<Output = Ch
             refused => AskError::Refused(format!("the change was refused: {refused}")),
         }),
         Ok(Err(RaftError::APIError(error))) => Err(AskError::Refused(format!("the change was refused: {error}"))),
-        Ok(Err(RaftError::Fatal(why))) => Err(AskError::stopped(why)),
+        Ok(Err(RaftError::Fatal(why))) => Err(AskError::stopped(&why)),
     }
 }
 

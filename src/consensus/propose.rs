@@ -42,7 +42,7 @@ impl Consensus {
         }
         let stamped = match self.fold.read() {
             Ok(fold) => fold.stamp(proposal, by),
-            Err(_) => return Err(AskError::stopped("the state was left half applied")),
+            Err(_) => return Err(AskError::stopped(&"the state was left half applied")),
         };
         let entry = Bytes::from(
             stamped.map_err(|why| AskError::Refused(format!("the leader cannot decode the proposal: {why}")))?,

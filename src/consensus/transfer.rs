@@ -36,7 +36,7 @@ impl Consensus {
         let begun = Instant::now();
         let deadline = begun + WITHIN;
         // At once: an event may wait for it, and the next heartbeat may be as far away as two are apart.
-        self.raft.trigger().heartbeat().await.map_err(AskError::stopped)?;
+        self.raft.trigger().heartbeat().await.map_err(|why| AskError::stopped(&why))?;
         // It may lag by a moment; one that lags longer would only leave everybody without a leader.
         let first_ready =
             |metrics: &RaftMetrics<Types>| heirs.iter().copied().find(|heir| self.ready(metrics, *heir, begun));
@@ -45,7 +45,7 @@ impl Consensus {
             let names = heirs.into_iter().map(name).collect::<Vec<_>>().join(", ");
             return Err(AskError::Refused(format!("{names} is not up to date or does not answer")));
         };
-        self.raft.trigger().transfer_leader(heir).await.map_err(AskError::stopped)?;
+        self.raft.trigger().transfer_leader(heir).await.map_err(|why| AskError::stopped(&why))?;
         if self.metrics_show(deadline, |metrics| metrics.current_leader == Some(heir)).await?.is_some() {
             Ok(name(heir))
         } else {

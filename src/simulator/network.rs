@@ -8,8 +8,8 @@ use super::agreement::{Append, Asker, Ballot, Confirmed, Proposed};
 use super::scenario::Fault;
 use super::tasks::Answer;
 use super::world::World;
-use crate::machine::command::Command;
 use crate::machine::alone::Peer;
+use crate::machine::command::Command;
 use crate::machine::contacts::{Health, Told};
 use crate::machine::time::Timestamp;
 

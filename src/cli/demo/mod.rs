@@ -136,7 +136,9 @@ impl Demo {
         tokio::pin!(stop);
         let speed = speed(scenario, self.kill_leader || self.with.is_some());
         let tell = |line: &str| if self.json { say(line) } else { print(&format!("{line}\n")) };
-        introduced(scenario, workload, speed).iter().for_each(|line| tell(line));
+        for line in &introduced(scenario, workload, speed) {
+            tell(line);
+        }
         let set_up = tokio::select! {
             set_up = Stage::set_up(folder.to_owned(), speed, workload) => set_up,
             () = &mut stop => Err(anyhow!("it was stopped")),

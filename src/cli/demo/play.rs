@@ -69,10 +69,14 @@ impl Play<'_> {
             let mut said = self.look(lines, sight)?;
             said.extend(self.stage.follow_the_cloud().await?);
             let news = story.news(&self.stage.cloud.events(), &self.stage.cloud.posts(), sight, &said);
-            news.iter().for_each(|line| (self.tell)(line));
+            for line in &news {
+                (self.tell)(line);
+            }
             if self.kills_leader {
                 let told = self.take_over(sight).await?;
-                told.iter().for_each(|what| (self.tell)(&story.own(what)));
+                for what in &told {
+                    (self.tell)(&story.own(what));
+                }
             }
         }
         Ok(())

@@ -167,7 +167,7 @@ async fn watch(shared: &Shared, attempt: &str, folder: &Folder, supervisor: Opti
     match progress {
         Some(progress) => tell(shared, attempt, progress, &mut told).await,
         None => tell_progress(shared, attempt, folder, &mut told).await,
-    };
+    }
     shared.end(attempt, ended).await;
 }
 

@@ -29,9 +29,9 @@ impl Drop for Reservation {
 }
 
 impl Sessions {
-    pub fn reserve(&self, name: &WorkloadName, boot: &str) -> Result<Reservation, Refusal> {
+    pub fn reserve(&self, name: &WorkloadName, begun: &str) -> Result<Reservation, Refusal> {
         let mut book = self.shared.book();
-        let is_free = book.seats.get(name).is_none_or(|seat| seat.gives_way_to(boot));
+        let is_free = book.seats.get(name).is_none_or(|seat| seat.gives_way_to(begun));
         if !is_free || book.opening.contains(name) {
             return Err(Refusal::Taken(name.clone()));
         }
