@@ -104,15 +104,6 @@ pub enum Standing {
     Stopped,
 }
 
-impl Standing {
-    fn why(&self) -> String {
-        match self {
-            Self::Dialling { why } | Self::Refused { why } => why.clone(),
-            Self::Connected { .. } | Self::Stopped => String::new(),
-        }
-    }
-}
-
 /// The registration stays, and with it that events wait for this workload.
 #[derive(Debug, thiserror::Error)]
 #[error("the registration was not taken back: {0}")]

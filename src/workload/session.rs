@@ -52,17 +52,17 @@ pub(super) struct Dialler {
 }
 
 /// Why a session ended.
-enum End {
-    Stopped,
-    Lost(String),
-    Refused(String),
-    Sent { away: String, after: Duration },
+struct End {
+    why: String,
+    /// The replica does not understand the registration.
+    is_refused: bool,
+    /// It is not to be dialled before that.
+    after: Duration,
 }
 
 impl From<Status> for End {
     fn from(status: Status) -> Self {
-        let why = cut(status.message()).to_owned();
-        if status.code() == Code::InvalidArgument { Self::Refused(why) } else { Self::Lost(why) }
+        Self { is_refused: status.code() == Code::InvalidArgument, ..Self::lost(cut(status.message())) }
     }
 }
 
@@ -71,16 +71,11 @@ impl Dialler {
     pub(super) async fn dial(mut self) -> Result<(), String> {
         let mut pace = Pace::default();
         let parted = loop {
-            let end = self.session(&mut pace).await.err().unwrap_or(End::Stopped);
-            let pause = pace.next();
-            let (standing, pause) = match end {
-                End::Stopped => break Ok(()),
-                End::Lost(why) => (Standing::Dialling { why }, pause),
-                End::Refused(why) => (Standing::Refused { why }, pause),
-                End::Sent { away, after } => (Standing::Dialling { why: away }, after.min(LATEST_DIAL).max(pause)),
-            };
+            let Err(End { why, is_refused, after }) = self.session(&mut pace).await else { break Ok(()) };
+            let pause = after.min(LATEST_DIAL).max(pace.next());
+            let told = why.clone();
+            let standing = if is_refused { Standing::Refused { why: told } } else { Standing::Dialling { why: told } };
             tracing::info!(workload = self.hello.workload, ?standing, "no session with the replica");
-            let why = standing.why();
             self.standing.send_replace(standing);
             tokio::select! {
                 () = sleep(pause) => {}
@@ -104,9 +99,9 @@ impl Dialler {
         let _ = say.try_send(v1::FromWorkload { message: Some(hello) });
         let opened = tokio::select! {
             opened = timeout(ANSWER_WITHIN, self.open(said)) => opened,
-            () = self.stop.cancelled() => return Err(End::Lost("it was stopped before there was a session".into())),
+            () = self.stop.cancelled() => return Err(End::lost("it was stopped before there was a session")),
         };
-        let (welcome, heard) = opened.unwrap_or_else(|_| Err(End::Lost("the replica does not answer".into())))?;
+        let (welcome, heard) = opened.unwrap_or_else(|_| Err(End::lost("the replica does not answer")))?;
         pace.reset();
         for problem in &welcome.problems {
             let (at, message) = (problem.place.as_deref().unwrap_or_default(), &problem.message);
@@ -127,7 +122,7 @@ impl Dialler {
         said: mpsc::Receiver<v1::FromWorkload>,
     ) -> Result<(v1::Welcome, Streaming<v1::ToWorkload>), End> {
         let unreachable = |error: tonic::transport::Error| {
-            End::Lost(format!("no replica answers at {}: {error}", self.socket.display()))
+            End::lost(format!("no replica answers at {}: {error}", self.socket.display()))
         };
         let endpoint = Endpoint::from_shared(format!("unix://{}", self.socket.display())).map_err(unreachable)?;
         let channel: Channel = endpoint.connect().await.map_err(unreachable)?;
@@ -136,7 +131,7 @@ impl Dialler {
         match heard.message().await?.and_then(|first| first.message) {
             Some(Heard::Welcome(welcome)) => Ok((welcome, heard)),
             Some(Heard::GoAway(away)) => Err(End::away(&away)),
-            _ => Err(End::Lost("the replica did not begin with a welcome".into())),
+            _ => Err(End::lost("the replica did not begin with a welcome")),
         }
     }
 
@@ -153,7 +148,7 @@ impl Dialler {
                     return talk.part(self.unregister.is_cancelled()).await;
                 }
                 heard = talk.heard.message() => {
-                    let heard = heard?.ok_or_else(|| End::Lost("the replica ended the session".into()))?;
+                    let heard = heard?.ok_or_else(|| End::lost("the replica ended the session"))?;
                     talk.at = Instant::now();
                     self.take(heard, &mut talk).await?;
                 }
@@ -163,7 +158,7 @@ impl Dialler {
                 }
                 _ = beats.tick() => {
                     if talk.at.elapsed() >= talk.lease {
-                        return Err(End::Lost("the replica has been silent for the whole lease".into()));
+                        return Err(End::lost("the replica has been silent for the whole lease"));
                     }
                     // what is not acknowledged by now is told once more
                     talk.told.drain(..REPEATED.min(talk.told.len()));
@@ -226,7 +221,11 @@ impl Dialler {
 
 impl End {
     fn away(away: &v1::GoAway) -> Self {
-        Self::Sent { away: cut(&away.reason).to_owned(), after: Duration::from_millis(away.after_ms) }
+        Self { after: Duration::from_millis(away.after_ms), ..Self::lost(cut(&away.reason)) }
+    }
+
+    fn lost(why: impl Into<String>) -> Self {
+        Self { why: why.into(), is_refused: false, after: Duration::ZERO }
     }
 }
 
@@ -247,8 +246,8 @@ impl Talk {
         let message = v1::FromWorkload { message: Some(message) };
         match timeout(self.lease, self.say.send(message)).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) => Err(End::Lost("the replica ended the session".into())),
-            Err(_) => Err(End::Lost("the replica takes nothing any more".into())),
+            Ok(Err(_)) => Err(End::lost("the replica ended the session")),
+            Err(_) => Err(End::lost("the replica takes nothing any more")),
         }
     }
 
@@ -284,7 +283,7 @@ impl Talk {
         };
         match timeout(if unregister { ANSWER_WITHIN } else { PARTS_WITHIN }, rest).await {
             Ok(answer) => answer,
-            Err(_) if unregister => Err(End::Lost("the replica does not answer".into())),
+            Err(_) if unregister => Err(End::lost("the replica does not answer")),
             Err(_) => Ok(()),
         }
     }
