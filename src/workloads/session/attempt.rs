@@ -5,7 +5,6 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Told;
-use crate::machine::id::WorkloadName;
 use crate::machine::time::Timestamp;
 use crate::workloads::{Ended, Standing, Task};
 
@@ -91,10 +90,6 @@ impl Attempt {
 
     pub(super) fn is_running(&self) -> bool {
         self.standing == Standing::Running
-    }
-
-    pub(super) fn workload(&self) -> &WorkloadName {
-        &self.task.workload
     }
 
     pub(super) fn step(&self) -> Told {

@@ -40,7 +40,7 @@ impl Sessions {
         let mut seat = seats.get_mut(&task.workload);
         let claimed = seat.as_mut().and_then(|seat| seat.take_claim(key));
         let is_live = seat.as_ref().is_some_and(|seat| seat.is_live());
-        let is_gone = seat.as_ref().is_none_or(|seat| seat.has_lapsed());
+        let is_gone = seat.as_ref().is_none_or(|seat| seat.lapsed.is_some());
         match (claimed, seat) {
             (Some(Standing::Ended(ended)), _) => {
                 attempt.is_told_by_workload = true;
@@ -55,7 +55,7 @@ impl Sessions {
             }
             (_, Some(seat)) if !terms.is_inherited && is_live => send(seat, &mut attempt),
             // The log may not know yet that it is away.
-            (_, Some(seat)) if seat.has_lapsed() && seat.workload().on_absent != OnAbsent::Hold => {
+            (_, Some(seat)) if seat.lapsed.is_some() && seat.greeting.workload.on_absent != OnAbsent::Hold => {
                 end(reports, key, &mut attempt, not_connected(&task.workload));
             }
             _ => {
@@ -94,7 +94,7 @@ impl Sessions {
             return;
         }
         let Some(attempt) = book.attempts.remove(key).filter(|attempt| attempt.is_told_by_workload) else { return };
-        if let Some(seat) = book.seats.get_mut(attempt.workload()) {
+        if let Some(seat) = book.seats.get_mut(&attempt.task.workload) {
             seat.tell(Told::Acknowledged(key.to_owned()));
         }
     }
@@ -116,7 +116,7 @@ impl Sessions {
         let Book { seats, attempts, .. } = &mut *book;
         let Some(attempt) = attempts.get(key).filter(|attempt| attempt.is_running()) else { return };
         if attempt.reach == Reach::Sent
-            && let Some(seat) = seats.get_mut(attempt.workload())
+            && let Some(seat) = seats.get_mut(&attempt.task.workload)
         {
             seat.tell(attempt.reminder());
         }

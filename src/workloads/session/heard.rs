@@ -53,7 +53,7 @@ impl Sessions {
             earlier.end("another session of this workload took over");
         }
         let mut seat = Seat::new(greeting, token.clone(), line, now);
-        for (key, attempt) in attempts.iter_mut().filter(|(_, attempt)| attempt.workload() == name) {
+        for (key, attempt) in attempts.iter_mut().filter(|(_, attempt)| attempt.task.workload == *name) {
             let claimed = seat.take_claim(key);
             if !attempt.is_running() {
                 attempt.is_told_by_workload |= matches!(claimed, Some(Standing::Ended(_)));
@@ -82,9 +82,9 @@ impl Sessions {
     pub fn hear(&self, visit: &Visit, role: Option<Role>) -> Result<Duration, Over> {
         let mut book = self.shared.book();
         let seat = book.seat(visit)?;
-        let before = seat.role();
+        let before = seat.greeting.role;
         let lease = seat.hear(role);
-        if seat.role() != before {
+        if seat.greeting.role != before {
             book.changes.send_replace(());
         }
         Ok(lease)
@@ -96,7 +96,7 @@ impl Sessions {
         book.seat(visit)?.hear(None);
         let Book { seats, attempts, reports, wall, changes, .. } = &mut *book;
         let Some(seat) = seats.get_mut(&visit.workload) else { return Err(Over) };
-        let Some(attempt) = attempts.get_mut(key).filter(|attempt| *attempt.workload() == visit.workload) else {
+        let Some(attempt) = attempts.get_mut(key).filter(|attempt| attempt.task.workload == visit.workload) else {
             seat.claim(key, if let Said::Ended(ended) = said { Some(ended) } else { None });
             changes.send_replace(());
             return Ok(());

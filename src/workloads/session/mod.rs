@@ -49,7 +49,8 @@ pub struct Greeting {
     pub polls: bool,
 }
 
-/// Names one session: by what is known of it nobody else's can be guessed.
+/// Names one session: by what is known of it nobody else's can be guessed. Not to be printed, for its token is for
+/// nobody else.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Visit {
     pub workload: WorkloadName,
@@ -65,13 +66,6 @@ impl Visit {
     pub fn parse(shown: &str) -> Option<Self> {
         let (token, workload) = shown.split_once('.')?;
         Some(Self { workload: WorkloadName(workload.to_owned()), token: token.to_owned() })
-    }
-}
-
-/// Its token is for nobody else.
-impl core::fmt::Debug for Visit {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Visit").field("workload", &self.workload).finish_non_exhaustive()
     }
 }
 

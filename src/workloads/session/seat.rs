@@ -15,11 +15,11 @@ const EXPECTED_WITHIN: Duration = Duration::from_secs(30);
 
 pub(super) struct Seat {
     /// As it stands now. Of the attempts that it named, those are left that nobody here has taken up yet.
-    greeting: Greeting,
+    pub(super) greeting: Greeting,
     pub(super) token: String,
     heard: Instant,
     /// Since when its lease is over.
-    lapsed: Option<Instant>,
+    pub(super) lapsed: Option<Instant>,
     /// Its registration is to be taken back.
     pub(super) is_due_to_go: bool,
     line: Option<mpsc::Sender<Told>>,
@@ -49,21 +49,9 @@ impl Seat {
         Self { greeting, token, heard: now, lapsed, is_due_to_go: false, line: None, stopped }
     }
 
-    pub(super) fn workload(&self) -> &Workload {
-        &self.greeting.workload
-    }
-
-    pub(super) fn role(&self) -> Role {
-        self.greeting.role
-    }
-
     /// Somebody is at the other end, as far as anybody can tell.
     pub(super) fn is_live(&self) -> bool {
         self.lapsed.is_none() && self.line.as_ref().is_some_and(|line| self.greeting.polls || !line.is_closed())
-    }
-
-    pub(super) fn has_lapsed(&self) -> bool {
-        self.lapsed.is_some()
     }
 
     /// The same process may come again, and whoever follows a process that is gone.
@@ -171,8 +159,8 @@ impl Seat {
 
     pub(super) fn presence(&self) -> Presence {
         Presence {
-            workload: self.workload().clone(),
-            role: self.role(),
+            workload: self.greeting.workload.clone(),
+            role: self.greeting.role,
             connected: self.lapsed.is_none(),
             has_dialled: self.has_dialled(),
             is_due_to_go: self.is_due_to_go,

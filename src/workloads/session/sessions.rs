@@ -118,12 +118,12 @@ impl Book {
         }
         for (key, attempt) in self.attempts.iter_mut().filter(|(_, attempt)| attempt.is_running()) {
             tell_progress(&self.reports, key, attempt, now);
-            let is_live = self.seats.get(attempt.workload()).is_some_and(Seat::is_live);
+            let is_live = self.seats.get(&attempt.task.workload).is_some_and(Seat::is_live);
             if let Some(ended) = attempt.overdue(now, is_live) {
                 end(&self.reports, key, attempt, ended);
             } else if attempt.has_reached_its_deadline(now) {
                 if attempt.reach == Reach::Unsent {
-                    let reason = format!("{} did not connect in time", attempt.workload());
+                    let reason = format!("{} did not connect in time", attempt.task.workload);
                     end(&self.reports, key, attempt, Ended::Blocked(reason));
                 } else {
                     stop(&mut self.seats, attempt, now, true);
@@ -141,9 +141,9 @@ impl Book {
     /// The workload is not there any more. What it was not given waits for it, unless something else is to be done in
     /// its absence.
     pub(super) fn vanish(&mut self, name: &WorkloadName, why: &str) {
-        let waits = self.seats.get(name).is_some_and(|seat| seat.workload().on_absent == OnAbsent::Hold);
+        let waits = self.seats.get(name).is_some_and(|seat| seat.greeting.workload.on_absent == OnAbsent::Hold);
         let its_own =
-            self.attempts.iter_mut().filter(|(_, attempt)| attempt.is_running() && attempt.workload() == name);
+            self.attempts.iter_mut().filter(|(_, attempt)| attempt.is_running() && attempt.task.workload == *name);
         for (key, attempt) in its_own {
             match attempt.reach {
                 Reach::Unsent if waits => {}
@@ -171,7 +171,7 @@ pub(super) fn send(seat: &mut Seat, attempt: &mut Attempt) {
 
 pub(super) fn stop(seats: &mut BTreeMap<WorkloadName, Seat>, attempt: &mut Attempt, now: Instant, by_deadline: bool) {
     if attempt.stop(now, by_deadline)
-        && let Some(seat) = seats.get_mut(attempt.workload())
+        && let Some(seat) = seats.get_mut(&attempt.task.workload)
     {
         seat.tell(attempt.reminder());
     }
