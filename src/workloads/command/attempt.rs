@@ -12,7 +12,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
-use super::records::{Outcome, Progress, Request};
+use super::records::{Mark, Outcome, Progress, Request};
 use super::runner::Shared;
 use super::spool::Folder;
 use super::{clock, process};
@@ -44,7 +44,7 @@ pub(super) enum Found {
 
 /// Reads a folder without trusting it.
 pub(super) fn look(folder: &Folder) -> Found {
-    if let Ok(Some(outcome)) = folder.outcome() {
+    if let Ok(Some(outcome)) = folder.read() {
         return Found::Ended(outcome);
     }
     let lock = match folder.lock() {
@@ -54,7 +54,7 @@ pub(super) fn look(folder: &Folder) -> Found {
     };
     // Once more: it may have ended in between.
     let lost = |reason: &str, lock| Found::Lost { reason: reason.to_owned(), lock: Some(lock) };
-    let (outcome, request, mark) = (folder.outcome(), folder.request(), folder.mark());
+    let (outcome, request, mark) = (folder.read(), folder.read(), folder.read::<Mark>());
     let is_elsewhere = |request: &Request| request.place != process::place();
     match (outcome, request, mark) {
         (Ok(Some(outcome)), ..) => Found::Ended(outcome),
@@ -197,12 +197,12 @@ async fn gone(shared: &Shared, folder: &Folder, supervisor: Option<Child>) -> Op
 /// The outcome, at the supervisor's first word; `None` where that was something else, or none comes.
 async fn settled(shared: &Shared, folder: &Folder, says: Option<ChildStdout>) -> Option<Outcome> {
     let Ok(1..) = says?.read(&mut [0]).await else { return None };
-    shared.on(folder, Folder::outcome).await.ok().flatten()
+    shared.on(folder, Folder::read).await.ok().flatten()
 }
 
 /// Its supervisor may not have left its mark yet, and is asked again.
 async fn terminate(shared: &Shared, folder: &Folder) {
-    if let Ok(Some(mark)) = shared.on(folder, Folder::mark).await
+    if let Ok(Some(mark)) = shared.on(folder, Folder::read::<Mark>).await
         && mark.place == process::place()
     {
         mark.supervisor.terminate();
@@ -211,7 +211,7 @@ async fn terminate(shared: &Shared, folder: &Folder) {
 
 async fn tell_progress(shared: &Shared, attempt: &str, folder: &Folder, told: &mut Progress) {
     // Only shown; what cannot be read is not.
-    if let Ok(Some(progress)) = shared.on(folder, Folder::progress).await {
+    if let Ok(Some(progress)) = shared.on(folder, Folder::read).await {
         tell(shared, attempt, progress, told).await;
     }
 }
@@ -257,7 +257,7 @@ async fn settle(shared: &Shared, attempt: &str, folder: &Folder, cancelled: bool
     let settling = shared.on(folder, move |folder| {
         // Let go of when it is written, not before.
         let _lock = lock;
-        (folder.settle(&outcome), outcome)
+        (folder.write(&outcome), outcome)
     });
     let (settled, outcome) = settling.await;
     if let Err(error) = settled {
@@ -267,7 +267,7 @@ async fn settle(shared: &Shared, attempt: &str, folder: &Folder, cancelled: bool
 }
 
 async fn end_what_is_left(shared: &Shared, folder: &Folder) -> bool {
-    match shared.on(folder, Folder::mark).await {
+    match shared.on(folder, Folder::read::<Mark>).await {
         Ok(Some(mark)) if mark.place == process::place() => process::end_session(mark.supervisor).await,
         Ok(_) => true,
         Err(error) => {

@@ -2,12 +2,34 @@
 
 use std::collections::BTreeMap;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::Command;
 use super::process::Process;
 use crate::workloads::Ended;
+
+/// What has a file of its own.
+pub(super) trait Record: Serialize + DeserializeOwned {
+    const FILE: &'static str;
+}
+
+impl Record for Request {
+    const FILE: &'static str = "request.json";
+}
+
+impl Record for Mark {
+    const FILE: &'static str = "mark.json";
+}
+
+impl Record for Progress {
+    const FILE: &'static str = "progress.json";
+}
+
+impl Record for Outcome {
+    const FILE: &'static str = "outcome.json";
+}
 
 /// Everything a supervisor needs.
 #[derive(Serialize, Deserialize)]

@@ -91,20 +91,15 @@ impl Runner {
         let mut attempts = self.shared.attempts();
         match attempts.get(&attempt).map(|entry| &entry.standing) {
             Some(Standing::Running) => return,
-            Some(Standing::Ended(ended)) => {
-                let news = News::Ended(ended.clone());
-                drop(attempts);
-                return self.report(attempt, news);
-            }
+            Some(Standing::Ended(ended)) => return self.report(attempt, ended.clone()),
             None => {}
         }
         let running = attempts.values().filter(|entry| entry.standing == Standing::Running).count();
         if let Err(ended) = acceptable(&task.attempt, task.deadline, running) {
-            drop(attempts);
-            return self.report(attempt, News::Ended(ended));
+            return self.report(attempt, ended);
         }
         let cancel = CancellationToken::new();
-        attempts.insert(attempt.clone(), Entry::running(cancel.clone()));
+        attempts.insert(attempt.clone(), Entry { standing: Standing::Running, cancel: cancel.clone() });
         drop(attempts);
         let request = self.request(task, command);
         self.watch(attempt::run(self.shared.clone(), attempt, request, cancel));
@@ -116,8 +111,8 @@ impl Runner {
         let standing = self.shared.attempts().get(attempt).map(|entry| (entry.standing.clone(), entry.cancel.clone()));
         match standing {
             Some((Standing::Running, cancel)) => cancel.cancel(),
-            Some((Standing::Ended(ended), _)) => self.report(attempt.to_owned(), News::Ended(ended)),
-            None => self.report(attempt.to_owned(), News::Ended(Ended::Cancelled)),
+            Some((Standing::Ended(ended), _)) => self.report(attempt.to_owned(), ended),
+            None => self.report(attempt.to_owned(), Ended::Cancelled),
         }
     }
 
@@ -174,15 +169,17 @@ impl Runner {
             // What is lost is settled there too: ending what is left of it takes time.
             Found::Running | Found::Lost { .. } => {
                 let cancel = CancellationToken::new();
-                self.shared.attempts().insert(attempt.clone(), Entry::running(cancel.clone()));
+                self.shared
+                    .attempts()
+                    .insert(attempt.clone(), Entry { standing: Standing::Running, cancel: cancel.clone() });
                 self.watch(attempt::take_up(self.shared.clone(), attempt, cancel));
             }
         }
     }
 
-    fn report(&self, attempt: String, news: News) {
+    fn report(&self, attempt: String, ended: Ended) {
         let shared = self.shared.clone();
-        self.watch(async move { shared.report(&attempt, news).await });
+        self.watch(async move { shared.report(&attempt, News::Ended(ended)).await });
     }
 
     fn watch(&self, watcher: impl Future<Output = ()> + Send + 'static) {
@@ -203,12 +200,6 @@ fn acceptable(attempt: &str, deadline: Timestamp, running: usize) -> Result<(), 
         return Err(Ended::Blocked(format!("it was not started: {running} hooks are running here already")));
     }
     Ok(())
-}
-
-impl Entry {
-    fn running(cancel: CancellationToken) -> Self {
-        Self { standing: Standing::Running, cancel }
-    }
 }
 
 impl Shared {

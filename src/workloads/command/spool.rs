@@ -8,19 +8,12 @@ use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::thread::{self, ScopedJoinHandle};
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-
 use super::name::encode;
 use super::output::bounded;
-use super::records::{Mark, Outcome, Progress, Request};
+use super::records::{Mark, Record, Request};
 use crate::wire::seal::{seal_text, unseal_text};
 
 const MAX_FILE: u64 = 1 << 20;
-const REQUEST: &str = "request.json";
-const MARK: &str = "mark.json";
-const PROGRESS: &str = "progress.json";
-const OUTCOME: &str = "outcome.json";
 
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {doing} {}: {source}", path.display())]
@@ -77,8 +70,8 @@ impl Folder {
     /// was not started; unless nothing is left of the request, it is taken for one that may have been.
     fn prepare(&self, request: &Request) -> Result<File, SpoolError> {
         let lock = self.lock()?.ok_or(io::ErrorKind::WouldBlock.into()).doing("lock", &self.0)?;
-        let (written, spool) = (self.write(REQUEST, request)?, self.0.parent().unwrap_or(&self.0));
-        sync_together(&[(&self.0.join(REQUEST), written), (&self.0, open(&self.0)?), (spool, open(spool)?)])?;
+        let (written, spool) = (self.write(request)?, self.0.parent().unwrap_or(&self.0));
+        sync_together(&[(&self.0.join(Request::FILE), written), (&self.0, open(&self.0)?), (spool, open(spool)?)])?;
         Ok(lock)
     }
 
@@ -87,40 +80,14 @@ impl Folder {
         try_lock(&self.0.join("lock"))
     }
 
-    pub(super) fn request(&self) -> Result<Option<Request>, SpoolError> {
-        self.read(REQUEST)
-    }
-
-    pub(super) fn mark(&self) -> Result<Option<Mark>, SpoolError> {
-        self.read(MARK)
-    }
-
-    pub(super) fn progress(&self) -> Result<Option<Progress>, SpoolError> {
-        self.read(PROGRESS)
-    }
-
-    pub(super) fn outcome(&self) -> Result<Option<Outcome>, SpoolError> {
-        self.read(OUTCOME)
-    }
-
     /// Fails where a mark is already: whatever goes wrong, a hook is started once.
     pub(super) fn leave_mark(&self, mark: &Mark) -> Result<(), SpoolError> {
-        let (unfinished, _) = self.fill(MARK, mark)?;
-        let path = self.0.join(MARK);
+        let (unfinished, _) = self.fill(mark)?;
+        let path = self.0.join(Mark::FILE);
         let linked = fs::hard_link(&unfinished, &path).doing("write", &path);
         // What is left behind of it harms nobody.
         let _ = fs::remove_file(&unfinished);
         linked
-    }
-
-    pub(super) fn tell(&self, progress: &Progress) -> Result<(), SpoolError> {
-        self.write(PROGRESS, progress).map(drop)
-    }
-
-    /// A power cut may take it back, as it takes the hook's processes: then nobody knows. An event does not wait for the
-    /// disk for that.
-    pub(super) fn settle(&self, outcome: &Outcome) -> Result<(), SpoolError> {
-        self.write(OUTCOME, outcome).map(drop)
     }
 
     /// Where the supervisor says what is wrong with itself.
@@ -145,18 +112,19 @@ impl Folder {
         fs::remove_dir_all(&gone).doing("remove", &gone)
     }
 
-    /// Whole or not at all, whatever becomes of this process; a power cut may take it back.
-    fn write(&self, name: &str, content: &impl Serialize) -> Result<File, SpoolError> {
-        let (unfinished, written) = self.fill(name, content)?;
-        let path = self.0.join(name);
+    /// Whole or not at all, whatever becomes of this process; a power cut may take it back. For an outcome that is as it
+    /// should be: the cut takes the hook's processes too, so nobody knows, and an event does not wait for the disk.
+    pub(super) fn write<R: Record>(&self, content: &R) -> Result<File, SpoolError> {
+        let (unfinished, written) = self.fill(content)?;
+        let path = self.0.join(R::FILE);
         fs::rename(&unfinished, &path).doing("write", &path)?;
         Ok(written)
     }
 
-    fn fill(&self, name: &str, content: &impl Serialize) -> Result<(PathBuf, File), SpoolError> {
-        let path = self.0.join(format!("{name}.unfinished"));
+    fn fill<R: Record>(&self, content: &R) -> Result<(PathBuf, File), SpoolError> {
+        let path = self.0.join(format!("{}.unfinished", R::FILE));
         let filled = (|| {
-            let bytes = seal_text(name.as_bytes(), serde_json::to_vec(content)?);
+            let bytes = seal_text(R::FILE.as_bytes(), serde_json::to_vec(content)?);
             if bytes.len() as u64 > MAX_FILE {
                 return Err(io::Error::new(io::ErrorKind::FileTooLarge, "longer than 1 MiB"));
             }
@@ -168,14 +136,15 @@ impl Folder {
         Ok((path, file))
     }
 
-    fn read<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, SpoolError> {
-        let path = self.0.join(name);
+    pub(super) fn read<R: Record>(&self) -> Result<Option<R>, SpoolError> {
+        let path = self.0.join(R::FILE);
         let bytes = match read(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error).doing("read", &path),
         };
-        let text = unseal_text(name.as_bytes(), &bytes).map_err(|why| io::Error::new(io::ErrorKind::InvalidData, why));
+        let text =
+            unseal_text(R::FILE.as_bytes(), &bytes).map_err(|why| io::Error::new(io::ErrorKind::InvalidData, why));
         let content = text.and_then(|text| Ok(serde_json::from_slice(text)?));
         content.map(Some).doing("read", &path)
     }
@@ -235,6 +204,7 @@ mod tests {
     use super::*;
     use crate::workloads::Ended;
     use crate::workloads::command::process::Process;
+    use crate::workloads::command::records::Outcome;
 
     #[test]
     fn what_cannot_be_synced_is_told_whichever_of_three_it_is() {
@@ -264,8 +234,8 @@ mod tests {
         let spool = tempfile::tempdir().unwrap();
         let folder = Folder::at(spool.path());
         let ended = Ended::Failed("exit code 3".into());
-        folder.settle(&Outcome { ended, at_ms: 7, progress: None }).unwrap();
-        let path = spool.path().join(OUTCOME);
+        folder.write(&Outcome { ended, at_ms: 7, progress: None }).unwrap();
+        let path = spool.path().join(Outcome::FILE);
         let whole = fs::read(&path).unwrap();
         let cut_off = (0..whole.len()).map(|end| whole[..end].to_vec());
         let flipped = (0..whole.len() * 8).map(|bit| {
@@ -275,7 +245,7 @@ mod tests {
         });
         for (at, bytes) in cut_off.chain(flipped).enumerate() {
             fs::write(&path, &bytes).unwrap();
-            match folder.outcome() {
+            match folder.read::<Outcome>() {
                 Ok(read) => assert_eq!(read.unwrap().ended, Ended::Failed("exit code 3".into()), "change {at}"),
                 Err(error) => assert!(error.to_string().starts_with("cannot read "), "change {at}: {error}"),
             }
@@ -285,7 +255,7 @@ mod tests {
     #[test]
     fn what_was_written_without_a_seal_is_read() {
         let spool = tempfile::tempdir().unwrap();
-        fs::write(spool.path().join(OUTCOME), r#"{"ended":{"outcome":"done"},"at_ms":7}"#).unwrap();
-        assert_eq!(Folder::at(spool.path()).outcome().unwrap().unwrap().ended, Ended::Done);
+        fs::write(spool.path().join(Outcome::FILE), r#"{"ended":{"outcome":"done"},"at_ms":7}"#).unwrap();
+        assert_eq!(Folder::at(spool.path()).read::<Outcome>().unwrap().unwrap().ended, Ended::Done);
     }
 }

@@ -75,7 +75,7 @@ async fn run(folder: &Folder) -> Result<(), SpoolError> {
     if setsid().is_err() && getsid(None) != Ok(getpid()) {
         return misuse("it must not lead a process group");
     }
-    let Some(request) = folder.request()? else { return misuse("there is no request") };
+    let Some(request) = folder.read::<Request>()? else { return misuse("there is no request") };
     handle_what_may_be_ignored();
     let mut terminate = signal(SignalKind::terminate()).doing("run the attempt in", folder.path())?;
     let supervisor = process::Process::own().doing("run the attempt in", folder.path())?;
@@ -103,12 +103,12 @@ fn handle_what_may_be_ignored() {
 /// A disk that is full for a moment shall not make an outcome unknown.
 async fn settle(folder: &Folder, outcome: &Outcome) -> Result<(), SpoolError> {
     for _ in 1..SETTLE_TRIES {
-        if folder.settle(outcome).is_ok() {
+        if folder.write(outcome).is_ok() {
             return Ok(());
         }
         sleep(SETTLE_EVERY).await;
     }
-    folder.settle(outcome)
+    folder.write(outcome).map(drop)
 }
 
 enum Stop {
@@ -193,7 +193,7 @@ async fn tell(folder: Folder, mut hearing: watch::Receiver<Heard>) {
     while hearing.changed().await.is_ok() {
         let progress = hearing.borrow_and_update().progress.clone();
         // Only shown; the outcome is what counts.
-        let _ = folder.tell(&progress);
+        let _ = folder.write(&progress);
         sleep(TELL_EVERY).await;
     }
 }

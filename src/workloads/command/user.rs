@@ -56,9 +56,9 @@ impl Identity {
             return Err(format!("cannot change to user {}: {why}; take AmbientCapabilities= from its unit", self.uid));
         }
         let change = |error: Errno| format!("cannot change to user {}: {}", self.uid, error.desc());
-        let (own_user, own_group, own_groups) = (getresuid(), getresgid(), getgroups());
-        let (user, group, groups) =
-            (own_user.map_err(change)?, own_group.map_err(change)?, own_groups.map_err(change)?);
+        let user = getresuid().map_err(change)?;
+        let group = getresgid().map_err(change)?;
+        let groups = getgroups().map_err(change)?;
         let changed = setgroups(&self.groups)
             .and_then(|()| setresgid(self.gid, self.gid, group.effective))
             .and_then(|()| setresuid(self.uid, self.uid, user.effective));
