@@ -93,7 +93,12 @@ pub(super) async fn take_up(shared: Arc<Shared>, attempt: String, cancel: Cancel
 
 /// Nothing needs to be known of it any more.
 pub(super) async fn clear_away(shared: Arc<Shared>, attempt: String) {
-    shared.on(&Folder::of(&shared.spool, &attempt), discard).await;
+    let discard_if_there = |folder: &Folder| {
+        if folder.path().exists() {
+            discard(folder);
+        }
+    };
+    shared.on(&Folder::of(&shared.spool, &attempt), discard_if_there).await;
     shared.leaving.send_modify(|leaving| _ = leaving.remove(&attempt));
 }
 
