@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::endpoint::Letter;
 use super::network::Envelope;
 use super::program::Key;
 use super::tasks::TaskId;
@@ -29,7 +30,7 @@ pub(super) enum Due {
         turn: u32,
     },
     /// A post arrives at the platform.
-    Arrive(usize),
+    Arrive(Box<Letter>),
     Happening(usize),
     /// A pause, or a crash, is over.
     Resume {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::agenda::Due;
 use super::cloud::{Approval, Approver};
 use super::mistake::Mistake;
-use super::scenario::{Fault, Trouble};
+use super::scenario::{FaultKind, Trouble};
 use super::shell::Here;
 use super::tasks::Answer;
 use super::world::World;
@@ -31,16 +31,18 @@ pub(super) enum Why {
     Takeover(Timestamp),
 }
 
+/// A post on its way.
 pub(super) struct Letter {
-    pub(super) by: usize,
-    pub(super) event: EventId,
-    pub(super) why: Why,
-    answer: Answer<PostOutcome>,
-    is_answered: bool,
+    by: usize,
+    event: EventId,
+    why: Why,
+    /// `None` where the reply is lost.
+    answer: Option<Answer<PostOutcome>>,
 }
 
+/// What one endpoint has said.
 #[derive(Default)]
-struct Seat {
+pub(super) struct Seat {
     /// The first document it ever gave.
     oldest: Option<Document>,
     answers: u64,
@@ -52,56 +54,42 @@ struct Seat {
     gone: BTreeSet<EventId>,
 }
 
-pub(super) struct Endpoints {
-    seats: Vec<Seat>,
-    letters: Vec<Letter>,
-}
-
-impl Endpoints {
-    pub(super) fn new(vms: usize) -> Self {
-        Self { seats: (0..vms).map(|_| Seat::default()).collect(), letters: Vec::new() }
-    }
-
-    /// Whoever begins anew counts anew.
-    pub(super) fn forget_absences(&mut self, vm: usize) {
-        self.not_served(vm);
-    }
-
+impl Seat {
     /// This endpoint was believed to say that the event is gone, and had said so twice in a row.
-    pub(super) fn has_said_gone(&self, vm: usize, event: &EventId) -> bool {
-        self.seats[vm].gone.contains(event)
+    pub(super) fn has_said_gone(&self, event: &EventId) -> bool {
+        self.gone.contains(event)
     }
 
     /// When a validated document showed it as Scheduled here last.
-    pub(super) fn scheduled_at(&self, vm: usize, event: &EventId) -> Option<Timestamp> {
-        self.seats[vm].scheduled.get(event).copied()
+    pub(super) fn scheduled_at(&self, event: &EventId) -> Option<Timestamp> {
+        self.scheduled.get(event).copied()
     }
 
-    fn served(&mut self, vm: usize, document: &Document, now: Timestamp) {
-        let seat = &mut self.seats[vm];
-        if let Some(before) = &seat.last {
+    fn served(&mut self, document: &Document, now: Timestamp) {
+        if let Some(before) = &self.last {
             for event in before.events.iter().filter(|event| document.get(&event.id).is_none()) {
-                seat.missing.entry(event.id.clone()).or_default();
+                self.missing.entry(event.id.clone()).or_default();
             }
         }
-        seat.missing.retain(|id, _| document.get(id).is_none());
-        for (id, times) in &mut seat.missing {
+        self.missing.retain(|id, _| document.get(id).is_none());
+        for (id, times) in &mut self.missing {
             *times += 1;
             if *times >= 2 {
-                seat.gone.insert(id.clone());
+                self.gone.insert(id.clone());
             }
         }
         for event in &document.events {
-            seat.gone.remove(&event.id);
+            self.gone.remove(&event.id);
             if event.status == Status::Scheduled {
-                seat.scheduled.insert(event.id.clone(), now);
+                self.scheduled.insert(event.id.clone(), now);
             }
         }
-        seat.last = Some(document.clone());
+        self.last = Some(document.clone());
     }
 
-    fn not_served(&mut self, vm: usize) {
-        self.seats[vm].missing.values_mut().for_each(|times| *times = 0);
+    /// Whoever was told nothing, or begins anew, counts anew.
+    pub(super) fn not_served(&mut self) {
+        self.missing.values_mut().for_each(|times| *times = 0);
     }
 }
 
@@ -111,21 +99,16 @@ impl Here {
         let (world, vm) = (&self.world, self.me);
         let way = world.random.borrow_mut().millis(2, 15);
         self.sleep(way).await;
-        let trouble = world.trouble(vm, |trouble| {
-            !matches!(
-                trouble,
-                Trouble::PostsLost | Trouble::RepliesLost | Trouble::PostsRefused(_) | Trouble::PostsSlow(_)
-            )
-        });
+        let trouble = world.trouble(vm, |trouble| !trouble.is_of_posts());
         match trouble {
             Some(Trouble::Silent) => {
-                world.endpoints.borrow_mut().not_served(vm);
+                world.endpoints.borrow_mut()[vm].not_served();
                 self.sleep(ANSWERS_WITHIN).await;
                 return Err(NoInformation);
             }
             Some(Trouble::Empty) if world.mistake == Mistake::EmptyIsNoEvents => return Ok((Document::default(), 0)),
             Some(Trouble::Empty | Trouble::Status(_)) => {
-                world.endpoints.borrow_mut().not_served(vm);
+                world.endpoints.borrow_mut()[vm].not_served();
                 return Err(NoInformation);
             }
             _ => {}
@@ -133,7 +116,7 @@ impl Here {
         let name = &world.nodes[vm].name;
         let notice = world.cloud.borrow_mut().poll(world.now(), name).ok_or(NoInformation)?;
         let mut endpoints = world.endpoints.borrow_mut();
-        let seat = &mut endpoints.seats[vm];
+        let seat = &mut endpoints[vm];
         seat.answers += 1;
         // Whatever begins or ends meanwhile, nothing wrong is said twice in a row.
         let is_odd = seat.answers % 2 == 1;
@@ -144,7 +127,7 @@ impl Here {
             _ => Document::new(notice.events),
         };
         seat.oldest.get_or_insert_with(|| document.clone());
-        endpoints.served(vm, &document, world.now());
+        seat.served(&document, world.now());
         Ok((document, notice.incarnation))
     }
 
@@ -152,22 +135,12 @@ impl Here {
     pub(super) async fn post_approval(&self, event: &EventId, why: Why) -> PostOutcome {
         let (world, vm) = (&self.world, self.me);
         world.judge_post(vm, event, why);
-        let trouble = world.trouble(vm, |trouble| {
-            matches!(
-                trouble,
-                Trouble::Silent
-                    | Trouble::PostsLost
-                    | Trouble::RepliesLost
-                    | Trouble::PostsRefused(_)
-                    | Trouble::PostsSlow(_)
-            )
-        });
+        let trouble = world.trouble(vm, |trouble| trouble.is_of_posts() || trouble == Trouble::Silent);
         let way = match trouble {
             Some(Trouble::PostsSlow(seconds)) => Duration::from_secs(seconds),
             _ => world.random.borrow_mut().millis(5, 30),
         };
         let answer = Answer::new();
-        let is_answered = trouble != Some(Trouble::RepliesLost);
         match trouble {
             Some(Trouble::PostsRefused(status)) => {
                 self.sleep(way).await;
@@ -175,15 +148,9 @@ impl Here {
             }
             Some(Trouble::PostsLost | Trouble::Silent) => {}
             _ => {
-                let mut endpoints = world.endpoints.borrow_mut();
-                endpoints.letters.push(Letter {
-                    by: vm,
-                    event: event.clone(),
-                    why,
-                    answer: answer.clone(),
-                    is_answered,
-                });
-                world.put_in(way, Due::Arrive(endpoints.letters.len() - 1));
+                let answer = (trouble != Some(Trouble::RepliesLost)).then(|| answer.clone());
+                let letter = Letter { by: vm, event: event.clone(), why, answer };
+                world.put_in(way, Due::Arrive(Box::new(letter)));
             }
         }
         let deadline = self.steady().plus(ANSWERS_WITHIN);
@@ -194,24 +161,20 @@ impl Here {
 
 impl World {
     fn trouble(&self, vm: usize, counts: impl Fn(Trouble) -> bool) -> Option<Trouble> {
-        self.slowest(|fault| match fault {
-            Fault::Endpoint { vm: troubled, trouble, .. } if *troubled == vm && counts(*trouble) => Some(*trouble),
+        self.slowest(|at, kind| match kind {
+            FaultKind::Endpoint(trouble) if at == vm && counts(*trouble) => Some(*trouble),
             _ => None,
         })
     }
 
     /// A post gets to the platform.
-    pub(super) fn arrive(self: &Rc<Self>, place: usize) {
-        let (by, event, why, answer, is_answered) = {
-            let endpoints = self.endpoints.borrow();
-            let letter = &endpoints.letters[place];
-            (letter.by, letter.event.clone(), letter.why, letter.answer.clone(), letter.is_answered)
-        };
+    pub(super) fn arrive(self: &Rc<Self>, letter: Letter) {
+        let Letter { by, event, why, answer } = letter;
         let approver = Approver::Vm(self.nodes[by].name.clone());
         let approval = self.cloud.borrow_mut().approve(self.now(), approver, &event);
         self.tell(|| format!("the platform is told that {event} may start, by {}: {approval:?}", self.nodes[by].name));
         self.judge_arrival(by, &event, why, approval);
-        if is_answered {
+        if let Some(answer) = answer {
             let outcome = match approval {
                 Approval::Accepted | Approval::Repeated => PostOutcome::Accepted,
                 Approval::Started | Approval::Finished => PostOutcome::Refused(400),

@@ -3,77 +3,56 @@
 use std::time::Duration;
 
 use super::random::Random;
-use super::scenario::{Fault, Trouble};
+use super::scenario::{Fault, FaultKind, Trouble};
 
 /// As often as it tells something: what stops one replica or cuts it off comes most.
-const KINDS: [(u64, Kind); 12] = [
-    (16, Kind::Crash),
-    (14, Kind::Pause),
-    (24, Kind::Cut),
-    (6, Kind::Slow),
-    (5, Kind::Twice),
-    (4, Kind::Unanswered),
-    (4, Kind::DiskFails),
-    (4, Kind::DiskSlow),
-    (4, Kind::ApplySlow),
-    (4, Kind::ClockJump),
-    (14, Kind::Endpoint),
-    (1, Kind::Incarnations),
+const KINDS: [(u64, Draw); 12] = [
+    (16, |random, _, _| FaultKind::Crash { whole: random.percent(40) }),
+    (14, |random, _, _| FaultKind::Pause { stops_clock: random.percent(35) }),
+    (24, cut),
+    (6, slow),
+    (5, |_, _, _| FaultKind::Twice),
+    (4, |_, _, _| FaultKind::Unanswered),
+    (4, |random, _, _| FaultKind::DiskFails { is_written: random.percent(50) }),
+    (4, |random, _, _| FaultKind::DiskSlow { by: random.millis(50, 2500) }),
+    (4, |random, _, _| FaultKind::ApplySlow { by: random.millis(50, 3000) }),
+    (4, |random, _, _| FaultKind::ClockJump { by: random.between(0, 120_000).cast_signed() - 60_000 }),
+    (14, |random, _, _| FaultKind::Endpoint(trouble(random))),
+    (1, |_, _, _| FaultKind::Incarnations),
 ];
 
-#[derive(Clone, Copy)]
-enum Kind {
-    Crash,
-    Pause,
-    Cut,
-    Slow,
-    Twice,
-    Unanswered,
-    DiskFails,
-    DiskSlow,
-    ApplySlow,
-    ClockJump,
-    Endpoint,
-    Incarnations,
-}
+/// Of so many replicas, at this one.
+type Draw = fn(&mut Random, usize, usize) -> FaultKind;
 
 pub(super) fn fault(random: &mut Random, replicas: usize) -> Fault {
     let vm = random.index(replicas);
     let lasts = length(random);
-    match random.weighted(&KINDS) {
-        Kind::Crash => Fault::Crash { vm, lasts, whole: random.percent(40) },
-        Kind::Pause => Fault::Pause { vm, lasts, stops_clock: random.percent(35) },
-        Kind::Cut if replicas > 1 => Fault::Cut { vms: side(random, replicas, vm), both: random.percent(75), lasts },
-        Kind::Slow | Kind::Cut => Fault::Slow { by: random.millis(20, 3000), lasts },
-        Kind::Twice => Fault::Twice { lasts },
-        Kind::Unanswered => Fault::Unanswered { lasts },
-        Kind::DiskFails => Fault::DiskFails { vm, is_written: random.percent(50), lasts },
-        Kind::DiskSlow => Fault::DiskSlow { vm, by: random.millis(50, 2500), lasts },
-        Kind::ApplySlow => Fault::ApplySlow { vm, by: random.millis(50, 3000), lasts },
-        Kind::ClockJump => {
-            let by = i64::try_from(random.between(0, 120_000)).unwrap_or(0) - 60_000;
-            Fault::ClockJump { vm, by }
-        }
-        Kind::Endpoint => Fault::Endpoint { vm, trouble: trouble(random), lasts },
-        Kind::Incarnations => Fault::Incarnations,
+    let draw = random.weighted(&KINDS);
+    Fault { vm, lasts, kind: draw(random, replicas, vm) }
+}
+
+fn slow(random: &mut Random, _: usize, _: usize) -> FaultKind {
+    FaultKind::Slow { by: random.millis(20, 3000) }
+}
+
+/// This one, and perhaps others with it.
+fn cut(random: &mut Random, replicas: usize, vm: usize) -> FaultKind {
+    if replicas == 1 {
+        return slow(random, replicas, vm);
     }
+    let mut vms = vec![vm];
+    for other in (0..replicas).filter(|other| *other != vm) {
+        if vms.len() + 1 < replicas && random.percent(25) {
+            vms.push(other);
+        }
+    }
+    FaultKind::Cut { vms, both: random.percent(75) }
 }
 
 /// Shorter and longer than what the cluster waits for.
 fn length(random: &mut Random) -> Duration {
     let (least, most) = random.weighted(&[(25, (300, 3_000)), (45, (3_000, 25_000)), (30, (25_000, 120_000))]);
     random.millis(least, most)
-}
-
-/// This one, and perhaps others with it.
-fn side(random: &mut Random, replicas: usize, vm: usize) -> Vec<usize> {
-    let mut side = vec![vm];
-    for other in (0..replicas).filter(|other| *other != vm) {
-        if side.len() + 1 < replicas && random.percent(25) {
-            side.push(other);
-        }
-    }
-    side
 }
 
 fn trouble(random: &mut Random) -> Trouble {

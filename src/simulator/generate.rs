@@ -7,7 +7,7 @@ use super::cloud::{Move, Opening, Plan};
 use super::faults::fault;
 use super::program::Habits;
 use super::random::Random;
-use super::scenario::{Fault, Happening, Moment, Scenario, What, Wish};
+use super::scenario::{Fault, FaultKind, Happening, Moment, Scenario, What, Wish};
 use super::world::name;
 use crate::machine::document::{Kind, Source};
 use crate::machine::id::{GroupName, VmName, WorkloadName};
@@ -67,7 +67,7 @@ fn disks_and_learners(random: &mut Random, scenario: &mut Scenario) {
     if loses {
         let latest = u64::try_from(heal_at.as_millis()).unwrap_or(0);
         let (at, lasts) = (random.millis(5_000, latest), random.secs(1, 60));
-        let what = What::Fault(Fault::DiskLost { vm: random.index(replicas), lasts });
+        let what = What::Fault(Fault { vm: random.index(replicas), lasts, kind: FaultKind::DiskLost });
         scenario.happenings.push(Happening { at, after: None, what });
     }
 }

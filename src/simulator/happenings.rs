@@ -7,7 +7,7 @@ use super::agenda::Due;
 use super::agreement::Agreement;
 use super::mistake::Mistake;
 use super::node::{Guest, Pause};
-use super::scenario::{Fault, What};
+use super::scenario::{Fault, FaultKind, What};
 use super::shell::{self, Here, Process};
 use super::world::World;
 use crate::machine::claim::PostOutcome;
@@ -65,45 +65,35 @@ impl World {
     }
 
     fn begin_fault(self: &Rc<Self>, place: usize, fault: Fault) {
-        match fault {
-            Fault::Crash { vm, lasts, whole } => {
-                if self.crash(vm, lasts, whole) {
-                    self.took_effect(place);
-                }
-            }
-            Fault::DiskLost { vm, lasts } => {
+        let Fault { vm, lasts, ref kind } = fault;
+        let takes_effect = match *kind {
+            FaultKind::Crash { whole } => self.crash(vm, lasts, whole),
+            FaultKind::DiskLost => {
                 self.crash(vm, lasts, true);
                 self.lose_disk(vm);
-                self.took_effect(place);
+                true
             }
-            Fault::Pause { vm, lasts, stops_clock } => {
-                if self.pause(vm, lasts, stops_clock) {
-                    self.took_effect(place);
-                }
-            }
-            Fault::ClockJump { vm, by } => {
+            FaultKind::Pause { stops_clock } => self.pause(vm, lasts, stops_clock),
+            FaultKind::ClockJump { by } => {
                 self.nodes[vm].body.borrow_mut().ahead += by;
-                self.took_effect(place);
+                true
             }
-            Fault::Incarnations => {
-                // It is for all, and there is always somebody.
-                let _ = self.cloud.borrow_mut().restart_incarnation(None);
-                self.took_effect(place);
-            }
-            Fault::DiskFails { vm, is_written, .. } => {
-                if self.nodes[vm].is_up() {
+            // It is for all, and there is always somebody.
+            FaultKind::Incarnations => self.cloud.borrow_mut().restart_incarnation(None).is_ok(),
+            FaultKind::DiskFails { is_written } => {
+                let is_up = self.nodes[vm].is_up();
+                if is_up {
                     self.nodes[vm].body.borrow_mut().fails = Some(is_written);
-                    self.open_window(place, fault);
-                    self.took_effect(place);
                 }
+                is_up
             }
-            Fault::Endpoint { .. }
-            | Fault::Cut { .. }
-            | Fault::Slow { .. }
-            | Fault::Twice { .. }
-            | Fault::Unanswered { .. }
-            | Fault::DiskSlow { .. }
-            | Fault::ApplySlow { .. } => self.open_window(place, fault),
+            _ => {
+                self.open_window(place, fault);
+                false
+            }
+        };
+        if takes_effect {
+            self.took_effect(place);
         }
     }
 
@@ -135,7 +125,7 @@ impl World {
             entry.takeover.outcome = Some((PostOutcome::Unknown(why.into()), at));
         }
         node.process.replace(Some(Rc::new(Process::new(self, vm))));
-        self.endpoints.borrow_mut().forget_absences(vm);
+        self.endpoints.borrow_mut()[vm].not_served();
         if let Some(here) = self.here(vm) {
             shell::start(&here);
         }

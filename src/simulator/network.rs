@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::agenda::Due;
 use super::agreement::{Append, Asker, Ballot, Confirmed, Proposed};
-use super::scenario::Fault;
+use super::scenario::FaultKind;
 use super::tasks::Answer;
 use super::world::World;
 use crate::machine::alone::Peer;
@@ -68,11 +68,11 @@ impl World {
         if self.is_cut(from, to) {
             return;
         }
-        if matches!(message, Message::Proposed(..)) && self.is_hit(|fault| matches!(fault, Fault::Unanswered { .. })) {
+        if matches!(message, Message::Proposed(..)) && self.is_hit(|kind| *kind == FaultKind::Unanswered) {
             return;
         }
         let again = matches!(message, Message::Propose(..) | Message::Append(_) | Message::Appended { .. })
-            && self.is_hit(|fault| matches!(fault, Fault::Twice { .. }));
+            && self.is_hit(|kind| *kind == FaultKind::Twice);
         if again {
             let later = self.random.borrow_mut().millis(1, 8000);
             self.post_letter(after + later, from, to, message.clone());
@@ -82,7 +82,7 @@ impl World {
 
     fn post_letter(&self, after: Duration, from: usize, to: usize, message: Message) {
         let way = self.random.borrow_mut().millis(0, 2);
-        let slow = self.slowest(|fault| if let Fault::Slow { by, .. } = fault { Some(*by) } else { None });
+        let slow = self.slowest(|_, kind| if let FaultKind::Slow { by } = kind { Some(*by) } else { None });
         let extra = slow.map_or(Duration::ZERO, |by| {
             let most = u64::try_from(by.as_millis()).unwrap_or(0);
             self.random.borrow_mut().millis(0, most)
@@ -99,8 +99,8 @@ impl World {
 
     /// Nothing gets through in this direction; counts as an effect of the cut.
     pub(super) fn is_cut(&self, from: usize, to: usize) -> bool {
-        self.is_hit(|fault| match fault {
-            Fault::Cut { vms, both, .. } => {
+        self.is_hit(|kind| match kind {
+            FaultKind::Cut { vms, both } => {
                 let (near, far) = (vms.contains(&from), vms.contains(&to));
                 near != far && (*both || near)
             }

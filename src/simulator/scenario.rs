@@ -76,70 +76,54 @@ pub enum Wish {
     Skip(usize),
 }
 
+/// What goes wrong, at which machine if it is of one, and for how long if it lasts.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Fault {
+pub struct Fault {
+    pub vm: usize,
+    pub lasts: Duration,
+    pub kind: FaultKind,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub enum FaultKind {
     /// The process dies; hooks go on, unless the whole machine goes down.
     Crash {
-        vm: usize,
-        lasts: Duration,
         whole: bool,
     },
     /// The process is stopped; its steady clock goes on, or the machine is paused and it does not.
     Pause {
-        vm: usize,
-        lasts: Duration,
         stops_clock: bool,
     },
     /// Nothing gets from these to the others, nor back unless it is in one direction only.
     Cut {
         vms: Vec<usize>,
         both: bool,
-        lasts: Duration,
     },
     /// Messages take up to so much longer, and overtake each other.
     Slow {
         by: Duration,
-        lasts: Duration,
     },
-    /// Messages of these kinds are delivered twice, the second time later.
-    Twice {
-        lasts: Duration,
-    },
+    /// Messages of some kinds are delivered twice, the second time later.
+    Twice,
     /// Answers to proposals are lost.
-    Unanswered {
-        lasts: Duration,
-    },
+    Unanswered,
     /// The next write fails, before it is on the disk or just after, and the process dies of it.
     DiskFails {
-        vm: usize,
         is_written: bool,
-        lasts: Duration,
     },
     /// The machine goes down and comes back with an empty disk.
-    DiskLost {
-        vm: usize,
-        lasts: Duration,
-    },
+    DiskLost,
     DiskSlow {
-        vm: usize,
         by: Duration,
-        lasts: Duration,
     },
     /// What is committed is applied so much later.
     ApplySlow {
-        vm: usize,
         by: Duration,
-        lasts: Duration,
     },
     ClockJump {
-        vm: usize,
         by: i64,
     },
-    Endpoint {
-        vm: usize,
-        trouble: Trouble,
-        lasts: Duration,
-    },
+    Endpoint(Trouble),
     /// The incarnations of all documents start again.
     Incarnations,
 }
@@ -166,22 +150,9 @@ pub enum Trouble {
     PostsSlow(u64),
 }
 
-impl Fault {
-    pub(super) fn lasts(&self) -> Duration {
-        match self {
-            Self::Crash { lasts, .. }
-            | Self::Pause { lasts, .. }
-            | Self::Cut { lasts, .. }
-            | Self::Slow { lasts, .. }
-            | Self::Twice { lasts }
-            | Self::Unanswered { lasts }
-            | Self::DiskFails { lasts, .. }
-            | Self::DiskLost { lasts, .. }
-            | Self::DiskSlow { lasts, .. }
-            | Self::ApplySlow { lasts, .. }
-            | Self::Endpoint { lasts, .. } => *lasts,
-            Self::ClockJump { .. } | Self::Incarnations => Duration::ZERO,
-        }
+impl Trouble {
+    pub(super) const fn is_of_posts(self) -> bool {
+        matches!(self, Self::PostsLost | Self::RepliesLost | Self::PostsRefused(_) | Self::PostsSlow(_))
     }
 }
 

@@ -7,12 +7,12 @@ use std::time::Duration;
 use super::agenda::{Agenda, Due};
 use super::agreement::{Chain, Members};
 use super::cloud::{Cloud, Manners, Vm};
-use super::endpoint::Endpoints;
+use super::endpoint::Seat;
 use super::judge::Judge;
 use super::mistake::Mistake;
 use super::node::Node;
 use super::random::Random;
-use super::scenario::{Fault, Moment, Scenario, What};
+use super::scenario::{Fault, FaultKind, Moment, Scenario, What};
 use super::shell::Process;
 use super::tasks::Tasks;
 use super::verdict::{Breach, Property, Run, Verdict};
@@ -33,7 +33,7 @@ pub(super) struct World {
     pub(super) nodes: Vec<Node>,
     pub(super) chain: RefCell<Chain>,
     pub(super) cloud: RefCell<Cloud>,
-    pub(super) endpoints: RefCell<Endpoints>,
+    pub(super) endpoints: RefCell<Vec<Seat>>,
     pub(super) random: RefCell<Random>,
     /// Faults that last, each with its end, and whether it has had an effect.
     windows: RefCell<Vec<Window>>,
@@ -81,7 +81,7 @@ impl World {
             nodes: names.iter().enumerate().map(node).collect(),
             chain: RefCell::default(),
             cloud: RefCell::new(cloud),
-            endpoints: RefCell::new(Endpoints::new(scenario.replicas)),
+            endpoints: RefCell::new((0..scenario.replicas).map(|_| Seat::default()).collect()),
             random: RefCell::new(Random::new(scenario.seed ^ 0xA076_1D64_78BD_642F)),
             windows: RefCell::default(),
             effects: RefCell::new(vec![false; scenario.happenings.len()]),
@@ -175,7 +175,7 @@ impl World {
                 }
             }
             Due::Program { vm, boot, key, turn } => self.program_goes_on(vm, boot, &key, turn),
-            Due::Arrive(letter) => self.arrive(letter),
+            Due::Arrive(letter) => self.arrive(*letter),
             Due::Happening(place) => self.happen(place),
             Due::Resume { vm, number } => {
                 if self.nodes[vm].body.borrow().downs == number {
@@ -243,7 +243,7 @@ impl World {
     /// A fault that lasts begins.
     pub(super) fn open_window(&self, place: usize, fault: Fault) {
         let heal = BEGIN.plus(self.scenario.heal_at);
-        let until = self.now().plus(fault.lasts()).min(heal);
+        let until = self.now().plus(fault.lasts).min(heal);
         self.windows.borrow_mut().push(Window { place, until, fault });
     }
 
@@ -252,18 +252,18 @@ impl World {
     }
 
     /// A fault of this kind is in force; it has had its effect.
-    pub(super) fn is_hit(&self, by: impl Fn(&Fault) -> bool) -> bool {
-        self.slowest(|fault| by(fault).then_some(Duration::ZERO)).is_some()
+    pub(super) fn is_hit(&self, by: impl Fn(&FaultKind) -> bool) -> bool {
+        self.slowest(|_, kind| by(kind).then_some(Duration::ZERO)).is_some()
     }
 
     /// The same, where nothing comes of it.
-    pub(super) fn is_in_force(&self, which: impl Fn(&Fault) -> bool) -> bool {
+    pub(super) fn is_in_force(&self, which: impl Fn(&FaultKind) -> bool) -> bool {
         let now = self.now();
-        self.windows.borrow().iter().any(|window| now < window.until && which(&window.fault))
+        self.windows.borrow().iter().any(|window| now < window.until && which(&window.fault.kind))
     }
 
-    /// The longest of what the faults in force say; each that says something has had its effect.
-    pub(super) fn slowest<T: Ord>(&self, by: impl Fn(&Fault) -> Option<T>) -> Option<T> {
+    /// The longest of what the faults in force say, each at its machine; one that says something has had its effect.
+    pub(super) fn slowest<T: Ord>(&self, by: impl Fn(usize, &FaultKind) -> Option<T>) -> Option<T> {
         let now = self.now();
         let mut windows = self.windows.borrow_mut();
         if windows.is_empty() {
@@ -272,7 +272,7 @@ impl World {
         windows.retain(|window| now < window.until);
         let mut found = None;
         for window in windows.iter() {
-            if let Some(told) = by(&window.fault) {
+            if let Some(told) = by(window.fault.vm, &window.fault.kind) {
                 self.effects.borrow_mut()[window.place] = true;
                 found = found.max(Some(told));
             }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use allclear::simulator::{Fault, Happening, Mistake, Moment, Property, Scenario, Trouble, What, generate, run};
+use allclear::simulator::{
+    Fault, FaultKind, Happening, Mistake, Moment, Property, Scenario, Trouble, What, generate, run,
+};
 
 /// In so many seeds each of them shows.
 pub(crate) const WITHIN: u64 = 300;
@@ -52,55 +54,56 @@ fn aimed(mistake: Mistake, seed: u64) -> Scenario {
     let offset = Duration::from_millis(3 + seed % 17);
     let first = scenario.happenings.iter().find(|it| matches!(it.what, What::Announce(_))).map_or(secs(20), |it| it.at);
     let mut add = |at, after, fault| scenario.happenings.push(Happening { at, after, what: What::Fault(fault) });
-    let pause = |lasts| Fault::Pause { vm, lasts: secs(lasts), stops_clock: false };
+    let fault = |lasts, kind| Fault { vm, lasts, kind };
+    let cut = |lasts| fault(secs(lasts), FaultKind::Cut { vms: vec![vm], both: true });
+    let losing_posts = |vm, lasts| Fault { vm, lasts: secs(lasts), kind: FaultKind::Endpoint(Trouble::PostsLost) };
+    let pause = |lasts| fault(secs(lasts), FaultKind::Pause { stops_clock: false });
     match mistake {
         // The approver sleeps before it has seen its claim, or while it has it confirmed; meanwhile another posts.
         Mistake::PostUnconfirmed => add(Duration::ZERO, Some(Moment::Claim(1)), pause(20)),
         Mistake::LeaseUnchecked => add(Duration::from_millis(seed % 3), Some(Moment::Confirm(1)), pause(20)),
         // Who is to be prepared for has never been heard.
         Mistake::UnregisteredIgnored => {
-            add(Duration::ZERO, None, Fault::Cut { vms: vec![vm], both: true, lasts: secs(90) });
+            add(Duration::ZERO, None, cut(90));
         }
         Mistake::NothingInherited => {
-            let crash = Fault::Crash { vm, lasts: Duration::from_millis(900), whole: false };
+            let crash = fault(Duration::from_millis(900), FaultKind::Crash { whole: false });
             add(offset, Some(Moment::Post(1)), crash);
         }
         Mistake::NewDiskUnnoticed => {
-            let lost = Fault::DiskLost { vm, lasts: Duration::from_millis(900) };
+            let lost = fault(Duration::from_millis(900), FaultKind::DiskLost);
             add(secs(1), Some(Moment::Begin(1)), lost);
         }
         Mistake::HookUnconfirmed => add(Duration::ZERO, Some(Moment::Begin(1)), pause(55)),
         Mistake::PauseCounts => {
             for vm in 0..replicas.min(2) {
-                add(first, None, Fault::Endpoint { vm, trouble: Trouble::PostsLost, lasts: secs(60) });
+                add(first, None, losing_posts(vm, 60));
             }
             // Not for so long that what it saw before is too old.
             add(first + secs(3), None, pause(13));
             // It hears nobody either when it wakes, for less time than it has to wait.
-            add(first + secs(15), None, Fault::Cut { vms: vec![vm], both: true, lasts: secs(6) });
+            add(first + secs(15), None, cut(6));
         }
         Mistake::TakeoverByMinority => {
-            add(first, None, Fault::Cut { vms: vec![vm], both: true, lasts: secs(60) });
+            add(first, None, cut(60));
         }
         Mistake::TakeoverDuringHooks => {
-            add(offset, Some(Moment::Begin(1)), Fault::Cut { vms: vec![0], both: true, lasts: secs(60) });
+            add(offset, Some(Moment::Begin(1)), fault(secs(60), FaultKind::Cut { vms: vec![0], both: true }));
             scenario.habits.takes = (20_000, 35_000);
         }
         Mistake::NeverExpires => {
-            add(offset, Some(Moment::Begin(1)), Fault::Crash { vm, lasts: HOUR, whole: true });
+            add(offset, Some(Moment::Begin(1)), fault(HOUR, FaultKind::Crash { whole: true }));
             scenario.heal_at = first + secs(200);
         }
         Mistake::NeverClaimsAgain => {
             for vm in 0..replicas {
-                add(
-                    Duration::ZERO,
-                    Some(Moment::Claim(1)),
-                    Fault::Endpoint { vm, trouble: Trouble::PostsLost, lasts: secs(15) },
-                );
+                add(Duration::ZERO, Some(Moment::Claim(1)), losing_posts(vm, 15));
             }
             scenario.heal_at = first + secs(30);
         }
-        Mistake::IncarnationRules => add(scenario.heal_at.saturating_sub(secs(1)), None, Fault::Incarnations),
+        Mistake::IncarnationRules => {
+            add(scenario.heal_at.saturating_sub(secs(1)), None, fault(Duration::ZERO, FaultKind::Incarnations))
+        }
         _ => return scenario,
     }
     for happening in &mut scenario.happenings {

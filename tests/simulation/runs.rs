@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use allclear::simulator::{self, Fault, Happening, Mistake, Scenario, Trouble, Verdict, What, generate};
+use allclear::simulator::{self, Fault, FaultKind, Happening, Mistake, Scenario, Trouble, Verdict, What, generate};
 
 /// How many seeds every run of the suite plays; `ALLCLEAR_SEEDS` says otherwise.
 const SEEDS: u64 = 10_000;
@@ -98,7 +98,7 @@ fn a_run_whose_faults_had_no_effect_proves_nothing() {
     let mut scenario = quiet(1);
     let at = scenario.heal_at.saturating_sub(Duration::from_millis(1));
     let trouble = Trouble::PostsLost;
-    let what = What::Fault(Fault::Endpoint { vm: 0, trouble, lasts: Duration::from_millis(1) });
+    let what = What::Fault(Fault { vm: 0, lasts: Duration::from_millis(1), kind: FaultKind::Endpoint(trouble) });
     scenario.happenings.push(Happening { at, after: None, what });
     assert_eq!(play(&scenario).verdict, Verdict::Unknown);
 }

@@ -8,7 +8,7 @@ use super::{Asker, Proposed, Role};
 use crate::machine::command::{Command, Entry};
 use crate::simulator::agenda::Due;
 use crate::simulator::network::Message;
-use crate::simulator::scenario::Fault;
+use crate::simulator::scenario::FaultKind;
 use crate::simulator::verdict::Property;
 use crate::simulator::world::World;
 
@@ -59,8 +59,8 @@ impl World {
             is_due
         };
         if is_due {
-            let slow = self.slowest(|fault| match fault {
-                Fault::ApplySlow { vm: slow, by, .. } if *slow == vm => Some(*by),
+            let slow = self.slowest(|at, kind| match kind {
+                FaultKind::ApplySlow { by } if at == vm => Some(*by),
                 _ => None,
             });
             self.put_in(slow.unwrap_or(Duration::from_millis(1)), Due::Apply { vm, life: node.life() });

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Agreement, Kept};
 use crate::simulator::mistake::Mistake;
-use crate::simulator::scenario::Fault;
+use crate::simulator::scenario::FaultKind;
 use crate::simulator::world::World;
 
 impl World {
@@ -25,8 +25,8 @@ impl World {
     }
 
     pub(in crate::simulator) fn disk_time(&self, vm: usize) -> Duration {
-        let slow = self.slowest(|fault| match fault {
-            Fault::DiskSlow { vm: slow, by, .. } if *slow == vm => Some(*by),
+        let slow = self.slowest(|at, kind| match kind {
+            FaultKind::DiskSlow { by } if at == vm => Some(*by),
             _ => None,
         });
         slow.unwrap_or(Duration::from_millis(1))

@@ -95,7 +95,7 @@ impl World {
         let endpoints = self.endpoints.borrow();
         let guessed = listed
             .filter(|event| document.get(&event.id).is_none())
-            .find(|event| !endpoints.has_said_gone(vm, &event.id));
+            .find(|event| !endpoints[vm].has_said_gone(&event.id));
         if let Some(event) = guessed {
             let what = format!("{} says that {} is gone, and was not told so twice in a row", entry.by, event.id);
             self.broke(Property::S6, what);

@@ -61,7 +61,7 @@ impl World {
                 return Some((Property::S3, "its claim lapsed long ago"));
             }
         }
-        let is_seen = endpoints.scheduled_at(vm, event).is_some_and(|at| at >= made.at);
+        let is_seen = endpoints[vm].scheduled_at(event).is_some_and(|at| at >= made.at);
         (!is_seen).then_some((Property::S2, "it did not look whether the event is Scheduled since it was claimed"))
     }
 
@@ -73,7 +73,7 @@ impl World {
             return Some((Property::S2, "its journal does not say so"));
         }
         let endpoints = self.endpoints.borrow();
-        let is_seen = endpoints.scheduled_at(vm, event).is_some_and(|at| self.now().since(at) <= LOOKED_WITHIN);
+        let is_seen = endpoints[vm].scheduled_at(event).is_some_and(|at| self.now().since(at) <= LOOKED_WITHIN);
         (!is_seen).then_some((Property::S2, "its endpoint does not show it as Scheduled"))
     }
 

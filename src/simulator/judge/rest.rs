@@ -15,7 +15,7 @@ use crate::machine::time::Timestamp;
 use crate::simulator::agenda::Due;
 use crate::simulator::cloud::Plan;
 use crate::simulator::endpoint::Why;
-use crate::simulator::scenario::Fault;
+use crate::simulator::scenario::FaultKind;
 use crate::simulator::shell::Here;
 use crate::simulator::verdict::Property;
 use crate::simulator::world::World;
@@ -106,11 +106,9 @@ impl World {
 
     /// Somebody's disk, log or links are slow: nothing can be expected of anybody.
     fn is_slowed(&self) -> bool {
-        self.is_in_force(|fault| {
-            matches!(
-                fault,
-                Fault::Slow { .. } | Fault::DiskSlow { .. } | Fault::ApplySlow { .. } | Fault::Unanswered { .. }
-            )
+        self.is_in_force(|kind| {
+            use FaultKind::{ApplySlow, DiskSlow, Slow, Unanswered};
+            matches!(kind, Slow { .. } | DiskSlow { .. } | ApplySlow { .. } | Unanswered)
         })
     }
 
