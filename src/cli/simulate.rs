@@ -38,7 +38,7 @@ impl Simulate {
         let verdict = match &run.verdict {
             Verdict::Passed => "passed".into(),
             Verdict::Unknown => "unknown: no fault took effect".into(),
-            Verdict::Failed(breach) => format!("FAILED: {} is broken: {}", breach.property, breach.what),
+            Verdict::Failed(breach) => format!("FAILED: {:?} is broken: {}", breach.property, breach.what),
         };
         let Run { simulated, faults, effective, alone, digest, .. } = &run;
         say(format_args!(
@@ -71,7 +71,7 @@ fn play(seeds: u64) -> Exit {
     sum.failed.sort_by_key(|(seed, _)| *seed);
     for (seed, breach) in &sum.failed {
         let Breach { property, what, .. } = breach;
-        say(format_args!("seed {seed} breaks {property}: {what}\n  allclear simulate --seed {seed} --trace"));
+        say(format_args!("seed {seed} breaks {property:?}: {what}\n  allclear simulate --seed {seed} --trace"));
     }
     say(format_args!(
         "{seeds} seeds in {:.0} s: {} failed, {} unknown; {:.0} h simulated, {} faults, {} posts alone",

@@ -95,7 +95,7 @@ fn clock(random: &mut Random) -> i64 {
 
 fn habits(random: &mut Random) -> Habits {
     if random.percent(45) {
-        return Habits { takes: (100, random.between(200, 6000)), ..Habits::GOOD };
+        return Habits { takes: (100, random.between(200, 6000)), ..Habits::default() };
     }
     Habits {
         fails: random.between(0, 15),

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::agenda::Due;
-use super::agreement::{Append, Asker, Ballot, Confirmed, Proposed};
+use super::agreement::{Append, Appended, Asker, Ballot, Confirmed, Proposed, Vote};
 use super::scenario::FaultKind;
 use super::tasks::Answer;
 use super::world::World;
@@ -26,18 +26,9 @@ pub(super) struct Envelope {
 #[derive(Clone)]
 pub(super) enum Message {
     Append(Append),
-    Appended {
-        term: u64,
-        is_ok: bool,
-        matched: usize,
-        sent: Timestamp,
-    },
+    Appended(Appended),
     AskVote(Ballot),
-    Vote {
-        term: u64,
-        is_pre: bool,
-        is_granted: bool,
-    },
+    Vote(Vote),
     /// Take leadership over.
     LeadNow {
         term: u64,
@@ -71,7 +62,7 @@ impl World {
         if matches!(message, Message::Proposed(..)) && self.is_hit(|kind| *kind == FaultKind::Unanswered) {
             return;
         }
-        let again = matches!(message, Message::Propose(..) | Message::Append(_) | Message::Appended { .. })
+        let again = matches!(message, Message::Propose(..) | Message::Append(_) | Message::Appended(_))
             && self.is_hit(|kind| *kind == FaultKind::Twice);
         if again {
             let later = self.random.borrow_mut().millis(1, 8000);
@@ -88,13 +79,9 @@ impl World {
             self.random.borrow_mut().millis(0, most)
         });
         let (from_life, to_life) = (self.nodes[from].life(), self.nodes[to].life());
-        let from_disk = self.disk(from);
+        let from_disk = self.nodes[from].kept.borrow().disk;
         let envelope = Envelope { from, to, from_life, to_life, from_disk, message };
         self.put_in(after + way + extra, Due::Deliver(Box::new(envelope)));
-    }
-
-    fn disk(&self, vm: usize) -> u32 {
-        self.nodes[vm].kept.borrow().disk
     }
 
     /// Nothing gets through in this direction; counts as an effect of the cut.
@@ -112,7 +99,7 @@ impl World {
         let Envelope { from, to, from_life, to_life, from_disk, message } = envelope;
         let is_there = |vm: usize, life: u32| self.nodes[vm].is_up() && self.nodes[vm].life() == life;
         // What somebody said whose disk was lost is said by nobody.
-        if !is_there(to, to_life) || from_disk != self.disk(from) {
+        if !is_there(to, to_life) || from_disk != self.nodes[from].kept.borrow().disk {
             return;
         }
         // A proposal or a vote that was sent by a process that is gone is taken all the same.
@@ -125,9 +112,9 @@ impl World {
     pub(super) fn take_message(self: &Rc<Self>, to: usize, from: usize, message: Message) {
         match message {
             Message::Append(append) => self.on_append(to, from, &append),
-            Message::Appended { term, is_ok, matched, sent } => self.on_appended(to, from, term, is_ok, matched, sent),
+            Message::Appended(appended) => self.on_appended(to, from, &appended),
             Message::AskVote(ballot) => self.on_ballot(to, from, &ballot),
-            Message::Vote { term, is_pre, is_granted } => self.on_vote(to, from, term, is_pre, is_granted),
+            Message::Vote(vote) => self.on_vote(to, from, &vote),
             Message::LeadNow { term } => self.on_lead_now(to, term),
             Message::Propose(command, asker) => self.on_propose(to, &command, asker),
             Message::Proposed(waiting, answer) => waiting.give(&self.tasks, answer),

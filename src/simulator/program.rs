@@ -14,8 +14,8 @@ use crate::machine::workload::{HookId, Intent, Member, Phase, Role};
 
 pub(super) type Key = (EventId, AttemptId);
 
-/// How hooks behave: each number is a percentage.
-#[derive(Clone, Copy, Debug)]
+/// How hooks behave: each number is a percentage, and by default they do as they are told.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Habits {
     pub fails: u64,
     pub hangs: u64,
@@ -28,20 +28,6 @@ pub struct Habits {
     pub extends: u64,
     /// In milliseconds, as a rule.
     pub takes: (u64, u64),
-}
-
-impl Habits {
-    /// They do as they are told, in no time.
-    pub const GOOD: Self = Self {
-        fails: 0,
-        hangs: 0,
-        blocked: 0,
-        unknown: 0,
-        not_applicable: 0,
-        twice: 0,
-        extends: 0,
-        takes: (100, 3000),
-    };
 }
 
 #[derive(Clone)]
@@ -81,7 +67,8 @@ impl World {
     pub(super) fn start_program(self: &Rc<Self>, vm: usize, task: Task) {
         let Task { key, member, hook, intent, step, prefer, left } = task;
         self.judge_begin(vm, &key, &member, hook, intent);
-        let habits = if self.judge.borrow().is_calm { Habits::GOOD } else { self.scenario.habits };
+        let good = Habits { takes: (100, 3000), ..Habits::default() };
+        let habits = if self.judge.borrow().is_calm { good } else { self.scenario.habits };
         let mut random = Random::new(self.scenario.seed ^ (key.1.0 << 20));
         random.word();
         let (takes, outcome) = self.fate(&mut random, habits, intent, &step, hook.phase);

@@ -61,12 +61,6 @@ impl Random {
         }
         of[0].1.clone()
     }
-
-    /// Another one, which draws independently of this one from here on.
-    #[must_use]
-    pub fn split(&mut self) -> Self {
-        Self(self.word() ^ 0x5851_F42D_4C95_7F2D)
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! What a run showed.
 
-use std::fmt;
 use std::time::Duration;
 
 use crate::machine::invariants::Broken;
@@ -46,16 +45,6 @@ impl From<Broken> for Property {
             | Broken::StageOutOfOrder
             | Broken::Misplaced
             | Broken::Rewritten => Self::Record,
-        }
-    }
-}
-
-impl fmt::Display for Property {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Wishes => f.write_str("operators' wishes"),
-            Self::Record => f.write_str("the record"),
-            other => write!(f, "{other:?}"),
         }
     }
 }

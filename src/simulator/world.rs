@@ -210,7 +210,7 @@ impl World {
 
     /// The first breach counts.
     pub(super) fn broke(&self, property: Property, what: String) {
-        self.tell(|| format!("BROKEN {property}: {what}"));
+        self.tell(|| format!("BROKEN {property:?}: {what}"));
         self.breach.borrow_mut().get_or_insert(Breach { property, what, at: self.now() });
     }
 

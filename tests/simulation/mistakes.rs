@@ -31,8 +31,8 @@ const HOUR: Duration = Duration::from_hours(1);
 fn every_mistake_is_seen() {
     for (mistake, property) in Mistake::ALL {
         let seen = seen(mistake, property);
-        assert!(seen.is_some(), "{mistake:?} does not break {property} in {WITHIN} seeds");
-        println!("{mistake:?} breaks {property} under seed {}", seen.unwrap_or_default());
+        assert!(seen.is_some(), "{mistake:?} does not break {property:?} in {WITHIN} seeds");
+        println!("{mistake:?} breaks {property:?} under seed {}", seen.unwrap_or_default());
     }
 }
 

@@ -129,7 +129,7 @@ impl World {
         let is_leader = is_member && node.agreement.borrow().role == Role::Leader;
         let Some(process) = self.process(vm).filter(|_| is_leader) else { return self.answer(vm, asker, None) };
         // Only the leader stamps.
-        let at = process.stamp(self, vm);
+        let at = process.stamp(self);
         let entry = Entry { at, by: by.name.clone(), command: command.clone() };
         self.append_slot(vm, Payload::Entry(Rc::new(entry)), Some(asker));
     }

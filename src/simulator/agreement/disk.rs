@@ -4,19 +4,25 @@ use std::time::Duration;
 
 use super::{Agreement, Kept};
 use crate::simulator::mistake::Mistake;
+use crate::simulator::node::Node;
 use crate::simulator::scenario::FaultKind;
 use crate::simulator::world::World;
 
 impl World {
     /// One write and its sync; false where the disk failed and the process with it.
     pub(in crate::simulator) fn write(&self, vm: usize, change: impl FnOnce(&mut Kept)) -> bool {
+        self.write_beside(vm, |node| change(&mut node.kept.borrow_mut()))
+    }
+
+    /// The same for what is not of agreement.
+    pub(in crate::simulator) fn write_beside(&self, vm: usize, change: impl FnOnce(&Node)) -> bool {
         let node = &self.nodes[vm];
         if node.body.borrow().is_doomed {
             return false;
         }
         let fails = node.body.borrow_mut().fails.take();
         if fails != Some(false) {
-            change(&mut node.kept.borrow_mut());
+            change(node);
         }
         if fails.is_some() {
             self.doom(vm);

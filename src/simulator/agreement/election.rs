@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::kept::{Payload, Slot};
-use super::{Ballot, ELECTION_LEAST, ELECTION_MOST, HEARTBEAT, LEASE, Role};
+use super::{Ballot, ELECTION_LEAST, ELECTION_MOST, HEARTBEAT, LEASE, Role, Vote};
 use crate::simulator::agenda::Due;
 use crate::simulator::network::Message;
 use crate::simulator::world::World;
@@ -96,7 +96,7 @@ impl World {
             let is_granted = ballot.term > term && is_up_to_date && !waits;
             // Who is behind in terms is told so, or it could never be elected.
             let term = if is_granted { ballot.term } else { term };
-            return self.send(vm, from, Message::Vote { term, is_pre: true, is_granted });
+            return self.send(vm, from, Message::Vote(Vote { term, is_pre: true, is_granted }));
         }
         if waits && ballot.term > term {
             return;
@@ -113,7 +113,7 @@ impl World {
             self.be_patient(vm);
         }
         let term = node.kept.borrow().term;
-        self.send_after(self.disk_time(vm), vm, from, Message::Vote { term, is_pre: false, is_granted });
+        self.send_after(self.disk_time(vm), vm, from, Message::Vote(Vote { term, is_pre: false, is_granted }));
     }
 
     fn standing_has_quorum(&self, agreement: &super::Agreement, vm: usize) -> bool {
@@ -124,14 +124,8 @@ impl World {
         self.nodes[vm].kept.borrow().is_quorum(recent)
     }
 
-    pub(in crate::simulator) fn on_vote(
-        self: &Rc<Self>,
-        vm: usize,
-        from: usize,
-        term: u64,
-        is_pre: bool,
-        is_granted: bool,
-    ) {
+    pub(in crate::simulator) fn on_vote(self: &Rc<Self>, vm: usize, from: usize, vote: &Vote) {
+        let Vote { term, is_pre, is_granted } = *vote;
         let node = &self.nodes[vm];
         let own = node.kept.borrow().term;
         if term > own && !(is_pre && is_granted) {

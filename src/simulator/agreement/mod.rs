@@ -47,6 +47,22 @@ pub(super) struct Append {
 }
 
 #[derive(Clone)]
+pub(super) struct Appended {
+    term: u64,
+    is_ok: bool,
+    matched: usize,
+    /// As the leader said.
+    sent: Timestamp,
+}
+
+#[derive(Clone)]
+pub(super) struct Vote {
+    term: u64,
+    is_pre: bool,
+    is_granted: bool,
+}
+
+#[derive(Clone)]
 pub(super) struct Ballot {
     pub(super) term: u64,
     pub(super) last: (u64, usize),

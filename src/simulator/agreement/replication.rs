@@ -4,8 +4,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::kept::Slot;
-use super::{AT_ONCE, Append, Kept, Role};
-use crate::machine::time::Timestamp;
+use super::{AT_ONCE, Append, Appended, Kept, Role};
 use crate::simulator::network::Message;
 use crate::simulator::world::World;
 
@@ -34,7 +33,7 @@ impl World {
         let node = &self.nodes[vm];
         let (term, sent) = (node.kept.borrow().term, append.sent);
         if append.term < term {
-            return self.send(vm, from, Message::Appended { term, is_ok: false, matched: 0, sent });
+            return self.send(vm, from, Message::Appended(Appended { term, is_ok: false, matched: 0, sent }));
         }
         self.follow(vm, from, append.term);
         let (len, fits) = {
@@ -45,7 +44,7 @@ impl World {
         if !fits {
             let matched = len.min(append.previous - 1);
             self.look_at_standing(vm);
-            return self.send(vm, from, Message::Appended { term: append.term, is_ok: false, matched, sent });
+            return self.send(vm, from, Message::Appended(Appended { term: append.term, is_ok: false, matched, sent }));
         }
         let is_news = {
             let kept = node.kept.borrow();
@@ -63,7 +62,7 @@ impl World {
         self.apply_soon(vm);
         self.look_at_standing(vm);
         let after = if is_news { self.disk_time(vm) } else { Duration::ZERO };
-        self.send_after(after, vm, from, Message::Appended { term: append.term, is_ok: true, matched, sent });
+        self.send_after(after, vm, from, Message::Appended(Appended { term: append.term, is_ok: true, matched, sent }));
     }
 
     fn follow(&self, vm: usize, leader: usize, term: u64) {
@@ -77,15 +76,8 @@ impl World {
         self.be_patient(vm);
     }
 
-    pub(in crate::simulator) fn on_appended(
-        self: &Rc<Self>,
-        vm: usize,
-        from: usize,
-        term: u64,
-        is_ok: bool,
-        matched: usize,
-        sent: Timestamp,
-    ) {
+    pub(in crate::simulator) fn on_appended(self: &Rc<Self>, vm: usize, from: usize, appended: &Appended) {
+        let Appended { term, is_ok, matched, sent } = *appended;
         let node = &self.nodes[vm];
         let own = node.kept.borrow().term;
         if term > own {

@@ -24,12 +24,13 @@ pub use seat::{Manners, Notice, Vm};
 
 use crate::machine::id::{EventId, VmName};
 use crate::machine::time::Timestamp;
+use crate::simulator::random::Random;
 
 /// One tenant's machines and the events about them.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Cloud {
     manners: Manners,
-    ids: guid::Guids,
+    ids: Random,
     now: Timestamp,
     seats: BTreeMap<VmName, seat::Seat>,
     /// Every event ever announced, in that order; ended ones stay, because late approvals name them.
@@ -45,7 +46,7 @@ impl Cloud {
         let seats = vms.into_iter().map(|vm| (vm.name.clone(), seat::Seat::new(vm, &manners))).collect();
         Self {
             manners,
-            ids: guid::Guids::new(seed),
+            ids: Random::new(seed),
             now,
             seats,
             events: Vec::new(),
@@ -60,7 +61,7 @@ impl Cloud {
         let id = match &plan.id {
             Some(id) if self.is_taken(id) => return Err(Refusal::IdTaken(id.clone())),
             Some(id) => id.clone(),
-            None => self.ids.next_id(),
+            None => guid::event_id(&mut self.ids),
         };
         if let When::After { event, .. } = &when
             && !self.is_taken(event)

@@ -113,13 +113,7 @@ async fn write(here: &Here, change: impl FnOnce(&mut Vec<Journaled>)) {
     let process = Rc::clone(&here.process);
     process.has_turn.set(true);
     here.sleep(here.world.disk_time(here.me)).await;
-    let node = &here.world.nodes[here.me];
-    let fails = node.body.borrow_mut().fails.take();
-    if fails != Some(false) {
-        change(&mut node.journal.borrow_mut());
-    }
-    if fails.is_some() {
-        here.world.doom(here.me);
+    if !here.world.write_beside(here.me, |node| change(&mut node.journal.borrow_mut())) {
         std::future::pending::<()>().await;
     }
     process.has_turn.set(false);

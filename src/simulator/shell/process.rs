@@ -85,9 +85,8 @@ impl Process {
     }
 
     /// Only the leader stamps.
-    pub(in crate::simulator) fn stamp(&self, world: &World, vm: usize) -> Timestamp {
-        let node = &world.nodes[vm];
-        let clocks = node.clocks(world.now());
+    pub(in crate::simulator) fn stamp(&self, world: &World) -> Timestamp {
+        let clocks = world.nodes[self.me].clocks(world.now());
         let mut time = self.time.borrow_mut();
         time.lead();
         time.now(clocks)
