@@ -36,12 +36,8 @@ pub(super) struct Program {
     pub(super) outcome: Outcome,
     /// It ended with its machine and did not say how.
     pub(super) is_lost: bool,
-    pub(super) member: Member,
-    pub(super) hook: HookId,
+    pub(super) task: Task,
     pub(super) is_twice: bool,
-    intent: Intent,
-    step: String,
-    prefer: Vec<VmName>,
     ends: Timestamp,
     deadline: Timestamp,
     /// When it is dead after it was told to stop.
@@ -49,6 +45,7 @@ pub(super) struct Program {
     turn: u32,
 }
 
+#[derive(Clone)]
 pub(super) struct Task {
     pub(super) key: Key,
     pub(super) member: Member,
@@ -65,24 +62,23 @@ const KILLED_AFTER: Duration = Duration::from_secs(5);
 
 impl World {
     pub(super) fn start_program(self: &Rc<Self>, vm: usize, task: Task) {
-        let Task { key, member, hook, intent, step, prefer, left } = task;
-        self.judge_begin(vm, &key, &member, hook, intent);
+        let (key, left) = (task.key.clone(), task.left);
+        self.judge_begin(vm, &task);
         let good = Habits { takes: (100, 3000), ..Habits::default() };
         let habits = if self.judge.borrow().is_calm { good } else { self.scenario.habits };
         let mut random = Random::new(self.scenario.seed ^ (key.1.0 << 20));
         random.word();
-        let (takes, outcome) = self.fate(&mut random, habits, intent, &step, hook.phase);
-        self.tell(|| format!("{}: a hook begins, {member} {} {intent} [{}]", self.nodes[vm].name, hook.phase, key.1));
+        let (takes, outcome) = self.fate(&mut random, habits, &task);
+        self.tell(|| {
+            let Task { member, intent, hook, .. } = &task;
+            format!("{}: a hook begins, {member} {} {intent} [{}]", self.nodes[vm].name, hook.phase, key.1)
+        });
         let program = Program {
             is_running: true,
             is_lost: false,
             outcome,
-            member,
-            hook,
+            task,
             is_twice: random.percent(habits.twice),
-            intent,
-            step,
-            prefer,
             ends: takes.map_or(Timestamp(i64::MAX), |takes| self.now().plus(takes)),
             deadline: self.now().plus(left),
             stops: None,
@@ -98,30 +94,23 @@ impl World {
     }
 
     /// How long it takes, unless it hangs, and how it ends.
-    fn fate(
-        &self,
-        random: &mut Random,
-        habits: Habits,
-        intent: Intent,
-        step: &str,
-        phase: Phase,
-    ) -> (Option<Duration>, Outcome) {
+    fn fate(&self, random: &mut Random, habits: Habits, task: &Task) -> (Option<Duration>, Outcome) {
         let (least, most) = habits.takes;
         let is_slow = random.percent(10) && !self.judge.borrow().is_calm;
         let takes = if is_slow { random.millis(most, most * 8) } else { random.millis(least, most) };
         if random.percent(habits.hangs) {
             return (None, Outcome::Done);
         }
-        let ends = match intent {
+        let ends = match task.intent {
             Intent::Confirm if random.percent(habits.unknown) => Outcome::Unknown("nobody can tell".into()),
-            Intent::Confirm if self.judge.borrow().steps_done.contains(step) => Outcome::Done,
+            Intent::Confirm if self.judge.borrow().steps_done.contains(&task.step) => Outcome::Done,
             Intent::Confirm => Outcome::NotDone,
             Intent::Run | Intent::Undo => {
                 let kinds = [
                     (habits.fails, Outcome::Failed("it could not".into())),
                     (habits.blocked, Outcome::Blocked("not now".into())),
                     (habits.unknown, Outcome::Unknown("nobody can tell".into())),
-                    (if phase < Phase::Restore { habits.not_applicable } else { 0 }, Outcome::NotApplicable),
+                    (if task.hook.phase < Phase::Restore { habits.not_applicable } else { 0 }, Outcome::NotApplicable),
                 ];
                 let bad: u64 = kinds.iter().map(|(weight, _)| weight).sum();
                 if random.percent(bad) { random.weighted(&kinds) } else { Outcome::Done }
@@ -168,22 +157,22 @@ impl World {
         self.tell(|| format!("{}: a hook ends, {} [{}]", node.name, ended.outcome.as_word(), key.1));
         self.judge.borrow_mut().ended.insert(key.clone(), ended.outcome.clone());
         if ended.outcome == Outcome::Done {
-            self.have_effect(&ended);
+            self.have_effect(&ended.task);
         }
         if let Some(process) = self.process(vm) {
             process.signals.programs.tell(&self.tasks);
         }
     }
 
-    fn have_effect(&self, program: &Program) {
-        match program.intent {
-            Intent::Run => self.judge.borrow_mut().steps_done.insert(program.step.clone()),
-            Intent::Undo => self.judge.borrow_mut().steps_done.remove(&program.step),
+    fn have_effect(&self, task: &Task) {
+        match task.intent {
+            Intent::Run => self.judge.borrow_mut().steps_done.insert(task.step.clone()),
+            Intent::Undo => self.judge.borrow_mut().steps_done.remove(&task.step),
             Intent::Confirm => return,
         };
-        let Some(home) = self.vm(&program.member.vm) else { return };
-        if program.hook.phase == Phase::Failover && self.nodes[home].role.get() == Role::Primary {
-            let next = program.prefer.iter().find_map(|name| self.vm(name));
+        let Some(home) = self.vm(&task.member.vm) else { return };
+        if task.hook.phase == Phase::Failover && self.nodes[home].role.get() == Role::Primary {
+            let next = task.prefer.iter().find_map(|name| self.vm(name));
             for (vm, role) in [(Some(home), Role::Replica), (next, Role::Primary)] {
                 let Some(vm) = vm else { continue };
                 self.nodes[vm].role.set(role);

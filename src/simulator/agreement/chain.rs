@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use super::{Payload, Slot};
+use super::Slot;
 use crate::machine::command::{Entry, Verdict};
 use crate::machine::state::State;
 use crate::simulator::world::World;
@@ -35,14 +35,7 @@ impl Chain {
     }
 
     pub(super) fn is(&self, position: usize, slot: &Slot) -> bool {
-        let known = &self.links[position - 1].slot;
-        let is_same = match (&known.what, &slot.what) {
-            (Payload::Entry(one), Payload::Entry(other)) => Rc::ptr_eq(one, other),
-            (Payload::Blank, Payload::Blank) => true,
-            (Payload::Members(one), Payload::Members(other)) => one == other,
-            _ => false,
-        };
-        known.term == slot.term && is_same
+        self.links[position - 1].slot == *slot
     }
 
     pub(super) fn is_news(&self, from: usize, to: usize) -> bool {
@@ -55,19 +48,12 @@ impl Chain {
 
     /// What stands in a log behind what is applied.
     pub(in crate::simulator) fn tail(log: &[Slot]) -> Vec<Entry> {
-        let entries = log.iter().filter_map(|slot| match &slot.what {
-            Payload::Entry(entry) => Some(entry.as_ref().clone()),
-            Payload::Blank | Payload::Members(_) => None,
-        });
-        entries.collect()
+        log.iter().filter_map(Slot::entry).map(|entry| entry.as_ref().clone()).collect()
     }
 
     /// The entries in their order, to fold them once more.
     pub(in crate::simulator) fn entries(&self) -> impl Iterator<Item = &Rc<Entry>> {
-        self.links.iter().filter_map(|link| match &link.slot.what {
-            Payload::Entry(entry) => Some(entry),
-            Payload::Blank | Payload::Members(_) => None,
-        })
+        self.links.iter().filter_map(|link| link.slot.entry())
     }
 }
 
@@ -75,20 +61,15 @@ impl World {
     /// The next link.
     pub(super) fn commit(self: &Rc<Self>, vm: usize, slot: &Slot) {
         let before = self.chain.borrow().latest();
-        let (after, verdict) = match &slot.what {
-            Payload::Blank | Payload::Members(_) => (before.clone(), None),
-            Payload::Entry(entry) => {
-                let mut state = before.as_ref().clone();
-                let verdict = self.mistake.apply(&mut state, entry);
-                (Rc::new(state), Some(verdict))
-            }
-        };
-        if let (Payload::Entry(entry), Some(verdict)) = (&slot.what, &verdict) {
-            self.tell(|| format!("  log: {:?} by {}: {verdict:?}", entry.command, entry.by));
+        let mut after = before.clone();
+        let mut verdict = None;
+        if let Some(entry) = slot.entry() {
+            let told = verdict.insert(self.mistake.apply(Rc::make_mut(&mut after), entry));
+            self.tell(|| format!("  log: {:?} by {}: {told:?}", entry.command, entry.by));
         }
         let link = Link { slot: slot.clone(), verdict: verdict.clone(), after: after.clone() };
         self.chain.borrow_mut().links.push(link);
-        if let (Payload::Entry(entry), Some(verdict)) = (&slot.what, verdict) {
+        if let (Some(entry), Some(verdict)) = (slot.entry(), verdict) {
             self.judge_entry(vm, &before, &after, entry, &verdict);
         }
     }

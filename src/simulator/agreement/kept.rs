@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use super::members::Members;
+use crate::machine::command::Entry;
 
 pub(in crate::simulator) struct Kept {
     pub(in crate::simulator) term: u64,
@@ -18,19 +19,28 @@ pub(in crate::simulator) struct Kept {
     pub(in crate::simulator) disk: u32,
 }
 
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub(in crate::simulator) struct Slot {
     pub(in crate::simulator) term: u64,
     pub(in crate::simulator) what: Payload,
 }
 
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub(in crate::simulator) enum Payload {
     /// A leader begins.
     Blank,
-    Entry(Rc<crate::machine::command::Entry>),
+    Entry(Rc<Entry>),
     /// Who belongs to the cluster from here on.
     Members(Rc<Members>),
+}
+
+impl Slot {
+    pub(super) fn entry(&self) -> Option<&Rc<Entry>> {
+        match &self.what {
+            Payload::Entry(entry) => Some(entry),
+            Payload::Blank | Payload::Members(_) => None,
+        }
+    }
 }
 
 impl Kept {

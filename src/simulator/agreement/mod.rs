@@ -21,7 +21,7 @@ pub(super) use kept::Kept;
 pub(super) use members::Members;
 pub(super) use standing::Standing;
 
-use kept::{Payload, Slot};
+use kept::Slot;
 
 use super::tasks::Answer;
 use crate::machine::command::Verdict;

@@ -1,21 +1,14 @@
 //! What is judged when a hook begins to run: that it is the one that the log asks for, once, and at its time.
 
-use crate::machine::id::VmName;
-use crate::machine::workload::{HookId, Intent, Member, Phase};
-use crate::simulator::program::Key;
+use crate::machine::workload::{Intent, Phase};
+use crate::simulator::program::Task;
 use crate::simulator::verdict::Property;
 use crate::simulator::world::World;
 
 impl World {
-    pub(in crate::simulator) fn judge_begin(
-        &self,
-        vm: usize,
-        key: &Key,
-        member: &Member,
-        hook: HookId,
-        intent: Intent,
-    ) {
-        let name: &VmName = &self.nodes[vm].name;
+    pub(in crate::simulator) fn judge_begin(&self, vm: usize, task: &Task) {
+        let name = &self.nodes[vm].name;
+        let Task { key, member, hook, intent, .. } = task;
         let (event, attempt) = key;
         let before = self.judge.borrow_mut().begun.insert(key.clone(), (vm, hook.phase));
         let has_ended = before.and_then(|_| self.judge.borrow().ended.get(key).cloned());
@@ -38,7 +31,7 @@ impl World {
             return self.broke(Property::S7, what);
         }
         let is_over = self.cloud.borrow().event(event).is_some_and(|event| event.ended.is_some());
-        if hook.phase >= Phase::Restore && !is_over && intent == Intent::Run {
+        if hook.phase >= Phase::Restore && !is_over && *intent == Intent::Run {
             let what = format!("{member} is put back on {name} while the platform still lists {event}");
             self.broke(Property::S8, what);
         }

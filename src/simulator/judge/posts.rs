@@ -89,7 +89,7 @@ impl World {
             // A machine that stands still runs nothing, and does not know how late it is when it goes on.
             let nodes = self.nodes.iter().filter(|node| node.steady(self.now()) == self.now());
             let mut programs = nodes.flat_map(|node| node.programs.borrow().clone());
-            programs.any(|(key, it)| key.0 == *id && it.is_running && it.hook.phase < Phase::Restore)
+            programs.any(|(key, it)| key.0 == *id && it.is_running && it.task.hook.phase < Phase::Restore)
         };
         let log_time = situation.alone.as_ref().map_or(Timestamp(0), |alone| alone.log_time);
         let applied = node.agreement.borrow().applied;

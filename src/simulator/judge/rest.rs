@@ -219,7 +219,6 @@ impl World {
             self.mistake.apply(&mut folded, entry);
         }
         if folded != *chain.latest() {
-            drop(judge);
             return self.broke(Property::S9, "the log gives another state when it is folded once more".into());
         }
         let latest = chain.latest();
@@ -239,11 +238,9 @@ impl World {
                 "{} was approved by {} alone, and the log does not know",
                 untold.event, self.nodes[untold.by].name
             );
-            drop(judge);
             return self.broke(Property::S2, what);
         }
         if latest.wished < judge.acknowledged {
-            drop(judge);
             self.broke(Property::S9, "what was confirmed to an operator is not in the log".into());
         }
     }

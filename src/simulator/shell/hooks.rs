@@ -150,8 +150,8 @@ fn is_beside_itself(here: &Here, state: &State, attempt: &Attempt) -> bool {
     here.world.nodes[here.me].programs.borrow().iter().any(|(key, program)| {
         program.is_running
             && key.1 != attempt.id
-            && program.member == attempt.member
-            && program.hook == attempt.hook
+            && program.task.member == attempt.member
+            && program.task.hook == attempt.hook
             && state.event(&key.0).is_some()
     })
 }
