@@ -102,7 +102,7 @@ fn aimed(mistake: Mistake, seed: u64) -> Scenario {
             scenario.heal_at = first + secs(30);
         }
         Mistake::IncarnationRules => {
-            add(scenario.heal_at.saturating_sub(secs(1)), None, fault(Duration::ZERO, FaultKind::Incarnations))
+            add(scenario.heal_at.saturating_sub(secs(1)), None, fault(Duration::ZERO, FaultKind::Incarnations));
         }
         _ => return scenario,
     }
