@@ -14,7 +14,7 @@ use allclear::machine::situation::{Channel, Timing};
 use allclear::machine::time::Timestamp;
 use allclear::metadata::pace::Pace;
 use allclear::metadata::{ApiVersion, Endpoint, Timeouts};
-use allclear::replica::clock::{self, ClusterTime};
+use allclear::replica::clock::ClusterTime;
 use allclear::replica::contacts::Contacts;
 use allclear::replica::deeds::Deeds;
 use allclear::replica::folded::Folded;
