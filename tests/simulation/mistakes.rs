@@ -11,7 +11,7 @@ pub(crate) const WITHIN: u64 = 300;
 
 /// Where it was seen last, unless under one of the first seeds; tried before the others to save time.
 const FIRST: [(Mistake, u64); 12] = [
-    (Mistake::PostUnconfirmed, 225),
+    (Mistake::PostUnconfirmed, 283),
     (Mistake::LostRunAgain, 76),
     (Mistake::HookUnconfirmed, 21),
     (Mistake::BadReadDoesNotInterrupt, 137),

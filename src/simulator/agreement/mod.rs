@@ -1,6 +1,6 @@
 //! Agreement as the replicas need it: a log that a leader with a quorum appends to, elections with a vote before the
-//! vote, contact by what was sent when, reads by a round trip, learners, and machines
-//! that come back with an empty disk. Kept as small as it can be.
+//! vote, contact by what was sent when, reads by a round trip, learners, and machines that come back with an empty disk.
+//! Kept as small as it can be.
 
 mod applying;
 mod chain;
