@@ -65,7 +65,7 @@ async fn the_request_log_tells_everything_and_goes_to_a_file_too() {
     assert!(at.len() == "2026-01-01T00:00:00.000Z".len() && at.ends_with('Z'), "{at}");
     assert_eq!(post["body"], json!({ "StartRequests": [{ "EventId": id }] }).to_string());
     assert_eq!(post["approval"], json!({ "events": [{ "id": id, "result": "accepted" }], "took_effect": true }));
-    assert_eq!(stage.requests("?vm=DB-0").await.as_slice(), std::slice::from_ref(&get));
+    assert_eq!(stage.requests("?vm=DB-0").await.as_slice(), std::slice::from_ref(get));
     let lines = std::fs::read_to_string(&path).unwrap();
     let written: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(written, log);
