@@ -60,14 +60,14 @@ impl FakeCloud {
     }
 }
 
-/// One address a line, with whose it is.
+/// One address a line, with whose it is; in one write, so that whoever reads only the first lines may leave.
 fn print(cloud: &Running, vms: &[String]) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    writeln!(out, "control {}", cloud.control())?;
+    let mut text = format!("control {}\n", cloud.control());
     for vm in vms {
-        writeln!(out, "{vm} {}", cloud.endpoint(vm).unwrap_or_default())?;
+        let _ = writeln!(text, "{vm} {}", cloud.endpoint(vm).unwrap_or_default());
     }
-    out.flush()
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush())
 }
 
 /// The built-in ones, a line each.
