@@ -26,7 +26,7 @@ impl Consensus {
         let voters = metrics.membership_config.voter_ids().filter(|voter| *voter != self.identity.node);
         let acknowledged = voters.filter_map(|voter| {
             let sent = (*heartbeat.get(&voter)?)?.into_inner();
-            Some((metrics.membership_config.get_node(&voter)?.replica.clone(), standard(sent)?))
+            Some((metrics.membership_config.get_node(&voter)?.replica.clone(), self.start.of(sent)))
         });
         acknowledged.collect()
     }
@@ -35,23 +35,38 @@ impl Consensus {
     /// for the only voter. A leader that lost leadership keeps what it had. Nothing before the first.
     pub fn last_contact(&self) -> Option<Instant> {
         let as_leader = self.with_metrics(|metrics| {
-            (metrics.state == ServerState::Leader).then(|| Self::quorum_acknowledged(metrics)).flatten()
+            (metrics.state == ServerState::Leader).then(|| self.quorum_acknowledged(metrics)).flatten()
         });
         let led_before = self.turns().acknowledged();
         (*self.heard.borrow()).max(as_leader).max(led_before)
     }
 
     /// When what a quorum acknowledged last was sent. The only voter needs nobody else.
-    pub(super) fn quorum_acknowledged(metrics: &RaftMetrics<Types>) -> Option<Instant> {
+    pub(super) fn quorum_acknowledged(&self, metrics: &RaftMetrics<Types>) -> Option<Instant> {
         if metrics.membership_config.voter_ids().count() == 1 {
             return Some(Instant::now());
         }
-        standard(metrics.last_quorum_acked?.into_inner())
+        metrics.last_quorum_acked.map(|acked| self.start.of(acked.into_inner()))
     }
 }
 
-/// A moment of openraft, whose instants cannot be taken apart. The standard library's clock is read first, so that no
-/// moment becomes later than it was.
-fn standard(moment: InstantOf<Types>) -> Option<Instant> {
-    Instant::now().checked_sub(moment.elapsed())
+/// One moment in openraft's instants, which cannot be taken apart, and in the standard library's. With it the same moment
+/// is the same however often it is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Start {
+    standard: Instant,
+    openraft: InstantOf<Types>,
+}
+
+impl Start {
+    /// The standard library's is read first, so that no moment becomes later than it was.
+    pub(super) fn now() -> Self {
+        let standard = Instant::now();
+        Self { standard, openraft: InstantOf::<Types>::now() }
+    }
+
+    /// A moment after the start.
+    fn of(self, moment: InstantOf<Types>) -> Instant {
+        self.standard + (moment - self.openraft)
+    }
 }

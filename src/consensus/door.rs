@@ -14,6 +14,7 @@ use tonic::transport::Channel;
 
 use super::change::OnBehalf;
 use super::cluster_service::ClusterService;
+use super::contact::Start;
 use super::disk::Disk;
 use super::failure::{AskError, OpenError};
 use super::fold::Fold;
@@ -54,7 +55,7 @@ impl Consensus {
         let peers = Arc::new(Peers::new(&options)?);
         let identity = disk.identity.clone();
         let let_go = disk.let_go();
-        let weak = Arc::downgrade(&disk);
+        let (weak, start) = (Arc::downgrade(&disk), Start::now());
         let fold: SharedFold = Arc::new(RwLock::new(fold));
         let (publish, published) = watch::channel(None);
         let network = Network { cluster: identity.cluster.clone(), node: identity.node, peers: Arc::clone(&peers) };
@@ -68,6 +69,7 @@ impl Consensus {
             peers,
             fold,
             published,
+            start,
             heard: watch::Sender::new(None),
             outside: watch::Sender::new(Some("starting".into())),
             standing: watch::Sender::new(Standing::outside("starting")),

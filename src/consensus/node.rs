@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
+use super::contact::Start;
 use super::disk::Disk;
 use super::failure::AskError;
 use super::options::{Options, Timing};
@@ -34,6 +35,7 @@ pub struct Parts {
     pub(super) fold: SharedFold,
     /// The index up to which everything is applied and published.
     pub(super) published: watch::Receiver<Option<u64>>,
+    pub(super) start: Start,
     /// When a leader was last heard.
     pub(super) heard: watch::Sender<Option<Instant>>,
     /// Why this replica takes no part, while it does not.

@@ -152,7 +152,7 @@ impl Consensus {
         let lease = self.options.timing.lease();
         let (turn, quorum) = match metrics.state {
             ServerState::Leader => {
-                let acknowledged = Self::quorum_acknowledged(&metrics);
+                let acknowledged = self.quorum_acknowledged(&metrics);
                 turns.look(metrics.current_term, acknowledged, Instant::now(), lease)
             }
             ServerState::Learner | ServerState::Follower | ServerState::Candidate | ServerState::Shutdown => {

@@ -47,11 +47,16 @@ pub struct Deeds {
     pub refusals: Refusals,
 }
 
+fn tell_its_start(registry: &Registry) -> prometheus::Result<()> {
+    let started_at = Gauge::new("allclear_start_timestamp_seconds", "When the process of this replica began.")?;
+    kept(registry, started_at)?.set(seconds(clock::now()));
+    Ok(())
+}
+
 impl Deeds {
     pub fn new() -> prometheus::Result<Self> {
         let registry = Registry::new();
-        let started_at = Gauge::new("allclear_start_timestamp_seconds", "When the process of this replica began.")?;
-        kept(&registry, started_at)?.set(seconds(clock::now()));
+        tell_its_start(&registry)?;
         let approval_opts = HistogramOpts::new(
             "allclear_announce_to_approval_seconds",
             "From the first sight of an event to the platform's acceptance of this replica's post.",

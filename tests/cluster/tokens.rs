@@ -36,8 +36,9 @@ async fn report(calls: &mut Calls, session: &str, attempt: &str) -> Code {
     calls.report(request).await.map_or_else(|refusal| refusal.code(), |_| Code::Ok)
 }
 
+/// A report of what is not settled is answered after 10 s, and the lease outlasts that.
 fn database() -> pb::Hello {
-    hello("database", vec![hook(Drain)])
+    pb::Hello { lease_ms: Some(60_000), ..hello("database", vec![hook(Drain)]) }
 }
 
 #[tokio::test]

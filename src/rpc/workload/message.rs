@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use tokio::time::Instant;
-
 use super::events;
 use super::hello::MAX_ATTEMPT_BYTES;
 use crate::machine::command;
@@ -12,7 +10,7 @@ use crate::machine::state::State;
 use crate::machine::workload::{Intent, Phase, Role};
 use crate::replica::view::View;
 use crate::wire::pb::allclear::workload::v1 as pb;
-use crate::workloads::session::{Said, Told};
+use crate::workloads::session::{self, Said, Told};
 use crate::workloads::{Ended, Task, one_line};
 
 /// When a workload is to dial again, after it was sent away.
@@ -25,18 +23,16 @@ pub(super) fn to_workload(message: pb::to_workload::Message) -> pb::ToWorkload {
 pub(super) fn told(told: Told, state: &State, view: &View) -> pb::ToWorkload {
     use pb::to_workload::Message;
     to_workload(match told {
-        Told::Step { task, until } => Message::Step(step(*task, left(until), state, view)),
+        Told::Step { task, until } => Message::Step(step(*task, session::left(until), state, view)),
         Told::Cancel { attempt, reason } => Message::Cancel(pb::Cancel { attempt, reason }),
-        Told::Deadline { attempt, deadline, until } => {
-            Message::Deadline(pb::Deadline { attempt, time_left_ms: ms(left(until)), deadline_unix_ms: deadline.0 })
-        }
+        Told::Deadline { attempt, deadline, until } => Message::Deadline(pb::Deadline {
+            attempt,
+            time_left_ms: ms(session::left(until)),
+            deadline_unix_ms: deadline.0,
+        }),
         Told::Acknowledged(attempt) => Message::Acknowledged(pb::Acknowledged { attempt }),
         Told::GoAway(reason) => Message::GoAway(go_away(&reason)),
     })
-}
-
-fn left(until: Instant) -> Duration {
-    until.saturating_duration_since(Instant::now())
 }
 
 pub(super) fn go_away(reason: &str) -> pb::GoAway {

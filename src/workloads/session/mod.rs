@@ -92,6 +92,11 @@ pub enum Told {
     GoAway(String),
 }
 
+/// How long it is until a moment of the clock that counts.
+pub fn left(until: Instant) -> Duration {
+    until.saturating_duration_since(Instant::now())
+}
+
 /// What a workload says of an attempt.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Said {
