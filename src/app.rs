@@ -193,7 +193,7 @@ fn serve(
 }
 
 /// Why this replica cannot go on; `None` when it is to stop.
-async fn until_over(here: &Here, stop: &CancellationToken) -> Option<consensus::AskError> {
+async fn until_over(here: &Here, stop: &CancellationToken) -> Option<String> {
     let failure = tokio::select! {
         fatal = here.consensus.fatal() => Some(fatal),
         () = stop.cancelled() => None,

@@ -16,7 +16,7 @@ use super::change::OnBehalf;
 use super::cluster_service::ClusterService;
 use super::contact::Start;
 use super::disk::Disk;
-use super::failure::{AskError, OpenError};
+use super::failure::OpenError;
 use super::fold::Fold;
 use super::log::LogStore;
 use super::network::Network;
@@ -154,17 +154,17 @@ impl Consensus {
     }
 
     /// Ends when this replica must exit: nothing more is acknowledged then. Never ends after a shutdown.
-    pub async fn fatal(&self) -> AskError {
+    pub async fn fatal(&self) -> String {
         let mut metrics = self.raft.metrics();
         loop {
             let stopped = self.stopped();
             if self.stop.is_cancelled() {
                 std::future::pending::<()>().await;
             } else if let Some(reason) = stopped {
-                return AskError::Stopped(reason);
+                return reason;
             }
             if metrics.changed().await.is_err() && !self.stop.is_cancelled() {
-                return AskError::Stopped(self.stopped().unwrap_or_else(|| "consensus ended without a reason".into()));
+                return self.stopped().unwrap_or_else(|| "consensus ended without a reason".into());
             }
         }
     }

@@ -140,7 +140,9 @@ async fn store(disk: &Arc<Disk>, meta: &SnapshotMeta, state: Bytes) -> io::Resul
     let write = move |disk: &Disk| {
         disk.write(|transaction| {
             let mut table = transaction.open_table(META)?;
-            if last_index(sealed::get(&table, SNAPSHOT)?.as_ref()) <= last_index(Some(&snapshot)) {
+            // One that became unreadable is replaced.
+            let stored = sealed::get(&table, SNAPSHOT).ok().flatten();
+            if last_index(stored.as_ref()) <= last_index(Some(&snapshot)) {
                 sealed::put(&mut table, SNAPSHOT, &snapshot)?;
             }
             Ok(())

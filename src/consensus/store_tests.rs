@@ -14,10 +14,10 @@ use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::disk::Disk;
+use super::disk::{Disk, META};
 use super::log::LogStore;
 use super::means::Means;
-use super::state::State;
+use super::state::{SNAPSHOT, State};
 use super::types::{LogId, SnapshotMeta, StoredMembership, Types};
 use super::{AskError, Consensus, Fold, Options, Role, SNAPSHOT_EVERY, Timing, Undecodable};
 
@@ -72,13 +72,27 @@ async fn the_store_passes_openrafts_suite() {
     Suite::test_all(Fresh).await.unwrap();
 }
 
+fn meta(index: u64) -> SnapshotMeta {
+    SnapshotMeta { last_log_id: Some(LogId::new(1.into(), index)), last_membership: StoredMembership::default() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_snapshot_that_cannot_be_read_any_more_is_replaced() {
+    let (_directory, log, mut state) = Fresh.build().await.unwrap();
+    let eight = Bytes::copy_from_slice(&8_u64.to_be_bytes());
+    state.install_snapshot(&meta(5), eight.clone()).await.unwrap();
+    let damage = |transaction: &redb::WriteTransaction| {
+        transaction.open_table(META)?.insert(SNAPSHOT, b"nonsense".as_slice())?;
+        Ok(())
+    };
+    log.0.write(damage).unwrap();
+    state.install_snapshot(&meta(9), eight).await.unwrap();
+    assert_eq!(state.get_current_snapshot().await.unwrap().unwrap().meta, meta(9));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_snapshot_that_was_overtaken_does_not_replace_the_newer_one() {
     let (_directory, _log, mut state) = Fresh.build().await.unwrap();
-    let meta = |index| SnapshotMeta {
-        last_log_id: Some(LogId::new(1.into(), index)),
-        last_membership: StoredMembership::default(),
-    };
     let eight = Bytes::copy_from_slice(&8_u64.to_be_bytes());
     state.install_snapshot(&meta(5), eight.clone()).await.unwrap();
     let mut overtaken = state.get_snapshot_builder().await;
@@ -148,7 +162,7 @@ async fn after_a_failed_fsync_nothing_more_is_acknowledged_and_the_replica_must_
     failing.store(true, Ordering::SeqCst);
     let lost = consensus.propose("lost").await;
     assert!(matches!(lost, Err(AskError::Unknown(_))), "{lost:?}");
-    let fatal = timeout(LIMIT, consensus.fatal()).await.expect("it went on").to_string();
+    let fatal = timeout(LIMIT, consensus.fatal()).await.expect("it went on");
     assert!(fatal.contains("the platter is gone"), "{fatal}");
     for _ in 0..3 {
         assert!(matches!(consensus.propose("after").await, Err(AskError::Stopped(_))));

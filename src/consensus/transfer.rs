@@ -41,7 +41,8 @@ impl Consensus {
         let first_ready =
             |metrics: &RaftMetrics<Types>| heirs.iter().copied().find(|heir| self.ready(metrics, *heir, begun));
         let shown = self.metrics_show(deadline, |metrics| first_ready(metrics).is_some()).await?;
-        let Some(heir) = shown.as_ref().and_then(first_ready) else {
+        // Who was ready is asked of a clock, and asked twice.
+        let Some(heir) = shown.map(|metrics| first_ready(&metrics).unwrap_or(heirs[0])) else {
             let names = heirs.into_iter().map(name).collect::<Vec<_>>().join(", ");
             return Err(AskError::Refused(format!("{names} is not up to date or does not answer")));
         };

@@ -18,7 +18,7 @@ use super::types::{Member, Types, lineage};
 
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Of who does not lead: whether the ways to the others are kept, and whether it was removed.
-const KEEP_EVERY: Duration = Duration::from_secs(2);
+const KEEP_EVERY: Duration = Duration::from_secs(1);
 /// Of the time between two looks no more counts as silence: in the rest this leader was not awake to hear anybody.
 const AWAKE_AT_MOST: Duration = Duration::from_secs(2);
 /// A learner that counts as up to date may lag by a moment.

@@ -144,8 +144,12 @@ impl Way {
     }
 
     fn resolved(&self) -> Answer {
-        let mut told = (self.resolve)(&self.address).map_err(|error| error.to_string())?;
-        told.truncate(MOST);
+        let mut told = Vec::new();
+        for address in (self.resolve)(&self.address).map_err(|error| error.to_string())? {
+            if told.len() < MOST && !told.contains(&address) {
+                told.push(address);
+            }
+        }
         if told.is_empty() { Err("it has no address".into()) } else { Ok(told) }
     }
 

@@ -129,6 +129,12 @@ async fn of_very_many_addresses_a_few_are_tried() {
 }
 
 #[tokio::test]
+async fn an_address_that_is_told_twice_is_tried_once() {
+    let way = Way::resolved_by("twice:1", |_| Ok(at("10.0.0.5:1 10.0.0.6:1 10.0.0.5:1")));
+    assert_eq!(way.addresses().await, Ok(fresh("10.0.0.5:1 10.0.0.6:1")));
+}
+
+#[tokio::test]
 async fn a_name_of_this_machine_is_resolved_by_the_system() {
     let found = Way::to("localhost:7420").addresses().await.unwrap();
     assert!(found.0.iter().all(|address| address.ip().is_loopback() && address.port() == 7420), "{found:?}");

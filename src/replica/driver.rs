@@ -100,16 +100,18 @@ fn tell_of_warnings(here: &Here, leads: bool, known: &mut Option<BTreeSet<String
         return;
     }
     let found: Vec<_> = second_approvals(&state, here.time.now()).into_iter().chain(events_beyond(&state)).collect();
-    // What is there at the beginning was told by whoever led then.
-    let known = known.get_or_insert_with(|| found.iter().map(|warning| warning.event.clone()).collect());
+    // What is there at the beginning was told by whoever led then. That there is no room for more names no event, and
+    // every new leader tells it.
+    let events = found.iter().map(|warning| warning.event.clone()).filter(|event| !event.is_empty());
+    let known = known.get_or_insert_with(|| events.collect());
     if known.len() > 2 * HISTORY_LIMIT {
         known.retain(|id| state.event(&EventId::new(id)).is_some());
     }
-    // The warning that there is no room for more names no event; it is told again when room ran out again.
+    // And again when room ran out again.
     if !found.iter().any(|warning| warning.event.is_empty()) {
         known.remove("");
     }
-    for warning in found {
+    for warning in found.into_iter().filter(|warning| leads || !warning.event.is_empty()) {
         if known.insert(warning.event.clone()) && leads {
             tracing::warn!(event = warning.event, "{}", warning.text);
         }

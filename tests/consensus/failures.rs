@@ -19,7 +19,7 @@ async fn an_entry_that_cannot_be_decoded_stops_whoever_learns_that_it_is_committ
         // Who learns of both at once applies neither.
         replica.until_lines(1).await;
         let consensus = replica.consensus.clone();
-        stopped.spawn(async move { consensus.fatal().await.to_string() });
+        stopped.spawn(async move { consensus.fatal().await });
     }
     let unknown = cluster.at(&leader).consensus.propose("unknown").await;
     assert!(matches!(unknown, Err(AskError::Unknown(_))), "{unknown:?}");

@@ -87,7 +87,7 @@ impl Known {
             Taken::NotNow(why, wish) => {
                 tracing::debug!(%event, trace = %id, why, "the trace is not exported yet");
                 // Only the leader exports, so nobody would come together with it.
-                self.pace.failed(clock::steady(), Some(wish), u8::MAX);
+                self.pace.failed(clock::steady(), Some(wish.min(GIVEN_UP_AFTER)), u8::MAX);
                 self.waiting.insert(id, why);
                 return;
             }

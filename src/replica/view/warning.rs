@@ -12,12 +12,13 @@ use crate::replica::clock::rfc3339;
 use crate::tls::Credentials;
 use crate::wire::pb::allclear::operator::v1 as shown;
 
-const MOST: usize = 10;
+/// So many second approvals are shown.
+pub(super) const MOST: usize = 10;
 /// A certificate that ends sooner is worth a warning.
 const RENEWED_BEFORE: Duration = Duration::from_hours(14 * 24);
 const SHOWN_FOR: Duration = Duration::from_hours(7 * 24);
 
-/// The events of late that somebody else approved: the latest, the last one at the end.
+/// The events of late that somebody else approved, the last one at the end.
 pub fn second_approvals(state: &State, now: Timestamp) -> Vec<shown::Warning> {
     let is_recent = |event: &&Event| event.over_at().is_none_or(|over| now.since(over) < SHOWN_FOR);
     let recent = state.closed_events().rev().take_while(is_recent).chain(state.open_events());
@@ -29,7 +30,6 @@ pub fn second_approvals(state: &State, now: Timestamp) -> Vec<shown::Warning> {
         text: second_approver(event, started),
         event: event.announcement.id.to_string(),
     };
-    found.drain(..found.len().saturating_sub(MOST));
     found.into_iter().map(warning).collect()
 }
 

@@ -36,8 +36,8 @@ impl Holders {
     }
 
     pub(super) fn may_remove(&self, name: &WorkloadName, uid: u32, refusals: &Refusals) -> Result<(), Status> {
-        let holders = self.uids.lock().unwrap_or_else(PoisonError::into_inner);
-        let other = holders.get(name).filter(|holder| **holder != uid && !self.trusted.is_trusted(uid));
+        let holder = self.uids.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied();
+        let other = holder.filter(|holder| *holder != uid && !self.trusted.is_trusted(uid));
         let Some(holder) = other else { return Ok(()) };
         refusals.note(Refused::Session, &format!("uid {uid}"), None, &name.0);
         Err(Status::permission_denied(format!("{name} is the workload of uid {holder}, and you are uid {uid}")))

@@ -6,6 +6,8 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::{MissedTickBehavior, interval, sleep};
@@ -147,6 +149,8 @@ async fn watch(shared: &Shared, attempt: &str, folder: &Folder, supervisor: Opti
     let mut asked_to_end = false;
     let mut looks = interval(LOOK_EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // The number is given to nobody else before `gone` has seen the end.
+    let own = supervisor.as_ref().and_then(Child::id).and_then(|pid| i32::try_from(pid).ok()).map(Pid::from_raw);
     let mut gone = pin!(gone(shared, folder, supervisor));
     let settled = loop {
         tokio::select! {
@@ -154,12 +158,12 @@ async fn watch(shared: &Shared, attempt: &str, folder: &Folder, supervisor: Opti
             settled = &mut gone => break settled,
             () = cancel.cancelled(), if !asked_to_end => {
                 asked_to_end = true;
-                terminate(shared, folder).await;
+                terminate(shared, folder, own).await;
             }
             _ = looks.tick() => {
                 tell_progress(shared, attempt, folder, &mut told).await;
                 if asked_to_end {
-                    terminate(shared, folder).await;
+                    terminate(shared, folder, own).await;
                 }
             }
         }
@@ -205,9 +209,12 @@ async fn settled(shared: &Shared, folder: &Folder, says: Option<ChildStdout>) ->
     shared.on(folder, Folder::read).await.ok().flatten()
 }
 
-/// Its supervisor may not have left its mark yet, and is asked again.
-async fn terminate(shared: &Shared, folder: &Folder) {
-    if let Ok(Some(mark)) = shared.on(folder, Folder::read::<Mark>).await
+/// A supervisor that another replica began is known by its mark, which it may not have left yet: it is asked again.
+async fn terminate(shared: &Shared, folder: &Folder, own: Option<Pid>) {
+    if let Some(supervisor) = own {
+        // Only fails when it has just ended.
+        let _ = kill(supervisor, Signal::SIGTERM);
+    } else if let Ok(Some(mark)) = shared.on(folder, Folder::read::<Mark>).await
         && mark.place == process::place()
     {
         mark.supervisor.terminate();

@@ -25,9 +25,10 @@ impl Memory {
         Ok(Self { mark })
     }
 
-    /// What is not known may have been begun here all the same, by an earlier life of this machine whose disk is lost.
+    /// What is not known may have been begun here all the same, by an earlier life of this machine whose disk is lost. So it
+    /// is where the disk does not tell.
     pub fn is_new(&self) -> bool {
-        self.mark.exists()
+        self.mark.try_exists().unwrap_or(true)
     }
 
     /// From here on, what is not known was never begun. A mark that cannot be removed makes the next life ask once more.

@@ -2,20 +2,27 @@
 
 use std::io;
 use std::process::Stdio;
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 use tokio::process::{Child, Command};
+use tokio::time::{Instant, sleep};
 
 use super::records::Request;
 use super::user::Identity;
-use crate::workloads::{Ended, contract};
+use crate::workloads::contract;
 
-/// Otherwise why not. The reason names the program: who reads it does not see the configuration.
-pub(super) fn start(request: &Request, facts: &Map<String, Value>) -> Result<Child, Ended> {
+/// How long a hook waits for room for its process, and how often it tries: what was ended before it may fill the machine
+/// for a moment longer.
+const ROOM_WITHIN: Duration = Duration::from_secs(5);
+const ROOM_EVERY: Duration = Duration::from_millis(100);
+
+/// Fails at the latest after `left`. The reason names the program: who reads it does not see the configuration.
+pub(super) async fn start(request: &Request, facts: &Map<String, Value>, left: Duration) -> Result<Child, String> {
     let [program, arguments @ ..] = request.command.argv.as_slice() else {
-        return Err(Ended::Failed("its command is empty".to_owned()));
+        return Err("its command is empty".to_owned());
     };
-    let identity = request.command.user.as_deref().map(Identity::of).transpose().map_err(Ended::Failed)?;
+    let identity = request.command.user.as_deref().map(Identity::of).transpose()?;
     let mut command = Command::new(program);
     command.args(arguments).current_dir("/").process_group(0).env_clear().envs(&request.env);
     if let Some(identity) = &identity {
@@ -23,17 +30,24 @@ pub(super) fn start(request: &Request, facts: &Map<String, Value>) -> Result<Chi
     }
     command.envs(&request.command.env).envs(contract::variables(facts));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let started = match &identity {
-        Some(identity) => identity.wear(|| command.spawn()).map_err(Ended::Failed)?,
-        None => command.spawn(),
-    };
-    started.map_err(|error| match error.kind() {
-        // What was ended before it may fill the machine for a moment longer.
-        io::ErrorKind::WouldBlock => Ended::Blocked(format!("there is no room for a process of {program}: {error}")),
-        io::ErrorKind::NotFound => {
-            Ended::Failed(format!("cannot start {program}: no such program, or no interpreter for it"))
-        }
-        io::ErrorKind::PermissionDenied => Ended::Failed(format!("cannot start {program}: it may not be executed")),
-        _ => Ended::Failed(format!("cannot start {program}: {error}")),
-    })
+    let give_up = Instant::now() + left.min(ROOM_WITHIN);
+    loop {
+        let started = match &identity {
+            Some(identity) => identity.wear(|| command.spawn())?,
+            None => command.spawn(),
+        };
+        let why = match started {
+            Ok(hook) => return Ok(hook),
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock if Instant::now() < give_up => {
+                    sleep(ROOM_EVERY).await;
+                    continue;
+                }
+                io::ErrorKind::NotFound => "no such program, or no interpreter for it".to_owned(),
+                io::ErrorKind::PermissionDenied => "it may not be executed".to_owned(),
+                _ => error.to_string(),
+            },
+        };
+        return Err(format!("cannot start {program}: {why}"));
+    }
 }

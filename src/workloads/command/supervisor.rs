@@ -122,9 +122,9 @@ async fn attend(folder: &Folder, request: &Request, cancelled: impl AsyncFnOnce(
         return (Ended::TimedOut, Progress::default());
     }
     let facts = contract::with_time_left(request.facts.clone(), left);
-    let mut hook = match start::start(request, &facts) {
+    let mut hook = match start::start(request, &facts, left).await {
         Ok(hook) => hook,
-        Err(ended) => return (ended, Progress::default()),
+        Err(reason) => return (Ended::Failed(reason), Progress::default()),
     };
     let (heard, hearing) = watch::channel(Heard::default());
     if let Some(mut input) = hook.stdin.take() {

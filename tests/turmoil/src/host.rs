@@ -84,7 +84,7 @@ async fn live(world: &Arc<World>, place: usize, life: u32) -> Started<String> {
     tokio::spawn(propose(world.clone(), here.clone(), place, life));
     tokio::spawn(read(world.clone(), here.clone()));
     tokio::spawn(look(world.clone(), here.clone(), place));
-    Ok(here.consensus.fatal().await.to_string())
+    Ok(here.consensus.fatal().await)
 }
 
 async fn open(
