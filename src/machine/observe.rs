@@ -35,6 +35,7 @@ impl Observation {
         };
         let known = self.document.take().unwrap_or_default();
         let unknown: Vec<_> = reported.events.iter().filter(|event| known.get(&event.id).is_none()).cloned().collect();
+        self.is_current &= unknown.is_empty();
         self.document = Some(Document::new(known.events.into_iter().chain(unknown).collect()));
     }
 
@@ -68,13 +69,16 @@ impl Observation {
         self.document.as_ref()
     }
 
-    /// The report that is due: the content changed since the last committed one, or that one no longer counts and the last
-    /// poll says the same.
+    /// The report that is due: the content changed since the last committed one, or that one no longer counts. A replica
+    /// whose word does not count speaks again when it knows what is gone: an event that its last poll did not list any
+    /// more would be taken for announced again.
     pub fn report(&self, state: &State, me: &VmName) -> Option<Command> {
         let document = self.document.as_ref()?;
         let committed = state.replicas.get(me)?;
-        let is_news =
-            committed.document.as_ref() != Some(document) || (committed.discounted.is_some() && self.is_current);
+        let is_news = match committed.discounted {
+            Some(_) => self.is_current && self.missed.is_empty(),
+            None => committed.document.as_ref() != Some(document),
+        };
         is_news.then(|| Command::Report { after: committed.reports, document: document.clone() })
     }
 
@@ -166,6 +170,30 @@ mod tests {
         assert!(observation.report(&state, &me).is_some());
         observation.saw_nothing();
         assert_eq!(observation.report(&state, &me), None, "it would be discounted again at once");
+    }
+
+    #[test]
+    fn whose_word_no_longer_counts_speaks_again_when_it_knows_what_is_gone() {
+        let me = VmName::new("a");
+        let mut state = with_reported(&me, 1, &["e1", "e2"]);
+        Arc::make_mut(state.replicas.entry(me.clone()).or_default()).discounted = Some(Timestamp(0));
+        let mut observation = Observation::default();
+        observation.take_up(&state, &me);
+        observation.saw(&listing(&["e2", "e3"]), |_| true);
+        assert_eq!(observation.report(&state, &me), None, "e1 would seem to be announced again");
+        observation.saw(&listing(&["e2", "e3"]), |_| true);
+        assert!(observation.report(&state, &me).is_some());
+        assert_eq!(reported(&observation), listing(&["e2", "e3"]));
+
+        let mut late = Observation::default();
+        late.saw(&listing(&["e2", "e3"]), |_| true);
+        late.take_up(&state, &me);
+        for _ in 0..2 {
+            assert_eq!(late.report(&state, &me), None, "it polled before it knew the log");
+            late.saw(&listing(&["e2", "e3"]), |_| true);
+        }
+        assert!(late.report(&state, &me).is_some());
+        assert_eq!(reported(&late), listing(&["e2", "e3"]));
     }
 
     #[test]
