@@ -122,6 +122,7 @@ async fn while_approvals_are_paused_nothing_is_approved_by_anybody() {
     let why = refused(&cluster, 0, &asked);
     assert!(why.contains("approvals are paused") && why.contains("the network is rebuilt"), "{why}");
 
+    assert!(cluster.page(0, "/v1/status").await.1.contains("the network is rebuilt"));
     done(&cluster, 0, &["resume", "--reason", "the network is back"]);
     let status: Value = serde_json::from_str(&cluster.page(0, "/v1/status").await.1).unwrap();
     assert_eq!(status["paused"], Value::Null);
