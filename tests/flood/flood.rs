@@ -41,14 +41,20 @@ pub(crate) struct Flood {
 impl Flood {
     pub(crate) fn of(attacks: Vec<(Target, Attack, usize)>) -> Self {
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        let mut begun = Begun::new();
+        let mut flood = Self { begun: Begun::new(), runtime: Some(runtime) };
+        flood.swell(attacks);
+        flood
+    }
+
+    /// Begins more attacks beside those that go on.
+    pub(crate) fn swell(&mut self, attacks: Vec<(Target, Attack, usize)>) {
+        let Some(runtime) = &self.runtime else { return };
         for (target, attack, times) in attacks {
-            let count = begun.entry((target.clone(), attack)).or_default();
+            let count = self.begun.entry((target.clone(), attack)).or_default();
             for number in 0..times {
                 runtime.spawn(attack.go_on(target.clone(), number, count.clone()));
             }
         }
-        Self { begun, runtime: Some(runtime) }
     }
 
     /// Waits until every attack has been tried.
@@ -89,13 +95,14 @@ pub(crate) fn of_operators(target: &Target) -> Vec<(Target, Attack, usize)> {
 /// Of the socket for workloads.
 pub(crate) fn of_workloads(target: &Target) -> Vec<(Target, Attack, usize)> {
     let mut attacks = of_http2(target, POLL, WATCH_EVENTS);
-    attacks.extend([
-        (target.clone(), Attack::OpenCalls(SESSION), CROWDED),
-        (target.clone(), Attack::Asks(POLL), ASKING),
-        (target.clone(), Attack::Registers, ASKING),
-        (target.clone(), Attack::Reports, ASKING),
-    ]);
     attacks
+        .extend([(target.clone(), Attack::OpenCalls(SESSION), CROWDED), (target.clone(), Attack::Asks(POLL), ASKING)]);
+    attacks
+}
+
+/// Of workloads that were let in, which hardly anybody is beside the other attacks of the same user.
+pub(crate) fn of_sessions(target: &Target) -> Vec<(Target, Attack, usize)> {
+    [Attack::Registers, Attack::Reports].map(|attack| (target.clone(), attack, ASKING)).into()
 }
 
 fn of_http2(target: &Target, asked: &'static str, watched: &'static str) -> Vec<(Target, Attack, usize)> {

@@ -10,7 +10,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use nix::unistd::geteuid;
 
 use super::attacks::Target;
-use super::flood::{Flood, of_operators, of_status, of_tls, of_workloads};
+use super::flood::{Flood, of_operators, of_sessions, of_status, of_tls, of_workloads};
 
 /// A user that no system has. Tests allow it to dial in.
 pub(crate) const STRANGER: u32 = 64_220;
@@ -86,11 +86,14 @@ impl Drop for Somebody {
 async fn floods_until_its_input_ends() {
     let names = ["OPERATORS", "WORKLOADS", "STATUS", "REPLICAS"];
     let [Ok(operators), Ok(workloads), Ok(status), Ok(replicas)] = names.map(std::env::var) else { return };
+    let workloads = Target::Socket(workloads.into());
+    let mut flood = Flood::of(of_sessions(&workloads));
+    flood.rises().await;
     let mut attacks = of_operators(&Target::Socket(operators.into()));
-    attacks.extend(of_workloads(&Target::Socket(workloads.into())));
+    attacks.extend(of_workloads(&workloads));
     attacks.extend(of_status(&Target::Port(status.parse().unwrap())));
     attacks.extend(of_tls(&Target::Port(replicas.parse().unwrap())));
-    let flood = Flood::of(attacks);
+    flood.swell(attacks);
     flood.rises().await;
     println!("\n{RISEN}");
     let ended = tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new()));
