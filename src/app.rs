@@ -264,6 +264,7 @@ fn timing(config: &Config) -> Timing {
         claim_lease: config.cluster.claim_lease,
         stale_after: config.metadata.stale_after,
         forget_after: config.metadata.forget_after,
+        replace_after: config.cluster.replace_after,
         takeover_after: config.cluster.takeover_after,
     }
 }

@@ -25,6 +25,7 @@ mod simulate;
 mod stage;
 mod told;
 mod wish;
+mod workload;
 
 use core::fmt;
 use std::io::Write as _;
@@ -66,6 +67,8 @@ enum Command {
     #[command(subcommand)]
     Leader(member::Leader),
     #[command(subcommand)]
+    Workload(workload::Workload),
+    #[command(subcommand)]
     Policy(policy::Policy),
     Drill(drill::Drill),
     #[command(flatten)]
@@ -105,6 +108,7 @@ impl Command {
             Self::Ask(ask) => ended(ask.run()),
             Self::Member(member) => ended(member.run()),
             Self::Leader(leader) => ended(leader.run()),
+            Self::Workload(workload) => ended(workload.run()),
             Self::Policy(policy) => ended(policy.run()),
             Self::Drill(drill) => ended(drill.run()),
             Self::Wish(wish) => ended(wish.run()),

@@ -14,7 +14,8 @@ use crate::wire::pb::allclear::operator::v1::{self as shown, End};
 
 #[derive(Subcommand)]
 pub(super) enum Wish {
-    /// Keeps an event from being approved until a time; its hooks go on
+    /// Keeps an event from being approved until a time; its members stay in service, or return, until shortly before the
+    /// platform goes ahead
     #[command(after_help = examples::HOLD)]
     Hold {
         /// The event's id
@@ -23,6 +24,9 @@ pub(super) enum Wish {
         /// When the hold ends by itself, at most 30 days away: 2h, or 2026-01-31T12:00:00Z
         #[arg(long, value_name = "SPAN|TIME", value_parser = end)]
         until: End,
+        /// No hook is begun either, not even shortly before the platform goes ahead
+        #[arg(long)]
+        no_hooks: bool,
         #[command(flatten)]
         asked: Asked,
     },
@@ -35,7 +39,8 @@ pub(super) enum Wish {
         #[command(flatten)]
         asked: Asked,
     },
-    /// Keeps every event from being approved until a time; hooks go on
+    /// Keeps every event from being approved until a time; nobody is taken out of service until shortly before the
+    /// platform goes ahead
     #[command(after_help = examples::PAUSE)]
     Pause {
         /// When the pause ends by itself, at most 30 days away: 2h, or 2026-01-31T12:00:00Z
@@ -61,6 +66,9 @@ pub(super) enum Wish {
         /// what the other replicas hold or approve
         #[arg(long)]
         alone: bool,
+        /// Approve it whoever else of its groups is out, as `allclear workload list` shows
+        #[arg(long, conflicts_with = "alone")]
+        over_budget: bool,
         #[command(flatten)]
         asked: Asked,
     },
@@ -90,9 +98,9 @@ pub(super) struct Asked {
 impl Wish {
     pub(super) fn run(self) -> Result<(), Exit> {
         match self {
-            Self::Hold { event, until, asked: Asked { reason, target } } => {
+            Self::Hold { event, until, no_hooks, asked: Asked { reason, target } } => {
                 let what = format!("{event} is held");
-                let request = shown::HoldRequest { event, until: Some(until), reason };
+                let request = shown::HoldRequest { event, until: Some(until), reason, no_hooks };
                 let told = |held: &shown::HoldResponse| halted(&what, held.hold.as_ref());
                 target.change(async |client| client.hold(request).await, told)
             }
@@ -109,9 +117,9 @@ impl Wish {
                 let request = shown::ResumeRequest { reason };
                 target.change(async |client| client.resume(request).await, |_| "approvals are resumed\n".into())
             }
-            Self::Approve { event, revision, alone, asked: Asked { reason, target } } => {
+            Self::Approve { event, revision, alone, over_budget, asked: Asked { reason, target } } => {
                 let done = if alone { "approved without a quorum" } else { "approved" };
-                let request = shown::ApproveRequest { event, revision, reason, alone };
+                let request = shown::ApproveRequest { event, revision, reason, alone, over_budget };
                 let told = |approved: &shown::ApproveResponse| now(done, approved.event.as_ref());
                 target.change(async |client| client.approve(request).await, told)
             }

@@ -65,6 +65,7 @@ pub(super) fn read(table: &mut Table<'_>) -> Option<Hook> {
         fresh_for: table.optional("fresh_for", up_to_a_day(0)),
         optional_if_short: table.or("optional_if_short", scalar::boolean, false),
         worst: table.optional("worst", up_to_a_day(1)),
+        expected: table.optional("expected", up_to_a_day(1)),
         exclusive: table.or("exclusive", scalar::boolean, false),
         kinds: table.list("type", policy::kind).unwrap_or_default().into_iter().map(|kind| kind.value).collect(),
         // Where it is missing, the others are read all the same.

@@ -23,7 +23,8 @@ pub(super) fn read(table: &mut Table<'_>) -> Option<Policy> {
         foreign: table.or("foreign", scalar::word(Foreign::WORDS, Foreign::from_word), default.foreign),
         margin: table.or("margin", up_to(HOUR), default.margin),
         prepare_ahead: table.or("prepare_ahead", up_to(WEEK), default.prepare_ahead),
-        restore_timeout: table.or("restore_timeout", up_to(24 * HOUR), default.restore_timeout),
+        give_back_after: table.or("give_back_after", up_to(HOUR), default.give_back_after),
+        last_call: table.or("last_call", up_to(HOUR), default.last_call),
         rules: Vec::new(),
     };
     let rules = table.tables("rule", read_rule);

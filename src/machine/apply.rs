@@ -3,8 +3,8 @@
 //! It is total and has no clock. Every guard stands here: what a planner or an executor checked before is only a
 //! hint, and an illegal, repeated or late command is ignored with its reason.
 
-use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use super::attempt::{Attempt, Waiver, WaiverReason};
 use super::blocker::{Clearance, clearance};
@@ -23,6 +23,8 @@ use super::policy::{Action, Treatment};
 use super::roster;
 use super::running;
 use super::sight;
+use super::slot::needed;
+use super::slot_changes;
 use super::state::{Replica, State};
 use super::steps;
 use super::suspicion;
@@ -37,6 +39,7 @@ pub fn apply(state: &mut State, entry: &Entry) -> Verdict {
     match dispatch(state, &entry.by, &entry.command) {
         Ok(()) => {
             drill::give_way(state);
+            slot_changes::settle(state);
             debug_assert_eq!(super::invariants::violated(state), None, "after {entry:?}");
             Verdict::Applied
         }
@@ -57,9 +60,15 @@ fn dispatch(state: &mut State, by: &VmName, command: &Command) -> Applied {
         Command::Settle { event, attempt, outcome } => running::settle(state, by, event, *attempt, outcome),
         Command::Expire { event, attempt } => running::expire(state, event, *attempt),
         Command::Waive { event, member, hook, why } => waive(state, event, member, *hook, why),
-        Command::Claim { event, approver, reason, until } => claim(state, by, event, approver, *reason, *until),
+        Command::Claim { event, approver, reason, stints, until } => {
+            claim(state, by, event, approver, *reason, stints, *until)
+        }
         Command::Posted { event, attempt, outcome } => posted(state, by, event, *attempt, outcome),
-        Command::GiveUp { event } => sight::give_up(state, event),
+        Command::Take { event } => slot_changes::take(state, event),
+        Command::GiveBack { event } => slot_changes::give_back(state, event),
+        Command::LastCall { event } => slot_changes::last_call(state, event),
+        Command::Removed { replica } => slot_changes::removed(state, replica),
+        Command::Contact { replica, reachable } => slot_changes::contact(state, replica, *reachable),
         Command::Forget { event } => sight::forget(state, event),
         Command::Lead { term, turn, voters } => suspicion::lead(state, by, *term, *turn, voters),
         Command::Suspect { replica, number } => suspicion::suspect(state, replica, *number),
@@ -113,6 +122,8 @@ fn treat(state: &mut State, id: &EventId, treatment: &Treatment) -> Applied {
     if prepares {
         sight::enter(open(state, id)?, Stage::Preparing, now);
     }
+    // Where there is room it need not be asked for: one entry less before the first hook.
+    let _ = slot_changes::take(state, id);
     Ok(())
 }
 
@@ -131,16 +142,17 @@ fn begin(
     }
     let event = state.open_event(id).ok_or(Ignored::UnknownEvent)?;
     let is_it = |next: &steps::Next<'_>| next.step.member == *member && next.step.id == hook && next.intent == intent;
-    if !steps::next(state, event, now).iter().any(is_it) {
-        return Err(Ignored::NotDue);
-    }
+    let due = steps::next(state, event, now);
+    let stint = due.iter().find(|next| is_it(next)).map(|next| next.step.stint).ok_or(Ignored::NotDue)?;
     let runs_on = state.hook(member, hook).map_or(RunsOn::Affected, |hook| hook.runs_on);
     let there = Member { vm: on.clone(), workload: member.workload.clone() };
     if !may_run_on(event, member, hook, runs_on, on) || state.is_absent(&there) {
         return Err(Ignored::NotDue);
     }
     // The planner may not have known yet that less time is left.
-    let deadline = event.time_ends(member, hook.phase).map_or(deadline, |ends| ends.min(deadline));
+    let ends = if intent == Intent::Undo { None } else { event.time_ends(hook.phase) };
+    let deadline = ends.map_or(deadline, |ends| ends.min(deadline));
+    let takes_away = hook.phase.is_disruptive() && intent == Intent::Run && !event.is_dry_run();
     let attempt = state.next_attempt();
     let event = open(state, id)?;
     // A workload may have registered after the treatment was chosen.
@@ -152,6 +164,7 @@ fn begin(
         member: member.clone(),
         hook,
         intent,
+        stint,
         on: on.clone(),
         begun_at: now,
         deadline,
@@ -160,6 +173,9 @@ fn begin(
         late: None,
     });
     event.revision += 1;
+    if let Some(slot) = state.slots.get_mut(member).filter(|slot| takes_away && slot.stint == stint) {
+        slot.needs_restore = true;
+    }
     Ok(())
 }
 
@@ -199,18 +215,25 @@ fn waive(state: &mut State, id: &EventId, member: &Member, hook: HookId, why: &W
     Ok(())
 }
 
-fn claim(state: &mut State, by: &VmName, id: &EventId, approver: &VmName, reason: Reason, until: Timestamp) -> Applied {
+fn claim(
+    state: &mut State,
+    by: &VmName,
+    id: &EventId,
+    approver: &VmName,
+    reason: Reason,
+    stints: &[(Member, u64)],
+    until: Timestamp,
+) -> Applied {
     let now = state.now;
     if state.leadership.as_ref().is_some_and(|leadership| leadership.by != *by) {
         return Err(Ignored::NotYours);
     }
-    // It may have approved something alone, and has yet to say so.
-    if state.is_suspect(by) {
+    // It may have approved something alone, and has yet to say so; of a pair the other one may, too.
+    if state.is_suspect(by) || state.is_pair_in_doubt() {
         return Err(Ignored::NotNow);
     }
     let event = state.open_event(id).ok_or(Ignored::UnknownEvent)?;
-    // Who is out of reach is the leader's to know; what the log tells is checked here.
-    if clearance(state, event, now, &BTreeSet::new()) != Clearance::Clear(reason) {
+    if clearance(state, event, now) != Clearance::Clear(reason) || stints_of(state, event) != stints {
         return Err(Ignored::NotDue);
     }
     if state.replicas.get(approver).and_then(|replica| replica.lists(id)) != Some(&Status::Scheduled) {
@@ -222,9 +245,16 @@ fn claim(state: &mut State, by: &VmName, id: &EventId, approver: &VmName, reason
     let attempt = state.next_attempt();
     let event = open(state, id)?;
     sight::enter(event, Stage::Claimed, now);
-    event.claims.push(Claim { attempt, approver: approver.clone(), reason, at: now, until, outcome: None });
+    let (approver, stints) = (approver.clone(), stints.into());
+    event.claims.push(Claim { attempt, approver, reason, stints, at: now, until, outcome: None });
     event.revision += 1;
     Ok(())
+}
+
+/// The stints in which the event keeps its members out.
+pub fn stints_of(state: &State, event: &Event) -> Vec<(Member, u64)> {
+    let members = needed(state, event).into_iter().map(|(member, _)| member);
+    members.filter_map(|member| state.stint(&event.announcement.id, &member).map(|stint| (member, stint))).collect()
 }
 
 fn posted(state: &mut State, by: &VmName, id: &EventId, attempt: AttemptId, outcome: &PostOutcome) -> Applied {

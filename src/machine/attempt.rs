@@ -18,6 +18,8 @@ pub struct Attempt {
     pub member: Member,
     pub hook: HookId,
     pub intent: Intent,
+    /// The stint of the member's slot in which it was begun; 0 where nothing is taken away, or put back.
+    pub stint: u64,
     /// The replica that runs it.
     pub on: VmName,
     pub begun_at: Timestamp,
@@ -63,6 +65,11 @@ impl Outcome {
             Self::Cancelled => "cancelled",
             Self::Unknown(_) => "unknown",
         }
+    }
+
+    /// The hook is done, or was not needed.
+    pub const fn is_favourable(&self) -> bool {
+        matches!(self, Self::Done | Self::NotApplicable)
     }
 
     pub fn reason(&self) -> Option<&str> {

@@ -1,11 +1,9 @@
 //! Why an event is not approved yet (`behaviour.md` 12): one answer, used to decide and to explain.
 
-use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::attempt::Attempt;
-use super::budget::{self, Held, Taker};
 use super::claim::{PostOutcome, Reason};
 use super::document::Status;
 use super::event::Event;
@@ -14,6 +12,8 @@ use super::lifecycle::Stage;
 use super::operator::Halt;
 use super::order;
 use super::policy::Action;
+use super::slot::Cause;
+use super::slots::{self, Held};
 use super::state::State;
 use super::steps::{self, Progress, Step};
 use super::takeover::Outlook;
@@ -75,10 +75,11 @@ pub enum Blocker {
         reason: String,
         notice_ends: Timestamp,
     },
-    /// Its approval would take too many members of the group away at once.
+    /// With its members too many of the group would be out at once.
     Budget {
-        group: GroupName,
-        by: Vec<Taker>,
+        /// `None` where a member without a group waits for its own restore.
+        group: Option<GroupName>,
+        by: Vec<Cause>,
         /// What the end of the notice starts cannot be held.
         notice_ends: Timestamp,
     },
@@ -154,22 +155,25 @@ pub enum Clearance {
     Clear(Reason),
 }
 
-/// What stands between an event and its claim, where the replicas in `lost` are out of reach.
-pub fn clearance(state: &State, event: &Event, now: Timestamp, lost: &BTreeSet<VmName>) -> Clearance {
+/// What stands between an event and its claim.
+pub fn clearance(state: &State, event: &Event, now: Timestamp) -> Clearance {
     let ready = readiness(state, event, now);
-    // A claim is never taken back: its event has its share of the budget already.
-    if !matches!(ready, Clearance::Clear(_)) || !event.claims.is_empty() || event.is_taken_over() {
+    // What was decided without a quorum is repeated, whoever is out meanwhile.
+    if !matches!(ready, Clearance::Clear(_)) || event.is_taken_over() {
         return ready;
     }
-    let is_ready = |other: &Event| matches!(readiness(state, other, now), Clearance::Clear(_));
-    budget::held(state, event, lost, is_ready).map_or(ready, |held| Clearance::Blocked(on_budget(event, held)))
+    if event.slots_since.is_none() {
+        let held = slots::barred_from_taking(state, event, now);
+        return Clearance::Blocked(held.map_or(Blocker::Deciding, |held| on_budget(event, held)));
+    }
+    slots::barred(state, event).map_or(ready, |held| Clearance::Blocked(on_budget(event, held)))
 }
 
 fn on_budget(event: &Event, Held { group, by }: Held) -> Blocker {
     Blocker::Budget { group, by, notice_ends: event.notice_ends() }
 }
 
-/// What stands between an event and its claim, apart from other events.
+/// What stands between an event and its claim, apart from slots.
 fn readiness(state: &State, event: &Event, now: Timestamp) -> Clearance {
     if event.is_drill()
         || !matches!(event.stage(), Stage::Announced | Stage::Preparing | Stage::Claimed)
@@ -214,16 +218,22 @@ pub(super) fn prepared(state: &State, event: &Event, now: Timestamp) -> Clearanc
         return Clearance::Blocked(Blocker::TooEarly { starts_at: event.preparation_starts() });
     }
     // A hook that failed for good holds the event, also when its budget is spent.
-    if let Some(failed) = failed_for_good(state, event, now) {
+    if let Some(failed) = failed_among(event, &steps, now) {
         return Clearance::Blocked(failed);
     }
     if event.budget_ends().is_some_and(|ends| now >= ends) {
         return Clearance::Clear(Reason::BudgetSpent);
     }
+    // Before it has its slots nothing that takes service away begins.
+    if event.slots_since.is_none()
+        && let Some(held) = slots::barred_from_taking(state, event, now)
+    {
+        return Clearance::Blocked(on_budget(event, held));
+    }
     if let Some(reason) = reason_to_wait(state, event, &steps, now) {
         return Clearance::Blocked(reason);
     }
-    match steps.iter().find(|step| steps::is_stale(event, step, now)) {
+    match steps.iter().find(|step| steps::is_stale(step, now)) {
         Some(step) => {
             Clearance::Blocked(Blocker::HookWaiting { member: step.member.clone(), hook: step.id, from: now })
         }
@@ -251,11 +261,15 @@ fn reason_to_wait(state: &State, event: &Event, steps: &[Step<'_>], now: Timesta
 
 /// The hook that failed as often as it may and holds the event, also while it is taken back.
 pub fn failed_for_good(state: &State, event: &Event, now: Timestamp) -> Option<Blocker> {
+    failed_among(event, &steps::preparing(state, event), now)
+}
+
+pub(super) fn failed_among(event: &Event, steps: &[Step<'_>], now: Timestamp) -> Option<Blocker> {
     let held_by = |step: &Step<'_>| match steps::forward(event, step, now) {
-        Progress::Failed(reason) if step.hook.on_failure == OnFailure::Hold => Some(hook_failed(event, step, &reason)),
+        Progress::Failed(reason) if step.on_failure == OnFailure::Hold => Some(hook_failed(event, step, &reason)),
         _ => None,
     };
-    steps::preparing(state, event).iter().find_map(held_by)
+    steps.iter().find_map(held_by)
 }
 
 pub(super) fn hook_failed(event: &Event, step: &Step<'_>, reason: &str) -> Blocker {
@@ -273,19 +287,19 @@ pub(super) fn unsettled(state: &State, event: &Event, step: &Step<'_>, now: Time
             Some(Blocker::WorkloadAway { member, hook, since, notice_ends: event.notice_ends() })
         }
         Progress::Due { blocked, from, .. } => {
-            let mut elsewhere = order::running_elsewhere(state, event);
+            let mut elsewhere = order::running(state);
             if let Some((other, attempt)) = elsewhere.find(|(_, attempt)| attempt.member == member) {
                 return Some(running(other, attempt));
             }
-            let held = order::held_back(state, event, step, now).map(|held| on_budget(event, held));
+            let is_barred = step.id.phase.is_disruptive() && event.slots_since.is_some();
+            let held = slots::barred(state, event).filter(|_| is_barred).map(|held| on_budget(event, held));
             held.or(Some(match blocked {
                 Some(reason) => Blocker::HookBlocked { member, hook, reason, retry_at: from },
                 None => Blocker::HookWaiting { member, hook, from },
             }))
         }
         Progress::OutOfTime => {
-            let last =
-                event.forward_attempts_of(&step.member, step.id).next_back().and_then(|last| last.outcome.as_ref());
+            let last = step.forward().next_back().and_then(|last| last.outcome.as_ref());
             let reason = last.and_then(|(outcome, _)| outcome.reason());
             Some(hook_failed(event, step, reason.unwrap_or("it was not settled when the time for preparation was up")))
         }

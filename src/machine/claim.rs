@@ -1,11 +1,13 @@
 //! Claims: the decision that an event is to be approved, by whom, why, and what became of the post.
 
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::id::{AttemptId, VmName};
 use super::time::Timestamp;
 use super::words::words;
+use super::workload::Member;
 
 /// The pause before an event is claimed again is a second, doubled with each claim, up to this.
 pub(super) const CLAIM_AGAIN_AFTER_AT_MOST: Duration = Duration::from_secs(5);
@@ -20,6 +22,8 @@ pub struct Claim {
     pub attempt: AttemptId,
     pub approver: VmName,
     pub reason: Reason,
+    /// The stints of its members' slots in which they were prepared.
+    pub stints: Vec<(Member, u64)>,
     pub at: Timestamp,
     /// From here on another approver may be named.
     pub until: Timestamp,

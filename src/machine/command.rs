@@ -53,11 +53,19 @@ pub enum Command {
     /// A hook is no longer waited for.
     Waive { event: EventId, member: Member, hook: HookId, why: WaiverReason },
     /// The event is to be approved by this replica; `until` is when another may be named.
-    Claim { event: EventId, approver: VmName, reason: Reason, until: Timestamp },
+    Claim { event: EventId, approver: VmName, reason: Reason, stints: Vec<(Member, u64)>, until: Timestamp },
     /// What became of a claim.
     Posted { event: EventId, attempt: AttemptId, outcome: PostOutcome },
-    /// Restoring took too long; the event is closed without the rest.
-    GiveUp { event: EventId },
+    /// The event takes every slot that it lacks.
+    Take { event: EventId },
+    /// The event does not go on, and its members return.
+    GiveBack { event: EventId },
+    /// The end of the notice is near: the event is prepared over the budget as far as that moves service away.
+    LastCall { event: EventId },
+    /// The leader has not heard from this replica for some time, or hears it again.
+    Contact { replica: VmName, reachable: bool },
+    /// This replica is no member any more: what is owed to its workloads is not waited for.
+    Removed { replica: VmName },
     /// Nobody has listed the event for `forget_after`.
     Forget { event: EventId },
     /// The asking replica leads; only it may claim from here on. Starts a new number of suspicion for every voter.
@@ -110,7 +118,11 @@ impl Command {
             Self::Waive { .. } => "waive",
             Self::Claim { .. } => "claim",
             Self::Posted { .. } => "posted",
-            Self::GiveUp { .. } => "give_up",
+            Self::Take { .. } => "take",
+            Self::GiveBack { .. } => "give_back",
+            Self::LastCall { .. } => "last_call",
+            Self::Contact { .. } => "contact",
+            Self::Removed { .. } => "removed",
             Self::Forget { .. } => "forget",
             Self::Lead { .. } => "lead",
             Self::Suspect { .. } => "suspect",

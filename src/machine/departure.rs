@@ -9,10 +9,11 @@ use super::apply::Applied;
 use super::attempt::{Attempt, Outcome};
 use super::command::{Command, Ignored};
 use super::event::Event;
-use super::id::{EventId, VmName};
+use super::id::VmName;
 use super::lifecycle::Stage;
 use super::sight;
 use super::situation::Situation;
+use super::slot_changes;
 use super::state::{Replica, State};
 
 /// Whoever falls silent later than this after a deletion is over was not deleted by it.
@@ -71,11 +72,8 @@ pub(super) fn dismiss(state: &mut State, replica: &VmName) -> Applied {
             event.revision += 1;
         }
     }
+    slot_changes::lose(state, replica);
     sight::look_again(state);
-    let open: Vec<EventId> = state.open.keys().cloned().collect();
-    for id in open {
-        sight::close_if_restored(state, &id);
-    }
     Ok(())
 }
 

@@ -10,13 +10,11 @@ use super::command::{Command, Ignored, bounded};
 use super::document::{Announcement, NotBefore, Status};
 use super::event::{Ending, Event};
 use super::id::{EventId, VmName};
-use super::policy::Action;
 use super::sight;
 use super::state::State;
 use super::steps::{self, Progress, Step};
 use super::time::Timestamp;
 use super::words::words;
-use super::workload::Member;
 
 /// How the id of every drill begins. The platform's ids are GUIDs, which have no such letters.
 pub const PREFIX: &str = "drill-";
@@ -131,14 +129,4 @@ fn is_finished(state: &State, event: &Event, now: Timestamp) -> bool {
 pub(super) fn to_end(state: &State, event: &Event, now: Timestamp) -> Option<Command> {
     let is_over = event.is_drill() && is_finished(state, event, now);
     is_over.then(|| Command::EndDrill { event: event.announcement.id.clone() })
-}
-
-/// What a drill took away is not put back while a real event wants it away.
-pub(super) fn is_wanted_away(state: &State, drill: &Event, member: &Member, now: Timestamp) -> bool {
-    let prepares = |event: &Event| {
-        let treatment = event.treatment.as_ref();
-        treatment.is_none_or(|treatment| treatment.action == Action::Prepare) && now >= event.preparation_starts()
-    };
-    let wants = |event: &&Event| event.affects(&member.vm) || event.touched(member);
-    drill.is_drill() && state.open_events().filter(|event| !event.is_drill()).filter(wants).any(prepares)
 }

@@ -10,7 +10,7 @@ use super::event::{Ending, Event};
 use super::id::{AttemptId, GroupName, VmName};
 use super::lifecycle::Stage;
 use super::situation::Situation;
-use super::state::{Replica, State};
+use super::state::State;
 use super::steps;
 use super::time::Timestamp;
 use super::workload::{Member, Origin, Phase};
@@ -39,7 +39,7 @@ pub fn errands<'a>(state: &'a State, me: &VmName) -> Vec<Errand<'a>> {
     let mut found = Vec::new();
     for event in state.open_events() {
         for attempt in event.attempts.iter().filter(|attempt| attempt.on == *me && attempt.outcome.is_none()) {
-            found.push(if steps::is_wanted(event, attempt) {
+            found.push(if steps::is_wanted(state, event, attempt) {
                 Errand::Run { event, attempt, again_if_lost: attempt.hook.phase >= Phase::Restore }
             } else {
                 Errand::Cancel { event, attempt }
@@ -63,26 +63,36 @@ pub fn is_forgotten(state: &State, attempt: &Attempt, up_to: AttemptId) -> bool 
     attempt.id <= up_to && attempt.outcome.is_none() && attempt.hook.phase < Phase::Restore && !remembers
 }
 
-/// Where nothing of this workload's group may be moved to: every VM that an event names which is to come or under way,
-/// those whose replicas do not answer, and those where the group's workload is away.
+/// Where nothing of this workload's group may be moved to (R8b): VMs that an event takes away, those whose replicas do not
+/// answer, and those where a member of the group is out or not ready. Not every VM that an event names: where all wait
+/// for their turn, the first could not go.
 pub fn avoid(state: &State, situation: &Situation, member: &Member) -> Vec<VmName> {
-    let pending = || state.open_events().filter(|event| !event.stage().is_over());
+    let taking = || state.open_events().filter(|event| is_taking(event));
     let group = group_of(state, member);
     let is_away = |name: &VmName| {
-        let of_group = |replica: &Replica| group.is_some_and(|group| replica.has(group) && !replica.has_at_hand(group));
-        state.replicas.get(name).is_some_and(|replica| of_group(replica))
+        let replica = state.replicas.get(name).filter(|replica| group.is_some_and(|group| replica.has(group)));
+        replica.zip(group).is_some_and(|(replica, group)| {
+            let of_group = replica.effective().filter(|workload| workload.group.as_ref() == Some(group));
+            !replica.has_at_hand(group) || of_group.into_iter().any(|it| state.cause(&it.on(name)).is_some())
+        })
     };
-    let unfit =
-        |name: &&VmName| !situation.reaches(name) || is_away(name) || pending().any(|event| event.affects(name));
-    let named = pending().flat_map(|event| event.announcement.resources.iter().filter(|name| event.affects(name)));
+    let unfit = |name: &&VmName| !situation.reaches(name) || is_away(name) || taking().any(|event| event.affects(name));
+    let named = taking().flat_map(|event| event.announcement.resources.iter().filter(|name| event.affects(name)));
     let mut avoided: Vec<VmName> = situation.members.iter().filter(unfit).chain(named).cloned().collect();
     avoided.sort();
     avoided.dedup();
     avoided
 }
 
-/// Where something of this workload's group is best moved to, the best first: the VMs of the other members, those that
-/// a wave of maintenance has been through already before those it may still come to.
+/// The event takes its VMs away, or is about to.
+fn is_taking(event: &Event) -> bool {
+    let is_going = (Stage::Claimed..=Stage::Started).contains(&event.stage()) || event.is_taken_over();
+    !event.stage().is_over()
+        && (event.slots_since.is_some() || event.last_call.is_some() || event.is_dry_run() || is_going)
+}
+
+/// Where something of this workload's group is best moved to, the best first (R8b): the VMs of the other members that a
+/// wave of maintenance has been through already, then those that no event names, then those whose turn comes last.
 pub fn prefer(state: &State, situation: &Situation, member: &Member) -> Vec<VmName> {
     let avoided = avoid(state, situation, member);
     let group = group_of(state, member);
@@ -95,14 +105,18 @@ pub fn prefer(state: &State, situation: &Situation, member: &Member) -> Vec<VmNa
             state.closed_events().filter(|event| event.affects(name) && event.ending == Some(Ending::Completed));
         impacts.filter_map(Event::over_at).max()
     };
-    let mut preferred: Vec<(&VmName, Option<Timestamp>)> = situation
+    let turn = |name: &VmName| {
+        let naming = state.open_events().filter(|event| event.affects(name) && !event.stage().is_over());
+        naming.map(Event::notice_ends).min().unwrap_or(Timestamp(i64::MAX))
+    };
+    let mut preferred: Vec<(&VmName, Option<Timestamp>, Timestamp)> = situation
         .members
         .iter()
         .filter(|name| is_peer(name) && !avoided.contains(name))
-        .map(|name| (name, last_impact(name).filter(|at| situation.now.since(*at) < SAME_WAVE)))
+        .map(|name| (name, last_impact(name).filter(|at| situation.now.since(*at) < SAME_WAVE), turn(name)))
         .collect();
-    preferred.sort_by_key(|(_, impact)| core::cmp::Reverse(*impact));
-    preferred.into_iter().map(|(name, _)| name.clone()).collect()
+    preferred.sort_by_key(|(_, impact, turn)| core::cmp::Reverse((*impact, *turn)));
+    preferred.into_iter().map(|(name, ..)| name.clone()).collect()
 }
 
 fn group_of<'a>(state: &'a State, member: &Member) -> Option<&'a GroupName> {

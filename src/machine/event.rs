@@ -47,6 +47,16 @@ pub struct Event {
     pub treated: Option<Timestamp>,
     /// For how long it kept a VM from running, as that VM's own replica observed.
     pub impacts: BTreeMap<VmName, Duration>,
+    /// Since when it has a slot of every member that it names; `None` while it lacks one.
+    pub slots_since: Option<Timestamp>,
+    /// Since when it keeps members out and does not go on.
+    pub stuck_since: Option<Timestamp>,
+    /// How often it has given its slots back by itself.
+    pub given_back: u32,
+    /// It has given its slots back by itself, and goes behind the others from then on.
+    pub is_deferred: bool,
+    /// When its last call began.
+    pub last_call: Option<Timestamp>,
 }
 
 impl Event {
@@ -67,6 +77,11 @@ impl Event {
             wishes: Vec::new(),
             treated: None,
             impacts: BTreeMap::new(),
+            slots_since: None,
+            stuck_since: None,
+            given_back: 0,
+            is_deferred: false,
+            last_call: None,
         }
     }
 
@@ -89,11 +104,13 @@ impl Event {
     }
 
     /// Names one hook of one workload in this event: the same for every attempt, leader and restart. An event that
-    /// comes back under its id has other steps, by when it was first seen.
-    pub fn step_id(&self, member: &Member, hook: HookId) -> String {
+    /// comes back under its id has other steps, by when it was first seen, and so has a member that was put back and is
+    /// taken away once more, by its stint.
+    pub fn step_id(&self, attempt: &Attempt) -> String {
         let (id, Timestamp(first_seen)) = (&self.announcement.id, self.first_seen());
-        let HookId { phase, ordinal } = hook;
-        alloc::format!("{id}@{first_seen}/{}/{}/{phase}/{ordinal}", member.vm, member.workload)
+        let Attempt { member: Member { vm, workload }, hook: HookId { phase, ordinal }, stint, .. } = attempt;
+        let stint = if *phase == Phase::Checkpoint { 0 } else { *stint };
+        alloc::format!("{id}@{first_seen}.{stint}/{vm}/{workload}/{phase}/{ordinal}")
     }
 
     pub fn is_user_initiated(&self) -> bool {
@@ -127,49 +144,37 @@ impl Event {
         ahead.map_or(self.first_seen(), |ahead| self.notice_ends().minus(ahead).max(self.first_seen()))
     }
 
-    /// When the event is approved though not everything is settled.
+    /// When the event is approved though not everything is settled: its budget counts from when it has its slots (R9).
     pub fn budget_ends(&self) -> Option<Timestamp> {
-        let budget = self.treatment.as_ref().and_then(|treatment| treatment.budget);
-        budget.map(|budget| self.preparation_starts().plus(budget))
+        let budget = self.treatment.as_ref().and_then(|treatment| treatment.budget)?;
+        Some(self.slots_since?.max(self.preparation_starts()).plus(budget))
+    }
+
+    /// Hooks end this long before the notice ends.
+    pub fn margin(&self) -> Duration {
+        self.treatment.as_ref().map_or(Duration::ZERO, |treatment| treatment.margin)
+    }
+
+    /// How long an event that does not go on keeps members out.
+    pub fn give_back_after(&self) -> Duration {
+        self.treatment.as_ref().map_or(Duration::ZERO, |treatment| treatment.give_back_after)
     }
 
     /// The last moment for a hook that prepares.
     pub fn preparation_ends(&self) -> Timestamp {
-        let margin = self.treatment.as_ref().map_or(Duration::ZERO, |treatment| treatment.margin);
-        let notice = self.notice_ends().minus(margin);
-        self.budget_ends().map_or(notice, |budget| budget.min(notice))
+        let notice = self.notice_ends().minus(self.margin());
+        self.budget_ends().filter(|_| self.last_call.is_none()).map_or(notice, |budget| budget.min(notice))
     }
 
-    /// When restoring is given up.
-    pub fn restoring_ends(&self) -> Option<Timestamp> {
-        let treatment = self.treatment.as_ref()?;
-        Some(self.over_at()?.plus(treatment.restore_timeout))
-    }
-
-    /// How long the workload's VM has for getting ready, once it is put back.
-    pub fn restore_timeout(&self) -> Duration {
-        self.treatment.as_ref().map_or(Duration::ZERO, |treatment| treatment.restore_timeout)
-    }
-
-    /// The last moment for a hook of this phase. A restore waits for its VM for as long as it takes, and so does what
-    /// is taken back when the event is over; the time for `ready` begins when the workload's restore has ended.
-    pub fn time_ends(&self, member: &Member, phase: Phase) -> Option<Timestamp> {
-        match phase {
-            Phase::Checkpoint | Phase::Failover | Phase::Drain | Phase::Shutdown if self.stage().is_over() => None,
-            Phase::Checkpoint | Phase::Failover | Phase::Drain | Phase::Shutdown => Some(self.preparation_ends()),
-            Phase::Restore => None,
-            Phase::Ready => {
-                let restores =
-                    self.attempts.iter().filter(|each| each.hook.phase == Phase::Restore && each.member == *member);
-                let last = restores.filter_map(|restore| restore.outcome.as_ref()).map(|(_, at)| *at).max();
-                Some(last.or(self.over_at())?.plus(self.treatment.as_ref()?.restore_timeout))
-            }
-        }
+    /// The last moment for a hook of this phase. A member comes back in as much time as it takes, and so is taken back
+    /// what was begun.
+    pub fn time_ends(&self, phase: Phase) -> Option<Timestamp> {
+        (phase < Phase::Restore && !self.stage().is_over()).then(|| self.preparation_ends())
     }
 
     /// The last moment for a running attempt: its own, or less when the time for its phase has become shorter.
     pub fn deadline_of(&self, attempt: &Attempt) -> Timestamp {
-        let ends = self.time_ends(&attempt.member, attempt.hook.phase);
+        let ends = if attempt.intent == Intent::Undo { None } else { self.time_ends(attempt.hook.phase) };
         ends.map_or(attempt.deadline, |ends| ends.min(attempt.deadline))
     }
 

@@ -41,7 +41,7 @@ fn waits_for(state: &State, event: &Event, situation: &Situation) -> Option<Bloc
     if let Some(claim) = event.open_claim() {
         return Some(Blocker::Posting { approver: claim.approver.clone(), since: claim.at, until: claim.until });
     }
-    match clearance(state, event, situation.now, &situation.lost()) {
+    match clearance(state, event, situation.now) {
         Clearance::NothingToApprove if state.is_listed(&event.announcement.id) => Some(Blocker::Observing),
         // Nobody's document counts, so nobody knows.
         Clearance::NothingToApprove => Some(Blocker::NoHealthyChannel),

@@ -2,14 +2,14 @@
 //! decide, so that a mistake in those is seen. The model, the scripts and debug builds check it.
 //! What can only be judged at the moment of an entry stands in `transition`.
 
-use super::attempt::Attempt;
 use super::claim::{Claim, PostOutcome};
 use super::event::Event;
+use super::id::EventId;
 use super::lifecycle::Stage;
+use super::slot::{Slot, SlotState};
 use super::state::State;
 use super::time::Timestamp;
 use super::words::words;
-use super::workload::{Intent, Phase};
 
 /// The property that is broken.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -20,8 +20,17 @@ pub enum Broken {
     ClaimedTwice,
     /// S3: the event counts as approved without a committed claim that was accepted.
     ApprovedUnclaimed,
-    /// S4: claimed though other events together with it take more members of a group away than it may lose.
+    /// S4: a slot was taken, a disruptive hook begun or an event claimed at a moment at which, with it, more members of
+    /// a group are out than it may lose.
     BudgetExceeded,
+    /// S11: two failovers of a group ran at once, or a primary was drained or shut down before its failover.
+    FailoverOutOfTurn,
+    /// S12: a member on which a disruptive hook was begun is in service though nothing put it back.
+    NotRestored,
+    /// S14: a claim counts hooks of another stint than the present one.
+    StintMixed,
+    /// L7: an event gave its slots back more than twice.
+    GivenBackTooOften,
     /// Claimed while an operator's hold or pause was in force.
     ClaimedAgainstWish,
     /// An operator's approval was taken over for something other than what they had seen.
@@ -56,7 +65,11 @@ words!(Broken {
     ClaimedUnprepared => "S1: an event was claimed before it was prepared",
     ClaimedTwice => "S2: an event was claimed twice",
     ApprovedUnclaimed => "S3: an event is approved without an accepted claim",
-    BudgetExceeded => "S4: an event was claimed beyond the disruption budget of a group",
+    BudgetExceeded => "S4: a member was taken out beyond what its group may lose",
+    FailoverOutOfTurn => "S11: two failovers of a group at once, or a primary taken away before its failover",
+    NotRestored => "S12: a member is in service that was not restored",
+    StintMixed => "S14: a claim counts hooks of another stint",
+    GivenBackTooOften => "L7: an event gave back more than twice",
     ClaimedAgainstWish => "an event was claimed while an operator held it",
     ApprovedUnseen => "an operator's approval counts for what they have not seen",
     TakenOverWrongly => "S5: a replica without a quorum approved what it must not",
@@ -83,7 +96,18 @@ pub fn violated(state: &State) -> Option<Broken> {
     if drills_beside_an_event(state) {
         return Some(Broken::DrillBesideEvent);
     }
+    if state.slots.values().any(|slot| is_left_behind(state, slot)) {
+        return Some(Broken::NotRestored);
+    }
     state.events().find_map(violated_by)
+}
+
+/// Nobody would ever bring the member back: no open event keeps it out, or restores it.
+fn is_left_behind(state: &State, slot: &Slot) -> bool {
+    let is_open = |id: &EventId| state.open.contains_key(id);
+    let is_kept_out = matches!(slot.state, SlotState::Leaving | SlotState::Out);
+    slot.state != SlotState::Gone
+        && (!is_open(&slot.by) || !slot.events.iter().all(is_open) || is_kept_out == slot.events.is_empty())
 }
 
 /// An event that names nobody of this cluster is nothing to prepare.
@@ -113,8 +137,8 @@ fn violated_by(event: &Event) -> Option<Broken> {
         Some(Broken::DrillApproved)
     } else if overlaps(event) {
         Some(Broken::RunTwice)
-    } else if event.attempts.iter().any(|attempt| attempt.hook.phase >= Phase::Restore && !is_owed(event, attempt)) {
-        Some(Broken::RestoredWrongly)
+    } else if event.given_back > 2 {
+        Some(Broken::GivenBackTooOften)
     } else {
         None
     }
@@ -142,11 +166,4 @@ fn overlaps(event: &Event) -> bool {
                 && attempt.outcome.as_ref().is_none_or(|(_, at)| *at > later.begun_at)
         })
     })
-}
-
-fn is_owed(event: &Event, restore: &Attempt) -> bool {
-    let touched = event.attempts.iter().any(|attempt| {
-        attempt.member == restore.member && attempt.hook.phase < Phase::Restore && attempt.intent == Intent::Run
-    });
-    touched && event.over_at().is_some_and(|over| over <= restore.begun_at)
 }

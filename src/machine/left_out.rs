@@ -6,13 +6,13 @@ use core::time::Duration;
 use super::document::Kind;
 use super::event::Event;
 use super::lifecycle::Stage;
-use super::needs::{self, Step, affected};
+use super::needs::{self, Step};
 use super::policy::Treatment;
 use super::state::State;
 use super::workload::{Hook, Member, Phase, Role, RunsOn};
 
 /// A freeze from this long on, or of unknown length, is worth every hook.
-const LONG_FREEZE: Duration = Duration::from_secs(10);
+pub(super) const LONG_FREEZE: Duration = Duration::from_secs(10);
 
 /// Why a hook is not run for an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,7 +44,7 @@ pub(super) fn left_out(
     is_led: impl Fn() -> bool,
 ) -> Option<LeftOut> {
     let Step { member, id, hook, .. } = step;
-    if !treatment.phases.contains(&id.phase) {
+    if id.phase < Phase::Restore && !treatment.phases.contains(&id.phase) {
         return Some(LeftOut::Phase);
     }
     if event.entered_at(Stage::Started) == Some(event.first_seen()) && hook.runs_on == RunsOn::Affected {
@@ -100,25 +100,12 @@ fn may_be_primary(state: &State, event: &Event, member: &Member, is_led: impl Fn
 }
 
 /// The hooks before the event that it does not need, where it is prepared at all.
-pub fn left_out_of<'a>(state: &'a State, event: &Event) -> Vec<(Step<'a>, LeftOut)> {
+pub fn left_out_of<'a>(state: &'a State, event: &'a Event) -> Vec<(Step<'a>, LeftOut)> {
     needs::considered(state, event).into_iter().filter_map(|(step, why)| Some((step, why?))).collect()
 }
 
 /// What a dry run only names: the hooks that a rehearsal would run beside those that it runs itself.
-pub fn would_run<'a>(state: &'a State, event: &Event) -> Vec<Step<'a>> {
-    let before = left_out_of(state, event).into_iter().filter(|(_, why)| *why == LeftOut::DryRun);
-    let mut found: Vec<Step<'a>> = before.map(|(step, _)| step).collect();
-    let runs = needs::preparing(state, event);
-    for (vm, workload) in affected(state, event).filter(|_| event.is_dry_run()) {
-        let member = workload.on(vm);
-        if !found.iter().chain(&runs).any(|step| step.member == member) {
-            continue;
-        }
-        let away = needs::away(state, &member, workload);
-        for phase in [Phase::Restore, Phase::Ready] {
-            let hooks = workload.hooks_of(phase).filter(|(_, hook)| wants(event, hook) && !may_run(event, hook));
-            found.extend(hooks.map(|(id, hook)| Step { member: member.clone(), id, hook, away }));
-        }
-    }
-    found
+pub fn would_run<'a>(state: &'a State, event: &'a Event) -> Vec<Step<'a>> {
+    let named = left_out_of(state, event).into_iter().filter(|(_, why)| *why == LeftOut::DryRun);
+    named.map(|(step, _)| step).collect()
 }

@@ -88,6 +88,7 @@ fn a_whole_life_is_told_in_its_order_and_an_hour_later_nothing_is() {
         attempt: AttemptId(1),
         approver: vm("b"),
         reason: Reason::Prepared,
+        stints: Vec::new(),
         at: SEEN.plus(MINUTE),
         until: SEEN.plus(2 * MINUTE),
         outcome: Some((PostOutcome::Accepted, SEEN.plus(MINUTE))),

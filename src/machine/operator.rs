@@ -15,6 +15,7 @@ use super::event::Event;
 use super::id::{EventId, VmName};
 use super::lifecycle::Stage;
 use super::situation::Situation;
+use super::slot_changes;
 use super::state::State;
 use super::steps::{self, Progress};
 use super::time::Timestamp;
@@ -32,6 +33,8 @@ pub enum Asked {
     Hold {
         event: EventId,
         until: Timestamp,
+        /// No hook is begun either, in last call too.
+        no_hooks: bool,
     },
     Release {
         event: EventId,
@@ -45,6 +48,12 @@ pub enum Asked {
     Approve {
         event: EventId,
         revision: u64,
+        /// Whoever else of its groups is out.
+        over_budget: bool,
+    },
+    /// The member is in service, whatever became of its restore.
+    Restored {
+        member: Member,
     },
     /// This hook is not to be waited for.
     Skip {
@@ -67,6 +76,7 @@ impl Asked {
             Self::Pause { .. } => "pause",
             Self::Resume => "resume",
             Self::Approve { .. } => "approve",
+            Self::Restored { .. } => "restored",
             Self::Skip { .. } => "skip",
             Self::Wish { .. } => "wish",
         }
@@ -87,9 +97,10 @@ pub struct Wish {
 /// The same, where it is kept: with its event, or beside all of them. A skipped hook is a waiver.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum What {
-    Hold { until: Timestamp },
+    Hold { until: Timestamp, no_hooks: bool },
     Release,
-    Approve { revision: u64 },
+    Approve { revision: u64, over_budget: bool },
+    Restored(Member),
     Pause { until: Timestamp },
     Resume,
     Other(String),
@@ -102,6 +113,8 @@ pub struct Halt {
     pub by: String,
     pub until: Timestamp,
     pub reason: String,
+    /// Hooks are held, too.
+    pub no_hooks: bool,
 }
 
 impl fmt::Display for Halt {
@@ -124,9 +137,13 @@ impl Wish {
     }
 
     fn halt(&self, now: Timestamp) -> Option<Halt> {
-        let (What::Hold { until } | What::Pause { until }) = self.what else { return None };
+        let (until, no_hooks) = match self.what {
+            What::Hold { until, no_hooks } => (until, no_hooks),
+            What::Pause { until } => (until, false),
+            What::Release | What::Approve { .. } | What::Resume | What::Restored(_) | What::Other(_) => return None,
+        };
         let Self { number, who: by, reason, .. } = self.clone();
-        (now < until).then_some(Halt { number, by, until, reason })
+        (now < until).then_some(Halt { number, by, until, reason, no_hooks })
     }
 }
 
@@ -144,6 +161,12 @@ impl Event {
     /// An operator approved it, and nobody has held it since.
     pub fn is_approved_by_operator(&self) -> bool {
         last(&self.wishes, Wish::holds_or_approves).is_some_and(|wish| matches!(wish.what, What::Approve { .. }))
+    }
+
+    /// An operator approved it whoever else is out, and nobody has held it since.
+    pub fn is_over_budget(&self) -> bool {
+        let last = last(&self.wishes, Wish::holds_or_approves);
+        last.is_some_and(|wish| matches!(wish.what, What::Approve { over_budget: true, .. }))
     }
 
     /// An operator does not want this hook to be waited for.
@@ -179,11 +202,16 @@ pub(super) struct Asker<'a> {
 
 pub(super) fn ask(state: &mut State, what: &Asked, asker: Asker<'_>) -> Applied {
     match what {
-        Asked::Hold { event, until } => hold(state, event, *until, asker),
+        Asked::Hold { event, until, no_hooks } => hold(state, event, *until, *no_hooks, asker),
         Asked::Release { event } => release(state, event, asker),
         Asked::Pause { until } => pause(state, *until, asker),
         Asked::Resume => resume(state, asker),
-        Asked::Approve { event, revision } => approve(state, event, *revision, asker),
+        Asked::Approve { event, revision, over_budget } => approve(state, event, *revision, *over_budget, asker),
+        Asked::Restored { member } => {
+            slot_changes::declare_restored(state, member)?;
+            note(state, asker, What::Restored(member.clone()));
+            Ok(())
+        }
         Asked::Skip { event, member, hook } => skip(state, event, member, *hook, asker),
         Asked::Wish { what } => {
             note(state, asker, What::Other(what.clone()));
@@ -192,12 +220,12 @@ pub(super) fn ask(state: &mut State, what: &Asked, asker: Asker<'_>) -> Applied 
     }
 }
 
-fn hold(state: &mut State, id: &EventId, until: Timestamp, asker: Asker<'_>) -> Applied {
+fn hold(state: &mut State, id: &EventId, until: Timestamp, no_hooks: bool, asker: Asker<'_>) -> Applied {
     is_bounded(state, until)?;
     if undecided(state, id)?.is_drill() {
         return Err(Ignored::NotDue);
     }
-    about(state, id, asker, What::Hold { until })
+    about(state, id, asker, What::Hold { until, no_hooks })
 }
 
 fn release(state: &mut State, id: &EventId, asker: Asker<'_>) -> Applied {
@@ -218,10 +246,10 @@ fn resume(state: &mut State, asker: Asker<'_>) -> Applied {
     Ok(())
 }
 
-/// Overrules hooks, and the time for which an event would wait. Not the disruption budget, and nobody's explicit hold.
-fn approve(state: &mut State, id: &EventId, revision: u64, asker: Asker<'_>) -> Applied {
+/// Overrules hooks, and the time for which an event would wait; slots only where that is said. Never an explicit hold.
+fn approve(state: &mut State, id: &EventId, revision: u64, over_budget: bool, asker: Asker<'_>) -> Applied {
     let event = undecided(state, id)?;
-    if event.is_approved_by_operator() {
+    if event.is_approved_by_operator() && event.is_over_budget() >= over_budget {
         return Err(Ignored::Repeated);
     }
     if event.is_drill() || state.observed_status(id) != Some(&Status::Scheduled) {
@@ -236,7 +264,7 @@ fn approve(state: &mut State, id: &EventId, revision: u64, asker: Asker<'_>) -> 
     if event.revision != revision {
         return Err(Ignored::Changed);
     }
-    about(state, id, asker, What::Approve { revision })
+    about(state, id, asker, What::Approve { revision, over_budget })
 }
 
 /// What puts back is owed and never skipped.

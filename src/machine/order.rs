@@ -5,13 +5,10 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use super::attempt::Attempt;
-use super::budget::{self, Held};
 use super::event::Event;
 use super::id::WorkloadName;
-use super::lifecycle::Stage;
 use super::state::State;
-use super::steps::{Next, Step};
-use super::time::Timestamp;
+use super::steps::Next;
 use super::workload::{Intent, Member, Phase};
 
 /// The workloads that wait for each other in a circle, as they are registered on whichever VMs. What they say of each
@@ -48,52 +45,26 @@ pub(super) fn after<'a>(
     named.filter(move |name| !(is_in_a_circle(name) && is_in_a_circle(&member.workload)))
 }
 
-/// What runs in other events: a second hook for the same workload would meet it.
-pub(super) fn running_elsewhere<'a>(state: &'a State, event: &Event) -> impl Iterator<Item = (&'a Event, &'a Attempt)> {
-    let others = state.open_events().filter(|other| other.announcement.id != event.announcement.id);
-    let attempts = others.flat_map(|other| other.attempts.iter().map(move |attempt| (other, attempt)));
+/// What runs now, in whichever event: a second hook for the same workload would meet it.
+pub(super) fn running(state: &State) -> impl Iterator<Item = (&Event, &Attempt)> {
+    let attempts = state.open_events().flat_map(|event| event.attempts.iter().map(move |attempt| (event, attempt)));
     attempts.filter(|(_, attempt)| attempt.outcome.is_none())
 }
 
-/// The workloads for which something runs in other events.
-pub(super) fn busy_elsewhere<'a>(state: &'a State, event: &Event) -> BTreeSet<&'a Member> {
-    running_elsewhere(state, event).map(|(_, attempt)| &attempt.member).collect()
-}
-
-/// What one event took away is not put back while another has begun to take it away, or is certain to.
-pub(super) fn is_wanted_away(state: &State, event: &Event, member: &Member) -> bool {
-    let others = state.open_events().filter(|other| other.announcement.id != event.announcement.id);
-    let mut coming = others.filter(|other| !other.is_drill() && !other.stage().is_over());
-    coming.any(|other| other.touched(member) || (other.affects(&member.vm) && other.stage() >= Stage::Claimed))
-}
-
-/// A primary that moves while another event still holds members of its group moves to where maintenance may come next.
-/// So its failover waits for room in the group's budget, as long as half of the time and its `worst` are left.
-pub fn held_back(state: &State, event: &Event, step: &Step<'_>, now: Timestamp) -> Option<Held> {
-    if step.id.phase != Phase::Failover || event.stage() > Stage::Preparing || now >= held_back_until(event, step) {
-        return None;
-    }
-    let group = state.workload(&step.member)?.group.as_ref()?;
-    budget::held_by_events(state, event, group)
-}
-
-/// When a failover waits for room no longer.
-pub fn held_back_until(event: &Event, step: &Step<'_>) -> Timestamp {
-    let ends = event.preparation_ends();
-    let half = ends.since(event.preparation_starts()) / 2;
-    ends.minus(half.max(step.hook.worst.unwrap_or(step.hook.timeout)))
+/// The workloads for which something runs.
+pub(super) fn busy(state: &State) -> BTreeSet<&Member> {
+    running(state).map(|(_, attempt)| &attempt.member).collect()
 }
 
 /// Leaves out what is not to run beside something that runs, or beside what stands before it here.
-pub(super) fn keep_apart(state: &State, event: &Event, next: &mut Vec<Next<'_>>) {
+pub(super) fn keep_apart(state: &State, next: &mut Vec<Next<'_>>) {
     let mut begun: Vec<(Member, Phase)> = Vec::new();
     next.retain(|next| {
         let (member, phase) = (&next.step.member, next.step.id.phase);
-        if next.intent != Intent::Run {
-            return true;
-        }
-        let waits = is_beside_a_failover(state, event, member, phase, &begun)
-            || (next.step.hook.exclusive && is_beside_an_exclusive(state, member, phase, &begun));
+        let waits = is_beside_a_failover(state, member, phase, &begun)
+            || (next.intent == Intent::Run
+                && next.step.hook.exclusive
+                && is_beside_an_exclusive(state, member, phase, &begun));
         if !waits {
             begun.push((member.clone(), phase));
         }
@@ -101,22 +72,16 @@ pub(super) fn keep_apart(state: &State, event: &Event, next: &mut Vec<Next<'_>>)
     });
 }
 
-/// A group whose primary nobody knows may have to be asked everywhere, but its primary moves once at a time.
-fn is_beside_a_failover(
-    state: &State,
-    event: &Event,
-    member: &Member,
-    phase: Phase,
-    begun: &[(Member, Phase)],
-) -> bool {
+/// In one group at most one failover runs at a time, over all events (R8); a question or its being taken back too.
+fn is_beside_a_failover(state: &State, member: &Member, phase: Phase, begun: &[(Member, Phase)]) -> bool {
     let group_of = |member: &Member| state.workload(member).and_then(|workload| workload.group.as_ref());
     let Some(group) = group_of(member).filter(|_| phase == Phase::Failover) else {
         return false;
     };
-    let is_rival = |other: &Member| other != member && group_of(other) == Some(group);
-    let mut runs = event.attempts.iter().filter(|each| each.outcome.is_none() && each.hook.phase == Phase::Failover);
+    let is_rival = |other: &Member| group_of(other) == Some(group);
+    let mut runs = running(state).filter(|(_, attempt)| attempt.hook.phase == Phase::Failover);
     let mut starts = begun.iter().filter(|(_, phase)| *phase == Phase::Failover);
-    runs.any(|each| is_rival(&each.member)) || starts.any(|(other, _)| is_rival(other))
+    runs.any(|(_, attempt)| is_rival(&attempt.member)) || starts.any(|(other, _)| is_rival(other))
 }
 
 /// Another one of the same workload's name and phase, in whichever event.

@@ -1,9 +1,9 @@
 //! What the leader proposes next. Computed from scratch whenever something changed or time has passed; nothing is
 //! queued, so a crash loses nothing, and a proposal that is no longer right is ignored by `apply`.
 
-use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
+use super::apply::stints_of;
 use super::attempt::{ENDED_WITHIN, Outcome, WaiverReason};
 use super::blocker::{Clearance, clearance};
 use super::claim::CLAIM_AGAIN_AFTER_AT_MOST;
@@ -12,15 +12,17 @@ use super::departure;
 use super::drill;
 use super::event::Event;
 use super::id::VmName;
+use super::last_call;
 use super::lifecycle::Stage;
 use super::policy::{self, Treatment};
-use super::restoring;
 use super::situation::Situation;
+use super::slot::{Slot, SlotState};
+use super::slots;
 use super::state::State;
 use super::steps::{self, Next, Progress, Step};
 use super::time::Timestamp;
 use super::unregistered::unregistered;
-use super::workload::{Phase, RunsOn};
+use super::workload::{Intent, Phase, RunsOn};
 
 /// The commands that are due, in the order in which they are best proposed.
 pub fn plan(state: &State, situation: &Situation) -> Vec<Command> {
@@ -29,16 +31,16 @@ pub fn plan(state: &State, situation: &Situation) -> Vec<Command> {
     }
     let mut due = voters_to_suspect(state, situation);
     due.extend(documents_to_discount(state, situation));
+    due.extend(contacts_to_note(state, situation));
     due.extend(departure::to_dismiss(state, situation));
-    // Of two events for one workload the earlier one has its hooks run first.
+    due.extend(removed_to_forget(state, situation));
+    // What is announced together takes its slots in the order in which they are given.
     let mut open: Vec<&Event> = state.open_events().collect();
-    open.sort_by_key(|event| event.notice_ends());
-    let lost = situation.lost();
+    open.sort_by_cached_key(|event| slots::place(state, event, situation.now));
     for event in open {
         if event.stage().is_over() {
             due.extend(overrun(event, situation));
             due.extend(attempts_to_begin(state, event, situation));
-            due.extend(restoring_to_give_up(state, event, situation));
             continue;
         }
         if event.treatment.is_none() {
@@ -51,8 +53,9 @@ pub fn plan(state: &State, situation: &Situation) -> Vec<Command> {
         }
         due.extend(overrun(event, situation));
         due.extend(hooks_to_waive(state, event, situation));
+        due.extend(slots_to_change(state, event, situation));
         due.extend(attempts_to_begin(state, event, situation));
-        due.extend(claim_to_make(state, event, situation, &lost));
+        due.extend(claim_to_make(state, event, situation));
         due.extend(event_to_forget(state, event, situation));
         due.extend(drill::to_end(state, event, situation.now));
     }
@@ -106,6 +109,53 @@ fn documents_to_discount(state: &State, situation: &Situation) -> impl Iterator<
     silent.map(|(name, _)| Command::Discount { replica: name.clone() })
 }
 
+/// Who is out of reach for so long that it counts as out of service, and who is back.
+fn contacts_to_note(state: &State, situation: &Situation) -> impl Iterator<Item = Command> {
+    let half = situation.timing.takeover_after / 2;
+    state.replicas.iter().filter_map(move |(name, replica)| {
+        // Who was removed is missed by nobody.
+        let is_member = situation.members.contains(name);
+        let is_silent = || situation.out_of_reach(name).is_some_and(|silence| silence >= half);
+        let reachable = match replica.unreachable {
+            None if is_member && is_silent() => false,
+            Some(_) if !is_member || situation.reaches(name) => true,
+            None | Some(_) => return None,
+        };
+        Some(Command::Contact { replica: name.clone(), reachable })
+    })
+}
+
+/// Replicas that are no members any more, and whose workloads are to be restored: nobody does that. And those whose VM
+/// was deleted long ago.
+fn removed_to_forget(state: &State, situation: &Situation) -> Vec<Command> {
+    let is_removed = |vm: &VmName, slot: &Slot| match slot.state {
+        SlotState::Returning => !situation.members.contains(vm),
+        SlotState::Gone => situation.now.since(slot.since) >= situation.timing.replace_after,
+        SlotState::Leaving | SlotState::Out => false,
+    };
+    let owing = state.slots.iter().filter(|(member, slot)| is_removed(&member.vm, slot));
+    let mut removed: Vec<&VmName> = owing.map(|(member, _)| &member.vm).collect();
+    removed.dedup();
+    removed.into_iter().map(|replica| Command::Removed { replica: replica.clone() }).collect()
+}
+
+/// Slots that the event takes or gives back.
+fn slots_to_change(state: &State, event: &Event, situation: &Situation) -> Option<Command> {
+    let (id, now) = (|| event.announcement.id.clone(), situation.now);
+    if last_call::is_due(state, event, now) {
+        return Some(Command::LastCall { event: id() });
+    }
+    // What the log says of the cloud may be old: it may have started.
+    let gives_back = || is_up_to_date(situation) && slots::gives_back_at(state, event).is_some_and(|at| now >= at);
+    if gives_back() && slots::is_stuck(state, event, now) {
+        return Some(Command::GiveBack { event: id() });
+    }
+    let takes = event.slots_since.is_none()
+        && slots::is_able(state, event, now)
+        && slots::barred_from_taking(state, event, now).is_none();
+    takes.then(|| Command::Take { event: id() })
+}
+
 /// Attempts whose replica has not said in time how they ended.
 fn overrun(event: &Event, situation: &Situation) -> impl Iterator<Item = Command> {
     let late = event.attempts.iter().filter(|attempt| {
@@ -128,7 +178,7 @@ fn hooks_to_waive(state: &State, event: &Event, situation: &Situation) -> Vec<Co
         Progress::Due { .. } => host(state, event, step, situation).is_none() && lost(&step.member.vm),
         // It vanished with its VM and its deadline has passed meanwhile.
         Progress::Failed(_) => {
-            let mut latest = event.forward_attempts_of(&step.member, step.id).rev();
+            let mut latest = step.forward().rev();
             let vanished = latest.next().is_some_and(|it| matches!(it.outcome, Some((Outcome::Unknown(_), _))));
             step.hook.runs_on == RunsOn::Affected && vanished && lost(&step.member.vm)
         }
@@ -156,7 +206,7 @@ pub(super) fn passed_over_from(replica: &VmName, situation: &Situation) -> Optio
 fn attempts_to_begin(state: &State, event: &Event, situation: &Situation) -> Vec<Command> {
     let begin = |next: Next<'_>| {
         let on = host(state, event, &next.step, situation)?;
-        let ends = event.time_ends(&next.step.member, next.step.id.phase);
+        let ends = if next.intent == Intent::Undo { None } else { event.time_ends(next.step.id.phase) };
         let timeout = situation.now.plus(next.step.hook.timeout);
         Some(Command::Begin {
             event: event.announcement.id.clone(),
@@ -202,11 +252,15 @@ fn peer(state: &State, event: &Event, step: &Step<'_>, situation: &Situation) ->
     situation.members.iter().find(|name| fits(name)).cloned()
 }
 
-fn claim_to_make(state: &State, event: &Event, situation: &Situation, lost: &BTreeSet<VmName>) -> Option<Command> {
-    let Clearance::Clear(reason) = clearance(state, event, situation.now, lost) else {
+fn claim_to_make(state: &State, event: &Event, situation: &Situation) -> Option<Command> {
+    let Clearance::Clear(reason) = clearance(state, event, situation.now) else {
         return None;
     };
-    if event.is_accepted() || !may_claim_again(event, situation) || state.is_suspect(&situation.me) {
+    if event.is_accepted()
+        || !may_claim_again(event, situation)
+        || state.is_suspect(&situation.me)
+        || state.is_pair_in_doubt()
+    {
         return None;
     }
     if !event.is_user_initiated() && !is_up_to_date(situation) {
@@ -216,8 +270,8 @@ fn claim_to_make(state: &State, event: &Event, situation: &Situation, lost: &BTr
         return None;
     }
     let approver = situation.approver(state, &event.announcement.id)?.clone();
-    let until = situation.now.plus(situation.timing.claim_lease);
-    Some(Command::Claim { event: event.announcement.id.clone(), approver, reason, until })
+    let (stints, until) = (stints_of(state, event), situation.now.plus(situation.timing.claim_lease));
+    Some(Command::Claim { event: event.announcement.id.clone(), approver, reason, stints, until })
 }
 
 /// What the log says of the cloud may be old when its leader was lost: somebody has looked since this one leads.
@@ -234,17 +288,6 @@ fn may_claim_again(event: &Event, situation: &Situation) -> bool {
         return posted.is_none_or(|at| situation.now >= at.plus(CLAIM_AGAIN_AFTER_AT_MOST));
     };
     last.again_at(event.claims.len()).is_some_and(|at| situation.now >= at)
-}
-
-/// A VM that has not come back by then does not come back as what it was.
-/// An event that is announced again meanwhile is to be prepared for, not waited out.
-fn restoring_to_give_up(state: &State, event: &Event, situation: &Situation) -> Option<Command> {
-    let waited = event.over_at().map(|over| situation.now.since(over));
-    let in_vain = waited.is_some_and(|waited| waited >= situation.timing.forget_after)
-        || state.is_listed(&event.announcement.id)
-        || restoring::is_restored(state, event, situation.now);
-    let overdue = in_vain && event.restoring_ends().is_some_and(|ends| situation.now >= ends);
-    overdue.then(|| Command::GiveUp { event: event.announcement.id.clone() })
 }
 
 /// Every replica that saw the event has been silent for so long that nobody will ever say that it is over.

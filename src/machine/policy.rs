@@ -23,8 +23,10 @@ pub struct Policy {
     pub margin: Duration,
     /// Preparation starts this long before NotBefore.
     pub prepare_ahead: Duration,
-    /// How long restoring may take after the event.
-    pub restore_timeout: Duration,
+    /// An event that keeps members out and does not go on gives them back after this long.
+    pub give_back_after: Duration,
+    /// A last call begins no earlier than this long before the hooks have to end.
+    pub last_call: Duration,
     pub rules: Vec<Rule>,
 }
 
@@ -36,7 +38,8 @@ impl Default for Policy {
             foreign: Foreign::Observe,
             margin: Duration::from_secs(5),
             prepare_ahead: Duration::from_mins(15),
-            restore_timeout: Duration::from_mins(10),
+            give_back_after: Duration::from_mins(2),
+            last_call: Duration::from_mins(1),
             rules: Vec::new(),
         }
     }
@@ -105,7 +108,8 @@ pub struct Treatment {
     /// Only hooks that name a `min_freeze` of at most the event's duration apply.
     pub only_named_freezes: bool,
     pub margin: Duration,
-    pub restore_timeout: Duration,
+    pub give_back_after: Duration,
+    pub last_call: Duration,
 }
 
 /// One of the cases that policy tells apart: a configured rule, or one of the defaults.
@@ -211,7 +215,8 @@ impl<'a> Case<'a> {
             ahead: if user { None } else { Some(policy.prepare_ahead) },
             only_named_freezes: matches!(self, Self::BriefFreeze),
             margin: policy.margin,
-            restore_timeout: policy.restore_timeout,
+            give_back_after: policy.give_back_after,
+            last_call: policy.last_call,
         }
     }
 }

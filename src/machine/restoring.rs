@@ -1,5 +1,6 @@
-//! What happens when an event is over: what a hook began and did not finish is taken back, then what was touched is
-//! put back. What was finished is put back by `restore`, and a finished failover is left where it is.
+//! How a member comes back (`members.md` 1, R5): what a hook began and did not finish is taken back, then the member is
+//! restored, then it is asked whether it is ready. What was finished is put back by `restore`, and a finished failover is
+//! left where it is. The member owes it, whatever became of the events that took it away.
 
 use alloc::vec::Vec;
 
@@ -8,45 +9,72 @@ use super::event::Event;
 use super::left_out::{may_run, wants};
 use super::lifecycle::Stage;
 use super::needs;
+use super::slot::{Slot, SlotState};
 use super::state::State;
 use super::steps::{self, Progress, Step};
 use super::time::Timestamp;
-use super::workload::{Hook, HookId, Intent, Phase, Workload};
+use super::workload::{Hook, HookId, Intent, Member, OnFailure, Phase, Workload};
 
-/// For every workload that was touched, also on a VM that the event no longer names, in the order in which they run.
+/// Of the members that return on account of this event, in the order in which they run.
 pub fn steps<'a>(state: &'a State, event: &Event) -> Vec<Step<'a>> {
-    let members = state.workloads().map(|(vm, workload)| (workload.on(vm), workload));
-    let touched = members.filter(|(member, _)| event.touched(member));
-    touched
-        .flat_map(|(member, workload)| {
-            let away = needs::away(state, &member, workload);
-            let step = |(id, hook)| Step { member: member.clone(), id, hook, away };
-            let mut steps: Vec<Step<'a>> = begun(workload).map(step).filter(|step| is_owed(event, step)).collect();
-            // The last first.
-            steps.reverse();
-            let hooks = [Phase::Restore, Phase::Ready].into_iter().flat_map(|phase| workload.hooks_of(phase));
-            steps.extend(hooks.filter(|(_, hook)| wants(event, hook) && may_run(event, hook)).map(step));
-            steps
-        })
-        .collect()
+    let returning =
+        state.slots.iter().filter(|(_, slot)| slot.state == SlotState::Returning && slot.by == event.announcement.id);
+    returning.flat_map(|(member, slot)| of_member(state, event, member, slot)).collect()
 }
 
-/// Nothing more can be done to put the workloads back.
-pub(super) fn is_restored(state: &State, event: &Event, now: Timestamp) -> bool {
-    let steps = steps(state, event);
-    let given_up = |place: usize, step: &Step<'_>| {
-        steps[..place].iter().any(|before| {
-            before.member == step.member
-                && matches!(steps::progress(event, before, now), Progress::Failed(_) | Progress::OutOfTime)
-                && !steps::lets_pass(event, before, now)
-        })
+fn of_member<'a>(state: &'a State, event: &Event, member: &Member, slot: &Slot) -> Vec<Step<'a>> {
+    let Some(workload) = state.workload(member) else { return Vec::new() };
+    let away = needs::away(state, member, workload);
+    let step = |(id, hook): (HookId, &'a Hook), is_undo: bool| Step {
+        member: member.clone(),
+        id,
+        hook,
+        away,
+        stint: slot.stint,
+        attempts: since(state, member, id, if is_undo { slot.first_stint } else { slot.stint }),
+        is_done_elsewhere: false,
+        is_undo,
+        on_failure: OnFailure::Hold,
     };
-    event.attempts.iter().all(|attempt| attempt.outcome.is_some())
-        && steps.iter().enumerate().all(|(place, step)| match steps::progress(event, step, now) {
-            Progress::Favourable | Progress::Failed(_) | Progress::OutOfTime => true,
-            Progress::Due { .. } => given_up(place, step),
-            Progress::Running(_) => false,
-        })
+    let mut steps: Vec<Step<'a>> = Vec::new();
+    if slot.needs_restore {
+        steps.extend(begun(workload).map(|it| step(it, true)).filter(is_owed));
+        // The last first.
+        steps.reverse();
+    }
+    steps.extend(hooks_due(workload, slot, event).map(|it| step(it, false)));
+    steps
+}
+
+/// A member that nothing was done to is not restored: the platform may have restarted it, so it is asked all the same.
+fn hooks_due<'a>(workload: &'a Workload, slot: &Slot, event: &Event) -> impl Iterator<Item = (HookId, &'a Hook)> {
+    let phases: &'static [Phase] = if slot.needs_restore { &[Phase::Restore, Phase::Ready] } else { &[Phase::Ready] };
+    let hooks = phases.iter().flat_map(|phase| workload.hooks_of(*phase));
+    hooks.filter(move |(_, hook)| wants(event, hook) && may_run(event, hook))
+}
+
+/// The member has to be restored, or to say that it is ready, before it is in service.
+pub(super) fn is_awaited(state: &State, event: &Event, member: &Member, slot: &Slot) -> bool {
+    slot.needs_restore
+        || state.workload(member).is_some_and(|workload| hooks_due(workload, slot, event).next().is_some())
+}
+
+/// The attempts of one hook since a stint, of whichever event, oldest first.
+fn since<'a>(state: &'a State, member: &Member, hook: HookId, stint: u64) -> Vec<&'a Attempt> {
+    let all = state.open_events().flat_map(|event| &event.attempts);
+    let mut found: Vec<&Attempt> =
+        all.filter(|attempt| attempt.stint >= stint && attempt.hook == hook && attempt.member == *member).collect();
+    found.sort_by_key(|attempt| attempt.id);
+    found
+}
+
+/// Everything was put back, and the member says that it is ready.
+pub(super) fn is_restored(state: &State, member: &Member, slot: &Slot) -> bool {
+    // What is registered otherwise by now is still owed.
+    let is_known = !slot.needs_restore || state.workload(member).is_some();
+    let Some(event) = state.open_event(&slot.by).filter(|_| is_known) else { return !slot.needs_restore };
+    let steps = of_member(state, event, member, slot);
+    steps.iter().all(|step| steps::lets_pass(event, step, state.now))
 }
 
 /// What may have to be taken back of a workload.
@@ -56,10 +84,10 @@ fn begun(workload: &Workload) -> impl Iterator<Item = (HookId, &Hook)> {
 }
 
 /// It was begun, and nothing says that it is done or was not needed.
-fn is_owed(event: &Event, step: &Step<'_>) -> bool {
-    let last = event.forward_attempts_of(&step.member, step.id).next_back().and_then(|last| last.outcome.as_ref());
+fn is_owed(step: &Step<'_>) -> bool {
+    let last = step.forward().next_back().and_then(|last| last.outcome.as_ref());
     let is_settled = matches!(last, Some((Outcome::Done | Outcome::NotApplicable, _)));
-    step.hook.can_undo && !is_settled && event.forward_attempts_of(&step.member, step.id).any(may_have_begun)
+    step.hook.can_undo && !is_settled && step.forward().any(may_have_begun)
 }
 
 /// What is blocked has begun nothing, and what still runs is stopped first.
@@ -71,19 +99,22 @@ fn may_have_begun(attempt: &Attempt) -> bool {
 
 /// A failover that failed for good may have left the group without a primary, so it is taken back at once: what is to
 /// be seen of its step meanwhile. `None` where there is nothing to take back, or no time left for it.
-pub(super) fn of_failover<'a>(event: &'a Event, step: &Step<'_>, now: Timestamp) -> Option<Progress<'a>> {
+pub(super) fn of_failover<'a>(event: &Event, step: &Step<'a>, now: Timestamp) -> Option<Progress<'a>> {
     let is_pending = event.stage() < Stage::Claimed && now < event.preparation_ends();
-    let applies = step.id.phase == Phase::Failover && is_pending && is_owed(event, step);
-    let taken_back = applies.then(|| taking_back(event, step, now))?;
+    let applies = step.id.phase == Phase::Failover && is_pending && is_owed(step);
+    let taken_back = applies.then(|| taking_back(step, now))?;
     matches!(taken_back, Progress::Due { .. } | Progress::Running(_)).then_some(taken_back)
 }
 
 /// How far taking back is.
-pub(super) fn taking_back<'a>(event: &'a Event, step: &Step<'_>, now: Timestamp) -> Progress<'a> {
-    let undos = || event.attempts_of(&step.member, step.id).filter(|attempt| attempt.intent == Intent::Undo);
+pub(super) fn taking_back<'a>(step: &Step<'a>, now: Timestamp) -> Progress<'a> {
+    // What was run once more has to be taken back once more.
+    let last_run = step.forward().map(|attempt| attempt.id).max();
+    let is_undo = move |attempt: &&Attempt| attempt.intent == Intent::Undo && Some(attempt.id) > last_run;
+    let undos = || step.attempts.iter().copied().filter(is_undo);
     let due = |from, blocked| Progress::Due { intent: Intent::Undo, from, blocked };
     let Some(last) = undos().next_back() else {
-        return due(event.over_at().unwrap_or(now), None);
+        return due(step.forward().filter_map(|it| it.outcome.as_ref()).map(|(_, at)| *at).max().unwrap_or(now), None);
     };
     let Some((outcome, at)) = &last.outcome else {
         return Progress::Running(last);

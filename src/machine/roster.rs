@@ -7,9 +7,10 @@ use super::apply::{Applied, registered};
 use super::command::Ignored;
 use super::departure;
 use super::id::{VmName, WorkloadName};
+use super::slot_changes;
 use super::state::{Replica, State, WORKLOAD_LIMIT};
 use super::time::Timestamp;
-use super::workload::{Condition, Group, Origin, Workload};
+use super::workload::{Condition, Group, Member, Origin, Workload};
 
 pub(super) fn register(state: &mut State, by: &VmName, workloads: &[Workload], groups: &[Group]) -> Applied {
     if state.replicas.get(by).is_some_and(|replica| replica.workloads == workloads && replica.groups == groups) {
@@ -18,9 +19,16 @@ pub(super) fn register(state: &mut State, by: &VmName, workloads: &[Workload], g
     if !state.replicas.contains_key(by) {
         departure::part(state, by);
     }
+    let known: BTreeSet<WorkloadName> =
+        state.replicas.get(by).into_iter().flat_map(|replica| replica.effective()).map(|it| it.name.clone()).collect();
     let replica = Arc::make_mut(state.replicas.entry(by.clone()).or_default());
     (replica.workloads, replica.groups) = (workloads.into(), groups.into());
     forget_the_unknown(replica);
+    for workload in workloads.iter().filter(|workload| !known.contains(&workload.name)) {
+        if let Some(group) = &workload.group {
+            slot_changes::replace_gone(state, &workload.on(by), group);
+        }
+    }
     Ok(())
 }
 
@@ -38,7 +46,11 @@ pub(super) fn enlist(state: &mut State, by: &VmName, workload: &Workload) -> App
     }
     let condition = Condition { connected: true, ..replica.condition(&workload.name) };
     keep(replica, &workload.name, condition, now);
-    replica.dialled.insert(workload.name.clone(), workload);
+    let is_new = !replica.knows(&workload.name);
+    replica.dialled.insert(workload.name.clone(), workload.clone());
+    if let Some(group) = workload.group.as_ref().filter(|_| is_new) {
+        slot_changes::replace_gone(state, &workload.on(by), group);
+    }
     Ok(())
 }
 
@@ -51,6 +63,11 @@ pub(super) fn delist(state: &mut State, by: &VmName, name: &WorkloadName) -> App
     // What it said of itself says nothing of the configured one that it stood for.
     replica.conditions.remove(name);
     replica.away.remove(name);
+    let is_left = !replica.knows(name);
+    // Whoever signs off is no member any more, and nothing is owed to it.
+    if is_left {
+        state.slots.remove(&Member { vm: by.clone(), workload: name.clone() });
+    }
     Ok(())
 }
 

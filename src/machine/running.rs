@@ -1,13 +1,18 @@
 //! What a replica says of the attempts that it runs: how far they are, how they ended, and that they need longer.
 
+use core::time::Duration;
+
 use super::apply::{Applied, open};
 use super::attempt::{Attempt, Outcome, Progress};
 use super::command::Ignored;
 use super::event::Event;
 use super::id::{AttemptId, EventId, VmName};
-use super::sight;
 use super::state::State;
 use super::time::Timestamp;
+use super::workload::Phase;
+
+/// What brings a member back has no end of its own; one request for more time has.
+const RESTORE_EXTENDS_AT_MOST: Duration = Duration::from_mins(10);
 
 /// The open attempt of an event, provided it runs on the replica that speaks of it.
 fn attempt_of<'a>(event: &'a mut Event, id: AttemptId, by: &VmName) -> Result<&'a mut Attempt, Ignored> {
@@ -40,11 +45,11 @@ pub(super) fn extend(state: &mut State, by: &VmName, id: &EventId, attempt: Atte
     let now = state.now;
     let event = open(state, id)?;
     let known = attempt_of(event, attempt, by)?;
-    let (member, phase) = (known.member.clone(), known.hook.phase);
+    let phase = known.hook.phase;
     if known.outcome.is_some() || now >= known.deadline {
         return Err(Ignored::Late);
     }
-    let ends = event.time_ends(&member, phase).unwrap_or(now.plus(event.restore_timeout()));
+    let ends = event.time_ends(phase).unwrap_or(now.plus(RESTORE_EXTENDS_AT_MOST));
     let known = attempt_of(event, attempt, by)?;
     if deadline.min(ends) <= known.deadline {
         return Err(Ignored::NotDue);
@@ -67,8 +72,16 @@ pub(super) fn settle(state: &mut State, by: &VmName, id: &EventId, attempt: Atte
         return Err(Ignored::Late);
     }
     attempt.outcome = Some((outcome.clone(), now));
+    let (member, stint, phase) = (attempt.member.clone(), attempt.stint, attempt.hook.phase);
     event.revision += 1;
-    sight::close_if_restored(state, id);
+    // A restore that was to be cancelled and ended well all the same: the member is no longer sick.
+    if let Some(slot) = state.slots.get_mut(&member)
+        && phase == Phase::Restore
+        && slot.stint != stint
+        && outcome.is_favourable()
+    {
+        (slot.was_fit, slot.restore_failed) = (true, false);
+    }
     Ok(())
 }
 
@@ -86,6 +99,5 @@ pub(super) fn expire(state: &mut State, id: &EventId, attempt: AttemptId) -> App
     let reason = alloc::format!("{} did not say by the deadline how it ended", attempt.on);
     attempt.outcome = Some((Outcome::Unknown(reason), now));
     event.revision += 1;
-    sight::close_if_restored(state, id);
     Ok(())
 }

@@ -5,14 +5,18 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::apply::{Applied, open, registered};
+use super::attempt::Attempt;
 use super::command::Ignored;
 use super::document::{Announcement, Document, Kind, NotBefore, Status};
 use super::event::{Ending, Event};
 use super::id::{EventId, VmName};
 use super::lifecycle::Stage;
 use super::restoring;
+use super::slot::{Slot, SlotState};
+use super::slot_changes;
 use super::state::{HISTORY_AGE, HISTORY_LIMIT, OPEN_LIMIT, State};
 use super::time::Timestamp;
+use super::workload::Member;
 
 pub(super) fn report(state: &mut State, by: &VmName, after: u64, document: &Document) -> Applied {
     let replica = registered(state, by)?;
@@ -93,16 +97,38 @@ pub(super) fn look_again(state: &mut State) {
     }
 }
 
-/// The event is over: its ending is fixed, and what was touched is put back.
+/// The event is over: its ending is fixed, and its members return.
 pub(super) fn end(state: &mut State, id: &EventId, ending: Option<Ending>) {
     let now = state.now;
     let is_outlived = state.open_event(id).is_some_and(|event| is_outlived(state, event));
     let Ok(event) = open(state, id) else { return };
     let happened = event.may_have_happened() && !is_outlived;
     event.ending = ending.or(Some(if happened { Ending::Completed } else { Ending::Cancelled }));
-    let touched = event.attempts.iter().any(|attempt| event.touched(&attempt.member));
-    enter(event, if touched { Stage::Restoring } else { Stage::Closed }, now);
-    close_if_restored(state, id);
+    let deleted: Vec<VmName> = if event.deletes_vms() { event.announcement.resources.clone() } else { Vec::new() };
+    let owes = owes(state, id);
+    let Ok(event) = open(state, id) else { return };
+    enter(event, if owes { Stage::Restoring } else { Stage::Closed }, now);
+    for vm in deleted {
+        slot_changes::lose(state, &vm);
+    }
+}
+
+/// A hook of the event runs, or a member has yet to be restored, or to say that it is ready, on its account.
+fn owes(state: &State, id: &EventId) -> bool {
+    let Some(event) = state.open_event(id).filter(|_| !is_busy(state, id)) else { return true };
+    let is_of = |member: &Member, slot: &Slot| {
+        let took_part = |attempt: &Attempt| attempt.member == *member && attempt.stint >= slot.first_stint;
+        slot.by == *id || slot.events.contains(id) || event.attempts.iter().any(took_part)
+    };
+    let is_awaited = |member: &Member, slot: &Slot| {
+        (slot.needs_restore && is_of(member, slot))
+            || (slot.by == *id && restoring::is_awaited(state, event, member, slot))
+    };
+    state.slots.iter().any(|(member, slot)| slot.state != SlotState::Gone && is_awaited(member, slot))
+}
+
+fn is_busy(state: &State, id: &EventId) -> bool {
+    state.open_event(id).is_some_and(|event| event.attempts.iter().any(|attempt| attempt.outcome.is_none()))
 }
 
 /// A deletion that nobody saw begin was cancelled, approved or not, where a VM that it names says itself that it is gone.
@@ -113,20 +139,25 @@ fn is_outlived(state: &State, event: &Event) -> bool {
     event.announcement.kind == Kind::Terminate && !has_begun && event.seen_by.iter().any(survives)
 }
 
-/// Moves an event that is over to the history once nothing is left to put back.
-pub(super) fn close_if_restored(state: &mut State, id: &EventId) {
+/// Moves the events that are over and whose members are back to the history. True when there were any.
+pub(super) fn close_restored(state: &mut State) -> bool {
     let now = state.now;
-    let restored = |event: &Event| event.stage() == Stage::Restoring && restoring::is_restored(state, event, now);
-    let is_restored = state.open_event(id).is_some_and(restored);
-    let Some(mut event) = state.open.remove(id) else { return };
-    if is_restored {
+    let over = state.open_events().filter(|event| event.stage().is_over());
+    let over: Vec<EventId> = over.map(|event| event.announcement.id.clone()).collect();
+    // One that was cancelled and is listed again is another one; its members are restored on account of that.
+    let is_back = |id: &EventId| {
+        let may_come_back = state.open_event(id).is_some_and(Event::may_come_back);
+        may_come_back && state.is_listed(id) && !is_busy(state, id)
+    };
+    let closed: Vec<EventId> = over.into_iter().filter(|id| !owes(state, id) || is_back(id)).collect();
+    for id in &closed {
+        let Some(mut event) = state.open.remove(id) else { continue };
         enter(Arc::make_mut(&mut event), Stage::Closed, now);
+        state.history.push_back(event);
     }
-    if event.stage() != Stage::Closed {
-        state.open.insert(id.clone(), event);
-        return;
+    if closed.is_empty() {
+        return false;
     }
-    state.history.push_back(event);
     while state.history.len() > HISTORY_LIMIT {
         state.history.pop_front();
     }
@@ -135,17 +166,7 @@ pub(super) fn close_if_restored(state: &mut State, id: &EventId) {
         state.history.pop_front();
     }
     take_up(state);
-}
-
-pub(super) fn give_up(state: &mut State, id: &EventId) -> Applied {
-    let now = state.now;
-    let event = open(state, id)?;
-    if event.restoring_ends().is_none_or(|ends| now < ends) {
-        return Err(Ignored::NotNow);
-    }
-    enter(event, Stage::Closed, now);
-    close_if_restored(state, id);
-    Ok(())
+    true
 }
 
 pub(super) fn forget(state: &mut State, id: &EventId) -> Applied {

@@ -82,6 +82,8 @@ pub struct Timing {
     pub stale_after: Duration,
     /// Until an event that nobody can see any more is given up.
     pub forget_after: Duration,
+    /// Until the slot of a member whose VM was deleted is free, where no other member has joined its group.
+    pub replace_after: Duration,
     /// Until hooks that only an unreachable replica could run are no longer waited for, if a user asked for the event,
     /// and until a replica that hears no leader may act alone. Half of it makes a silent voter suspect.
     pub takeover_after: Duration,
@@ -93,6 +95,7 @@ impl Default for Timing {
             claim_lease: Duration::from_secs(5),
             stale_after: Duration::from_mins(1),
             forget_after: Duration::from_hours(2),
+            replace_after: Duration::from_mins(10),
             takeover_after: Duration::from_secs(10),
         }
     }

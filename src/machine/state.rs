@@ -12,6 +12,7 @@ use super::id::{AttemptId, EventId, GroupName, VmName, WorkloadName};
 use super::lifecycle::Stage;
 use super::notice::Noted;
 use super::operator::{What, Wish};
+use super::slot::Slot;
 use super::suspicion::{Leadership, Suspicion};
 use super::time::Timestamp;
 use super::workload::{Condition, Group, Hook, HookId, Member, OnAbsent, Origin, Role, Workload};
@@ -47,6 +48,10 @@ pub struct State {
     pub wishes: Vec<Wish>,
     /// What other systems were told of late.
     pub notices: BTreeMap<String, Noted>,
+    /// The members that are not in service because of events. One that the log does not name here is.
+    pub slots: BTreeMap<Member, Slot>,
+    /// How many slots were ever taken.
+    pub stints: u64,
 }
 
 /// One replica as far as the log knows it.
@@ -68,6 +73,8 @@ pub struct Replica {
     pub document: Option<Document>,
     /// Since when the document is too old to count; `None` while it counts.
     pub discounted: Option<Timestamp>,
+    /// Since when the leader has not heard from it; `None` while it does.
+    pub unreachable: Option<Timestamp>,
 }
 
 impl Replica {
@@ -155,8 +162,8 @@ impl State {
     pub fn wishes_about<'a>(&'a self, event: &'a Event, now: Timestamp) -> impl Iterator<Item = &'a Wish> + use<'a> {
         let closed = event.entered_at(Stage::Closed).unwrap_or(now);
         let ends = |wish: &Wish| match wish.what {
-            What::Hold { until } | What::Pause { until } => until,
-            What::Release | What::Approve { .. } | What::Resume | What::Other(_) => wish.at,
+            What::Hold { until, .. } | What::Pause { until } => until,
+            What::Release | What::Approve { .. } | What::Resume | What::Restored(_) | What::Other(_) => wish.at,
         };
         let is_of_its_time = move |wish: &&Wish| wish.at <= closed && ends(wish) >= event.first_seen();
         event.wishes.iter().chain(self.wishes.iter().filter(is_of_its_time))

@@ -6,20 +6,23 @@ use core::cell::LazyCell;
 use core::time::Duration;
 
 use super::attempt::{Attempt, Outcome};
-use super::drill;
 use super::event::Event;
 use super::id::WorkloadName;
+use super::last_call;
 use super::lifecycle::Stage;
 pub use super::needs::{Step, preparing};
 use super::order;
 use super::restoring;
+use super::slot::SlotState;
+use super::slots;
 use super::state::State;
 use super::time::Timestamp;
-use super::workload::{Intent, OnAbsent, OnFailure, Phase};
+use super::workload::{Intent, Member, OnAbsent, OnFailure, Phase, Role};
 
 /// The pause before the second attempt; doubled for each further one.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 const RETRY_AFTER_AT_MOST: Duration = Duration::from_secs(30);
+const RESTORE_AGAIN_AFTER_AT_MOST: Duration = Duration::from_mins(1);
 /// The pause before a blocked hook is tried again.
 pub(super) const BLOCKED_RETRY_AFTER: Duration = Duration::from_secs(5);
 
@@ -41,9 +44,9 @@ pub enum Progress<'a> {
 }
 
 /// How far a step is at a time.
-pub fn progress<'a>(event: &'a Event, step: &Step<'_>, now: Timestamp) -> Progress<'a> {
-    if event.stage().is_over() && step.id.phase < Phase::Restore {
-        return restoring::taking_back(event, step, now);
+pub fn progress<'a>(event: &Event, step: &Step<'a>, now: Timestamp) -> Progress<'a> {
+    if step.is_undo {
+        return restoring::taking_back(step, now);
     }
     match forward(event, step, now) {
         Progress::Failed(why) => restoring::of_failover(event, step, now).unwrap_or(Progress::Failed(why)),
@@ -52,13 +55,15 @@ pub fn progress<'a>(event: &'a Event, step: &Step<'_>, now: Timestamp) -> Progre
 }
 
 /// The same, whatever is taken back meanwhile.
-pub fn forward<'a>(event: &'a Event, step: &Step<'_>, now: Timestamp) -> Progress<'a> {
-    if event.waivers.iter().any(|waiver| waiver.member == step.member && waiver.hook == step.id) {
+pub fn forward<'a>(event: &Event, step: &Step<'a>, now: Timestamp) -> Progress<'a> {
+    if step.is_done_elsewhere
+        || event.waivers.iter().any(|waiver| waiver.member == step.member && waiver.hook == step.id)
+    {
         return Progress::Favourable;
     }
-    let ends = time_ends(event, step);
+    let ends = event.time_ends(step.id.phase);
     let out_of_time = ends.is_some_and(|ends| now >= ends);
-    let last = event.forward_attempts_of(&step.member, step.id).next_back();
+    let last = step.forward().next_back();
     // What was done to it is put back when it comes again.
     if step.away == Some(OnAbsent::Skip)
         && step.id.phase < Phase::Restore
@@ -67,13 +72,13 @@ pub fn forward<'a>(event: &'a Event, step: &Step<'_>, now: Timestamp) -> Progres
         return Progress::Favourable;
     }
     let Some(last) = last else {
-        let from = if step.id.phase < Phase::Restore { event.first_seen() } else { event.over_at().unwrap_or(now) };
+        let from = if step.id.phase < Phase::Restore { event.first_seen() } else { now };
         return due(Intent::Run, from, None, out_of_time);
     };
     let Some((outcome, at)) = &last.outcome else {
         return Progress::Running(last);
     };
-    let runs = event.forward_attempts_of(&step.member, step.id).filter(|attempt| is_spent(attempt)).count();
+    let runs = step.forward().filter(|attempt| is_spent(attempt)).count();
     let failed = || {
         // What the end of the time for preparation cut short has not failed; what vanished before it has.
         let is_cut_short = ends.is_some_and(|ends| match outcome {
@@ -89,17 +94,21 @@ pub fn forward<'a>(event: &'a Event, step: &Step<'_>, now: Timestamp) -> Progres
         Progress::Failed(outcome.reason().unwrap_or_else(|| outcome.as_word()).into())
     };
     let again = || {
-        if may_repeat(step, runs) { due(Intent::Run, at.plus(backoff(runs)), None, out_of_time) } else { failed() }
+        if may_repeat(step, runs) {
+            due(Intent::Run, at.plus(pause_after(step, runs)), None, out_of_time)
+        } else {
+            failed()
+        }
     };
     // A question without an answer leaves it as doubtful as it was.
     if last.intent == Intent::Confirm && !matches!(outcome, Outcome::Done | Outcome::NotApplicable | Outcome::NotDone) {
         // What hung, and cannot say whether it is done, is not waited for any longer.
         let hangs = matches!(outcome, Outcome::TimedOut(_) | Outcome::Failed(_) | Outcome::Cancelled);
-        if hangs && has_timed_out(event, step) {
+        if hangs && has_timed_out(step) {
             return if step.id.phase == Phase::Failover { failed() } else { again() };
         }
         let why = outcome.reason().map(String::from);
-        return due(Intent::Confirm, at.plus(backoff(asked(event, step))), why, out_of_time);
+        return due(Intent::Confirm, at.plus(backoff(asked(step))), why, out_of_time);
     }
     match outcome {
         Outcome::Done | Outcome::NotApplicable => Progress::Favourable,
@@ -111,14 +120,10 @@ pub fn forward<'a>(event: &'a Event, step: &Step<'_>, now: Timestamp) -> Progres
         // A failover nobody can be asked about is never run again by itself.
         Outcome::Unknown(_) | Outcome::TimedOut(_) if step.id.phase == Phase::Failover => failed(),
         Outcome::NotDone | Outcome::Failed(_) | Outcome::TimedOut(_) | Outcome::Unknown(_) => again(),
+        // What was stopped to take the member away once more is due again when it returns.
+        Outcome::Cancelled if step.id.phase >= Phase::Restore => again(),
         Outcome::Cancelled => failed(),
     }
-}
-
-/// The last moment for a step. What is away and may be passed over is not waited for longer than what gets ready.
-fn time_ends(event: &Event, step: &Step<'_>) -> Option<Timestamp> {
-    let ends = event.time_ends(&step.member, step.id.phase);
-    if step.away == Some(OnAbsent::Skip) { ends.or(event.restoring_ends()) } else { ends }
 }
 
 fn due<'a>(intent: Intent, from: Timestamp, blocked: Option<String>, out_of_time: bool) -> Progress<'a> {
@@ -131,39 +136,68 @@ fn is_spent(attempt: &Attempt) -> bool {
 }
 
 /// What it was asked about is that it was stopped at its deadline.
-fn has_timed_out(event: &Event, step: &Step<'_>) -> bool {
-    let last_run = event.forward_attempts_of(&step.member, step.id).rfind(|attempt| attempt.intent == Intent::Run);
+fn has_timed_out(step: &Step<'_>) -> bool {
+    let last_run = step.forward().rfind(|attempt| attempt.intent == Intent::Run);
     last_run.is_some_and(|run| matches!(run.outcome, Some((Outcome::TimedOut(_), _))))
 }
 
 /// How often in a row it was asked for lately.
-fn asked(event: &Event, step: &Step<'_>) -> usize {
-    event
-        .forward_attempts_of(&step.member, step.id)
-        .rev()
-        .take_while(|attempt| attempt.intent == Intent::Confirm)
-        .count()
+fn asked(step: &Step<'_>) -> usize {
+    step.forward().rev().take_while(|attempt| attempt.intent == Intent::Confirm).count()
 }
 
-/// `Ready` is asked until it holds.
+/// Restoring is owed for as long as it takes; everything else has a number of attempts.
 fn may_repeat(step: &Step<'_>, runs: usize) -> bool {
-    step.id.phase == Phase::Ready || runs < usize::try_from(step.hook.attempts).unwrap_or(usize::MAX)
+    step.id.phase >= Phase::Restore || runs < usize::try_from(step.hook.attempts).unwrap_or(usize::MAX)
+}
+
+fn pause_after(step: &Step<'_>, runs: usize) -> Duration {
+    if step.id.phase == Phase::Restore {
+        return (RETRY_AFTER * (1 << doublings(runs, 6))).min(RESTORE_AGAIN_AFTER_AT_MOST);
+    }
+    backoff(runs)
+}
+
+/// Since when the step has answered that it is blocked, without another answer in between.
+pub fn blocked_since(step: &Step<'_>) -> Option<Timestamp> {
+    let ended = step.forward().rev().filter(|attempt| attempt.outcome.is_some());
+    let blocked = ended.take_while(|attempt| matches!(attempt.outcome, Some((Outcome::Blocked(_), _))));
+    blocked.map(|attempt| attempt.begun_at).min()
+}
+
+/// Something runs that brings the member back.
+pub fn is_being_restored(state: &State, member: &Member) -> bool {
+    let runs = |attempt: &Attempt| {
+        attempt.member == *member && attempt.outcome.is_none() && attempt.hook.phase >= Phase::Restore
+    };
+    state.open_events().filter(|event| !event.is_dry_run()).any(|event| event.attempts.iter().any(runs))
+}
+
+/// A restore of the member was begun in its present stint, however it ended.
+pub fn is_restore_begun(state: &State, member: &Member) -> bool {
+    let Some(slot) = state.slots.get(member) else { return false };
+    let is_restore = |attempt: &Attempt| {
+        let brings_back = attempt.hook.phase >= Phase::Restore || attempt.intent == Intent::Undo;
+        attempt.member == *member && attempt.stint == slot.stint && brings_back
+    };
+    state.open_events().any(|event| event.attempts.iter().any(is_restore))
 }
 
 pub(super) fn backoff(runs: usize) -> Duration {
-    let doublings = u32::try_from(runs.saturating_sub(1)).unwrap_or(u32::MAX).min(5);
-    (RETRY_AFTER * (1 << doublings)).min(RETRY_AFTER_AT_MOST)
+    (RETRY_AFTER * (1 << doublings(runs, 5))).min(RETRY_AFTER_AT_MOST)
+}
+
+fn doublings(runs: usize, most: u32) -> u32 {
+    u32::try_from(runs.saturating_sub(1)).unwrap_or(u32::MAX).min(most)
 }
 
 /// A `done` that is too old to be relied on.
-pub fn is_stale(event: &Event, step: &Step<'_>, now: Timestamp) -> bool {
+pub fn is_stale(step: &Step<'_>, now: Timestamp) -> bool {
     let (Some(fresh_for), true) = (step.hook.fresh_for, step.hook.can_confirm) else {
         return false;
     };
-    event
-        .forward_attempts_of(&step.member, step.id)
-        .next_back()
-        .is_some_and(|last| matches!(&last.outcome, Some((Outcome::Done, at)) if now.since(*at) > fresh_for))
+    let last = step.forward().next_back().and_then(|last| last.outcome.as_ref());
+    matches!(last, Some((Outcome::Done, at)) if now.since(*at) > fresh_for)
 }
 
 /// The step no longer stands in the way of those behind it.
@@ -171,9 +205,7 @@ pub fn lets_pass(event: &Event, step: &Step<'_>, now: Timestamp) -> bool {
     match progress(event, step, now) {
         Progress::Favourable => true,
         // What cannot be taken back does not keep the rest from being put back.
-        Progress::Failed(_) => {
-            step.hook.on_failure == OnFailure::Continue || (event.stage().is_over() && step.id.phase < Phase::Restore)
-        }
+        Progress::Failed(_) => step.on_failure == OnFailure::Continue || step.is_undo,
         Progress::Due { .. } | Progress::Running(_) | Progress::OutOfTime => false,
     }
 }
@@ -186,43 +218,44 @@ pub struct Next<'a> {
 }
 
 /// The attempts that may be begun at a time; `plan` begins them and `apply` refuses any other.
-pub fn next<'a>(state: &'a State, event: &Event, now: Timestamp) -> Vec<Next<'a>> {
-    match event.stage() {
+pub fn next<'a>(state: &'a State, event: &'a Event, now: Timestamp) -> Vec<Next<'a>> {
+    let mut found = match event.stage() {
         Stage::Announced | Stage::Preparing if event.is_approved_by_operator() => Vec::new(),
         Stage::Announced | Stage::Preparing if now < event.preparation_starts() || event.is_taken_over() => Vec::new(),
+        Stage::Announced | Stage::Preparing if event.hold(now).is_some_and(|hold| hold.no_hooks) => Vec::new(),
         Stage::Announced | Stage::Preparing => next_preparing(state, event, now),
         Stage::Started if event.entered_at(Stage::Started) == Some(event.first_seen()) => {
             next_preparing(state, event, now)
         }
-        // A document that lists it again is waited out: nothing is put back on a VM that may be about to go.
-        Stage::Restoring if state.is_listed(&event.announcement.id) => Vec::new(),
-        Stage::Restoring => next_restoring(state, event, now),
-        Stage::Claimed | Stage::Approved | Stage::Started | Stage::Closed => Vec::new(),
+        Stage::Claimed | Stage::Approved | Stage::Started | Stage::Restoring | Stage::Closed => Vec::new(),
+    };
+    // A document that lists it again is waited out: nothing is put back on a VM that may be about to go.
+    if !(event.stage().is_over() && state.is_listed(&event.announcement.id)) {
+        found.extend(next_restoring(state, event, now));
     }
-}
-
-fn next_restoring<'a>(state: &'a State, event: &Event, now: Timestamp) -> Vec<Next<'a>> {
-    let busy = LazyCell::new(|| order::busy_elsewhere(state, event));
-    let mut found = first_due(event, &restoring::steps(state, event), now, |step| {
-        // What still runs for the same workload is stopped first.
-        !drill::is_wanted_away(state, event, &step.member, now)
-            && !order::is_wanted_away(state, event, &step.member)
-            && !busy.contains(&step.member)
-            && !event.attempts.iter().any(|attempt| {
-                attempt.hook.phase < Phase::Restore && attempt.outcome.is_none() && attempt.member == step.member
-            })
-    });
-    order::keep_apart(state, event, &mut found);
+    order::keep_apart(state, &mut found);
     found
 }
 
-fn next_preparing<'a>(state: &'a State, event: &Event, now: Timestamp) -> Vec<Next<'a>> {
+fn next_restoring<'a>(state: &'a State, event: &Event, now: Timestamp) -> Vec<Next<'a>> {
+    // What still runs for the same workload is stopped first.
+    let busy = LazyCell::new(|| order::busy(state));
+    first_due(event, &restoring::steps(state, event), now, |step, _| !busy.contains(&step.member))
+}
+
+fn next_preparing<'a>(state: &'a State, event: &'a Event, now: Timestamp) -> Vec<Next<'a>> {
     let steps = preparing(state, event);
     let circles = LazyCell::new(|| order::circles(state));
     // Looks at all that is open, and most of that waits for nothing.
-    let busy = LazyCell::new(|| order::busy_elsewhere(state, event));
-    let mut found = first_due(event, &steps, now, |step| {
-        if busy.contains(&step.member) || order::held_back(state, event, step, now).is_some() {
+    let busy = LazyCell::new(|| order::busy(state));
+    let may_disrupt = LazyCell::new(|| slots::may_disrupt(state, event, now));
+    let is_let = |step: &Step<'_>| {
+        let has_slot = step.stint > 0 || event.is_dry_run();
+        !step.id.phase.is_disruptive() || (has_slot && *may_disrupt && is_in_order(state, event, &steps, step, now))
+    };
+    let mut found = first_due(event, &steps, now, |step, intent| {
+        // To ask, and to take back what failed, takes nothing away.
+        if busy.contains(&step.member) || (intent == Intent::Run && !is_let(step)) {
             return false;
         }
         let after: Vec<&WorkloadName> = order::after(state, &step.member, |name| circles.contains(name)).collect();
@@ -232,16 +265,50 @@ fn next_preparing<'a>(state: &'a State, event: &Event, now: Timestamp) -> Vec<Ne
                 .filter(|other| after.contains(&&other.member.workload))
                 .all(|other| lets_pass(event, other, now))
     });
-    order::keep_apart(state, event, &mut found);
-    if now < event.preparation_ends() && steps.iter().all(|step| lets_pass(event, step, now)) {
-        let doubtful = steps.into_iter().filter(|step| is_stale(event, step, now) && !busy.contains(&step.member));
-        found.extend(doubtful.map(|step| Next { step, intent: Intent::Confirm }));
+    if now < event.preparation_ends() {
+        let doubtful = steps.iter().filter(|step| is_stale(step, now) && !busy.contains(&step.member));
+        let doubtful = doubtful.filter(|step| {
+            let is_all = steps.iter().all(|step| lets_pass(event, step, now));
+            is_all || (step.id.phase == Phase::Checkpoint && is_about_to_go(event, &steps, &step.member, now))
+        });
+        found.extend(doubtful.map(|step| Next { step: step.clone(), intent: Intent::Confirm }));
     }
     found
 }
 
+/// Nothing that takes service away was begun yet for the member, and it has its slot.
+fn is_about_to_go(event: &Event, steps: &[Step<'_>], member: &Member, now: Timestamp) -> bool {
+    let mut own = steps.iter().filter(|step| step.member == *member && step.id.phase.is_disruptive());
+    own.next().is_some_and(|first| {
+        first.stint > 0 && first.attempts.is_empty() && matches!(progress(event, first, now), Progress::Due { .. })
+    })
+}
+
+/// What a disruptive step waits for beside its slot: a checkpoint that is too old is confirmed first, a primary moves
+/// before anything else takes it away (R8), and in last call some hooks are left out (R7).
+fn is_in_order(state: &State, event: &Event, steps: &[Step<'_>], step: &Step<'_>, now: Timestamp) -> bool {
+    let own = || steps.iter().filter(|other| other.member == step.member);
+    let is_fresh = || {
+        let has_begun = own().any(|other| other.id.phase.is_disruptive() && !other.attempts.is_empty());
+        has_begun || !own().any(|other| other.id.phase == Phase::Checkpoint && is_stale(other, now))
+    };
+    let has_moved = || {
+        let is_primary = state.role(&step.member) == Role::Primary;
+        let mut failovers = own().filter(|other| other.id.phase == Phase::Failover);
+        step.id.phase == Phase::Failover
+            || !is_primary
+            || failovers.all(|other| matches!(progress(event, other, now), Progress::Favourable))
+    };
+    last_call::lets_run(state, event, step, now) && is_fresh() && has_moved()
+}
+
 /// The first step of each workload that is due, provided those before it let it pass and `gate` opens.
-fn first_due<'a>(event: &Event, steps: &[Step<'a>], now: Timestamp, gate: impl Fn(&Step<'a>) -> bool) -> Vec<Next<'a>> {
+fn first_due<'a>(
+    event: &Event,
+    steps: &[Step<'a>],
+    now: Timestamp,
+    gate: impl Fn(&Step<'a>, Intent) -> bool,
+) -> Vec<Next<'a>> {
     let mut found: Vec<Next<'a>> = Vec::new();
     for (place, step) in steps.iter().enumerate() {
         let Progress::Due { intent, from, .. } = progress(event, step, now) else {
@@ -249,7 +316,7 @@ fn first_due<'a>(event: &Event, steps: &[Step<'a>], now: Timestamp, gate: impl F
         };
         // Those of one workload stand together.
         let mut before = steps[..place].iter().rev().take_while(|other| other.member == step.member);
-        if now >= from && before.all(|other| lets_pass(event, other, now)) && gate(step) {
+        if now >= from && before.all(|other| lets_pass(event, other, now)) && gate(step, intent) {
             found.push(Next { step: step.clone(), intent });
         }
     }
@@ -257,17 +324,30 @@ fn first_due<'a>(event: &Event, steps: &[Step<'a>], now: Timestamp, gate: impl F
 }
 
 /// An open attempt is still to be run; otherwise it is cancelled.
-pub fn is_wanted(event: &Event, attempt: &Attempt) -> bool {
+pub fn is_wanted(state: &State, event: &Event, attempt: &Attempt) -> bool {
     let is_dropped = event.is_approved_by_operator() || event.is_skipped(&attempt.member, attempt.hook);
-    if is_dropped && attempt.hook.phase < Phase::Restore {
+    let slot = state.slots.get(&attempt.member).filter(|slot| slot.stint == attempt.stint);
+    let is_returning = slot.is_some_and(|slot| slot.state == SlotState::Returning);
+    if attempt.hook.phase >= Phase::Restore && !event.is_dry_run() {
+        return is_returning;
+    }
+    if attempt.intent == Intent::Undo && is_returning {
+        return true;
+    }
+    if is_dropped || event.stage().is_over() {
         return false;
     }
-    match event.stage() {
-        Stage::Announced | Stage::Preparing | Stage::Claimed | Stage::Approved => true,
-        // A failover that is under way may finish: stopped half way it would leave the group without a primary.
-        Stage::Started => attempt.hook.phase == Phase::Failover,
-        Stage::Restoring | Stage::Closed => attempt.hook.phase >= Phase::Restore || attempt.intent == Intent::Undo,
+    // Whoever signed off by force is asked nothing any more, and nothing is known of what it was doing.
+    if state.workload(&attempt.member).is_none() {
+        return event.stage() < Stage::Started;
     }
+    // What the event has given back it does not take away.
+    if attempt.hook.phase.is_disruptive() && !event.is_dry_run() {
+        return slot.is_some_and(|slot| slot.events.contains(&event.announcement.id))
+            // A failover that is under way may finish: stopped half way it would leave the group without a primary.
+            && (event.stage() < Stage::Started || attempt.hook.phase == Phase::Failover);
+    }
+    event.stage() < Stage::Started
 }
 
 /// It runs on though less time is left for it than when it was begun.

@@ -24,6 +24,7 @@ pub struct Leadership {
     pub term: u64,
     /// How often the leader has found a quorum within the term.
     pub turn: u64,
+    pub voters: Vec<VmName>,
 }
 
 /// Whether a voter may be approving alone.
@@ -47,6 +48,12 @@ impl State {
         self.suspicions.get(replica).is_some_and(|suspicion| !suspicion.is_cleared)
     }
 
+    /// One of a pair approves by itself where it does not hear the other one, and has yet to say what it did.
+    pub fn is_pair_in_doubt(&self) -> bool {
+        let voters = self.leadership.as_ref().map_or(&[][..], |leadership| &leadership.voters);
+        voters.len() == 2 && voters.iter().any(|voter| self.is_suspect(voter))
+    }
+
     fn start_number(&mut self, replica: &VmName) {
         let number = self.suspicions.get(replica).map_or(0, |known| known.number) + 1;
         let suspicion = Suspicion { number, since: self.now, is_cleared: false };
@@ -59,7 +66,7 @@ pub(super) fn lead(state: &mut State, by: &VmName, term: u64, turn: u64, voters:
     if state.leadership.as_ref().is_some_and(|known| (known.term, known.turn) >= (term, turn)) {
         return Err(Ignored::OutOfOrder);
     }
-    state.leadership = Some(Leadership { by: by.clone(), term, turn });
+    state.leadership = Some(Leadership { by: by.clone(), term, turn, voters: voters.into() });
     for voter in voters {
         state.start_number(voter);
     }

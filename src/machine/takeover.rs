@@ -9,7 +9,6 @@ use core::time::Duration;
 use super::alone::Alone;
 use super::attempt::ENDED_WITHIN;
 use super::blocker;
-use super::budget;
 use super::claim::{PostOutcome, Reason};
 use super::document::{Announcement, Source, Status};
 use super::event::Event;
@@ -17,6 +16,7 @@ use super::id::{EventId, VmName};
 use super::obstacle::Obstacle;
 use super::policy::{self, Action};
 use super::situation::{Channel, Situation};
+use super::slots;
 use super::state::{OPEN_LIMIT, State};
 use super::time::Timestamp;
 
@@ -207,7 +207,7 @@ fn other_event(state: &State, situation: &Situation, alone: &Alone, announced: &
     let known = |vm: &&VmName| situation.members.contains(vm) || state.replicas.contains_key(vm);
     let ours = |vms: &[VmName]| -> Vec<VmName> { vms.iter().filter(known).cloned().collect() };
     let own = ours(&announced.resources);
-    let is_near = |vms: &[VmName]| budget::share_a_group(state, &own, &ours(vms));
+    let is_near = |vms: &[VmName]| slots::share_a_group(state, &own, &ours(vms));
     let takes_more = |vms: &[VmName]| vms.iter().any(|vm| !announced.resources.contains(vm));
     let mut listed = alone.document.iter().flat_map(|document| &document.events);
     let listed = listed.find(|other| other.id != announced.id && is_near(&other.resources));

@@ -3,30 +3,36 @@
 //! may carry the same time and change everything it rested on.
 
 mod claimed;
+mod out;
 
 use self::claimed::effective;
 use super::attempt::{Attempt, Outcome};
 use super::document::{Kind, Source};
+use super::drill::Mode;
 use super::event::Event;
 use super::id::VmName;
 use super::invariants::Broken;
 use super::lifecycle::Stage;
 use super::operator::{What, Wish};
+use super::slot::Slot;
 use super::state::State;
-use super::workload::{Hook, HookId, Intent, Member, Phase};
+use super::workload::{Hook, Intent, Phase};
 
 /// The first property that the step from one state to the next breaks.
 pub fn violated(before: &State, after: &State) -> Option<Broken> {
     if before.replicas.keys().any(|name| !after.replicas.contains_key(name) && !is_deleted(before, name)) {
         return Some(Broken::Forgotten);
     }
-    before.open_events().find_map(|event| {
+    let of_events = before.open_events().find_map(|event| {
         let Some(later) = successor(event, after) else {
             return Some(Broken::Rewritten);
         };
         let begun = later.attempts.get(event.attempts.len()..).unwrap_or_default();
         let claimed = later.claims.get(event.claims.len()..).unwrap_or_default();
-        if begun.iter().any(|attempt| is_restored_wrongly(before, event, attempt)) {
+        let out = out::violated(before, after, event, later, begun, claimed);
+        if out.is_some() {
+            out
+        } else if begun.iter().any(|attempt| is_restored_wrongly(before, event, attempt)) {
             Some(Broken::RestoredWrongly)
         } else if begun.iter().any(|attempt| is_undone_wrongly(before, event, attempt)) {
             Some(Broken::UndoneWrongly)
@@ -41,7 +47,8 @@ pub fn violated(before: &State, after: &State) -> Option<Broken> {
         } else {
             claimed.iter().find_map(|claim| claimed::violated(before, event, claim))
         }
-    })
+    });
+    of_events.or_else(|| out::not_restored(before, after))
 }
 
 /// A deletion that names it has started, or was approved and is over, and the replica was not heard since.
@@ -141,29 +148,44 @@ fn is_taken_over_wrongly(event: &Event, later: &Event) -> bool {
     })
 }
 
-/// S8: only on its own VM, and never while the event is still listed.
+/// S8: only what was taken away, or is asked whether it is ready, and is kept out by no event, on its own VM, and never while an event that is over is
+/// listed again.
 fn is_restored_wrongly(before: &State, event: &Event, attempt: &Attempt) -> bool {
+    let slot = before.slots.get(&attempt.member).filter(|slot| slot.stint == attempt.stint);
+    let is_due = |slot: &Slot| slot.needs_restore || attempt.hook.phase == Phase::Ready;
+    let returns = slot.is_some_and(|slot| is_due(slot) && slot.events.is_empty());
+    let is_back = event.over_at().is_some() && before.is_listed(&event.announcement.id);
     attempt.hook.phase >= Phase::Restore
-        && (attempt.on != attempt.member.vm || before.is_listed(&event.announcement.id))
+        && event.drill.as_ref().is_none_or(|drill| drill.mode != Mode::DryRun)
+        && (attempt.on != attempt.member.vm || is_back || !returns)
 }
 
 /// S8: only what was run and is not done is taken back, when the event is over, or a failover before it is claimed.
 fn is_undone_wrongly(before: &State, event: &Event, attempt: &Attempt) -> bool {
     let (member, id) = (&attempt.member, attempt.hook);
-    let has_run = event.attempts_of(member, id).any(|earlier| earlier.intent == Intent::Run);
-    let is_done = matches!(last_outcome(event, member, id), None | Some(Outcome::Done | Outcome::NotApplicable));
-    let is_over = event.over_at().is_some() && !before.is_listed(&event.announcement.id);
+    let first = before.slots.get(member).map_or(0, |slot| slot.first_stint);
+    let of_hook = |it: &&Attempt| it.stint >= first && it.hook == id && it.member == *member;
+    let mut earlier = before.open_events().flat_map(|event| &event.attempts).filter(of_hook);
+    let has_run = earlier.any(|earlier| earlier.intent == Intent::Run);
+    let is_done = matches!(last_outcome(before, first, attempt), None | Some(Outcome::Done | Outcome::NotApplicable));
+    let is_back = event.over_at().is_some() && before.is_listed(&event.announcement.id);
+    let returns = before.slots.get(member).is_some_and(|slot| slot.events.is_empty()) && !is_back;
     let is_awaited = id.phase == Phase::Failover && event.entered.iter().all(|(stage, _)| *stage < Stage::Claimed);
-    attempt.intent == Intent::Undo && (!has_run || is_done || !(is_over || is_awaited))
+    attempt.intent == Intent::Undo && (!has_run || is_done || !(returns || is_awaited))
 }
 
 fn is_approved_unseen(before: &State, event: &Event, later: &Event) -> bool {
     let is_new = |wish: &&Wish| wish.number > before.wished;
     let mut added = later.wishes.iter().filter(is_new);
-    added.any(|wish| matches!(wish.what, What::Approve { revision } if revision != event.revision))
+    added.any(|wish| matches!(wish.what, What::Approve { revision, .. } if revision != event.revision))
 }
 
-fn last_outcome<'a>(event: &'a Event, member: &Member, id: HookId) -> Option<&'a Outcome> {
-    let last = event.attempts_of(member, id).rfind(|attempt| attempt.intent != Intent::Undo)?;
-    last.outcome.as_ref().map(|(outcome, _)| outcome)
+/// How the hook of this attempt ended last since a stint, for whichever event.
+fn last_outcome<'a>(before: &'a State, first: u64, of: &Attempt) -> Option<&'a Outcome> {
+    let all = before.open_events().flat_map(|event| &event.attempts);
+    let of_hook = all.filter(|attempt| {
+        let same = attempt.stint >= first && attempt.hook == of.hook && attempt.member == of.member;
+        same && attempt.intent != Intent::Undo
+    });
+    of_hook.max_by_key(|attempt| attempt.id)?.outcome.as_ref().map(|(outcome, _)| outcome)
 }

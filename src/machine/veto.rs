@@ -24,7 +24,7 @@ pub fn vetoes(state: &State, event: &Event, now: Timestamp) -> Vec<Blocker> {
 
 fn veto(state: &State, event: &Event, step: &Step<'_>, now: Timestamp) -> Option<Blocker> {
     match steps::forward(event, step, now) {
-        Progress::Failed(reason) if step.hook.on_failure == OnFailure::Hold => Some(hook_failed(event, step, &reason)),
+        Progress::Failed(reason) if step.on_failure == OnFailure::Hold => Some(hook_failed(event, step, &reason)),
         _ => unsettled(state, event, step, now)
             .filter(|it| matches!(it, Blocker::HookBlocked { .. } | Blocker::WorkloadAway { .. })),
     }

@@ -73,6 +73,8 @@ pub struct Hook {
     pub optional_if_short: bool,
     /// The longest it is known to take; `None`: its timeout.
     pub worst: Option<Duration>,
+    /// How long it usually takes.
+    pub expected: Option<Duration>,
     /// At most one runs at a time in the cluster.
     pub exclusive: bool,
     /// The types of events it is for; empty: all.
@@ -109,17 +111,29 @@ pub enum Role {
     Replica,
 }
 
+/// Whether a workload serves, as it says when it is asked.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Readiness {
+    /// It has nothing to be asked by, and counts as ready.
+    #[default]
+    Unasked,
+    Ready,
+    /// Or it does not answer.
+    NotReady,
+}
+
 /// How a workload is doing, as its VM's replica said last.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Condition {
     pub role: Role,
     /// Means something for one that dials in only.
     pub connected: bool,
+    pub readiness: Readiness,
 }
 
 impl Default for Condition {
     fn default() -> Self {
-        Self { role: Role::Unknown, connected: true }
+        Self { role: Role::Unknown, connected: true, readiness: Readiness::Unasked }
     }
 }
 
@@ -200,6 +214,7 @@ words!(Phase {
 });
 words!(OnAbsent { Hold => "hold", Skip => "skip", Command => "command" });
 words!(Role { Unknown => "unknown", Primary => "primary", Replica => "replica" });
+words!(Readiness { Unasked => "unasked", Ready => "ready", NotReady => "not_ready" });
 words!(OnFailure { Hold => "hold", Continue => "continue" });
 words!(RunsOn { Affected => "affected", Peer => "peer", Any => "any" });
 words!(Intent { Run => "run", Confirm => "confirm", Undo => "undo" });

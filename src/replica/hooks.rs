@@ -162,8 +162,8 @@ impl Hooks {
             let confirmed = here.consensus.confirm().await.is_ok();
             let state = here.state();
             let open = state.open_event(&event).and_then(|event| Some((event, event.attempt(attempt)?)));
-            let wanted =
-                open.is_some_and(|(event, attempt)| attempt.outcome.is_none() && steps::is_wanted(event, attempt));
+            let wanted = open
+                .is_some_and(|(event, attempt)| attempt.outcome.is_none() && steps::is_wanted(&state, event, attempt));
             if confirmed && wanted {
                 tracing::info!(attempt = task.attempt, phase = %task.phase, workload = %task.workload, "a hook starts");
                 hooks.front.run(&task, &call);
@@ -249,7 +249,7 @@ fn task(here: &Here, event: &Event, attempt: &Attempt, key: String, is_traced: b
     let situation = here.situation();
     Task {
         attempt: key,
-        step: event.step_id(&attempt.member, attempt.hook),
+        step: event.step_id(attempt),
         fence: Fence { term: state.leadership.as_ref().map_or(0, |known| known.term), sequence: attempt.id.0 },
         event_id: announcement.id.clone(),
         event_type: announcement.kind.clone(),

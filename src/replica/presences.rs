@@ -84,7 +84,7 @@ fn due(me: &Replica, presences: &[Presence]) -> Vec<Command> {
         } else if !is_due_to_go && *has_dialled && *connected && known != Some(workload) {
             commands.push(Command::Enlist { workload: workload.clone() });
         }
-        let condition = Condition { role: *role, connected: *connected };
+        let condition = Condition { role: *role, connected: *connected, ..me.condition(name) };
         if !is_due_to_go && (known.is_some() || *has_dialled && *connected) && me.condition(name) != condition {
             conditions.push((name.clone(), condition));
         }

@@ -14,9 +14,10 @@ use super::users::caller;
 use super::wishes::{Asking, event_id, hook_named, reason, unknown};
 use crate::machine::command::{Command, Verdict, bounded};
 use crate::machine::event::Event;
-use crate::machine::id::{EventId, VmName};
+use crate::machine::id::{EventId, VmName, WorkloadName};
 use crate::machine::lifecycle::Stage;
 use crate::machine::operator::Asked;
+use crate::machine::workload::Member;
 use crate::replica::clock::from_rfc3339;
 use crate::replica::here::Here;
 use crate::replica::view::{Place, View};
@@ -171,7 +172,9 @@ impl operator_server::Operator for Answers {
     async fn hold(&self, request: Request<shown::HoldRequest>) -> Answer<shown::HoldResponse> {
         let (asking, request) = self.asked(request);
         let (event, until) = (event_id(&request.event)?, asking.end(request.until)?);
-        asking.ask(Asked::Hold { event: event.clone(), until }, reason(&request.reason)?).await?;
+        asking
+            .ask(Asked::Hold { event: event.clone(), until, no_hooks: request.no_hooks }, reason(&request.reason)?)
+            .await?;
         asking.wait_for_everybody().await;
         let hold = asking.shown(&event)?.hold;
         Ok(Response::new(shown::HoldResponse { hold }))
@@ -218,8 +221,24 @@ impl operator_server::Operator for Answers {
             );
             return Err(Status::failed_precondition(message));
         };
-        asking.ask(Asked::Approve { event: event.clone(), revision }, reason(&request.reason)?).await?;
+        let over_budget = request.over_budget;
+        let what = Asked::Approve { event: event.clone(), revision, over_budget };
+        asking.ask(what, reason(&request.reason)?).await?;
         Ok(Response::new(shown::ApproveResponse { event: Some(asking.shown(&event)?) }))
+    }
+
+    async fn declare_restored(
+        &self,
+        request: Request<shown::DeclareRestoredRequest>,
+    ) -> Answer<shown::DeclareRestoredResponse> {
+        let (asking, request) = self.asked(request);
+        let reason = reason(&request.reason)?;
+        let (vm, workload) = request.workload.split_once('/').ok_or_else(|| {
+            Status::failed_precondition(format!("{:?} is no member: write VM/NAME", request.workload))
+        })?;
+        let member = Member { vm: VmName::new(vm), workload: WorkloadName(workload.into()) };
+        asking.ask(Asked::Restored { member }, reason).await?;
+        Ok(Response::new(shown::DeclareRestoredResponse {}))
     }
 
     async fn skip(&self, request: Request<shown::SkipRequest>) -> Answer<shown::SkipResponse> {

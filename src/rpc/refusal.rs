@@ -18,6 +18,12 @@ pub(super) fn refusal(state: &State, what: &Asked, why: Ignored) -> Status {
         | Asked::Release { event }
         | Asked::Approve { event, .. }
         | Asked::Skip { event, .. } => event,
+        Asked::Restored { member } => {
+            return Status::failed_precondition(match why {
+                Ignored::Repeated => format!("{member} is in service"),
+                _ => format!("{member} is not being restored: an event keeps it out"),
+            });
+        }
         Asked::Pause { .. } | Asked::Resume | Asked::Wish { .. } => {
             return Status::failed_precondition(match why {
                 Ignored::Repeated => "no pause is in force".into(),

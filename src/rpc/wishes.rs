@@ -132,6 +132,7 @@ fn is_fulfilled(state: &State, what: &Asked) -> bool {
         Asked::Approve { event, .. } => state.event(event).is_some_and(Event::is_approved_by_operator),
         Asked::Skip { event, member, hook } => state.event(event).is_some_and(|event| event.is_skipped(member, *hook)),
         Asked::Release { event } => state.event(event).is_some_and(|event| event.hold(state.now).is_none()),
+        Asked::Restored { member } => !state.slots.contains_key(member),
         Asked::Resume => state.pause(state.now).is_none(),
         Asked::Hold { .. } | Asked::Pause { .. } | Asked::Wish { .. } => false,
     }
@@ -157,7 +158,7 @@ pub(super) fn reason(given: &str) -> Result<String, Status> {
 }
 
 /// The one hook of the event that has yet to be settled and is called so.
-pub(super) fn hook_named<'a>(state: &'a State, event: &Event, given: &str) -> Result<(String, Step<'a>), Status> {
+pub(super) fn hook_named<'a>(state: &'a State, event: &'a Event, given: &str) -> Result<(String, Step<'a>), Status> {
     let steps = steps::preparing(state, event).into_iter();
     let mut named: Vec<(String, Step<'_>)> = steps.map(|step| (step.id.named(&step.member), step)).collect();
     let all: Vec<String> = named.iter().map(|(name, _)| name.clone()).collect();

@@ -21,11 +21,13 @@ pub fn generate(seed: u64) -> Scenario {
     let heal_at = random.secs(60, 300);
     let policy = Policy {
         user_budget: random.secs(10, 60),
-        restore_timeout: random.secs(30, 90),
+        give_back_after: random.secs(10, 120),
+        last_call: random.secs(10, 60),
         prepare_ahead: if random.percent(85) { Duration::from_mins(15) } else { random.secs(20, 120) },
         ..Policy::default()
     };
-    let timing = Timing { forget_after: Duration::from_mins(5), ..Timing::default() };
+    let timing =
+        Timing { forget_after: Duration::from_mins(5), replace_after: Duration::from_secs(30), ..Timing::default() };
     let mut scenario = Scenario {
         seed,
         replicas,
@@ -156,6 +158,7 @@ fn hook(random: &mut Random, phase: Phase) -> Hook {
         fresh_for: random.percent(10).then(|| Duration::from_secs(10)),
         optional_if_short: random.percent(10),
         worst: None,
+        expected: None,
         exclusive: is_before && random.percent(10),
         kinds: Vec::new(),
     }

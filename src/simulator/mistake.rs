@@ -1,19 +1,21 @@
 //! Deliberate mistakes in the shell's contract and around the functions that decide, to see that they are seen. No
 //! command reaches them.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::machine::apply::apply;
+use crate::machine::apply::{apply, stints_of};
 use crate::machine::attempt::Outcome;
 use crate::machine::blocker::{Clearance, clearance};
 use crate::machine::claim::{Claim, Reason};
 use crate::machine::command::{Command, Entry, Verdict};
 use crate::machine::document::Source;
+use crate::machine::event::Event;
 use crate::machine::id::{AttemptId, EventId};
 use crate::machine::lifecycle::Stage;
 use crate::machine::plan::plan;
 use crate::machine::situation::Situation;
+use crate::machine::slot_changes::take_all;
+use crate::machine::slots;
 use crate::machine::state::State;
 use crate::machine::takeover::takeover;
 use crate::machine::time::Timestamp;
@@ -66,7 +68,7 @@ pub enum Mistake {
     TakeoverByMinority,
     /// `takeover` minds no hook that may run.
     TakeoverDuringHooks,
-    /// `plan` and `apply` claim whatever the group has lost already.
+    /// `plan` and `apply` take slots whatever the group has lost already.
     BudgetIgnored,
     /// `plan` and `apply` claim whatever an operator wants.
     HoldIgnored,
@@ -123,13 +125,17 @@ impl Mistake {
 
     pub(super) fn apply(self, state: &mut State, entry: &Entry) -> Verdict {
         match (self, &entry.command) {
-            (
-                Self::BudgetIgnored | Self::HoldIgnored | Self::ClaimUnprepared | Self::ClaimAgain,
-                Command::Claim { event, .. },
-            ) => match self.claims(state, event, entry.at) {
-                Some(reason) => push_claim(state, entry, reason),
-                None => apply(state, entry),
-            },
+            (Self::HoldIgnored | Self::ClaimUnprepared | Self::ClaimAgain, Command::Claim { event, .. }) => {
+                match self.claims(state, event, entry.at) {
+                    Some(reason) => push_claim(state, entry, reason),
+                    None => apply(state, entry),
+                }
+            }
+            (Self::BudgetIgnored, Command::Take { event }) => {
+                state.now = state.now.max(entry.at);
+                take_all(state, event);
+                Verdict::Applied
+            }
             (Self::RestoreListed, Command::Report { .. }) => {
                 let verdict = apply(state, entry);
                 let now = state.now;
@@ -182,7 +188,13 @@ impl Mistake {
                     continue;
                 };
                 let until = situation.now.plus(situation.timing.claim_lease);
-                due.push(Command::Claim { event: id.clone(), approver, reason, until });
+                let stints = state.open_event(id).map(|event| stints_of(state, event)).unwrap_or_default();
+                due.push(Command::Claim { event: id.clone(), approver, reason, stints, until });
+            }
+            if self == Self::BudgetIgnored {
+                let waits = |event: &&Event| event.slots_since.is_none() && slots::is_able(state, event, situation.now);
+                let waiting = state.open_events().filter(waits).map(|event| event.announcement.id.clone());
+                due.extend(waiting.map(|event| Command::Take { event }));
             }
         }
         due
@@ -191,7 +203,7 @@ impl Mistake {
     /// Why this mistake claims an event that must not be claimed.
     fn claims(self, state: &State, id: &EventId, now: Timestamp) -> Option<Reason> {
         let event = state.open_event(id)?;
-        let reason = |state: &State| match clearance(state, state.open_event(id)?, now, &BTreeSet::new()) {
+        let reason = |state: &State| match clearance(state, state.open_event(id)?, now) {
             Clearance::Clear(reason) => Some(reason),
             Clearance::Blocked(_) | Clearance::NothingToApprove => None,
         };
@@ -206,12 +218,6 @@ impl Mistake {
                 let last =
                     event.claims.last().filter(|_| event.stage() == Stage::Approved && event.claims.len() < 3)?;
                 Some(last.reason)
-            }
-            Self::BudgetIgnored if is_first => {
-                let mut alone = state.clone();
-                alone.open.retain(|other, _| other == id);
-                alone.suspicions.clear();
-                reason(&alone)
             }
             Self::HoldIgnored if is_first => {
                 let mut free = state.clone();
@@ -266,7 +272,7 @@ impl Mistake {
 }
 
 fn push_claim(state: &mut State, entry: &Entry, reason: Reason) -> Verdict {
-    let Command::Claim { event, approver, until, .. } = &entry.command else { return apply(state, entry) };
+    let Command::Claim { event, approver, until, stints, .. } = &entry.command else { return apply(state, entry) };
     state.now = state.now.max(entry.at);
     state.attempts += 1;
     let (attempt, at) = (AttemptId(state.attempts), state.now);
@@ -274,8 +280,8 @@ fn push_claim(state: &mut State, entry: &Entry, reason: Reason) -> Verdict {
         if event.stage() < Stage::Claimed {
             event.entered.push((Stage::Claimed, at));
         }
-        let (approver, until) = (approver.clone(), *until);
-        event.claims.push(Claim { attempt, approver, reason, at, until, outcome: None });
+        let (approver, stints, until) = (approver.clone(), stints.clone(), *until);
+        event.claims.push(Claim { attempt, approver, reason, stints, at, until, outcome: None });
     }
     Verdict::Applied
 }

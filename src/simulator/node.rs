@@ -107,6 +107,12 @@ impl Node {
         Timestamp(now.0 - body.stood - since)
     }
 
+    /// How long it has run without standing still, by its own clock; nothing while it stands still.
+    pub(super) fn awake_for(&self, now: Timestamp) -> Duration {
+        let awake_since = self.body.borrow().awake_since;
+        if self.is_paused() { Duration::ZERO } else { self.steady(now).since(awake_since) }
+    }
+
     pub(super) fn clocks(&self, now: Timestamp) -> Clocks {
         Clocks { steady: self.steady(now), wall: self.wall(now) }
     }

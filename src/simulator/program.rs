@@ -65,7 +65,9 @@ impl World {
         let (key, left) = (task.key.clone(), task.left);
         self.judge_begin(vm, &task);
         let good = Habits { takes: (100, 3000), ..Habits::default() };
-        let habits = if self.judge.borrow().is_calm { good } else { self.scenario.habits };
+        // A restore is owed until it ends well, so in the end it does.
+        let is_owed = task.hook.phase >= Phase::Restore && self.is_healed.get();
+        let habits = if is_owed || self.judge.borrow().is_calm { good } else { self.scenario.habits };
         let mut random = Random::new(self.scenario.seed ^ (key.1.0 << 20));
         random.word();
         let (takes, outcome) = self.fate(&mut random, habits, &task);
@@ -165,6 +167,9 @@ impl World {
     }
 
     fn have_effect(&self, task: &Task) {
+        if task.intent == Intent::Run && task.hook.phase == Phase::Restore {
+            self.judge.borrow_mut().out.remove(&task.member);
+        }
         match task.intent {
             Intent::Run => self.judge.borrow_mut().steps_done.insert(task.step.clone()),
             Intent::Undo => self.judge.borrow_mut().steps_done.remove(&task.step),

@@ -168,7 +168,7 @@ fn every_mutant_is_seen() {
     let table = [
         (Mutant::LeadSparesLeader, S4, cut(3)),
         (Mutant::ReachabilityClears, S4, cut(4)),
-        (Mutant::SuspectsTakeNothing, S4, cut(3)),
+        (Mutant::SuspectsTakeNothing, S4, cut(4)),
         (Mutant::AccountsSkipUnknown, S4, cut(3)),
         (Mutant::SuspectClaims, OWN, cut(3)),
         (Mutant::OthersIgnored, S4, cut(3)),

@@ -73,7 +73,7 @@ pub(crate) fn take(cluster: &Cluster, world: &World, action: Action) -> World {
         Action::Restart(replica) => restart(&mut next, replica),
         Action::Elect(replica) => elect(&mut next, replica),
         Action::Hold(event) => {
-            let what = Asked::Hold { event, until: Timestamp(0).plus(HELD_UNTIL) };
+            let what = Asked::Hold { event, until: Timestamp(0).plus(HELD_UNTIL), no_hooks: false };
             let leader = next.leader.unwrap_or_default();
             next.commit(cluster, leader, Command::Ask { what, who: "somebody".into(), reason: String::new() });
         }
@@ -152,7 +152,7 @@ fn begin(cluster: &Cluster, next: &mut World, replica: usize) {
     let is_running = may_run(next.known(replica), next.now()) || may_run(&next.log, entry.takeover.alone_since);
     let is_held = next.known(replica).open.get(id).is_some_and(|event| {
         let last = event.wishes.last().map(|wish| &wish.what);
-        matches!(last, Some(What::Hold { until }) if next.now() < *until)
+        matches!(last, Some(What::Hold { until, .. }) if next.now() < *until)
     });
     let is_minority = cluster.replicas > 2;
     if is_minority || entry.announcement.source != Source::User || is_running || is_held {

@@ -9,7 +9,6 @@ use allclear::machine::situation::Situation;
 use allclear::machine::state::State;
 use allclear::machine::time::Timestamp;
 use allclear::machine::{plan, takeover};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -127,5 +126,5 @@ impl Mutant {
 
 fn is_clear(state: &State, event: &EventId, now: Timestamp) -> bool {
     let event = state.open_event(event);
-    event.is_some_and(|event| matches!(clearance(state, event, now, &BTreeSet::new()), Clearance::Clear(_)))
+    event.is_some_and(|event| matches!(clearance(state, event, now), Clearance::Clear(_)))
 }

@@ -184,6 +184,10 @@ impl From<Broken> for Breach {
             | Broken::Forgotten
             | Broken::DrillApproved
             | Broken::DrillBesideEvent
+            | Broken::FailoverOutOfTurn
+            | Broken::NotRestored
+            | Broken::StintMixed
+            | Broken::GivenBackTooOften
             | Broken::Rewritten => Self::Lifecycle,
         }
     }
@@ -220,6 +224,7 @@ impl Cluster {
         let hook = Hook {
             phase: Phase::Drain,
             timeout: Duration::from_mins(1),
+            expected: None,
             attempts: 1,
             on_failure: OnFailure::Continue,
             runs_on: RunsOn::Affected,

@@ -219,6 +219,8 @@ async fn a_removed_replica_does_not_count_as_lost_in_the_budget() {
     cluster.kill(dead);
     let silent = |status: &Status| status.replicas.iter().any(|replica| !replica.reachable);
     cluster.until(leader, "aware of the silence", silent).await;
+    let counts = |status: &Status| status.members.iter().any(|member| member.state == "unknown");
+    cluster.until(leader, "counting the silent one as out", counts).await;
     let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": affected })).await;
     let waits = |event: &Event| event.blocker.as_ref().is_some_and(|blocker| blocker.code == "budget");
     cluster.until_event(leader, &id, "held by the budget", waits).await;

@@ -69,7 +69,8 @@ brief_freeze = "9s"
 foreign = "observe"
 margin = "5s"
 prepare_ahead = "15m"
-restore_timeout = "10m"
+give_back_after = "2m"
+last_call = "1m"
 "#;
     assert_eq!(printed, expected);
 }

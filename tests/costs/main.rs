@@ -75,8 +75,8 @@ fn rows() -> Vec<Row> {
         row("a whole event by `apply`, so many hooks", Growth::Square, |hooks| {
             World::with_hooks(hooks).live(0).applied
         }),
-        row("a report of so many events, all but one known", Growth::Linear, |events| {
-            World::with_open(events - 1).report_one_more(events - 1)
+        row("a report of one more event, so many known", Growth::Linear, |known| {
+            World::with_open(known).report_one_more(known)
         }),
         row("one plan, so many open events that wait", Growth::Linear, |open| {
             let world = World::with_open(open);

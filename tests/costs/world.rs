@@ -73,6 +73,7 @@ fn hook(phase: Phase) -> Hook {
         fresh_for: None,
         optional_if_short: false,
         worst: None,
+        expected: None,
         exclusive: false,
         kinds: Vec::new(),
     }

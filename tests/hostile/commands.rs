@@ -62,7 +62,7 @@ fn no_sequence_of_commands_breaks_a_promise() {
 
 /// A deliberate mistake: whoever says that they are the operator gets their claim.
 fn claims_for_the_asking(state: &mut State, entry: &Entry) -> Verdict {
-    if let Command::Claim { event, approver, reason: Reason::Operator, until } = &entry.command
+    if let Command::Claim { event, approver, reason: Reason::Operator, until, .. } = &entry.command
         && let Some(open) = state.open.get_mut(event)
         && open.stage().may_become(allclear::machine::lifecycle::Stage::Claimed)
     {
@@ -75,6 +75,7 @@ fn claims_for_the_asking(state: &mut State, entry: &Entry) -> Verdict {
             attempt: allclear::machine::id::AttemptId(state.attempts),
             approver: approver.clone(),
             reason: Reason::Operator,
+            stints: Vec::new(),
             at: state.now,
             until: *until,
             outcome: None,

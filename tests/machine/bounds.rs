@@ -139,7 +139,7 @@ fn the_latest_wishes_are_kept_and_whatever_is_in_force() {
     ask(&mut state, Asked::Pause { until: Timestamp(1) });
     for _ in 0..2 * WISH_LIMIT {
         ask(&mut state, Asked::Wish { what: "leadership to go to b".into() });
-        ask(&mut state, Asked::Hold { event: event.clone(), until: Timestamp(1) });
+        ask(&mut state, Asked::Hold { event: event.clone(), until: Timestamp(1), no_hooks: false });
     }
     assert_eq!((state.wishes.len(), state.open[&event].wishes.len()), (WISH_LIMIT, WISH_LIMIT));
     assert_eq!(state.pause(Timestamp(0)).map(|pause| pause.number), Some(1));

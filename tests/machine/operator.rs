@@ -27,7 +27,11 @@ impl World {
         let mut words = options.words.into_iter();
         let mut next = || words.next().ok_or("too few words");
         let what = match word {
-            "hold" => Asked::Hold { event: EventId::new(next()?), until },
+            "hold" => Asked::Hold {
+                event: EventId::new(next()?),
+                until,
+                no_hooks: words.clone().any(|word| word == "no_hooks"),
+            },
             "release" => Asked::Release { event: EventId::new(next()?) },
             "pause" => Asked::Pause { until },
             "resume" => Asked::Resume,
@@ -38,8 +42,10 @@ impl World {
                 if named.is_some() {
                     words.next();
                 }
-                Asked::Approve { event, revision: named.unwrap_or(current) }
+                let over_budget = words.clone().any(|word| word == "over_budget");
+                Asked::Approve { event, revision: named.unwrap_or(current), over_budget }
             }
+            "restored" => Asked::Restored { member: member(next()?, next()?) },
             "skip" => {
                 let (event, vm) = (EventId::new(next()?), next()?);
                 let (name, phase) = (next()?, next()?);

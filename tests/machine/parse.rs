@@ -135,6 +135,7 @@ fn hook(text: &str) -> Result<Hook, String> {
         fresh_for: options.span("fresh_for")?,
         optional_if_short: has("optional_if_short"),
         worst: options.span("worst")?,
+        expected: options.span("expected")?,
         exclusive: has("exclusive"),
         kinds: options.list("kinds").map(Kind::from_word).collect(),
     })

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use allclear::machine::apply::stints_of;
 use allclear::machine::attempt::WaiverReason;
 use allclear::machine::claim::Reason;
 use allclear::machine::command::Command;
@@ -53,6 +54,11 @@ impl World {
                 .into_iter()
                 .find(|known| known.as_word() == *reason)
                 .ok_or("no such reason")?,
+                stints: self
+                    .state
+                    .open_event(&EventId::new(event))
+                    .map(|it| stints_of(&self.state, it))
+                    .unwrap_or_default(),
                 until: self.situation.now.plus(self.situation.timing.claim_lease),
             },
             ("drill", [mode, ..]) => Command::Drill {
@@ -74,7 +80,9 @@ impl World {
             ("discount", [vm]) => Command::Discount { replica: VmName::new(vm) },
             ("dismiss", [vm]) => Command::Dismiss { replica: VmName::new(vm) },
             ("forget", [event]) => Command::Forget { event: EventId::new(event) },
-            ("give_up", [event]) => Command::GiveUp { event: EventId::new(event) },
+            ("take", [event]) => Command::Take { event: EventId::new(event) },
+            ("give_back", [event]) => Command::GiveBack { event: EventId::new(event) },
+            ("last_call", [event]) => Command::LastCall { event: EventId::new(event) },
             ("waive", [event, vm, name, phase]) => Command::Waive {
                 event: EventId::new(event),
                 member: member(vm, name),

@@ -17,7 +17,7 @@ use allclear::machine::errands;
 use allclear::machine::id::{AttemptId, EventId, VmName, WorkloadName};
 use allclear::machine::order;
 use allclear::machine::steps;
-use allclear::machine::workload::{Condition, Member, Role};
+use allclear::machine::workload::{Condition, Member, Readiness, Role};
 
 use crate::parse;
 use crate::world::World;
@@ -43,7 +43,12 @@ impl World {
             return Err("note VM NAME CONDITION".into());
         };
         let role = words.iter().find_map(|word| Role::from_word(word)).unwrap_or_default();
-        let condition = Condition { role, connected: !words.contains(&"away") };
+        let readiness = match (words.contains(&"ready"), words.contains(&"not_ready")) {
+            (true, _) => Readiness::Ready,
+            (_, true) => Readiness::NotReady,
+            (false, false) => Readiness::Unasked,
+        };
+        let condition = Condition { role, connected: !words.contains(&"away"), readiness };
         let conditions = vec![(WorkloadName((*name).into()), condition)];
         Ok(self.commit(&VmName::new(vm), Command::Note { conditions }))
     }

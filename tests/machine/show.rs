@@ -10,6 +10,7 @@ use allclear::machine::command::Command;
 use allclear::machine::errands::Errand;
 use allclear::machine::event::Event;
 use allclear::machine::operator::{What, Wish};
+use allclear::machine::state::State;
 use allclear::machine::time::Timestamp;
 use allclear::machine::workload::{HookId, Intent, Member};
 
@@ -51,11 +52,17 @@ pub(crate) fn command(command: &Command) -> String {
         Command::Waive { event, member, hook: id, why } => {
             format!("waive {event}: {}, {}", hook(member, *id, Intent::Run), why.as_word())
         }
-        Command::Claim { event, approver, reason, until } => {
+        Command::Claim { event, approver, reason, until, .. } => {
             format!("claim {event}: {} by {approver} until {}", reason.as_word(), time(*until))
         }
         Command::Posted { event, attempt, outcome } => format!("posted {event}: {attempt}, {}", outcome.as_word()),
-        Command::GiveUp { event } => format!("give up {event}"),
+        Command::Take { event } => format!("take {event}"),
+        Command::GiveBack { event } => format!("give back {event}"),
+        Command::LastCall { event } => format!("last call {event}"),
+        Command::Removed { replica } => format!("{replica} was removed"),
+        Command::Contact { replica, reachable } => {
+            format!("{replica} is {}", if *reachable { "reachable" } else { "unreachable" })
+        }
         Command::Forget { event } => format!("forget {event}"),
         Command::Lead { term, turn, voters } => format!("lead in term {term}, turn {turn}, {} voters", voters.len()),
         Command::Suspect { replica, number } => format!("suspect {replica}, number {number}"),
@@ -124,7 +131,8 @@ pub(crate) fn blocker(blocker: &Blocker) -> String {
         }
         Blocker::Budget { group, by, notice_ends } => {
             let by: Vec<_> = by.iter().map(ToString::to_string).collect();
-            format!("{code}: {group}, by {}, notice ends at {}", by.join(","), time(*notice_ends))
+            let group = group.as_ref().map_or_else(|| "no group".into(), ToString::to_string);
+            format!("{code}: {group}, by {}, notice ends at {}", by.join(", "), time(*notice_ends))
         }
         Blocker::Hold(halt) | Blocker::Paused(halt) => {
             format!("{code} {halt}, until {}, number {}", time(halt.until), halt.number)
@@ -177,8 +185,8 @@ pub(crate) fn event(event: &Event) -> String {
     }
     for Wish { number, at, who, reason, what } in &event.wishes {
         let what = match what {
-            What::Hold { until } => format!("hold until {}", time(*until)),
-            What::Approve { revision } => format!("approve as of revision {revision}"),
+            What::Hold { until, .. } => format!("hold until {}", time(*until)),
+            What::Approve { revision, .. } => format!("approve as of revision {revision}"),
             other => format!("{other:?}").to_lowercase(),
         };
         let _ = writeln!(text, "  wish {number} at {}: {what}, by {who}: {reason}", time(*at));
@@ -206,4 +214,17 @@ pub(crate) fn event(event: &Event) -> String {
         let _ = writeln!(text, "  start cause {}", cause.as_word());
     }
     text
+}
+
+/// The members that are not in service, one a line.
+pub(crate) fn members(state: &State) -> String {
+    let mut text = String::new();
+    for (member, slot) in &state.slots {
+        let events: Vec<_> = slot.events.iter().map(ToString::to_string).collect();
+        let owes = if slot.needs_restore { ", owes a restore" } else { "" };
+        let by = if events.is_empty() { format!("after {}", slot.by) } else { format!("by {}", events.join(",")) };
+        let (name, state, since) = (format!("{}@{}", member.workload, member.vm), slot.state, time(slot.since));
+        let _ = writeln!(text, "{name}: {state} since {since} {by}, stint {}{owes}", slot.stint);
+    }
+    if text.is_empty() { "all are in service\n".into() } else { text }
 }

@@ -213,7 +213,7 @@ impl Wave {
     fn note_roles(&mut self) {
         for vm in VMS.map(VmName::new) {
             let role = if vm == self.primary { Role::Primary } else { Role::Replica };
-            let conditions = vec![(WorkloadName("pg".into()), Condition { role, connected: true })];
+            let conditions = vec![(WorkloadName("pg".into()), Condition { role, ..Condition::default() })];
             self.world.commit(&vm, Command::Note { conditions });
         }
     }

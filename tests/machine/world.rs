@@ -14,7 +14,7 @@
 //! step: plan and propose                    run: step until nothing is due
 //! errands VM [forgotten=ATTEMPT]    explain EVENT    show EVENT    events
 //! settle ATTEMPT OUTCOME… [by=VM]           posted ATTEMPT OUTCOME… [by=VM]
-//! claim EVENT VM REASON    expire ATTEMPT    discount VM    forget EVENT    give_up EVENT    waive EVENT VM W PHASE
+//! claim EVENT VM REASON    expire ATTEMPT    discount VM    forget EVENT    take|give_back|last_call EVENT    waive EVENT VM W PHASE
 //! begin EVENT VM W PHASE on=VM    dismiss VM    drill rehearsal|dry_run ANNOUNCEMENT    end_drill EVENT    the last line are raw proposals, as a wrong planner would make them
 //! ```
 
@@ -118,6 +118,7 @@ impl World {
             }
             "show" => Ok(show::event(self.event(rest)?)),
             "events" => Ok(self.events()),
+            "members" => Ok(show::members(&self.state)),
             "settle" => self.settle(rest),
             "posted" => self.posted(rest),
             "term" => self.term(rest),
@@ -127,7 +128,7 @@ impl World {
             "ended" => self.ended(rest),
             "account" => self.account(rest),
             "lead_without" => self.lead_without(rest),
-            "hold" | "release" | "pause" | "resume" | "approve" | "skip" | "wish" => self.ask(word, rest),
+            "hold" | "release" | "pause" | "resume" | "approve" | "skip" | "wish" | "restored" => self.ask(word, rest),
             "knows" => self.knows(rest),
             "unaware" => self.unaware(rest),
             "wishes" => Ok(self.wishes()),
@@ -215,7 +216,8 @@ impl World {
                 "user_budget" => policy.user_budget = parse::span(value)?,
                 "brief_freeze" => policy.brief_freeze = parse::span(value)?,
                 "prepare_ahead" => policy.prepare_ahead = parse::span(value)?,
-                "restore_timeout" => policy.restore_timeout = parse::span(value)?,
+                "give_back_after" => policy.give_back_after = parse::span(value)?,
+                "last_call" => policy.last_call = parse::span(value)?,
                 "foreign" => {
                     policy.foreign = if value == "observe" { Foreign::Observe } else { Foreign::ApproveUser };
                 }

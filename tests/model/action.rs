@@ -2,18 +2,23 @@
 
 use std::collections::BTreeSet;
 
-use allclear::machine::attempt::{Outcome, WaiverReason};
+use allclear::machine::apply::stints_of;
+use allclear::machine::attempt::{Attempt, Outcome, WaiverReason};
 use allclear::machine::blocker::Blocker;
 use allclear::machine::claim::Reason;
 use allclear::machine::command::Command;
 use allclear::machine::errands::{Errand, errands};
+use allclear::machine::event::Event;
 use allclear::machine::explain::explain;
-use allclear::machine::id::AttemptId;
+use allclear::machine::id::{AttemptId, EventId, VmName};
+use allclear::machine::lifecycle::Stage;
 use allclear::machine::observe::Observation;
 use allclear::machine::operator::Asked;
 use allclear::machine::plan::plan;
+use allclear::machine::slot::SlotState;
+use allclear::machine::slots;
 use allclear::machine::time::Timestamp;
-use allclear::machine::workload::{Condition, Intent, Member, OnAbsent, Origin, Phase, Role};
+use allclear::machine::workload::{Condition, Intent, Member, OnAbsent, Origin, Phase, Readiness, Role, Workload};
 
 use crate::mutant::Mutant;
 use crate::world::{Cluster, GONE_BY, MOMENTS, Post, Run, Shown, Trouble, World, event_id, name};
@@ -34,10 +39,14 @@ pub(crate) enum Action {
     Heal(usize),
     Fault(Fault),
     Arrive,
+    /// The event names one more VM.
+    Grow(usize),
     /// An operator asks for it.
     Ask(Asked),
     /// The workload on a replica is something else from here on.
     Change(usize, Condition),
+    /// The same, because it does not serve any more, or serves again.
+    Sicken(usize, Condition),
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -176,17 +185,30 @@ fn changes(cluster: &Cluster, world: &World) -> Vec<Action> {
     found
 }
 
+/// A member is not ready any more, or ready again; it says so itself.
+fn sicknesses(world: &World) -> Vec<Action> {
+    let other = |condition: &Condition| match condition.readiness {
+        Readiness::NotReady => Readiness::Ready,
+        Readiness::Unasked | Readiness::Ready => Readiness::NotReady,
+    };
+    let all = world.conditions.iter().enumerate();
+    all.map(|(replica, it)| Action::Sicken(replica, Condition { readiness: other(it), ..*it })).collect()
+}
+
 /// What happens without a fault and in its own time.
-fn developments(world: &World) -> Vec<Action> {
+fn developments(cluster: &Cluster, world: &World) -> Vec<Action> {
     let mut found = Vec::new();
     for (event, cloud) in world.clouds.iter().enumerate() {
         match cloud.shows {
             Shown::ToCome => found.push(Action::Cloud(event, Shown::Scheduled)),
             Shown::Scheduled => {
+                if !cloud.grown && cluster.grows.get(event).copied().flatten().is_some() {
+                    found.push(Action::Grow(event));
+                }
                 if world.may_start(event) {
                     found.push(Action::Cloud(event, Shown::Started));
                 }
-                if !cloud.approved {
+                if !cloud.approved && cluster.cancels {
                     found.push(Action::Cloud(event, Shown::Gone));
                 }
             }
@@ -196,10 +218,20 @@ fn developments(world: &World) -> Vec<Action> {
     }
     for (replica, local) in world.replicas.iter().enumerate().filter(|(_, local)| local.up) {
         for (attempt, _) in local.hooks.iter().filter(|(_, run)| **run == Run::Running) {
-            let intent = world.log.open_events().find_map(|event| event.attempt(*attempt)).map(|found| found.intent);
-            let bad = if intent == Some(Intent::Confirm) { Outcome::NotDone } else { Outcome::Failed("it".into()) };
+            let known = world.log.open_events().find_map(|event| event.attempt(*attempt));
+            let is_asked = known.is_some_and(|known| known.intent == Intent::Confirm);
+            let bad = if is_asked { Outcome::NotDone } else { Outcome::Failed("it".into()) };
             found.push(Action::Finish(replica, *attempt, Outcome::Done));
-            found.push(Action::Finish(replica, *attempt, bad));
+            // What is owed is tried until it ends well, which would go on for ever.
+            let is_owed = known.is_some_and(|known| known.hook.phase >= Phase::Restore);
+            let may_fail = if is_owed {
+                may_fail_to_restore(world)
+            } else {
+                cluster.failures.is_none_or(|most| world.failed < most)
+            };
+            if may_fail {
+                found.push(Action::Finish(replica, *attempt, bad));
+            }
         }
     }
     if world.late.is_some() {
@@ -262,35 +294,35 @@ fn losses(world: &World, is_idle: bool) -> Vec<Fault> {
 
 /// Everything that a leader gone mad could propose.
 fn rogues(cluster: &Cluster, world: &World) -> Vec<Command> {
-    (0..cluster.events).flat_map(|event| rogues_of(cluster, world, event)).collect()
+    (0..cluster.events.len()).flat_map(|event| rogues_of(cluster, world, event)).collect()
 }
 
 fn rogues_of(cluster: &Cluster, world: &World, number: usize) -> Vec<Command> {
     let event = event_id(number);
-    let mut found = vec![Command::GiveUp { event: event.clone() }, Command::Forget { event: event.clone() }];
+    let mut found = vec![
+        Command::Take { event: event.clone() },
+        Command::GiveBack { event: event.clone() },
+        Command::LastCall { event: event.clone() },
+        Command::Forget { event: event.clone() },
+    ];
     for replica in (0..cluster.replicas).map(name) {
         for reason in
             [Reason::Prepared, Reason::NothingToPrepare, Reason::BudgetSpent, Reason::Policy, Reason::Operator]
         {
             let (event, approver, until) = (event.clone(), replica.clone(), Timestamp(world.now().0 + 5_000));
-            found.push(Command::Claim { event, approver, reason, until });
+            let stints = world.log.open_event(&event).map(|event| stints_of(&world.log, event)).unwrap_or_default();
+            let earlier = stints.iter().map(|(member, stint)| (member.clone(), stint - 1)).collect();
+            if !stints.is_empty() {
+                let (event, approver) = (event.clone(), approver.clone());
+                found.push(Command::Claim { event, approver, reason, stints: earlier, until });
+            }
+            found.push(Command::Claim { event, approver, reason, stints, until });
         }
         found.push(Command::Discount { replica: replica.clone() });
         let Some(workload) = &cluster.workload else { continue };
-        let member = Member { vm: cluster.vm(number), workload: workload.name.clone() };
-        for phase in [Phase::Failover, Phase::Drain, Phase::Restore] {
-            for (hook, declared) in workload.hooks_of(phase) {
-                let (of, whose, on) = (event.clone(), member.clone(), replica.clone());
-                let deadline = Timestamp(world.now().0 + 60_000);
-                let others = [(declared.can_undo, Intent::Undo), (declared.can_confirm, Intent::Confirm)];
-                for (_, intent) in others.into_iter().filter(|(can, _)| *can) {
-                    let (event, member, on) = (of.clone(), whose.clone(), on.clone());
-                    found.push(Command::Begin { event, member, hook, intent, on, deadline });
-                }
-                found.push(Command::Begin { event: of, member: whose, hook, intent: Intent::Run, on, deadline });
-                let (event, member, why) = (event.clone(), member.clone(), WaiverReason::Unreachable);
-                found.push(Command::Waive { event, member, hook, why });
-            }
+        for vm in &cluster.events[number] {
+            let member = Member { vm: name(*vm), workload: workload.name.clone() };
+            found.extend(rogue_hooks(world, workload, &event, &member, &replica));
         }
     }
     let open = world
@@ -304,16 +336,34 @@ fn rogues_of(cluster: &Cluster, world: &World, number: usize) -> Vec<Command> {
     found
 }
 
+fn rogue_hooks(world: &World, workload: &Workload, event: &EventId, member: &Member, on: &VmName) -> Vec<Command> {
+    let mut found = Vec::new();
+    let deadline = Timestamp(world.now().0 + 60_000);
+    for phase in [Phase::Failover, Phase::Drain, Phase::Restore] {
+        for (hook, declared) in workload.hooks_of(phase) {
+            let intents =
+                [(true, Intent::Run), (declared.can_undo, Intent::Undo), (declared.can_confirm, Intent::Confirm)];
+            for (_, intent) in intents.into_iter().filter(|(can, _)| *can) {
+                let (event, member, on) = (event.clone(), member.clone(), on.clone());
+                found.push(Command::Begin { event, member, hook, intent, on, deadline });
+            }
+            let (event, member, why) = (event.clone(), member.clone(), WaiverReason::Unreachable);
+            found.push(Command::Waive { event, member, hook, why });
+        }
+    }
+    found
+}
+
 /// At every moment, also what is too late, and what was seen before the last change.
 fn asks(cluster: &Cluster, world: &World) -> Vec<Action> {
     let until = Timestamp(500_000.max(world.now().0 + 100_000));
     let mut found = vec![Asked::Pause { until }, Asked::Resume];
     for event in world.log.open_events() {
         let id = &event.announcement.id;
-        found.push(Asked::Hold { event: id.clone(), until });
+        found.push(Asked::Hold { event: id.clone(), until, no_hooks: false });
         found.push(Asked::Release { event: id.clone() });
         for revision in [event.revision, event.revision - 1] {
-            found.push(Asked::Approve { event: id.clone(), revision });
+            found.push(Asked::Approve { event: id.clone(), revision, over_budget: false });
         }
         if let Some(workload) = &cluster.workload {
             let member = Member { vm: event.announcement.resources[0].clone(), workload: workload.name.clone() };
@@ -328,6 +378,10 @@ pub(crate) fn possible(cluster: &Cluster, world: &World) -> Vec<Action> {
     let proposals = proposals(cluster, world);
     let mut found = chores(cluster, world, &proposals);
     let is_idle = found.is_empty();
+    if cluster.is_patient && !is_idle {
+        found.truncate(1);
+        return found;
+    }
     // Nothing can go wrong any more with an event that is closed and gone, but for what is still on its way.
     if world.is_gone() && world.log.open.is_empty() {
         found.extend(world.late.is_some().then_some(Action::Arrive));
@@ -343,7 +397,10 @@ pub(crate) fn possible(cluster: &Cluster, world: &World) -> Vec<Action> {
     if world.changed < cluster.changes {
         found.extend(changes(cluster, world));
     }
-    found.extend(developments(world));
+    if world.sickened < cluster.sick {
+        found.extend(sicknesses(world));
+    }
+    found.extend(developments(cluster, world));
     found.extend(recoveries(world));
     if world.faults < cluster.faults {
         found.extend(faults(cluster, world, proposals, is_idle));
@@ -351,9 +408,16 @@ pub(crate) fn possible(cluster: &Cluster, world: &World) -> Vec<Action> {
     found
 }
 
+/// A restore that never ends well would go on for ever, so it fails or hangs once, and not near the end.
+pub(crate) fn may_fail_to_restore(world: &World) -> bool {
+    world.unrestored == 0 && world.moment + 3 < MOMENTS.len()
+}
+
 fn may_wait(world: &World) -> bool {
     let is_last = world.moment + 1 == MOMENTS.len();
-    !is_last && (world.is_gone() || MOMENTS[world.moment] < GONE_BY)
+    let restores = |attempt: &Attempt| attempt.outcome.is_none() && attempt.hook.phase >= Phase::Restore;
+    let is_restoring = world.log.open_events().any(|event| event.attempts.iter().any(restores));
+    !is_last && (!is_restoring || may_fail_to_restore(world)) && (world.is_gone() || MOMENTS[world.moment] < GONE_BY)
 }
 
 /// Nothing is left that would happen by itself, whether what is down comes back or not.
@@ -361,7 +425,7 @@ pub(crate) fn is_quiet(cluster: &Cluster, world: &World) -> bool {
     (world.moment + 1 == MOMENTS.len() || world.log.open.is_empty())
         && world.connected(world.leader)
         && chores(cluster, world, &proposals(cluster, world)).is_empty()
-        && developments(world).is_empty()
+        && developments(cluster, world).is_empty()
 }
 
 /// The disruption budget stands between an event and its claim.
@@ -369,4 +433,32 @@ pub(crate) fn is_held(world: &World) -> bool {
     let situation = world.situation();
     let mut blockers = world.log.open_events().filter_map(|event| explain(&world.log, event, &situation));
     blockers.any(|blocker| matches!(blocker, Blocker::Budget { .. }))
+}
+
+/// Nothing moves, and some event that only waits for room waits for nobody who is on the way (L5): no event is claimed,
+/// approved or started, no hook runs, nobody is sick, and nobody is about to give back.
+pub(crate) fn is_deadlocked(cluster: &Cluster, world: &World) -> bool {
+    let (state, now) = (&world.log, world.now());
+    if !world.connected(world.leader) || world.late.is_some() || now >= Timestamp(840_000) {
+        return false;
+    }
+    if !chores(cluster, world, &proposals(cluster, world)).is_empty() {
+        return false;
+    }
+    let is_sick =
+        |replica: usize| !world.connected(replica) || world.conditions[replica].readiness == Readiness::NotReady;
+    let is_moving = state.open_events().any(|event| {
+        let is_going = (Stage::Claimed..=Stage::Started).contains(&event.stage());
+        let runs = event.attempts.iter().any(|attempt| attempt.outcome.is_none());
+        is_going || runs || event.stuck_since.is_some()
+    });
+    let is_returning = state.slots.values().any(|slot| slot.state == SlotState::Returning);
+    let waits = |event: &Event| event.slots_since.is_none() && slots::is_able(state, event, now);
+    // Nobody is kept out by an event that has not gone on for too long (R6).
+    let is_left_standing = state.open_events().any(|event| {
+        let keeps_out = state.slots.values().any(|slot| slot.events.contains(&event.announcement.id));
+        keeps_out && event.stuck_since.is_some_and(|since| now >= since.plus(event.give_back_after()))
+    });
+    is_left_standing
+        || !is_moving && !is_returning && !(0..cluster.replicas).any(is_sick) && state.open_events().any(waits)
 }

@@ -23,6 +23,7 @@ pub(crate) fn hook(phase: Phase, on_failure: OnFailure) -> Hook {
         fresh_for: None,
         optional_if_short: false,
         worst: None,
+        expected: None,
         exclusive: false,
         kinds: Vec::new(),
     }
@@ -82,21 +83,58 @@ pub(crate) fn one_at_a_time() -> Workload {
 }
 
 pub(crate) fn cluster(replicas: usize, source: Source, workload: Option<Workload>) -> Cluster {
-    let (trouble, mutant) = (Trouble::Losses, Mutant::None);
-    let (drill, same_vm) = (false, false);
-    Cluster { replicas, events: 1, source, workload, wishes: 0, faults: 0, trouble, drill, same_vm, changes: 0, mutant }
+    Cluster {
+        replicas,
+        events: vec![vec![0]],
+        grows: Vec::new(),
+        source,
+        workload,
+        wishes: 0,
+        faults: 0,
+        trouble: Trouble::Losses,
+        drill: false,
+        changes: 0,
+        sick: 0,
+        failures: None,
+        cancels: true,
+        is_patient: false,
+        mutant: Mutant::None,
+    }
+}
+
+/// Several events of one group, each of which names these replicas.
+pub(crate) fn of_a_group(events: &[&[usize]], cluster: Cluster) -> Cluster {
+    let group = Some(GroupName("g".into()));
+    let workload = cluster.workload.unwrap_or_else(|| workload(Vec::new()));
+    let events = events.iter().map(|named| named.to_vec()).collect();
+    Cluster { events, workload: Some(Workload { group, ..workload }), ..cluster }
+}
+
+/// Hooks fail so often at most, and the world changes only when everybody has done what they can.
+pub(crate) fn patient(failures: u8, cluster: Cluster) -> Cluster {
+    Cluster { failures: Some(failures), is_patient: true, ..cluster }
+}
+
+/// Members stop being ready, or are ready again, so often.
+pub(crate) fn sick(sick: u8, cluster: Cluster) -> Cluster {
+    Cluster { sick, ..cluster }
+}
+
+/// The event names one more replica from some moment on.
+pub(crate) fn growing(event: usize, more: usize, cluster: Cluster) -> Cluster {
+    let mut grows = vec![None; cluster.events.len()];
+    grows[event] = Some(more);
+    Cluster { grows, ..cluster }
 }
 
 /// A second event, for another member of the same group.
 pub(crate) fn two_events(cluster: Cluster) -> Cluster {
-    let group = Some(GroupName("g".into()));
-    let workload = cluster.workload.unwrap_or_else(|| workload(Vec::new()));
-    Cluster { events: 2, workload: Some(Workload { group, ..workload }), ..cluster }
+    of_a_group(&[&[0], &[1]], cluster)
 }
 
 /// A second event, for the same VM.
 pub(crate) fn for_one_vm(cluster: Cluster) -> Cluster {
-    Cluster { events: 2, same_vm: true, ..cluster }
+    Cluster { events: vec![vec![0], vec![0]], ..cluster }
 }
 
 /// Workloads change this often, at any moment.

@@ -1,14 +1,14 @@
 //! What an action does to the world, and where the properties of posts and attempts are judged.
 
-use allclear::machine::attempt::Outcome;
-use allclear::machine::claim::{Claim, PostOutcome};
+use allclear::machine::attempt::{Attempt, Outcome};
+use allclear::machine::claim::{Claim, PostOutcome, Reason};
 use allclear::machine::command::{Command, Verdict};
 use allclear::machine::errands::{Errand, errands, is_forgotten};
 use allclear::machine::event::Event;
-use allclear::machine::id::AttemptId;
+use allclear::machine::id::{AttemptId, VmName};
 use allclear::machine::lifecycle::Stage;
 use allclear::machine::time::Timestamp;
-use allclear::machine::workload::{Condition, Phase};
+use allclear::machine::workload::{Condition, Intent, Phase, Readiness};
 
 use crate::action::{Action, Fault};
 use crate::mutant::Mutant;
@@ -18,11 +18,29 @@ pub(crate) fn take(cluster: &Cluster, world: &World, action: Action) -> World {
     let mut next = world.clone();
     match action {
         Action::Commit(by, command) => commit(cluster, &mut next, by, command),
-        Action::Start(replica, attempt) => start(&mut next, replica, attempt),
+        Action::Start(replica, attempt) => start(cluster, &mut next, replica, attempt),
         Action::Finish(replica, attempt, outcome) => {
+            let known = next.log.open_events().find_map(|event| event.attempt(attempt)).cloned();
+            if let Some(known) = known.as_ref().filter(|known| outcome == Outcome::Done && known.intent == Intent::Run)
+            {
+                let whose = next.place(&known.member.vm);
+                match known.hook.phase {
+                    Phase::Restore => drop(next.stopped.remove(&whose)),
+                    Phase::Drain => drop(next.stopped.insert(whose, true)),
+                    _ => {}
+                }
+            }
+            let is_owed = known.is_some_and(|known| known.hook.phase >= Phase::Restore);
+            let failed = if is_owed { &mut next.unrestored } else { &mut next.failed };
+            *failed += u8::from(matches!(outcome, Outcome::Failed(_)));
             next.replicas[replica].hooks.insert(attempt, Run::Ended(outcome));
         }
-        Action::Confirm(replica, claim) => confirm(&mut next, replica, claim),
+        Action::Grow(event) => next.clouds[event].grown = true,
+        Action::Sicken(replica, condition) => {
+            next.sickened += 1;
+            next.conditions[replica] = condition;
+        }
+        Action::Confirm(replica, claim) => confirm(cluster, &mut next, replica, claim),
         Action::Post(replica) => post(&mut next, replica),
         Action::Cloud(event, shows) => next.clouds[event].shows = shows,
         Action::Wait => wait(&mut next),
@@ -59,12 +77,38 @@ fn commit(cluster: &Cluster, next: &mut World, by: usize, command: Command) {
     }
 }
 
-fn start(next: &mut World, replica: usize, attempt: AttemptId) {
-    let running = next.log.open_events().find_map(|event| event.attempt(attempt));
-    if running.is_some_and(|running| running.hook.phase < Phase::Restore) && !next.begun.insert(attempt) {
+fn start(cluster: &Cluster, next: &mut World, replica: usize, attempt: AttemptId) {
+    let running = next.log.open_events().find_map(|event| event.attempt(attempt)).cloned();
+    if running.as_ref().is_some_and(|running| running.hook.phase < Phase::Restore) && !next.begun.insert(attempt) {
         next.broke(Breach::RunTwice);
     }
+    if let Some(running) = running {
+        take_away(cluster, next, &running);
+    }
     next.replicas[replica].hooks.insert(attempt, Run::Running);
+}
+
+/// S4, by what is done to members: from its first hook that takes service away until its restore has ended well, one is out.
+fn take_away(cluster: &Cluster, next: &mut World, attempt: &Attempt) {
+    let Some(workload) = cluster.workload.as_ref().filter(|_| attempt.intent == Intent::Run) else { return };
+    let whose = next.place(&attempt.member.vm);
+    if !attempt.hook.phase.is_disruptive() || workload.hooks_of(Phase::Restore).next().is_none() {
+        return;
+    }
+    next.stopped.entry(whose).or_insert(false);
+    let Some(event) = next.log.open_events().find(|event| event.attempt(attempt.id).is_some()) else { return };
+    let named = |replica: &usize| event.affects(&name(*replica));
+    let (own, others): (Vec<usize>, Vec<usize>) = next.stopped.keys().partition(|replica| named(replica));
+    // Somebody repairs members that are out anyway.
+    let is_sick = |replica: usize| {
+        let restore_failed = next.log.slots.get(&workload.on(&name(replica))).is_some_and(|slot| slot.restore_failed);
+        !next.connected(replica) || restore_failed || next.conditions[replica].readiness == Readiness::NotReady
+    };
+    let is_repair = event.is_user_initiated() && (0..cluster.replicas).filter(named).all(is_sick);
+    let is_excused = workload.group.is_none() || event.last_call.is_some() || event.is_drill() || is_repair;
+    if !is_excused && !others.is_empty() && own.len() + others.len() > 1 {
+        next.broke(Breach::BudgetExceeded);
+    }
 }
 
 /// What a workload that dialled in runs is lost with it; what puts back is run again.
@@ -87,7 +131,7 @@ fn change(cluster: &Cluster, next: &mut World, replica: usize, condition: Condit
 }
 
 /// S3: only the claim in force of an event that is neither approved nor under way leads to a post.
-fn confirm(next: &mut World, replica: usize, claim: AttemptId) {
+fn confirm(cluster: &Cluster, next: &mut World, replica: usize, claim: AttemptId) {
     let in_force = |event: &Event| {
         let last = event.claims.last().is_some_and(|last| last.attempt == claim && last.approver == name(replica));
         last && event.stage() == Stage::Claimed && !event.is_accepted()
@@ -95,6 +139,22 @@ fn confirm(next: &mut World, replica: usize, claim: AttemptId) {
     let step = if is_scheduled(next, claim) {
         if !next.log.open_events().any(in_force) {
             next.broke(Breach::Uncommitted);
+        }
+        // S1, by what was done: what a claim takes for prepared was taken away, and not brought back since.
+        let is_it = |event: &&Event| event.claims.iter().any(|it| it.attempt == claim && it.reason == Reason::Prepared);
+        let drains = cluster.workload.as_ref().is_some_and(|it| it.hooks_of(Phase::Drain).next().is_some());
+        let unprepared = |event: &Event| {
+            let named = event.announcement.resources.iter().filter(|vm| event.affects(vm));
+            // Hooks of a member that was sick as its slot was taken hold nobody who repairs it (R3b).
+            let is_sick = |vm: &VmName| {
+                let slot = cluster.workload.as_ref().and_then(|workload| next.log.slots.get(&workload.on(vm)));
+                event.is_user_initiated() && slot.is_some_and(|slot| !slot.was_fit)
+            };
+            let is_ready = |vm: &VmName| is_sick(vm) || next.stopped.get(&next.place(vm)) == Some(&true);
+            event.waivers.is_empty() && !named.clone().all(is_ready)
+        };
+        if drains && !cluster.may_fail() && next.log.open_events().find(is_it).is_some_and(unprepared) {
+            next.broke(Breach::Unprepared);
         }
         Post::Confirmed
     } else {
@@ -131,6 +191,9 @@ fn send(next: &mut World, replica: usize, took_effect: bool, outcome: PostOutcom
 
 /// A hook is killed at its deadline, and no later than that its replica knows how it ended.
 fn wait(next: &mut World) {
+    let restores = |attempt: &Attempt| attempt.outcome.is_none() && attempt.hook.phase >= Phase::Restore;
+    let is_restoring = next.log.open_events().any(|event| event.attempts.iter().any(restores));
+    next.unrestored += u8::from(is_restoring);
     next.moment += 1;
     let now = next.now();
     let open: Vec<(AttemptId, Timestamp)> = next.log.open_events().flat_map(deadlines).collect();

@@ -20,8 +20,6 @@ mod mutant;
 mod runs;
 mod world;
 
-use std::time::Duration;
-
 use allclear::machine::attempt::{Attempt, Outcome};
 use allclear::machine::cause::StartCause;
 use allclear::machine::claim::Reason;
@@ -36,14 +34,19 @@ use world::{Breach, Cluster, World};
 const S1: &str = "S1 nothing is claimed before it is prepared";
 const S2: &str = "S2 one post without faults, and every post repeats a committed claim";
 const S3: &str = "S3 nothing is posted or approved that is not the claim in force";
-const S4: &str = "S4 no group loses more than its disruption budget allows";
+const S4: &str = "S4 nobody is taken out beyond what the group may lose";
+const S11: &str = "S11 one failover of a group at a time, and before a primary is taken away";
+const S12: &str = "S12 nobody is in service again who was not restored";
+const S14: &str = "S14 a claim counts hooks of the present stint alone";
+const L5: &str = "L5 no cycle of waiting, and nobody is left standing";
+const L7: &str = "L7 an event gives back at most twice";
 const S7: &str = "S7 no attempt is run twice";
 const L2: &str = "L2 what is settled, or hung when it was asked about, is not asked about";
 const S8: &str = "S8 what was touched is put back, and nothing else, when the event is over";
 const WISH: &str = "nothing is claimed against an operator's wish, nor approved by one who has not seen it";
 const LIFE: &str = "nothing goes back, nothing recorded changes";
 const DRILL: &str = "a drill is never approved, and gives way to what is real";
-const L1: &str = "L1 when nothing is left to happen, the event is closed";
+const L1: &str = "L1 when nothing is left to happen, the event is closed or waits for a VM or a workload that is away";
 
 impl Model for Cluster {
     type State = World;
@@ -77,6 +80,13 @@ fn promises() -> Vec<Property<Cluster>> {
         Property::always(S2, |_, world| keeps(world, Breach::PostedTwice)),
         Property::always(S3, |_, world| keeps(world, Breach::Uncommitted)),
         Property::always(S4, |_, world| keeps(world, Breach::BudgetExceeded)),
+        Property::always(S11, |_, world| keeps(world, Breach::FailoverOutOfTurn)),
+        Property::always(S12, |_, world| keeps(world, Breach::NotRestored)),
+        Property::always(S14, |_, world| keeps(world, Breach::StintMixed)),
+        Property::always(L7, |_, world| keeps(world, Breach::GivenBackTooOften)),
+        Property::always(L5, |cluster: &Cluster, world: &World| {
+            world.breach.is_some() || !action::is_deadlocked(cluster, world)
+        }),
         Property::always(S7, |_, world| keeps(world, Breach::RunTwice)),
         Property::always(L2, |_, world| keeps(world, Breach::AskedWrongly)),
         Property::always(S8, |cluster: &Cluster, world: &World| {
@@ -87,7 +97,8 @@ fn promises() -> Vec<Property<Cluster>> {
         Property::always(LIFE, |_, world| keeps(world, Breach::Lifecycle)),
         Property::always(DRILL, |_, world| keeps(world, Breach::Drill)),
         Property::always(L1, |cluster: &Cluster, world: &World| {
-            world.log.open.is_empty() || world.breach.is_some() || !action::is_quiet(cluster, world)
+            let waits = world.log.open_events().all(|event| is_waiting_for_a_vm(world, event));
+            waits || world.breach.is_some() || !action::is_quiet(cluster, world)
         }),
     ]
 }
@@ -113,12 +124,14 @@ fn reached() -> Vec<Property<Cluster>> {
         }),
         Property::sometimes("held by another event", |cluster: &Cluster, world: &World| {
             let stages: Vec<Stage> = world.log.open_events().map(Event::stage).collect();
-            cluster.events == 1 || cluster.same_vm || (stages.contains(&Stage::Approved) && action::is_held(world))
+            cluster.events.len() == 1
+                || cluster.events[0] == cluster.events[1]
+                || (stages.contains(&Stage::Approved) && action::is_held(world))
         }),
         Property::sometimes("both approved", |cluster: &Cluster, world: &World| {
             let approved = |event: &&Event| event.is_accepted();
             let events = world.log.events();
-            events.filter(approved).count() == cluster.events
+            events.filter(approved).count() == cluster.events.len()
         }),
         Property::sometimes("held and then claimed", |cluster: &Cluster, world: &World| {
             let held = |event: &Event| !event.wishes.is_empty() && event.claims.len() == 1;
@@ -146,6 +159,13 @@ fn reached() -> Vec<Property<Cluster>> {
     ]
 }
 
+/// What was taken away on a VM is owed until the VM is back, however long that takes.
+fn is_waiting_for_a_vm(world: &World, event: &Event) -> bool {
+    let mut slots = world.log.slots.iter().filter(|(_, slot)| slot.by == event.announcement.id);
+    let is_away = |replica: usize| !world.connected(replica) || !world.conditions[replica].connected;
+    event.stage() == Stage::Restoring && slots.any(|(member, _)| is_away(world.place(&member.vm)))
+}
+
 fn closed(world: &World, ending: Ending, cause: StartCause) -> bool {
     world.log.closed_events().any(|event| event.ending == Some(ending) && event.start_cause() == Some(cause))
 }
@@ -162,23 +182,19 @@ fn is_restorable(cluster: &Cluster) -> bool {
     cluster.workload.as_ref().is_some_and(|workload| workload.hooks_of(Phase::Restore).next().is_some())
 }
 
-/// A closed event leaves no workload behind that it touched, nor anything that failed and could be taken back, unless
-/// its time was up.
+/// When an event is closed nothing that failed and could be taken back is left. That its members were put back is S12.
 fn is_put_back(cluster: &Cluster, event: &Event) -> bool {
-    let touched = event.attempts.iter().any(|attempt| attempt.hook.phase < Phase::Restore);
-    let restored = event.attempts.iter().any(|attempt| attempt.hook.phase == Phase::Restore);
-    let took = event.entered_at(Stage::Closed).zip(event.over_at()).map(|(closed, over)| closed.since(over));
-    let given_up = took.is_some_and(|took| took >= Duration::from_mins(10));
     let is_left = |attempt: &Attempt| {
         let failed =
             matches!(attempt.outcome, Some((Outcome::Failed(_) | Outcome::TimedOut(_) | Outcome::Cancelled, _)));
         let mut others = event.attempts.iter().filter(|other| other.hook == attempt.hook);
-        failed && attempt.intent == Intent::Run && !others.any(|other| other.intent == Intent::Undo)
+        // What was done later, and restored, is left as little as what was taken back.
+        let is_done = |other: &Attempt| other.id > attempt.id && matches!(other.outcome, Some((Outcome::Done, _)));
+        failed && attempt.intent == Intent::Run && !others.any(|it| it.intent == Intent::Undo || is_done(it))
     };
     let can_undo = |attempt: &&Attempt| {
         let hook = cluster.workload.as_ref().and_then(|workload| workload.hook(attempt.hook));
         hook.is_some_and(|hook| hook.can_undo)
     };
-    let is_left = event.attempts.iter().filter(can_undo).any(is_left);
-    !is_restorable(cluster) || (touched == restored && !is_left) || (touched && given_up)
+    !event.attempts.iter().filter(can_undo).any(is_left)
 }

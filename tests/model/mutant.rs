@@ -6,11 +6,13 @@ use allclear::machine::apply::apply;
 use allclear::machine::attempt::{Attempt, Outcome};
 use allclear::machine::claim::{Claim, Reason};
 use allclear::machine::command::{Command, Entry, Verdict};
+use allclear::machine::document::Source;
 use allclear::machine::id::AttemptId;
 use allclear::machine::lifecycle::Stage;
 use allclear::machine::operator::{Asked, What, Wish};
+use allclear::machine::slot::{Slot, SlotState};
 use allclear::machine::state::State;
-use allclear::machine::workload::{Intent, Phase};
+use allclear::machine::workload::{Intent, Member, Phase, Role};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mutant {
@@ -19,8 +21,6 @@ pub(crate) enum Mutant {
     ClaimUnguarded,
     /// `apply` takes a second claim while the first is in force.
     ClaimTwice,
-    /// `apply` takes a claim while another event has the share of its group.
-    ClaimBeyondBudget,
     /// `apply` puts back what was touched as soon as the event has started.
     RestoreEarly,
     /// `apply` takes back what is done.
@@ -55,6 +55,38 @@ pub(crate) enum Mutant {
     ApproveUnseen,
     /// The leader never finds that a silent replica's document is too old.
     NeverDiscount,
+    /// `apply` gives an event its slots whoever else is out.
+    TakeBeyondLimit,
+    /// `apply` gives an event its slots as if only events took members out, and no member failed.
+    TakeBesideTheSick,
+    /// `apply` takes every event for a repair.
+    RepairAnything,
+    /// `apply` begins a hook that takes service away without a slot.
+    BeginWithoutSlot,
+    /// `apply` begins one though another member has failed since the slot was taken.
+    BeginAboveLimit,
+    /// `apply` calls an event for the last time at any time.
+    LastCallEarly,
+    /// `apply` takes a claim for stints that are over.
+    ClaimOldStint,
+    /// `apply` counts hooks of an earlier stint.
+    CountOldStint,
+    /// `apply` takes a member for restored when its event is over.
+    ForgetDebt,
+    /// `apply` takes a member for restored whose restore has failed.
+    RestoredByFailure,
+    /// `apply` does not count how often an event gives back.
+    GiveBackForEver,
+    /// The leader never has an event give back.
+    NeverGiveBack,
+    /// The leader gives no slots to the second event.
+    NeverTake,
+    /// `apply` begins a failover beside another one of the group.
+    FailoverBeside,
+    /// `apply` drains a primary before its failover.
+    DrainPrimary,
+    /// `apply` restores a member that an event keeps out.
+    RestoreKeptOut,
 }
 
 impl Mutant {
@@ -68,13 +100,6 @@ impl Mutant {
             }
             (Self::ClaimTwice, Command::Claim { event, .. }) => {
                 state.open_event(event).filter(|event| event.claims.len() == 1 && event.stage() == Stage::Claimed)?;
-                push_claim(state, entry)
-            }
-            (Self::ClaimBeyondBudget, Command::Claim { event, reason: Reason::NothingToPrepare, .. }) => {
-                state.open_events().find(|other| other.stage() == Stage::Claimed)?;
-                let event = state.open.get_mut(event).filter(|event| event.claims.is_empty()).map(Arc::make_mut)?;
-                event.treatment.as_ref()?;
-                event.entered.push((Stage::Claimed, entry.at));
                 push_claim(state, entry)
             }
             (Self::ForgetRestoring, Command::Begin { event, .. }) => {
@@ -124,9 +149,9 @@ impl Mutant {
                 matches!(last.outcome, Some((Outcome::Done, _))).then_some(())?;
                 push_attempt(state, entry)
             }
-            (Self::RunBeside, Command::Begin { event, hook, .. }) => {
+            (Self::RunBeside, Command::Begin { event, member, hook, .. }) => {
                 let is_free = state.open_event(event)?.attempts.is_empty() && hook.phase < Phase::Restore;
-                is_free.then_some(())?;
+                (is_free && state.stint(event, member).is_some()).then_some(())?;
                 push_attempt(state, entry)
             }
             (Self::RunBesideEvent, Command::Begin { event, .. }) => {
@@ -136,6 +161,7 @@ impl Mutant {
                 let verdict = apply(&mut alone, entry);
                 let begun = alone.open.remove(event).filter(|_| verdict == Verdict::Applied)?;
                 state.attempts = alone.attempts;
+                state.slots.extend(alone.slots);
                 state.open.insert(event.clone(), begun);
                 Some(verdict)
             }
@@ -152,7 +178,13 @@ impl Mutant {
         match (self, &entry.command) {
             (Self::ClaimDrill, Command::EndDrill { event }) => {
                 let (event, until) = (event.clone(), entry.at);
-                let claim = Command::Claim { event, approver: entry.by.clone(), reason: Reason::Prepared, until };
+                let claim = Command::Claim {
+                    event,
+                    approver: entry.by.clone(),
+                    reason: Reason::Prepared,
+                    stints: Vec::new(),
+                    until,
+                };
                 push_claim(state, &Entry { command: claim, ..entry.clone() })
             }
             (Self::StartDrill, Command::EndDrill { event }) => {
@@ -165,7 +197,7 @@ impl Mutant {
                 state.open.insert(drill.announcement.id.clone(), drill.into());
                 Some(verdict)
             }
-            _ => self.overrules_operators(state, entry),
+            _ => self.overrules_operators(state, entry).or_else(|| self.overrules_slots(state, entry)),
         }
     }
 
@@ -178,11 +210,11 @@ impl Mutant {
                 event.entered.push((Stage::Claimed, entry.at));
                 push_claim(state, entry)
             }
-            (Self::ApproveUnseen, Command::Ask { what: Asked::Approve { event, revision }, who, reason }) => {
+            (Self::ApproveUnseen, Command::Ask { what: Asked::Approve { event, revision, .. }, who, reason }) => {
                 let event =
                     state.open.get_mut(event).filter(|event| event.stage() <= Stage::Preparing).map(Arc::make_mut)?;
                 state.wished += 1;
-                let what = What::Approve { revision: *revision };
+                let what = What::Approve { revision: *revision, over_budget: false };
                 let (number, at, who, reason) = (state.wished, entry.at, who.clone(), reason.clone());
                 event.wishes.push(Wish { number, at, who, reason, what });
                 Some(Verdict::Applied)
@@ -192,17 +224,150 @@ impl Mutant {
     }
 
     pub(crate) fn plans(self, due: &Command) -> bool {
-        self != Self::NeverDiscount || !matches!(due, Command::Discount { .. })
+        match (self, due) {
+            (Self::NeverDiscount, Command::Discount { .. }) | (Self::NeverGiveBack, Command::GiveBack { .. }) => false,
+            (Self::NeverTake, Command::Take { event }) => *event != crate::world::event_id(1),
+            _ => true,
+        }
+    }
+
+    /// What is wrong about who may be out.
+    fn overrules_slots(self, state: &mut State, entry: &Entry) -> Option<Verdict> {
+        match (self, &entry.command) {
+            (Self::TakeBeyondLimit, Command::Take { event }) => {
+                state.open_event(event).filter(|event| event.slots_since.is_none() && event.treatment.is_some())?;
+                let mut alone = state.clone();
+                alone.slots.clear();
+                alone.open.retain(|id, _| id == event);
+                apply_to(state, alone, entry)
+            }
+            (Self::TakeBesideTheSick, Command::Take { .. }) | (Self::BeginAboveLimit, Command::Begin { .. }) => {
+                let mut healthy = state.clone();
+                for replica in healthy.replicas.values_mut().map(Arc::make_mut) {
+                    replica.conditions.clear();
+                    replica.unreachable = None;
+                }
+                apply_to(state, healthy, entry)
+            }
+            (Self::RepairAnything, Command::Take { event }) => {
+                let mut sick = state.clone();
+                let vms = sick.open_event(event)?.announcement.resources.clone();
+                for (_, replica) in sick.replicas.iter_mut().filter(|(vm, _)| vms.contains(vm)) {
+                    Arc::make_mut(replica).unreachable = Some(entry.at);
+                }
+                Arc::make_mut(sick.open.get_mut(event)?).announcement.source = Source::User;
+                apply_to(state, sick, entry)
+            }
+            (Self::BeginWithoutSlot, Command::Begin { event, member, hook, .. }) => {
+                let is_idle = state.open_event(event)?.attempts.is_empty() && hook.phase == Phase::Drain;
+                (is_idle && !state.slots.contains_key(member)).then_some(())?;
+                push_attempt(state, entry)
+            }
+            _ => self.mixes_stints(state, entry),
+        }
+    }
+
+    fn mixes_stints(self, state: &mut State, entry: &Entry) -> Option<Verdict> {
+        match (self, &entry.command) {
+            (Self::LastCallEarly, Command::LastCall { event }) => {
+                let event = state.open.get_mut(event).map(Arc::make_mut)?;
+                (event.last_call.is_none() && event.stage() <= Stage::Preparing).then_some(())?;
+                event.last_call = Some(entry.at);
+                Some(Verdict::Applied)
+            }
+            (Self::ClaimOldStint, Command::Claim { event, stints, .. }) => {
+                let claimable = state.open_event(event)?;
+                (claimable.claims.is_empty() && claimable.stage() == Stage::Preparing).then_some(())?;
+                let is_old =
+                    |(member, stint): &(Member, u64)| state.slots.get(member).is_none_or(|it| it.stint != *stint);
+                stints.iter().any(is_old).then_some(())?;
+                Arc::make_mut(state.open.get_mut(event)?).entered.push((Stage::Claimed, entry.at));
+                push_claim(state, entry)
+            }
+            (Self::CountOldStint, Command::Take { event }) => {
+                let verdict = apply(state, entry);
+                let stints: Vec<(Member, u64)> =
+                    state.slots.iter().map(|(member, slot)| (member.clone(), slot.stint)).collect();
+                for attempt in &mut Arc::make_mut(state.open.get_mut(event)?).attempts {
+                    let now = stints.iter().find(|(member, _)| *member == attempt.member);
+                    attempt.stint = now.map_or(attempt.stint, |(_, stint)| *stint);
+                }
+                Some(verdict)
+            }
+            _ => self.forgets_members(state, entry),
+        }
+    }
+
+    fn forgets_members(self, state: &mut State, entry: &Entry) -> Option<Verdict> {
+        match (self, &entry.command) {
+            (Self::ForgetDebt, Command::Report { .. }) => {
+                let verdict = apply(state, entry);
+                let over = |slot: &Slot| slot.state == SlotState::Returning;
+                state.slots.retain(|_, slot| !over(slot));
+                Some(verdict)
+            }
+            (Self::RestoredByFailure, Command::Settle { event, attempt, outcome: Outcome::Failed(_) }) => {
+                let known = state.open_event(event)?.attempt(*attempt)?.clone();
+                let verdict = apply(state, entry);
+                (known.hook.phase == Phase::Restore).then(|| state.slots.remove(&known.member))?;
+                Some(verdict)
+            }
+            (Self::GiveBackForEver, Command::GiveBack { event }) => {
+                let verdict = apply(state, entry);
+                let event = Arc::make_mut(state.open.get_mut(event)?);
+                event.given_back = if event.given_back == 1 { 3 } else { event.given_back };
+                Some(verdict)
+            }
+            (
+                Self::FailoverBeside | Self::DrainPrimary,
+                Command::Begin { event, member, hook, intent: Intent::Run, .. },
+            ) => {
+                let is_it = match self {
+                    Self::FailoverBeside => hook.phase == Phase::Failover,
+                    _ => hook.phase == Phase::Drain && state.role(member) == Role::Primary,
+                };
+                let has_run =
+                    state.open_event(event)?.attempts.iter().any(|it| it.member == *member && it.hook == *hook);
+                (is_it && !has_run && state.stint(event, member).is_some()).then_some(())?;
+                push_attempt(state, entry)
+            }
+            (Self::RestoreKeptOut, Command::Begin { event, member, hook, intent: Intent::Run, .. }) => {
+                let is_idle = state.open_event(event)?.attempts.iter().all(|attempt| attempt.outcome.is_some());
+                let is_out = state.slots.get(member).is_some_and(|slot| !slot.events.is_empty());
+                (hook.phase == Phase::Restore && is_idle && is_out).then_some(())?;
+                push_attempt(state, entry)
+            }
+            _ => None,
+        }
     }
 }
 
+/// What becomes of the event in another state counts in this one.
+fn apply_to(state: &mut State, mut other: State, entry: &Entry) -> Option<Verdict> {
+    let verdict = apply(&mut other, entry);
+    let (Command::Take { event } | Command::Begin { event, .. }) = &entry.command else { return None };
+    if verdict != Verdict::Applied {
+        return Some(verdict);
+    }
+    let mut changed = other.open.remove(event)?;
+    if let Some(known) = state.open.get(event) {
+        Arc::make_mut(&mut changed).announcement = known.announcement.clone();
+    }
+    (state.attempts, state.stints) = (other.attempts, state.stints.max(other.stints));
+    state.open.insert(event.clone(), changed);
+    for (member, slot) in other.slots {
+        state.slots.entry(member).or_insert(slot);
+    }
+    Some(verdict)
+}
+
 fn push_claim(state: &mut State, entry: &Entry) -> Option<Verdict> {
-    let Command::Claim { event, approver, reason, until } = &entry.command else { return None };
+    let Command::Claim { event, approver, reason, stints, until } = &entry.command else { return None };
     state.attempts += 1;
     let attempt = AttemptId(state.attempts);
     let event = state.open.get_mut(event).map(Arc::make_mut)?;
-    let (approver, reason, until) = (approver.clone(), *reason, *until);
-    event.claims.push(Claim { attempt, approver, reason, at: entry.at, until, outcome: None });
+    let (approver, reason, stints, until) = (approver.clone(), *reason, stints.clone(), *until);
+    event.claims.push(Claim { attempt, approver, reason, stints, at: entry.at, until, outcome: None });
     Some(Verdict::Applied)
 }
 
@@ -210,11 +375,13 @@ fn push_attempt(state: &mut State, entry: &Entry) -> Option<Verdict> {
     let Command::Begin { event, member, hook, intent, on, deadline } = &entry.command else { return None };
     state.attempts += 1;
     let id = AttemptId(state.attempts);
+    let stint = state.slots.get(member).map_or(0, |slot| slot.stint);
     Arc::make_mut(state.open.get_mut(event)?).attempts.push(Attempt {
         id,
         member: member.clone(),
         hook: *hook,
         intent: *intent,
+        stint,
         on: on.clone(),
         begun_at: entry.at,
         deadline: *deadline,

@@ -17,13 +17,14 @@ use allclear::machine::situation::{Channel, Contact, Situation, Timing};
 use allclear::machine::state::State;
 use allclear::machine::time::Timestamp;
 use allclear::machine::transition;
-use allclear::machine::workload::{Condition, OnAbsent, Origin, Workload};
+use allclear::machine::workload::{Condition, OnAbsent, OnFailure, Origin, Workload};
 
 use crate::mutant::Mutant;
 
 /// The moments at which anything happens, in seconds: past the lease of a claim, every pause, the end of a hook and
-/// `stale_after`; past the user budget; at NotBefore; past `restore_timeout`; past `forget_after` and what follows it.
-pub(crate) const MOMENTS: [i64; 7] = [0, 70, 130, 900, 1_600, 9_600, 17_000];
+/// `stale_after`; past the user budget and `give_back_after`; in last call; at NotBefore; past `forget_after` and what
+/// follows it.
+pub(crate) const MOMENTS: [i64; 7] = [0, 70, 130, 880, 900, 9_600, 17_000];
 /// The event has left the documents by then, so that the time to put back and to forget lies ahead.
 pub(crate) const GONE_BY: i64 = 900;
 const NOT_BEFORE: Timestamp = Timestamp(900_000);
@@ -32,8 +33,10 @@ const NOT_BEFORE: Timestamp = Timestamp(900_000);
 #[derive(Clone, Debug)]
 pub(crate) struct Cluster {
     pub(crate) replicas: usize,
-    /// How many events there are; the first names the first replica, and so on.
-    pub(crate) events: usize,
+    /// The replicas that each event names.
+    pub(crate) events: Vec<Vec<usize>>,
+    /// The replica that each event names as well from some moment on.
+    pub(crate) grows: Vec<Option<usize>>,
     pub(crate) source: Source,
     /// Of every replica.
     pub(crate) workload: Option<Workload>,
@@ -44,10 +47,16 @@ pub(crate) struct Cluster {
     pub(crate) trouble: Trouble,
     /// A drill is under way when the events are announced, at whichever moment.
     pub(crate) drill: bool,
-    /// All events name the first replica.
-    pub(crate) same_vm: bool,
     /// How often workloads change at most: another role, or, where they dial in, away and back.
     pub(crate) changes: u8,
+    /// How often a member stops being ready, or is ready again, at most.
+    pub(crate) sick: u8,
+    /// How often a hook fails at most, where it may not fail as often as it likes.
+    pub(crate) failures: Option<u8>,
+    /// Announced events may be cancelled.
+    pub(crate) cancels: bool,
+    /// The world changes only when everybody has done what they can: many events, and no race with any of them.
+    pub(crate) is_patient: bool,
     pub(crate) mutant: Mutant,
 }
 
@@ -76,6 +85,13 @@ pub(crate) struct World {
     pub(crate) faults: u8,
     pub(crate) asked: u8,
     pub(crate) changed: u8,
+    pub(crate) sickened: u8,
+    pub(crate) failed: u8,
+    /// The replicas whose workload a hook has begun to take away, and no restore has brought back. Once it is taken away
+    /// whole, true.
+    pub(crate) stopped: BTreeMap<usize, bool>,
+    /// Restores that failed or hung.
+    pub(crate) unrestored: u8,
     /// How the workload of each replica is doing, whoever knows.
     pub(crate) conditions: Vec<Condition>,
     /// Attempts that prepare and were begun in the world.
@@ -87,6 +103,8 @@ pub(crate) struct World {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Cloud {
     pub(crate) shows: Shown,
+    /// It names one more VM.
+    pub(crate) grown: bool,
     /// A post took effect.
     pub(crate) approved: bool,
     pub(crate) posts: u8,
@@ -133,6 +151,10 @@ pub(crate) enum Breach {
     PostedTwice,
     Uncommitted,
     BudgetExceeded,
+    FailoverOutOfTurn,
+    NotRestored,
+    StintMixed,
+    GivenBackTooOften,
     RunTwice,
     RestoredWrongly,
     Lifecycle,
@@ -148,6 +170,10 @@ impl From<Broken> for Breach {
             Broken::ClaimedTwice => Self::PostedTwice,
             Broken::ApprovedUnclaimed | Broken::TakenOverWrongly => Self::Uncommitted,
             Broken::BudgetExceeded => Self::BudgetExceeded,
+            Broken::FailoverOutOfTurn => Self::FailoverOutOfTurn,
+            Broken::NotRestored => Self::NotRestored,
+            Broken::StintMixed => Self::StintMixed,
+            Broken::GivenBackTooOften => Self::GivenBackTooOften,
             Broken::DrillApproved | Broken::DrillBesideEvent => Self::Drill,
             Broken::ClaimedAgainstWish | Broken::ApprovedUnseen => Self::AgainstWish,
             Broken::RunTwice | Broken::RunBeside => Self::RunTwice,
@@ -163,10 +189,10 @@ pub(crate) fn name(replica: usize) -> VmName {
 }
 
 pub(crate) fn event_id(event: usize) -> EventId {
-    EventId::new(["e", "f"][event])
+    EventId::new(["e", "f", "g"][event])
 }
 
-fn announcement(cluster: &Cluster, event: usize, id: EventId, status: Status) -> Announcement {
+fn announcement(cluster: &Cluster, id: EventId, status: Status) -> Announcement {
     Announcement {
         id,
         not_before: if status == Status::Started { NotBefore::Unknown } else { NotBefore::At(NOT_BEFORE) },
@@ -174,16 +200,24 @@ fn announcement(cluster: &Cluster, event: usize, id: EventId, status: Status) ->
         kind: Kind::Reboot,
         source: cluster.source.clone(),
         resource_type: String::new(),
-        resources: vec![cluster.vm(event)],
+        resources: Vec::new(),
         description: String::new(),
         duration: None,
     }
 }
 
 impl Cluster {
-    /// The one that an event names.
-    pub(crate) fn vm(&self, event: usize) -> VmName {
-        name(if self.same_vm { 0 } else { event })
+    /// A member counts as prepared though nothing was done to it: it is away, or its hook may fail.
+    pub(crate) fn may_fail(&self) -> bool {
+        self.workload.iter().flat_map(|it| &it.hooks).any(|hook| hook.on_failure == OnFailure::Continue)
+            || self.workload.as_ref().is_some_and(|it| it.origin == Origin::Dialled)
+            || self.sick > 0
+    }
+
+    /// Those that an event names.
+    pub(crate) fn vms(&self, event: usize, grown: bool) -> Vec<VmName> {
+        let more = self.grows.get(event).copied().flatten().filter(|_| grown);
+        self.events[event].iter().copied().chain(more).map(name).collect()
     }
 }
 
@@ -196,10 +230,11 @@ impl World {
             clouds: vec![
                 Cloud {
                     shows: if cluster.drill { Shown::ToCome } else { Shown::Scheduled },
+                    grown: false,
                     approved: false,
                     posts: 0
                 };
-                cluster.events
+                cluster.events.len()
             ],
             // Not the affected one.
             leader: cluster.replicas - 1,
@@ -208,6 +243,10 @@ impl World {
             faults: 0,
             asked: 0,
             changed: 0,
+            sickened: 0,
+            failed: 0,
+            unrestored: 0,
+            stopped: BTreeMap::new(),
             conditions: vec![Condition::default(); cluster.replicas],
             begun: BTreeSet::new(),
             breach: None,
@@ -226,8 +265,8 @@ impl World {
             }
         }
         if cluster.drill {
-            let (announcement, who) =
-                (announcement(cluster, 0, EventId::new("drill-a"), Status::Scheduled), "it".into());
+            let made_up = announcement(cluster, EventId::new("drill-a"), Status::Scheduled);
+            let (announcement, who) = (Announcement { resources: cluster.vms(0, false), ..made_up }, "it".into());
             world.commit(cluster, &name(0), Command::Drill { announcement, mode: Mode::Rehearsal, who });
         }
         world
@@ -241,6 +280,10 @@ impl World {
         self.replicas[replica].up && !self.replicas[replica].cut
     }
 
+    pub(crate) fn place(&self, vm: &VmName) -> usize {
+        (0..self.replicas.len()).find(|replica| name(*replica) == *vm).unwrap_or_default()
+    }
+
     pub(crate) fn document(&self, cluster: &Cluster) -> Document {
         let listed = self.clouds.iter().enumerate().filter_map(|(event, cloud)| {
             let status = match cloud.shows {
@@ -248,7 +291,8 @@ impl World {
                 Shown::Started => Status::Started,
                 Shown::ToCome | Shown::Gone => return None,
             };
-            Some(announcement(cluster, event, event_id(event), status))
+            let resources = cluster.vms(event, cloud.grown);
+            Some(Announcement { resources, ..announcement(cluster, event_id(event), status) })
         });
         Document::new(listed.collect())
     }

@@ -37,7 +37,7 @@ async fn a_whole_event_is_shown_without_a_reload_and_its_commands_do_what_they_s
             "No event has been closed yet",
         ])
         .await;
-    browser.until_it_says(&["Group databases", "At most 1 of 3 members may be unavailable at once"]).await;
+    browser.until_it_says(&["Group databases", "At most 1 of 3 members may be out at once"]).await;
     browser.run("window.unloaded = 'never'").await;
 
     let id = cluster.cloud.announce(json!({ "type": "Redeploy", "vm": 0 })).await;
@@ -54,8 +54,10 @@ async fn a_whole_event_is_shown_without_a_reload_and_its_commands_do_what_they_s
     browser.until_it_says(&["It is held by uid", "An operator, with allclear release"]).await;
     browser.until_it_says(&["the platform starts the event when its notice ends: in"]).await;
     run_as_copied(&browser, &cluster, "Release it").await;
-    browser.until_it_says(&["Redeploy of db-0 is under way", "unavailable: Redeploy of db-0"]).await;
-    browser.until_it_says(&["no event that takes another is approved before that changes"]).await;
+    browser.until_it_says(&["Redeploy of db-0 is under way", "out of service: Redeploy of db-0"]).await;
+    browser
+        .until_it_says(&["no hook stops another one, and no event that names another is approved, before that changes"])
+        .await;
     cluster.cloud.finish(&id).await;
     browser.until_it_says(&["is over and being restored", "restore of database on db-0\nhas been running for"]).await;
     cluster.hooks.open("back");

@@ -16,7 +16,7 @@ const NUMBERED: [(&str, Renumber); 13] = [
     ("snapshot.state.replicas.workloads.hooks.runs_on", |state, number| hook(state).runs_on = number),
     ("snapshot.state.replicas.workloads.on_absent", |state, number| workload(state).on_absent = Some(number)),
     ("snapshot.state.replicas.conditions.role", |state, number| {
-        let condition = pb::Condition { workload: "postgres".into(), role: number, connected: true };
+        let condition = pb::Condition { workload: "postgres".into(), role: number, connected: true, readiness: 1 };
         state.replicas[0].conditions.push(condition);
     }),
     ("snapshot.state.open.entered.stage", |state, number| event(state).entered[0].stage = number),

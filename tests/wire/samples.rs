@@ -16,8 +16,8 @@ use allclear::machine::workload::{HookId, Intent, Phase};
 use crate::record::Record;
 use crate::values::{
     NOW, announcement, cache, conditions, departed_state, dialled, dialled_state, document, drilled_state,
-    grouped_state, groups, journal, led_state, measured_state, member, notified_state, postgres, rich_state, told,
-    treatment, wished_state,
+    grouped_state, groups, journal, led_state, measured_state, member, members_state, notified_state, postgres,
+    rich_state, told, treatment, wished_state,
 };
 
 /// Every sample under the name that its golden bytes carry.
@@ -46,6 +46,7 @@ pub(crate) fn samples() -> Vec<(String, Record)> {
     samples.push(("state wished".into(), Record::State(wished_state())));
     samples.push(("state dialled".into(), Record::State(dialled_state())));
     samples.push(("state measured".into(), Record::State(measured_state())));
+    samples.push(("state members".into(), Record::State(members_state())));
     samples.push(("state notified".into(), Record::State(notified_state())));
     samples
 }
@@ -79,9 +80,9 @@ pub(crate) fn commands() -> Vec<(String, Command)> {
             event: event.clone(),
             approver: VmName::new("db-2"),
             reason: Reason::BudgetSpent,
+            stints: vec![(member("postgres"), 7)],
             until: Timestamp(NOW + 5_000),
         },
-        Command::GiveUp { event: event.clone() },
         Command::Forget { event: event.clone() },
         Command::Lead { term: 3, turn: 2, voters: vec![VmName::new("db-0"), VmName::new("db-1")] },
         Command::Suspect { replica: VmName::new("db-1"), number: 9 },
@@ -99,9 +100,9 @@ pub(crate) fn commands() -> Vec<(String, Command)> {
     ];
     commands.extend(outcomes().into_iter().map(|outcome| Command::Settle { event: event.clone(), attempt, outcome }));
     commands.extend(posts().into_iter().map(|outcome| Command::Posted { event: event.clone(), attempt, outcome }));
-    let mut named: Vec<(String, Command)> = commands.into_iter().map(|command| (name(&command), command)).collect();
-    let nothing_listed = Command::Report { after: 0, document: Document::default() };
-    named.push(("report nothing".into(), nothing_listed));
+    let all = commands.into_iter().chain(of_members(&event));
+    let mut named: Vec<(String, Command)> = all.map(|command| (name(&command), command)).collect();
+    named.push(("report nothing".into(), Command::Report { after: 0, document: Document::default() }));
     let nothing_said = Command::Advance { event, attempt: AttemptId(u64::MAX), progress: Progress::default() };
     named.push(("advance nothing".into(), nothing_said));
     named.push(("register nothing".into(), Command::Register { workloads: Vec::new(), groups: Vec::new() }));
@@ -109,27 +110,39 @@ pub(crate) fn commands() -> Vec<(String, Command)> {
         event: EventId::new("e"),
         approver: VmName::new("db-2"),
         reason,
+        stints: Vec::new(),
         until: Timestamp(NOW),
     };
     named.push(("claim takeover".into(), claim(Reason::Takeover)));
     named.push(("account nothing".into(), Command::Account { number: 1, journal: Vec::new() }));
-    let (announcement, who) = (announcement("drill-2"), String::new());
-    named.push(("drill dry_run".into(), Command::Drill { announcement, mode: Mode::DryRun, who }));
+    let drill = Command::Drill { announcement: announcement("drill-2"), mode: Mode::DryRun, who: String::new() };
+    named.push(("drill dry_run".into(), drill));
     named.extend(wishes().into_iter().map(|command| (name(&command), command)));
     named.push(("claim operator".into(), claim(Reason::Operator)));
-    named.push(("register groups".into(), Command::Register { workloads: vec![postgres()], groups: groups() }));
-    named
+    let grouped = Command::Register { workloads: vec![postgres()], groups: groups() };
+    named.into_iter().chain([("register groups".into(), grouped)]).collect()
+}
+
+fn of_members(event: &EventId) -> [Command; 5] {
+    [
+        Command::Take { event: event.clone() },
+        Command::GiveBack { event: event.clone() },
+        Command::LastCall { event: event.clone() },
+        Command::Contact { replica: VmName::new("db-1"), reachable: true },
+        Command::Removed { replica: VmName::new("db-1") },
+    ]
 }
 
 fn wishes() -> Vec<Command> {
     let event = EventId::new("C7061BAC-AFDC-4513-B24B-AA5F13A16123");
     let hook = HookId { phase: Phase::Drain, ordinal: 1 };
     let all = [
-        Asked::Hold { event: event.clone(), until: Timestamp(NOW + 60_000) },
+        Asked::Hold { event: event.clone(), until: Timestamp(NOW + 60_000), no_hooks: true },
         Asked::Release { event: event.clone() },
         Asked::Pause { until: Timestamp(NOW + 60_000) },
         Asked::Resume,
-        Asked::Approve { event: event.clone(), revision: 23 },
+        Asked::Approve { event: event.clone(), revision: 23, over_budget: true },
+        Asked::Restored { member: member("postgres") },
         Asked::Skip { event, member: member("postgres"), hook },
         Asked::Wish { what: "leadership to go to db-1".into() },
     ];
@@ -151,7 +164,11 @@ fn name(command: &Command) -> String {
         | Command::Expire { .. }
         | Command::Waive { .. }
         | Command::Claim { .. }
-        | Command::GiveUp { .. }
+        | Command::Take { .. }
+        | Command::GiveBack { .. }
+        | Command::LastCall { .. }
+        | Command::Contact { .. }
+        | Command::Removed { .. }
         | Command::Forget { .. }
         | Command::Lead { .. }
         | Command::Suspect { .. }

@@ -14,12 +14,14 @@ use allclear::machine::lifecycle::Stage;
 use allclear::machine::notice::{Noted, Told};
 use allclear::machine::operator::{What, Wish};
 use allclear::machine::policy::{Action, Treatment};
+use allclear::machine::slot::{Slot, SlotState};
 use allclear::machine::state::{Replica, State};
 use allclear::machine::suspicion::{Leadership, Suspicion};
 use allclear::machine::takeover::{Journaled, Takeover};
 use allclear::machine::time::Timestamp;
 use allclear::machine::workload::{
-    Condition, Group, Hook, HookId, Intent, Member, OnAbsent, OnFailure, Origin, Phase, Role, RunsOn, Workload,
+    Condition, Group, Hook, HookId, Intent, Member, OnAbsent, OnFailure, Origin, Phase, Readiness, Role, RunsOn,
+    Workload,
 };
 
 pub(crate) const NOW: i64 = 1_767_225_600_000;
@@ -46,6 +48,7 @@ pub(crate) fn postgres() -> Workload {
         fresh_for: (phase == Phase::Checkpoint).then_some(Duration::ZERO),
         optional_if_short: phase == Phase::Shutdown,
         worst: None,
+        expected: None,
         exclusive: false,
         kinds: Vec::new(),
     };
@@ -73,7 +76,8 @@ pub(crate) fn dialled() -> Workload {
 }
 
 pub(crate) fn conditions() -> Vec<(WorkloadName, Condition)> {
-    let condition = |name: &str, role, connected| (WorkloadName(name.into()), Condition { role, connected });
+    let readiness = Readiness::Unasked;
+    let condition = |name: &str, role, connected| (WorkloadName(name.into()), Condition { role, connected, readiness });
     vec![
         condition("cache", Role::Replica, true),
         condition("postgres", Role::Primary, false),
@@ -139,7 +143,8 @@ pub(crate) fn treatment() -> Treatment {
         ahead: Some(Duration::from_mins(15)),
         only_named_freezes: true,
         margin: Duration::from_secs(5),
-        restore_timeout: Duration::from_mins(10),
+        give_back_after: Duration::from_mins(2),
+        last_call: Duration::from_mins(1),
     }
 }
 
@@ -149,6 +154,7 @@ fn attempt(id: u64, intent: Intent, outcome: Option<Outcome>) -> Attempt {
         member: member("postgres"),
         hook: HookId { phase: Phase::Failover, ordinal: u16::MAX },
         intent,
+        stint: 0,
         on: VmName::new("db-1"),
         begun_at: Timestamp(NOW + 1),
         deadline: Timestamp(NOW + 2),
@@ -163,6 +169,7 @@ fn claim(attempt: u64, reason: Reason, outcome: Option<PostOutcome>) -> Claim {
         attempt: AttemptId(attempt),
         approver: VmName::new("db-2"),
         reason,
+        stints: Vec::new(),
         at: Timestamp(NOW + 4),
         until: Timestamp(NOW + 5_004),
         outcome: outcome.map(|outcome| (outcome, Timestamp(NOW + 5))),
@@ -202,6 +209,11 @@ fn closed_event() -> Event {
         wishes: Vec::new(),
         treated: None,
         impacts: BTreeMap::new(),
+        slots_since: None,
+        stuck_since: None,
+        given_back: 0,
+        is_deferred: false,
+        last_call: None,
     }
 }
 
@@ -279,7 +291,7 @@ pub(crate) fn led_state() -> State {
     let suspicion = |number, is_cleared| Suspicion { number, since: Timestamp(NOW), is_cleared };
     State {
         history: VecDeque::from([taken_over.into()]),
-        leadership: Some(Leadership { by: VmName::new("db-0"), term: 3, turn: 2 }),
+        leadership: Some(Leadership { by: VmName::new("db-0"), term: 3, turn: 2, voters: vec![VmName::new("db-1")] }),
         suspicions: BTreeMap::from([
             (VmName::new("_DB-0"), suspicion(1, true)),
             (VmName::new("db-1"), suspicion(u64::MAX, false)),
@@ -322,9 +334,9 @@ pub(crate) fn drilled_state() -> State {
 /// What operators ask for was stored later than what was deleted.
 pub(crate) fn wished_state() -> State {
     let all = [
-        What::Hold { until: Timestamp(NOW + 60_000) },
+        What::Hold { until: Timestamp(NOW + 60_000), no_hooks: true },
         What::Release,
-        What::Approve { revision: 7 },
+        What::Approve { revision: 7, over_budget: true },
         What::Pause { until: Timestamp(NOW + 1) },
         What::Resume,
         What::Other("leadership to go to db-1".into()),
@@ -356,6 +368,47 @@ pub(crate) fn wished_state() -> State {
 pub(crate) fn told() -> Vec<Told> {
     let of = |notice: &str, receiver: &str| Told { notice: notice.into(), receiver: receiver.into() };
     vec![of("A-1@1/announced", "chat"), of("A-1@1/announced", "grid"), of("db-1/channel_stalled/490896", "chat")]
+}
+
+/// Members were stored later than everything in the rich state.
+pub(crate) fn members_state() -> State {
+    let slot = |stint, state| Slot {
+        stint,
+        first_stint: 1,
+        state,
+        since: Timestamp(NOW + 1),
+        group: (stint > 1).then(|| GroupName("orders-db".into())),
+        events: BTreeSet::from([EventId::new("A-1"), EventId::new("b-2")]),
+        by: EventId::new("A-1"),
+        was_fit: stint > 1,
+        restore_failed: stint == 3,
+        needs_restore: stint == 2,
+    };
+    let called = Event {
+        slots_since: Some(Timestamp(NOW)),
+        stuck_since: Some(Timestamp(NOW + 1)),
+        given_back: 2,
+        is_deferred: true,
+        last_call: Some(Timestamp(NOW + 2)),
+        ..Event::first_seen_as(announcement("A-1"), VmName::new("db-1"), Timestamp(NOW))
+    };
+    let ready = |readiness| Condition { readiness, ..Condition::default() };
+    let replica = Replica {
+        unreachable: Some(Timestamp(NOW)),
+        conditions: BTreeMap::from([
+            (WorkloadName("cache".into()), ready(Readiness::Ready)),
+            (WorkloadName("postgres".into()), ready(Readiness::NotReady)),
+        ]),
+        ..Replica::default()
+    };
+    let slots = SlotState::ALL.into_iter().zip(1..).zip(["cache", "other", "postgres", "queue"]);
+    State {
+        replicas: BTreeMap::from([(VmName::new("db-0"), replica.into())]),
+        open: BTreeMap::from([(EventId::new("A-1"), called.into())]),
+        slots: slots.map(|((state, stint), name)| (member(name), slot(stint, state))).collect(),
+        stints: 4,
+        ..State::default()
+    }
 }
 
 pub(crate) fn notified_state() -> State {

@@ -144,15 +144,15 @@ fn of_runs(event: &EventId, notes: &[Note]) -> Vec<String> {
     repeated.map(|((phase, vm), count)| format!("{phase} of {vm} was run {count} times")).collect()
 }
 
-/// Whatever was touched was put back, after the event was gone; on a VM that was deleted nothing is.
+/// Whatever was taken away was put back, after the event was gone; on a VM that was deleted nothing is.
 fn of_restoring(event: &Event, known: &shown::Event) -> Vec<String> {
     if event.plan.kind == Kind::Terminate && event.started.is_some() {
         return Vec::new();
     }
-    let mut touched: Vec<&str> =
-        known.hooks.iter().filter(|hook| prepares(hook) && hook.intent == "run").map(|hook| hook.vm.as_str()).collect();
-    touched.sort_unstable();
-    touched.dedup();
+    let takes_away = |hook: &&shown::Hook| prepares(hook) && hook.phase != "checkpoint" && hook.intent == "run";
+    let mut taken: Vec<&str> = known.hooks.iter().filter(takes_away).map(|hook| hook.vm.as_str()).collect();
+    taken.sort_unstable();
+    taken.dedup();
     let ended = event.ended.map(|(at, _)| at);
     let is_restored = |vm: &&str| {
         known.hooks.iter().any(|hook| {
@@ -162,7 +162,7 @@ fn of_restoring(event: &Event, known: &shown::Event) -> Vec<String> {
                 && from_rfc3339(&hook.started_at) >= ended
         })
     };
-    let left = touched.into_iter().filter(|vm| !is_restored(vm));
+    let left = taken.into_iter().filter(|vm| !is_restored(vm));
     left.map(|vm| format!("what was prepared on {vm} was not restored")).collect()
 }
 

@@ -16,10 +16,10 @@ use crate::machine::event::Event;
 use crate::machine::explain::explain;
 use crate::machine::id::{AttemptId, EventId, VmName};
 use crate::machine::left_out::left_out_of;
-use crate::machine::order;
 use crate::machine::plan::plan;
 use crate::machine::policy::{self, Action};
 use crate::machine::situation::{Channel, Contact, Situation, Timing};
+use crate::machine::slot_changes::settle;
 use crate::machine::state::State;
 use crate::machine::steps::{self, Step};
 use crate::machine::time::Timestamp;
@@ -71,8 +71,6 @@ pub(super) struct Run {
     pub(super) timeout_s: f64,
     /// Of the first turn; later ones begin when those before them have ended.
     pub(super) deadline: Option<String>,
-    /// It waits until then for room in its group's disruption budget, unless there is some earlier.
-    pub(super) held_until: Option<String>,
     pub(super) on_failure: &'static str,
 }
 
@@ -178,22 +176,27 @@ fn forecast(config: &Config, state: &State, seen: &Announcement, situation: &Sit
 /// told with what the event does not need.
 fn runs(state: &State, event: &EventId, situation: &Situation) -> (Vec<Run>, Vec<NotRun>) {
     let (mut state, mut runs) = (state.clone(), Vec::new());
+    // When it has room: whom it waits for is told by itself.
+    state.open.retain(|id, _| id == event);
+    state.slots.clear();
+    settle(&mut state);
     let Some(starts) = state.open_event(event).map(Event::preparation_starts) else { return (runs, Vec::new()) };
-    let mut situation = Situation { now: starts.max(situation.now), ..situation.clone() };
-    let (mut turn, mut held_until) = (0, None);
+    let situation = Situation { now: starts.max(situation.now), ..situation.clone() };
+    let mut turn = 0;
     while turn < TURNS {
-        let begins: Vec<Command> = plan(&state, &situation)
-            .into_iter()
-            .filter(|command| matches!(command, Command::Begin { event: of, .. } if of == event))
-            .collect();
-        if begins.is_empty() {
-            held_until = awaits_room(&state, event, situation.now);
-            let Some(until) = held_until else { break };
-            situation.now = until;
+        let due = plan(&state, &situation);
+        let at = situation.now;
+        let take = due.iter().find(|command| matches!(command, Command::Take { event: of } if of == event));
+        if let Some(take) = take {
+            apply(&mut state, &Entry { at, by: situation.me.clone(), command: take.clone() });
             continue;
         }
+        let is_begin = |command: &Command| matches!(command, Command::Begin { event: of, .. } if of == event);
+        let begins: Vec<Command> = due.into_iter().filter(is_begin).collect();
+        if begins.is_empty() {
+            break;
+        }
         turn += 1;
-        let (at, held_until) = (situation.now, held_until.take().map(rfc3339));
         for begin in begins {
             let Command::Begin { member, hook: id, on, deadline, .. } = &begin else { continue };
             runs.extend(state.hook(member, *id).map(|hook| Run {
@@ -204,7 +207,6 @@ fn runs(state: &State, event: &EventId, situation: &Situation) -> (Vec<Run>, Vec
                 on: on.to_string(),
                 timeout_s: hook.timeout.as_secs_f64(),
                 deadline: (turn == 1).then(|| rfc3339(*deadline)),
-                held_until: held_until.clone(),
                 on_failure: hook.on_failure.as_word(),
             }));
             let attempt = AttemptId(state.attempts + 1);
@@ -215,14 +217,6 @@ fn runs(state: &State, event: &EventId, situation: &Situation) -> (Vec<Run>, Vec
         }
     }
     (runs, stuck(&state, event))
-}
-
-/// When the first failover that waits for room in its group does so no longer.
-fn awaits_room(state: &State, id: &EventId, now: Timestamp) -> Option<Timestamp> {
-    let event = state.open_event(id)?;
-    let steps = steps::preparing(state, event).into_iter();
-    let held = steps.filter(|step| order::held_back(state, event, step, now).is_some() && is_unbegun(event, step));
-    held.map(|step| order::held_back_until(event, &step)).min()
 }
 
 fn is_unbegun(event: &Event, step: &Step<'_>) -> bool {
@@ -249,16 +243,17 @@ fn in_the_end(state: &State, event: &Event, action: Action) -> String {
     if !event.is_scheduled() {
         return "it has begun: there is nothing to approve".into();
     }
-    match (action, event.budget_ends()) {
+    let budget = event.treatment.as_ref().and_then(|treatment| treatment.budget);
+    match (action, budget) {
         (Action::Observe, _) => format!("never approved from here; the platform starts it at {notice_ends}"),
         (Action::Approve, _) => "approved as soon as it waits for nothing else, unprepared".into(),
         (Action::Prepare, _) if steps::preparing(state, event).is_empty() => {
             "approved as soon as it waits for nothing else: there is nothing to prepare".into()
         }
-        (Action::Prepare, Some(ends)) => format!(
-            "approved at {} whatever still runs, but a hook that failed for good and holds keeps it until the platform \
-             starts it at {notice_ends}",
-            rfc3339(ends)
+        (Action::Prepare, Some(budget)) => format!(
+            "approved {} after it has room in its groups, whatever still runs, but a hook that failed for good and holds \
+             keeps it until the platform starts it at {notice_ends}",
+            humantime::format_duration(budget)
         ),
         (Action::Prepare, None) => {
             format!("what is not done holds it until the platform starts it at {notice_ends}")

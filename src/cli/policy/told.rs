@@ -67,6 +67,5 @@ fn hook(run: &Run) -> String {
     let place = if on == vm { String::new() } else { format!(", on {on}") };
     let timeout = length(Duration::from_secs_f64(run.timeout_s));
     let until = run.deadline.as_ref().map_or(format!("{timeout} at most"), |deadline| format!("until {deadline}"));
-    let held = run.held_until.as_ref().map_or(String::new(), |at| format!(", waits for room until {at}"));
-    format!("{turn}. {phase:<10} of {workload} on {vm}{place}{held}, {until}, on failure: {}", run.on_failure)
+    format!("{turn}. {phase:<10} of {workload} on {vm}{place}, {until}, on failure: {}", run.on_failure)
 }

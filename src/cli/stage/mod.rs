@@ -179,7 +179,7 @@ impl Stage {
              [status]\nlisten = \"{}\"\n\n\
              [operator]\nsocket = {}\n\n\
              [workloads]\nsocket = {}\n\n\
-             [policy]\nmargin = \"1s\"\n\n\
+             [policy]\nmargin = \"1s\"\nlast_call = \"2s\"\n\n\
              {prepared}",
             path(""),
             peers.join(", "),

@@ -86,13 +86,27 @@ pub(super) fn advice(reader: &Reader, event: &shown::Event, blocker: &shown::Blo
     let revision = event.revision.to_string();
     let approve = reader.command("approve", &[id, "--revision", &revision], true);
     match code {
-        "hold" | "paused" | "budget" | "deciding" | "no_healthy_channel" => {}
+        "budget" => {
+            let over = reader.command("approve", &[id, "--revision", &revision, "--over-budget"], true);
+            add("see who is out, and what is owed".into(), reader.command("workload list", &[], false));
+            add("approve it whoever else of its groups is out, without what is left of its preparation".into(), over);
+        }
+        "hold" | "paused" | "deciding" | "no_healthy_channel" => {}
         _ => {
             let does = "approve it now, without what is left of its preparation; hooks that run are stopped, and it may \
                         start at once (refused where the event has changed: look again then)";
             add(does.into(), approve);
         }
     }
+    all.extend(holding(reader, event, code));
+    all
+}
+
+/// How to keep it from being approved.
+fn holding(reader: &Reader, event: &shown::Event, code: &str) -> Vec<Advice> {
+    let mut all = Vec::new();
+    let mut add = |does: String, command: String| all.push(Advice { does, command });
+    let id = event.id.as_str();
     // What is left to others is not approved from here anyway, and what its notice starts nobody holds.
     let notice_ends = event.not_before.as_deref().and_then(from_rfc3339);
     if code != "observing" && notice_ends.is_none_or(|at| at > reader.now) {
@@ -106,7 +120,12 @@ pub(super) fn advice(reader: &Reader, event: &shown::Event, blocker: &shown::Blo
         let longer = |is_so| if is_so { " longer" } else { "" };
         let so_far = longer(event.hold.is_some());
         let hold = reader.command("hold", &[id, "--until", &until], true);
-        add(format!("hold it{so_far}: no approval from here {span}; hooks go on{all_the_same}"), hold);
+        add(
+            format!(
+                "hold it{so_far}: no approval from here {span}; its members stay in service, or return{all_the_same}"
+            ),
+            hold,
+        );
         let paused = longer(code == "paused");
         let pause = reader.command("pause --until", &[&until], true);
         add(format!("hold everything{paused}: no approval of any event {span}"), pause);
@@ -177,12 +196,12 @@ mod tests {
 
     #[test]
     fn a_hold_is_offered_up_to_the_end_of_the_notice_and_not_after_it() {
-        assert_eq!(offered_when("budget", false, Some(60_000))[0], "allclear hold e --until 2h");
+        assert_eq!(offered_when("deciding", false, Some(60_000))[0], "allclear hold e --until 2h");
         assert_eq!(
-            offered_when("budget", false, Some(9_000_000))[0],
+            offered_when("deciding", false, Some(9_000_000))[0],
             "allclear hold e --until 1970-01-01T02:30:00.000Z"
         );
-        assert_eq!(offered_when("budget", false, Some(-1)), [""; 0]);
+        assert_eq!(offered_when("deciding", false, Some(-1)), [""; 0]);
     }
 
     #[test]
@@ -193,7 +212,7 @@ mod tests {
             ("hook_failed", &["allclear skip e 'db-0/postgres/drain#2'", approve, hold, pause][..]),
             ("hold", &["allclear release e", hold, pause]),
             ("paused", &["allclear resume", hold, pause]),
-            ("budget", &[hold, pause]),
+            ("budget", &["allclear workload list", "allclear approve e --revision 7 --over-budget", hold, pause]),
             ("too_early", &[approve, hold, pause]),
             ("observing", &[approve]),
             ("no_quorum", &["allclear status", DOCTOR]),

@@ -7,6 +7,7 @@ mod members;
 pub(super) mod moments;
 pub(super) mod page;
 mod status;
+mod workloads;
 
 use std::path::Path;
 
@@ -14,6 +15,7 @@ pub(super) use self::event::{all_open, event};
 pub(super) use self::events::events;
 pub(super) use self::members::members;
 pub(super) use self::status::status;
+pub(super) use self::workloads::workloads;
 
 use self::page::Paper;
 use crate::machine::time::Timestamp;

@@ -2,14 +2,12 @@
 
 use alloc::vec::Vec;
 
-use super::last_outcome;
 use crate::machine::attempt::{Attempt, Outcome};
 use crate::machine::claim::{Claim, PostOutcome, Reason};
 use crate::machine::document::{Kind, Source, Status};
 use crate::machine::event::Event;
 use crate::machine::id::{VmName, WorkloadName};
 use crate::machine::invariants::Broken;
-use crate::machine::lifecycle::Stage;
 use crate::machine::operator::{What, Wish};
 use crate::machine::policy::{Action, Treatment};
 use crate::machine::state::{Replica, State};
@@ -28,10 +26,6 @@ pub(super) fn violated(before: &State, event: &Event, claim: &Claim) -> Option<B
     if claim.reason != Reason::Takeover && is_halted(before, event, claim) {
         return Some(Broken::ClaimedAgainstWish);
     }
-    // The decision that is repeated was made without a quorum; the budget can only count it.
-    if claim.reason != Reason::Takeover && exceeds_budget(before, event) {
-        return Some(Broken::BudgetExceeded);
-    }
     (!is_justified(before, event, claim)).then_some(Broken::ClaimedUnprepared)
 }
 
@@ -40,38 +34,8 @@ fn is_halted(before: &State, event: &Event, claim: &Claim) -> bool {
     let of_event = event.wishes.iter().rfind(|wish| matches!(wish.what, What::Hold { .. } | What::Release));
     let of_all = before.wishes.iter().rfind(|wish| matches!(wish.what, What::Pause { .. } | What::Resume));
     [of_event, of_all].into_iter().flatten().any(|wish| match wish.what {
-        What::Hold { until } | What::Pause { until } => claim.at < until,
-        What::Release | What::Approve { .. } | What::Resume | What::Other(_) => false,
-    })
-}
-
-/// S4. What starts by itself, or names more VMs after its claim, exceeds a budget without anybody's decision: so it is
-/// judged at the claim. An event that is too big by itself takes a group away alone.
-fn exceeds_budget(before: &State, event: &Event) -> bool {
-    // A voter that has yet to give its account may be approving any of them alone.
-    let is_doubtful = before.suspicions.values().any(|suspicion| !suspicion.is_cleared);
-    let is_claimed = |other: &&Event| {
-        let may_be = is_doubtful && other.announcement.source == Source::User;
-        may_be || other.entered.iter().any(|(stage, _)| *stage >= Stage::Claimed)
-    };
-    let others: Vec<&Event> = before
-        .open_events()
-        .filter(|other| other.drill.is_none())
-        .filter(is_claimed)
-        .filter(|other| other.announcement.id != event.announcement.id)
-        .collect();
-    let registered = || before.replicas.iter().flat_map(|(vm, replica)| effective(replica).map(move |w| (vm, w)));
-    let own = registered().filter(|(vm, _)| event.announcement.resources.contains(vm));
-    own.filter_map(|(_, workload)| workload.group.as_ref()).any(|group| {
-        let of_group = || registered().filter(|(_, workload)| workload.group.as_ref() == Some(group));
-        let is_for =
-            |other: &Event, vm: &VmName| other.announcement.resources.contains(vm) && !other.departed.contains(vm);
-        let is_taken = |vm: &VmName| others.iter().any(|other| is_for(other, vm));
-        let taken = of_group().filter(|(vm, _)| is_taken(vm)).count();
-        let together = of_group().filter(|(vm, _)| is_taken(vm) || event.announcement.resources.contains(vm)).count();
-        let limits = before.replicas.values().flat_map(|replica| &replica.groups).filter(|known| known.name == *group);
-        let limit = limits.map(|known| known.max_unavailable).min().unwrap_or(1).max(1);
-        taken > 0 && u32::try_from(together).is_ok_and(|together| together > limit)
+        What::Hold { until, .. } | What::Pause { until } => claim.at < until,
+        What::Release | What::Approve { .. } | What::Resume | What::Restored(_) | What::Other(_) => false,
     })
 }
 
@@ -93,9 +57,9 @@ fn is_justified(before: &State, event: &Event, claim: &Claim) -> bool {
         Reason::NothingToPrepare => prepares && needed.next().is_none(),
         Reason::BudgetSpent => {
             let is_spent = event.budget_ends().is_some_and(|ends| ends <= claim.at);
-            prepares && is_spent && needed.all(|(member, id, hook)| !holds(event, &member, id, hook))
+            prepares && is_spent && needed.all(|(member, id, hook)| !holds(before, event, &member, id, hook))
         }
-        Reason::Prepared => prepares && needed.all(|(member, id, hook)| is_settled(event, &member, id, hook)),
+        Reason::Prepared => prepares && needed.all(|(member, id, hook)| is_settled(before, event, &member, id, hook)),
     }
 }
 
@@ -112,7 +76,7 @@ pub(super) fn effective(replica: &Replica) -> impl Iterator<Item = &Workload> {
 }
 
 /// Every hook that the event asks for.
-fn needed<'a>(
+pub(super) fn needed<'a>(
     before: &'a State,
     event: &'a Event,
     treatment: &'a Treatment,
@@ -175,29 +139,61 @@ fn is_worth_it(event: &Event, treatment: &Treatment, hook: &Hook) -> bool {
     }
 }
 
-fn is_waived(event: &Event, member: &Member, id: HookId) -> bool {
+pub(super) fn is_waived(event: &Event, member: &Member, id: HookId) -> bool {
     event.waivers.iter().any(|waiver| waiver.member == *member && waiver.hook == id)
 }
 
-fn is_settled(event: &Event, member: &Member, id: HookId, hook: &Hook) -> bool {
+/// Those that count: of what takes service away the attempts of the present stint, for whichever event.
+fn counting<'a>(before: &'a State, event: &'a Event, member: &Member, id: HookId) -> Vec<&'a Attempt> {
+    let of_hook =
+        |attempt: &&Attempt| attempt.hook == id && attempt.member == *member && attempt.intent != Intent::Undo;
+    if id.phase == Phase::Checkpoint {
+        return event.attempts.iter().filter(of_hook).collect();
+    }
+    let Some(slot) = before.slots.get(member) else { return Vec::new() };
+    let all = before.open_events().flat_map(|event| &event.attempts).filter(of_hook);
+    let mut found: Vec<&Attempt> = all.filter(|attempt| attempt.stint == slot.stint).collect();
+    found.sort_by_key(|attempt| attempt.id);
+    found
+}
+
+fn last_outcome<'a>(before: &'a State, event: &'a Event, member: &Member, id: HookId) -> Option<&'a Outcome> {
+    let all = counting(before, event, member, id);
+    // What was done for one event is done for all that share the stint.
+    let outcomes = || all.iter().rev().filter_map(|attempt| attempt.outcome.as_ref()).map(|(outcome, _)| outcome);
+    let own = all.iter().rev().find(|attempt| event.attempt(attempt.id).is_some());
+    let own = own.and_then(|attempt| attempt.outcome.as_ref()).map(|(outcome, _)| outcome);
+    outcomes().find(|outcome| outcome.is_favourable()).filter(|_| own.is_none_or(|own| !own.is_favourable())).or(own)
+}
+
+/// Its member was sick when somebody asked for the event (R3b).
+fn is_excused(before: &State, event: &Event, member: &Member) -> bool {
+    event.announcement.source == Source::User && before.slots.get(member).is_some_and(|slot| !slot.was_fit)
+}
+
+fn is_settled(before: &State, event: &Event, member: &Member, id: HookId, hook: &Hook) -> bool {
+    let may_fail = hook.on_failure == OnFailure::Continue || is_excused(before, event, member);
     let favourable = |outcome: &Outcome| match outcome {
         Outcome::Done | Outcome::NotApplicable => true,
         Outcome::NotDone | Outcome::Failed(_) | Outcome::TimedOut(_) | Outcome::Cancelled | Outcome::Unknown(_) => {
-            hook.on_failure == OnFailure::Continue
+            may_fail
         }
         Outcome::Blocked(_) => false,
     };
-    is_waived(event, member, id) || last_outcome(event, member, id).is_some_and(favourable)
+    is_waived(event, member, id) || last_outcome(before, event, member, id).is_some_and(favourable)
 }
 
 /// It has failed as often as it may, and says that the event is not to be approved then.
-fn holds(event: &Event, member: &Member, id: HookId, hook: &Hook) -> bool {
-    let is_run = |attempt: &&Attempt| {
-        attempt.intent == Intent::Run && !matches!(attempt.outcome, Some((Outcome::Blocked(_), _)))
+fn holds(before: &State, event: &Event, member: &Member, id: HookId, hook: &Hook) -> bool {
+    let is_run = |attempt: &&&Attempt| {
+        let is_own = event.attempt(attempt.id).is_some();
+        is_own && attempt.intent == Intent::Run && !matches!(attempt.outcome, Some((Outcome::Blocked(_), _)))
     };
-    let runs = event.attempts_of(member, id).filter(is_run).count();
+    let all = counting(before, event, member, id);
+    let runs = all.iter().filter(is_run).count();
     hook.on_failure == OnFailure::Hold
+        && !is_excused(before, event, member)
         && !is_waived(event, member, id)
         && u32::try_from(runs).is_ok_and(|runs| runs >= hook.attempts)
-        && matches!(last_outcome(event, member, id), Some(Outcome::Failed(_)))
+        && matches!(last_outcome(before, event, member, id), Some(Outcome::Failed(_)))
 }

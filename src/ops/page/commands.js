@@ -48,7 +48,7 @@ export function commandsFor(event, status, now) {
     status.paused && isOpen && ["End the pause: approvals go on, and the platform may start at once what is approved", `allclear resume ${why}`],
     ...hooks.map((hook) => isOpen && [`Do not wait for the hook ${plain(hook)}; if it runs it is stopped. When nothing else is in the way, the event is approved`, `allclear skip ${id} ${quoted(hook)} ${why}`]),
     mayApprove && ["Approve it now, without what is left of its preparation: the platform may start it at once. Refused where the event has changed meanwhile; look again then", `allclear approve ${id} --revision ${event.revision} ${why}`],
-    mayHalt && [`${event.hold ? "Hold it longer" : "Hold it"}: no approval from here ${span}; hooks go on${ends}`, `allclear hold ${id} --until ${until} ${why}`],
+    mayHalt && [`${event.hold ? "Hold it longer" : "Hold it"}: no approval from here ${span}; its members stay in service, or return${ends}`, `allclear hold ${id} --until ${until} ${why}`],
     mayHalt && [`Hold everything${status.paused ? " longer" : ""}: no approval of any event ${span}`, `allclear pause --until ${until} ${why}`],
     ["Everything that is known of it", `allclear explain ${id}`],
   ].filter(Boolean);

@@ -104,6 +104,16 @@ function verdict(status) {
   if (events.length === 0 && ability(status).worries.length > 0) {
     return { ...wait, mark: "!", label: "Look at this", title: "No maintenance is announced, but not all is well", text: null };
   }
+  const out = status.members.filter((member) => member.state !== "in_service");
+  if (events.length === 0 && out.length > 0) {
+    return { ...bad, title: `No maintenance is announced, but ${many(out.length, "member")} ${out.length === 1 ? "is" : "are"} not in service`, text: null };
+  }
+  const owed = out.filter((member) => member.state === "returning" && member.owed.includes("failed"));
+  if (owed.length > 0) {
+    const lines = owed.map((member) => `${member.workload} on ${member.vm}: ${member.owed}`);
+    const text = tree("ul", { class: "meaning" }, lines.slice(0, MOST_LINES).map((line) => tree("li", {}, outside(line))));
+    return { ...bad, title: `${many(owed.length, "member")} could not be restored`, text, spoken: lines.join(" ") };
+  }
   if (events.length === 0) {
     return { level: "good", mark: "✓", label: "All is well", title: "No maintenance is announced", text: null };
   }

@@ -1,4 +1,4 @@
-// Workloads by group: the role of each, and what the group may still lose.
+// Workloads by group: the role of each, whether it serves, and what the group may still lose.
 
 import { cell, fill, outside, rowHead, state, table, tree } from "./tree.js";
 import { many, title } from "./words.js";
@@ -7,10 +7,7 @@ import { many, title } from "./words.js";
 const MOST = 100;
 
 export function drawWorkloads(section, status) {
-  const takenBy = new Map();
-  for (const group of status.groups) {
-    for (const member of group.members) takenBy.set(`${member.vm}\n${member.workload}`, why(member.unavailable_by, status));
-  }
+  const standings = new Map(status.members.map((member) => [`${member.vm}\n${member.workload}`, standing(member, status)]));
   const alone = status.workloads.filter((workload) => workload.group === null);
   fill(section,
     tree("h2", { id: "workloads-title" }, "Workloads"),
@@ -18,44 +15,53 @@ export function drawWorkloads(section, status) {
     status.groups.map((group) => [
       tree("h3", { "data-key": `group ${group.name}` }, "Group ", outside(group.name)),
       tree("p", { "data-key": `budget ${group.name}` }, budget(group)),
-      members(status.workloads.filter((workload) => workload.group === group.name), takenBy, group.name),
+      members(status.workloads.filter((workload) => workload.group === group.name), standings, group.name),
     ]),
     alone.length > 0 && [
       tree("h3", { "data-key": "alone" }, "Without a group"),
-      tree("p", { "data-key": "budget alone" }, "No disruption budget holds an event for these."),
-      members(alone, takenBy, ""),
+      tree("p", { "data-key": "budget alone" }, "However many of these are out, no event waits for them."),
+      members(alone, standings, ""),
     ]);
 }
 
-function why(taker, { events }) {
-  const event = events.find((event) => event.id === taker);
-  return event ? title(event) : taker && `${taker} is out of reach`;
+// Why a member is out; null while it is in service.
+function standing({ state, by, owed }, { events }) {
+  const event = events.find((event) => event.id === by);
+  const name = event ? title(event) : by;
+  switch (state) {
+    case "in_service": return null;
+    case "leaving": return `leaving: ${name}`;
+    case "out_of_service": return `out of service: ${name}`;
+    case "returning": return `not back yet after ${name}: ${owed}`;
+    case "not_ready": return "not ready";
+    default: return "unknown: its replica is unreachable";
+  }
 }
 
 function budget({ max_unavailable: most, members }) {
-  const away = members.filter((member) => member.unavailable_by !== null).length;
-  const left = most - away;
-  const may = `At most ${most} of ${many(members.length, "member")} may be unavailable at once. `;
-  if (away === 0) return [may, "All are available."];
-  const isAre = away === 1 ? "is" : "are";
-  return [may, tree("strong", {}, `Now ${away} ${isAre} unavailable${left > 0 ? `; ${left} more may be.` : ": no event that takes another is approved before that changes."}`)];
+  const out = members.filter((member) => member.unavailable_by !== null).length;
+  const left = most - out;
+  const may = `At most ${most} of ${many(members.length, "member")} may be out at once. `;
+  if (out === 0) return [may, "None is out."];
+  const isAre = out === 1 ? "is" : "are";
+  return [may, tree("strong", {}, `Now ${out} ${isAre} out${left > 0 ? `; ${left} more may be.` : ": no hook stops another one, and no event that names another is approved, before that changes."}`)];
 }
 
-function members(workloads, takenBy, group) {
-  const rows = workloads.slice(0, MOST).map((workload) => row(workload, takenBy.get(`${workload.vm}\n${workload.name}`)));
+function members(workloads, standings, group) {
+  const rows = workloads.slice(0, MOST).map((workload) => row(workload, standings.get(`${workload.vm}\n${workload.name}`)));
   return [
     table(`table ${group}`, group ? "Members of the group" : "Workloads without a group", ["Workload", "VM", "Role", "State"], rows),
     workloads.length > MOST && tree("p", { class: "aside", "data-key": `more ${group}` }, `${workloads.length - MOST} more are not shown.`),
   ];
 }
 
-function row({ name, vm, role, connected, phases }, takenBy) {
-  const what = takenBy ? ["unavailable: ", outside(takenBy)] : connected ? "available" : "not connected";
+function row({ name, vm, role, connected, phases }, why) {
+  const what = why ? outside(why) : connected ? "in service" : "not connected";
   return [
     `${vm}\n${name}`,
     rowHead(name, phases.length ? phases.join(", ") : "no hooks"),
     cell(outside(vm)),
     cell(role === "primary" ? tree("strong", {}, role) : role),
-    state(connected && !takenBy, what),
+    state(connected && !why, what),
   ];
 }

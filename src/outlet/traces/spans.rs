@@ -242,11 +242,12 @@ fn waived(waiver: &Waiver) -> Moment {
 
 fn wished(wish: &Wish) -> Moment {
     let (name, of_its_own) = match &wish.what {
-        What::Hold { until } => ("hold", Some(text("allclear.until", rfc3339(*until)))),
+        What::Hold { until, .. } => ("hold", Some(text("allclear.until", rfc3339(*until)))),
         What::Release => ("release", None),
-        What::Approve { revision } => ("approve", Some(number("allclear.event.revision", *revision))),
+        What::Approve { revision, .. } => ("approve", Some(number("allclear.event.revision", *revision))),
         What::Pause { until } => ("pause", Some(text("allclear.until", rfc3339(*until)))),
         What::Resume => ("resume", None),
+        What::Restored(member) => ("restored", Some(text("allclear.member", member.to_string()))),
         What::Other(what) => ("wish", Some(text("allclear.wish", what))),
     };
     let reason = Some(&wish.reason).filter(|reason| !reason.is_empty()).map(|it| text("allclear.reason", it));

@@ -198,7 +198,7 @@ fn names_are_few_whatever_the_platform_calls_its_events() {
 fn the_event_tells_its_stages_wishes_and_what_its_vms_observed_in_order() {
     let mut event = event();
     let wish = |number, at, what| Wish { number, at, who: "ann".into(), reason: "backup".into(), what };
-    event.wishes.push(wish(1, Timestamp(1_200), What::Hold { until: Timestamp(60_000) }));
+    event.wishes.push(wish(1, Timestamp(1_200), What::Hold { until: Timestamp(60_000), no_hooks: false }));
     let mut state = State::default();
     let over = wish(2, Timestamp(100), What::Pause { until: Timestamp(900) });
     state.wishes = vec![over, wish(3, Timestamp(2_000), What::Resume)];

@@ -7,13 +7,13 @@ use std::fmt::Write as _;
 
 use super::event::detail;
 use crate::machine::blocker::Blocker;
-use crate::machine::budget::Taker;
 use crate::machine::claim::PostOutcome;
 use crate::machine::event::Event;
 use crate::machine::id::{EventId, GroupName, VmName};
 use crate::machine::operator::{Halt, unaware};
 use crate::machine::policy::{Action, Case};
 use crate::machine::situation::Situation;
+use crate::machine::slot::Cause;
 use crate::machine::state::State;
 use crate::machine::time::Timestamp;
 use crate::machine::veto::vetoes;
@@ -114,7 +114,7 @@ impl Teller<'_> {
             | Blocker::HookBlocked { .. }
             | Blocker::WorkloadAway { .. }
             | Blocker::HookFailed { .. } => self.of_hook(blocker),
-            Blocker::Budget { group, by, .. } => self.budget(group, by),
+            Blocker::Budget { group, by, .. } => self.budget(group.as_ref(), by),
             Blocker::Hold(halt) => self.halted(halt, "it is held", "hold", "an operator, with allclear release"),
             Blocker::Paused(halt) => {
                 self.halted(halt, "all approvals are paused", "pause", "an operator, with allclear resume")
@@ -190,21 +190,29 @@ impl Teller<'_> {
         }
     }
 
-    fn budget(&self, group: &GroupName, by: &[Taker]) -> Sentences {
-        let by: Vec<String> = by.iter().map(|taker| self.taker(taker)).collect();
+    fn budget(&self, group: Option<&GroupName>, by: &[Cause]) -> Sentences {
+        let by: Vec<String> = by.iter().map(|cause| self.cause(cause)).collect();
+        let message = match group {
+            Some(group) => {
+                format!("no further member of the group {group} may be out; this one waits for {}", by.join(", "))
+            }
+            None => format!("its member is being restored; it waits for {}", by.join(", ")),
+        };
         Sentences::new(
-            format!("the group {group} can spare no more members while these take some away: {}", by.join(", ")),
+            message,
             Some(self.event.notice_ends()),
-            format!("approved when these are over; otherwise {}", self.platform()),
-            "whoever runs the machines; no operator's approval overrules it",
+            format!("prepared and approved when there is room; otherwise {}", self.platform()),
+            "whoever runs the machines; `allclear approve --over-budget` goes on in spite of it",
         )
     }
 
-    fn taker(&self, taker: &Taker) -> String {
-        match taker {
-            Taker::Event(id) => self.named(id),
-            Taker::Replica(name) => format!("{name}, which is out of reach"),
-            Taker::Suspect(name) => format!("{name}, which may be approving alone"),
+    fn cause(&self, cause: &Cause) -> String {
+        match cause {
+            Cause::Event(id) => self.named(id),
+            Cause::Returning(id) => format!("a member that is not restored yet after {}", self.named(id)),
+            Cause::Unreachable(name) => format!("{name}, which is unreachable"),
+            Cause::NotReady(member) => format!("{member}, which is not ready"),
+            Cause::Queue(id) => format!("{}, which comes first", self.named(id)),
         }
     }
 

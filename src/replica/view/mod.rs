@@ -5,6 +5,7 @@ pub mod blocker;
 mod drill;
 mod event;
 mod group;
+mod member;
 mod page;
 mod timeline;
 pub mod warning;
@@ -91,9 +92,10 @@ impl View {
             replicas: replicas(&self.here, &state, &situation),
             workloads: workloads(&state, &situation),
             events: state.open_events().map(|event| event::shown(&state, event, &situation)).collect(),
-            groups: group::all(&state, &situation),
+            groups: group::all(&state),
             now: rfc3339(situation.now),
             warnings: self.warnings(situation.now),
+            members: member::all(&state),
         }
     }
 

@@ -154,6 +154,11 @@ fn outcome_place(at: Timestamp, decided: Timestamp) -> Place {
 
 /// Why it started and how it ended, as far as it is known, and what the replicas of its VMs observed.
 fn ending(event: &Event, is_theirs: bool, steps: &mut Steps) {
+    if let Some(at) = event.last_call {
+        let what =
+            "last call: its service is moved away whoever else is out, because the platform is about to start it";
+        steps.push((at, Place::Decided, told(what.into())));
+    }
     if let (Some(at), Some(cause)) = (event.entered_at(Stage::Started), event.start_cause()) {
         let early = warning::before_notice_ended(event, at);
         let (what, who) = match cause {

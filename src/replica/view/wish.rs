@@ -19,9 +19,16 @@ pub(super) fn shown(halt: &Halt, state: &State, situation: &Situation) -> shown:
 pub(super) fn told(wish: &Wish) -> String {
     let (who, reason) = (&wish.who, &wish.reason);
     let what = match &wish.what {
-        What::Hold { until } => format!("held by {who} until {}", rfc3339(*until)),
+        What::Hold { until, no_hooks } => {
+            let hooks = if *no_hooks { ", hooks too," } else { "" };
+            format!("held{hooks} by {who} until {}", rfc3339(*until))
+        }
         What::Release => format!("released by {who}"),
-        What::Approve { revision } => format!("approved by {who} as of revision {revision}"),
+        What::Approve { revision, over_budget } => {
+            let over = if *over_budget { " whoever else is out" } else { "" };
+            format!("approved by {who} as of revision {revision}{over}")
+        }
+        What::Restored(member) => format!("{who} says that {member} is in service"),
         What::Pause { until } => format!("all approvals paused by {who} until {}", rfc3339(*until)),
         What::Resume => format!("approvals resumed by {who}"),
         What::Other(what) => format!("{who} asks: {what}"),

@@ -180,6 +180,7 @@ fn hook(place: usize, given: &pb::Hook, mistakes: &mut Mistakes) -> Option<Hook>
         fresh_for: mistakes.span(&at("fresh_for_ms"), given.fresh_for_ms, &SPAN),
         optional_if_short: given.optional_if_short,
         worst: mistakes.span(&at("worst_ms"), given.worst_ms, &SPAN),
+        expected: None,
         exclusive: given.exclusive,
         kinds: given.event_types.iter().map(|word| Kind::from_word(word)).collect(),
     })

@@ -11,15 +11,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::endpoint::Why;
 use super::program::Key;
 use crate::machine::attempt::Outcome;
-use crate::machine::id::{AttemptId, EventId, VmName};
+use crate::machine::id::{AttemptId, EventId, GroupName, VmName};
 use crate::machine::time::Timestamp;
-use crate::machine::workload::Phase;
+use crate::machine::workload::{Member, Phase};
 
 /// What was seen so far. All times are true ones.
 #[derive(Default)]
 pub(super) struct Judge {
     /// What hooks have done and nobody took back.
     pub(super) steps_done: BTreeSet<String>,
+    /// Who was begun to be taken away by a hook and not restored since, with the group, and for which event.
+    pub(super) out: BTreeMap<Member, (GroupName, EventId)>,
     /// Nothing went wrong for so long that the last event is an easy one.
     pub(super) is_calm: bool,
     /// Somebody was down or paused, by a fault or an event.

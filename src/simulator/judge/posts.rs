@@ -4,12 +4,14 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::Posted;
-use crate::machine::document::{Announcement, Source};
+use crate::machine::document::{Announcement, Kind, Source};
 use crate::machine::id::{AttemptId, EventId, GroupName, VmName};
+use crate::machine::lifecycle::Stage;
 use crate::machine::operator::What;
 use crate::machine::situation::Situation;
+use crate::machine::slot::Slot;
 use crate::machine::time::Timestamp;
-use crate::machine::workload::Phase;
+use crate::machine::workload::{Member, Phase};
 use crate::simulator::cloud::{Approval, Approver};
 use crate::simulator::endpoint::Why;
 use crate::simulator::scenario::Moment;
@@ -97,7 +99,7 @@ impl World {
         let is_held = || {
             let of_event = known.open_event(id).and_then(|event| event.wishes.last());
             [of_event, known.wishes.last()].into_iter().flatten().any(|wish| match wish.what {
-                What::Hold { until } | What::Pause { until } => log_time < until,
+                What::Hold { until, .. } | What::Pause { until } => log_time < until,
                 _ => false,
             })
         };
@@ -125,23 +127,41 @@ impl World {
         }
         let cloud = self.cloud.borrow();
         let Some(own) = cloud.event(event) else { return };
+        if self.is_excused(event) {
+            return;
+        }
         let is_ours = |other: &&crate::simulator::cloud::Event| {
             other.id != *event && other.ended.is_none() && matches!(other.accepted, Some((_, Approver::Vm(_))))
         };
-        let others: Vec<_> = cloud.events().iter().filter(is_ours).collect();
+        let others = cloud.events().iter().filter(is_ours).filter(|other| !self.is_excused(&other.id));
+        let others: Vec<_> = others.collect();
         for group in self.groups_of(&own.plan.resources) {
             let members = self.members_of(&group);
             let taken: BTreeSet<&VmName> = others.iter().flat_map(|other| &other.plan.resources).collect();
             let taken: BTreeSet<&VmName> = taken.into_iter().filter(|vm| members.contains(vm)).collect();
-            let own = own.plan.resources.iter().filter(|vm| members.contains(vm));
-            let together = taken.iter().copied().chain(own).collect::<BTreeSet<_>>().len();
+            let own: BTreeSet<&VmName> = own.plan.resources.iter().filter(|vm| members.contains(vm)).collect();
+            let together = taken.union(&own).count();
             let limit = usize::try_from(self.scenario.max_unavailable).unwrap_or(usize::MAX);
-            if !taken.is_empty() && together > limit {
+            if !taken.is_empty() && together > limit && !own.is_subset(&taken) {
                 let by = &self.nodes[by].name;
                 let what = format!("{by} has {event} approved ({why:?}), and {group} loses {together} members at once");
                 self.broke(Property::S4, what);
             }
         }
+    }
+
+    /// Whoever repairs members that are out takes nothing more away, and a brief freeze only counts.
+    pub(super) fn is_excused(&self, event: &EventId) -> bool {
+        let state = self.chain.borrow().latest();
+        let Some(event) = state.event(event) else { return false };
+        let named = state.slots.iter().filter(|(member, _)| event.affects(&member.vm));
+        let is_sick = |(member, slot): (&Member, &Slot)| !slot.was_fit || !state.is_fit(member);
+        let is_repair = event.is_user_initiated() && named.into_iter().all(is_sick);
+        let takes_away = event.attempts.iter().any(|attempt| attempt.hook.phase.is_disruptive());
+        let is_brief = event.announcement.duration.is_some_and(|duration| duration < Duration::from_secs(10));
+        let is_freeze = event.announcement.kind == Kind::Freeze && is_brief && !takes_away;
+        let is_started = event.entered_at(Stage::Started).is_some();
+        is_repair || is_freeze || is_started || event.last_call.is_some()
     }
 
     fn groups_of(&self, vms: &[VmName]) -> BTreeSet<GroupName> {

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use crate::machine::attempt::ENDED_WITHIN;
 use crate::machine::document::{Kind, Source};
+use crate::machine::event::Event;
 use crate::machine::explain::explain;
-use crate::machine::id::EventId;
+use crate::machine::id::{EventId, VmName};
 use crate::machine::lifecycle::Stage;
 use crate::machine::state::State;
 use crate::machine::takeover::Takeover;
@@ -78,8 +79,14 @@ impl World {
             return self.judge_last_event(&leader, &state);
         }
         let empty_since = *self.judge.borrow_mut().rest.empty_since.get_or_insert(now);
-        let patience = self.scenario.timing.forget_after + self.scenario.policy.restore_timeout + CLOSED_WITHIN;
-        if let Some(event) = state.open_events().next() {
+        let patience = self.scenario.timing.forget_after + CLOSED_WITHIN;
+        // A VM whose deletion nobody saw is owed its restore until somebody removes it.
+        let is_deleted = |vm: &VmName| self.vm(vm).is_some_and(|vm| self.nodes[vm].body.borrow().is_deleted);
+        let waits_for_nobody = |event: &&Event| {
+            let mut owed = state.slots.iter().filter(|(_, slot)| slot.by == event.announcement.id);
+            !owed.any(|(member, _)| is_deleted(&member.vm))
+        };
+        if let Some(event) = state.open_events().find(waits_for_nobody) {
             if now.since(empty_since.max(healed_at)) > patience {
                 let id = &event.announcement.id;
                 self.broke(Property::L1, format!("{id} is over and still {}", event.stage()));
@@ -99,7 +106,12 @@ impl World {
             return;
         }
         let is_paused = state.pause(leader.time()).is_some();
-        if !is_paused && now.since(empty_since) > Duration::from_secs(5) && now.since(healed_at) > LED_WITHIN {
+        let is_whole = state.slots.is_empty();
+        if !is_paused
+            && is_whole
+            && now.since(empty_since) > Duration::from_secs(5)
+            && now.since(healed_at) > LED_WITHIN
+        {
             self.announce_the_last(&state);
         }
     }
@@ -119,9 +131,11 @@ impl World {
         members.voters.iter().filter(runs).count() * 2 > members.voters.len()
     }
 
-    /// L2 holds under faults, too, as long as somebody leads.
+    /// L2 holds under faults, too, as long as somebody leads who has not just stood still.
     fn judge_hooks_of_a_steady_leader(self: &Rc<Self>) {
-        let leaders = (0..self.nodes.len()).filter_map(|vm| self.here(vm)).filter(|here| here.standing().leads());
+        let is_awake = |vm: &usize| self.nodes[*vm].awake_for(self.now()) > STEADY_FOR;
+        let awake = (0..self.nodes.len()).filter(is_awake).filter_map(|vm| self.here(vm));
+        let leaders = awake.filter(|here| here.standing().leads());
         for leader in leaders {
             let since = leader.leads_since();
             if since.is_some_and(|since| leader.time().since(since) > STEADY_FOR) && !self.is_slowed() {

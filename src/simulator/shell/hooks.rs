@@ -117,7 +117,8 @@ fn start(here: &Here, event: &Event, attempt: &Attempt, key: Key, is_inherited: 
         let confirmed = here.world.mistake == Mistake::HookUnconfirmed || here.confirm().await.is_ok();
         let state = here.state();
         let open = state.open_event(&key.0).and_then(|event| Some((event, event.attempt(id)?)));
-        let wanted = open.filter(|(event, attempt)| attempt.outcome.is_none() && steps::is_wanted(event, attempt));
+        let wanted =
+            open.filter(|(event, attempt)| attempt.outcome.is_none() && steps::is_wanted(&state, event, attempt));
         if let Some((event, attempt)) = wanted.filter(|_| confirmed) {
             let left = event.deadline_of(attempt).since(here.time());
             if left.is_zero() && here.world.mistake != Mistake::HookUnconfirmed {
@@ -136,7 +137,7 @@ fn task(here: &Here, state: &State, event: &Event, attempt: &Attempt, key: Key) 
         member: attempt.member.clone(),
         hook: attempt.hook,
         intent: attempt.intent,
-        step: event.step_id(&attempt.member, attempt.hook),
+        step: event.step_id(attempt),
         prefer: if attempt.intent == Intent::Run {
             prefer(state, &here.situation(), &attempt.member)
         } else {

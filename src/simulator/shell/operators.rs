@@ -28,11 +28,13 @@ fn asked(here: &Here, wish: Wish) -> Option<Asked> {
     let event = |place: usize| -> Option<&Event> { state.open_events().nth(place % state.open.len().max(1)) };
     let id = |place: usize| event(place).map(|event| event.announcement.id.clone());
     Some(match wish {
-        Wish::Hold(place, span) => Asked::Hold { event: id(place)?, until: here.time().plus(span) },
+        Wish::Hold(place, span) => Asked::Hold { event: id(place)?, until: here.time().plus(span), no_hooks: false },
         Wish::Release(place) => Asked::Release { event: id(place)? },
         Wish::Pause(span) => Asked::Pause { until: here.time().plus(span) },
         Wish::Resume => Asked::Resume,
-        Wish::Approve(place) => Asked::Approve { event: id(place)?, revision: event(place)?.revision },
+        Wish::Approve(place) => {
+            Asked::Approve { event: id(place)?, revision: event(place)?.revision, over_budget: false }
+        }
         Wish::Skip(place) => {
             let event = event(place)?;
             let step = steps::preparing(&state, event).into_iter().next()?;

@@ -43,7 +43,7 @@ fn due(here: &Here) -> Vec<Command> {
         } else if guest.is_here && listed.is_none_or(|listed| *listed != guest.workload) {
             commands.push(Command::Enlist { workload: guest.workload.clone() });
         }
-        let condition = Condition { role: Role::Unknown, connected: guest.is_here };
+        let condition = Condition { role: Role::Unknown, connected: guest.is_here, ..Condition::default() };
         if listed.is_some() && !guest.says_farewell && known.condition(name) != condition {
             conditions.push((name.clone(), condition));
         }

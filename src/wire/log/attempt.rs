@@ -19,6 +19,7 @@ message!(Attempt as Attempt {
     progress: progress,
     outcome: settled,
     late: late,
+    stint: stint,
 });
 
 message!(Progress as Progress { text: text, expected_end: expected_end_unix_ms });

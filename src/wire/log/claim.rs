@@ -6,6 +6,7 @@ use super::tables::{message, numbered, one_of, pair, store, take};
 use super::undecodable::{Fault, Undecodable};
 use crate::machine::claim::{Claim, PostOutcome, Reason};
 use crate::machine::time::Timestamp;
+use crate::machine::workload::Member;
 
 message!(Claim as Claim {
     attempt: attempt,
@@ -14,7 +15,10 @@ message!(Claim as Claim {
     at: at_unix_ms,
     until: until_unix_ms,
     outcome: recorded,
+    stints: stints,
 });
+
+pair!(Member, u64 as Stint { member: member required, stint: stint });
 
 numbered!(Reason as ClaimReason { Prepared, NothingToPrepare, BudgetSpent, Policy, Takeover, Operator });
 

@@ -68,9 +68,13 @@ commands! {
     Settle(settle) { event: event_id, attempt: attempt, outcome: outcome required }
     Expire(expire) { event: event_id, attempt: attempt }
     Waive(waive) { event: event_id, member: member required, hook: hook required, why: why required }
-    Claim(claim) { event: event_id, approver: approver, reason: reason, until: until_unix_ms }
+    Claim(claim) { event: event_id, approver: approver, reason: reason, stints: stints, until: until_unix_ms }
     Posted(posted) { event: event_id, attempt: attempt, outcome: outcome required }
-    GiveUp(give_up) { event: event_id }
+    Take(take) { event: event_id }
+    GiveBack(give_back) { event: event_id }
+    LastCall(last_call) { event: event_id }
+    Removed(removed) { replica: replica }
+    Contact(contact) { replica: replica, reachable: reachable }
     Forget(forget) { event: event_id }
     Lead(lead) { term: term, turn: turn, voters: voters }
     Suspect(suspect) { replica: replica, number: number }
@@ -86,11 +90,12 @@ commands! {
     Observed(observed) { event: event_id, lasted: lasted_ms }
     Notified(notified) { told: told };
 
-    Hold(hold) { event: event_id, until: until_unix_ms }
+    Hold(hold) { event: event_id, until: until_unix_ms, no_hooks: no_hooks }
     Release(release) { event: event_id }
     Pause(pause) { until: until_unix_ms }
     Resume(resume) {}
-    Approve(approve) { event: event_id, revision: revision }
+    Approve(approve) { event: event_id, revision: revision, over_budget: over_budget }
+    Restored(restored) { member: member required }
     Skip(skip) { event: event_id, member: member required, hook: hook required }
     Wish(wished) { what: what }
 }

@@ -28,6 +28,11 @@ message!(Event as Event {
     wishes: wishes,
     impacts: impacts,
     treated: treated_unix_ms,
+    slots_since: slots_since_unix_ms,
+    stuck_since: stuck_since_unix_ms,
+    given_back: given_back,
+    is_deferred: is_deferred,
+    last_call: last_call_unix_ms,
 });
 
 /// It says its id itself.

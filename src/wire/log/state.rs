@@ -2,10 +2,12 @@
 
 use super::pb;
 use super::stored::{Paired, Stored};
-use super::tables::{message, pair, store, take};
-use super::undecodable::Undecodable;
+use super::tables::{message, numbered, pair, store, take};
+use super::undecodable::{Fault, Undecodable};
 use crate::machine::id::VmName;
+use crate::machine::slot::{Slot, SlotState};
 use crate::machine::state::{Replica, State};
+use crate::machine::workload::Member;
 
 message!(State as State {
     now: now_unix_ms,
@@ -18,7 +20,47 @@ message!(State as State {
     wished: wished,
     wishes: wishes,
     notices: notices,
+    slots: slots,
+    stints: stints,
 });
+
+impl Paired<Member> for Slot {
+    type Message = pb::Slot;
+
+    fn store_with(&self, member: &Member) -> pb::Slot {
+        pb::Slot {
+            member: Some(member.store()),
+            stint: self.stint,
+            first_stint: self.first_stint,
+            state: self.state.store(),
+            since_unix_ms: self.since.store(),
+            group: self.group.store(),
+            events: self.events.store(),
+            by: self.by.store(),
+            was_fit: self.was_fit,
+            restore_failed: self.restore_failed,
+            needs_restore: self.needs_restore,
+        }
+    }
+
+    fn restore_pair(message: pb::Slot) -> Result<(Member, Self), Undecodable> {
+        let slot = Self {
+            stint: message.stint,
+            first_stint: message.first_stint,
+            state: take!(message.state at "state"),
+            since: take!(message.since_unix_ms at "since_unix_ms"),
+            group: take!(message.group at "group"),
+            events: take!(message.events at "events"),
+            by: take!(message.by at "by"),
+            was_fit: message.was_fit,
+            restore_failed: message.restore_failed,
+            needs_restore: message.needs_restore,
+        };
+        Ok((take!(message.member required at "member"), slot))
+    }
+}
+
+numbered!(SlotState as SlotState { Leaving, Out, Returning, Gone });
 
 pair!(VmName, Replica as Replica {
     name: name,
@@ -31,5 +73,6 @@ pair!(VmName, Replica as Replica {
         dialled: dialled,
         conditions: conditions,
         away: away,
+        unreachable: unreachable_unix_ms,
     }
 });

@@ -22,7 +22,7 @@ message!(RequestedBy as RequestedBy { who: who, reason: reason });
 
 message!(Journaled as Journaled { announcement: announcement required, takeover: takeover required });
 
-message!(Leadership as Leadership { by: by, term: term, turn: turn });
+message!(Leadership as Leadership { by: by, term: term, turn: turn, voters: voters });
 
 pair!(VmName, Suspicion as Suspicion {
     replica: replica,

@@ -14,7 +14,8 @@ message!(Treatment as Treatment {
     ahead: ahead_ms,
     only_named_freezes: only_named_freezes,
     margin: margin_ms,
-    restore_timeout: restore_timeout_ms,
+    give_back_after: give_back_after_ms,
+    last_call: last_call_ms,
 });
 
 numbered!(Action as Action { Prepare, Approve, Observe });

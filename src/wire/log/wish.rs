@@ -2,7 +2,7 @@
 
 use super::pb;
 use super::pb::wish::Variant;
-use super::stored::Stored;
+use super::stored::{Stored, restored};
 use super::tables::take;
 use super::undecodable::{Fault, Undecodable};
 use crate::machine::operator::{What, Wish};
@@ -13,9 +13,10 @@ impl Stored for Wish {
 
     fn store(&self) -> pb::Wish {
         let variant = match &self.what {
-            What::Hold { until } => Variant::HoldUntilUnixMs(until.store()),
+            What::Hold { until, .. } => Variant::HoldUntilUnixMs(until.store()),
             What::Release => Variant::Release(pb::Nothing {}),
-            What::Approve { revision } => Variant::ApproveRevision(*revision),
+            What::Approve { revision, .. } => Variant::ApproveRevision(*revision),
+            What::Restored(member) => Variant::Restored(member.store()),
             What::Pause { until } => Variant::PauseUntilUnixMs(until.store()),
             What::Resume => Variant::Resume(pb::Nothing {}),
             What::Other(what) => Variant::Other(what.clone()),
@@ -26,14 +27,17 @@ impl Stored for Wish {
             who: self.who.clone(),
             reason: self.reason.clone(),
             variant: Some(variant),
+            no_hooks: matches!(self.what, What::Hold { no_hooks: true, .. }),
+            over_budget: matches!(self.what, What::Approve { over_budget: true, .. }),
         }
     }
 
     fn restore(message: pb::Wish) -> Result<Self, Undecodable> {
         let what = match message.variant.ok_or(Fault::UnknownVariant)? {
-            Variant::HoldUntilUnixMs(until) => What::Hold { until: Timestamp(until) },
+            Variant::HoldUntilUnixMs(until) => What::Hold { until: Timestamp(until), no_hooks: message.no_hooks },
             Variant::Release(pb::Nothing {}) => What::Release,
-            Variant::ApproveRevision(revision) => What::Approve { revision },
+            Variant::ApproveRevision(revision) => What::Approve { revision, over_budget: message.over_budget },
+            Variant::Restored(member) => What::Restored(restored(member, "restored")?),
             Variant::PauseUntilUnixMs(until) => What::Pause { until: Timestamp(until) },
             Variant::Resume(pb::Nothing {}) => What::Resume,
             Variant::Other(what) => What::Other(what),

@@ -7,7 +7,8 @@ use super::undecodable::{Fault, Undecodable};
 use crate::machine::id::WorkloadName;
 use crate::machine::time::Timestamp;
 use crate::machine::workload::{
-    Condition, Group, Hook, HookId, Intent, Member, OnAbsent, OnFailure, Origin, Phase, Role, RunsOn, Workload,
+    Condition, Group, Hook, HookId, Intent, Member, OnAbsent, OnFailure, Origin, Phase, Readiness, Role, RunsOn,
+    Workload,
 };
 
 impl Stored for Workload {
@@ -50,7 +51,7 @@ impl Paired<WorkloadName> for Workload {
     }
 }
 
-pair!(WorkloadName, Condition as Condition { workload: workload, { role: role, connected: connected } });
+pair!(WorkloadName, Condition as Condition { workload: workload, { role: role, connected: connected, readiness: readiness } });
 pair!(WorkloadName, Timestamp as Away { workload: workload, since: since_unix_ms });
 
 message!(Group as Group { name: name, max_unavailable: max_unavailable });
@@ -70,6 +71,7 @@ message!(Hook as Hook {
     worst: worst_ms,
     exclusive: exclusive,
     kinds: kinds,
+    expected: expected_ms,
 });
 
 message!(HookId as HookId { phase: phase, ordinal: ordinal });
@@ -77,6 +79,7 @@ message!(Member as Member { vm: vm, workload: workload });
 
 numbered!(Phase as Phase { Checkpoint, Failover, Drain, Shutdown, Restore, Ready });
 numbered!(OnAbsent as OnAbsent { Hold, Skip, Command });
+numbered!(Readiness as Readiness { Unasked, Ready, NotReady });
 numbered!(Role as Role { Unknown, Primary, Replica });
 numbered!(OnFailure as OnFailure { Hold, Continue });
 numbered!(RunsOn as RunsOn { Affected, Peer, Any });

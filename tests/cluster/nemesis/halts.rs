@@ -39,7 +39,8 @@ pub(super) async fn pause(cluster: &Cluster) -> Option<Halt> {
 pub(super) async fn hold(cluster: &Cluster, event: &str) -> Option<Halt> {
     for _ in 0..TRIES {
         for replica in &cluster.replicas {
-            let request = HoldRequest { event: event.into(), until: Some(end()), reason: "not this one".into() };
+            let request =
+                HoldRequest { event: event.into(), until: Some(end()), reason: "not this one".into(), no_hooks: false };
             let Ok(mut asking) = Asking::connect(&replica.socket).await else { continue };
             let Ok(answer) = asking.change(async |client| client.hold(request).await).await else { continue };
             let is_known = answer.hold.is_some_and(|hold| hold.unacknowledged_by.is_empty());

@@ -2,16 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use allclear::wire::pb::allclear::operator::v1::Event;
+use allclear::wire::pb::allclear::operator::v1::{Event, Step};
 
 use super::judge::{Finding, finding};
-use super::record::{Record, Run};
+use super::record::{Announced, Moment, Record, Run, Strike};
 
-/// Nothing is put back, and nothing taken for over, while the platform still lists the event.
+/// Nothing is put back while the platform still lists an event that it was told to start, and nothing taken for over while
+/// it lists it. What does not go on is given back, and put back, while it is announced.
 pub(super) fn s6(record: &Record) -> Vec<Finding> {
     let mut found = Vec::new();
     let is_listed = |id: &str, at| record.event(id).is_some_and(|event| event.ended.is_none_or(|ended| at < ended));
-    for run in record.runs.iter().filter(|run| run.restores() && is_listed(&run.event, run.began)) {
+    let is_going = |run: &Run| {
+        let accepted = record.event(&run.event).and_then(|event| event.accepted.as_ref());
+        accepted.is_some_and(|(since, _)| *since <= run.began) && is_listed(&run.event, run.began)
+    };
+    for run in record.runs.iter().filter(|run| run.restores() && is_going(run)) {
         found.push(finding("S6", &run.event, format!("put back at {} while it was listed: {run:?}", run.began)));
     }
     for sighting in &record.sightings {
@@ -53,30 +58,80 @@ pub(super) fn s7(record: &Record) -> Vec<Finding> {
     found
 }
 
-/// Put back is what was touched, all of it and nothing else.
+/// A member is restored when it was taken away since it was last restored, and in the end nobody is left taken away: by
+/// the hooks' own log, whichever events they ran for.
 pub(super) fn s8(record: &Record) -> Vec<Finding> {
     let mut found = Vec::new();
     for run in record.runs.iter().filter(|run| run.restores()) {
-        let same = |other: &Run| other.prepares() && other.is_of(&run.event, &run.vm, &run.workload);
-        let is_touched = record.runs.iter().any(|other| same(other) && other.began <= run.began);
+        let same =
+            |other: &&Run| is_same_member(other, run) && other.began <= run.began && other.attempt != run.attempt;
+        let earlier = || record.runs.iter().filter(same);
+        let back = earlier().filter(|other| brings_back(other)).filter_map(|other| other.ended).map(|(at, _)| at).max();
+        let is_touched = earlier().any(|other| other.prepares() && Some(other.began) >= back);
         // What was to be run may have been: its replica was lost before the process could write a word.
-        let may_be = record.attempts().any(|(event, hook)| {
+        let may_be = record.attempts().any(|(_, hook)| {
             let prepares = !["restore", "ready"].contains(&hook.phase.as_str()) && hook.intent == "run";
-            let is_it = event.id == run.event && hook.vm == run.vm && hook.workload == run.workload;
-            prepares && is_it && hook.outcome.as_deref() != Some("done")
+            prepares && hook.vm == run.vm && hook.workload == run.workload && hook.outcome.as_deref() != Some("done")
         });
-        if !is_touched && !may_be {
+        // `ready` follows the restore that it belongs to.
+        if !is_touched && !may_be && run.phase == "restore" {
             found.push(finding("S8", &run.event, format!("put back and never touched: {run:?}")));
         }
     }
-    for run in record.runs.iter().filter(|run| run.prepares()) {
-        let back = |other: &Run| other.restores() && other.is_of(&run.event, &run.vm, &run.workload);
+    for run in record.runs.iter().filter(|run| run.disrupts()) {
+        let later = |other: &&Run| is_same_member(other, run) && other.began >= run.began;
         let is_over = record.event(&run.event).is_some_and(|event| event.ended.is_some());
-        if is_over && !record.runs.iter().any(back) {
+        if is_over && !record.runs.iter().filter(later).any(brings_back) {
             found.push(finding("S8", &run.event, format!("touched and never put back: {run:?}")));
         }
     }
     found
+}
+
+fn is_same_member(one: &Run, other: &Run) -> bool {
+    one.vm == other.vm && one.workload == other.workload
+}
+
+fn brings_back(run: &Run) -> bool {
+    run.phase == "restore" && run.intent == "run" && run.went_well()
+}
+
+/// S4, by what hooks do: from the first that takes a member away until its restore has ended well, it is out. Nobody is
+/// taken away beside others of the group that are out, but by a last call, or by a user who repairs what hangs.
+pub(super) fn s4_of_hooks(record: &Record) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for run in record.runs.iter().filter(|run| run.disrupts()) {
+        let Some(event) = record.event(&run.event) else { continue };
+        let own = record.members(event);
+        let others = record.vms.iter().map(String::as_str).filter(|vm| !own.contains(vm));
+        let out: BTreeSet<&str> = others.filter(|vm| is_out(record, vm, &run.workload, run.began)).collect();
+        if !out.is_empty() && out.len() + own.len() > record.max_unavailable && !is_excused(record, &run.event) {
+            let why = format!("{run:?} while {out:?} were out");
+            found.push(finding("S4", &run.event, why));
+        }
+    }
+    found
+}
+
+/// Hooks have taken the member away, for an event that had to wait for others, and none has brought it back.
+fn is_out(record: &Record, vm: &str, workload: &str, at: Moment) -> bool {
+    let own = || record.runs.iter().filter(|run| run.vm == vm && run.workload == workload);
+    let back =
+        own().filter(|run| brings_back(run)).filter_map(|run| run.ended).map(|(at, _)| at).filter(|back| *back <= at);
+    let back = back.max();
+    let mut since = own().filter(|run| run.disrupts() && run.began <= at && Some(run.began) >= back);
+    since.any(|run| !is_excused(record, &run.event))
+}
+
+/// Its last call came, or a user asked for it while its VM was struck: then it may have been a repair.
+pub(super) fn is_excused(record: &Record, event: &str) -> bool {
+    let is_called = |step: &Step| step.what.starts_with("last call");
+    let is_struck = |event: &Announced| {
+        let names = |strike: &Strike| record.members(event).iter().any(|vm| strike.what.contains(vm));
+        record.strikes.iter().any(|strike| strike.to >= event.at && names(strike))
+    };
+    record.told(event).any(|told| told.timeline.iter().any(is_called))
+        || record.event(event).is_some_and(|event| event.is_users && is_struck(event))
 }
 
 fn event_of(attempt: &str) -> &str {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use allclear::wire::pb::allclear::operator::v1::{Approval, Event, Hook};
 
-use super::hooks_judge::{s6, s7, s8};
+use super::hooks_judge::{is_excused, s4_of_hooks, s6, s7, s8};
 use super::record::{Announced, Moment, Post, Record, Run, Strike};
 
 /// A lease counts from when the leader decides, and a claim bears the moment at which that is proposed, which is later on a
@@ -25,7 +25,8 @@ pub(super) struct Finding {
 
 pub(super) type Property = fn(&Record) -> Vec<Finding>;
 
-pub(super) const PROPERTIES: [Property; 13] = [s1, s2, s3, s4, s5, held, s6, s7, s8, one_story, alive, l2, l3];
+pub(super) const PROPERTIES: [Property; 14] =
+    [s1, s2, s3, s4, s4_of_hooks, s5, held, s6, s7, s8, one_story, alive, l2, l3];
 
 pub(super) fn judge(record: &Record) -> Vec<Finding> {
     PROPERTIES.iter().flat_map(|property| property(record)).collect()
@@ -81,7 +82,11 @@ fn required<'a>(record: &'a Record, event: &'a Announced) -> Vec<(&'a str, &'sta
 
 fn is_settled(record: &Record, event: &Announced, hook: &(&str, &str, &str), post: &Post) -> bool {
     let (vm, workload, phase) = *hook;
-    let is_it = |run: &&Run| run.is_of(&event.id, vm, workload) && run.phase == phase && run.intent != "undo";
+    // What was done for another event while both kept the member out is done for this one.
+    let is_it = |run: &&Run| {
+        let is_same = run.vm == vm && run.workload == workload && run.phase == phase && run.intent != "undo";
+        is_same && (run.event == event.id || run.disrupts())
+    };
     let ended_well = |run: &Run| run.went_well() && run.ended.is_some_and(|(at, _)| at <= post.at);
     let waived = format!("{phase} of {workload} on {vm}: not waited for, unreachable");
     let is_waived = || record.told(&event.id).any(|told| told.timeline.iter().any(|step| step.what == waived));
@@ -147,7 +152,11 @@ fn s3(record: &Record) -> Vec<Finding> {
 /// workload is put back, as the platform and the hooks saw it.
 /// An event that is too big by itself is approved when no other is under way.
 fn s4(record: &Record) -> Vec<Finding> {
-    let ours = |event: &&Announced| event.accepted.as_ref().is_some_and(|(_, by)| record.vms.contains(by));
+    let is_brief = |event: &Announced| event.kind == "Freeze" && (0..10).contains(&event.duration_s);
+    let ours = |event: &&Announced| {
+        let is_ours = event.accepted.as_ref().is_some_and(|(_, by)| record.vms.contains(by));
+        is_ours && !is_brief(event) && !is_excused(record, &event.id)
+    };
     let mut found = Vec::new();
     for event in record.events.iter().filter(ours) {
         let Some((at, by)) = &event.accepted else { continue };
@@ -163,7 +172,9 @@ fn s4(record: &Record) -> Vec<Finding> {
                 .flat_map(|other| record.members(other).into_iter().filter(move |vm| is_away(&other, vm)))
                 .collect();
             let together: BTreeSet<&str> = taken.iter().copied().chain(record.members(event)).collect();
-            if !taken.is_empty() && together.len() > record.max_unavailable {
+            // A second event of the same VM takes nothing more away.
+            let adds = !record.members(event).is_subset(&taken);
+            if adds && !taken.is_empty() && together.len() > record.max_unavailable {
                 let why = format!("approved by {by} at {at} while {workload} was away from {taken:?}");
                 found.push(finding("S4", &event.id, why));
             }
@@ -174,9 +185,13 @@ fn s4(record: &Record) -> Vec<Finding> {
 
 /// When a workload was back, as late as can be told from outside; nothing while it is not.
 fn put_back(record: &Record, event: &Announced, vm: &str, workload: &str) -> Option<Moment> {
-    let runs = || record.runs.iter().filter(|run| run.is_of(&event.id, vm, workload));
-    let restored = runs().filter(|run| run.phase == "restore").filter_map(|run| run.ended).map(|(at, _)| at).min();
-    if runs().any(Run::prepares) { restored } else { event.ended }
+    let ended = event.ended?;
+    let runs = || record.runs.iter().filter(|run| run.vm == vm && run.workload == workload);
+    // Whoever shares the member's slot restores it for all.
+    let restored = runs().filter(|run| run.phase == "restore" && run.went_well()).filter_map(|run| run.ended);
+    let restored = restored.map(|(at, _)| at).filter(|at| *at >= ended).min();
+    let is_touched = runs().any(|run| run.disrupts() && run.event == event.id);
+    if is_touched { restored } else { Some(ended) }
 }
 
 /// One of three approves nothing by itself, and no operator asks it to.

@@ -126,6 +126,11 @@ impl Run {
         !self.restores() && self.intent == "run"
     }
 
+    /// It takes service away.
+    pub(super) fn disrupts(&self) -> bool {
+        ["failover", "drain", "shutdown"].contains(&self.phase.as_str()) && self.intent == "run"
+    }
+
     pub(super) fn restores(&self) -> bool {
         ["restore", "ready"].contains(&self.phase.as_str())
     }

@@ -86,7 +86,8 @@ impl Round {
             .also("cluster.takeover_after", "6s")
             .also("policy.user_budget", USER_BUDGET.0)
             .also("policy.margin", "1s")
-            .also("policy.restore_timeout", "20s")
+            .also("policy.give_back_after", "20s")
+            .also("policy.last_call", "2s")
             .start()
             .await;
         let record = Record {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use allclear::machine::apply::stints_of;
 use allclear::machine::attempt::{Progress, WaiverReason};
 use allclear::machine::claim::Reason;
 use allclear::machine::command::Command;
@@ -16,7 +17,8 @@ use allclear::machine::state::State;
 use allclear::machine::takeover::{Journaled, Takeover};
 use allclear::machine::time::Timestamp;
 use allclear::machine::workload::{
-    Condition, Group, Hook, HookId, Intent, Member, OnAbsent, OnFailure, Origin, Phase, Role, RunsOn, Workload,
+    Condition, Group, Hook, HookId, Intent, Member, OnAbsent, OnFailure, Origin, Phase, Readiness, Role, RunsOn,
+    Workload,
 };
 
 use super::generator::{a_vm, outcome, posted};
@@ -62,6 +64,7 @@ fn hook(dice: &mut Dice) -> Hook {
         fresh_for: dice.once_in(5).then(|| span(dice)),
         optional_if_short: dice.once_in(5),
         worst: dice.once_in(5).then(|| span(dice)),
+        expected: dice.once_in(5).then(|| span(dice)),
         exclusive: dice.once_in(5),
         kinds: if dice.once_in(6) { vec![Kind::Reboot] } else { Vec::new() },
     }
@@ -130,7 +133,8 @@ fn treatment(dice: &mut Dice) -> Treatment {
         ahead: dice.once_in(3).then(|| span(dice)),
         only_named_freezes: dice.once_in(4),
         margin: span(dice),
-        restore_timeout: span(dice),
+        give_back_after: span(dice),
+        last_call: span(dice),
     }
 }
 
@@ -175,22 +179,25 @@ fn suspect(dice: &mut Dice, state: &State) -> Command {
 
 fn note(dice: &mut Dice) -> Command {
     let role = *dice.one(&[Role::Unknown, Role::Primary, Role::Replica]);
-    let condition = Condition { role, connected: !dice.once_in(2) };
+    let readiness = *dice.one(&Readiness::ALL);
+    let condition = Condition { role, connected: !dice.once_in(2), readiness };
     Command::Note { conditions: vec![(WorkloadName((*dice.one(&WORKLOADS)).into()), condition)] }
 }
 
 fn asked(dice: &mut Dice, state: &State) -> Asked {
     let event = event(dice, state);
-    match dice.below(7) {
-        0 => Asked::Hold { event, until: time(dice, state) },
+    match dice.below(8) {
+        0 => Asked::Hold { event, until: time(dice, state), no_hooks: dice.once_in(3) },
         1 => Asked::Release { event },
         2 => Asked::Pause { until: time(dice, state) },
         3 => Asked::Resume,
         4 => {
             let seen = state.event(&event).map_or(0, |event| event.revision);
-            Asked::Approve { event, revision: if dice.once_in(4) { dice.number() } else { seen } }
+            let revision = if dice.once_in(4) { dice.number() } else { seen };
+            Asked::Approve { event, revision, over_budget: dice.once_in(4) }
         }
         5 => Asked::Skip { event, member: member(dice), hook: hook_id(dice) },
+        6 => Asked::Restored { member: member(dice) },
         _ => Asked::Wish { what: "leadership".into() },
     }
 }
@@ -202,6 +209,14 @@ fn notified(dice: &mut Dice, event: &EventId) -> Command {
         receiver: (*dice.one(&["chat", "grid", ""])).into(),
     });
     Command::Notified { told: told.collect() }
+}
+
+/// Mostly the right ones, or nothing of what a claim rests on would be tried.
+fn stints(dice: &mut Dice, state: &State, of: &EventId) -> Vec<(Member, u64)> {
+    if dice.once_in(4) {
+        return vec![(member(dice), dice.number())];
+    }
+    state.open_event(of).map(|event| stints_of(state, event)).unwrap_or_default()
 }
 
 pub(super) fn command(dice: &mut Dice, state: &State) -> Command {
@@ -231,6 +246,7 @@ pub(super) fn command(dice: &mut Dice, state: &State) -> Command {
         7 => Command::Expire { event: id, attempt: attempt(dice, state) },
         8 => Command::Waive { event: id, member: member(dice), hook: hook_id(dice), why: WaiverReason::Unreachable },
         9 | 10 => Command::Claim {
+            stints: stints(dice, state, &id),
             event: id,
             approver: vm(dice),
             reason: *dice.one(&[
@@ -244,7 +260,13 @@ pub(super) fn command(dice: &mut Dice, state: &State) -> Command {
             until: time(dice, state),
         },
         11 => Command::Posted { event: id, attempt: attempt(dice, state), outcome: posted(dice) },
-        12 => Command::GiveUp { event: id },
+        12 => match dice.below(5) {
+            0 => Command::GiveBack { event: id },
+            1 => Command::LastCall { event: id },
+            2 => Command::Contact { replica: vm(dice), reachable: dice.once_in(2) },
+            3 => Command::Removed { replica: vm(dice) },
+            _ => Command::Take { event: id },
+        },
         13 => Command::Forget { event: id },
         14 => Command::Lead { term: dice.number() % 50, turn: dice.number() % 50, voters: vec![vm(dice), vm(dice)] },
         15 => suspect(dice, state),

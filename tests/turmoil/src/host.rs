@@ -118,7 +118,7 @@ async fn open(
         configured: world.platform.vms.clone(),
         policy: Policy {
             user_budget: Duration::from_secs(20),
-            restore_timeout: Duration::from_mins(1),
+            give_back_after: Duration::from_secs(30),
             ..Policy::default()
         },
         timing: Timing::default(),

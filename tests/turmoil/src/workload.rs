@@ -51,6 +51,7 @@ fn hook(phase: Phase) -> Hook {
     Hook {
         phase,
         timeout: Duration::from_secs(15),
+        expected: None,
         attempts: 3,
         on_failure: OnFailure::Continue,
         runs_on: RunsOn::Affected,

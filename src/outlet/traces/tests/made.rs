@@ -38,6 +38,7 @@ pub(super) fn attempt(id: u64, phase: Phase, on: u8, (from, to): (i64, i64), out
         member: Member { vm: vm(0), workload: WorkloadName("database".into()) },
         hook: HookId { phase, ordinal: 0 },
         intent: Intent::Run,
+        stint: 1,
         on: vm(on),
         begun_at: Timestamp(from),
         deadline: Timestamp(100_000),
@@ -52,6 +53,7 @@ pub(super) fn claim(id: u64, approver: u8, at: i64, outcome: PostOutcome) -> Cla
         attempt: AttemptId(id),
         approver: vm(approver),
         reason: Reason::Prepared,
+        stints: Vec::new(),
         at: Timestamp(at),
         until: Timestamp(at + 5_000),
         outcome: Some((outcome, Timestamp(at + 20))),
@@ -95,7 +97,8 @@ pub(super) fn treatment(action: Action) -> Treatment {
         margin: Duration::from_secs(5),
         ahead: None,
         only_named_freezes: false,
-        restore_timeout: Duration::from_mins(10),
+        give_back_after: Duration::from_mins(2),
+        last_call: Duration::from_mins(1),
     }
 }
 

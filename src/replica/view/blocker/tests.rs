@@ -41,6 +41,7 @@ fn event(source: Source, rules: Vec<Rule>) -> Event {
     let mut event = Event::first_seen_as(announced("e-1", source), VmName::new("db-0"), SEEN);
     let policy = Policy { rules, ..Policy::default() };
     event.treatment = Some(policy::choose(&policy, &event.announcement, &[VmName::new("db-1")], SEEN));
+    event.slots_since = Some(SEEN);
     event
 }
 
@@ -74,7 +75,7 @@ fn told(blocker: &Blocker, event: &Event, minutes: u32) -> shown::Blocker {
 }
 
 fn halt(minutes: u32) -> Halt {
-    Halt { number: 0, by: "uid 0 on db-0".into(), until: after(minutes), reason: "backup".into() }
+    Halt { number: 0, by: "uid 0 on db-0".into(), until: after(minutes), reason: "backup".into(), no_hooks: false }
 }
 
 fn drain() -> (Member, HookId) {
@@ -167,6 +168,7 @@ fn a_hook_that_is_tried_again_says_why_and_one_whose_replica_is_gone_says_which(
         member: member.clone(),
         hook,
         intent: Intent::Run,
+        stint: 0,
         on: VmName::new("db-1"),
         begun_at: SEEN,
         deadline: after(1),
@@ -224,13 +226,13 @@ fn other_events_are_told_by_what_they_are_and_voters_by_their_names() {
     let other = Event::first_seen_as(announced("e-2", Source::User), VmName::new("db-0"), SEEN);
     state.open.insert(EventId::new("e-2"), other.into());
     let event = event(Source::User, Vec::new());
-    let by = vec![Taker::Event(EventId::new("e-2")), Taker::Replica(VmName::new("db-2"))];
-    let budget = Blocker::Budget { group: GroupName("orders".into()), by, notice_ends: event.notice_ends() };
+    let by = vec![Cause::Event(EventId::new("e-2")), Cause::Unreachable(VmName::new("db-2"))];
+    let budget = Blocker::Budget { group: Some(GroupName("orders".into())), by, notice_ends: event.notice_ends() };
     let members = situation(1).members;
     let alone = Some(Alone { voters: members, ..Alone::default() });
     let told =
         |blocker: &Blocker| shown(blocker, &event, &state, &Situation { alone: alone.clone(), ..situation(1) }).message;
-    let expected = "Reboot of db-1 (event e-2), db-2, which is out of reach";
+    let expected = "Reboot of db-1 (event e-2), db-2, which is unreachable";
     assert!(told(&budget).ends_with(expected), "{}", told(&budget));
     let refused = Blocker::NoQuorum { takeover: Some(Outlook::Not(Obstacle::OtherEvent(EventId::new("e-2")))) };
     let message = told(&refused);

@@ -1,0 +1,22 @@
+//! `allclear workload list`, for people.
+
+use super::Reader;
+use super::page::{Page, faint, green, plain, red};
+use crate::wire::pb::allclear::operator::v1 as shown;
+
+pub(in crate::cli) fn workloads(reader: &Reader, members: &[shown::MemberState]) -> String {
+    let mut page = Page::new(reader.paper);
+    if members.is_empty() {
+        page.line(0, &[plain("no workloads are registered")]);
+        return page.into_text();
+    }
+    let mut rows = vec![["WORKLOAD", "GROUP", "STATE", "SINCE", "BY", "OWED"].map(faint).to_vec()];
+    for member in members {
+        let state = if member.state == "in_service" { green(&member.state) } else { red(&member.state) };
+        let text = |field: &Option<String>| plain(field.as_deref().unwrap_or_default());
+        let name = plain(format!("{}/{}", member.vm, member.workload));
+        rows.push(vec![name, text(&member.group), state, text(&member.since), text(&member.by), text(&member.owed)]);
+    }
+    page.table(0, &rows);
+    page.into_text()
+}

@@ -1,0 +1,69 @@
+//! Each member as operators see it: whether it serves, since when not, because of which event, and what is owed.
+
+use std::collections::BTreeMap;
+
+use crate::machine::id::GroupName;
+use crate::machine::slot::{Slot, SlotState};
+use crate::machine::state::State;
+use crate::machine::workload::{Member, Phase, Readiness};
+use crate::replica::clock::rfc3339;
+use crate::wire::pb::allclear::operator::v1 as shown;
+
+const READY: &str = "its answer to whether it is ready";
+
+pub(super) fn all(state: &State) -> Vec<shown::MemberState> {
+    let registered = state.workloads().map(|(vm, workload)| (workload.on(vm), workload.group.clone()));
+    let out = state.slots.iter().map(|(member, slot)| (member.clone(), slot.group.clone()));
+    let all: BTreeMap<Member, Option<GroupName>> = out.chain(registered).collect();
+    all.into_iter().map(|(member, group)| shown(state, &member, group)).collect()
+}
+
+fn shown(state: &State, member: &Member, group: Option<GroupName>) -> shown::MemberState {
+    let slot = state.slots.get(member);
+    let unreachable = state.replicas.get(&member.vm).and_then(|replica| replica.unreachable);
+    let readiness = state.condition(member).unwrap_or_default().readiness;
+    let (word, since) = match (slot, unreachable, readiness) {
+        (Some(slot), ..) if slot.state == SlotState::Gone => ("out_of_service", Some(slot.since)),
+        (Some(slot), ..) => (slot.state.as_word(), Some(slot.since)),
+        (None, Some(since), _) => ("unknown", Some(since)),
+        (None, None, Readiness::NotReady) => ("not_ready", None),
+        (None, None, Readiness::Ready | Readiness::Unasked) => ("in_service", None),
+    };
+    shown::MemberState {
+        workload: member.workload.to_string(),
+        vm: member.vm.to_string(),
+        group: group.map(|group| group.to_string()),
+        state: word.into(),
+        since: since.map(rfc3339),
+        by: slot.map(|slot| slot.by.to_string()),
+        owed: slot.and_then(|slot| owed(state, member, slot)),
+    }
+}
+
+fn owed(state: &State, member: &Member, slot: &Slot) -> Option<String> {
+    match slot.state {
+        SlotState::Leaving | SlotState::Out if slot.needs_restore => {
+            Some("a restore, when no event keeps it out".into())
+        }
+        SlotState::Leaving | SlotState::Out => None,
+        SlotState::Gone => Some("another member of the group: its VM was deleted".into()),
+        SlotState::Returning => Some(restore(state, member, slot)),
+    }
+}
+
+fn restore(state: &State, member: &Member, slot: &Slot) -> String {
+    let attempts = state.open_event(&slot.by).into_iter().flat_map(|event| &event.attempts);
+    let own = attempts.filter(|it| it.member == *member && it.stint == slot.stint && it.hook.phase >= Phase::Restore);
+    let ended = own.filter_map(|attempt| Some((attempt, attempt.outcome.as_ref()?)));
+    let last = ended.max_by_key(|(attempt, _)| attempt.id);
+    match last {
+        Some((attempt, (outcome, _))) if !outcome.is_favourable() => {
+            let why = outcome.reason().unwrap_or_else(|| outcome.as_word());
+            format!("{} failed and is tried again: {why}", attempt.hook.phase)
+        }
+        Some(_) => READY.into(),
+        None if !slot.needs_restore => READY.into(),
+        None if state.is_unreachable(&member.vm) => "a restore, when its replica is back".into(),
+        None => "a restore".into(),
+    }
+}
