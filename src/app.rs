@@ -3,7 +3,7 @@
 mod calls;
 pub mod credentials;
 mod listening;
-mod roles;
+mod questions;
 mod systemd;
 mod who;
 
@@ -116,7 +116,7 @@ async fn run_until(config: Config, stop: CancellationToken, answering: &Handle) 
         Arc::new(Observer::new(endpoint, Pace::new(config.metadata.poll_interval), config.metadata.stall_after, deeds));
     let hooks = Arc::new(Hooks::new(Front::new(commands, sessions), calls::of(&config), config.tracing.is_some()));
     let configured: Vec<Workload> = config.workloads.iter().map(config::Workload::registered).collect();
-    let roles = (calls::surroundings(), roles::of(&config));
+    let questions = questions::all(&config, &name);
     let view = View::new(here.clone());
     listeners.tell(&name, &config.cluster.name)?;
 
@@ -130,7 +130,7 @@ async fn run_until(config: Config, stop: CancellationToken, answering: &Handle) 
         servers.spawn(traces::export(here.clone(), collector, serving.clone()));
     }
     let reports = [of_commands, of_sessions];
-    let replica = Replica::start(&here, &observer, &hooks, configured, config.groups.clone(), roles, reports);
+    let replica = Replica::start(&here, &observer, &hooks, configured, config.groups.clone(), questions, reports);
 
     let failure = until_over(&here, &stop).await;
     if tokio::time::timeout(STOP_WITHIN, end(replica, &here, &serving, &servers)).await.is_err() {

@@ -26,7 +26,7 @@ pub(super) fn of(config: &Config) -> Configured {
     configured
 }
 
-fn command(way: &Way, hook: &config::Hook) -> Command {
+pub(super) fn command(way: &Way, hook: &config::Hook) -> Command {
     let argv = match way {
         Way::Command(argv) => argv.clone(),
         Way::Http(url) => Adapter::None.command(url),

@@ -9,7 +9,10 @@ use super::scalar;
 use crate::machine::id::{GroupName, WorkloadName};
 use crate::machine::state::WORKLOAD_LIMIT;
 use crate::machine::workload as registered;
+use crate::machine::workload::Phase;
 
+/// How often a workload that has a `ready` hook is asked whether it is, whatever goes on.
+const READY_INTERVAL: Duration = Duration::from_secs(10);
 /// How often a workload's role is asked for.
 const ROLE_EVERY: Duration = Duration::from_secs(5);
 
@@ -23,6 +26,8 @@ pub struct Workload {
     pub after: Vec<WorkloadName>,
     /// `None`: nobody knows, so it counts as primary.
     pub role: Option<Role>,
+    /// How often its `ready` hooks are asked, whatever goes on; `None` where it has none.
+    pub ready_interval: Option<Duration>,
     /// In the order of the file.
     pub hooks: Vec<Hook>,
 }
@@ -76,7 +81,15 @@ fn read_workload(table: &mut Table<'_>) -> Option<Read> {
         let message = "`workload.role_every` means nothing here: it needs `role`, which says whom to ask";
         table.mistake(&table.place_of("role_every"), message);
     }
+    let interval = table.optional("ready_interval", scalar::duration(Duration::from_secs(1)..=Duration::from_hours(1)));
     let hooks = table.tables("hook", hook::read).into_iter().collect::<Option<Vec<_>>>();
+    let has_ready = hooks.iter().flatten().any(|hook| hook.registered.phase == Phase::Ready);
+    if table.has("ready_interval") && hooks.is_some() && !has_ready {
+        let message = "`workload.ready_interval` means nothing here: it needs a hook of the phase ready, which is asked";
+        table.mistake(&table.place_of("ready_interval"), message);
+    }
+    let ready_interval =
+        has_ready.then(|| interval.unwrap_or_else(|| table.default("ready_interval", READY_INTERVAL)));
     let name = name?;
     let workload = hooks.map(|hooks| Workload {
         name: WorkloadName(name.value.clone()),
@@ -84,6 +97,7 @@ fn read_workload(table: &mut Table<'_>) -> Option<Read> {
         after: after.iter().map(|name| WorkloadName(name.value.clone())).collect(),
         role: source
             .map(|source| Role { source, every: every.unwrap_or_else(|| table.default("role_every", ROLE_EVERY)) }),
+        ready_interval,
         hooks,
     });
     Some(Read { name, after, workload })

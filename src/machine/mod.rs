@@ -32,6 +32,7 @@ pub mod operator;
 pub mod order;
 pub mod plan;
 pub mod policy;
+pub mod readiness;
 pub mod restoring;
 mod roster;
 mod running;

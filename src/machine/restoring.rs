@@ -77,6 +77,15 @@ pub(super) fn is_restored(state: &State, member: &Member, slot: &Slot) -> bool {
     steps.iter().all(|step| steps::lets_pass(event, step, state.now))
 }
 
+/// The member has said since it was taken that it is ready.
+pub(super) fn has_answered(state: &State, member: &Member, slot: &Slot) -> bool {
+    let answer = |attempt: &Attempt| {
+        attempt.hook.phase == Phase::Ready && attempt.stint == slot.stint && attempt.member == *member
+    };
+    let mut answers = state.open_events().flat_map(|event| &event.attempts).filter(|attempt| answer(attempt));
+    answers.any(|attempt| matches!(attempt.outcome, Some((Outcome::Done, _))))
+}
+
 /// What may have to be taken back of a workload.
 fn begun(workload: &Workload) -> impl Iterator<Item = (HookId, &Hook)> {
     let phases = Phase::ALL.into_iter().filter(|phase| *phase < Phase::Restore);

@@ -1,6 +1,6 @@
 //! Who is registered on a VM: the workloads of its replica's configuration, those that dial in at it, and how they do.
 
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 
 use super::apply::{Applied, registered};
@@ -10,7 +10,7 @@ use super::id::{VmName, WorkloadName};
 use super::slot_changes;
 use super::state::{Replica, State, WORKLOAD_LIMIT};
 use super::time::Timestamp;
-use super::workload::{Condition, Group, Member, Origin, Workload};
+use super::workload::{Condition, Group, Member, Origin, Readiness, Workload};
 
 pub(super) fn register(state: &mut State, by: &VmName, workloads: &[Workload], groups: &[Group]) -> Applied {
     if state.replicas.get(by).is_some_and(|replica| replica.workloads == workloads && replica.groups == groups) {
@@ -63,6 +63,7 @@ pub(super) fn delist(state: &mut State, by: &VmName, name: &WorkloadName) -> App
     // What it said of itself says nothing of the configured one that it stood for.
     replica.conditions.remove(name);
     replica.away.remove(name);
+    replica.unready.remove(name);
     let is_left = !replica.knows(name);
     // Whoever signs off is no member any more, and nothing is owed to it.
     if is_left {
@@ -85,17 +86,22 @@ pub(super) fn note(state: &mut State, by: &VmName, conditions: &[(WorkloadName, 
 }
 
 /// What is as without a word is not kept.
-fn keep(replica: &mut Replica, name: &WorkloadName, condition: Condition, now: Timestamp) {
+pub(super) fn keep(replica: &mut Replica, name: &WorkloadName, condition: Condition, now: Timestamp) {
     if condition == Condition::default() {
         replica.conditions.remove(name);
     } else {
         replica.conditions.insert(name.clone(), condition);
     }
-    if condition.connected {
-        replica.away.remove(name);
-    } else {
-        replica.away.entry(name.clone()).or_insert(now);
-    }
+    let mut since = |is_so: bool, times: fn(&mut Replica) -> &mut BTreeMap<WorkloadName, Timestamp>| {
+        let times = times(replica);
+        if is_so {
+            times.entry(name.clone()).or_insert(now);
+        } else {
+            times.remove(name);
+        }
+    };
+    since(!condition.connected, |replica| &mut replica.away);
+    since(condition.readiness == Readiness::NotReady, |replica| &mut replica.unready);
 }
 
 fn forget_the_unknown(replica: &mut Replica) {
@@ -103,4 +109,5 @@ fn forget_the_unknown(replica: &mut Replica) {
         replica.workloads.iter().map(|workload| workload.name.clone()).chain(replica.dialled.keys().cloned()).collect();
     replica.conditions.retain(|name, _| known.contains(name));
     replica.away.retain(|name, _| known.contains(name));
+    replica.unready.retain(|name, _| known.contains(name));
 }

@@ -8,10 +8,10 @@ use core::fmt;
 use super::event::Event;
 use super::id::{EventId, GroupName, VmName};
 use super::needs::affected;
-use super::state::State;
+use super::state::{Replica, State};
 use super::time::Timestamp;
 use super::words::words;
-use super::workload::{Member, Phase, Readiness, Workload};
+use super::workload::{Member, Origin, Phase, Role, Workload};
 
 /// A taken slot.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -106,8 +106,18 @@ impl State {
         self.replicas.get(vm).is_some_and(|replica| replica.unreachable.is_some())
     }
 
-    fn is_not_ready(&self, member: &Member) -> bool {
-        self.condition(member).is_some_and(|condition| condition.readiness == Readiness::NotReady)
+    /// Since when the member says that it is not ready, or does not answer; `None` also where nobody can ask it.
+    pub fn unready_since(&self, member: &Member) -> Option<Timestamp> {
+        let replica = self.replicas.get(&member.vm)?;
+        let workload = replica.workload(&member.workload).filter(|workload| is_asked(replica, workload))?;
+        let since = if workload.origin == Origin::Dialled { &replica.away } else { &replica.unready };
+        since.get(&member.workload).copied()
+    }
+
+    /// Somebody can tell whether the member serves.
+    pub fn is_asked(&self, member: &Member) -> bool {
+        let replica = self.replicas.get(&member.vm);
+        replica.is_some_and(|replica| replica.workload(&member.workload).is_some_and(|it| is_asked(replica, it)))
     }
 
     /// Why the member fills a slot of its group (R3); `None` while it is in service.
@@ -120,13 +130,13 @@ impl State {
         if self.is_unreachable(&member.vm) {
             return Some(Cause::Unreachable(member.vm.clone()));
         }
-        self.is_not_ready(member).then(|| Cause::NotReady(member.clone()))
+        self.unready_since(member).map(|_| Cause::NotReady(member.clone()))
     }
 
     /// The member serves, as far as anybody can tell.
     pub fn is_fit(&self, member: &Member) -> bool {
         let restore_failed = || self.slots.get(member).is_some_and(|slot| slot.restore_failed);
-        let is_there = !self.is_unreachable(&member.vm) && !self.is_not_ready(member);
+        let is_there = !self.is_unreachable(&member.vm) && self.unready_since(member).is_none();
         is_there && !restore_failed() && !self.has_failed_to_return(member)
     }
 
@@ -140,6 +150,14 @@ impl State {
         let last = restores.find_map(|attempt| attempt.outcome.as_ref());
         last.is_some_and(|(outcome, _)| !outcome.is_favourable())
     }
+}
+
+/// A configured workload with a `ready` hook is asked, and one that dials in shows by its session that it is there, when it
+/// has promised to say how it does.
+fn is_asked(replica: &Replica, workload: &Workload) -> bool {
+    let has_hook = workload.hooks_of(Phase::Ready).next().is_some();
+    let has_role = replica.condition(&workload.name).role != Role::Unknown;
+    has_hook || (workload.origin == Origin::Dialled && has_role)
 }
 
 /// The members whose slots an event needs: those that it names and that have a group or hooks.

@@ -12,12 +12,13 @@ use super::id::{EventId, GroupName, VmName};
 use super::last_call;
 use super::lifecycle::Stage;
 use super::restoring;
+use super::roster;
 use super::sight;
 use super::slot::{Slot, SlotState, needed};
 use super::slots::{self, GIVES_BACK_AT_MOST};
 use super::state::State;
 use super::steps;
-use super::workload::Member;
+use super::workload::{Condition, Member, Readiness};
 
 /// The event takes every slot that it lacks.
 pub(super) fn take(state: &mut State, id: &EventId) -> Applied {
@@ -252,6 +253,7 @@ fn let_go(state: &mut State) {
 
 /// A member is in service when its restore has ended well and it is ready; one that nothing was done to, at once.
 fn bring_back(state: &mut State) {
+    let now = state.now;
     let returning = state.slots.iter().filter(|(_, slot)| slot.state == SlotState::Returning);
     let back: Vec<Member> = returning
         .filter(|(member, slot)| restoring::is_restored(state, member, slot))
@@ -259,7 +261,13 @@ fn bring_back(state: &mut State) {
         .map(|(member, _)| member.clone())
         .collect();
     for member in back {
-        state.slots.remove(&member);
+        let slot = state.slots.remove(&member);
+        // It has just said so, and what it said before it left counts no more.
+        let is_ready = slot.is_some_and(|slot| restoring::has_answered(state, &member, &slot));
+        let condition = state.condition(&member).filter(|known| is_ready && known.readiness == Readiness::NotReady);
+        if let (Some(condition), Ok(replica)) = (condition, registered(state, &member.vm)) {
+            roster::keep(replica, &member.workload, Condition { readiness: Readiness::Ready, ..condition }, now);
+        }
     }
 }
 

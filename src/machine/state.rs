@@ -65,6 +65,8 @@ pub struct Replica {
     pub conditions: BTreeMap<WorkloadName, Condition>,
     /// Since when those are away that are.
     pub away: BTreeMap<WorkloadName, Timestamp>,
+    /// Since when those are not ready that answer so.
+    pub unready: BTreeMap<WorkloadName, Timestamp>,
     /// The groups of its configuration.
     pub groups: Vec<Group>,
     /// How many of its documents were taken over.

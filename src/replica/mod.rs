@@ -22,6 +22,7 @@ pub mod late;
 pub mod observer;
 mod post;
 mod presences;
+pub mod readiness;
 pub mod roles;
 pub mod rounds;
 pub mod trace;
@@ -38,9 +39,18 @@ use self::errands::Hands;
 use self::here::Here;
 use self::hooks::Hooks;
 use self::observer::Observer;
+use self::readiness::Asked;
 use self::roles::Told;
 use crate::machine::workload::{Group, Workload};
 use crate::workloads::{Report, Surroundings};
+
+/// What the configured workloads of this VM are asked, whatever goes on.
+pub struct Questions {
+    /// What the programs that are asked see of this replica's environment.
+    pub surroundings: Surroundings,
+    pub roles: Vec<Told>,
+    pub ready: Vec<Asked>,
+}
 
 /// The running tasks of one replica.
 pub struct Replica {
@@ -55,7 +65,7 @@ impl Replica {
         hooks: &Arc<Hooks>,
         workloads: Vec<Workload>,
         groups: Vec<Group>,
-        (surroundings, told): (Surroundings, Vec<Told>),
+        questions: Questions,
         reports: [Receiver<Report>; 2],
     ) -> Self {
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
@@ -67,7 +77,9 @@ impl Replica {
         tasks.spawn(errands::run(hands.clone(), inherits, stop.clone()));
         tasks.spawn(alone::watch(hands, stop.clone()));
         tasks.spawn(account::give(here.clone(), stop.clone()));
-        tasks.spawn(roles::run(here.clone(), surroundings, told, stop.clone()));
+        let Questions { surroundings, roles, ready } = questions;
+        tasks.spawn(roles::run(here.clone(), surroundings.clone(), roles, stop.clone()));
+        tasks.spawn(readiness::run(here.clone(), surroundings, ready, stop.clone()));
         tasks.spawn(presences::keep(here.clone(), hooks.clone(), stop.clone()));
         for reports in reports {
             tasks.spawn(stop.clone().run_until_cancelled_owned(hooks.clone().listen(here.clone(), reports)));

@@ -177,6 +177,6 @@ fn as_text(fact: &Value) -> String {
     }
 }
 
-fn rfc3339(time: Timestamp) -> String {
+pub(super) fn rfc3339(time: Timestamp) -> String {
     jiff::Timestamp::from_millisecond(time.0).unwrap_or(jiff::Timestamp::MAX).to_string()
 }

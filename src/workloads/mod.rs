@@ -10,6 +10,7 @@ mod contract;
 mod front;
 mod http;
 mod inherited;
+mod ready;
 mod role;
 pub mod session;
 mod text;
@@ -21,6 +22,7 @@ pub use contract::{Ended, Fence, News, Report, Standing, Task};
 pub use front::{Call, Front};
 pub use http::{Adapter, http_hook};
 pub use inherited::close_descriptors;
+pub use ready::{Owner, ReadyHook};
 pub use role::RoleSource;
 pub use text::one_line;
 

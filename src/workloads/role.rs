@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::command::{self, Command, Surroundings};
+use super::command::{Command, Question, Surroundings};
 use crate::http_client::{Body, Client, Failure, Method, Options, exchange, parse_external};
 use crate::machine::workload::Role;
 
@@ -25,11 +25,22 @@ impl RoleSource {
     /// What it is, or why nobody can tell.
     pub async fn ask(&self, facts: &BTreeMap<&str, String>, surroundings: &Surroundings) -> Result<Role, String> {
         let said = match self {
-            Self::Command(command) => command::ask(command, facts, surroundings, PATIENCE).await?,
+            Self::Command(command) => run(command, facts, surroundings).await?,
             Self::Http(address) => get(address).await?,
         };
         parse(&said).ok_or_else(|| "it said neither primary nor replica".to_owned())
     }
+}
+
+async fn run(
+    command: &Command,
+    facts: &BTreeMap<&str, String>,
+    surroundings: &Surroundings,
+) -> Result<String, String> {
+    let variables = facts.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+    let question = Question { command, variables, input: String::new() };
+    let answer = question.ask(surroundings, PATIENCE).await?;
+    if answer.status.success() { Ok(answer.said) } else { Err(format!("it ended with {}", answer.status)) }
 }
 
 /// Errors go into logs, so they do not contain the address: its query may hold a secret.

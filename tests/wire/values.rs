@@ -92,6 +92,7 @@ pub(crate) fn dialled_state() -> State {
         dialled: [dialled(), stood_for].map(|workload| (workload.name.clone(), workload)).into(),
         conditions: conditions().into_iter().collect(),
         away: BTreeMap::from([(WorkloadName("postgres".into()), Timestamp(NOW))]),
+        unready: BTreeMap::from([(WorkloadName("cache".into()), Timestamp(NOW + 1))]),
         ..Replica::default()
     };
     State { replicas: BTreeMap::from([(VmName::new("db-0"), replica.into())]), ..State::default() }

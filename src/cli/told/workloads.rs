@@ -10,12 +10,14 @@ pub(in crate::cli) fn workloads(reader: &Reader, members: &[shown::MemberState])
         page.line(0, &[plain("no workloads are registered")]);
         return page.into_text();
     }
-    let mut rows = vec![["WORKLOAD", "GROUP", "STATE", "SINCE", "BY", "OWED"].map(faint).to_vec()];
+    let mut rows = vec![["WORKLOAD", "GROUP", "STATE", "SINCE", "ASKED", "BY", "OWED"].map(faint).to_vec()];
     for member in members {
         let state = if member.state == "in_service" { green(&member.state) } else { red(&member.state) };
+        let asked = if member.asked { "yes" } else { "nobody asks it" };
         let text = |field: &Option<String>| plain(field.as_deref().unwrap_or_default());
         let name = plain(format!("{}/{}", member.vm, member.workload));
-        rows.push(vec![name, text(&member.group), state, text(&member.since), text(&member.by), text(&member.owed)]);
+        let (since, by, owed) = (text(&member.since), text(&member.by), text(&member.owed));
+        rows.push(vec![name, text(&member.group), state, since, plain(asked), by, owed]);
     }
     page.table(0, &rows);
     page.into_text()

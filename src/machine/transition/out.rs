@@ -88,16 +88,27 @@ fn members(state: &State, event: &Event) -> BTreeSet<(Member, Option<GroupName>)
         .collect()
 }
 
+/// Its `ready` hook says no, or it has dialled in, has a hook of that kind or a role, and is away.
+fn is_unready(replica: &Replica, workload: &Workload) -> bool {
+    let Some(condition) = replica.conditions.get(&workload.name) else { return false };
+    let has_hook = workload.hooks.iter().any(|hook| hook.phase == Phase::Ready);
+    match workload.origin {
+        Origin::Configured => has_hook && condition.readiness == Readiness::NotReady,
+        Origin::Dialled => !condition.connected && (has_hook || condition.role != Role::Unknown),
+    }
+}
+
 /// S4. `was` is the state in which the event's members are judged to be sick, `now` the one in which slots are counted.
 fn exceeds(was: &State, now: &State, event: &Event) -> bool {
     let own = members(now, event);
     let is_sick = |member: &Member| {
         let replica = was.replicas.get(&member.vm);
         let is_silent = replica.is_some_and(|replica| replica.unreachable.is_some());
-        let condition = replica.and_then(|replica| replica.conditions.get(&member.workload));
+        let own = replica.and_then(|replica| effective(replica).find(|workload| workload.name == member.workload));
+        let is_unready = replica.zip(own).is_some_and(|(replica, workload)| is_unready(replica, workload));
         let slot = was.slots.get(member);
         let has_failed = slot.is_some_and(|slot| slot.restore_failed || has_failed(was, member, slot));
-        is_silent || has_failed || condition.is_some_and(|condition| condition.readiness == Readiness::NotReady)
+        is_silent || has_failed || is_unready
     };
     let is_repair = event.announcement.source == Source::User && own.iter().all(|(member, _)| is_sick(member));
     let is_brief = event.announcement.kind == Kind::Freeze
@@ -114,9 +125,7 @@ fn exceeds(was: &State, now: &State, event: &Event) -> bool {
     groups.into_iter().any(|group| {
         let registered = now.replicas.iter().flat_map(|(vm, replica)| {
             effective(replica).filter(|workload| workload.group.as_ref() == Some(group)).map(move |workload| {
-                let condition = replica.conditions.get(&workload.name);
-                let is_sick = replica.unreachable.is_some()
-                    || condition.is_some_and(|condition| condition.readiness == Readiness::NotReady);
+                let is_sick = replica.unreachable.is_some() || is_unready(replica, workload);
                 (Member { vm: vm.clone(), workload: workload.name.clone() }, is_sick)
             })
         });

@@ -8,6 +8,7 @@ const MOST = 100;
 
 export function drawWorkloads(section, status) {
   const standings = new Map(status.members.map((member) => [`${member.vm}\n${member.workload}`, standing(member, status)]));
+  const unasked = new Set(status.members.filter((member) => !member.asked).map((member) => `${member.vm}\n${member.workload}`));
   const alone = status.workloads.filter((workload) => workload.group === null);
   fill(section,
     tree("h2", { id: "workloads-title" }, "Workloads"),
@@ -15,12 +16,12 @@ export function drawWorkloads(section, status) {
     status.groups.map((group) => [
       tree("h3", { "data-key": `group ${group.name}` }, "Group ", outside(group.name)),
       tree("p", { "data-key": `budget ${group.name}` }, budget(group)),
-      members(status.workloads.filter((workload) => workload.group === group.name), standings, group.name),
+      members(status.workloads.filter((workload) => workload.group === group.name), standings, unasked, group.name),
     ]),
     alone.length > 0 && [
       tree("h3", { "data-key": "alone" }, "Without a group"),
       tree("p", { "data-key": "budget alone" }, "However many of these are out, no event waits for them."),
-      members(alone, standings, ""),
+      members(alone, standings, new Set(), ""),
     ]);
 }
 
@@ -47,16 +48,18 @@ function budget({ max_unavailable: most, members }) {
   return [may, tree("strong", {}, `Now ${out} ${isAre} out${left > 0 ? `; ${left} more may be.` : ": no hook stops another one, and no event that names another is approved, before that changes."}`)];
 }
 
-function members(workloads, standings, group) {
-  const rows = workloads.slice(0, MOST).map((workload) => row(workload, standings.get(`${workload.vm}\n${workload.name}`)));
+function members(workloads, standings, unasked, group) {
+  const key = (workload) => `${workload.vm}\n${workload.name}`;
+  const rows = workloads.slice(0, MOST).map((workload) => row(workload, standings.get(key(workload)), !unasked.has(key(workload))));
   return [
     table(`table ${group}`, group ? "Members of the group" : "Workloads without a group", ["Workload", "VM", "Role", "State"], rows),
     workloads.length > MOST && tree("p", { class: "aside", "data-key": `more ${group}` }, `${workloads.length - MOST} more are not shown.`),
   ];
 }
 
-function row({ name, vm, role, connected, phases }, why) {
-  const what = why ? outside(why) : connected ? "in service" : "not connected";
+function row({ name, vm, role, connected, phases }, why, asked) {
+  const serves = asked ? "in service" : "in service, as far as anybody can tell: nobody asks it";
+  const what = why ? outside(why) : connected ? serves : "not connected";
   return [
     `${vm}\n${name}`,
     rowHead(name, phases.length ? phases.join(", ") : "no hooks"),

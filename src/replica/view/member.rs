@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::machine::id::GroupName;
 use crate::machine::slot::{Slot, SlotState};
 use crate::machine::state::State;
-use crate::machine::workload::{Member, Phase, Readiness};
+use crate::machine::workload::{Member, Phase};
 use crate::replica::clock::rfc3339;
 use crate::wire::pb::allclear::operator::v1 as shown;
 
@@ -21,13 +21,12 @@ pub(super) fn all(state: &State) -> Vec<shown::MemberState> {
 fn shown(state: &State, member: &Member, group: Option<GroupName>) -> shown::MemberState {
     let slot = state.slots.get(member);
     let unreachable = state.replicas.get(&member.vm).and_then(|replica| replica.unreachable);
-    let readiness = state.condition(member).unwrap_or_default().readiness;
-    let (word, since) = match (slot, unreachable, readiness) {
+    let (word, since) = match (slot, unreachable, state.unready_since(member)) {
         (Some(slot), ..) if slot.state == SlotState::Gone => ("out_of_service", Some(slot.since)),
         (Some(slot), ..) => (slot.state.as_word(), Some(slot.since)),
         (None, Some(since), _) => ("unknown", Some(since)),
-        (None, None, Readiness::NotReady) => ("not_ready", None),
-        (None, None, Readiness::Ready | Readiness::Unasked) => ("in_service", None),
+        (None, None, Some(since)) => ("not_ready", Some(since)),
+        (None, None, None) => ("in_service", None),
     };
     shown::MemberState {
         workload: member.workload.to_string(),
@@ -37,6 +36,7 @@ fn shown(state: &State, member: &Member, group: Option<GroupName>) -> shown::Mem
         since: since.map(rfc3339),
         by: slot.map(|slot| slot.by.to_string()),
         owed: slot.and_then(|slot| owed(state, member, slot)),
+        asked: state.is_asked(member),
     }
 }
 

@@ -73,6 +73,7 @@ pair!(VmName, Replica as Replica {
         dialled: dialled,
         conditions: conditions,
         away: away,
+        unready: unready,
         unreachable: unreachable_unix_ms,
     }
 });

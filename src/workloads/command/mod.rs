@@ -34,7 +34,7 @@ use serde::{Deserialize, Serialize};
 
 pub use memory::Memory;
 pub use own::OpenError;
-pub use question::ask;
+pub use question::Question;
 pub use runner::Runner;
 pub use supervisor::supervise;
 

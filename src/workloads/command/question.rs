@@ -1,61 +1,91 @@
 //! Asking a program for something it says at once: no spool, no supervisor, and nothing of it is left afterwards.
 
-use std::collections::BTreeMap;
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command as Process};
 use tokio::time::timeout;
 
+use super::output::bounded;
+use super::secrets::Secrets;
 use super::user::Identity;
 use super::{Command, Surroundings};
 
 /// What it says beyond is not read.
 const ANSWER_LIMIT: u64 = 4096;
 
-/// What the program printed, provided it ends well within `patience`; otherwise why not.
-pub async fn ask(
-    command: &Command,
-    facts: &BTreeMap<&str, String>,
-    surroundings: &Surroundings,
-    patience: Duration,
-) -> Result<String, String> {
-    let mut child = start(command, facts, surroundings)?;
-    let group = child.id();
-    let answer = timeout(patience, answer(&mut child)).await;
-    if let Some(group) = group.and_then(|group| i32::try_from(group).ok()) {
-        // Only fails where nobody is left.
-        let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
-    }
-    answer.unwrap_or_else(|_| Err(format!("it did not answer within {} ms", patience.as_millis())))
+/// How the program ended, and what it printed.
+pub struct Answer {
+    pub status: ExitStatus,
+    pub said: String,
+    /// The last line of its standard error, on one line and without the command's secrets; empty when there is none.
+    pub complaint: String,
 }
 
-fn start(command: &Command, facts: &BTreeMap<&str, String>, surroundings: &Surroundings) -> Result<Child, String> {
-    let [program, arguments @ ..] = command.argv.as_slice() else { return Err("its command is empty".to_owned()) };
-    let identity = command.user.as_deref().map(Identity::of).transpose()?;
-    let mut process = Process::new(program);
-    process.args(arguments).current_dir("/").process_group(0).kill_on_drop(true);
-    process.env_clear().env("PATH", &surroundings.path).env("HOME", &surroundings.home);
-    process.env("LANG", &surroundings.lang).envs(&command.env).envs(facts);
-    process.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    if let Some(identity) = &identity {
-        identity.give_to(&mut process);
-    }
-    process.spawn().map_err(|error| format!("cannot start {program}: {error}"))
+/// What the program is told.
+pub struct Question<'a> {
+    pub command: &'a Command,
+    pub variables: Vec<(String, String)>,
+    /// On its standard input.
+    pub input: String,
 }
 
-async fn answer(child: &mut Child) -> Result<String, String> {
+impl Question<'_> {
+    /// Its answer, provided it ends within `patience`; otherwise why there is none.
+    pub async fn ask(self, surroundings: &Surroundings, patience: Duration) -> Result<Answer, String> {
+        let mut child = self.start(surroundings)?;
+        let group = child.id();
+        let answer = timeout(patience, self.answer(&mut child)).await;
+        if let Some(group) = group.and_then(|group| i32::try_from(group).ok()) {
+            // Only fails where nobody is left.
+            let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
+        }
+        answer.unwrap_or_else(|_| Err(format!("it did not answer within {} ms", patience.as_millis())))
+    }
+
+    fn start(&self, surroundings: &Surroundings) -> Result<Child, String> {
+        let [program, arguments @ ..] = self.command.argv.as_slice() else {
+            return Err("its command is empty".to_owned());
+        };
+        let identity = self.command.user.as_deref().map(Identity::of).transpose()?;
+        let mut process = Process::new(program);
+        process.args(arguments).current_dir("/").process_group(0).kill_on_drop(true);
+        process.env_clear().env("PATH", &surroundings.path).env("HOME", &surroundings.home);
+        process.env("LANG", &surroundings.lang).envs(&self.command.env);
+        process.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        if let Some(identity) = &identity {
+            identity.give_to(&mut process);
+        }
+        process.spawn().map_err(|error| format!("cannot start {program}: {error}"))
+    }
+
+    async fn answer(&self, child: &mut Child) -> Result<Answer, String> {
+        if let Some(mut stdin) = child.stdin.take() {
+            let input = self.input.clone();
+            // Many programs do not read it.
+            tokio::spawn(async move { stdin.write_all(input.as_bytes()).await });
+        }
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let (said, complaints) = tokio::join!(read(stdout), read(stderr));
+        let (said, complaints) = (said?, complaints?);
+        let status = child.wait().await.map_err(|error| format!("cannot wait for it: {error}"))?;
+        let complaint = complaints.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+        Ok(Answer { status, said, complaint: bounded(&Secrets::of(self.command).hidden_in(complaint)) })
+    }
+}
+
+/// What is beyond the limit is drained, so that nobody waits for room to say more.
+async fn read(stream: Option<impl AsyncRead + Unpin>) -> Result<String, String> {
+    let Some(mut stream) = stream else { return Ok(String::new()) };
     let mut said = Vec::new();
-    if let Some(stdout) = child.stdout.take() {
-        stdout.take(ANSWER_LIMIT).read_to_end(&mut said).await.map_err(|error| format!("cannot read it: {error}"))?;
-    }
-    let status = child.wait().await.map_err(|error| format!("cannot wait for it: {error}"))?;
-    if status.success() {
-        Ok(String::from_utf8_lossy(&said).into_owned())
-    } else {
-        Err(format!("it ended with {status}"))
-    }
+    let read = async {
+        (&mut stream).take(ANSWER_LIMIT).read_to_end(&mut said).await?;
+        tokio::io::copy(&mut stream, &mut tokio::io::sink()).await
+    };
+    read.await.map_err(|error| format!("cannot read it: {error}"))?;
+    Ok(String::from_utf8_lossy(&said).into_owned())
 }

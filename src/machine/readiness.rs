@@ -1,0 +1,30 @@
+//! Whether a workload serves (`members.md` 1, "Ready"): what it answers when it is asked, and what that says of it.
+
+use super::workload::Readiness;
+
+/// What a workload answered last.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Answers {
+    last: Option<bool>,
+}
+
+impl Answers {
+    /// Two answers in a row decide, in both directions. No answer counts as that it is not ready.
+    pub fn hear(&mut self, is_ready: bool) -> Option<Readiness> {
+        let is_repeated = self.last.replace(is_ready) == Some(is_ready);
+        is_repeated.then_some(if is_ready { Readiness::Ready } else { Readiness::NotReady })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_answers_in_a_row_decide_in_both_directions() {
+        let mut answers = Answers::default();
+        let heard = [true, true, false, true, false, false, false, true, true].map(|is_ready| answers.hear(is_ready));
+        let (ready, not) = (Some(Readiness::Ready), Some(Readiness::NotReady));
+        assert_eq!(heard, [None, ready, None, None, None, not, not, None, ready]);
+    }
+}
