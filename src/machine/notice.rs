@@ -15,10 +15,12 @@ use super::explain::explain;
 use super::id::{EventId, VmName};
 use super::lifecycle::Stage;
 use super::situation::{Channel, Situation};
+use super::slot::Slot;
 use super::state::State;
 use super::suspicion::Leadership;
 use super::time::Timestamp;
 use super::words::words;
+use super::workload::Member;
 
 /// From the moment that a notice tells of.
 pub const TOLD_WITHIN: Duration = Duration::from_hours(1);
@@ -44,6 +46,8 @@ pub enum Topic {
     AllClear,
     Started,
     Closed,
+    /// Restoring a member fails, and nobody else of its group is stopped or approved meanwhile.
+    RestoreFailed,
     ChannelStalled,
     QuorumLost,
 }
@@ -55,6 +59,7 @@ words!(Topic {
     AllClear => "all_clear",
     Started => "started",
     Closed => "closed",
+    RestoreFailed => "restore_failed",
     ChannelStalled => "channel_stalled",
     QuorumLost => "quorum_lost",
 });
@@ -73,6 +78,7 @@ pub struct Notice {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Subject {
     Event(EventId),
+    Member(Member),
     Replica(VmName),
     Cluster,
 }
@@ -88,6 +94,12 @@ impl Notice {
     fn blocked(event: &Event, what: &str, at: Timestamp) -> Self {
         let notice = Self::of(event, Topic::Blocked, at);
         Self { id: format!("{}/{what}", notice.id), ..notice }
+    }
+
+    /// Once for each time that the member is taken.
+    fn restore_failed(member: &Member, stint: u64, since: Timestamp) -> Self {
+        let id = format!("{}/{}/{stint}", member.path(), Topic::RestoreFailed);
+        Self { at: since, topic: Topic::RestoreFailed, subject: Subject::Member(member.clone()), id }
     }
 
     /// A replica approved the event alone. Neither it nor the log need to know when the other first saw it.
@@ -119,7 +131,7 @@ impl Notice {
     pub fn is_of_the_cluster(&self) -> bool {
         match (self.topic, &self.subject) {
             (Topic::QuorumLost, _) | (Topic::Takeover, Subject::Replica(_)) => false,
-            (_, Subject::Event(_) | Subject::Replica(_) | Subject::Cluster) => true,
+            (_, Subject::Event(_) | Subject::Member(_) | Subject::Replica(_) | Subject::Cluster) => true,
         }
     }
 
@@ -199,7 +211,7 @@ pub fn due(state: &State, situation: &Situation, waits: &Waits, blocked_after: D
     let is_recent = |event: &&Event| event.entered_at(Stage::Closed).is_none_or(|at| now.since(at) < TOLD_WITHIN);
     let events = state.open_events().chain(state.closed_events().rev().take_while(is_recent));
     let of_events = events.filter(|event| !event.is_drill()).flat_map(of_event);
-    let all = of_events.chain(waits.longer_than(state, blocked_after)).chain(stalled(situation));
+    let all = of_events.chain(waits.longer_than(state, blocked_after)).chain(failing(state)).chain(stalled(situation));
     let mut due: Vec<Notice> = all.filter(|notice| notice.is_due(now)).collect();
     due.sort_unstable();
     due
@@ -219,6 +231,14 @@ fn of_event(event: &Event) -> impl Iterator<Item = Notice> + use<> {
     });
     let alone: Vec<Notice> = alone.collect();
     stages.into_iter().flatten().chain(alone)
+}
+
+fn failing(state: &State) -> impl Iterator<Item = Notice> {
+    let notice = |(member, slot): (&Member, &Slot)| {
+        let failing = state.failing_return(member)?;
+        Some(Notice::restore_failed(member, slot.stint, failing.since))
+    };
+    state.slots.iter().filter_map(notice)
 }
 
 fn stalled(situation: &Situation) -> impl Iterator<Item = Notice> {

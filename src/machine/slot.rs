@@ -5,6 +5,7 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::fmt;
 
+use super::attempt::Outcome;
 use super::event::Event;
 use super::id::{EventId, GroupName, VmName};
 use super::needs::affected;
@@ -140,15 +141,33 @@ impl State {
         is_there && !restore_failed() && !self.has_failed_to_return(member)
     }
 
+    /// How the member is, as one of `MEMBER_STATES`.
+    pub fn member_state(&self, member: &Member) -> &'static str {
+        match self.slots.get(member).map(|slot| slot.state) {
+            Some(SlotState::Gone) => "out_of_service",
+            Some(state) => state.as_word(),
+            None if self.is_unreachable(&member.vm) => "unknown",
+            None if self.unready_since(member).is_some() => "not_ready",
+            None => "in_service",
+        }
+    }
+
     /// The last attempt to restore the member failed.
     pub fn has_failed_to_return(&self, member: &Member) -> bool {
-        let Some(slot) = self.slots.get(member).filter(|slot| slot.state == SlotState::Returning) else { return false };
-        let Some(event) = self.open_event(&slot.by) else { return false };
-        let mut restores = event.attempts.iter().rev().filter(|attempt| {
+        self.failing_return(member).is_some()
+    }
+
+    /// What keeps failing to bring the member back; `None` when the last attempt did not fail.
+    pub fn failing_return(&self, member: &Member) -> Option<FailingReturn<'_>> {
+        let slot = self.slots.get(member).filter(|slot| slot.state == SlotState::Returning)?;
+        let event = self.open_event(&slot.by)?;
+        let restores = event.attempts.iter().rev().filter(|attempt| {
             attempt.member == *member && attempt.stint == slot.stint && attempt.hook.phase >= Phase::Restore
         });
-        let last = restores.find_map(|attempt| attempt.outcome.as_ref());
-        last.is_some_and(|(outcome, _)| !outcome.is_favourable())
+        let ended = restores.filter_map(|attempt| Some((attempt, attempt.outcome.as_ref()?)));
+        let failed: Vec<_> = ended.take_while(|(_, (outcome, _))| !outcome.is_favourable()).collect();
+        let ((last, (outcome, _)), (_, (_, since))) = (failed.first()?, failed.last()?);
+        Some(FailingReturn { phase: last.hook.phase, outcome, since: *since, times: failed.len() })
     }
 }
 
@@ -158,6 +177,22 @@ fn is_asked(replica: &Replica, workload: &Workload) -> bool {
     let has_hook = workload.hooks_of(Phase::Ready).next().is_some();
     let has_role = replica.condition(&workload.name).role != Role::Unknown;
     has_hook || (workload.origin == Origin::Dialled && has_role)
+}
+
+/// The words for how a member is.
+pub const MEMBER_STATES: [&str; 6] = ["in_service", "leaving", "out_of_service", "returning", "not_ready", "unknown"];
+
+/// A member that does not come back, whatever is tried.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FailingReturn<'a> {
+    /// Of the hook that failed last.
+    pub phase: Phase,
+    /// How it ended.
+    pub outcome: &'a Outcome,
+    /// When the first of the attempts ended that failed one after the other.
+    pub since: Timestamp,
+    /// How many they are.
+    pub times: usize,
 }
 
 /// The members whose slots an event needs: those that it names and that have a group or hooks.

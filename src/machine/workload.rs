@@ -148,7 +148,7 @@ impl HookId {
     /// As operators call the hook of a member; the first of a phase has no number.
     pub fn named(self, member: &Member) -> String {
         let number = if self.ordinal > 0 { format!("#{}", self.ordinal + 1) } else { String::new() };
-        format!("{}/{}/{}{number}", member.vm, member.workload, self.phase)
+        format!("{}/{}{number}", member.path(), self.phase)
     }
 }
 
@@ -157,6 +157,13 @@ impl HookId {
 pub struct Member {
     pub vm: VmName,
     pub workload: WorkloadName,
+}
+
+impl Member {
+    /// As commands take it, and hooks' names begin with it: `db-0/postgres`.
+    pub fn path(&self) -> String {
+        format!("{}/{}", self.vm, self.workload)
+    }
 }
 
 impl fmt::Display for Member {

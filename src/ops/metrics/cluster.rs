@@ -1,11 +1,14 @@
 //! This replica, and the cluster as it knows it.
 
+use std::collections::BTreeSet;
+
 use super::sheet::{Sheet, number};
 use crate::machine::id::VmName;
 use crate::machine::situation::{Channel, Situation};
 use crate::machine::state::State;
 use crate::machine::time::Timestamp;
-use crate::machine::workload::Workload;
+use crate::machine::slot::MEMBER_STATES;
+use crate::machine::workload::{Member, Workload};
 use crate::replica::deeds::seconds;
 use crate::replica::view::View;
 use crate::tls::{Credentials, Refusal};
@@ -25,7 +28,8 @@ pub(super) fn fill(sheet: &Sheet, view: &View, state: &State, situation: &Situat
         seconds(Timestamp(ahead)),
     )?;
     peers(sheet, view.tls())?;
-    workloads(sheet, state, situation)
+    workloads(sheet, state, situation)?;
+    members(sheet, state)
 }
 
 #[allow(clippy::cast_precision_loss, reason = "exact up to nine thousand million million")]
@@ -90,6 +94,21 @@ fn peers(sheet: &Sheet, tls: Option<&Credentials>) -> prometheus::Result<()> {
         "reason",
         counts,
     )
+}
+
+/// Workloads as members of their groups.
+fn members(sheet: &Sheet, state: &State) -> prometheus::Result<()> {
+    let all = || state.workloads().map(|(vm, workload)| workload.on(vm)).chain(state.slots.keys().cloned());
+    let all: BTreeSet<Member> = all().collect();
+    let of_state = |word: &str| all.iter().filter(|member| state.member_state(member) == word).count();
+    sheet.each(
+        "allclear_workload_members",
+        "Workloads of all VMs, by whether they serve.",
+        "state",
+        MEMBER_STATES.map(|word| (word, number(of_state(word)))),
+    )?;
+    let failing = all.iter().filter(|member| state.failing_return(member).is_some()).count();
+    sheet.one("allclear_restores_failing", "Members whose last restore failed.", number(failing))
 }
 
 fn workloads(sheet: &Sheet, state: &State, situation: &Situation) -> prometheus::Result<()> {

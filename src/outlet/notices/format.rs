@@ -43,6 +43,7 @@ const fn kind(topic: Topic) -> &'static str {
         Topic::AllClear => "allclear.event.all_clear.v1",
         Topic::Started => "allclear.event.started.v1",
         Topic::Closed => "allclear.event.closed.v1",
+        Topic::RestoreFailed => "allclear.member.restore_failed.v1",
         Topic::ChannelStalled => "allclear.replica.channel_stalled.v1",
         Topic::QuorumLost => "allclear.cluster.quorum_lost.v1",
     }

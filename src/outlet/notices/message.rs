@@ -6,6 +6,7 @@ use super::board::Board;
 use crate::machine::notice::{Notice, Subject, Topic};
 use crate::machine::time::Timestamp;
 use crate::replica::clock::rfc3339;
+use crate::replica::view::warning;
 
 /// Of an event; as the status shows it, without what grows with time.
 const SHOWN: [&str; 17] = [
@@ -44,11 +45,14 @@ pub(super) fn of(notice: &Notice, board: &Board) -> Message {
     let here = &board.here;
     let (subject, event) = match &notice.subject {
         Subject::Event(id) => (id.to_string(), shown(id.as_str(), board)),
+        Subject::Member(member) => (member.path(), Value::Null),
         Subject::Replica(name) => (name.to_string(), Value::Null),
         Subject::Cluster => (here.cluster.clone(), Value::Null),
     };
     let sentence = board.own_text(notice).unwrap_or_else(|| match &notice.subject {
         Subject::Event(_) => of_event(notice, &event),
+        Subject::Member(member) => warning::restore_failed(&here.state(), member)
+            .unwrap_or_else(|| format!("restoring {member} failed, and it is back meanwhile")),
         Subject::Replica(name) => format!(
             "the metadata endpoint of {name} has given no document since {}; it sees no events",
             rfc3339(notice.at)
@@ -63,6 +67,9 @@ pub(super) fn of(notice: &Notice, board: &Board) -> Message {
     data.insert("told_by".into(), here.name.to_string().into());
     if let Subject::Replica(name) = &notice.subject {
         data.insert("replica".into(), name.to_string().into());
+    }
+    if let Subject::Member(member) = &notice.subject {
+        data.insert("member".into(), member.path().into());
     }
     if !event.is_null() {
         data.insert("event".into(), event);
@@ -113,8 +120,8 @@ fn of_event(notice: &Notice, event: &Value) -> String {
             format!("the all-clear was given for {what} by {by} ({reason})")
         }
         Topic::Started => format!("{what} has started ({})", word("start_cause")),
-        Topic::Closed => format!("{what} is over and everything is put back ({})", word("outcome")),
-        Topic::ChannelStalled | Topic::QuorumLost => what,
+        Topic::Closed => format!("{what} is over, and nothing is owed because of it ({})", word("outcome")),
+        Topic::RestoreFailed | Topic::ChannelStalled | Topic::QuorumLost => what,
     }
 }
 
@@ -153,7 +160,7 @@ mod tests {
         assert_eq!(told(Topic::Blocked, &event), format!("{what} {waits}"));
         assert_eq!(told(Topic::AllClear, &event), format!("the all-clear was given for {what} by db-2 (prepared)"));
         assert_eq!(told(Topic::Started, &event), format!("{what} has started (approved)"));
-        assert_eq!(told(Topic::Closed, &event), format!("{what} is over and everything is put back (completed)"));
+        assert_eq!(told(Topic::Closed, &event), format!("{what} is over, and nothing is owed because of it (completed)"));
         assert_eq!(told(Topic::Closed, &json!({ "id": "e" })).matches("unknown").count(), 2);
     }
 }

@@ -9,8 +9,6 @@ use crate::machine::workload::{Member, Phase};
 use crate::replica::clock::rfc3339;
 use crate::wire::pb::allclear::operator::v1 as shown;
 
-const READY: &str = "its answer to whether it is ready";
-
 pub(super) fn all(state: &State) -> Vec<shown::MemberState> {
     let registered = state.workloads().map(|(vm, workload)| (workload.on(vm), workload.group.clone()));
     let out = state.slots.iter().map(|(member, slot)| (member.clone(), slot.group.clone()));
@@ -21,18 +19,12 @@ pub(super) fn all(state: &State) -> Vec<shown::MemberState> {
 fn shown(state: &State, member: &Member, group: Option<GroupName>) -> shown::MemberState {
     let slot = state.slots.get(member);
     let unreachable = state.replicas.get(&member.vm).and_then(|replica| replica.unreachable);
-    let (word, since) = match (slot, unreachable, state.unready_since(member)) {
-        (Some(slot), ..) if slot.state == SlotState::Gone => ("out_of_service", Some(slot.since)),
-        (Some(slot), ..) => (slot.state.as_word(), Some(slot.since)),
-        (None, Some(since), _) => ("unknown", Some(since)),
-        (None, None, Some(since)) => ("not_ready", Some(since)),
-        (None, None, None) => ("in_service", None),
-    };
+    let since = slot.map(|slot| slot.since).or(unreachable).or_else(|| state.unready_since(member));
     shown::MemberState {
         workload: member.workload.to_string(),
         vm: member.vm.to_string(),
         group: group.map(|group| group.to_string()),
-        state: word.into(),
+        state: state.member_state(member).into(),
         since: since.map(rfc3339),
         by: slot.map(|slot| slot.by.to_string()),
         owed: slot.and_then(|slot| owed(state, member, slot)),
@@ -52,18 +44,17 @@ fn owed(state: &State, member: &Member, slot: &Slot) -> Option<String> {
 }
 
 fn restore(state: &State, member: &Member, slot: &Slot) -> String {
-    let attempts = state.open_event(&slot.by).into_iter().flat_map(|event| &event.attempts);
-    let own = attempts.filter(|it| it.member == *member && it.stint == slot.stint && it.hook.phase >= Phase::Restore);
-    let ended = own.filter_map(|attempt| Some((attempt, attempt.outcome.as_ref()?)));
-    let last = ended.max_by_key(|(attempt, _)| attempt.id);
-    match last {
-        Some((attempt, (outcome, _))) if !outcome.is_favourable() => {
-            let why = outcome.reason().unwrap_or_else(|| outcome.as_word());
-            format!("{} failed and is tried again: {why}", attempt.hook.phase)
-        }
-        Some(_) => READY.into(),
-        None if !slot.needs_restore => READY.into(),
-        None if state.is_unreachable(&member.vm) => "a restore, when its replica is back".into(),
-        None => "a restore".into(),
+    if let Some(failing) = state.failing_return(member) {
+        let why = failing.outcome.reason().unwrap_or_else(|| failing.outcome.as_word());
+        return format!("{} failed and is tried again: {why}", failing.phase);
     }
+    let attempts = state.open_event(&slot.by).into_iter().flat_map(|event| &event.attempts);
+    let mut own = attempts.filter(|it| it.member == *member && it.stint == slot.stint && it.hook.phase == Phase::Ready);
+    if !slot.needs_restore || own.next().is_some() {
+        return "its answer to whether it is ready".into();
+    }
+    if state.is_unreachable(&member.vm) {
+        return "a restore, when its replica is back".into();
+    }
+    "a restore".into()
 }

@@ -105,6 +105,7 @@ impl View {
         let knows = self.here.knows_its_doubts(&state);
         let mut warnings = if knows { warning::second_approvals(&state, now) } else { Vec::new() };
         warnings.drain(..warnings.len().saturating_sub(warning::MOST));
+        warnings.extend(warning::failed_restores(&state));
         warnings.extend(warning::events_beyond(&state));
         warnings.extend(self.tls().into_iter().flat_map(|tls| warning::of_certificate(tls, clock::now())));
         warnings

@@ -6,8 +6,10 @@ use crate::machine::cause::is_second_approver;
 use crate::machine::event::Event;
 use crate::machine::lifecycle::Stage;
 use crate::machine::sight::beyond_the_limit;
+use crate::machine::slot::Slot;
 use crate::machine::state::{OPEN_LIMIT, State};
 use crate::machine::time::Timestamp;
+use crate::machine::workload::Member;
 use crate::replica::clock::rfc3339;
 use crate::tls::Credentials;
 use crate::wire::pb::allclear::operator::v1 as shown;
@@ -45,6 +47,35 @@ pub fn events_beyond(state: &State) -> Option<shown::Warning> {
     );
     let since = state.open_events().map(Event::first_seen).max().unwrap_or(state.now);
     Some(shown::Warning { since: rfc3339(since), text, event: String::new() })
+}
+
+/// Members that do not come back.
+pub(super) fn failed_restores(state: &State) -> impl Iterator<Item = shown::Warning> {
+    let warning = |(member, slot): (&Member, &Slot)| {
+        let since = rfc3339(state.failing_return(member)?.since);
+        Some(shown::Warning { since, text: restore_failed(state, member)?, event: slot.by.to_string() })
+    };
+    state.slots.iter().filter_map(warning)
+}
+
+/// What became of the member, and what to do; `None` when its last restore did not fail.
+pub fn restore_failed(state: &State, member: &Member) -> Option<String> {
+    let failing = state.failing_return(member)?;
+    let slot = state.slots.get(member)?;
+    let why = failing.outcome.reason().unwrap_or_else(|| failing.outcome.as_word());
+    let others = slot.group.as_ref().map_or_else(String::new, |group| {
+        format!(" Until it is back it counts as out of {group}, and others of the group wait for it.")
+    });
+    Some(format!(
+        "{member} is not back after event {}: its {} has failed {} times since {}: {why}. It is tried again, at least \
+         once a minute.{others} Mend what it says; where it serves all the same, `allclear workload restored {} \
+         --reason TEXT` says so",
+        slot.by,
+        failing.phase,
+        failing.times,
+        rfc3339(failing.since),
+        member.path(),
+    ))
 }
 
 /// What becomes of this replica's certificate, by its wall clock.
