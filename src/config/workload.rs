@@ -81,15 +81,16 @@ fn read_workload(table: &mut Table<'_>) -> Option<Read> {
         let message = "`workload.role_every` means nothing here: it needs `role`, which says whom to ask";
         table.mistake(&table.place_of("role_every"), message);
     }
-    let interval = table.optional("ready_interval", scalar::duration(Duration::from_secs(1)..=Duration::from_hours(1)));
+    let interval =
+        table.optional("ready_interval", scalar::duration(Duration::from_millis(100)..=Duration::from_hours(1)));
     let hooks = table.tables("hook", hook::read).into_iter().collect::<Option<Vec<_>>>();
     let has_ready = hooks.iter().flatten().any(|hook| hook.registered.phase == Phase::Ready);
     if table.has("ready_interval") && hooks.is_some() && !has_ready {
-        let message = "`workload.ready_interval` means nothing here: it needs a hook of the phase ready, which is asked";
+        let message =
+            "`workload.ready_interval` means nothing here: it needs a hook of the phase ready, which is asked";
         table.mistake(&table.place_of("ready_interval"), message);
     }
-    let ready_interval =
-        has_ready.then(|| interval.unwrap_or_else(|| table.default("ready_interval", READY_INTERVAL)));
+    let ready_interval = has_ready.then(|| interval.unwrap_or_else(|| table.default("ready_interval", READY_INTERVAL)));
     let name = name?;
     let workload = hooks.map(|hooks| Workload {
         name: WorkloadName(name.value.clone()),

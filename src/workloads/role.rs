@@ -32,11 +32,7 @@ impl RoleSource {
     }
 }
 
-async fn run(
-    command: &Command,
-    facts: &BTreeMap<&str, String>,
-    surroundings: &Surroundings,
-) -> Result<String, String> {
+async fn run(command: &Command, facts: &BTreeMap<&str, String>, surroundings: &Surroundings) -> Result<String, String> {
     let variables = facts.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
     let question = Question { command, variables, input: String::new() };
     let answer = question.ask(surroundings, PATIENCE).await?;

@@ -35,6 +35,7 @@ mod line;
 mod links;
 mod lives;
 mod losses;
+mod members;
 mod membership;
 mod named;
 mod namespaces;

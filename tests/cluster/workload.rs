@@ -111,6 +111,9 @@ impl Hooks {
             let ask = format!("[ \"$(cat {primary})\" = $ALLCLEAR_VM ] && echo primary || echo replica");
             writeln!(toml, "role = {{ command = [\"/bin/sh\", \"-c\", {ask:?}] }}\nrole_every = \"100ms\"").unwrap();
         }
+        if hooks.iter().any(|hook| hook.phase == "ready") {
+            toml += "ready_interval = \"200ms\"\n";
+        }
         for hook in hooks {
             let script = format!("[\"{}\"]", self.script.display());
             let way = hook.url.as_ref().map_or(format!("command = {script}"), |url| format!("http = {url:?}"));
@@ -142,6 +145,11 @@ impl Hooks {
     pub(crate) fn make_primary(&self, vm: &str) {
         std::fs::write(self.folder.join("next"), vm).unwrap();
         std::fs::rename(self.folder.join("next"), self.folder.join("primary")).unwrap();
+    }
+
+    /// A file of the hooks' folder.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
     }
 
     /// Lets the hooks that wait for this gate go on.

@@ -115,9 +115,13 @@ pub(crate) fn patient(failures: u8, cluster: Cluster) -> Cluster {
     Cluster { failures: Some(failures), is_patient: true, ..cluster }
 }
 
-/// Members stop being ready, or are ready again, so often.
+/// Members stop being ready, or are ready again, so often; they have a hook by which they are asked.
 pub(crate) fn sick(sick: u8, cluster: Cluster) -> Cluster {
-    Cluster { sick, ..cluster }
+    let asked = |of: Workload| {
+        let hooks = of.hooks.iter().cloned().chain([hook(Phase::Ready, OnFailure::Hold)]).collect();
+        Workload { hooks, ..of }
+    };
+    Cluster { sick, workload: cluster.workload.map(asked), ..cluster }
 }
 
 /// The event names one more replica from some moment on.

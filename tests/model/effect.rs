@@ -27,6 +27,10 @@ pub(crate) fn take(cluster: &Cluster, world: &World, action: Action) -> World {
                 match known.hook.phase {
                     Phase::Restore => drop(next.stopped.remove(&whose)),
                     Phase::Drain => drop(next.stopped.insert(whose, true)),
+                    // It says so itself.
+                    Phase::Ready if next.conditions[whose].readiness == Readiness::NotReady => {
+                        next.conditions[whose].readiness = Readiness::Ready;
+                    }
                     _ => {}
                 }
             }

@@ -14,9 +14,9 @@ use crate::machine::invariants::Broken;
 use crate::machine::lifecycle::Stage;
 use crate::machine::operator::What;
 use crate::machine::slot::{Slot, SlotState};
-use crate::machine::state::State;
+use crate::machine::state::{Replica, State};
 use crate::machine::time::Timestamp;
-use crate::machine::workload::{Intent, Member, Phase, Readiness, Role};
+use crate::machine::workload::{Intent, Member, Origin, Phase, Readiness, Role, Workload};
 
 pub(super) fn violated(
     before: &State,

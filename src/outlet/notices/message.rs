@@ -160,7 +160,10 @@ mod tests {
         assert_eq!(told(Topic::Blocked, &event), format!("{what} {waits}"));
         assert_eq!(told(Topic::AllClear, &event), format!("the all-clear was given for {what} by db-2 (prepared)"));
         assert_eq!(told(Topic::Started, &event), format!("{what} has started (approved)"));
-        assert_eq!(told(Topic::Closed, &event), format!("{what} is over, and nothing is owed because of it (completed)"));
+        assert_eq!(
+            told(Topic::Closed, &event),
+            format!("{what} is over, and nothing is owed because of it (completed)")
+        );
         assert_eq!(told(Topic::Closed, &json!({ "id": "e" })).matches("unknown").count(), 2);
     }
 }
