@@ -39,6 +39,7 @@ use crate::replica::hooks::Hooks;
 use crate::replica::isolated_requests::IsolatedRequests;
 use crate::replica::journal::Journal;
 use crate::replica::observer::Observer;
+use crate::replica::readiness::Latest;
 use crate::replica::rounds::Rounds;
 use crate::replica::view::View;
 use crate::rpc::{Guard, Routes};
@@ -111,6 +112,7 @@ async fn run_until(config: Config, stop: CancellationToken, answering: &Handle) 
         alone_requests: IsolatedRequests::default(),
         deeds: deeds.clone(),
         rounds: Rounds::default(),
+        readiness: Latest::default(),
     });
     let observer =
         Arc::new(Observer::new(endpoint, Pace::new(config.metadata.poll_interval), config.metadata.stall_after, deeds));

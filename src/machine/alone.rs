@@ -8,11 +8,12 @@ use core::time::Duration;
 use super::apply::apply;
 use super::command::Entry;
 use super::document::{Announcement, Document};
-use super::id::{EventId, VmName};
+use super::id::{EventId, VmName, WorkloadName};
 use super::situation::Channel;
 use super::state::State;
 use super::takeover::Journaled;
 use super::time::Timestamp;
+use super::workload::Readiness;
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Alone {
@@ -30,6 +31,8 @@ pub struct Alone {
     pub log_time: Timestamp,
     /// The entries of its log that it has not applied: the others may know that they are committed.
     pub tail: Vec<Entry>,
+    /// What its own workloads answered last when they were asked whether they are ready.
+    pub readiness: BTreeMap<WorkloadName, Readiness>,
     /// What it did alone and the log may not know.
     pub journal: Vec<Journaled>,
 }
@@ -39,7 +42,7 @@ pub struct Alone {
 pub struct Peer {
     /// Whom it hears, perhaps itself; not the replica that asked, which has no quorum then.
     pub leader: Option<String>,
-    /// With a healthy one it could approve as well.
+    /// Whether its metadata endpoint answers, for the status of this replica.
     pub channel: Channel,
 }
 

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::id::{EventId, VmName};
+use super::id::{EventId, VmName, WorkloadName};
 use super::operator::Halt;
 use super::state::OPEN_LIMIT;
 use super::time::Timestamp;
@@ -16,6 +16,10 @@ pub enum Obstacle {
     Observed,
     /// The others of three or more voters may have a quorum.
     NotAPair,
+    /// It names another VM than that of the replica that is out of reach.
+    TakesMoreAway(VmName),
+    /// This replica's own workload is out or not ready, and would be the last one.
+    OwnMemberOut(WorkloadName),
     /// A hook failed for good and holds the event.
     HookFailed,
     /// A committed hook may run until then.
@@ -46,6 +50,8 @@ impl fmt::Display for Obstacle {
             Self::NotScheduled => f.write_str("this replica does not see it as Scheduled"),
             Self::Observed => f.write_str("policy leaves it to others"),
             Self::NotAPair => f.write_str("the other voters may have a quorum without this replica"),
+            Self::TakesMoreAway(vm) => write!(f, "it takes {vm} away, which is not known to be lost"),
+            Self::OwnMemberOut(workload) => write!(f, "{workload} of this replica is not in service"),
             Self::HookFailed => f.write_str("a hook failed and holds it"),
             Self::HookMayRun(_) => f.write_str("a hook of it may still run"),
             Self::OtherEvent(id) => write!(f, "event {id} is open in the same group"),

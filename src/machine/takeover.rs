@@ -1,6 +1,7 @@
 //! Approval without a quorum: whether a replica that hears no leader approves an event by itself, and when; and what an
-//! operator overrides who approves it there. By itself only one of a pair approves: only a user-initiated event, only
-//! one event of a group at a time, and never while a committed hook may still run.
+//! operator overrides who approves it there. By itself only one of a pair approves (`members.md` 6): only a user-initiated
+//! event that names nobody but the VM of the replica that is out of reach, only one event of a group at a time, and never
+//! while a committed hook may still run, or its own member is out.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -12,16 +13,15 @@ use super::blocker;
 use super::claim::{PostOutcome, Reason};
 use super::document::{Announcement, Source, Status};
 use super::event::Event;
-use super::id::{EventId, VmName};
+use super::id::{EventId, VmName, WorkloadName};
 use super::obstacle::Obstacle;
 use super::policy::{self, Action};
-use super::situation::{Channel, Situation};
+use super::situation::Situation;
 use super::slots;
 use super::state::{OPEN_LIMIT, State};
 use super::time::Timestamp;
+use super::workload::{Readiness, Workload};
 
-/// Each further candidate waits this much longer than the one before it.
-const NEXT_CANDIDATE_AFTER: Duration = Duration::from_secs(5);
 /// Before a post that was not accepted is made again, doubled with each further one, up to the other.
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
 const AGAIN_AFTER_AT_MOST: Duration = Duration::from_mins(5);
@@ -184,9 +184,30 @@ fn objections(state: &State, situation: &Situation, alone: &Alone, id: &EventId)
         failed.then_some(Obstacle::HookFailed),
         other_event(state, situation, alone, announced).map(Obstacle::OtherEvent),
         approved.map(|(other, _)| Obstacle::OtherApproval(other.clone())),
+        takes_more_away(alone, &situation.me, announced).map(Obstacle::TakesMoreAway),
+        own_member_out(state, alone, &situation.me).map(Obstacle::OwnMemberOut),
         running_until.map(Obstacle::HookMayRun),
     ];
     objections.into_iter().flatten().collect()
+}
+
+/// A VM that the event names and that this replica does not miss. Whoever wants to bring the lost machine back names it
+/// alone; a reboot of the only one that is left takes the last member away.
+fn takes_more_away(alone: &Alone, me: &VmName, announced: &Announcement) -> Option<VmName> {
+    let lost = alone.out_of_reach(me);
+    announced.resources.iter().find(|vm| !lost.contains(vm)).cloned()
+}
+
+/// A workload of a group on this VM that does not serve, by what it answered last or by the log.
+fn own_member_out(state: &State, alone: &Alone, me: &VmName) -> Option<WorkloadName> {
+    let own = state.workloads().filter(|(vm, workload)| *vm == me && workload.group.is_some());
+    let is_out = |workload: &Workload| {
+        let member = workload.on(me);
+        let answered = alone.readiness.get(&workload.name);
+        let is_unready = || state.unready_since(&member).is_some();
+        state.slots.contains_key(&member) || answered.map_or_else(is_unready, |it| *it == Readiness::NotReady)
+    };
+    own.map(|(_, workload)| workload).find(|workload| is_out(workload)).map(|workload| workload.name.clone())
 }
 
 fn chosen(situation: &Situation, announced: &Announcement) -> policy::Treatment {
@@ -235,7 +256,7 @@ fn earliest(state: &State, situation: &Situation, alone: &Alone, id: &EventId) -
     let last = tried.iter().map(|it| it.outcome.as_ref().map_or(it.at, |(_, at)| *at)).max();
     let again = last.map(|last| last.plus(pause_after(tried.len())));
     let waits = running_until.into_iter().chain(again);
-    Outlook::From(waits.fold(at.plus(wait_in_line(situation, alone, id)), Timestamp::max))
+    Outlook::From(waits.fold(at, Timestamp::max))
 }
 
 /// When the last committed hook has certainly ended, by this replica's time: deadlines stand in the time of the log.
@@ -249,14 +270,4 @@ fn hooks_may_run_until(situation: &Situation, alone: &Alone, event: Option<&Even
 fn pause_after(tries: usize) -> Duration {
     let doublings = u32::try_from(tries.saturating_sub(1)).unwrap_or(u32::MAX).min(6);
     (AGAIN_AFTER * (1 << doublings)).min(AGAIN_AFTER_AT_MOST)
-}
-
-/// Those before it in the order of the configuration that could do it as well; and whoever is to go waits for
-/// somebody who stays.
-fn wait_in_line(situation: &Situation, alone: &Alone, id: &EventId) -> Duration {
-    let before = alone.voters.iter().take_while(|name| **name != situation.me);
-    let able =
-        before.filter(|name| alone.reached.get(name).is_some_and(|peer| peer.channel == Channel::Healthy)).count();
-    let is_affected = alone.listed(id).is_some_and(|announced| announced.resources.contains(&situation.me));
-    NEXT_CANDIDATE_AFTER * u32::try_from(able + usize::from(is_affected)).unwrap_or(u32::MAX)
 }

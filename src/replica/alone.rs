@@ -101,6 +101,7 @@ async fn look(watch: &mut Watch, hands: &Hands) -> Option<Alone> {
         seen_since: watch.seen_since(|at| here.at(at)),
         log_time: here.time.of_the_log(),
         tail,
+        readiness: here.readiness.all(),
         journal: here.journal.entries().as_ref().clone(),
     })
 }

@@ -11,6 +11,7 @@ use super::contacts::Contacts;
 use super::deeds::Deeds;
 use super::isolated_requests::IsolatedRequests;
 use super::journal::Journal;
+use super::readiness::Latest;
 use super::rounds::Rounds;
 use crate::consensus::{AskError, Consensus, Members, Standing};
 use crate::machine::alone::Alone;
@@ -43,6 +44,7 @@ pub struct Here {
     pub alone_requests: IsolatedRequests,
     pub deeds: Arc<Deeds>,
     pub rounds: Rounds,
+    pub readiness: Latest,
 }
 
 impl Here {

@@ -1,6 +1,7 @@
 //! Asks the configured workloads of this VM whether they serve, also while nothing is going on, and has noted what changes.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -9,13 +10,16 @@ use tokio_util::task::TaskTracker;
 use super::clock;
 use super::here::Here;
 use crate::machine::command::Command;
+use crate::machine::id::WorkloadName;
 use crate::machine::readiness::Answers;
 use crate::machine::state::State;
 use crate::machine::workload::{Condition, Member, Origin, Readiness};
 use crate::workloads::{Owner, ReadyHook, Surroundings};
 
-/// The pause before what could not be noted is proposed again.
-const NOTE_AGAIN_AFTER: Duration = Duration::from_millis(500);
+/// The pause before what could not be noted is asked and proposed again.
+const NOTE_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+const NOTED_WITHIN: Duration = Duration::from_secs(1);
 
 /// A workload that can be asked.
 #[derive(Clone, Debug)]
@@ -24,6 +28,20 @@ pub struct Asked {
     /// It is ready when all of them say so; never empty.
     pub hooks: Vec<ReadyHook>,
     pub every: Duration,
+}
+
+/// What each workload of this VM answered last, also while nobody writes it down.
+#[derive(Default)]
+pub struct Latest(Mutex<BTreeMap<WorkloadName, Readiness>>);
+
+impl Latest {
+    pub(super) fn all(&self) -> BTreeMap<WorkloadName, Readiness> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn keep(&self, workload: &WorkloadName, readiness: Readiness) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(workload.clone(), readiness);
+    }
 }
 
 /// Runs until it is stopped.
@@ -48,13 +66,18 @@ async fn ask_on(here: Arc<Here>, surroundings: Surroundings, asked: Asked) {
                 return;
             }
         }
-        let again = clock::steady().plus(asked.every);
+        let asked_at = clock::steady();
         let answer = ask(&asked, &surroundings).await;
+        let mut pause = asked.every;
         if !here.state().slots.contains_key(&member)
             && let Some(readiness) = answers.hear(answer.is_ok())
         {
-            note(&here, &member, readiness, &answer).await;
+            here.readiness.keep(&member.workload, readiness);
+            if !note(&here, &member, readiness, &answer).await {
+                pause = pause.min(NOTE_AGAIN_AFTER);
+            }
         }
+        let again = asked_at.plus(pause);
         tokio::select! {
             () = tokio::time::sleep(again.since(clock::steady())) => {}
             _ = state.wait_for(|state| state.slots.contains_key(&member)) => {}
@@ -69,17 +92,19 @@ async fn ask(asked: &Asked, surroundings: &Surroundings) -> Result<(), String> {
     Ok(())
 }
 
-/// Until the log says so, or something takes the member away.
-async fn note(here: &Here, member: &Member, readiness: Readiness, answer: &Result<(), String>) {
-    while let Some(note) = due(&here.state(), member, readiness) {
-        match here.propose(&note).await {
-            Ok(_) => match answer {
-                Ok(()) => tracing::info!(workload = %member.workload, "it says that it is ready"),
-                Err(why) => tracing::warn!(workload = %member.workload, why, "it is not ready"),
-            },
-            Err(_) => tokio::time::sleep(NOTE_AGAIN_AFTER).await,
+/// False when the log could not be told.
+async fn note(here: &Here, member: &Member, readiness: Readiness, answer: &Result<(), String>) -> bool {
+    let Some(note) = due(&here.state(), member, readiness) else { return true };
+    // A leader that has lost its quorum waits for it, and goes on asking meanwhile.
+    let noted = tokio::time::timeout(NOTED_WITHIN, here.propose(&note)).await;
+    let is_noted = matches!(noted, Ok(Ok(_)));
+    if is_noted {
+        match answer {
+            Ok(()) => tracing::info!(workload = %member.workload, "it says that it is ready"),
+            Err(why) => tracing::warn!(workload = %member.workload, why, "it is not ready"),
         }
     }
+    is_noted
 }
 
 /// What of it is not in the log yet. What dials in shows by its session that it is there.

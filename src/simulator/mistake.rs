@@ -64,6 +64,8 @@ pub enum Mistake {
     TakeoverTooEarly,
     /// `takeover` approves what the platform asks for.
     TakeoverOfAnything,
+    /// `takeover` takes every VM for the lost one.
+    TakeoverOfItself,
     /// `takeover` takes every minority for one of a pair.
     TakeoverByMinority,
     /// `takeover` minds no hook that may run.
@@ -90,7 +92,7 @@ pub enum Mistake {
 
 impl Mistake {
     /// Each, with the property by which it is to be seen.
-    pub const ALL: [(Self, Property); 30] = [
+    pub const ALL: [(Self, Property); 31] = [
         (Self::PostUnconfirmed, Property::S3),
         (Self::LeaseUnchecked, Property::S3),
         (Self::DocumentNotFresh, Property::S2),
@@ -110,6 +112,7 @@ impl Mistake {
         (Self::LogNotSynced, Property::S9),
         (Self::TakeoverTooEarly, Property::S5),
         (Self::TakeoverOfAnything, Property::S5),
+        (Self::TakeoverOfItself, Property::S5),
         (Self::TakeoverByMinority, Property::S5),
         (Self::TakeoverDuringHooks, Property::S5),
         (Self::BudgetIgnored, Property::S4),
@@ -249,6 +252,15 @@ impl Mistake {
                 let mut state = state.clone();
                 state.open.values_mut().map(Arc::make_mut).for_each(|event| event.treatment = None);
                 (known, changed) = (Some(state), Some(situation));
+            }
+            Self::TakeoverOfItself => {
+                let mut situation = situation.clone();
+                let alone = situation.alone.as_mut()?;
+                let lost = alone.out_of_reach(&situation.me);
+                for event in &mut alone.document.as_mut()?.events {
+                    event.resources.clone_from(&lost);
+                }
+                changed = Some(situation);
             }
             Self::TakeoverByMinority => {
                 let mut situation = situation.clone();

@@ -37,7 +37,8 @@ use world::{Breach, Cluster, Faults, World};
 
 const S2: &str = "S2 a quorum posts the claim in force, a lone secondary what its journal says, each once";
 const S4: &str = "S4 never two events of the group approved at once, nor claimed";
-const S5: &str = "S5 alone, only what a user asked for, and nothing that is held or while a hook may run";
+const S5: &str =
+    "S5 alone, only what a user asked for of the lost VM, and nothing that is held or while a hook may run";
 const OWN: &str = "a leader claims nothing before its own account";
 const LIFE: &str = "nothing goes back, nothing recorded changes";
 const TAKEN: &str = "what a leader plans on the current state is never refused";
@@ -112,6 +113,8 @@ fn is_settled(world: &World) -> bool {
 }
 
 const PLATFORM_AND_USER: [Source; 2] = [Source::Platform, Source::User];
+/// The user's event is for the VM of whoever leads at first.
+const USER_AND_PLATFORM: [Source; 2] = [Source::User, Source::Platform];
 
 fn pair(events: &[Source], moments: u8, faults: Faults) -> Cluster {
     Cluster {
@@ -163,16 +166,18 @@ fn expect(mutant: Mutant, property: &'static str, cluster: Cluster) {
 #[test]
 fn every_mutant_is_seen() {
     let cut = |moments| pair(&PLATFORM_AND_USER, moments, Faults { delays: 1, ..CUT });
+    let led_by_both = |moments| pair(&PLATFORM_AND_USER, moments, Faults { elections: 1, delays: 1, ..CUT });
     let with_hook = Cluster { has_hook: true, budget: Duration::from_secs(15), ..pair(&[Source::User], 4, CUT) };
     let three = |faults| Cluster { replicas: 3, ..pair(&PLATFORM_AND_USER, 3, faults) };
     let table = [
         (Mutant::LeadSparesLeader, S4, cut(3)),
-        (Mutant::ReachabilityClears, S4, cut(4)),
-        (Mutant::SuspectsTakeNothing, S4, cut(4)),
+        (Mutant::ReachabilityClears, S4, led_by_both(4)),
+        (Mutant::SuspectsTakeNothing, S4, led_by_both(4)),
         (Mutant::AccountsSkipUnknown, S4, cut(3)),
         (Mutant::SuspectClaims, OWN, cut(3)),
         (Mutant::OthersIgnored, S4, cut(3)),
         (Mutant::AnySource, S5, cut(3)),
+        (Mutant::TakesItself, S5, cut(3)),
         (Mutant::TailIgnored, S5, with_hook),
         (Mutant::JournalLost, S4, pair(&PLATFORM_AND_USER, 3, Faults { delays: 1, crashes: 1, ..CUT })),
         (Mutant::BegunInContact, S4, cut(3)),
@@ -220,6 +225,7 @@ fn whatever_is_asked_for() {
 
 #[test]
 fn a_pair_whose_link_is_cut_keeps_its_promises() {
+    check(&pair(&USER_AND_PLATFORM, 3, Faults { delays: 1, ..CUT }));
     check(&pair(&PLATFORM_AND_USER, 3, Faults { delays: 1, ..CUT }));
 }
 

@@ -140,7 +140,8 @@ fn arrive(next: &mut World, sent: Option<Sent>) {
     }
 }
 
-/// S5: it is one of a pair, a user asked for it, nobody holds it as far as this replica can know, and no hook that this replica can know of may still run.
+/// S5: it is one of a pair, a user asked for it, for the other one's VM alone, nobody holds it as far as this replica can
+/// know, and no hook that it can know of may still run.
 fn begin(cluster: &Cluster, next: &mut World, replica: usize) {
     let chosen = next.replicas[replica].chosen.take();
     let Some(entry) = chosen.or_else(|| next.takeover(cluster, replica)) else { return };
@@ -155,7 +156,8 @@ fn begin(cluster: &Cluster, next: &mut World, replica: usize) {
         matches!(last, Some(What::Hold { until, .. }) if next.now() < *until)
     });
     let is_minority = cluster.replicas > 2;
-    if is_minority || entry.announcement.source != Source::User || is_running || is_held {
+    let takes_itself = entry.announcement.resources.contains(&name(replica));
+    if is_minority || takes_itself || entry.announcement.source != Source::User || is_running || is_held {
         next.broke(Breach::S5);
     }
     let local = &mut next.replicas[replica];

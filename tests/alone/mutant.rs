@@ -26,12 +26,14 @@ pub(crate) enum Mutant {
     SuspectClaims,
     /// A voter is cleared by being reachable again.
     ReachabilityClears,
-    /// `takeover` does not mind other events.
+    /// `takeover` does not mind other events, nor what they took.
     OthersIgnored,
     /// `takeover` takes every minority for one of a pair.
     MinorityActs,
     /// `takeover` minds no operator.
     HoldIgnored,
+    /// `takeover` takes every VM for the lost one.
+    TakesItself,
     /// `takeover` approves what the platform asks for.
     AnySource,
     /// `takeover` sees only what its replica has applied.
@@ -107,11 +109,18 @@ impl Mutant {
                 let only = document.events.iter().find(is_users)?.id.clone();
                 document.events.retain(|event| event.id == only);
                 state.open.retain(|id, _| *id == only);
+                state.slots.clear();
             }
             Self::HoldIgnored => state.open.values_mut().for_each(|event| Arc::make_mut(event).wishes.clear()),
             Self::MinorityActs => {
                 let other = alone.voters.iter().find(|name| **name != situation.me).cloned();
                 alone.voters = other.into_iter().chain([situation.me.clone()]).collect();
+            }
+            Self::TakesItself => {
+                let lost: Vec<VmName> = alone.voters.iter().filter(|name| **name != situation.me).cloned().collect();
+                for event in &mut document.events {
+                    event.resources.clone_from(&lost);
+                }
             }
             Self::AnySource => {
                 for event in &mut document.events {

@@ -72,6 +72,7 @@ impl World {
             seen_since: self.seen_since(me),
             log_time: self.now(),
             tail: Vec::new(),
+            readiness: BTreeMap::new(),
             journal: local.journal.clone(),
         };
         Some(Situation { alone: Some(alone), ..self.situation(cluster, me) })

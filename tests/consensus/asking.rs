@@ -21,6 +21,7 @@ use allclear::replica::folded::Folded;
 use allclear::replica::here::Here;
 use allclear::replica::journal::Journal;
 use allclear::replica::observer::Observer;
+use allclear::replica::readiness::Latest;
 use allclear::replica::rounds::Rounds;
 use allclear::replica::view::View;
 use allclear::rpc;
@@ -67,6 +68,7 @@ impl Asking {
             alone_requests: allclear::replica::isolated_requests::IsolatedRequests::default(),
             deeds: Arc::new(Deeds::new().unwrap()),
             rounds: Rounds::default(),
+            readiness: Latest::default(),
         });
         let observer = Arc::new(observer(name.as_str()).await);
         let stop = CancellationToken::new();
@@ -176,6 +178,7 @@ async fn what_a_replica_saw_alone_counts_as_long_as_it_hears_no_leader() {
         seen_since: BTreeMap::new(),
         log_time: Timestamp(0),
         tail: Vec::new(),
+        readiness: BTreeMap::new(),
         journal: Vec::new(),
     };
     for Asking { here, .. } in replicas.values() {

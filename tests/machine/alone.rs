@@ -16,10 +16,11 @@ use std::time::Duration;
 
 use allclear::machine::alone::{Alone, Peer};
 use allclear::machine::command::Command;
-use allclear::machine::id::VmName;
+use allclear::machine::id::{VmName, WorkloadName};
 use allclear::machine::situation::{Channel, Lead, Situation};
 use allclear::machine::takeover::{Journaled, Outlook, Takeover, outlook, overridden, takeover};
 use allclear::machine::time::Timestamp;
+use allclear::machine::workload::Readiness;
 
 use crate::world::World;
 use crate::{parse, show};
@@ -61,6 +62,7 @@ impl World {
             reached: options.list("reaches").map(peer).collect(),
             log_time: moment("log")?.unwrap_or(self.situation.now),
             tail: Vec::new(),
+            readiness: options.list("unready").map(|name| (WorkloadName(name.into()), Readiness::NotReady)).collect(),
             seen_since: document.events.iter().map(|event| (event.id.clone(), seen)).collect::<BTreeMap<_, _>>(),
             document: Some(document.clone()),
             journal: self.journals.get(&me).cloned().unwrap_or_default(),

@@ -61,6 +61,11 @@ pub(crate) fn one_step() -> Workload {
     workload(vec![hook(Phase::Drain, OnFailure::Hold), hook(Phase::Restore, OnFailure::Hold)])
 }
 
+/// One step that must succeed, after which nothing has to be put back.
+pub(crate) fn unrestored() -> Workload {
+    workload(vec![hook(Phase::Drain, OnFailure::Hold)])
+}
+
 /// One step that can be asked whether it is done.
 pub(crate) fn askable() -> Workload {
     workload(vec![Hook { can_confirm: true, attempts: 2, ..hook(Phase::Drain, OnFailure::Hold) }])

@@ -245,6 +245,7 @@ impl Mutant {
                 let mut healthy = state.clone();
                 for replica in healthy.replicas.values_mut().map(Arc::make_mut) {
                     replica.conditions.clear();
+                    replica.unready.clear();
                     replica.unreachable = None;
                 }
                 apply_to(state, healthy, entry)

@@ -108,6 +108,8 @@ impl World {
             "though the others may have a quorum"
         } else if announced.source != Source::User {
             "though no user asked for it"
+        } else if announced.resources.contains(&node.name) {
+            "though it takes its own VM away, the last one"
         } else if !is_silent || self.standing(vm).quorum {
             "though it heard a leader, or slept, a moment ago"
         } else if may_run() {

@@ -1,6 +1,7 @@
 //! Watches for the time when this replica is alone and approves what the machine says it may then, as
 //! `replica::alone`.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -62,6 +63,7 @@ fn look(watch: &mut Watch, here: &Here) -> Option<Alone> {
         seen_since: watch.seen_since(|at| here.at(at)),
         log_time: here.process.time.borrow().of_the_log(here.clocks()),
         tail,
+        readiness: BTreeMap::new(),
         journal: node.journal.borrow().clone(),
     })
 }

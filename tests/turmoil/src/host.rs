@@ -24,6 +24,7 @@ use allclear::replica::here::Here;
 use allclear::replica::hooks::{Configured, Hooks};
 use allclear::replica::journal::Journal;
 use allclear::replica::observer::Observer;
+use allclear::replica::readiness::Latest;
 use allclear::replica::rounds::Rounds;
 use allclear::rpc;
 use allclear::workloads::session::Sessions;
@@ -131,6 +132,7 @@ async fn open(
         alone_requests: allclear::replica::isolated_requests::IsolatedRequests::default(),
         deeds: Arc::new(Deeds::new()?),
         rounds: Rounds::default(),
+        readiness: Latest::default(),
     });
     Ok((here, routes))
 }

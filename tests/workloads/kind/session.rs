@@ -21,6 +21,7 @@ use allclear::replica::folded::Folded;
 use allclear::replica::here::Here;
 use allclear::replica::hooks::{Configured, Hooks};
 use allclear::replica::journal::Journal;
+use allclear::replica::readiness::Latest;
 use allclear::replica::rounds::Rounds;
 use allclear::replica::view::View;
 use allclear::rpc;
@@ -152,6 +153,7 @@ pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<Report>) {
         alone_requests: allclear::replica::isolated_requests::IsolatedRequests::default(),
         deeds: Arc::new(Deeds::new().unwrap()),
         rounds: Rounds::default(),
+        readiness: Latest::default(),
     });
     timeout(LIMIT, learn(&here)).await.expect("it leads itself");
     let (sessions, reports) = Sessions::open(Arc::new(clock::now));
