@@ -19,7 +19,7 @@ use super::slot::{Cause, SlotState, needed};
 use super::state::State;
 use super::steps::{self, Progress, Step};
 use super::time::Timestamp;
-use super::workload::{Member, Role, RunsOn};
+use super::workload::{Member, Role, RunsOn, Workload};
 
 /// So often an event gives its slots back by itself; afterwards only its last call or an operator prepares it.
 pub const GIVES_BACK_AT_MOST: u32 = 2;
@@ -204,7 +204,10 @@ pub(super) fn place<'a>(state: &State, event: &'a Event, now: Timestamp) -> Plac
 }
 
 fn names_a_primary(state: &State, event: &Event) -> bool {
-    needed(state, event).iter().any(|(member, group)| group.is_some() && state.role(member) == Role::Primary)
+    let is_primary = |(vm, workload): &(&VmName, &Workload)| {
+        workload.group.is_some() && state.role(&workload.on(vm)) == Role::Primary
+    };
+    !event.is_dry_run() && affected(state, event).iter().any(is_primary)
 }
 
 /// The time before the event's last call holds the expected course of the others that wait in its groups.
