@@ -9,8 +9,9 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
+use tokio::net::TcpSocket;
 
-use super::{allclear, pause, program, stderr, stdout, written};
+use super::{allclear, free_addresses, pause, program, stderr, stdout, written};
 
 /// Ended when the test is over, however it ends.
 pub(super) struct Running(Child);
@@ -28,6 +29,7 @@ pub(super) struct Bench {
     certificates: TempDir,
     endpoint: String,
     _cloud: Running,
+    _held: [TcpSocket; 3],
     pub(super) addresses: [SocketAddr; 3],
 }
 
@@ -38,15 +40,15 @@ impl Bench {
         let mut cloud = command.spawn().unwrap();
         let lines = BufReader::new(cloud.stdout.take().unwrap()).lines().map(Result::unwrap);
         let endpoint = lines.take(2).find_map(|line| line.strip_prefix("db-0 ").map(str::to_owned)).unwrap();
-        let held = [(); 3].map(|()| TcpListener::bind("127.0.0.3:0").unwrap());
-        let addresses = held.each_ref().map(|held| held.local_addr().unwrap());
+        let held = free_addresses();
+        let addresses = held.each_ref().map(|(_, address)| *address);
         let (folder, certificates) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let dir = certificates.path().to_str().unwrap();
         for made in [["init", "--cluster", "tests"], ["issue", "--replica", "db-0"], ["issue", "--replica", "db-1"]] {
             let output = allclear(&[&["certs"], &made[..], &["--dir", dir]].concat(), &[]);
             assert!(output.status.success(), "{}", stderr(&output));
         }
-        Self { folder, certificates, endpoint, _cloud: Running(cloud), addresses }
+        Self { folder, certificates, endpoint, _cloud: Running(cloud), _held: held.map(|(socket, _)| socket), addresses }
     }
 
     pub(super) fn path(&self, name: &str) -> String {
@@ -157,7 +159,7 @@ fn beside_a_running_replica_its_ports_and_sockets_are_its_own_and_its_peer_is_me
     let _first = bench.run(&text);
     let other = tempfile::tempdir().unwrap();
     let [own, _, peer] = bench.addresses;
-    let status = TcpListener::bind("127.0.0.3:0").unwrap().local_addr().unwrap();
+    let [(_held, status)] = free_addresses();
     let of_peer = text
         .replace("name = \"db-0\"", "name = \"db-1\"")
         .replace("/db-0/", "/db-1/")
@@ -201,7 +203,7 @@ fn a_peer_that_does_not_answer_and_one_that_is_no_replica_are_told() {
 #[test]
 fn a_metadata_endpoint_that_is_not_one_is_told() {
     let bench = Bench::new();
-    let nobody = TcpListener::bind("127.0.0.3:0").unwrap().local_addr().unwrap();
+    let [(_held, nobody)] = free_addresses();
     bench.fails(&bench.text().replace(&bench.endpoint, &format!("http://{nobody}")), "metadata", "refuses connections");
     let html = TcpListener::bind("127.0.0.3:0").unwrap();
     let address = html.local_addr().unwrap();

@@ -17,12 +17,14 @@ mod servers;
 mod usage;
 mod wave;
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::{Command, Output};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use tokio::net::TcpSocket;
 
 /// Runs the program to its end, with nothing in its environment but what is given.
 fn allclear(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
@@ -38,6 +40,18 @@ fn written(folder: &Path, text: &str) -> String {
     let path = folder.join("allclear.toml");
     std::fs::write(&path, text).unwrap();
     path.to_str().unwrap().to_owned()
+}
+
+/// Addresses of this test alone as long as it keeps the sockets, though nobody listens there. The kernel gives such a port
+/// to nobody who asks for any, and whoever asks for exactly that one may share it.
+fn free_addresses<const COUNT: usize>() -> [(TcpSocket, SocketAddr); COUNT] {
+    std::array::from_fn(|_| {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_reuseaddr(true).unwrap();
+        socket.bind((Ipv4Addr::new(127, 0, 0, 3), 0).into()).unwrap();
+        let address = socket.local_addr().unwrap();
+        (socket, address)
+    })
 }
 
 /// To a process that this test started and has not reaped.

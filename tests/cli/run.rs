@@ -1,18 +1,13 @@
 //! `allclear run`, before there is anything to run.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 
-use super::{allclear, stderr, stdout, written};
-
-/// Two addresses that nobody listens on, held together so that they differ.
-fn free_addresses() -> [SocketAddr; 2] {
-    [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap()).map(|held| held.local_addr().unwrap())
-}
+use super::{allclear, free_addresses, stderr, stdout, written};
 
 #[test]
 fn a_wrong_configuration_is_told_whole_and_nothing_is_opened() {
     let folder = tempfile::tempdir().unwrap();
-    let [cluster, status] = free_addresses();
+    let [(_held, cluster), (_also_held, status)] = free_addresses();
     let (data, socket) = (folder.path().join("data"), folder.path().join("operator.sock"));
     let text = format!(
         r#"replica = {{ name = "db-0", data_dir = {data:?} }}
