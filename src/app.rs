@@ -25,8 +25,10 @@ use self::who::{endpoint, members, own_name};
 use crate::config::{self, Config};
 use crate::consensus::{self, Consensus};
 use crate::machine::id::VmName;
+use crate::machine::observe::Patience;
 use crate::machine::situation::Timing;
 use crate::machine::workload::Workload;
+use crate::metadata::Endpoint;
 use crate::metadata::pace::Pace;
 use crate::outlet::{notices, traces};
 use crate::replica::Replica;
@@ -114,8 +116,7 @@ async fn run_until(config: Config, stop: CancellationToken, answering: &Handle) 
         rounds: Rounds::default(),
         readiness: Latest::default(),
     });
-    let observer =
-        Arc::new(Observer::new(endpoint, Pace::new(config.metadata.poll_interval), config.metadata.stall_after, deeds));
+    let observer = Arc::new(observer(&config.metadata, endpoint, deeds));
     let hooks = Arc::new(Hooks::new(Front::new(commands, sessions), calls::of(&config), config.tracing.is_some()));
     let configured: Vec<Workload> = config.workloads.iter().map(config::Workload::registered).collect();
     let questions = questions::all(&config, &name);
@@ -145,6 +146,12 @@ async fn run_until(config: Config, stop: CancellationToken, answering: &Handle) 
         Some(fatal) => bail!("this replica cannot go on: {fatal}"),
         None => Ok(()),
     }
+}
+
+fn observer(config: &config::Metadata, endpoint: Arc<Endpoint>, deeds: Arc<Deeds>) -> Observer {
+    let config::Metadata { poll_interval, gone_after, stale_after, stall_after, .. } = *config;
+    let patience = Patience { poll_interval, gone_after, stale_after };
+    Observer::new(endpoint, Pace::new(poll_interval), patience, stall_after, deeds)
 }
 
 /// Answers the other replicas and the operators, and beats, until it is stopped.

@@ -40,6 +40,8 @@ pub struct Cluster {
     pub election_timeout: Duration,
     /// An approver that does not record its outcome within this loses the claim to the next.
     pub claim_lease: Duration,
+    /// The first pause before an approval that the platform accepted, and has not acted on, is posted again.
+    pub repost_after: Duration,
     /// From 1 to 7; further replicas follow as learners.
     pub max_voters: usize,
     /// A voter that is gone for this long is replaced by a learner.
@@ -91,6 +93,7 @@ pub(super) fn read_cluster(table: &mut Table<'_>, own: &Own) -> Option<Cluster> 
     let most = Duration::from_millis(250).min(shortened(election_timeout));
     let heartbeat = heartbeat.unwrap_or_else(|| table.default("heartbeat", most));
     let claim_lease = table.or("claim_lease", span(100, minute), Duration::from_secs(5));
+    let repost_after = table.or("repost_after", span(1_000, HOUR), minute);
     let max_voters = table.or("max_voters", scalar::number(1..=MAX_VOTERS), MAX_VOTERS);
     let replace_after = table.or("replace_after", span(1_000, 168 * HOUR), 10 * minute);
     let insecure = table.or("insecure", scalar::boolean, false);
@@ -106,6 +109,7 @@ pub(super) fn read_cluster(table: &mut Table<'_>, own: &Own) -> Option<Cluster> 
         heartbeat,
         election_timeout,
         claim_lease,
+        repost_after,
         max_voters: usize::try_from(max_voters).unwrap_or(usize::MAX),
         replace_after,
         insecure,

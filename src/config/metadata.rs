@@ -20,6 +20,8 @@ pub struct Metadata {
     pub stall_after: Duration,
     /// A replica that is unreachable or stalled for this long stops counting for the end of an event.
     pub stale_after: Duration,
+    /// An event that may be approved or has started is over when it was not listed for this long.
+    pub gone_after: Duration,
     /// An event that only one replica ever saw, and that cannot be asked, ends after this.
     pub forget_after: Duration,
 }
@@ -36,6 +38,7 @@ pub(super) fn read(table: &mut Table<'_>) -> Metadata {
             scalar::duration(Duration::from_millis(100)..=seconds(86_400)),
             seconds(60),
         ),
+        gone_after: table.or("gone_after", scalar::duration(Duration::from_millis(100)..=seconds(3600)), seconds(10)),
         forget_after: table.or("forget_after", scalar::duration(seconds(1)..=seconds(7 * 86_400)), seconds(2 * 3600)),
     };
     let ladder = [

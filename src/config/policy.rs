@@ -25,7 +25,7 @@ pub(super) fn read(table: &mut Table<'_>) -> Option<Policy> {
         prepare_ahead: table.or("prepare_ahead", up_to(WEEK), default.prepare_ahead),
         give_back_after: table.or("give_back_after", up_to(HOUR), default.give_back_after),
         last_call: table.or("last_call", up_to(HOUR), default.last_call),
-        rules: Vec::new(),
+        ..default
     };
     let rules = table.tables("rule", read_rule);
     if policy.margin > policy.prepare_ahead {

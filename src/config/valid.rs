@@ -60,15 +60,17 @@ pub(super) fn read(document: &Value, findings: &Findings) -> Option<Config> {
         let groups = policy::read_groups(table);
         let workloads = workload::read_all(table);
         let receivers = notify::read_all(table);
+        let cluster = cluster?;
+        let policy = Policy { repost_after: cluster.repost_after, ..policy? };
         let config = Config {
             replica: replica.into_replica()?,
-            cluster: cluster?,
+            cluster,
             metadata,
             status,
             operator,
             registration,
             tracing,
-            policy: policy?,
+            policy,
             groups: groups?,
             workloads: workloads?,
             receivers: receivers?,

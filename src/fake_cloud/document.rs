@@ -43,7 +43,7 @@ fn row(event: &Announcement, version: ApiVersion) -> Row<'_> {
     let underscore = if version.has_underscore() { "_" } else { "" };
     let seconds = |duration: core::time::Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
     Row {
-        event_id: event.id.as_str(),
+        event_id: event.id.as_received(),
         event_status: event.status.as_word(),
         event_type: event.kind.as_word(),
         resource_type: &event.resource_type,

@@ -1,6 +1,7 @@
 //! What can be wrong with an answer: switched on per VM, for a number of requests or until cleared.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::simulator::cloud::Notice;
 
@@ -41,6 +42,15 @@ pub(super) enum Fault {
     },
     /// The document as it was when the fault was set.
     Stale,
+    /// The document does not list the event.
+    Lacks {
+        event: String,
+    },
+    /// The document lists the event with these fields.
+    Shows {
+        event: String,
+        fields: Map<String, Value>,
+    },
     /// The connection is closed before the request took effect.
     RequestLost,
     /// The connection is closed at once, and an approval takes effect so long afterwards.
@@ -84,8 +94,9 @@ pub(super) struct Switched {
 
 impl Switched {
     pub(super) fn is_for(&self, is_post: bool) -> bool {
-        // Both mean nothing for a POST.
-        let is_about_documents = matches!(self.fault, Fault::Stale | Fault::WrongTypes { .. });
+        // These mean nothing for a POST.
+        let is_about_documents =
+            matches!(self.fault, Fault::Stale | Fault::WrongTypes { .. } | Fault::Lacks { .. } | Fault::Shows { .. });
         match self.on {
             On::Get => !is_post,
             On::Post => is_post && !is_about_documents,

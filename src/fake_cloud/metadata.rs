@@ -122,6 +122,16 @@ fn shaped(answer: Answer, fault: &Fault) -> Answer {
         Fault::Truncated if body.is_empty() => Answer { body: "{}".into(), ending: Ending::Cut, ..answer },
         Fault::Truncated => Answer { ending: Ending::Cut, ..answer },
         Fault::WrongTypes { of } => Answer { body: with_wrong_type(body, *of), ..answer },
+        Fault::Lacks { event } => Answer { body: with_event(body, event, |_| false), ..answer },
+        Fault::Shows { event, fields } => Answer {
+            body: with_event(body, event, |shown| {
+                for (key, value) in fields {
+                    shown[key] = value.clone();
+                }
+                true
+            }),
+            ..answer
+        },
         Fault::Oversized { bytes } => {
             let missing = bytes.saturating_sub(body.len());
             Answer { body: [body.as_ref(), " ".repeat(missing).as_bytes()].concat().into(), ..answer }
@@ -129,6 +139,17 @@ fn shaped(answer: Answer, fault: &Fault) -> Answer {
         Fault::ReplyLost => Answer::none(Ending::Reset),
         _ => answer,
     }
+}
+
+/// The document with one of its events changed, and left out where that says so.
+fn with_event(body: &Bytes, event: &str, change: impl Fn(&mut serde_json::Value) -> bool) -> Bytes {
+    let mut page: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+    if let Some(events) = page["Events"].as_array_mut() {
+        let is_it =
+            |shown: &serde_json::Value| shown["EventId"].as_str().is_some_and(|id| id.eq_ignore_ascii_case(event));
+        events.retain_mut(|shown| !is_it(shown) || change(shown));
+    }
+    page.to_string().into()
 }
 
 fn with_wrong_type(body: &Bytes, of: Field) -> Bytes {

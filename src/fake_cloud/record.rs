@@ -80,7 +80,7 @@ mod tests {
 
     fn post(endpoint: &str, id: &EventId) {
         let host = endpoint.strip_prefix("http://").unwrap();
-        let body = format!("{{\"StartRequests\":[{{\"EventId\":\"{id}\"}}]}}");
+        let body = format!("{{\"StartRequests\":[{{\"EventId\":\"{}\"}}]}}", id.as_received());
         let length = body.len();
         let path = "/metadata/scheduledevents?api-version=2020-07-01";
         let headers = format!("Host: {host}\r\nMetadata: true\r\nContent-Length: {length}\r\nConnection: close\r\n");

@@ -39,6 +39,7 @@ pub fn apply(state: &mut State, entry: &Entry) -> Verdict {
     match dispatch(state, &entry.by, &entry.command) {
         Ok(()) => {
             drill::give_way(state);
+            sight::reconsider(state);
             slot_changes::settle(state);
             debug_assert_eq!(super::invariants::violated(state), None, "after {entry:?}");
             Verdict::Applied
@@ -60,8 +61,9 @@ fn dispatch(state: &mut State, by: &VmName, command: &Command) -> Applied {
         Command::Settle { event, attempt, outcome } => running::settle(state, by, event, *attempt, outcome),
         Command::Expire { event, attempt } => running::expire(state, event, *attempt),
         Command::Waive { event, member, hook, why } => waive(state, event, member, *hook, why),
-        Command::Claim { event, approver, reason, stints, until } => {
-            claim(state, by, event, approver, *reason, stints, *until)
+        Command::Claim { event, approver, reason, decision, stints, until } => {
+            let made = Decided { reason: *reason, decision: *decision, stints };
+            claim(state, by, event, approver, made, *until)
         }
         Command::Posted { event, attempt, outcome } => posted(state, by, event, *attempt, outcome),
         Command::Take { event } => slot_changes::take(state, event),
@@ -215,13 +217,19 @@ fn waive(state: &mut State, id: &EventId, member: &Member, hook: HookId, why: &W
     Ok(())
 }
 
+/// What a claim is for.
+struct Decided<'a> {
+    reason: Reason,
+    decision: u64,
+    stints: &'a [(Member, u64)],
+}
+
 fn claim(
     state: &mut State,
     by: &VmName,
     id: &EventId,
     approver: &VmName,
-    reason: Reason,
-    stints: &[(Member, u64)],
+    Decided { reason, decision, stints }: Decided<'_>,
     until: Timestamp,
 ) -> Applied {
     let now = state.now;
@@ -236,17 +244,21 @@ fn claim(
     if clearance(state, event, now) != Clearance::Clear(reason) || stints_of(state, event) != stints {
         return Err(Ignored::NotDue);
     }
+    if event.decision != decision {
+        return Err(Ignored::Changed);
+    }
     if state.replicas.get(approver).and_then(|replica| replica.lists(id)) != Some(&Status::Scheduled) {
         return Err(Ignored::NotNow);
     }
-    if event.is_accepted() || event.open_claim().is_some_and(|claim| now < claim.until) {
+    let is_in_force = event.open_claim().is_some_and(|claim| now < claim.until);
+    if is_in_force || (event.is_accepted() && event.claimed_again_from().is_some_and(|at| now < at)) {
         return Err(Ignored::Repeated);
     }
     let attempt = state.next_attempt();
     let event = open(state, id)?;
     sight::enter(event, Stage::Claimed, now);
     let (approver, stints) = (approver.clone(), stints.into());
-    event.claims.push(Claim { attempt, approver, reason, stints, at: now, until, outcome: None });
+    event.claims.push(Claim { attempt, approver, reason, decision, stints, at: now, until, outcome: None });
     event.revision += 1;
     Ok(())
 }
@@ -270,8 +282,12 @@ fn posted(state: &mut State, by: &VmName, id: &EventId, attempt: AttemptId, outc
     }
     claim.outcome = Some((outcome.clone(), now));
     event.revision += 1;
+    let is_for_another = claim.decision != event.decision;
     if *outcome == PostOutcome::Accepted {
+        // It may have been made up anew meanwhile.
+        sight::enter(event, Stage::Claimed, now);
         sight::enter(event, Stage::Approved, now);
+        event.reopened = event.reopened.or(is_for_another.then_some(now));
     }
     // It ended while nobody knew yet whether it had been approved.
     if event.ending == Some(Ending::Completed) && !event.may_have_happened() {

@@ -2,6 +2,7 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use super::attempt::Attempt;
 use super::claim::{PostOutcome, Reason};
@@ -18,7 +19,10 @@ use super::state::State;
 use super::steps::{self, Progress, Step};
 use super::takeover::Outlook;
 use super::time::Timestamp;
-use super::workload::{HookId, Member, OnFailure, RunsOn};
+use super::workload::{HookId, Member, OnFailure, Phase, RunsOn};
+
+/// An accepted approval is not posted once more in the last minute of the notice: the event starts anyway.
+const NOT_REPEATED_IN_THE_LAST: Duration = Duration::from_mins(1);
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Blocker {
@@ -140,6 +144,7 @@ impl Blocker {
             Self::NoHealthyChannel => "no_healthy_channel",
             Self::NoQuorum { .. } => "no_quorum",
             Self::Posting { .. } => "posting",
+            Self::PostFailed { outcome: PostOutcome::Differs, .. } => "views_differ",
             Self::PostFailed { .. } => "post_failed",
             Self::WaitingForPlatform { .. } => "waiting_for_platform",
         }
@@ -158,8 +163,8 @@ pub enum Clearance {
 /// What stands between an event and its claim.
 pub fn clearance(state: &State, event: &Event, now: Timestamp) -> Clearance {
     let ready = readiness(state, event, now);
-    // What was decided without a quorum is repeated, whoever is out meanwhile.
-    if !matches!(ready, Clearance::Clear(_)) || event.is_taken_over() {
+    // What was decided without a quorum, or is approved, is repeated whoever is out meanwhile.
+    if !matches!(ready, Clearance::Clear(_)) || event.is_taken_over() || event.stage() == Stage::Approved {
         return ready;
     }
     if event.slots_since.is_none() {
@@ -176,14 +181,20 @@ fn on_budget(event: &Event, Held { group, by }: Held) -> Blocker {
 /// What stands between an event and its claim, apart from slots.
 fn readiness(state: &State, event: &Event, now: Timestamp) -> Clearance {
     if event.is_drill()
-        || !matches!(event.stage(), Stage::Announced | Stage::Preparing | Stage::Claimed)
+        || event.stage() > Stage::Approved
         || state.observed_status(&event.announcement.id) != Some(&Status::Scheduled)
     {
         return Clearance::NothingToApprove;
     }
-    // A claim is never taken back: what was decided once stays decided.
-    if let Some(claim) = event.claims.last() {
-        return Clearance::Clear(claim.reason);
+    if event.stage() == Stage::Approved {
+        let is_late = now.plus(NOT_REPEATED_IN_THE_LAST) >= event.notice_ends();
+        let is_due = event.claimed_again_from().is_some_and(|at| now >= at);
+        let again = event.reason_to_repeat().filter(|_| is_due && !is_late);
+        return again.map_or(Clearance::NothingToApprove, Clearance::Clear);
+    }
+    // What the platform may have been told stays decided.
+    if let Some(reason) = event.reason_to_repeat() {
+        return Clearance::Clear(reason);
     }
     if event.is_taken_over() {
         return Clearance::Clear(Reason::Takeover);
@@ -222,7 +233,12 @@ pub(super) fn prepared(state: &State, event: &Event, now: Timestamp) -> Clearanc
         return Clearance::Blocked(failed);
     }
     if event.budget_ends().is_some_and(|ends| now >= ends) {
-        return Clearance::Clear(Reason::BudgetSpent);
+        // Nothing of ours runs when the approval is posted.
+        let mut running = event.attempts.iter().filter(|attempt| attempt.outcome.is_none());
+        let last = running.find(|attempt| attempt.hook.phase < Phase::Restore);
+        return last.map_or(Clearance::Clear(Reason::BudgetSpent), |attempt| {
+            Clearance::Blocked(self::running(event, attempt))
+        });
     }
     // Before it has its slots nothing that takes service away begins.
     if event.slots_since.is_none()

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use super::claim::{Claim, PostOutcome};
+use super::claim::Claim;
 use super::event::{Ending, Event};
 use super::lifecycle::Stage;
 use super::policy::Action;
@@ -54,9 +54,7 @@ impl Event {
 pub fn approved_elsewhere(state: &State, event: &Event) -> bool {
     // One that has yet to give its account may have approved it alone.
     let may_be_alone = || event.is_user_initiated() && state.suspects().next().is_some();
-    // What the platform answered with an error it may have done all the same.
-    let is_error = |claim: &Claim| matches!(claim.outcome, Some((PostOutcome::Refused(500..), _)));
-    event.start_cause() == Some(StartCause::ApprovedElsewhere) && !event.claims.iter().any(is_error) && !may_be_alone()
+    event.start_cause() == Some(StartCause::ApprovedElsewhere) && !may_be_alone()
 }
 
 /// A second approver is at work on the VMs of this cluster: policy did not leave the event to others.

@@ -52,8 +52,15 @@ pub enum Command {
     Expire { event: EventId, attempt: AttemptId },
     /// A hook is no longer waited for.
     Waive { event: EventId, member: Member, hook: HookId, why: WaiverReason },
-    /// The event is to be approved by this replica; `until` is when another may be named.
-    Claim { event: EventId, approver: VmName, reason: Reason, stints: Vec<(Member, u64)>, until: Timestamp },
+    /// What of the event was decided is to be approved by this replica; `until` is when another may be named.
+    Claim {
+        event: EventId,
+        approver: VmName,
+        reason: Reason,
+        decision: u64,
+        stints: Vec<(Member, u64)>,
+        until: Timestamp,
+    },
     /// What became of a claim.
     Posted { event: EventId, attempt: AttemptId, outcome: PostOutcome },
     /// The event takes every slot that it lacks.

@@ -23,6 +23,8 @@ pub struct Health {
     pub channel: Channel,
     /// Since the last validated document.
     pub document_age: Option<Duration>,
+    /// How long the endpoint took for that document.
+    pub answers_in: Duration,
 }
 
 /// What the leader tells of each replica.
@@ -135,6 +137,7 @@ impl Contacts {
                 channel_since: at(heard.map_or(leading_since, |heard| heard.channel_since.max(leading_since))),
                 // It was so old when it was told, and it has aged since.
                 document_age: heard.and_then(|heard| Some(heard.health.document_age? + now.since(heard.at))),
+                answers_in: heard.map_or(Duration::ZERO, |heard| heard.health.answers_in),
                 wishes: heard.map_or(0, |heard| heard.wishes),
             });
         }
@@ -154,6 +157,7 @@ impl Contacts {
             channel: health.channel,
             channel_since: at(now),
             document_age: health.document_age,
+            answers_in: health.answers_in,
             wishes,
         })
     }
@@ -168,7 +172,7 @@ impl Contacts {
 mod tests {
     use super::*;
 
-    const HEALTHY: Health = Health { channel: Channel::Healthy, document_age: None };
+    const HEALTHY: Health = Health { channel: Channel::Healthy, document_age: None, answers_in: Duration::ZERO };
     const BEGIN: Timestamp = Timestamp(1_000_000);
 
     fn names() -> [VmName; 2] {
@@ -235,6 +239,11 @@ mod tests {
         let (mut contacts, db) = (contacts(), VmName::new("db-1"));
         assert!(contacts.heard(BEGIN, &db, HEALTHY, 0));
         assert!(!contacts.heard(BEGIN, &db, HEALTHY, 0));
-        assert!(contacts.heard(BEGIN, &db, Health { channel: Channel::Stalled, document_age: None }, 0));
+        assert!(contacts.heard(
+            BEGIN,
+            &db,
+            Health { channel: Channel::Stalled, document_age: None, answers_in: Duration::ZERO },
+            0
+        ));
     }
 }

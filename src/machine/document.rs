@@ -16,14 +16,23 @@ use super::time::Timestamp;
 pub struct Document {
     /// Ordered by id, at most one for each.
     pub events: Vec<Announcement>,
+    /// It also lists something without an id that could be read: what seems to be missing may be that.
+    pub has_gap: bool,
 }
 
 impl Document {
-    /// Orders the announcements; of two with the same id the one that is further counts.
+    /// Orders the announcements. Those of one id are one event (`members.md` 3, D1), and what is over is not listed (D6).
     pub fn new(mut events: Vec<Announcement>) -> Self {
-        events.sort_by(|a, b| a.id.cmp(&b.id).then(b.status.cmp(&a.status)));
-        events.dedup_by(|later, kept| later.id == kept.id);
-        Self { events }
+        events.retain(|event| !event.status.is_over());
+        events.sort_by(|a, b| a.id.cmp(&b.id));
+        events.dedup_by(|later, kept| {
+            let is_same = later.id == kept.id;
+            if is_same {
+                *kept = kept.joined_with(later);
+            }
+            is_same
+        });
+        Self { events, has_gap: false }
     }
 
     pub fn get(&self, id: &EventId) -> Option<&Announcement> {
@@ -39,6 +48,7 @@ pub struct Announcement {
     pub kind: Kind,
     pub source: Source,
     pub resource_type: String,
+    /// Each VM once.
     pub resources: Vec<VmName>,
     pub not_before: NotBefore,
     pub description: String,
@@ -46,12 +56,78 @@ pub struct Announcement {
     pub duration: Option<Duration>,
 }
 
+impl Announcement {
+    /// An element of a document that has an id, and of which no more can be told (D7), and why not.
+    pub fn unreadable(id: EventId, why: &str) -> Self {
+        Self {
+            id,
+            status: Status::Unreadable,
+            kind: Kind::Other(String::new()),
+            source: Source::Other(String::new()),
+            resource_type: String::new(),
+            resources: Vec::new(),
+            not_before: NotBefore::Unknown,
+            description: why.into(),
+            duration: None,
+        }
+    }
+
+    /// The same event by two views of it: all VMs of either, the earlier end of the notice, the harsher type, the platform
+    /// before a user, the status that is further, and what is known before what is not. What cannot be read adds its VMs.
+    #[must_use]
+    pub fn joined_with(&self, other: &Self) -> Self {
+        let longer = |one: &String, other: &String| if one.is_empty() { other.clone() } else { one.clone() };
+        let added = |one: &Self, other: &Self| -> Vec<VmName> {
+            let added = other.resources.iter().filter(|vm| !one.resources.contains(vm));
+            one.resources.iter().chain(added).cloned().collect()
+        };
+        match (&self.status, &other.status) {
+            (_, Status::Unreadable) => return Self { resources: added(self, other), ..self.clone() },
+            (Status::Unreadable, _) => return Self { resources: added(other, self), ..other.clone() },
+            _ => {}
+        }
+        Self {
+            id: self.id.clone(),
+            status: self.status.clone().max(other.status.clone()),
+            kind: if other.kind.harm() > self.kind.harm() { other.kind.clone() } else { self.kind.clone() },
+            source: self.source.clone().min(other.source.clone()),
+            resource_type: longer(&self.resource_type, &other.resource_type),
+            resources: added(self, other),
+            not_before: self.not_before.min(other.not_before),
+            description: longer(&self.description, &other.description),
+            duration: self.duration.max(other.duration),
+        }
+    }
+
+    /// The same decision fits both: what happens to which VMs, and who asked for it. A view that cannot be read says
+    /// nothing against it.
+    pub fn is_decided_like(&self, other: &Self) -> bool {
+        let names = |one: &Self, other: &Self| one.resources.iter().all(|vm| other.resources.contains(vm));
+        self.kind == other.kind && self.source == other.source && names(self, other) && names(other, self)
+    }
+}
+
 /// Ordered by how far the event is. A status nobody knows yet is never approved.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Status {
+    /// The element cannot be read but for its id.
+    Unreadable,
     Other(String),
     Scheduled,
     Started,
+}
+
+impl Status {
+    /// The event is over, though it is still listed.
+    fn is_over(&self) -> bool {
+        const OVER: [&str; 3] = ["completed", "canceled", "cancelled"];
+        matches!(self, Self::Other(word) if OVER.iter().any(|over| word.eq_ignore_ascii_case(over)))
+    }
+
+    /// What is to happen can be told, and prepared for.
+    pub const fn is_known(&self) -> bool {
+        matches!(self, Self::Scheduled | Self::Started)
+    }
 }
 
 /// What is going to happen to the VMs (`EventType`).
@@ -65,12 +141,13 @@ pub enum Kind {
     Other(String),
 }
 
-/// Who asked for it (`EventSource`).
+/// Who asked for it (`EventSource`). Ordered by whose word counts where two views differ: only what nobody but a user asked
+/// for counts as asked for.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Source {
     Platform,
-    User,
     Other(String),
+    User,
 }
 
 /// When the platform goes ahead without an approval.
@@ -106,7 +183,7 @@ macro_rules! words {
     };
 }
 
-words!(Status { Scheduled => "Scheduled", Started => "Started" });
+words!(Status { Unreadable => "unreadable", Scheduled => "Scheduled", Started => "Started" });
 words!(Source { Platform => "Platform", User => "User" });
 words!(Kind {
     Freeze => "Freeze",
@@ -127,6 +204,18 @@ impl Kind {
             Self::Terminate => 5 * 60,
         };
         Duration::from_secs(seconds)
+    }
+
+    /// A greater number is the harsher type.
+    const fn harm(&self) -> u8 {
+        match self {
+            Self::Freeze => 0,
+            Self::Other(_) => 1,
+            Self::Reboot => 2,
+            Self::Redeploy => 3,
+            Self::Preempt => 4,
+            Self::Terminate => 5,
+        }
     }
 }
 
@@ -150,12 +239,63 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn every_event_is_found_whatever_its_place_and_the_one_that_is_further_counts() {
-        let listed =
-            [("c", Status::Scheduled), ("a", Status::Started), ("d", Status::Scheduled), ("a", Status::Scheduled)];
+    fn every_event_is_found_whatever_its_place_and_the_status_that_is_further_counts() {
+        let listed = [
+            ("c", Status::Scheduled),
+            ("a", Status::Started),
+            ("d", Status::Scheduled),
+            ("A", Status::Scheduled),
+            ("e", Status::Other("CANCELED".into())),
+        ];
         let document = Document::new(listed.into_iter().map(|(id, status)| announced(id, status)).collect());
-        let found = ["a", "b", "c", "d", "e"].map(|id| document.get(&EventId::new(id)).map(|event| &event.status));
+        let found = ["a", "b", "c", "D", "e"].map(|id| document.get(&EventId::new(id)).map(|event| &event.status));
         let scheduled = Some(&Status::Scheduled);
         assert_eq!(found, [Some(&Status::Started), None, scheduled, scheduled, None]);
+    }
+
+    #[test]
+    fn views_of_one_event_are_joined_and_the_worse_counts() {
+        let names = |names: &[&str]| names.iter().map(|name| VmName::new(name)).collect::<Vec<_>>();
+        let one = Announcement {
+            kind: Kind::Freeze,
+            source: Source::User,
+            resources: names(&["a", "b"]),
+            not_before: NotBefore::At(Timestamp(9)),
+            duration: Some(Duration::from_secs(5)),
+            ..announced("e", Status::Scheduled)
+        };
+        let other = Announcement {
+            kind: Kind::Reboot,
+            source: Source::Platform,
+            resources: names(&["B", "c"]),
+            not_before: NotBefore::At(Timestamp(8)),
+            description: "new".into(),
+            duration: None,
+            ..announced("e", Status::Scheduled)
+        };
+        let joined = Announcement {
+            kind: Kind::Reboot,
+            source: Source::Platform,
+            resources: names(&["a", "b", "c"]),
+            not_before: NotBefore::At(Timestamp(8)),
+            description: "new".into(),
+            ..one.clone()
+        };
+        assert_eq!(one.joined_with(&other), joined);
+        assert!(other.joined_with(&one).is_decided_like(&joined));
+        let unreadable = Announcement::unreadable(EventId::new("e"), "it is odd");
+        assert_eq!([one.joined_with(&unreadable), unreadable.joined_with(&one)], [one.clone(), one.clone()]);
+        let unknown = Announcement { not_before: NotBefore::Unknown, ..one.clone() };
+        assert_eq!(unknown.joined_with(&one).not_before, one.not_before);
+        let cases: [(Kind, Kind); 3] = [
+            (Kind::Freeze, Kind::Other("New".into())),
+            (Kind::Redeploy, Kind::Preempt),
+            (Kind::Preempt, Kind::Terminate),
+        ];
+        for (milder, harsher) in cases {
+            let of = |kind: &Kind| Announcement { kind: kind.clone(), ..one.clone() };
+            assert_eq!(of(&harsher).joined_with(&of(&milder)).kind, harsher);
+            assert_eq!(of(&milder).joined_with(&of(&harsher)).kind, harsher);
+        }
     }
 }

@@ -45,8 +45,13 @@ pub fn errands<'a>(state: &'a State, me: &VmName) -> Vec<Errand<'a>> {
                 Errand::Cancel { event, attempt }
             });
         }
-        // An approval that came late from an earlier claim is final, and what has started or is over needs none.
-        let to_post = event.open_claim().filter(|claim| event.stage() == Stage::Claimed && claim.approver == *me);
+        // What has started or is over needs none, and what was approved meanwhile only a claim that repeats it.
+        let may_post = |claim: &&Claim| match event.stage() {
+            Stage::Claimed => true,
+            Stage::Approved => event.entered_at(Stage::Approved).is_some_and(|approved| approved < claim.at),
+            _ => false,
+        };
+        let to_post = event.open_claim().filter(|claim| claim.approver == *me).filter(may_post);
         if let Some(claim) = to_post {
             found.push(Errand::Post { event, claim });
         }

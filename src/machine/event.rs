@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::attempt::{Attempt, Waiver};
+use super::attempt::{Attempt, ENDED_WITHIN, Waiver};
 use super::claim::{Claim, PostOutcome};
 use super::document::{Announcement, Kind, NotBefore, Source, Status};
 use super::drill::Drill;
@@ -20,11 +20,13 @@ use super::workload::{HookId, Intent, Member, Phase};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Event {
-    /// As the document that is furthest showed it last.
+    /// As all current documents together showed it last.
     pub announcement: Announcement,
+    /// Counts what an approval would be for: a change of its VMs, of its type or of who asked for it starts a new number.
+    pub decision: u64,
     /// Every replica whose document ever listed it.
     pub seen_by: BTreeSet<VmName>,
-    /// The stages it entered and when; the last one is where it is.
+    /// The stages it entered and when, oldest first; the last one is where it is. See `course`.
     pub entered: Vec<(Stage, Timestamp)>,
     /// Counts every change, so that an operator can name what they have seen.
     pub revision: u64,
@@ -57,12 +59,15 @@ pub struct Event {
     pub is_deferred: bool,
     /// When its last call began.
     pub last_call: Option<Timestamp>,
+    /// When it was last listed as to come again, or grew, though it may have been approved.
+    pub reopened: Option<Timestamp>,
 }
 
 impl Event {
     pub fn first_seen_as(announcement: Announcement, by: VmName, at: Timestamp) -> Self {
         Self {
             announcement,
+            decision: 1,
             seen_by: BTreeSet::from([by]),
             entered: alloc::vec![(Stage::Announced, at)],
             revision: 1,
@@ -82,6 +87,7 @@ impl Event {
             given_back: 0,
             is_deferred: false,
             last_call: None,
+            reopened: None,
         }
     }
 
@@ -89,9 +95,21 @@ impl Event {
         self.entered.last().map_or(Stage::Closed, |(stage, _)| *stage)
     }
 
-    /// When it entered a stage; `None` when it never did.
+    /// The stages that led to where it is, newest first: without those from which it went back.
+    pub fn course(&self) -> impl Iterator<Item = (Stage, Timestamp)> {
+        let mut next = None;
+        self.entered.iter().rev().copied().filter(move |(stage, _)| {
+            let is_on_the_way = next.is_none_or(|next| *stage < next);
+            if is_on_the_way {
+                next = Some(*stage);
+            }
+            is_on_the_way
+        })
+    }
+
+    /// When it entered a stage on its way to where it is; `None` when it did not, or went back from it.
     pub fn entered_at(&self, stage: Stage) -> Option<Timestamp> {
-        self.entered.iter().find(|(entered, _)| *entered == stage).map(|(_, at)| *at)
+        self.course().find(|(entered, _)| *entered == stage).map(|(_, at)| at)
     }
 
     pub fn first_seen(&self) -> Timestamp {
@@ -100,7 +118,7 @@ impl Event {
 
     /// When it left the document.
     pub fn over_at(&self) -> Option<Timestamp> {
-        self.entered.iter().find(|(stage, _)| stage.is_over()).map(|(_, at)| *at)
+        self.course().filter(|(stage, _)| stage.is_over()).last().map(|(_, at)| at)
     }
 
     /// Names one hook of one workload in this event: the same for every attempt, leader and restart. An event that
@@ -160,10 +178,13 @@ impl Event {
         self.treatment.as_ref().map_or(Duration::ZERO, |treatment| treatment.give_back_after)
     }
 
-    /// The last moment for a hook that prepares.
+    /// The last moment for a hook that prepares: when its budget is spent, whatever ran has been ended.
     pub fn preparation_ends(&self) -> Timestamp {
         let notice = self.notice_ends().minus(self.margin());
-        self.budget_ends().filter(|_| self.last_call.is_none()).map_or(notice, |budget| budget.min(notice))
+        let budget = self.treatment.as_ref().and_then(|treatment| treatment.budget).unwrap_or_default();
+        let to_end = ENDED_WITHIN.min(budget / 4);
+        let is_hurried = self.last_call.is_some() || self.is_reopened();
+        self.budget_ends().filter(|_| !is_hurried).map_or(notice, |ends| ends.minus(to_end).min(notice))
     }
 
     /// The last moment for a hook of this phase. A member comes back in as much time as it takes, and so is taken back
@@ -210,6 +231,11 @@ impl Event {
         posts.filter(|(outcome, _)| *outcome == PostOutcome::Accepted).map(|(_, at)| *at).min()
     }
 
+    /// It may be approved, and came back or grew: it is prepared as in a last call.
+    pub fn is_reopened(&self) -> bool {
+        self.reopened.is_some() && self.stage() == Stage::Approved
+    }
+
     pub fn is_accepted(&self) -> bool {
         self.accepted_at().is_some()
     }
@@ -219,10 +245,14 @@ impl Event {
         self.takeovers.iter().any(Takeover::may_be_posted)
     }
 
-    /// It was started, or a post of ours may have reached the platform.
+    /// A post of ours may have reached the platform.
+    pub fn may_be_approved(&self) -> bool {
+        self.claims.iter().any(Claim::may_be_posted) || self.is_taken_over()
+    }
+
+    /// It was started, or may be approved.
     pub fn may_have_happened(&self) -> bool {
-        let is_posted = self.claims.iter().any(Claim::may_be_posted);
-        self.entered_at(Stage::Started).is_some() || is_posted || self.is_taken_over()
+        self.entered_at(Stage::Started).is_some() || self.may_be_approved()
     }
 
     /// A closed event that is listed again is the same maintenance, still to come: it was cancelled for a while, or

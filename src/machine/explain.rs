@@ -58,7 +58,7 @@ fn waits_for(state: &State, event: &Event, situation: &Situation) -> Option<Bloc
 
 fn post_failed(event: &Event, last: &Claim) -> Option<Blocker> {
     let (outcome, at) = last.outcome.clone()?;
-    let again_at = last.again_at(event.claims.len())?;
+    let again_at = event.claimed_again_from()?;
     Some(Blocker::PostFailed { approver: last.approver.clone(), outcome, at, again_at })
 }
 

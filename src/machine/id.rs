@@ -11,54 +11,11 @@ fn lowered(text: &str) -> impl Iterator<Item = u8> {
     text.bytes().map(|byte| byte.to_ascii_lowercase())
 }
 
-/// Names that are compared by their `key` without regard to case. Many things bear the same name, so its text is shared.
-macro_rules! compared_by_key {
-    ($name:ident) => {
-        impl PartialEq for $name {
-            fn eq(&self, other: &Self) -> bool {
-                Arc::ptr_eq(&self.0, &other.0) || self.key().eq_ignore_ascii_case(other.key())
-            }
-        }
-        impl Eq for $name {}
-        impl PartialOrd for $name {
-            fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-                Some(self.cmp(other))
-            }
-        }
-        impl Ord for $name {
-            fn cmp(&self, other: &Self) -> Ordering {
-                lowered(self.key()).cmp(lowered(other.key()))
-            }
-        }
-        impl Hash for $name {
-            fn hash<H: Hasher>(&self, hasher: &mut H) {
-                lowered(self.key()).for_each(|byte| hasher.write_u8(byte));
-                hasher.write_u8(u8::MAX);
-            }
-        }
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.as_str())
-            }
-        }
-        impl fmt::Debug for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.as_str())
-            }
-        }
-        impl $name {
-            /// As it was received.
-            pub fn as_str(&self) -> &str {
-                &self.0
-            }
-        }
-    };
-}
-
 /// The name of a VM, and so of the replica beside it.
 ///
 /// Old api-versions put one underscore before the name and the platform changes the case, so both are ignored when
-/// names are compared (`behaviour.md` 2). Nothing else is: `vm1` is not `vm10`.
+/// names are compared (`behaviour.md` 2). Nothing else is: `vm1` is not `vm10`. Many things bear the same name, so its
+/// text is shared.
 #[derive(Clone)]
 pub struct VmName(Arc<str>);
 
@@ -67,28 +24,107 @@ impl VmName {
         Self(name.into())
     }
 
+    /// As it was received.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
     fn key(&self) -> &str {
         self.0.strip_prefix('_').unwrap_or(&self.0)
     }
 }
 
-compared_by_key!(VmName);
-
-/// An event of the platform: compared without case, sent back as received (`imds.md`, the document).
-#[derive(Clone)]
-pub struct EventId(Arc<str>);
-
-impl EventId {
-    pub fn new(id: &str) -> Self {
-        Self(id.into())
+impl PartialEq for VmName {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.key().eq_ignore_ascii_case(other.key())
     }
-
-    fn key(&self) -> &str {
-        &self.0
+}
+impl Eq for VmName {}
+impl PartialOrd for VmName {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for VmName {
+    fn cmp(&self, other: &Self) -> Ordering {
+        lowered(self.key()).cmp(lowered(other.key()))
+    }
+}
+impl Hash for VmName {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        lowered(self.key()).for_each(|byte| hasher.write_u8(byte));
+        hasher.write_u8(u8::MAX);
+    }
+}
+impl fmt::Display for VmName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+impl fmt::Debug for VmName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 
-compared_by_key!(EventId);
+/// An event of the platform. It is known by its id in lower case; the platform gets it back in the form in which it came
+/// (`imds.md`, the document).
+#[derive(Clone)]
+pub struct EventId {
+    canonical: Arc<str>,
+    /// As it came, where that differs.
+    received: Option<Arc<str>>,
+}
+
+impl EventId {
+    pub fn new(id: &str) -> Self {
+        let canonical = id.to_ascii_lowercase();
+        let received = (canonical != id).then(|| id.into());
+        Self { canonical: canonical.into(), received }
+    }
+
+    /// In lower case.
+    pub fn as_str(&self) -> &str {
+        &self.canonical
+    }
+
+    /// For an approval, and for nothing else.
+    pub fn as_received(&self) -> &str {
+        self.received.as_deref().unwrap_or(&self.canonical)
+    }
+}
+
+impl PartialEq for EventId {
+    fn eq(&self, other: &Self) -> bool {
+        self.canonical == other.canonical
+    }
+}
+impl Eq for EventId {}
+impl PartialOrd for EventId {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for EventId {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.canonical.cmp(&other.canonical)
+    }
+}
+impl Hash for EventId {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.canonical.hash(hasher);
+    }
+}
+impl fmt::Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.canonical)
+    }
+}
+impl fmt::Debug for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.canonical)
+    }
+}
 
 impl EventId {
     /// The idempotency key of one of its attempts: unique over clusters and over lost disks.
@@ -175,8 +211,9 @@ mod tests {
     }
 
     #[test]
-    fn event_ids_ignore_case_and_are_sent_back_as_received() {
-        assert_eq!(EventId::new("AB-1"), EventId::new("ab-1"));
-        assert_eq!(EventId::new("Ab-1").as_str(), "Ab-1");
+    fn an_event_is_known_in_lower_case_and_sent_back_as_it_came() {
+        let (id, other) = (EventId::new("Ab-1"), EventId::new("aB-1"));
+        assert_eq!((&id, id.as_str(), id.as_received()), (&other, "ab-1", "Ab-1"));
+        assert_eq!(other.as_received(), "aB-1");
     }
 }

@@ -2,6 +2,8 @@
 //! decide, so that a mistake in those is seen. The model, the scripts and debug builds check it.
 //! What can only be judged at the moment of an entry stands in `transition`.
 
+use core::time::Duration;
+
 use super::claim::{Claim, PostOutcome};
 use super::event::Event;
 use super::id::EventId;
@@ -16,7 +18,7 @@ use super::words::words;
 pub enum Broken {
     /// S1: claimed before every required hook was settled in favour.
     ClaimedUnprepared,
-    /// S2: two claims were in force at once, or one was made after an approval was accepted.
+    /// S2: two claims were in force at once, or one was made after an approval was accepted that does not repeat it.
     ClaimedTwice,
     /// S3: the event counts as approved without a committed claim that was accepted.
     ApprovedUnclaimed,
@@ -125,11 +127,13 @@ fn is_taken_for_real(event: &Event) -> bool {
 }
 
 fn violated_by(event: &Event) -> Option<Broken> {
-    let in_order = event.entered.windows(2).all(|pair| pair[0].0.may_become(pair[1].0) && pair[0].1 <= pair[1].1);
-    let approved = event.entered_at(Stage::Approved).is_some();
+    let follows = |(from, _): (Stage, Timestamp), (to, _)| from.may_become(to) || from.may_return_to(to);
+    let in_order = event.entered.windows(2).all(|pair| follows(pair[0], pair[1]) && pair[0].1 <= pair[1].1);
+    // What came back as approved may have a post of which nobody knows whether it arrived.
+    let approved = event.entered_at(Stage::Approved).is_some() && event.reopened.is_none();
     if !in_order {
         Some(Broken::StageOutOfOrder)
-    } else if !event.claims.windows(2).all(|pair| is_free(&pair[0], &pair[1])) {
+    } else if !event.claims.windows(2).all(|pair| is_free(event, &pair[0], &pair[1])) {
         Some(Broken::ClaimedTwice)
     } else if approved && !is_accepted(event) {
         Some(Broken::ApprovedUnclaimed)
@@ -145,9 +149,10 @@ fn violated_by(event: &Event) -> Option<Broken> {
 }
 
 /// Entries may carry the same time, so what happened at the time of the later claim may have happened after it.
-fn is_free(earlier: &Claim, later: &Claim) -> bool {
+fn is_free(event: &Event, earlier: &Claim, later: &Claim) -> bool {
+    let repost_after = event.treatment.as_ref().map_or(Duration::ZERO, |treatment| treatment.repost_after);
     match &earlier.outcome {
-        Some((PostOutcome::Accepted, at)) => *at >= later.at && earlier.until <= later.at,
+        Some((PostOutcome::Accepted, at)) if *at < later.at => at.plus(repost_after) <= later.at,
         Some((_, at)) if *at <= later.at => true,
         Some(_) | None => earlier.until <= later.at,
     }

@@ -112,7 +112,8 @@ fn is_behind(state: &State, event: &Event, now: Timestamp) -> bool {
 /// In last call a hook runs as far as it moves service away. A shutdown takes it away: so it runs only where a majority
 /// of the group stays in service, or where the platform is about to do it anyway.
 pub(super) fn lets_run(state: &State, event: &Event, step: &Step<'_>, now: Timestamp) -> bool {
-    if event.last_call.is_none() || step.id.phase != Phase::Shutdown {
+    let is_hurried = event.last_call.is_some() || event.is_reopened();
+    if !is_hurried || step.id.phase != Phase::Shutdown {
         return true;
     }
     let is_last_moment = now.plus(expected(state, step)) >= event.notice_ends().minus(event.margin());

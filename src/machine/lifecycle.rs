@@ -1,4 +1,4 @@
-//! The stages of an event and the one table of legal transitions (`behaviour.md` 3). Nothing goes back.
+//! The stages of an event and the one table of legal transitions (`behaviour.md` 3, `members.md` 2 and 3).
 
 use super::words::words;
 
@@ -29,6 +29,16 @@ impl Stage {
         }
     }
 
+    /// Where an event goes on that was decided, had started or was over, and is to come again: to `Approved` where the
+    /// platform may have been told, and otherwise to `Preparing`.
+    pub const fn may_return_to(self, earlier: Self) -> bool {
+        match self {
+            Self::Claimed => matches!(earlier, Self::Preparing),
+            Self::Started | Self::Restoring | Self::Closed => matches!(earlier, Self::Preparing | Self::Approved),
+            Self::Announced | Self::Preparing | Self::Approved => false,
+        }
+    }
+
     /// The event has left the document.
     pub const fn is_over(self) -> bool {
         matches!(self, Self::Restoring | Self::Closed)
@@ -50,10 +60,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_goes_back_or_stays() {
+    fn what_becomes_goes_on_and_what_returns_goes_back() {
         for from in Stage::ALL {
             for to in Stage::ALL {
                 assert!(!from.may_become(to) || from < to, "{from} may become {to}");
+                assert!(!from.may_return_to(to) || to < from, "{from} may return to {to}");
             }
         }
     }

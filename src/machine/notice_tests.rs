@@ -57,6 +57,7 @@ fn situation(now: Timestamp) -> Situation {
         channel: Channel::Healthy,
         channel_since: SEEN,
         document_age: Some(Duration::ZERO),
+        answers_in: Duration::ZERO,
         wishes: 0,
     };
     Situation {
@@ -85,6 +86,7 @@ fn ids_at(state: &State, now: Timestamp) -> Vec<String> {
 #[test]
 fn a_whole_life_is_told_in_its_order_and_an_hour_later_nothing_is() {
     let accepted = Claim {
+        decision: 1,
         attempt: AttemptId(1),
         approver: vm("b"),
         reason: Reason::Prepared,

@@ -323,6 +323,5 @@ fn is_bounded(state: &State, until: Timestamp) -> Applied {
 /// Nobody has decided yet that it is to start, and it has not started.
 fn undecided<'a>(state: &'a State, id: &EventId) -> Result<&'a Event, Ignored> {
     let event = state.open_event(id).ok_or(Ignored::UnknownEvent)?;
-    let is_undecided = event.stage() <= Stage::Preparing && !event.is_taken_over();
-    if is_undecided { Ok(event) } else { Err(Ignored::Late) }
+    if event.stage() <= Stage::Preparing && !event.may_be_approved() { Ok(event) } else { Err(Ignored::Late) }
 }

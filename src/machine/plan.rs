@@ -2,6 +2,7 @@
 //! queued, so a crash loses nothing, and a proposal that is no longer right is ignored by `apply`.
 
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use super::apply::stints_of;
 use super::attempt::{ENDED_WITHIN, Outcome, WaiverReason};
@@ -44,6 +45,10 @@ pub fn plan(state: &State, situation: &Situation) -> Vec<Command> {
             continue;
         }
         if event.treatment.is_none() {
+            // What nobody can tell is observed (D6).
+            if !event.is_drill() && !event.announcement.status.is_known() {
+                continue;
+            }
             let chosen = policy::choose(&situation.policy, &event.announcement, &situation.members, situation.now);
             // Whoever asks for a drill wants it now.
             let ahead = chosen.ahead.filter(|_| !event.is_drill());
@@ -256,11 +261,7 @@ fn claim_to_make(state: &State, event: &Event, situation: &Situation) -> Option<
     let Clearance::Clear(reason) = clearance(state, event, situation.now) else {
         return None;
     };
-    if event.is_accepted()
-        || !may_claim_again(event, situation)
-        || state.is_suspect(&situation.me)
-        || state.is_pair_in_doubt()
-    {
+    if !may_claim_again(event, situation) || state.is_suspect(&situation.me) || state.is_pair_in_doubt() {
         return None;
     }
     if !event.is_user_initiated() && !is_up_to_date(situation) {
@@ -270,8 +271,11 @@ fn claim_to_make(state: &State, event: &Event, situation: &Situation) -> Option<
         return None;
     }
     let approver = situation.approver(state, &event.announcement.id)?.clone();
-    let (stints, until) = (stints_of(state, event), situation.now.plus(situation.timing.claim_lease));
-    Some(Command::Claim { event: event.announcement.id.clone(), approver, reason, stints, until })
+    let (decision, stints) = (event.decision, stints_of(state, event));
+    // The approver looks once more and posts, each perhaps behind a poll: a slow endpoint is not a dead one.
+    let answers_in = situation.contacts.get(&approver).map_or(Duration::ZERO, |contact| contact.answers_in);
+    let until = situation.now.plus(situation.timing.claim_lease + answers_in * 3);
+    Some(Command::Claim { event: event.announcement.id.clone(), approver, reason, decision, stints, until })
 }
 
 /// What the log says of the cloud may be old when its leader was lost: somebody has looked since this one leads.
@@ -283,11 +287,9 @@ fn is_up_to_date(situation: &Situation) -> bool {
 }
 
 fn may_claim_again(event: &Event, situation: &Situation) -> bool {
-    let Some(last) = event.claims.last() else {
-        let posted = event.takeovers.iter().filter_map(|takeover| takeover.recorded).max();
-        return posted.is_none_or(|at| situation.now >= at.plus(CLAIM_AGAIN_AFTER_AT_MOST));
-    };
-    last.again_at(event.claims.len()).is_some_and(|at| situation.now >= at)
+    let taken_over = event.takeovers.iter().filter_map(|takeover| takeover.recorded).max();
+    let after_takeover = taken_over.filter(|_| event.claims.is_empty()).map(|at| at.plus(CLAIM_AGAIN_AFTER_AT_MOST));
+    after_takeover.or(event.claimed_again_from()).is_none_or(|at| situation.now >= at)
 }
 
 /// Every replica that saw the event has been silent for so long that nobody will ever say that it is over.

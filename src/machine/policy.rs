@@ -27,6 +27,8 @@ pub struct Policy {
     pub give_back_after: Duration,
     /// A last call begins no earlier than this long before the hooks have to end.
     pub last_call: Duration,
+    /// What the platform accepted and still shows as Scheduled is posted again after this long, then after twice as long.
+    pub repost_after: Duration,
     pub rules: Vec<Rule>,
 }
 
@@ -40,6 +42,7 @@ impl Default for Policy {
             prepare_ahead: Duration::from_mins(15),
             give_back_after: Duration::from_mins(2),
             last_call: Duration::from_mins(1),
+            repost_after: Duration::from_mins(1),
             rules: Vec::new(),
         }
     }
@@ -110,6 +113,7 @@ pub struct Treatment {
     pub margin: Duration,
     pub give_back_after: Duration,
     pub last_call: Duration,
+    pub repost_after: Duration,
 }
 
 /// One of the cases that policy tells apart: a configured rule, or one of the defaults.
@@ -217,6 +221,7 @@ impl<'a> Case<'a> {
             margin: policy.margin,
             give_back_after: policy.give_back_after,
             last_call: policy.last_call,
+            repost_after: policy.repost_after,
         }
     }
 }

@@ -24,46 +24,89 @@ pub(super) fn report(state: &mut State, by: &VmName, after: u64, document: &Docu
         return Err(Ignored::OutOfOrder);
     }
     replica.reports += 1;
-    replica.discounted = None;
-    replica.document = Some(document.clone());
+    let was_current = replica.discounted.take().is_none();
+    let before = replica.document.replace(document.clone()).filter(|_| was_current).unwrap_or_default();
     for announcement in &document.events {
-        sight(state, by, announcement);
+        // Most of a document is known, and says nothing new of what is open.
+        let is_known = before.get(&announcement.id) == Some(announcement);
+        let is_seen = state.open_event(&announcement.id).is_some_and(|event| event.seen_by.contains(by));
+        if !is_known || !is_seen {
+            sight(state, by, &announcement.id);
+        }
+    }
+    for gone in before.events.iter().filter(|before| document.get(&before.id).is_none()) {
+        show_anew(state, &gone.id);
     }
     look_again(state);
     Ok(())
 }
 
-/// Takes over one announcement of a document.
-fn sight(state: &mut State, by: &VmName, announcement: &Announcement) {
+/// A current document of this replica lists the event.
+fn sight(state: &mut State, by: &VmName, id: &EventId) {
     let now = state.now;
-    if let Some(event) = state.open.get_mut(&announcement.id) {
-        let known = &event.announcement;
-        let merged = (announcement != known && announcement.status >= known.status).then(|| Announcement {
-            // A started event's NotBefore is blank; the last one announced tells why it started.
-            not_before: match announcement.not_before {
-                NotBefore::Unknown => known.not_before,
-                at @ NotBefore::At(_) => at,
-            },
-            ..announcement.clone()
-        });
-        let merged = merged.filter(|merged| merged != known);
-        let is_news = merged.is_some() || !event.seen_by.contains(by);
-        // Most of a document is known: what is not changed is not copied.
-        if is_news && !event.stage().is_over() && !event.is_drill() {
+    if let Some(event) = state.open.get_mut(id) {
+        if !event.is_drill() && !event.seen_by.contains(by) {
             let event = Arc::make_mut(event);
             event.seen_by.insert(by.clone());
-            if let Some(merged) = merged {
-                event.announcement = merged;
-            }
             event.revision += 1;
         }
+        show_anew(state, id);
         return;
     }
-    if !is_to_come(state, announcement) || state.open.len() >= OPEN_LIMIT {
+    if state.open.len() >= OPEN_LIMIT {
         return;
     }
-    let event = Event::first_seen_as(announcement.clone(), by.clone(), now);
-    state.open.insert(announcement.id.clone(), event.into());
+    let Some(shown) = state.shown(id) else { return };
+    let event = reopened(state, id).unwrap_or_else(|| Event::first_seen_as(shown, by.clone(), now).into());
+    state.open.insert(id.clone(), event);
+    if let Some(event) = state.open.get_mut(id).filter(|event| !event.seen_by.contains(by)) {
+        Arc::make_mut(event).seen_by.insert(by.clone());
+    }
+    show_anew(state, id);
+}
+
+/// The last closed event of this id, out of the history.
+pub(super) fn reopened(state: &mut State, id: &EventId) -> Option<Arc<Event>> {
+    let place = state.history.iter().rposition(|event| event.announcement.id == *id && !event.is_drill())?;
+    state.history.remove(place)
+}
+
+/// Takes over what all current documents together show of an open event.
+fn show_anew(state: &mut State, id: &EventId) {
+    let now = state.now;
+    let Some(event) = state.open_event(id).filter(|event| !event.is_drill()) else { return };
+    let Some(shown) = state.shown(id) else { return };
+    let known = &event.announcement;
+    let shown = Announcement {
+        // A started event's NotBefore is blank; the last one announced tells why it started.
+        not_before: match shown.not_before {
+            NotBefore::Unknown => known.not_before,
+            at @ NotBefore::At(_) => at,
+        },
+        ..shown
+    };
+    // What cannot be read stays what it was.
+    let shown = if shown.status == Status::Unreadable && known.status != Status::Unreadable {
+        Announcement { resources: shown.joined_with(known).resources, ..known.clone() }
+    } else {
+        shown
+    };
+    if shown == *known {
+        return;
+    }
+    let is_other = !shown.is_decided_like(known);
+    let is_treated_otherwise = shown.kind != known.kind || shown.source != known.source;
+    let Ok(event) = open(state, id) else { return };
+    let has_grown = shown.resources.iter().any(|vm| !event.announcement.resources.contains(vm));
+    if has_grown && event.stage() == Stage::Approved {
+        event.reopened = Some(now);
+    }
+    event.announcement = shown;
+    event.decision += u64::from(is_other);
+    event.revision += 1;
+    if is_treated_otherwise && event.stage() < Stage::Started {
+        (event.treatment, event.treated) = (None, None);
+    }
 }
 
 pub(super) fn discount(state: &mut State, replica: &VmName) -> Applied {
@@ -73,27 +116,74 @@ pub(super) fn discount(state: &mut State, replica: &VmName) -> Applied {
         return Err(Ignored::Repeated);
     }
     replica.discounted = Some(now);
+    let listed = replica.document.clone().unwrap_or_default();
+    for announcement in &listed.events {
+        show_anew(state, &announcement.id);
+    }
     look_again(state);
     Ok(())
 }
 
-/// Moves every event on as far as the current documents say.
+/// Moves every event to where the current documents say that it is.
 pub(super) fn look_again(state: &mut State) {
     let now = state.now;
-    let mut over = Vec::new();
-    for (id, event) in state.open.iter().filter(|(_, event)| !event.is_drill()) {
-        let started = state.observed_status(id) == Some(&Status::Started);
-        let gone = !event.stage().is_over() && state.is_gone(id, &event.seen_by);
-        if gone || (started && event.stage() < Stage::Started) {
-            over.push((id.clone(), gone));
-        }
-    }
-    for (id, gone) in over {
-        if gone {
+    let moving = |(id, event): (&EventId, &Arc<Event>)| {
+        let status = state.observed_status(id);
+        let reached = event.stage();
+        let next = match status {
+            None if !reached.is_over() && state.is_gone(id, &event.seen_by) => Some(Stage::Closed),
+            Some(Status::Started) if reached < Stage::Started || reached.is_over() => Some(Stage::Started),
+            // Where some say that it is gone, the others may be those that say nothing any more.
+            Some(Status::Scheduled) if reached == Stage::Started && !is_cleared(state, event) => Some(Stage::Preparing),
+            Some(_) if reached.is_over() => Some(Stage::Preparing),
+            _ => None,
+        };
+        next.map(|next| (id.clone(), next))
+    };
+    let due: Vec<_> = state.open.iter().filter(|(_, event)| !event.is_drill()).filter_map(moving).collect();
+    for (id, next) in due {
+        if next == Stage::Closed {
             end(state, &id, None);
         } else if let Ok(event) = open(state, &id) {
-            enter(event, Stage::Started, now);
+            return_to_come(event, now);
+            if next == Stage::Started {
+                enter(event, Stage::Started, now);
+            }
         }
+    }
+}
+
+/// A current document that listed the event does so no more.
+fn is_cleared(state: &State, event: &Event) -> bool {
+    let id = &event.announcement.id;
+    event.seen_by.iter().any(|name| state.replicas.get(name).is_some_and(|replica| replica.cleared(id)))
+}
+
+/// An event that had started or was over is to come again (`members.md` 3, D4 and D5); any other goes on.
+pub(super) fn return_to_come(event: &mut Event, now: Timestamp) {
+    if event.stage() < Stage::Started {
+        return;
+    }
+    let may_be_approved = event.may_be_approved();
+    event.entered.push((if may_be_approved { Stage::Approved } else { Stage::Preparing }, now));
+    event.reopened = may_be_approved.then_some(now);
+    event.ending = None;
+    (event.stuck_since, event.last_call) = (None, None);
+    // One that had started is treated otherwise than one that is to come.
+    (event.treatment, event.treated) = (None, None);
+    event.revision += 1;
+}
+
+/// A decision that nobody was told can be held, and one for something else than the event is now is made anew, with what
+/// that asks for. One that may have been told is repeated.
+pub(super) fn reconsider(state: &mut State) {
+    let now = state.now;
+    let is_open = |event: &Event| {
+        let is_told = event.is_taken_over() || event.reason_to_repeat().is_some();
+        event.stage() == Stage::Claimed && event.is_claim_settled(now) && !is_told
+    };
+    for event in state.open.values_mut().filter(|event| is_open(event)) {
+        Arc::make_mut(event).entered.push((Stage::Preparing, now));
     }
 }
 
@@ -143,13 +233,8 @@ fn is_outlived(state: &State, event: &Event) -> bool {
 pub(super) fn close_restored(state: &mut State) -> bool {
     let now = state.now;
     let over = state.open_events().filter(|event| event.stage().is_over());
-    let over: Vec<EventId> = over.map(|event| event.announcement.id.clone()).collect();
-    // One that was cancelled and is listed again is another one; its members are restored on account of that.
-    let is_back = |id: &EventId| {
-        let may_come_back = state.open_event(id).is_some_and(Event::may_come_back);
-        may_come_back && state.is_listed(id) && !is_busy(state, id)
-    };
-    let closed: Vec<EventId> = over.into_iter().filter(|id| !owes(state, id) || is_back(id)).collect();
+    let over = over.map(|event| &event.announcement.id).filter(|id| !owes(state, id));
+    let closed: Vec<EventId> = over.cloned().collect();
     for id in &closed {
         let Some(mut event) = state.open.remove(id) else { continue };
         enter(Arc::make_mut(&mut event), Stage::Closed, now);
@@ -184,13 +269,12 @@ pub(super) fn forget(state: &mut State, id: &EventId) -> Applied {
     Ok(())
 }
 
-/// Takes up what is listed but not open: an event listed again while it was put back, or one for which there was no
-/// room. No report will say so once more.
+/// Takes up what is listed but not open: there was no room for it. No report will say so once more.
 pub(super) fn take_up(state: &mut State) {
-    let missed: Vec<(VmName, Announcement)> =
-        listed_elsewhere(state).map(|(name, announcement)| (name.clone(), announcement.clone())).collect();
-    for (name, announcement) in missed {
-        sight(state, &name, &announcement);
+    let missed: Vec<(VmName, EventId)> =
+        listed_elsewhere(state).map(|(name, listed)| (name.clone(), listed.id.clone())).collect();
+    for (name, id) in missed {
+        sight(state, &name, &id);
     }
 }
 
@@ -203,20 +287,12 @@ fn listed_elsewhere(state: &State) -> impl Iterator<Item = (&VmName, &Announceme
     listed.filter(|(_, announcement)| !state.open.contains_key(&announcement.id))
 }
 
-/// A closed event that is listed again was given up too early or stands in an old document of a slow endpoint.
-fn is_to_come(state: &State, announcement: &Announcement) -> bool {
-    let mut closed = state.closed_events().rev();
-    let closed = closed.find(|event| event.announcement.id == announcement.id && !event.is_drill());
-    closed.is_none_or(Event::may_come_back)
-}
-
 /// The listed events for which there is no room: nobody prepares for them or approves them before another one closes.
 pub fn beyond_the_limit(state: &State) -> BTreeSet<&EventId> {
     if state.open.len() < OPEN_LIMIT {
         return BTreeSet::new();
     }
-    let beyond = listed_elsewhere(state).filter(|(_, announcement)| is_to_come(state, announcement));
-    beyond.map(|(_, announcement)| &announcement.id).collect()
+    listed_elsewhere(state).map(|(_, announcement)| &announcement.id).collect()
 }
 
 pub(super) fn enter(event: &mut Event, stage: Stage, now: Timestamp) {

@@ -57,6 +57,8 @@ pub struct Contact {
     pub channel_since: Timestamp,
     /// How old its last validated document is; `None` before the first.
     pub document_age: Option<Duration>,
+    /// How long its endpoint took for that document.
+    pub answers_in: Duration,
     /// How many wishes of operators it knows.
     pub wishes: u64,
 }
@@ -76,7 +78,7 @@ words!(Channel { Unknown => "unknown", Healthy => "healthy", Stalled => "stalled
 /// How long the cluster waits for what.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Timing {
-    /// For an approver to record what became of its claim.
+    /// For an approver to record what became of its claim, beside what its endpoint takes.
     pub claim_lease: Duration,
     /// Until the document of a replica that is out of reach no longer counts.
     pub stale_after: Duration,

@@ -281,6 +281,7 @@ fn hindrance(state: &State, event: &Event, now: Timestamp) -> Option<Hindrance> 
 pub fn may_disrupt(state: &State, event: &Event, now: Timestamp) -> bool {
     // What was first seen as started may still be moved away by a peer.
     event.last_call.is_some()
+        || event.is_reopened()
         || event.stage() == Stage::Started
         || (event.slots_since.is_some() && is_able(state, event, now) && barred(state, event).is_none())
 }
@@ -326,10 +327,10 @@ fn is_barred_by_later_ones(state: &State, event: &Event, held: &Held, now: Times
 pub(super) fn is_stuck(state: &State, event: &Event, now: Timestamp) -> bool {
     // The platform takes it anyway.
     let is_late = last_call::is_near(event, now) && !event.is_drill();
-    if event.last_call.is_some() || event.stage() > Stage::Preparing || is_late {
+    if event.last_call.is_some() || event.stage() > Stage::Preparing || is_late || event.may_be_approved() {
         return false;
     }
-    let is_listed = event.is_drill() || state.observed_status(&event.announcement.id) == Some(&Status::Scheduled);
+    let is_listed = event.is_drill() || state.is_listed(&event.announcement.id);
     !is_listed
         || event.slots_since.is_none()
         || hindrance(state, event, now).is_some()

@@ -6,7 +6,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::document::{Document, Status};
+use super::document::{Announcement, Document, Status};
 use super::event::Event;
 use super::id::{AttemptId, EventId, GroupName, VmName, WorkloadName};
 use super::lifecycle::Stage;
@@ -207,6 +207,24 @@ impl State {
     /// The furthest status that any current document shows.
     pub fn observed_status(&self, event: &EventId) -> Option<&Status> {
         self.replicas.values().filter_map(|replica| replica.lists(event)).max()
+    }
+
+    /// The event as all current documents together show it (`members.md` 3, D1); `None` when none lists it.
+    pub fn shown(&self, event: &EventId) -> Option<Announcement> {
+        self.shown_with(event, None)
+    }
+
+    /// The same if the current document of this replica were that one.
+    pub fn shown_with(&self, event: &EventId, fresh: Option<(&VmName, &Document)>) -> Option<Announcement> {
+        let known = self
+            .replicas
+            .iter()
+            .filter(|(name, replica)| replica.discounted.is_none() && fresh.is_none_or(|(own, _)| own != *name));
+        let documents = known.filter_map(|(_, replica)| replica.document.as_ref());
+        let views = documents.chain(fresh.map(|(_, document)| document)).filter_map(|document| document.get(event));
+        views.fold(None, |shown: Option<Announcement>, view| {
+            Some(shown.map_or_else(|| view.clone(), |shown| shown.joined_with(view)))
+        })
     }
 
     /// Some current document lists the event.

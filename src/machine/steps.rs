@@ -227,12 +227,10 @@ pub fn next<'a>(state: &'a State, event: &'a Event, now: Timestamp) -> Vec<Next<
         Stage::Started if event.entered_at(Stage::Started) == Some(event.first_seen()) => {
             next_preparing(state, event, now)
         }
+        Stage::Approved if event.is_reopened() && !event.is_approved_by_operator() => next_preparing(state, event, now),
         Stage::Claimed | Stage::Approved | Stage::Started | Stage::Restoring | Stage::Closed => Vec::new(),
     };
-    // A document that lists it again is waited out: nothing is put back on a VM that may be about to go.
-    if !(event.stage().is_over() && state.is_listed(&event.announcement.id)) {
-        found.extend(next_restoring(state, event, now));
-    }
+    found.extend(next_restoring(state, event, now));
     order::keep_apart(state, &mut found);
     found
 }

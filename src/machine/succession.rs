@@ -75,6 +75,7 @@ mod tests {
             channel,
             channel_since: NOW.minus(BLIND_FOR),
             document_age: None,
+            answers_in: Duration::ZERO,
             wishes: 0,
         };
         Situation {

@@ -112,23 +112,24 @@ pub(super) fn record(state: &mut State, entry: &Journaled) -> bool {
     let now = state.now;
     let Journaled { announcement, takeover } = entry;
     let id = &announcement.id;
-    // An event that seemed to be cancelled may have ended because of this approval; a drill never did.
-    let is_it = |event: &Event| {
-        let is_later = event.over_at().is_some_and(|over| takeover.at > over);
-        event.announcement.id == *id && !event.is_drill() && !(event.may_come_back() && is_later)
-    };
     if state.open_event(id).is_some_and(Event::is_drill) {
         return false;
     }
     if let Ok(event) = open(state, id) {
         return merge(event, takeover, now);
     }
-    if let Some(event) = state.history.iter_mut().rev().find(|event| is_it(event)) {
+    // An event that seemed to be cancelled may have ended because of this approval, or have come back before it.
+    let is_back = |event: &Event| event.may_come_back() && event.over_at().is_some_and(|over| takeover.at > over);
+    let mut closed = state.history.iter_mut().rev();
+    if let Some(event) = closed.find(|event| event.announcement.id == *id && !event.is_drill() && !is_back(event)) {
         return merge(Arc::make_mut(event), takeover, now);
     }
-    let mut event = Event::first_seen_as(announcement.clone(), takeover.approver.clone(), now);
-    merge(&mut event, takeover, now);
-    state.open.insert(id.clone(), event.into());
+    let new = || Event::first_seen_as(announcement.clone(), takeover.approver.clone(), now).into();
+    let mut event = sight::reopened(state, id).unwrap_or_else(new);
+    let changed = Arc::make_mut(&mut event);
+    sight::return_to_come(changed, now);
+    merge(changed, takeover, now);
+    state.open.insert(id.clone(), event);
     // It has listed the event, so its next report says whether it still does. One that is on its way may be from before
     // the announcement, and must not end it.
     if let Ok(replica) = registered(state, &takeover.approver) {

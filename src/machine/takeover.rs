@@ -79,7 +79,7 @@ impl Takeover {
 
     /// The platform has, or may have, this approval.
     pub fn may_be_posted(&self) -> bool {
-        matches!(self.outcome, None | Some((PostOutcome::Accepted | PostOutcome::Unknown(_), _)))
+        self.outcome.as_ref().is_none_or(|(outcome, _)| outcome.may_have_arrived())
     }
 }
 

@@ -90,7 +90,16 @@ fn is_kept(event: &Event, later: &Event) -> bool {
         && event.drill == later.drill
         && event.impacts.iter().all(|(vm, lasted)| later.impacts.get(vm) == Some(lasted))
         && later.impacts.keys().all(|vm| event.announcement.resources.contains(vm))
-        && (event.treatment.is_none() || event.treatment == later.treatment)
+        && (event.treatment.is_none() || event.treatment == later.treatment || is_treated_anew(event, later))
+}
+
+/// Policy chooses again for an event that has become another one, or that is to come again.
+fn is_treated_anew(event: &Event, later: &Event) -> bool {
+    let (was, is) = (&event.announcement, &later.announcement);
+    let is_other = (&was.kind, &was.source) != (&is.kind, &is.source);
+    let mut entered = later.entered.iter().skip(event.entered.len());
+    let returned = entered.any(|(stage, _)| matches!(stage, Stage::Preparing | Stage::Approved));
+    later.treatment.is_none() && (is_other || returned)
 }
 
 /// Another event has something running for the same workload; or both are exclusive, of the same phase and of workloads of the same name, and neither only asks.

@@ -1,15 +1,15 @@
 //! An answer of the metadata endpoint becomes a document, or a reason why it is none.
 //!
-//! Refuses every doubt: an event is absent only if a whole, valid document does not list it. So one element that
-//! cannot be told apart from an event takes the whole document with it: left out, it would look like an event that
-//! is over.
+//! Refuses every doubt: an event is absent only if a valid document does not list it. An element that cannot be read stays
+//! in the document by its id, and where it has none, the document has a gap: left out, it would look like an event that is
+//! over.
 
 use serde_json::{Map, Value};
 
 use super::event;
 use super::json;
 use super::no_information::NoInformation;
-use crate::machine::document::Document;
+use crate::machine::document::{Announcement, Document};
 
 /// Bytes of a body that are read (`imds.md`, status codes). Documents of a full placement group stay far below.
 pub const MAX_BODY: usize = 1024 * 1024;
@@ -25,8 +25,7 @@ const MAX_SAID: usize = 256;
 /// What an answer with this status and body says.
 ///
 /// # Errors
-/// [`NoInformation`] for everything but status 200 with JSON, an integer incarnation and an `Events` array of which
-/// every element is an event.
+/// [`NoInformation`] for everything but status 200 with JSON, an integer incarnation and an `Events` array.
 pub fn read(status: u16, body: &[u8]) -> Result<Document, NoInformation> {
     let fields = accepted(status, body)?;
     // The value is not used: it starts again and jumps. That it is there tells a document from other JSON.
@@ -36,7 +35,18 @@ pub fn read(status: u16, body: &[u8]) -> Result<Document, NoInformation> {
     let Some(Value::Array(events)) = fields.get("Events") else {
         return Err(NoInformation::NoEvents);
     };
-    announced(events)
+    is_bounded(events)?;
+    let (mut listed, mut has_gap) = (Vec::with_capacity(events.len()), false);
+    for element in events {
+        match event::read(element) {
+            Ok(announcement) => listed.push(announcement),
+            Err(why) => match event::id_of(element) {
+                Ok(id) => listed.push(Announcement::unreadable(id, why)),
+                Err(_) => has_gap = true,
+            },
+        }
+    }
+    Ok(Document { has_gap, ..Document::new(listed) })
 }
 
 /// What somebody wrote down, to see what would be done with it: a document, or one event of it, of which the id and
@@ -48,30 +58,34 @@ pub fn read_written(body: &[u8]) -> Result<Document, String> {
     let told = |why: NoInformation| match why {
         NoInformation::EmptyBody => "it is empty".into(),
         NoInformation::NotJson { why } => format!("it is not JSON: {why}"),
-        NoInformation::BadEvent { position, why } => format!("event {position}, counted from 0: {why}"),
         NoInformation::TooManyEvents { count, limit } => format!("it has {count} events, more than {limit}"),
         NoInformation::TooLarge { limit } => format!("it is longer than {limit} bytes"),
         _ => "it is neither an event nor a document with `Events`".into(),
     };
     let mut fields = object(body).map_err(told)?;
     match fields.get("Events") {
-        Some(Value::Array(events)) => announced(events).map_err(told),
+        Some(Value::Array(events)) => is_bounded(events).map_err(told).and_then(|()| written(events)),
         None if fields.contains_key("EventType") => {
             for (key, usual) in [("EventId", "made-up"), ("EventStatus", "Scheduled")] {
                 fields.entry(key).or_insert_with(|| usual.into());
             }
-            announced(&[Value::Object(fields)]).map_err(told)
+            written(&[Value::Object(fields)])
         }
         _ => Err(told(NoInformation::NoEvents)),
     }
 }
 
-fn announced(events: &[Value]) -> Result<Document, NoInformation> {
+fn is_bounded(events: &[Value]) -> Result<(), NoInformation> {
     if events.len() > MAX_EVENTS {
         return Err(NoInformation::TooManyEvents { count: events.len(), limit: MAX_EVENTS });
     }
-    let announcement = |(position, event)| event::read(event).map_err(|why| NoInformation::BadEvent { position, why });
-    events.iter().enumerate().map(announcement).collect::<Result<Vec<_>, _>>().map(Document::new)
+    Ok(())
+}
+
+fn written(events: &[Value]) -> Result<Document, String> {
+    let told =
+        |(position, element)| event::read(element).map_err(|why| format!("event {position}, counted from 0: {why}"));
+    events.iter().enumerate().map(told).collect::<Result<Vec<_>, _>>().map(Document::new)
 }
 
 /// The JSON object of an answer with status 200; shared with the instance metadata.

@@ -1,14 +1,16 @@
 //! The metadata endpoint of one VM: polls, approvals, and the VM's own name.
 //!
 //! Refuses a second request while one is under way, because the service counts them for the whole VM. A poll or a
-//! question that is still waiting when an approval comes is given up for it: the approval is what we are here for.
+//! question that is still waiting when an approval comes, or the look before one, is given up for it: the approval is what
+//! we are here for.
 
 use core::pin::pin;
 use core::time::Duration;
 
 use reqwest::Client;
 use serde_json::json;
-use tokio::sync::{Mutex, Notify};
+use tokio::sync::{Mutex, MutexGuard, Notify};
+use tokio::time::Instant;
 
 use super::approval::Approval;
 use super::channel::ENROLS_WITHIN;
@@ -51,6 +53,8 @@ pub struct Polled {
     /// The one in use, which is not the configured one after a fallback. What it does not
     /// [show](ApiVersion::shows) is not absent.
     pub version: ApiVersion,
+    /// From the request to the end of the answer.
+    pub took: Duration,
 }
 
 pub struct Endpoint {
@@ -61,7 +65,7 @@ pub struct Endpoint {
     timeouts: Timeouts,
     /// Held while a request is under way.
     turn: Mutex<Standing>,
-    /// An approval asks whoever has the turn to give way.
+    /// An approval, and the look before one, asks whoever has the turn to give way.
     way: Notify,
 }
 
@@ -93,10 +97,28 @@ impl Endpoint {
     pub async fn poll(&self) -> Result<Polled, NoInformation> {
         let mut way = pin!(self.way.notified());
         way.as_mut().enable();
-        let mut turn = self.turn.lock().await;
+        let turn = self.turn.lock().await;
+        self.document(turn, way).await
+    }
+
+    /// The same at once: a poll that is under way gives way to it, and it gives way to nothing.
+    ///
+    /// # Errors
+    /// [`NoInformation`], which is never "no events".
+    pub async fn look(&self) -> Result<Polled, NoInformation> {
+        let (turn, ()) = tokio::join!(self.turn.lock(), async { self.way.notify_waiters() });
+        self.document(turn, std::future::pending()).await
+    }
+
+    async fn document(
+        &self,
+        mut turn: MutexGuard<'_, Standing>,
+        way: impl Future<Output = ()>,
+    ) -> Result<Polled, NoInformation> {
         let version = turn.version();
         let patience = if turn.has_answered() { self.timeouts.answer } else { self.timeouts.first_answer };
         let request = self.polls.get(self.address(&version.events_path()));
+        let asked = Instant::now();
         let answer = tokio::select! {
             biased;
             () = way => Err(NoInformation::GaveWay),
@@ -105,7 +127,7 @@ impl Endpoint {
         match answer.and_then(|(status, body)| document::read(status, &body)) {
             Ok(document) => {
                 turn.answered();
-                Ok(Polled { document, version })
+                Ok(Polled { document, version, took: asked.elapsed() })
             }
             Err(why) => {
                 turn.failed(&why);
@@ -119,7 +141,7 @@ impl Endpoint {
     pub async fn approve(&self, event: &EventId) -> Approval {
         // In line first, then the request to give way: no poll slips in between.
         let (turn, ()) = tokio::join!(self.turn.lock(), async { self.way.notify_waiters() });
-        let body = json!({ "StartRequests": [{ "EventId": event.as_str() }] });
+        let body = json!({ "StartRequests": [{ "EventId": event.as_received() }] });
         let request = self.approvals.post(self.address(&turn.version().events_path())).json(&body);
         match exchange::status(request, self.timeouts.answer).await {
             Ok(code) => Approval::from_status(code),

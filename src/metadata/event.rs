@@ -1,10 +1,11 @@
 //! One element of `Events` becomes an announcement.
 //!
-//! Refuses an element whose id or resources cannot be read, because an event without its id would be lost and an
-//! event without one of its resources would be approved over that machine's head. Everything else that is odd or
-//! missing becomes "unknown", which the machine treats with the most care.
+//! Refuses an element whose id or resources cannot be read, because an event without one of its resources would be
+//! approved over that machine's head. Everything else that is odd or missing becomes "unknown", which the machine treats
+//! with the most care.
 
 use core::time::Duration;
+use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
@@ -40,6 +41,11 @@ pub(super) fn read(element: &Value) -> Result<Announcement, &'static str> {
     })
 }
 
+/// The id of an element of which nothing else may be readable.
+pub(super) fn id_of(element: &Value) -> Result<EventId, &'static str> {
+    element.as_object().ok_or("it is not an object").and_then(id)
+}
+
 fn id(fields: &Map<String, Value>) -> Result<EventId, &'static str> {
     let Some(Value::String(id)) = fields.get("EventId") else {
         return Err("its EventId is missing or not text");
@@ -62,7 +68,10 @@ fn resources(fields: &Map<String, Value>) -> Result<Vec<VmName>, &'static str> {
     if names.len() > MAX_RESOURCES {
         return Err("it names more than 1000 resources");
     }
-    names.iter().map(resource).collect()
+    let mut read: Vec<VmName> = names.iter().map(resource).collect::<Result<_, _>>()?;
+    let mut seen = BTreeSet::new();
+    read.retain(|name| seen.insert(name.clone()));
+    Ok(read)
 }
 
 fn resource(name: &Value) -> Result<VmName, &'static str> {

@@ -20,9 +20,6 @@ pub enum NoInformation {
     NoEvents,
     #[error("the metadata endpoint lists {count} events, more than the {limit} that are read")]
     TooManyEvents { count: usize, limit: usize },
-    /// The place in the array counts from 0.
-    #[error("event {position} of the metadata endpoint's document cannot be read ({why}); nothing of it is used")]
-    BadEvent { position: usize, why: &'static str },
     #[error("the metadata endpoint's answer is longer than {limit} bytes; it was not read to its end")]
     TooLarge { limit: usize },
     #[error("the instance metadata names no VM (compute.name); set [replica] name to the name that events list")]
@@ -63,7 +60,6 @@ impl NoInformation {
             Self::NoIncarnation => "no_incarnation",
             Self::NoEvents => "no_events_array",
             Self::TooManyEvents { .. } => "too_many_events",
-            Self::BadEvent { .. } => "bad_event",
             Self::TooLarge { .. } => "too_large",
             Self::NoName => "no_name",
             Self::VersionRefused { .. } => "version_refused",

@@ -15,6 +15,12 @@ pub trait Service: Send + Sync {
     /// [`NoInformation`], which is never "no events".
     fn poll(&self) -> BoxFuture<'_, Result<Polled, NoInformation>>;
 
+    /// The same at once, for an approval: polls give way to it.
+    ///
+    /// # Errors
+    /// [`NoInformation`], which is never "no events".
+    fn look(&self) -> BoxFuture<'_, Result<Polled, NoInformation>>;
+
     /// Posts the approval of one event, once.
     fn approve<'a>(&'a self, event: &'a EventId) -> BoxFuture<'a, Approval>;
 }
@@ -22,6 +28,10 @@ pub trait Service: Send + Sync {
 impl Service for Endpoint {
     fn poll(&self) -> BoxFuture<'_, Result<Polled, NoInformation>> {
         Box::pin(self.poll())
+    }
+
+    fn look(&self) -> BoxFuture<'_, Result<Polled, NoInformation>> {
+        Box::pin(self.look())
     }
 
     fn approve<'a>(&'a self, event: &'a EventId) -> BoxFuture<'a, Approval> {

@@ -75,6 +75,7 @@ pub(super) async fn run(hands: Arc<Hands>, inherits: watch::Sender<Option<Attemp
                             reason: claim.reason,
                             event_since: event.first_seen(),
                             seen_at: clock::steady(),
+                            lease: claim.until.since(claim.at),
                             is_inherited: claim.attempt <= inherited,
                         };
                         posts.spawn(post::post(hands.clone(), claimed, stop.clone()));

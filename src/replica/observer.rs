@@ -1,6 +1,7 @@
 //! One replica's eyes: polls its metadata endpoint, always, and reports to the cluster what changed.
 
 use std::hash::{BuildHasher as _, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -16,12 +17,13 @@ use crate::consensus::Standing;
 use crate::machine::command::Command;
 use crate::machine::document::Document;
 use crate::machine::id::{AttemptId, EventId, VmName};
-use crate::machine::observe::Observation;
+use crate::machine::observe::{Observation, Patience, PollTime};
 use crate::machine::situation;
+use crate::machine::state::State;
 use crate::machine::time::Timestamp;
 use crate::machine::workload::{Group, Workload};
 use crate::metadata::pace::{Pace, Slot};
-use crate::metadata::{Approval, Channel, NoInformation, Service};
+use crate::metadata::{Approval, Channel, NoInformation, Polled, Service};
 
 /// The pause before a report that did not reach the log is proposed again.
 const REPORT_AGAIN_AFTER: Duration = Duration::from_millis(100);
@@ -30,7 +32,9 @@ const REPORT_TOGETHER_EVERY: Duration = Duration::from_millis(500);
 
 pub struct Observer {
     service: Arc<dyn Service>,
+    patience: Patience,
     sight: Mutex<Sight>,
+    looks: Looks,
     polls: watch::Sender<()>,
     deeds: Arc<Deeds>,
 }
@@ -39,25 +43,72 @@ struct Sight {
     observation: Observation,
     channel: Channel,
     pace: Pace,
+    /// How long the last document took.
+    took: Duration,
+}
+
+/// Looks of many approvals at once: one look serves all that asked before it began.
+#[derive(Default)]
+struct Looks {
+    begun: AtomicU64,
+    /// The last look that ended, by its number.
+    last: tokio::sync::Mutex<Option<(u64, Result<Document, NoInformation>)>>,
 }
 
 impl Observer {
-    pub fn new(service: Arc<dyn Service>, pace: Pace, stall_after: Duration, deeds: Arc<Deeds>) -> Self {
+    pub fn new(
+        service: Arc<dyn Service>,
+        pace: Pace,
+        patience: Patience,
+        stall_after: Duration,
+        deeds: Arc<Deeds>,
+    ) -> Self {
         let channel = Channel::new(stall_after, clock::steady());
-        let sight = Sight { observation: Observation::default(), channel, pace };
-        Self { service, sight: Mutex::new(sight), polls: watch::channel(()).0, deeds }
+        let sight = Mutex::new(Sight { observation: Observation::default(), channel, pace, took: Duration::ZERO });
+        Self { service, patience, sight, looks: Looks::default(), polls: watch::channel(()).0, deeds }
     }
 
-    /// Asks the endpoint now; what it says counts like any other poll.
-    pub async fn look(&self) -> Result<Document, NoInformation> {
+    /// Asks the endpoint at the time of a poll.
+    pub async fn ask(&self, state: &State) -> Result<Document, NoInformation> {
+        let asked = clock::steady();
         let polled = self.service.poll().await;
+        let time = PollTime { asked, answered: clock::steady() };
+        self.take(polled, |observation, polled| {
+            observation.saw(&polled.document, state, time, self.patience, |kind| polled.version.shows(kind));
+        })
+    }
+
+    /// A document that was asked for after this was called, for an approval. It is no poll: what it does not list is not
+    /// gone because of it.
+    pub async fn look(&self) -> Result<Document, NoInformation> {
+        let begun = self.looks.begun.load(Ordering::SeqCst);
+        let mut last = self.looks.last.lock().await;
+        if let Some((_, looked)) = last.as_ref().filter(|(number, _)| *number > begun) {
+            return looked.clone();
+        }
+        let number = self.looks.begun.fetch_add(1, Ordering::SeqCst) + 1;
+        let polled = self.service.look().await;
+        let looked = self.take(polled, |observation, polled| observation.looked(&polled.document));
+        *last = Some((number, looked.clone()));
+        looked
+    }
+
+    fn take(
+        &self,
+        polled: Result<Polled, NoInformation>,
+        observe: impl FnOnce(&mut Observation, &Polled),
+    ) -> Result<Document, NoInformation> {
         self.deeds.poll(polled.as_ref().err().map(NoInformation::word));
         let mut sight = self.sight();
         let result = match polled {
             Ok(polled) => {
-                sight.observation.saw(&polled.document, |kind| polled.version.shows(kind));
+                if polled.document.has_gap {
+                    tracing::warn!("the metadata endpoint lists something without a readable EventId");
+                }
+                observe(&mut sight.observation, &polled);
                 sight.channel.document(clock::steady());
                 sight.pace.document();
+                sight.took = polled.took;
                 Ok(polled.document)
             }
             Err(why) => {
@@ -90,7 +141,8 @@ impl Observer {
     pub fn health(&self) -> Health {
         let now = clock::steady();
         let sight = self.sight();
-        Health { channel: sight.channel.health(now), document_age: sight.channel.age(now) }
+        let (channel, document_age) = (sight.channel.health(now), sight.channel.age(now));
+        Health { channel, document_age, answers_in: sight.took }
     }
 
     /// Changes after each poll, whatever it brought.
@@ -125,8 +177,9 @@ impl Observer {
                 () = comes_to_lead(&mut standing, &mut led_in) => {}
                 () = stop.cancelled() => return,
             }
+            let state = here.state();
             tokio::select! {
-                _ = self.look() => {}
+                _ = self.ask(&state) => {}
                 () = stop.cancelled() => return,
             }
             // The next beat may be half a second away.

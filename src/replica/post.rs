@@ -10,13 +10,12 @@ use super::clock;
 use super::deeds::Rung;
 use super::errands::Hands;
 use super::here::Here;
-use crate::machine::claim::{PostOutcome, Reason};
+use crate::machine::claim::{self, PostOutcome, Reason};
 use crate::machine::command::{Command, bounded};
-use crate::machine::document::Status;
 use crate::machine::id::{AttemptId, EventId};
 use crate::machine::situation::Channel;
 use crate::machine::time::Timestamp;
-use crate::metadata::{Approval, NoInformation};
+use crate::metadata::Approval;
 
 /// The pause after a read that no quorum confirmed.
 const CONFIRM_AGAIN_AFTER: Duration = Duration::from_millis(100);
@@ -30,6 +29,8 @@ pub(super) struct Claimed {
     pub(super) event_since: Timestamp,
     /// On the steady clock.
     pub(super) seen_at: Timestamp,
+    /// From then on.
+    pub(super) lease: Duration,
     /// An earlier life of this replica may have posted it.
     pub(super) is_inherited: bool,
 }
@@ -62,13 +63,10 @@ fn count(here: &Here, reason: Reason, outcome: &PostOutcome, event_since: Timest
 
 /// `None` when the claim lapsed or was given to another; nothing was sent then, and nothing is.
 async fn act(hands: &Hands, claimed: &Claimed, stop: &CancellationToken) -> Option<PostOutcome> {
-    let document = match stop.run_until_cancelled(look(hands)).await {
+    let document = match stop.run_until_cancelled(hands.observer.look()).await {
         Some(Ok(document)) => document,
         Some(Err(why)) => return Some(PostOutcome::NotSent(bounded(&format!("no fresh document: {why}")))),
         None => return Some(PostOutcome::NotSent("this replica stops".into())),
-    };
-    let Some(announced) = document.get(&claimed.event).filter(|announced| announced.status == Status::Scheduled) else {
-        return Some(PostOutcome::Withdrawn);
     };
     while hands.here.consensus.confirm().await.is_err() {
         if !is_ours(hands, claimed) {
@@ -76,16 +74,13 @@ async fn act(hands: &Hands, claimed: &Claimed, stop: &CancellationToken) -> Opti
         }
         tokio::time::sleep(CONFIRM_AGAIN_AFTER).await;
     }
-    // The hypervisor stops us, too: what was confirmed before a pause is old, and the lease tells.
-    if is_ours(hands, claimed) { Some(outcome(hands.observer.approve(&announced.id).await)) } else { None }
-}
-
-/// A poll that gave way to another approval is made once more.
-pub(super) async fn look(hands: &Hands) -> Result<crate::machine::document::Document, NoInformation> {
-    match hands.observer.look().await {
-        Err(NoInformation::GaveWay) => hands.observer.look().await,
-        looked => looked,
+    let (state, me) = (hands.here.state(), &hands.here.name);
+    if let Some(withdrawn) = claim::withdrawn_by(&state, me, &claimed.event, claimed.claim, &document) {
+        return Some(withdrawn);
     }
+    // The hypervisor stops us, too: what was confirmed before a pause is old, and the lease tells.
+    let announced = document.get(&claimed.event)?;
+    if is_ours(hands, claimed) { Some(outcome(hands.observer.approve(&announced.id).await)) } else { None }
 }
 
 /// The claim is in force as far as this replica has applied, and its lease is not over.
@@ -93,7 +88,7 @@ fn is_ours(hands: &Hands, claimed: &Claimed) -> bool {
     let state = hands.here.state();
     let open = state.open_event(&claimed.event).and_then(|event| event.open_claim());
     open.is_some_and(|open| open.attempt == claimed.claim && open.approver == hands.here.name)
-        && clock::steady().since(claimed.seen_at) < hands.here.timing.claim_lease
+        && clock::steady().since(claimed.seen_at) < claimed.lease
 }
 
 pub(super) fn outcome(approval: Approval) -> PostOutcome {

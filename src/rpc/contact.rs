@@ -178,7 +178,11 @@ fn told(contacts: &Contacts, members: &[VmName]) -> Vec<wire::ReplicaContact> {
         clock_difference_ms: ahead.get(&name).copied(),
         replica: name.to_string(),
         reachable: contact.reachable,
-        channel: Some(wire_health(Health { channel: contact.channel, document_age: contact.document_age })),
+        channel: Some(wire_health(Health {
+            channel: contact.channel,
+            document_age: contact.document_age,
+            answers_in: contact.answers_in,
+        })),
         wishes: contact.wishes,
     });
     told.collect()
@@ -201,10 +205,15 @@ pub(super) fn health(told: Option<&wire::ChannelHealth>) -> Health {
         Some("stalled") => Channel::Stalled,
         _ => Channel::Unknown,
     };
-    Health { channel, document_age: told.and_then(|told| told.document_age_ms).map(Duration::from_millis) }
+    let document_age = told.and_then(|told| told.document_age_ms).map(Duration::from_millis);
+    Health { channel, document_age, answers_in: Duration::from_millis(told.map_or(0, |told| told.answers_in_ms)) }
 }
 
 fn wire_health(health: Health) -> wire::ChannelHealth {
-    let document_age_ms = health.document_age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
-    wire::ChannelHealth { word: health.channel.as_word().into(), document_age_ms }
+    let ms = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+    wire::ChannelHealth {
+        word: health.channel.as_word().into(),
+        document_age_ms: health.document_age.map(ms),
+        answers_in_ms: ms(health.answers_in),
+    }
 }

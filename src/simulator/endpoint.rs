@@ -1,6 +1,6 @@
 //! The metadata endpoint of each VM: what it answers, what it does instead, and the posts that go through it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use super::shell::Here;
 use super::tasks::Answer;
 use super::world::World;
 use crate::machine::claim::PostOutcome;
-use crate::machine::document::{Document, Status};
-use crate::machine::id::{AttemptId, EventId};
+use crate::machine::document::{Announcement, Document, Status};
+use crate::machine::id::{AttemptId, EventId, VmName};
 use crate::machine::time::Timestamp;
 
 /// A request that is not answered by then is given up.
@@ -49,15 +49,16 @@ pub(super) struct Seat {
     last: Option<Document>,
     /// When a validated document showed an event as Scheduled last.
     scheduled: BTreeMap<EventId, Timestamp>,
-    /// In how many validated documents in a row an event was missing, and which were missing in two.
-    missing: BTreeMap<EventId, u32>,
-    gone: BTreeSet<EventId>,
+    /// Since when and in how many validated documents in a row an event has been missing.
+    missing: BTreeMap<EventId, (Timestamp, u32)>,
+    /// The longest such row since it was last listed, and how long that lasted.
+    gone: BTreeMap<EventId, (u32, Duration)>,
 }
 
 impl Seat {
-    /// This endpoint was believed to say that the event is gone, and had said so twice in a row.
-    pub(super) fn has_said_gone(&self, event: &EventId) -> bool {
-        self.gone.contains(event)
+    /// This endpoint has said in a row of so many documents, for so long, that the event is gone.
+    pub(super) fn has_said_gone(&self, event: &EventId, documents: u32, span: Duration) -> bool {
+        self.gone.get(event).is_some_and(|(most, lasted)| *most >= documents && *lasted >= span)
     }
 
     /// When a validated document showed it as Scheduled here last.
@@ -65,18 +66,25 @@ impl Seat {
         self.scheduled.get(event).copied()
     }
 
+    /// The VMs that the document which it gave last names for the event.
+    pub(super) fn names(&self, event: &EventId) -> &[VmName] {
+        self.last.as_ref().and_then(|last| last.get(event)).map_or(&[], |announced| &announced.resources)
+    }
+
     fn served(&mut self, document: &Document, now: Timestamp) {
         if let Some(before) = &self.last {
             for event in before.events.iter().filter(|event| document.get(&event.id).is_none()) {
-                self.missing.entry(event.id.clone()).or_default();
+                self.missing.entry(event.id.clone()).or_insert((now, 0));
             }
         }
         self.missing.retain(|id, _| document.get(id).is_none());
-        for (id, times) in &mut self.missing {
-            *times += 1;
-            if *times >= 2 {
-                self.gone.insert(id.clone());
+        for (id, (since, documents)) in &mut self.missing {
+            if *documents == 0 {
+                *since = now;
             }
+            *documents += 1;
+            let longest = self.gone.entry(id.clone()).or_default();
+            *longest = (*longest).max((*documents, now.since(*since)));
         }
         for event in &document.events {
             self.gone.remove(&event.id);
@@ -89,7 +97,7 @@ impl Seat {
 
     /// Whoever was told nothing, or begins anew, counts anew.
     pub(super) fn not_served(&mut self) {
-        self.missing.values_mut().for_each(|times| *times = 0);
+        self.missing.values_mut().for_each(|(_, documents)| *documents = 0);
     }
 }
 
@@ -113,6 +121,9 @@ impl Here {
             }
             _ => {}
         }
+        if let Some(Trouble::Slow(seconds)) = trouble {
+            self.sleep(Duration::from_secs(seconds)).await;
+        }
         let name = &world.nodes[vm].name;
         let notice = world.cloud.borrow_mut().poll(world.now(), name).ok_or(NoInformation)?;
         let mut endpoints = world.endpoints.borrow_mut();
@@ -124,6 +135,22 @@ impl Here {
         let document = match trouble {
             Some(Trouble::Old) if is_wrong => seat.oldest.clone().unwrap_or_default(),
             Some(Trouble::Missing) if is_wrong => Document::default(),
+            Some(Trouble::Partial) if !world.is_healed.get() => {
+                let first = |event: Announcement| Announcement {
+                    resources: event.resources.into_iter().take(1).collect(),
+                    ..event
+                };
+                Document::new(notice.events.into_iter().map(first).collect())
+            }
+            Some(Trouble::Whole) => {
+                let all: Vec<VmName> = world.nodes.iter().map(|node| node.name.clone()).collect();
+                let whole = |event: Announcement| Announcement { resources: all.clone(), ..event };
+                Document::new(notice.events.into_iter().map(whole).collect())
+            }
+            Some(Trouble::OtherLetters) => {
+                let small = |event: Announcement| Announcement { id: EventId::new(event.id.as_str()), ..event };
+                Document::new(notice.events.into_iter().map(small).collect())
+            }
             _ => Document::new(notice.events),
         };
         seat.oldest.get_or_insert_with(|| document.clone());

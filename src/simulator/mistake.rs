@@ -1,6 +1,7 @@
 //! Deliberate mistakes in the shell's contract and around the functions that decide, to see that they are seen. No
 //! command reaches them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::machine::apply::{apply, stints_of};
@@ -14,12 +15,12 @@ use crate::machine::id::{AttemptId, EventId};
 use crate::machine::lifecycle::Stage;
 use crate::machine::plan::plan;
 use crate::machine::situation::Situation;
+use crate::machine::slot::SlotState;
 use crate::machine::slot_changes::take_all;
 use crate::machine::slots;
 use crate::machine::state::State;
 use crate::machine::takeover::takeover;
 use crate::machine::time::Timestamp;
-use crate::machine::workload::Phase;
 
 use super::verdict::Property;
 
@@ -86,13 +87,15 @@ pub enum Mistake {
     LateOutcomeCounts,
     /// `plan` never gives an attempt up.
     NeverExpires,
+    /// The approver does not ask whether its document is of what was decided.
+    DecisionUnchecked,
     /// `plan` makes one claim for each event.
     NeverClaimsAgain,
 }
 
 impl Mistake {
     /// Each, with the property by which it is to be seen.
-    pub const ALL: [(Self, Property); 31] = [
+    pub const ALL: [(Self, Property); 32] = [
         (Self::PostUnconfirmed, Property::S3),
         (Self::LeaseUnchecked, Property::S3),
         (Self::DocumentNotFresh, Property::S2),
@@ -123,6 +126,7 @@ impl Mistake {
         (Self::RestoreListed, Property::S8),
         (Self::LateOutcomeCounts, Property::Record),
         (Self::NeverExpires, Property::L2),
+        (Self::DecisionUnchecked, Property::S10),
         (Self::NeverClaimsAgain, Property::L4),
     ];
 
@@ -139,23 +143,17 @@ impl Mistake {
                 take_all(state, event);
                 Verdict::Applied
             }
-            (Self::RestoreListed, Command::Report { .. }) => {
+            (Self::RestoreListed, _) => {
+                let before = state.slots.clone();
                 let verdict = apply(state, entry);
                 let now = state.now;
-                for event in state.open.values_mut().filter(|event| event.stage() == Stage::Started) {
-                    let event = Arc::make_mut(event);
-                    let touched = event.attempts.iter().any(|it| it.hook.phase < Phase::Restore);
-                    if touched && event.ending.is_none() {
-                        event.ending = Some(crate::machine::event::Ending::Completed);
-                        event.entered.push((Stage::Restoring, now));
-                        for replica in state.replicas.values_mut().map(Arc::make_mut) {
-                            let document = replica.document.take().map(|mut document| {
-                                document.events.retain(|listed| listed.id != event.announcement.id);
-                                document
-                            });
-                            replica.document = document;
-                        }
-                    }
+                let started = state.open.iter().filter(|(_, event)| event.stage() == Stage::Started);
+                let started: BTreeSet<EventId> = started.map(|(id, _)| id.clone()).collect();
+                for (member, slot) in state.slots.iter_mut().filter(|(_, slot)| started.contains(&slot.by)) {
+                    let was = before.get(member).filter(|was| was.state == SlotState::Returning);
+                    *slot = was.unwrap_or(slot).clone();
+                    slot.events.clear();
+                    (slot.state, slot.since) = (SlotState::Returning, was.map_or(now, |was| was.since));
                 }
                 verdict
             }
@@ -192,7 +190,8 @@ impl Mistake {
                 };
                 let until = situation.now.plus(situation.timing.claim_lease);
                 let stints = state.open_event(id).map(|event| stints_of(state, event)).unwrap_or_default();
-                due.push(Command::Claim { event: id.clone(), approver, reason, stints, until });
+                let decision = state.open_event(id).map_or(0, |event| event.decision);
+                due.push(Command::Claim { event: id.clone(), approver, reason, decision, stints, until });
             }
             if self == Self::BudgetIgnored {
                 let waits = |event: &&Event| event.slots_since.is_none() && slots::is_able(state, event, situation.now);
@@ -284,7 +283,9 @@ impl Mistake {
 }
 
 fn push_claim(state: &mut State, entry: &Entry, reason: Reason) -> Verdict {
-    let Command::Claim { event, approver, until, stints, .. } = &entry.command else { return apply(state, entry) };
+    let Command::Claim { event, approver, until, decision, stints, .. } = &entry.command else {
+        return apply(state, entry);
+    };
     state.now = state.now.max(entry.at);
     state.attempts += 1;
     let (attempt, at) = (AttemptId(state.attempts), state.now);
@@ -292,8 +293,8 @@ fn push_claim(state: &mut State, entry: &Entry, reason: Reason) -> Verdict {
         if event.stage() < Stage::Claimed {
             event.entered.push((Stage::Claimed, at));
         }
-        let (approver, stints, until) = (approver.clone(), stints.clone(), *until);
-        event.claims.push(Claim { attempt, approver, reason, stints, at, until, outcome: None });
+        let (approver, decision, stints, until) = (approver.clone(), *decision, stints.clone(), *until);
+        event.claims.push(Claim { attempt, approver, reason, decision, stints, at, until, outcome: None });
     }
     Verdict::Applied
 }

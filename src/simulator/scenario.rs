@@ -140,6 +140,14 @@ pub enum Trouble {
     Old,
     /// Every other answer lacks its events.
     Missing,
+    /// Of each event that names several VMs only the first is shown.
+    Partial,
+    /// Each event is shown to name every VM.
+    Whole,
+    /// Ids come in small letters.
+    OtherLetters,
+    /// Answers take so many seconds.
+    Slow(u64),
     /// Posts do not get there.
     PostsLost,
     /// Posts get there and nobody hears of it.

@@ -17,6 +17,7 @@ pub enum Property {
     S7,
     S8,
     S9,
+    S10,
     S11,
     S12,
     S14,

@@ -1,10 +1,12 @@
 //! Everything that may happen next.
 
+use std::time::Duration;
+
 use allclear::machine::attempt::Outcome;
 use allclear::machine::command::Command;
 use allclear::machine::errands::{Errand, errands};
 use allclear::machine::id::{AttemptId, EventId};
-use allclear::machine::observe::Observation;
+use allclear::machine::observe::{Observation, Patience, PollTime};
 use allclear::machine::suspicion::unrecorded;
 
 use crate::mutant::Mutant;
@@ -135,12 +137,18 @@ fn chores(cluster: &Cluster, world: &World) -> Vec<Action> {
     found
 }
 
+/// Polls as they are needed, all at one moment.
+const POLLS: usize = 5;
+const AT_ONCE: Patience =
+    Patience { poll_interval: Duration::ZERO, gone_after: Duration::ZERO, stale_after: Duration::ZERO };
+
 fn report(cluster: &Cluster, world: &World, replica: usize) -> Option<Action> {
     let me = name(replica);
     let mut observation = Observation::default();
     observation.take_up(&world.log, &me);
-    for _ in 0..2 {
-        observation.saw(&world.document(cluster, replica), |_| true);
+    for _ in 0..POLLS {
+        observation
+            .saw(&world.document(cluster, replica), &world.log, PollTime::at_once(world.now()), AT_ONCE, |_| true);
     }
     observation.report(&world.log, &me).map(|report| Action::Commit(replica, report))
 }

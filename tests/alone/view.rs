@@ -38,6 +38,7 @@ impl World {
             channel: Channel::Healthy,
             channel_since: Timestamp(0),
             document_age: Some(Duration::ZERO),
+            answers_in: Duration::ZERO,
             wishes: 0,
         };
         let contacts = (0..cluster.replicas).map(|replica| (name(replica), contact(replica))).collect();

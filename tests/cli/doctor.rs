@@ -48,7 +48,14 @@ impl Bench {
             let output = allclear(&[&["certs"], &made[..], &["--dir", dir]].concat(), &[]);
             assert!(output.status.success(), "{}", stderr(&output));
         }
-        Self { folder, certificates, endpoint, _cloud: Running(cloud), _held: held.map(|(socket, _)| socket), addresses }
+        Self {
+            folder,
+            certificates,
+            endpoint,
+            _cloud: Running(cloud),
+            _held: held.map(|(socket, _)| socket),
+            addresses,
+        }
     }
 
     pub(super) fn path(&self, name: &str) -> String {

@@ -231,7 +231,7 @@ async fn a_removed_replica_does_not_count_as_lost_in_the_budget() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn those_who_stay_poll_as_far_apart_as_they_can_also_after_a_restart() {
-    let mut cluster = Cluster::of(&["db-0", "db-1", "db-2"]).start().await;
+    let mut cluster = Cluster::of(&["db-0", "db-1", "db-2"]).also("metadata.poll_interval", "1s").start().await;
     cluster.ready().await;
     let apart = async |cluster: &Cluster, a, b, wanted: i64| {
         let holds = async || (cluster.cloud.polls_apart(a, b).await - wanted).abs() < 80;

@@ -194,7 +194,7 @@ impl Plan {
             let toml = format!(
                 "[replica]\nname = {vm:?}\ndata_dir = {data:?}\n\
                  [cluster]\nname = {CLUSTER:?}\nlisten = {listen:?}\nreplicas = {{ {list} }}\n{tls}\
-                 [metadata]\nendpoint = {endpoint:?}\n[status]\nlisten = {page:?}\n\
+                 [metadata]\nendpoint = {endpoint:?}\npoll_interval = \"500ms\"\ngone_after = \"1s\"\n[status]\nlisten = {page:?}\n\
                  [operator]\nsocket = {operator:?}\n[workloads]\nsocket = {workloads:?}\n{tables}{own}",
                 data = path("data"),
                 listen = addresses[place],

@@ -42,6 +42,7 @@ takeover_after = "10s"
 heartbeat = "250ms"
 election_timeout = "375ms"
 claim_lease = "5s"
+repost_after = "1m"
 max_voters = 7
 replace_after = "10m"
 insecure = false
@@ -52,6 +53,7 @@ api_version = "2020-07-01"
 poll_interval = "1s"
 stall_after = "15s"
 stale_after = "1m"
+gone_after = "10s"
 forget_after = "2h"
 
 [status]

@@ -9,6 +9,7 @@ use allclear::fake_cloud;
 use allclear::machine::alone::{Alone, Peer};
 use allclear::machine::document::Document;
 use allclear::machine::id::VmName;
+use allclear::machine::observe::Patience;
 use allclear::machine::policy::Policy;
 use allclear::machine::situation::{Channel, Timing};
 use allclear::machine::time::Timestamp;
@@ -106,7 +107,13 @@ async fn observer(vm: &str) -> Observer {
     let cloud = fake_cloud::serve(fake_cloud::Options::new([vm])).await.unwrap();
     let endpoint = Endpoint::new(&cloud.endpoint(vm).unwrap(), ApiVersion::newest(), Timeouts::default());
     let pace = Pace::new(Duration::from_secs(1));
-    let observer = Observer::new(Arc::new(endpoint.unwrap()), pace, LIMIT * 4, Arc::new(Deeds::new().unwrap()));
+    let observer = Observer::new(
+        Arc::new(endpoint.unwrap()),
+        pace,
+        Patience::default(),
+        LIMIT * 4,
+        Arc::new(Deeds::new().unwrap()),
+    );
     observer.look().await.unwrap();
     observer
 }

@@ -11,8 +11,9 @@ mod world;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use allclear::machine::observe::Observation;
+use allclear::machine::observe::{Observation, Patience, PollTime};
 use allclear::machine::plan::plan;
+use allclear::machine::time::Timestamp;
 use allclear::metadata::read_document;
 use allclear::wire::log::encode_state;
 use allocation_counter::measure;
@@ -24,6 +25,7 @@ const SIZES: [usize; 3] = [1, 10, 100];
 const SLACK: u64 = 2;
 /// Lists double their room as they grow.
 const ONCE: u64 = 20;
+const AT_ONCE: PollTime = PollTime::at_once(Timestamp(0));
 
 /// One line of the table: how it may grow, and what it costs at each size.
 struct Row {
@@ -60,9 +62,15 @@ fn rows() -> Vec<Row> {
             let world = World::with_history(closed);
             let body = wire(1);
             let mut observation = Observation::default();
-            observation.saw(&document(0), |_| true);
+            observation.saw(&document(0), &world.state, AT_ONCE, Patience::default(), |_| true);
             allocations(|| {
-                observation.saw(&read_document(200, &body).unwrap(), |_| true);
+                observation.saw(
+                    &read_document(200, &body).unwrap(),
+                    &world.state,
+                    AT_ONCE,
+                    Patience::default(),
+                    |_| true,
+                );
                 assert!(plan(&world.state, &world.situation).is_empty());
             })
         }),

@@ -87,6 +87,7 @@ impl World {
             channel: Channel::Healthy,
             channel_since: Timestamp(0),
             document_age: Some(Duration::ZERO),
+            answers_in: Duration::ZERO,
             wishes: 0,
         };
         let members = VMS.map(VmName::new);

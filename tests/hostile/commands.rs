@@ -75,6 +75,7 @@ fn claims_for_the_asking(state: &mut State, entry: &Entry) -> Verdict {
             attempt: allclear::machine::id::AttemptId(state.attempts),
             approver: approver.clone(),
             reason: Reason::Operator,
+            decision: 1,
             stints: Vec::new(),
             at: state.now,
             until: *until,

@@ -166,6 +166,7 @@ pub(crate) fn post_outcome(text: &str) -> Result<PostOutcome, String> {
         "not_sent" => PostOutcome::NotSent(rest.into()),
         "unknown" => PostOutcome::Unknown(rest.into()),
         "withdrawn" => PostOutcome::Withdrawn,
+        "views_differ" => PostOutcome::Differs,
         _ => return Err(format!("'{word}' is no outcome of a post")),
     })
 }

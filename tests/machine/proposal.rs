@@ -54,6 +54,7 @@ impl World {
                 .into_iter()
                 .find(|known| known.as_word() == *reason)
                 .ok_or("no such reason")?,
+                decision: self.state.open_event(&EventId::new(event)).map_or(0, |it| it.decision),
                 stints: self
                     .state
                     .open_event(&EventId::new(event))

@@ -166,6 +166,7 @@ impl World {
                 channel: Channel::Healthy,
                 channel_since: now,
                 document_age: Some(Duration::ZERO),
+                answers_in: Duration::ZERO,
                 wishes: 0,
             };
             self.situation.contacts.insert(name.clone(), contact);

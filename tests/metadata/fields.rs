@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use allclear::machine::document::{Announcement, Kind, NotBefore, Source, Status};
+use allclear::machine::document::{Announcement, Document, Kind, NotBefore, Source, Status};
 use allclear::machine::id::VmName;
 use allclear::machine::time::Timestamp;
-use allclear::metadata::{MAX_RESOURCES, NoInformation, read_document};
+use allclear::metadata::{MAX_RESOURCES, read_document};
 
 fn event() -> Value {
     json!({
@@ -23,13 +23,17 @@ fn event() -> Value {
     })
 }
 
-fn read(event: &Value) -> Result<Announcement, NoInformation> {
-    let body = json!({ "DocumentIncarnation": 2, "Events": [event] }).to_string();
-    read_document(200, body.as_bytes()).map(|document| document.events[0].clone())
+fn document(events: &[Value]) -> Document {
+    let body = json!({ "DocumentIncarnation": 2, "Events": events }).to_string();
+    read_document(200, body.as_bytes()).unwrap()
+}
+
+fn read(event: &Value) -> Announcement {
+    document(std::slice::from_ref(event)).events[0].clone()
 }
 
 /// With one field set, or taken out when the value is `None`.
-fn with(field: &str, value: Option<Value>) -> Result<Announcement, NoInformation> {
+fn with(field: &str, value: Option<Value>) -> Announcement {
     let mut event = event();
     match value {
         Some(value) => event[field] = value,
@@ -39,32 +43,56 @@ fn with(field: &str, value: Option<Value>) -> Result<Announcement, NoInformation
 }
 
 #[test]
-fn ids_are_kept_as_received_and_compared_without_case() {
+fn ids_are_kept_in_lower_case_and_as_received() {
     for id in
         ["C7061BAC-AFDC-4513-B24B-AA5F13A16123", "c7061bac-afdc-4513-b24b-aa5f13a16123", "not-a-guid", "a \"b\" é"]
     {
-        assert_eq!(with("EventId", Some(id.into())).unwrap().id.as_str(), id);
+        let read = with("EventId", Some(id.into())).id;
+        assert_eq!((read.as_str(), read.as_received()), (&*id.to_ascii_lowercase(), id));
     }
-    let upper = with("EventId", Some("AB-1".into())).unwrap().id;
-    assert_eq!(upper, with("EventId", Some("ab-1".into())).unwrap().id);
 }
 
 #[test]
-fn an_event_without_a_readable_id_takes_its_document_with_it() {
+fn an_element_without_a_readable_id_leaves_a_gap_and_the_others_stay() {
     for id in [None, Some(json!(null)), Some(json!("")), Some(json!(" ")), Some(json!(7)), Some(json!("x".repeat(257)))]
     {
-        let read = with("EventId", id.clone());
-        assert!(matches!(read, Err(NoInformation::BadEvent { position: 0, .. })), "{id:?}: {read:?}");
+        let mut odd = event();
+        match id {
+            Some(id) => odd["EventId"] = id,
+            None => drop(odd.as_object_mut().unwrap().remove("EventId")),
+        }
+        let expected = Document { has_gap: true, ..document(&[event()]) };
+        assert_eq!(document(&[odd.clone(), event()]), expected, "{odd}");
     }
     for element in [json!(null), json!("event"), json!([]), json!({})] {
-        assert!(matches!(read(&element), Err(NoInformation::BadEvent { position: 0, .. })), "{element}");
+        assert!(document(std::slice::from_ref(&element)).has_gap, "{element}");
     }
+    assert!(!document(&[event()]).has_gap);
 }
 
 #[test]
-fn one_bad_event_is_named_by_its_place_and_the_good_ones_are_not_used() {
-    let body = json!({ "DocumentIncarnation": 2, "Events": [event(), {}] }).to_string();
-    assert!(matches!(read_document(200, body.as_bytes()), Err(NoInformation::BadEvent { position: 1, .. })));
+fn an_element_of_which_only_the_id_is_readable_is_an_event_that_cannot_be_read() {
+    let many = vec!["vm"; MAX_RESOURCES + 1];
+    for odd in [json!("vm_0"), json!({}), json!([1]), json!([null]), json!(["x".repeat(257)]), json!(many)] {
+        let mut unreadable = event();
+        unreadable["Resources"] = odd;
+        let read = document(std::slice::from_ref(&unreadable));
+        let [Announcement { id, status: Status::Unreadable, resources, .. }] = &read.events[..] else {
+            panic!("{read:?}");
+        };
+        assert_eq!((id, resources.len(), read.has_gap), (&document(&[event()]).events[0].id, 0, false));
+    }
+    let limit: Vec<_> = (0..MAX_RESOURCES).map(|number| format!("vm{number}")).collect();
+    assert_eq!(with("Resources", Some(json!(limit))).resources.len(), MAX_RESOURCES);
+}
+
+#[test]
+fn an_event_that_is_over_is_not_listed() {
+    for word in ["Completed", "Canceled", "cancelled"] {
+        let mut over = event();
+        over["EventStatus"] = word.into();
+        assert_eq!(document(&[over]), Document::default(), "{word}");
+    }
 }
 
 #[test]
@@ -72,28 +100,28 @@ fn statuses_types_and_sources_are_an_open_set() {
     for (word, status) in
         [("Scheduled", Status::Scheduled), ("Started", Status::Started), ("Paused", Status::Other("Paused".into()))]
     {
-        assert_eq!(with("EventStatus", Some(word.into())).unwrap().status, status);
+        assert_eq!(with("EventStatus", Some(word.into())).status, status);
     }
     let kinds =
         [Kind::Freeze, Kind::Reboot, Kind::Redeploy, Kind::Preempt, Kind::Terminate, Kind::Other("Hibernate".into())];
     for kind in kinds {
-        assert_eq!(with("EventType", Some(kind.as_word().into())).unwrap().kind, kind);
+        assert_eq!(with("EventType", Some(kind.as_word().into())).kind, kind);
     }
     for source in [Source::Platform, Source::User, Source::Other("Tenant".into())] {
-        assert_eq!(with("EventSource", Some(source.as_word().into())).unwrap().source, source);
+        assert_eq!(with("EventSource", Some(source.as_word().into())).source, source);
     }
-    assert_eq!(with("ResourceType", Some("Disk".into())).unwrap().resource_type, "Disk");
+    assert_eq!(with("ResourceType", Some("Disk".into())).resource_type, "Disk");
 }
 
 #[test]
 fn fields_that_are_missing_or_of_the_wrong_kind_are_unknown() {
     for odd in [None, Some(json!(null)), Some(json!(7)), Some(json!({})), Some(json!([1])), Some(json!(true))] {
-        assert_eq!(with("EventStatus", odd.clone()).unwrap().status, Status::Other(String::new()));
-        assert_eq!(with("EventType", odd.clone()).unwrap().kind, Kind::Other(String::new()));
-        assert_eq!(with("EventSource", odd.clone()).unwrap().source, Source::Other(String::new()));
-        assert_eq!(with("ResourceType", odd.clone()).unwrap().resource_type, "");
-        assert_eq!(with("Description", odd.clone()).unwrap().description, "");
-        assert_eq!(with("NotBefore", odd).unwrap().not_before, NotBefore::Unknown);
+        assert_eq!(with("EventStatus", odd.clone()).status, Status::Other(String::new()));
+        assert_eq!(with("EventType", odd.clone()).kind, Kind::Other(String::new()));
+        assert_eq!(with("EventSource", odd.clone()).source, Source::Other(String::new()));
+        assert_eq!(with("ResourceType", odd.clone()).resource_type, "");
+        assert_eq!(with("Description", odd.clone()).description, "");
+        assert_eq!(with("NotBefore", odd).not_before, NotBefore::Unknown);
     }
 }
 
@@ -110,7 +138,7 @@ fn not_before_is_read_in_every_spelling_and_never_rejects_a_document() {
         ("as soon as possible", NotBefore::Unknown),
         ("Mon, 99 Foo 2022 99:99:99 GMT", NotBefore::Unknown),
     ] {
-        assert_eq!(with("NotBefore", Some(text.into())).unwrap().not_before, read, "{text:?}");
+        assert_eq!(with("NotBefore", Some(text.into())).not_before, read, "{text:?}");
     }
 }
 
@@ -128,54 +156,50 @@ fn a_duration_is_known_from_zero_on() {
         (json!(u64::MAX), None),
     ] {
         assert_eq!(
-            with("DurationInSeconds", Some(value.clone())).unwrap().duration,
+            with("DurationInSeconds", Some(value.clone())).duration,
             duration.map(Duration::from_secs),
             "{value}"
         );
     }
-    assert_eq!(with("DurationInSeconds", None).unwrap().duration, None);
+    assert_eq!(with("DurationInSeconds", None).duration, None);
 }
 
 #[test]
 fn resources_are_kept_as_received() {
-    let resources = with("Resources", Some(json!(["_web_13", "WEB_1", "vm1", "vm10", ""]))).unwrap().resources;
+    let resources = with("Resources", Some(json!(["_web_13", "WEB_1", "vm1", "vm10", ""]))).resources;
     assert_eq!(resources.iter().map(VmName::as_str).collect::<Vec<_>>(), ["_web_13", "WEB_1", "vm1", "vm10", ""]);
-    assert_eq!(with("Resources", None).unwrap().resources, []);
-}
-
-#[test]
-fn an_event_of_which_a_resource_would_be_lost_takes_its_document_with_it() {
-    let many = vec!["vm"; MAX_RESOURCES + 1];
-    for odd in [json!("vm_0"), json!({}), json!([1]), json!([null]), json!(["x".repeat(257)]), json!(many)] {
-        assert!(matches!(with("Resources", Some(odd)), Err(NoInformation::BadEvent { .. })));
-    }
-    assert_eq!(with("Resources", Some(json!(vec!["vm"; MAX_RESOURCES]))).unwrap().resources.len(), MAX_RESOURCES);
+    assert_eq!(with("Resources", None).resources, []);
+    let twice = with("Resources", Some(json!(["vm", "VM", "_vm"]))).resources;
+    assert_eq!(twice.iter().map(VmName::as_str).collect::<Vec<_>>(), ["vm"]);
 }
 
 #[test]
 fn long_texts_are_cut_between_characters() {
     let long = "é".repeat(10_000);
-    assert_eq!(with("Description", Some(long.as_str().into())).unwrap().description.len(), 1024);
-    assert_eq!(with("EventType", Some(long.as_str().into())).unwrap().kind.as_word().len(), 256);
+    assert_eq!(with("Description", Some(long.as_str().into())).description.len(), 1024);
+    assert_eq!(with("EventType", Some(long.as_str().into())).kind.as_word().len(), 256);
 }
 
 #[test]
 fn a_description_cannot_steer_a_terminal() {
-    let description = with("Description", Some("a\u{1b}[2Jb\nc".into())).unwrap().description;
+    let description = with("Description", Some("a\u{1b}[2Jb\nc".into())).description;
     assert_eq!(description, "a [2Jb c");
 }
 
 #[test]
 fn unknown_fields_are_ignored() {
-    assert_eq!(with("ScheduledEventApiVersion", Some("2020-07-01".into())).unwrap(), read(&event()).unwrap());
+    assert_eq!(with("ScheduledEventApiVersion", Some("2020-07-01".into())), read(&event()));
 }
 
 #[test]
-fn of_two_entries_for_one_event_the_further_one_counts() {
+fn two_entries_of_one_event_are_one() {
     let mut started = event();
     started["EventStatus"] = "Started".into();
     started["EventId"] = "c7061bac-afdc-4513-b24b-aa5f13a16123".into();
-    let body = json!({ "DocumentIncarnation": 2, "Events": [event(), started] }).to_string();
-    let document = read_document(200, body.as_bytes()).unwrap();
-    assert_eq!(document.events.iter().map(|event| event.status.clone()).collect::<Vec<_>>(), [Status::Started]);
+    started["Resources"] = json!(["WestNO_2"]);
+    let [Announcement { status, resources, .. }] = &document(&[event(), started]).events[..] else {
+        panic!("not one event");
+    };
+    let resources: Vec<_> = resources.iter().map(VmName::as_str).collect();
+    assert_eq!((status, &resources[..]), (&Status::Started, &["WestNO_0", "WestNO_1", "WestNO_2"][..]));
 }

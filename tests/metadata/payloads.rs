@@ -84,6 +84,6 @@ fn summary(event: &Announcement) -> String {
     };
     let duration = event.duration.map_or_else(|| "unknown".to_owned(), |duration| format!("{duration:?}"));
     let resources = event.resources.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
-    let (id, status, kind, source) = (&event.id, &event.status, &event.kind, &event.source);
+    let (id, status, kind, source) = (event.id.as_received(), &event.status, &event.kind, &event.source);
     format!(" {id} {status} {kind} {source} {resources} at {at} for {duration}")
 }

@@ -1,6 +1,7 @@
 //! Everything that may happen next.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use allclear::machine::apply::stints_of;
 use allclear::machine::attempt::{Attempt, Outcome, WaiverReason};
@@ -12,7 +13,7 @@ use allclear::machine::event::Event;
 use allclear::machine::explain::explain;
 use allclear::machine::id::{AttemptId, EventId, VmName};
 use allclear::machine::lifecycle::Stage;
-use allclear::machine::observe::Observation;
+use allclear::machine::observe::{Observation, Patience, PollTime};
 use allclear::machine::operator::Asked;
 use allclear::machine::plan::plan;
 use allclear::machine::slot::SlotState;
@@ -33,6 +34,8 @@ pub(crate) enum Action {
     Confirm(usize, AttemptId),
     Post(usize),
     Cloud(usize, Shown),
+    /// The event is to come again.
+    Return(usize),
     /// To the next moment.
     Wait,
     Restart(usize),
@@ -64,6 +67,11 @@ pub(crate) enum Fault {
     Rogue(Command),
 }
 
+/// Polls as they are needed, all at one moment.
+const POLLS: usize = 5;
+const AT_ONCE: Patience =
+    Patience { poll_interval: Duration::ZERO, gone_after: Duration::ZERO, stale_after: Duration::ZERO };
+
 /// What a replica would propose now: the leader's plan, news of its endpoint, outcomes.
 fn proposals(cluster: &Cluster, world: &World) -> Vec<(usize, Command)> {
     let mut found = Vec::new();
@@ -71,8 +79,8 @@ fn proposals(cluster: &Cluster, world: &World) -> Vec<(usize, Command)> {
         let me = name(replica);
         let mut observation = Observation::default();
         observation.take_up(&world.log, &me);
-        for _ in 0..2 {
-            observation.saw(&world.document(cluster), |_| true);
+        for _ in 0..POLLS {
+            observation.saw(&world.document(cluster), &world.log, PollTime::at_once(world.now()), AT_ONCE, |_| true);
         }
         found.extend(observation.report(&world.log, &me).map(|report| (replica, report)));
         found.extend(note(cluster, world, replica).map(|note| (replica, note)));
@@ -215,6 +223,9 @@ fn developments(cluster: &Cluster, world: &World) -> Vec<Action> {
             Shown::Started => found.push(Action::Cloud(event, Shown::Gone)),
             Shown::Gone => {}
         }
+        if world.may_return(cluster, event) {
+            found.push(Action::Return(event));
+        }
     }
     for (replica, local) in world.replicas.iter().enumerate().filter(|(_, local)| local.up) {
         for (attempt, _) in local.hooks.iter().filter(|(_, run)| **run == Run::Running) {
@@ -311,12 +322,13 @@ fn rogues_of(cluster: &Cluster, world: &World, number: usize) -> Vec<Command> {
         {
             let (event, approver, until) = (event.clone(), replica.clone(), Timestamp(world.now().0 + 5_000));
             let stints = world.log.open_event(&event).map(|event| stints_of(&world.log, event)).unwrap_or_default();
+            let decision = world.log.open_event(&event).map_or(0, |event| event.decision);
             let earlier = stints.iter().map(|(member, stint)| (member.clone(), stint - 1)).collect();
             if !stints.is_empty() {
                 let (event, approver) = (event.clone(), approver.clone());
-                found.push(Command::Claim { event, approver, reason, stints: earlier, until });
+                found.push(Command::Claim { event, approver, reason, decision, stints: earlier, until });
             }
-            found.push(Command::Claim { event, approver, reason, stints, until });
+            found.push(Command::Claim { event, approver, reason, decision, stints, until });
         }
         found.push(Command::Discount { replica: replica.clone() });
         let Some(workload) = &cluster.workload else { continue };
@@ -383,7 +395,8 @@ pub(crate) fn possible(cluster: &Cluster, world: &World) -> Vec<Action> {
         return found;
     }
     // Nothing can go wrong any more with an event that is closed and gone, but for what is still on its way.
-    if world.is_gone() && world.log.open.is_empty() {
+    let may_return = (0..world.clouds.len()).any(|event| world.may_return(cluster, event));
+    if world.is_gone() && world.log.open.is_empty() && !may_return {
         found.extend(world.late.is_some().then_some(Action::Arrive));
         return found;
     }

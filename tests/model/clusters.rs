@@ -102,6 +102,8 @@ pub(crate) fn cluster(replicas: usize, source: Source, workload: Option<Workload
         sick: 0,
         failures: None,
         cancels: true,
+        returns: 0,
+        repost_after: Duration::from_hours(1),
         is_patient: false,
         mutant: Mutant::None,
     }
@@ -113,6 +115,16 @@ pub(crate) fn of_a_group(events: &[&[usize]], cluster: Cluster) -> Cluster {
     let workload = cluster.workload.unwrap_or_else(|| workload(Vec::new()));
     let events = events.iter().map(|named| named.to_vec()).collect();
     Cluster { events, workload: Some(Workload { group, ..workload }), ..cluster }
+}
+
+/// An event that had started or was gone is shown as to come again, so often.
+pub(crate) fn returning(returns: u8, cluster: Cluster) -> Cluster {
+    Cluster { returns, ..cluster }
+}
+
+/// Accepted approvals are posted once more.
+pub(crate) fn reposting(cluster: Cluster) -> Cluster {
+    Cluster { repost_after: Duration::from_mins(1), ..cluster }
 }
 
 /// Hooks fail so often at most, and the world changes only when everybody has done what they can.

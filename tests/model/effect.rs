@@ -1,7 +1,7 @@
 //! What an action does to the world, and where the properties of posts and attempts are judged.
 
 use allclear::machine::attempt::{Attempt, Outcome};
-use allclear::machine::claim::{Claim, PostOutcome, Reason};
+use allclear::machine::claim::{self, Claim, PostOutcome, Reason};
 use allclear::machine::command::{Command, Verdict};
 use allclear::machine::errands::{Errand, errands, is_forgotten};
 use allclear::machine::event::Event;
@@ -47,6 +47,10 @@ pub(crate) fn take(cluster: &Cluster, world: &World, action: Action) -> World {
         Action::Confirm(replica, claim) => confirm(cluster, &mut next, replica, claim),
         Action::Post(replica) => post(&mut next, replica),
         Action::Cloud(event, shows) => next.clouds[event].shows = shows,
+        Action::Return(event) => {
+            next.returned += 1;
+            next.clouds[event].shows = Shown::Scheduled;
+        }
         Action::Wait => wait(&mut next),
         Action::Restart(replica) => restart(cluster, &mut next, replica),
         Action::Heal(replica) => {
@@ -109,7 +113,9 @@ fn take_away(cluster: &Cluster, next: &mut World, attempt: &Attempt) {
         !next.connected(replica) || restore_failed || next.conditions[replica].readiness == Readiness::NotReady
     };
     let is_repair = event.is_user_initiated() && (0..cluster.replicas).filter(named).all(is_sick);
-    let is_excused = workload.group.is_none() || event.last_call.is_some() || event.is_drill() || is_repair;
+    // The platform takes them anyway, as they came too late for a decision or are about to be taken.
+    let is_hurried = event.last_call.is_some() || event.is_reopened();
+    let is_excused = workload.group.is_none() || is_hurried || event.is_drill() || is_repair;
     if !is_excused && !others.is_empty() && own.len() + others.len() > 1 {
         next.broke(Breach::BudgetExceeded);
     }
@@ -138,9 +144,26 @@ fn change(cluster: &Cluster, next: &mut World, replica: usize, condition: Condit
 fn confirm(cluster: &Cluster, next: &mut World, replica: usize, claim: AttemptId) {
     let in_force = |event: &Event| {
         let last = event.claims.last().is_some_and(|last| last.attempt == claim && last.approver == name(replica));
-        last && event.stage() == Stage::Claimed && !event.is_accepted()
+        // An approval is repeated when the event was approved some time before the claim.
+        let repeats = |at: Timestamp| event.claims.last().is_some_and(|last| last.at >= at.plus(cluster.repost_after));
+        last && (event.stage() == Stage::Claimed || event.entered_at(Stage::Approved).is_some_and(repeats))
     };
-    let step = if is_scheduled(next, claim) {
+    let id = next.id_of(claim);
+    let document = next.document(cluster);
+    let withdrawn = id.and_then(|id| claim::withdrawn_by(&next.log, &name(replica), &id, claim, &document));
+    let is_other = withdrawn == Some(PostOutcome::Differs);
+    let step = if withdrawn.is_none() || (is_other && cluster.mutant == Mutant::PostUndecided) {
+        // S10: it names nobody beside those for whom it was decided.
+        let named = next.log.open_events().find(|event| event.claims.iter().any(|it| it.attempt == claim)).cloned();
+        let names_more = named.is_some_and(|event| {
+            let of_claim = event.claims.iter().find(|it| it.attempt == claim).map(|it| &it.stints);
+            let shown = document.get(&event.announcement.id).map(|shown| shown.resources.clone()).unwrap_or_default();
+            let known = |vm: &VmName| of_claim.is_some_and(|stints| stints.iter().any(|(member, _)| member.vm == *vm));
+            cluster.workload.as_ref().is_some_and(|it| it.group.is_some()) && !shown.iter().all(known)
+        });
+        if names_more {
+            next.broke(Breach::Undecided);
+        }
         if !next.log.open_events().any(in_force) {
             next.broke(Breach::Uncommitted);
         }
@@ -162,7 +185,7 @@ fn confirm(cluster: &Cluster, next: &mut World, replica: usize, claim: AttemptId
         }
         Post::Confirmed
     } else {
-        Post::Answered(PostOutcome::Withdrawn)
+        Post::Answered(withdrawn.unwrap_or(PostOutcome::Withdrawn))
     };
     next.replicas[replica].post = Some((claim, step));
 }
@@ -186,8 +209,9 @@ fn send(next: &mut World, replica: usize, took_effect: bool, outcome: PostOutcom
     cloud.approved |= took_effect;
     let posts = cloud.posts;
     let is_it = |found: &Claim| found.attempt == claim && found.approver == name(replica);
-    let is_committed = next.log.events().any(|event| event.claims.iter().any(is_it));
-    if !is_committed || (next.faults == 0 && posts > 1) {
+    let committed = next.log.events().find(|event| event.claims.iter().any(is_it));
+    let claims = committed.map_or(0, |event| event.claims.len());
+    if committed.is_none() || (next.faults == 0 && usize::from(posts) > claims) {
         next.broke(Breach::PostedTwice);
     }
     next.replicas[replica].post = Some((claim, Post::Answered(outcome)));

@@ -33,6 +33,7 @@ use world::{Breach, Cluster, World};
 
 const S1: &str = "S1 nothing is claimed before it is prepared";
 const S2: &str = "S2 one post without faults, and every post repeats a committed claim";
+const S10: &str = "S10 nothing is posted for what was not decided";
 const S3: &str = "S3 nothing is posted or approved that is not the claim in force";
 const S4: &str = "S4 nobody is taken out beyond what the group may lose";
 const S11: &str = "S11 one failover of a group at a time, and before a primary is taken away";
@@ -78,6 +79,7 @@ fn promises() -> Vec<Property<Cluster>> {
     vec![
         Property::always(S1, |_, world| keeps(world, Breach::Unprepared)),
         Property::always(S2, |_, world| keeps(world, Breach::PostedTwice)),
+        Property::always(S10, |_, world| keeps(world, Breach::Undecided)),
         Property::always(S3, |_, world| keeps(world, Breach::Uncommitted)),
         Property::always(S4, |_, world| keeps(world, Breach::BudgetExceeded)),
         Property::always(S11, |_, world| keeps(world, Breach::FailoverOutOfTurn)),

@@ -37,6 +37,8 @@ pub(crate) enum Mutant {
     GoBack,
     /// `apply` takes any answer of the platform for an approval.
     ApproveRefused,
+    /// The approver does not ask whether the event is what was decided.
+    PostUndecided,
     /// `apply` lets a late outcome replace the one that was recorded.
     Rewrite,
     /// `apply` claims a drill where it should end it.
@@ -112,7 +114,7 @@ impl Mutant {
             (Self::GoBack, Command::Report { .. }) => {
                 let mut gone_back = false;
                 for event in state.open.values_mut().filter(|event| event.stage() == Stage::Claimed) {
-                    Arc::make_mut(event).entered.push((Stage::Preparing, entry.at));
+                    Arc::make_mut(event).entered.push((Stage::Announced, entry.at));
                     gone_back = true;
                 }
                 gone_back.then_some(Verdict::Applied)
@@ -182,6 +184,7 @@ impl Mutant {
                     event,
                     approver: entry.by.clone(),
                     reason: Reason::Prepared,
+                    decision: 1,
                     stints: Vec::new(),
                     until,
                 };
@@ -363,12 +366,13 @@ fn apply_to(state: &mut State, mut other: State, entry: &Entry) -> Option<Verdic
 }
 
 fn push_claim(state: &mut State, entry: &Entry) -> Option<Verdict> {
-    let Command::Claim { event, approver, reason, stints, until } = &entry.command else { return None };
+    let Command::Claim { event, approver, reason, decision, stints, until } = &entry.command else { return None };
     state.attempts += 1;
     let attempt = AttemptId(state.attempts);
     let event = state.open.get_mut(event).map(Arc::make_mut)?;
-    let (approver, reason, stints, until) = (approver.clone(), *reason, stints.clone(), *until);
-    event.claims.push(Claim { attempt, approver, reason, stints, at: entry.at, until, outcome: None });
+    let (approver, reason, decision) = (approver.clone(), *reason, *decision);
+    let (stints, until) = (stints.clone(), *until);
+    event.claims.push(Claim { attempt, approver, reason, decision, stints, at: entry.at, until, outcome: None });
     Some(Verdict::Applied)
 }
 

@@ -6,11 +6,11 @@ use stateright::{Checker, HasDiscoveries, Model};
 
 use crate::clusters::{
     askable, asked, changing, cluster, dialled, drilling, failover, for_one_vm, growing, of_a_group, one_at_a_time,
-    one_step, patient, reversible, sick, two_events, two_steps, unrestored, with,
+    one_step, patient, reposting, returning, reversible, sick, two_events, two_steps, unrestored, with,
 };
 use crate::mutant::Mutant;
 use crate::world::{Cluster, Trouble};
-use crate::{DRILL, L1, L2, L5, L7, LIFE, S1, S2, S3, S4, S7, S8, S11, S12, S14, WISH};
+use crate::{DRILL, L1, L2, L5, L7, LIFE, S1, S2, S3, S4, S7, S8, S10, S11, S12, S14, WISH};
 
 fn check(cluster: Cluster) {
     let begun = std::time::Instant::now();
@@ -115,6 +115,19 @@ fn a_leader_proposes_anything_at_all_for_two_events_of_a_group() {
 }
 
 #[test]
+fn an_event_that_had_started_or_was_gone_is_to_come_again() {
+    check(returning(1, patient(1, cluster(2, Source::User, Some(one_step())))));
+    check(returning(1, cluster(3, Source::Platform, None)));
+    check(returning(1, patient(0, two_events(cluster(2, Source::Platform, Some(one_step()))))));
+}
+
+#[test]
+fn an_accepted_approval_is_posted_once_more() {
+    check(reposting(with(1, Trouble::Losses, cluster(2, Source::Platform, None))));
+    check(reposting(returning(1, cluster(2, Source::User, None))));
+}
+
+#[test]
 fn operators_ask_for_anything_at_all() {
     check(asked(2, cluster(2, Source::User, Some(one_step()))));
     check(asked(1, two_events(cluster(2, Source::Platform, None))));
@@ -179,6 +192,8 @@ fn every_mutant_is_seen() {
     expect(Mutant::ClaimTwice, S2, rogue());
     expect(Mutant::PostUnconfirmed, S3, lossy(Source::User, None));
     expect(Mutant::ApproveRefused, S3, lossy(Source::User, None));
+    let grows = growing(0, 1, of_a_group(&[&[0]], cluster(2, Source::Platform, Some(one_step()))));
+    expect(Mutant::PostUndecided, S10, grows);
     expect(Mutant::Rewrite, LIFE, lossy(Source::User, Some(one_step())));
     expect(Mutant::RunAgain, S7, lossy(Source::User, Some(one_step())));
     expect(Mutant::RestoreEarly, S8, rogue());

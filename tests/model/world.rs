@@ -55,6 +55,10 @@ pub(crate) struct Cluster {
     pub(crate) failures: Option<u8>,
     /// Announced events may be cancelled.
     pub(crate) cancels: bool,
+    /// How often an event that had started or was gone is shown as to come again, at most.
+    pub(crate) returns: u8,
+    /// The first pause before an accepted approval is posted once more.
+    pub(crate) repost_after: Duration,
     /// The world changes only when everybody has done what they can: many events, and no race with any of them.
     pub(crate) is_patient: bool,
     pub(crate) mutant: Mutant,
@@ -90,6 +94,8 @@ pub(crate) struct World {
     /// The replicas whose workload a hook has begun to take away, and no restore has brought back. Once it is taken away
     /// whole, true.
     pub(crate) stopped: BTreeMap<usize, bool>,
+    pub(crate) returned: u8,
+    pub(crate) repost_after: Duration,
     /// Restores that failed or hung.
     pub(crate) unrestored: u8,
     /// How the workload of each replica is doing, whoever knows.
@@ -110,7 +116,7 @@ pub(crate) struct Cloud {
     pub(crate) posts: u8,
 }
 
-/// In this order; `Gone` is for good.
+/// In this order, unless one returns.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Shown {
     ToCome,
@@ -149,6 +155,7 @@ pub(crate) enum Post {
 pub(crate) enum Breach {
     Unprepared,
     PostedTwice,
+    Undecided,
     Uncommitted,
     BudgetExceeded,
     FailoverOutOfTurn,
@@ -246,6 +253,8 @@ impl World {
             sickened: 0,
             failed: 0,
             unrestored: 0,
+            returned: 0,
+            repost_after: cluster.repost_after,
             stopped: BTreeMap::new(),
             conditions: vec![Condition::default(); cluster.replicas],
             begun: BTreeSet::new(),
@@ -305,6 +314,11 @@ impl World {
         self.clouds[event].approved || self.now() >= NOT_BEFORE
     }
 
+    pub(crate) fn may_return(&self, cluster: &Cluster, event: usize) -> bool {
+        let has_gone_on = matches!(self.clouds[event].shows, Shown::Started | Shown::Gone);
+        has_gone_on && self.returned < cluster.returns && self.now() < NOT_BEFORE
+    }
+
     /// Which event of the cloud an attempt or a claim belongs to.
     pub(crate) fn event_of(&self, attempt: AttemptId) -> Option<usize> {
         let id = self.id_of(attempt)?;
@@ -333,6 +347,7 @@ impl World {
             channel: Channel::Healthy,
             channel_since: Timestamp(0),
             document_age: Some(Duration::ZERO),
+            answers_in: Duration::ZERO,
             wishes: 0,
         };
         let members: Vec<VmName> = (0..self.replicas.len()).map(name).collect();
@@ -346,7 +361,11 @@ impl World {
             leading_since: Timestamp(0),
             lead: None,
             alone: None,
-            policy: Policy { prepare_ahead: Duration::from_hours(1), ..Policy::default() },
+            policy: Policy {
+                prepare_ahead: Duration::from_hours(1),
+                repost_after: self.repost_after,
+                ..Policy::default()
+            },
             timing: Timing::default(),
         }
     }

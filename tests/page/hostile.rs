@@ -38,7 +38,7 @@ async fn names_of_events_and_vms_are_only_ever_text_and_nothing_to_copy() {
     cluster.start_all();
     cluster.until(0, "led", |status| status.quorum).await;
     browser.open(&format!("{}/", cluster.replicas[0].page)).await;
-    let seen = ["../E?#%2e⟨U+001B⟩[2J", "<script>'⟨U+202E⟩", "vm⟨U+001B⟩]0;owned", "data<s>base"];
+    let seen = ["../e?#%2e⟨U+001B⟩[2j", "<script>'⟨U+202E⟩", "vm⟨U+001B⟩]0;owned", "data<s>base"];
     browser.until_it_says(&seen).await;
     browser.until_it_says(&["letters that should not be copied into a shell"]).await;
     let strangers = browser

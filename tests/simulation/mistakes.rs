@@ -52,7 +52,9 @@ fn aimed(mistake: Mistake, seed: u64) -> Scenario {
     let mut add = |at, after, fault| scenario.happenings.push(Happening { at, after, what: What::Fault(fault) });
     let fault = |lasts, kind| Fault { vm, lasts, kind };
     let cut = |lasts| fault(secs(lasts), FaultKind::Cut { vms: vec![vm], both: true });
-    let losing_posts = |vm, lasts| Fault { vm, lasts: secs(lasts), kind: FaultKind::Endpoint(Trouble::PostsLost) };
+    let everywhere = |trouble, lasts| {
+        (0..replicas).map(move |vm| Fault { vm, lasts: secs(lasts), kind: FaultKind::Endpoint(trouble) })
+    };
     let pause = |lasts| fault(secs(lasts), FaultKind::Pause { stops_clock: false });
     match mistake {
         // The approver sleeps before it has seen its claim, or while it has it confirmed; meanwhile another posts.
@@ -72,9 +74,7 @@ fn aimed(mistake: Mistake, seed: u64) -> Scenario {
         }
         Mistake::HookUnconfirmed => add(Duration::ZERO, Some(Moment::Begin(1)), pause(55)),
         Mistake::PauseCounts => {
-            for vm in 0..replicas.min(2) {
-                add(first, None, losing_posts(vm, 60));
-            }
+            everywhere(Trouble::PostsLost, 60).take(2).for_each(|fault| add(first, None, fault));
             // Not for so long that what it saw before is too old.
             add(first + secs(3), None, pause(13));
             // It hears nobody either when it wakes, for less time than it has to wait.
@@ -87,14 +87,15 @@ fn aimed(mistake: Mistake, seed: u64) -> Scenario {
             add(offset, Some(Moment::Begin(1)), fault(secs(60), FaultKind::Cut { vms: vec![0], both: true }));
             scenario.habits.takes = (20_000, 35_000);
         }
+        Mistake::DecisionUnchecked => {
+            everywhere(Trouble::Whole, 15).for_each(|fault| add(Duration::ZERO, Some(Moment::Claim(1)), fault));
+        }
         Mistake::NeverExpires => {
             add(offset, Some(Moment::Begin(1)), fault(HOUR, FaultKind::Crash { whole: true }));
             scenario.heal_at = first + secs(200);
         }
         Mistake::NeverClaimsAgain => {
-            for vm in 0..replicas {
-                add(Duration::ZERO, Some(Moment::Claim(1)), losing_posts(vm, 15));
-            }
+            everywhere(Trouble::PostsLost, 15).for_each(|fault| add(Duration::ZERO, Some(Moment::Claim(1)), fault));
             scenario.heal_at = first + secs(30);
         }
         Mistake::IncarnationRules => {

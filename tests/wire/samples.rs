@@ -80,6 +80,7 @@ pub(crate) fn commands() -> Vec<(String, Command)> {
             event: event.clone(),
             approver: VmName::new("db-2"),
             reason: Reason::BudgetSpent,
+            decision: 2,
             stints: vec![(member("postgres"), 7)],
             until: Timestamp(NOW + 5_000),
         },
@@ -106,13 +107,6 @@ pub(crate) fn commands() -> Vec<(String, Command)> {
     let nothing_said = Command::Advance { event, attempt: AttemptId(u64::MAX), progress: Progress::default() };
     named.push(("advance nothing".into(), nothing_said));
     named.push(("register nothing".into(), Command::Register { workloads: Vec::new(), groups: Vec::new() }));
-    let claim = |reason| Command::Claim {
-        event: EventId::new("e"),
-        approver: VmName::new("db-2"),
-        reason,
-        stints: Vec::new(),
-        until: Timestamp(NOW),
-    };
     named.push(("claim takeover".into(), claim(Reason::Takeover)));
     named.push(("account nothing".into(), Command::Account { number: 1, journal: Vec::new() }));
     let drill = Command::Drill { announcement: announcement("drill-2"), mode: Mode::DryRun, who: String::new() };
@@ -121,6 +115,17 @@ pub(crate) fn commands() -> Vec<(String, Command)> {
     named.push(("claim operator".into(), claim(Reason::Operator)));
     let grouped = Command::Register { workloads: vec![postgres()], groups: groups() };
     named.into_iter().chain([("register groups".into(), grouped)]).collect()
+}
+
+fn claim(reason: Reason) -> Command {
+    Command::Claim {
+        event: EventId::new("e"),
+        approver: VmName::new("db-2"),
+        reason,
+        decision: 1,
+        stints: Vec::new(),
+        until: Timestamp(NOW),
+    }
 }
 
 fn of_members(event: &EventId) -> [Command; 5] {

@@ -146,6 +146,7 @@ pub(crate) fn treatment() -> Treatment {
         margin: Duration::from_secs(5),
         give_back_after: Duration::from_mins(2),
         last_call: Duration::from_mins(1),
+        repost_after: Duration::from_mins(1),
     }
 }
 
@@ -170,6 +171,7 @@ fn claim(attempt: u64, reason: Reason, outcome: Option<PostOutcome>) -> Claim {
         attempt: AttemptId(attempt),
         approver: VmName::new("db-2"),
         reason,
+        decision: 2,
         stints: Vec::new(),
         at: Timestamp(NOW + 4),
         until: Timestamp(NOW + 5_004),
@@ -215,6 +217,8 @@ fn closed_event() -> Event {
         given_back: 0,
         is_deferred: false,
         last_call: None,
+        decision: 1,
+        reopened: None,
     }
 }
 
@@ -391,6 +395,8 @@ pub(crate) fn members_state() -> State {
         given_back: 2,
         is_deferred: true,
         last_call: Some(Timestamp(NOW + 2)),
+        decision: 3,
+        reopened: Some(Timestamp(NOW + 3)),
         ..Event::first_seen_as(announcement("A-1"), VmName::new("db-1"), Timestamp(NOW))
     };
     let ready = |readiness| Condition { readiness, ..Condition::default() };

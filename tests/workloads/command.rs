@@ -35,7 +35,7 @@ async fn a_hook_sees_the_facts_and_nothing_else_of_the_environment() {
         ("LANG", "de_DE.UTF-8"),
         ("BENCH", folder),
         ("PGPORT", "5433"),
-        ("ALLCLEAR_EVENT_ID", "A1-b2"),
+        ("ALLCLEAR_EVENT_ID", "a1-b2"),
         ("ALLCLEAR_EVENT_TYPE", "Redeploy"),
         ("ALLCLEAR_EVENT_SOURCE", "User"),
         ("ALLCLEAR_EVENT_RESOURCES", "db-0 other-7"),
@@ -70,7 +70,7 @@ async fn the_same_facts_are_on_standard_input_as_json() {
     let mut facts: Value = serde_json::from_str(&bench.printed("stdout")).unwrap();
     assert!(facts.as_object_mut().unwrap().remove("time_left_ms").unwrap().as_u64().unwrap() > 0);
     let expected = json!({
-        "event_id": "A1-b2", "event_type": "Redeploy", "event_source": "User", "event_resources": ["db-0", "other-7"],
+        "event_id": "a1-b2", "event_type": "Redeploy", "event_source": "User", "event_resources": ["db-0", "other-7"],
         "phase": "failover", "workload": "postgres", "group": null, "vm": "db\0-0", "attempt": ATTEMPT, "intent": "run",
         "step": "A1-b2@1500/db-0/postgres/failover/0", "fence": "3.17",
         "deadline": "2100-01-01T00:00:00Z", "avoid_vms": ["db-0"], "prefer_vms": ["db-2", "db-1"],

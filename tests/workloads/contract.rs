@@ -68,7 +68,7 @@ async fn it_is_told_what_it_is_about<K: Kind>() {
     assert_eq!(end(&mut reports).await, Ended::Done);
     let told = hook.told().await;
     let expected = [
-        ("event_id", "A1-b2"),
+        ("event_id", "a1-b2"),
         ("phase", "failover"),
         ("workload", "postgres"),
         ("vm", "db-0"),

@@ -119,6 +119,7 @@ fn situation(config: &Config, members: &[VmName], now: Timestamp) -> Situation {
         channel: Channel::Healthy,
         channel_since: now,
         document_age: Some(Duration::ZERO),
+        answers_in: Duration::ZERO,
         wishes: 0,
     };
     Situation {

@@ -113,7 +113,7 @@ fn verdict(page: &mut Page, reader: &Reader, event: &shown::Event) {
             2,
             &[plain("nothing can be held back any more: a replica posts the approval until the platform takes it")],
         );
-        if matches!(blocker.code.as_str(), "posting" | "post_failed") {
+        if matches!(blocker.code.as_str(), "posting" | "post_failed" | "views_differ") {
             page.line(2, &[plain("see what is wrong, on each of the VMs")]);
             page.verbatim(6, &bold(DOCTOR));
         }

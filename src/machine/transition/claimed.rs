@@ -19,14 +19,33 @@ pub(super) fn violated(before: &State, event: &Event, claim: &Claim) -> Option<B
     if !before.replicas.get(&claim.approver).is_some_and(|replica| lists(replica)) || event.over_at().is_some() {
         return Some(Broken::ClaimedUnprepared);
     }
-    if let Some(last) = event.claims.last() {
-        let is_free = last.outcome.is_some() || last.until <= claim.at;
-        return (event.is_accepted() || !is_free || last.reason != claim.reason).then_some(Broken::ClaimedTwice);
+    if claim.decision != event.decision {
+        return Some(Broken::ClaimedUnprepared);
+    }
+    if event.claims.last().is_some_and(|last| last.outcome.is_none() && last.until > claim.at) {
+        return Some(Broken::ClaimedTwice);
+    }
+    let mut told = event.claims.iter().filter(|earlier| may_be_told(earlier));
+    let repeats = told.any(|earlier| earlier.decision == claim.decision && earlier.reason == claim.reason);
+    if event.is_accepted() && !repeats {
+        return Some(Broken::ClaimedTwice);
+    }
+    if repeats {
+        return None;
     }
     if claim.reason != Reason::Takeover && is_halted(before, event, claim) {
         return Some(Broken::ClaimedAgainstWish);
     }
     (!is_justified(before, event, claim)).then_some(Broken::ClaimedUnprepared)
+}
+
+/// The platform may have taken it.
+pub(super) fn may_be_told(claim: &Claim) -> bool {
+    match &claim.outcome {
+        None | Some((PostOutcome::Accepted | PostOutcome::Unknown(_), _)) => true,
+        Some((PostOutcome::Refused(status), _)) => *status == 410 || *status >= 500,
+        Some(_) => false,
+    }
 }
 
 /// The last hold that nobody released, or the last pause that nobody ended, is not over.

@@ -3,9 +3,9 @@
 
 use alloc::collections::BTreeSet;
 
-use super::claimed::{effective, is_waived, needed};
+use super::claimed::{effective, is_waived, may_be_told, needed};
 use crate::machine::attempt::{Attempt, Outcome};
-use crate::machine::claim::{Claim, PostOutcome, Reason};
+use crate::machine::claim::{Claim, Reason};
 use crate::machine::document::{Kind, Source};
 use crate::machine::drill::Mode;
 use crate::machine::event::Event;
@@ -31,7 +31,8 @@ pub(super) fn violated(
         let takes = matches!(attempt.hook.phase, Phase::Failover | Phase::Drain | Phase::Shutdown);
         takes && attempt.intent == Intent::Run && !is_dry
     };
-    let is_going = later.entered.iter().any(|(stage, _)| *stage >= Stage::Claimed) || !later.takeovers.is_empty();
+    let is_going =
+        later.entered.last().is_some_and(|(stage, _)| *stage >= Stage::Claimed) || !later.takeovers.is_empty();
     if event.last_call.is_none() && later.last_call.is_some_and(|at| is_early(later, at)) {
         return Some(Broken::BudgetExceeded);
     }
@@ -53,8 +54,6 @@ pub(super) fn violated(
         }
     }
     let claim = claimed.iter().find(|claim| claim.reason != Reason::Takeover)?;
-    let is_posted =
-        |claim: &Claim| matches!(claim.outcome, None | Some((PostOutcome::Accepted | PostOutcome::Unknown(_), _)));
     let current = members(before, event).into_iter().map(|(member, _)| member);
     let stint = |member: &Member| before.slots.get(member).filter(|slot| slot.events.contains(&event.announcement.id));
     if current.into_iter().any(|member| {
@@ -63,7 +62,7 @@ pub(super) fn violated(
     }) {
         return Some(Broken::StintMixed);
     }
-    (!event.claims.iter().any(is_posted) && exceeds(before, before, event)).then_some(Broken::BudgetExceeded)
+    (!event.claims.iter().any(may_be_told) && exceeds(before, before, event)).then_some(Broken::BudgetExceeded)
 }
 
 /// A last call is none while there is time: more than policy says, or a quarter of the notice, before hooks have to end.

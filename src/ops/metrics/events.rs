@@ -21,7 +21,7 @@ use crate::replica::deeds::seconds;
 const EXPLAINED: usize = 100;
 
 /// The codes of `machine::blocker`, so that each is shown, also while nothing waits for it.
-const BLOCKERS: [&str; 15] = [
+const BLOCKERS: [&str; 16] = [
     "deciding",
     "observing",
     "too_early",
@@ -36,6 +36,7 @@ const BLOCKERS: [&str; 15] = [
     "no_quorum",
     "posting",
     "post_failed",
+    "views_differ",
     "waiting_for_platform",
 ];
 

@@ -41,7 +41,7 @@ export function commandsFor(event, status, now) {
   const alone = event.blocker?.isolated_approval;
   const all = [
     !status.quorum && ["See who is out of reach, on each of the VMs", "allclear status"],
-    ["no_quorum", "no_healthy_channel", "posting", "post_failed"].includes(code) && ["See what is wrong, on each of the VMs", DOCTOR],
+    ["no_quorum", "no_healthy_channel", "posting", "post_failed", "views_differ"].includes(code) && ["See what is wrong, on each of the VMs", DOCTOR],
     alone && [approveAlone(alone), `allclear approve ${id} --alone --revision ${event.revision} ${why}`],
     event.drill && status.quorum && ["End the drill; what it took away is put back", `allclear drill --end ${id}`],
     isOpen && event.hold && ["Release it: it is approved as soon as nothing else is in the way, and the platform may start it at once", `allclear release ${id} ${why}`],

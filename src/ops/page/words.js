@@ -56,7 +56,7 @@ export const NOBODY = "nobody needs to";
 // Waits for somebody: it does not go on by itself.
 export const isStuck = ({ blocker }) =>
   ["hook_failed", "no_quorum", "no_healthy_channel"].includes(blocker?.code) ||
-  (["posting", "post_failed"].includes(blocker?.code) && blocker.resolved_by !== NOBODY);
+  (["posting", "post_failed", "views_differ"].includes(blocker?.code) && blocker.resolved_by !== NOBODY);
 
 export const title = ({ type, resources, drill }) => `${drill ? "Drill: " : ""}${type} of ${list(resources) || "no machine"}`;
 

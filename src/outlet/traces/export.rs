@@ -155,8 +155,8 @@ mod tests {
             let found = recent(&state, Timestamp(at)).into_iter();
             found.map(|event| event.announcement.id.to_string()).collect::<Vec<_>>()
         };
-        assert_eq!(ids(299_999), ["E-1", "E-2"]);
-        assert_eq!(ids(300_000), ["E-2"]);
+        assert_eq!(ids(299_999), ["e-1", "e-2"]);
+        assert_eq!(ids(300_000), ["e-2"]);
         assert_eq!(ids(310_000), [""; 0]);
         assert!(!is_settled(&state.history[1], Timestamp(14_999)) && is_settled(&state.history[1], Timestamp(15_000)));
     }

@@ -181,7 +181,7 @@ fn posted(
     };
     span.attributes.push(text("allclear.approval.outcome", outcome.as_word()));
     match outcome {
-        PostOutcome::Accepted | PostOutcome::Withdrawn => span,
+        PostOutcome::Accepted | PostOutcome::Withdrawn | PostOutcome::Differs => span,
         PostOutcome::Refused(status) => {
             span.attributes.push(number("http.response.status_code", *status));
             failed(span, outcome.as_word(), format!("the platform answered with {status}"))

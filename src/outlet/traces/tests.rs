@@ -94,7 +94,7 @@ fn a_run_is_the_span_that_its_hook_was_told_of() {
         let id = TraceId::of(CLUSTER, &event).attempt(attempt.id).0;
         let (on, span) = spans.iter().find(|(_, span)| span.span_id == id.as_slice()).unwrap();
         assert_eq!((on.as_ref(), span.kind()), (Some(&attempt.on), Kind::Client));
-        assert_eq!(text_of(&span.attributes, "allclear.hook.attempt"), Some(&*format!("E-1.{}", attempt.id)));
+        assert_eq!(text_of(&span.attributes, "allclear.hook.attempt"), Some(&*format!("e-1.{}", attempt.id)));
     }
 }
 

@@ -1,5 +1,7 @@
 //! Who answers, where no quorum tells.
 
+use std::time::Duration;
+
 use crate::machine::id::VmName;
 use crate::machine::situation::{Channel, Contact, Situation};
 
@@ -14,21 +16,27 @@ pub(super) fn look_anew(situation: &mut Situation, leader: Option<VmName>) {
     }
     for (name, channel) in answering.into_iter().filter(|(name, _)| *name != situation.me) {
         let (reachable, since, channel_since) = (true, now, now);
-        let contact = Contact { reachable, since, channel, channel_since, document_age: None, wishes: 0 };
+        let contact = Contact {
+            reachable,
+            since,
+            channel,
+            channel_since,
+            document_age: None,
+            answers_in: Duration::ZERO,
+            wishes: 0,
+        };
         situation.contacts.entry(name).or_insert(contact).reachable = true;
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::{BTreeMap, BTreeSet};
-    use std::time::Duration;
-
     use super::*;
     use crate::machine::alone::{Alone, Peer};
     use crate::machine::policy::Policy;
     use crate::machine::situation::Timing;
     use crate::machine::time::Timestamp;
+    use std::collections::{BTreeMap, BTreeSet};
 
     fn vm(name: &str) -> VmName {
         VmName::new(name)
@@ -42,6 +50,7 @@ mod tests {
             channel: Channel::Healthy,
             channel_since: Timestamp(0),
             document_age: Some(Duration::ZERO),
+            answers_in: Duration::ZERO,
             wishes: 7,
         };
         let peer = Peer { leader: None, channel: Channel::Healthy };

@@ -153,9 +153,17 @@ impl Teller<'_> {
 
     /// How often it was tried before.
     fn in_vain(&self) -> String {
-        match self.tries() {
-            0 | 1 => String::new(),
-            tries => format!("; so far {tries} tries were in vain"),
+        let lapsed = self.event.claims.iter().filter(|claim| claim.outcome.is_none()).count();
+        match (self.tries(), lapsed) {
+            (tries, 2..) => {
+                format!(
+                    "; so far {} tries were in vain, {} of them because nobody said in time what became of the post",
+                    tries + lapsed - 1,
+                    lapsed - 1
+                )
+            }
+            (0 | 1, _) => String::new(),
+            (tries, _) => format!("; so far {tries} tries were in vain"),
         }
     }
 
@@ -256,6 +264,9 @@ fn not_taken(approver: &VmName, outcome: &PostOutcome, at: Timestamp) -> String 
         PostOutcome::Withdrawn => {
             format!("{approver} did not post the approval at {at}: it no longer saw the event as Scheduled")
         }
+        PostOutcome::Differs => format!(
+            "{approver} did not post the approval at {at}: with its fresh document the event is not what was decided"
+        ),
         PostOutcome::Accepted | PostOutcome::Unknown(_) => {
             format!("nobody knows whether the platform took the approval that {approver} posted at {at}: {why}")
         }

@@ -112,6 +112,6 @@ pub fn detail(outcome: &PostOutcome) -> Option<String> {
     match outcome {
         PostOutcome::Refused(status) => Some(format!("HTTP status {status}")),
         PostOutcome::NotSent(why) | PostOutcome::Unknown(why) => Some(why.clone()),
-        PostOutcome::Accepted | PostOutcome::Withdrawn => None,
+        PostOutcome::Accepted | PostOutcome::Withdrawn | PostOutcome::Differs => None,
     }
 }

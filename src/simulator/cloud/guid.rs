@@ -28,6 +28,6 @@ mod tests {
         assert_ne!(event_id(&mut Random::new(8)), first);
         let parts: Vec<usize> = first.as_str().split('-').map(str::len).collect();
         assert_eq!(parts, [8, 4, 4, 4, 12]);
-        assert_eq!(first.as_str(), first.as_str().to_uppercase());
+        assert_eq!(first.as_received(), first.as_str().to_uppercase());
     }
 }

@@ -1,9 +1,11 @@
 //! What is judged when an entry is committed: the state and the step to it, and that it says what was so.
 
+use std::time::Duration;
+
 use crate::machine::attempt::Outcome;
 use crate::machine::claim::Reason;
 use crate::machine::command::{Command, Entry, Verdict};
-use crate::machine::document::{Document, Source};
+use crate::machine::document::{Announcement, Document, Source, Status};
 use crate::machine::id::{AttemptId, EventId, VmName};
 use crate::machine::invariants;
 use crate::machine::state::State;
@@ -72,7 +74,8 @@ impl World {
         let mut claims = event.claims.iter().rev();
         let Some(claim) = claims.next() else { return };
         let (id, approver) = (event.announcement.id.clone(), claim.approver.clone());
-        let made = ClaimMade { event: id, approver, at: self.now(), lapsed: None };
+        let decided = event.announcement.resources.clone();
+        let made = ClaimMade { event: id, approver, at: self.now(), decided, lapsed: None };
         self.judge.borrow_mut().claims.insert(claim.attempt, made);
         if let Some(before) = claims.next() {
             self.lapse(before.attempt);
@@ -87,17 +90,29 @@ impl World {
         }
     }
 
-    /// S6: whoever says that an event is gone was told so twice in a row.
+    /// S6: whoever says that an event is gone was told so twice in a row, and more often of one that it knew to have
+    /// started. A replica counts from when it asks, and may be kept from counting documents for an approval.
     fn judge_report(&self, before: &State, entry: &Entry, document: &Document) {
         let Some(vm) = self.vm(&entry.by) else { return };
         let known = before.replicas.get(&entry.by).and_then(|replica| replica.document.as_ref());
         let listed = known.into_iter().flat_map(|known| &known.events);
         let endpoints = self.endpoints.borrow();
-        let guessed = listed
-            .filter(|event| document.get(&event.id).is_none())
-            .find(|event| !endpoints[vm].has_said_gone(&event.id));
+        let was_told = |event: &Announcement| {
+            let (documents, span) = if event.status == Status::Started { (5, 10) } else { (2, 0) };
+            endpoints[vm].has_said_gone(&event.id, documents, Duration::from_secs(span).mul_f32(0.98))
+        };
+        // No platform of ours takes a start back, and an old document is never served twice in a row.
+        let is_taken_back = |event: &&Announcement| {
+            let now = document.get(&event.id).map(|now| &now.status);
+            event.status == Status::Started && now.is_some_and(|now| *now != Status::Started)
+        };
+        if let Some(event) = listed.clone().find(is_taken_back) {
+            self.broke(Property::S6, format!("{} says that {} has not started", entry.by, event.id));
+        }
+        let guessed = listed.filter(|event| document.get(&event.id).is_none()).find(|event| !was_told(event));
         if let Some(event) = guessed {
-            let what = format!("{} says that {} is gone, and was not told so twice in a row", entry.by, event.id);
+            let what =
+                format!("{} says that {} is gone, and was not told so often enough in a row", entry.by, event.id);
             self.broke(Property::S6, what);
         }
     }

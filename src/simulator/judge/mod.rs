@@ -50,6 +50,8 @@ struct ClaimMade {
     event: EventId,
     approver: VmName,
     at: Timestamp,
+    /// The VMs for which it was decided.
+    decided: Vec<VmName>,
     /// When it was not in force any more, and how long each steady clock had stood by then.
     lapsed: Option<(Timestamp, Vec<i64>)>,
 }

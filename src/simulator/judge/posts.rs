@@ -63,6 +63,9 @@ impl World {
                 return Some((Property::S3, "its claim lapsed long ago"));
             }
         }
+        if endpoints[vm].names(event).iter().any(|vm| !made.decided.contains(vm)) {
+            return Some((Property::S10, "it names VMs for which nothing was decided"));
+        }
         let is_seen = endpoints[vm].scheduled_at(event).is_some_and(|at| at >= made.at);
         (!is_seen).then_some((Property::S2, "it did not look whether the event is Scheduled since it was claimed"))
     }

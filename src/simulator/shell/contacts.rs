@@ -50,7 +50,8 @@ impl World {
         }
         let contacts = here.contacts(&here.members());
         let told = contacts.into_iter().map(|(name, contact)| {
-            let health = Health { channel: contact.channel, document_age: contact.document_age };
+            let health =
+                Health { channel: contact.channel, document_age: contact.document_age, answers_in: contact.answers_in };
             let silent_for = if contact.reachable { Duration::ZERO } else { here.time().since(contact.since) };
             (name, Word { reachable: contact.reachable, silent_for, health, wishes: contact.wishes })
         });

@@ -56,6 +56,7 @@ pub(super) async fn run(here: Here) {
                             event: event.announcement.id.clone(),
                             claim: claim.attempt,
                             seen_at: here.steady(),
+                            lease: claim.until.since(claim.at),
                             is_inherited: claim.attempt <= inherited,
                         };
                         tasks.spawn(here.me, post::post(here.clone(), claimed));

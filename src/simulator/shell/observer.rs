@@ -6,7 +6,7 @@ use super::Here;
 use crate::machine::command::Command;
 use crate::machine::contacts::Health;
 use crate::machine::document::Document;
-use crate::machine::observe::Observation;
+use crate::machine::observe::{Observation, Patience, PollTime};
 use crate::machine::situation::Channel;
 use crate::machine::time::Timestamp;
 use crate::machine::workload::Group;
@@ -21,6 +21,9 @@ const ENROLS_WITHIN: Duration = Duration::from_secs(130);
 const LONGEST_WHILE_OPEN: Duration = Duration::from_secs(5);
 const LONGEST: Duration = Duration::from_secs(30);
 const REPORT_AGAIN_AFTER: Duration = Duration::from_millis(100);
+/// Of a mistake.
+const NO_PATIENCE: Patience =
+    Patience { poll_interval: Duration::ZERO, gone_after: Duration::ZERO, stale_after: Duration::ZERO };
 
 #[derive(Default)]
 pub(super) struct Sight {
@@ -28,6 +31,8 @@ pub(super) struct Sight {
     opened: Timestamp,
     last: Option<Timestamp>,
     failures: u32,
+    /// How long the last document took.
+    took: Duration,
     /// The highest incarnation that was seen; only a mistake looks at it.
     incarnation: u64,
 }
@@ -44,13 +49,28 @@ impl Sight {
             None if now.since(self.opened) < ENROLS_WITHIN => Channel::Unknown,
             Some(_) | None => Channel::Stalled,
         };
-        Health { channel, document_age: age }
+        Health { channel, document_age: age, answers_in: self.took }
     }
 }
 
 impl Here {
-    /// Asks the endpoint now; what it says counts like any other poll.
+    /// Asks the endpoint at the time of a poll.
+    async fn ask(&self) -> Result<Document, NoInformation> {
+        let (state, asked) = (self.state(), self.steady());
+        self.take(|observation, document| {
+            let time = PollTime { asked, answered: self.steady() };
+            observation.saw(document, &state, time, Patience::default(), |_| true);
+        })
+        .await
+    }
+
+    /// Asks the endpoint for an approval. It is no poll.
     pub(super) async fn look(&self) -> Result<Document, NoInformation> {
+        self.take(Observation::looked).await
+    }
+
+    async fn take(&self, observe: impl Fn(&mut Observation, &Document)) -> Result<Document, NoInformation> {
+        let asked_at = self.steady();
         let polled = self.ask_endpoint().await;
         let mistake = self.world.mistake;
         let result = {
@@ -62,11 +82,15 @@ impl Here {
                 }
                 Ok((document, incarnation)) => {
                     sight.incarnation = incarnation;
-                    sight.observation.saw(&document, |_| true);
+                    observe(&mut sight.observation, &document);
                     if mistake == Mistake::AbsenceAtOnce {
-                        sight.observation.saw(&document, |_| true);
+                        for _ in 0..5 {
+                            let time = PollTime::at_once(asked_at);
+                            sight.observation.saw(&document, &self.state(), time, NO_PATIENCE, |_| true);
+                        }
                     }
                     sight.last = Some(self.steady());
+                    sight.took = self.steady().since(asked_at);
                     sight.failures = 0;
                     Ok(document)
                 }
@@ -108,7 +132,7 @@ impl Here {
 pub(super) async fn poll(here: Here) {
     loop {
         here.sleep(here.until_next_poll()).await;
-        let _ = here.look().await;
+        let _ = here.ask().await;
     }
 }
 

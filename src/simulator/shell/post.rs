@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::Here;
-use crate::machine::claim::PostOutcome;
+use crate::machine::claim::{self, PostOutcome};
 use crate::machine::command::Command;
-use crate::machine::document::Status;
+use crate::machine::document::Document;
 use crate::machine::id::{AttemptId, EventId};
 use crate::machine::time::Timestamp;
 use crate::simulator::endpoint::Why;
@@ -19,6 +19,8 @@ pub(super) struct Claimed {
     pub(super) claim: AttemptId,
     /// On the steady clock.
     pub(super) seen_at: Timestamp,
+    /// From then on.
+    pub(super) lease: Duration,
     pub(super) is_inherited: bool,
 }
 
@@ -37,20 +39,23 @@ pub(super) async fn post(here: Here, claimed: Claimed) {
 /// `None` when the claim lapsed or was given to another.
 async fn act(here: &Here, claimed: &Claimed) -> Option<PostOutcome> {
     let mistake = here.world.mistake;
-    if mistake != Mistake::DocumentNotFresh {
-        let Ok(document) = here.look().await else {
-            return Some(PostOutcome::NotSent("no fresh document".into()));
-        };
-        if document.get(&claimed.event).is_none_or(|announced| announced.status != Status::Scheduled) {
-            return Some(PostOutcome::Withdrawn);
-        }
-    }
+    let document = match here.look().await {
+        _ if mistake == Mistake::DocumentNotFresh => None,
+        Ok(document) => Some(document),
+        Err(_) => return Some(PostOutcome::NotSent("no fresh document".into())),
+    };
     here.world.come(&here.world.counts.confirmed, Moment::Confirm);
     while mistake != Mistake::PostUnconfirmed && here.confirm().await.is_err() {
         if !is_ours(here, claimed) {
             return None;
         }
         here.sleep(CONFIRM_AGAIN_AFTER).await;
+    }
+    let withdrawn =
+        |document: &Document| claim::withdrawn_by(&here.state(), here.name(), &claimed.event, claimed.claim, document);
+    let is_minded = |outcome: &PostOutcome| mistake != Mistake::DecisionUnchecked || *outcome != PostOutcome::Differs;
+    if let Some(withdrawn) = document.as_ref().and_then(withdrawn).filter(is_minded) {
+        return Some(withdrawn);
     }
     if !is_ours(here, claimed) {
         return None;
@@ -62,7 +67,7 @@ async fn act(here: &Here, claimed: &Claimed) -> Option<PostOutcome> {
 fn is_ours(here: &Here, claimed: &Claimed) -> bool {
     let state = here.state();
     let open = state.open_event(&claimed.event).and_then(|event| event.open_claim());
-    let is_in_time = here.steady().since(claimed.seen_at) < here.world.scenario.timing.claim_lease;
+    let is_in_time = here.steady().since(claimed.seen_at) < claimed.lease;
     open.is_some_and(|open| open.attempt == claimed.claim && open.approver == *here.name())
         && (is_in_time || here.world.mistake == Mistake::LeaseUnchecked)
 }

@@ -16,6 +16,7 @@ message!(Claim as Claim {
     until: until_unix_ms,
     outcome: recorded,
     stints: stints,
+    decision: decision,
 });
 
 pair!(Member, u64 as Stint { member: member required, stint: stint });
@@ -24,4 +25,4 @@ numbered!(Reason as ClaimReason { Prepared, NothingToPrepare, BudgetSpent, Polic
 
 pair!(PostOutcome, Timestamp as Recorded { outcome: outcome required, at: at_unix_ms });
 
-one_of!(PostOutcome as post_outcome { Accepted, Refused(refused), NotSent(not_sent), Unknown(unknown), Withdrawn });
+one_of!(PostOutcome as post_outcome { Accepted, Refused(refused), NotSent(not_sent), Unknown(unknown), Withdrawn, Differs });

@@ -68,7 +68,7 @@ commands! {
     Settle(settle) { event: event_id, attempt: attempt, outcome: outcome required }
     Expire(expire) { event: event_id, attempt: attempt }
     Waive(waive) { event: event_id, member: member required, hook: hook required, why: why required }
-    Claim(claim) { event: event_id, approver: approver, reason: reason, stints: stints, until: until_unix_ms }
+    Claim(claim) { event: event_id, approver: approver, reason: reason, decision: decision, stints: stints, until: until_unix_ms }
     Posted(posted) { event: event_id, attempt: attempt, outcome: outcome required }
     Take(take) { event: event_id }
     GiveBack(give_back) { event: event_id }

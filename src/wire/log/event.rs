@@ -33,6 +33,8 @@ message!(Event as Event {
     given_back: given_back,
     is_deferred: is_deferred,
     last_call: last_call_unix_ms,
+    decision: decision,
+    reopened: reopened_unix_ms,
 });
 
 /// It says its id itself.

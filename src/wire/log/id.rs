@@ -65,9 +65,9 @@ mod tests {
     }
 
     #[test]
-    fn names_are_stored_as_they_were_received() {
+    fn names_are_stored_as_they_were_received_and_ids_in_lower_case() {
         assert_eq!(VmName::new("_WestNO_0").store(), "_WestNO_0");
-        assert_eq!(EventId::new("Ab-1").store(), "Ab-1");
+        assert_eq!(EventId::new("Ab-1").store(), "ab-1");
     }
 
     #[test]

@@ -16,6 +16,7 @@ message!(Treatment as Treatment {
     margin: margin_ms,
     give_back_after: give_back_after_ms,
     last_call: last_call_ms,
+    repost_after: repost_after_ms,
 });
 
 numbered!(Action as Action { Prepare, Approve, Observe });

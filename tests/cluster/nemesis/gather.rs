@@ -43,7 +43,7 @@ pub(super) async fn posts(cluster: &Cluster) -> Vec<Post> {
     for request in cluster.cloud.posts().await {
         for event in request["approval"]["events"].as_array().into_iter().flatten() {
             let at = moment(&request["at"]).unwrap();
-            found.push(Post { at, vm: text(&request["vm"]), event: text(&event["id"]) });
+            found.push(Post { at, vm: text(&request["vm"]), event: text(&event["id"]).to_lowercase() });
         }
     }
     found

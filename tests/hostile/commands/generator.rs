@@ -124,6 +124,7 @@ impl World {
             channel: if dice.once_in(8) { Channel::Stalled } else { Channel::Healthy },
             channel_since: since,
             document_age: (!dice.once_in(8)).then_some(Duration::ZERO),
+            answers_in: Duration::ZERO,
             wishes: u64::MAX,
         };
         let contacts: BTreeMap<VmName, Contact> = VMS.iter().map(|vm| (VmName::new(vm), contact(dice))).collect();

@@ -135,6 +135,7 @@ fn treatment(dice: &mut Dice) -> Treatment {
         margin: span(dice),
         give_back_after: span(dice),
         last_call: span(dice),
+        repost_after: span(dice),
     }
 }
 
@@ -247,6 +248,7 @@ pub(super) fn command(dice: &mut Dice, state: &State) -> Command {
         8 => Command::Waive { event: id, member: member(dice), hook: hook_id(dice), why: WaiverReason::Unreachable },
         9 | 10 => Command::Claim {
             stints: stints(dice, state, &id),
+            decision: if dice.once_in(8) { 0 } else { state.open_event(&id).map_or(1, |event| event.decision) },
             event: id,
             approver: vm(dice),
             reason: *dice.one(&[

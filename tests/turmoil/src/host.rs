@@ -8,6 +8,7 @@ use std::time::Duration;
 use allclear::consensus::{self, Consensus, MAX_VOTERS, Options};
 use allclear::machine::command::Command;
 use allclear::machine::id::VmName;
+use allclear::machine::observe::Patience;
 use allclear::machine::operator::Asked;
 use allclear::machine::policy::Policy;
 use allclear::machine::situation::Timing;
@@ -70,7 +71,8 @@ async fn live(world: &Arc<World>, place: usize, life: u32) -> Started<String> {
         Runner::open(&folder.join("hooks"), PathBuf::from("/nonexistent"), Surroundings::default())?;
     let (sessions, of_sessions) = Sessions::open(wall(world, place));
     let service = Arc::new(Metadata { world: world.clone(), vm: name.clone() });
-    let observer = Arc::new(Observer::new(service, Pace::new(POLL_EVERY), STALL_AFTER, here.deeds.clone()));
+    let observer =
+        Arc::new(Observer::new(service, Pace::new(POLL_EVERY), Patience::default(), STALL_AFTER, here.deeds.clone()));
     let hooks = Arc::new(Hooks::new(Front::new(commands, sessions), Configured::new(), false));
 
     let routes = routes.add_service(rpc::contact_service(here.clone(), observer.clone()));

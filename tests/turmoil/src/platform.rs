@@ -182,8 +182,12 @@ impl Service for Metadata {
             let now = clock::now();
             let notice = self.world.platform.cloud().poll(now, &self.vm);
             let events = notice.map(|notice| notice.events).unwrap_or_default();
-            Ok(Polled { document: Document::new(events), version: ApiVersion::newest() })
+            Ok(Polled { document: Document::new(events), version: ApiVersion::newest(), took: Duration::ZERO })
         })
+    }
+
+    fn look(&self) -> BoxFuture<'_, Result<Polled, NoInformation>> {
+        self.poll()
     }
 
     fn approve<'a>(&'a self, event: &'a EventId) -> BoxFuture<'a, Approval> {

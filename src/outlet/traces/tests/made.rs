@@ -50,6 +50,7 @@ pub(super) fn attempt(id: u64, phase: Phase, on: u8, (from, to): (i64, i64), out
 
 pub(super) fn claim(id: u64, approver: u8, at: i64, outcome: PostOutcome) -> Claim {
     Claim {
+        decision: 1,
         attempt: AttemptId(id),
         approver: vm(approver),
         reason: Reason::Prepared,
@@ -99,6 +100,7 @@ pub(super) fn treatment(action: Action) -> Treatment {
         only_named_freezes: false,
         give_back_after: Duration::from_mins(2),
         last_call: Duration::from_mins(1),
+        repost_after: Duration::from_mins(1),
     }
 }
 

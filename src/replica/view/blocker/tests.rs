@@ -52,6 +52,7 @@ fn situation(minutes: u32) -> Situation {
         channel: Channel::Healthy,
         channel_since: SEEN,
         document_age: Some(Duration::ZERO),
+        answers_in: Duration::ZERO,
         wishes: 0,
     };
     let members = ["db-0", "db-1", "db-2"].map(VmName::new);
