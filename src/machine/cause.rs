@@ -2,11 +2,12 @@
 
 use core::time::Duration;
 
-use super::claim::Claim;
+use super::claim::PostOutcome;
 use super::event::{Ending, Event};
 use super::lifecycle::Stage;
 use super::policy::Action;
 use super::state::State;
+use super::time::Timestamp;
 use super::words::words;
 
 /// An event that starts this shortly before its notice ends started because of that: the platform's clock is not ours.
@@ -32,13 +33,18 @@ words!(StartCause {
 impl Event {
     /// `None` while it has not started, or when that was never seen and it was not approved.
     pub fn start_cause(&self) -> Option<StartCause> {
-        // A post without a reply that is followed by the start of the event took effect, as far as anybody can tell,
-        // and one that nobody recorded may have been made by a replica that was then lost.
-        let posted = self.claims.iter().any(Claim::may_be_posted) || self.is_taken_over();
+        // A post without a reply that is followed by the start of the event took effect, as far as anybody can tell.
+        let is_told = |outcome: &Option<(PostOutcome, Timestamp)>| {
+            outcome.as_ref().is_some_and(|(outcome, _)| outcome.may_have_arrived())
+        };
+        let outcomes = || self.claims.iter().map(|it| &it.outcome).chain(self.takeovers.iter().map(|it| &it.outcome));
+        let posted = outcomes().any(is_told);
         let Some(started) = self.entered_at(Stage::Started) else {
             return (self.ending == Some(Ending::Completed) && posted).then_some(StartCause::Approved);
         };
-        Some(if posted {
+        // One that nobody recorded may have been made by a replica that was then lost, and explains an early start.
+        let is_early = started != self.first_seen() && started.plus(CLOCKS_DIFFER) < self.notice_ends();
+        Some(if posted || (is_early && outcomes().any(Option::is_none)) {
             StartCause::Approved
         } else if started == self.first_seen() {
             StartCause::Platform

@@ -43,6 +43,7 @@ mod namespaces;
 mod nemesis;
 mod operators;
 mod over_http;
+mod overlaps;
 mod pair;
 mod plan;
 mod posts;

@@ -11,6 +11,7 @@ use super::workload::{Hook, hook};
 /// A database that is a file while it is stopped. Whoever stops one writes down how many are stopped by then.
 const SCRIPT: &str = r#"#!/bin/sh
 stopped="$FOLDER/stopped-$ALLCLEAR_VM"
+while [ -e "$FOLDER/hangs-$ALLCLEAR_VM" ]; do sleep 0.1; done
 say() {
     echo "$ALLCLEAR_VM $ALLCLEAR_WORKLOAD $ALLCLEAR_PHASE $1 $ALLCLEAR_INTENT $ALLCLEAR_ATTEMPT" >> "$FOLDER/hooks.log"
 }
@@ -36,25 +37,25 @@ fn hooks() -> Vec<Hook> {
     ["drain", "shutdown", "restore", "ready"].map(hook).into()
 }
 
-fn members(vms: &[&'static str]) -> Plan {
+pub(crate) fn members(vms: &[&'static str]) -> Plan {
     Cluster::of(vms).script(SCRIPT).workload("database", hooks())
 }
 
-const THREE: [&str; 3] = ["db-0", "db-1", "db-2"];
+pub(crate) const THREE: [&str; 3] = ["db-0", "db-1", "db-2"];
 
-fn reboot(source: &str, vms: &[usize], notice: &str) -> Value {
+pub(crate) fn reboot(source: &str, vms: &[usize], notice: &str) -> Value {
     json!({ "type": "Redeploy", "source": source, "vms": vms, "notice": notice })
 }
 
 /// How many were stopped at once at the most.
-fn most_stopped(cluster: &Cluster) -> usize {
+pub(crate) fn most_stopped(cluster: &Cluster) -> usize {
     let written = cluster.hooks.written();
     let counts = written.lines().filter_map(|line| line.split_once(" stopped ")?.1.split(' ').next()?.parse().ok());
     counts.max().unwrap_or(0)
 }
 
 /// Announces all of them together and lets each end when it has begun, until all are closed.
-async fn play(cluster: &Cluster, orders: &[Value]) -> Vec<Event> {
+pub(crate) async fn play(cluster: &Cluster, orders: &[Value]) -> Vec<Event> {
     let mut ids = Vec::new();
     for order in orders {
         ids.push(cluster.cloud.announce(order.clone()).await);
@@ -135,7 +136,7 @@ async fn an_event_that_names_two_members_goes_alone() {
     assert_eq!(most_stopped(&cluster), 2, "{}", cluster.hooks.written());
 }
 
-fn database_on<'a>(status: &'a Status, vm: &str) -> &'a MemberState {
+pub(crate) fn database_on<'a>(status: &'a Status, vm: &str) -> &'a MemberState {
     status.members.iter().find(|member| member.vm == vm).unwrap()
 }
 
@@ -213,8 +214,10 @@ async fn a_member_that_somebody_stopped_makes_others_wait_until_it_is_ready() {
     assert!(database_on(&status, "db-2").since.is_some());
     let id = cluster.cloud.announce(reboot("Platform", &[0], "10m")).await;
     let event = cluster.until_event(0, &id, "waiting for room", waits_for_room).await;
-    let message = event.blocker.unwrap().message;
+    let blocker = event.blocker.unwrap();
+    let message = blocker.message;
     assert!(message.contains("database on db-2") && message.contains("not ready"), "{message}");
+    assert!(blocker.next.contains("starts the event, although database on db-2 is out, when its notice ends"));
     std::fs::remove_file(stopped(&cluster, "db-2")).unwrap();
     cluster.until_stage(0, &id, "started").await;
     cluster.cloud.finish(&id).await;

@@ -10,6 +10,7 @@ use crate::machine::blocker::Blocker;
 use crate::machine::claim::PostOutcome;
 use crate::machine::event::Event;
 use crate::machine::id::{EventId, GroupName, VmName};
+use crate::machine::last_call;
 use crate::machine::operator::{Halt, unaware};
 use crate::machine::policy::{Action, Case};
 use crate::machine::situation::Situation;
@@ -142,7 +143,7 @@ impl Teller<'_> {
                 format!("approved since {}; the platform has not started the event yet", rfc3339(*since)),
                 notice_ends,
                 if self.situation.now < self.event.notice_ends() {
-                    "the platform starts the event when the host is free, at the latest when its notice ends"
+                    "the platform starts the event when the host is free, at the latest when its notice ends".into()
                 } else {
                     self.platform()
                 },
@@ -179,12 +180,15 @@ impl Teller<'_> {
         }
     }
 
-    /// What nobody can hold; `until` is the end of the notice.
-    fn platform(&self) -> &'static str {
+    /// What nobody can hold, and who is out then beside the event's own; `until` is the end of the notice.
+    fn platform(&self) -> String {
+        let out = last_call::overdraft(self.state, self.event);
+        let out: Vec<String> = out.iter().map(ToString::to_string).collect();
+        let although = if out.is_empty() { String::new() } else { format!(", although {} is out,", out.join(" and ")) };
         if self.situation.now < self.event.notice_ends() {
-            "the platform starts the event when its notice ends"
+            format!("the platform starts the event{although} when its notice ends")
         } else {
-            "the notice is over, and the platform may start the event at any moment"
+            format!("the notice is over, and the platform may start the event{although} at any moment")
         }
     }
 

@@ -67,7 +67,7 @@ impl View {
         &self.here.deeds
     }
 
-    /// By how many milliseconds this wall clock is ahead of the leader's; `None` before it was measured.
+    /// By how many milliseconds this wall clock is ahead of the cluster's time; `None` before it was measured.
     pub fn clock_difference_ms(&self) -> Option<i64> {
         self.here.contacts.differences.known().get(&self.here.name).copied()
     }
@@ -106,6 +106,7 @@ impl View {
         let mut warnings = if knows { warning::second_approvals(&state, now) } else { Vec::new() };
         warnings.drain(..warnings.len().saturating_sub(warning::MOST));
         warnings.extend(warning::failed_restores(&state));
+        warnings.extend(warning::overdrafts(&state, now));
         warnings.extend(warning::events_beyond(&state));
         warnings.extend(self.tls().into_iter().flat_map(|tls| warning::of_certificate(tls, clock::now())));
         warnings

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::machine::cause::is_second_approver;
 use crate::machine::event::Event;
+use crate::machine::last_call;
 use crate::machine::lifecycle::Stage;
 use crate::machine::sight::beyond_the_limit;
 use crate::machine::slot::Slot;
@@ -18,6 +19,8 @@ use crate::wire::pb::allclear::operator::v1 as shown;
 pub(super) const MOST: usize = 10;
 /// A certificate that ends sooner is worth a warning.
 const RENEWED_BEFORE: Duration = Duration::from_hours(14 * 24);
+/// A last call for which there is no room is told so long before it begins.
+const TOLD_AHEAD: Duration = Duration::from_mins(2);
 const SHOWN_FOR: Duration = Duration::from_hours(7 * 24);
 
 /// The events of late that somebody else approved, the last one at the end.
@@ -56,6 +59,30 @@ pub(super) fn failed_restores(state: &State) -> impl Iterator<Item = shown::Warn
         Some(shown::Warning { since, text: restore_failed(state, member)?, event: slot.by.to_string() })
     };
     state.slots.iter().filter_map(warning)
+}
+
+/// Events that are about to be in their last call while others of their groups are out.
+pub(super) fn overdrafts(state: &State, now: Timestamp) -> impl Iterator<Item = shown::Warning> {
+    let is_near = move |event: &&Event| {
+        let told_from = last_call::begins_at(state, event).minus(TOLD_AHEAD);
+        let waits = event.stage() <= Stage::Preparing && !event.is_drill() && event.treatment.is_some();
+        waits && event.slots_since.is_none() && event.is_scheduled() && now >= told_from
+    };
+    let warning = |event: &Event| {
+        let out: Vec<String> = last_call::overdraft(state, event).iter().map(ToString::to_string).collect();
+        let vms: Vec<_> = event.announcement.resources.iter().map(ToString::to_string).collect();
+        let text = format!(
+            "at {} the platform takes {} although {} is out: from {} on its hooks move away what they can, and nobody \
+             approves it before there is room",
+            rfc3339(event.notice_ends()),
+            vms.join(" and "),
+            out.join(" and "),
+            rfc3339(last_call::begins_at(state, event)),
+        );
+        let since = rfc3339(last_call::begins_at(state, event).minus(TOLD_AHEAD));
+        (!out.is_empty()).then(|| shown::Warning { since, text, event: event.announcement.id.to_string() })
+    };
+    state.open_events().filter(is_near).filter_map(warning)
 }
 
 /// What became of the member, and what to do; `None` when its last restore did not fail.
@@ -121,7 +148,9 @@ mod tests {
     use super::*;
     use crate::machine::apply::apply;
     use crate::machine::command::{Command, Entry};
-    use crate::machine::id::VmName;
+    use crate::machine::id::{EventId, GroupName, VmName, WorkloadName};
+    use crate::machine::policy::{self, Policy};
+    use crate::machine::workload::{OnAbsent, Origin, Workload};
     use crate::metadata::read_document;
 
     #[test]
@@ -143,5 +172,36 @@ mod tests {
         assert!(told.text.starts_with("2 announced events, 0256 among them, are beyond the 256 "), "{}", told.text);
         assert_eq!(told.since, rfc3339(Timestamp(7)));
         assert_eq!(commit(Command::Report { after: 2, document: listing(OPEN_LIMIT) }), None);
+    }
+
+    #[test]
+    fn that_the_platform_takes_a_member_beside_one_that_is_out_is_told_ahead() {
+        let mut state = State::default();
+        let workload = || Workload {
+            name: WorkloadName("pg".into()),
+            group: Some(GroupName("orders".into())),
+            after: Vec::new(),
+            hooks: Vec::new(),
+            origin: Origin::Configured,
+            on_absent: OnAbsent::Hold,
+        };
+        let commit = |state: &mut State, by: &str, command| {
+            apply(state, &Entry { at: Timestamp(0), by: VmName::new(by), command });
+        };
+        for vm in ["a", "b"] {
+            commit(&mut state, vm, Command::Register { workloads: vec![workload()], groups: Vec::new() });
+        }
+        commit(&mut state, "b", Command::Contact { replica: VmName::new("a"), reachable: false });
+        let body = r#"{"DocumentIncarnation":1,"Events":[{"EventId":"e","EventType":"Reboot","EventStatus":"Scheduled",
+            "ResourceType":"VirtualMachine","Resources":["b"],"NotBefore":"Thu, 01 Jan 1970 00:15:00 GMT"}]}"#;
+        let document = read_document(200, body.as_bytes()).unwrap();
+        commit(&mut state, "b", Command::Report { after: 0, document });
+        let announcement = &state.open_event(&EventId::new("e")).unwrap().announcement;
+        let treatment = policy::choose(&Policy::default(), announcement, &[VmName::new("b")], Timestamp(0));
+        commit(&mut state, "b", Command::Treat { event: EventId::new("e"), treatment });
+        let told = |minute: i64| overdrafts(&state, Timestamp(minute * 60_000)).next();
+        assert_eq!(told(12), None);
+        let text = told(13).unwrap().text;
+        assert!(text.starts_with("at 1970-01-01T00:15:00.000Z the platform takes b although pg on a is out"), "{text}");
     }
 }

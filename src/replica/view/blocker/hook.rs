@@ -92,7 +92,7 @@ impl Teller<'_> {
         let message = format!("{replica} has yet to say what runs there, so nobody knows what is to be prepared");
         let (until, otherwise) = match passed_over_at {
             Some(at) => (at, format!("the event is approved without them, {}", self.why_then())),
-            None => (self.event.notice_ends(), self.platform().into()),
+            None => (self.event.notice_ends(), self.platform()),
         };
         let next = format!("its hooks are run when its replica has registered; otherwise {otherwise}");
         let resolved_by = "whoever runs the machine, or an operator who approves the event";
@@ -138,7 +138,7 @@ impl Teller<'_> {
     fn without_its_end(&self, message: String, next: &str, resolved_by: &'static str) -> Sentences {
         let (until, otherwise) = match self.event.budget_ends() {
             Some(ends) => (ends, format!("the event is approved without it, {}", self.why_then())),
-            None => (self.event.notice_ends(), self.platform().into()),
+            None => (self.event.notice_ends(), self.platform()),
         };
         Sentences::new(message, Some(until), format!("{next}; otherwise {otherwise}"), resolved_by)
     }
