@@ -20,7 +20,7 @@ use super::workload::{Condition, Group, HookId, Intent, Member, Workload};
 /// One entry of the log, stamped by the leader that appended it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Entry {
-    /// By the leader's wall clock; `apply` never lets time go back.
+    /// In the cluster's time; `apply` never lets time go back.
     pub at: Timestamp,
     /// The replica that asked for it.
     pub by: VmName,

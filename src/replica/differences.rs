@@ -1,5 +1,5 @@
-//! How far wall clocks are apart: measured by every replica against its leader, told to the leader with each beat, and
-//! told by it to everybody.
+//! How far wall clocks are from the cluster's time: measured by every replica, told to the leader with each beat, and told
+//! by it to everybody.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,15 +19,13 @@ const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(1);
 /// Clocks are read in whole milliseconds, and pushed about a little by those who keep them.
 const SLACK: Duration = Duration::from_millis(20);
 
-/// What one beat and its reply told about the leader's clock.
+/// What one beat and its reply told about the cluster's time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sample {
     /// The middle of the round trip, on the steady clock.
     pub at: Timestamp,
     /// Half of it is how wrong the rest may be.
     pub round_trip: Duration,
-    /// By how many milliseconds this machine's wall clock was ahead of the leader's.
-    pub ahead_ms: i64,
     /// The cluster's time, as the leader keeps it.
     pub time: Timestamp,
 }
@@ -53,12 +51,6 @@ impl Samples {
         self.best()
     }
 
-    /// By how much this machine's wall clock is ahead of this leader's.
-    pub fn ahead_ms(&mut self, leader: &str) -> Option<i64> {
-        self.only_of(leader);
-        self.best().map(|best| best.ahead_ms)
-    }
-
     fn only_of(&mut self, leader: &str) {
         if self.leader.as_deref() != Some(leader) {
             *self = Self { leader: Some(leader.into()), kept: VecDeque::new() };
@@ -73,12 +65,11 @@ impl Samples {
 
 fn contradict(one: &Sample, other: &Sample) -> bool {
     let allowed = (one.round_trip + other.round_trip) / 2 + SLACK;
-    let apart = |one: i64, other: i64| Duration::from_millis(one.abs_diff(other)) > allowed;
     let passed = other.at.0.saturating_sub(one.at.0);
-    apart(one.ahead_ms, other.ahead_ms) || apart(one.time.0.saturating_add(passed), other.time.0)
+    Duration::from_millis(one.time.0.saturating_add(passed).abs_diff(other.time.0)) > allowed
 }
 
-/// By how many milliseconds each replica's wall clock is ahead of the leader's.
+/// By how many milliseconds each replica's wall clock is ahead of the cluster's time.
 pub type Ahead = BTreeMap<VmName, i64>;
 
 /// What one replica knows of everybody's.
@@ -94,7 +85,7 @@ struct Table {
 }
 
 impl Differences {
-    /// Another leader: what is known is of no use against its clock.
+    /// Another leader, or another time: what is known was measured against the old one.
     pub fn forget(&self) {
         *self.lock() = Table::default();
     }
@@ -109,10 +100,10 @@ impl Differences {
             tracing::warn!(
                 %replica,
                 ahead_ms,
-                "its wall clock and this leader's differ; see to it that both are synchronised"
+                "its wall clock and the cluster's time differ; see to it that it is synchronised"
             );
         } else if apart < WELL_BELOW && table.warned_about.remove(replica) {
-            tracing::info!(%replica, ahead_ms, "its wall clock and this leader's agree again");
+            tracing::info!(%replica, ahead_ms, "its wall clock and the cluster's time agree again");
         }
     }
 
@@ -134,33 +125,31 @@ impl Differences {
 mod tests {
     use super::*;
 
-    fn sample(at: i64, round_trip: u64, ahead_ms: i64) -> Sample {
-        let time = Timestamp(1_000_000 + at);
-        Sample { at: Timestamp(at), round_trip: Duration::from_millis(round_trip), ahead_ms, time }
+    /// By so many milliseconds the leader's time is ahead of what it should be.
+    fn sample(at: i64, round_trip: u64, ahead: i64) -> Sample {
+        let time = Timestamp(1_000_000 + at + ahead);
+        Sample { at: Timestamp(at), round_trip: Duration::from_millis(round_trip), time }
     }
 
     #[test]
     fn the_quickest_of_the_last_samples_counts() {
         let mut samples = Samples::default();
-        assert_eq!(samples.ahead_ms("db-0"), None);
-        samples.add("db-0", sample(0, 100, 640));
-        samples.add("db-0", sample(500, 2, 600));
-        assert_eq!(samples.add("db-0", sample(1000, 90, 560)), Some(sample(500, 2, 600)));
-        assert_eq!(samples.add("db-0", sample(1500, 5000, 0)), Some(sample(500, 2, 600)), "too slow to tell");
+        samples.add("db-0", sample(0, 100, 40));
+        samples.add("db-0", sample(500, 2, 0));
+        assert_eq!(samples.add("db-0", sample(1000, 90, -40)), Some(sample(500, 2, 0)));
+        assert_eq!(samples.add("db-0", sample(1500, 5000, 0)), Some(sample(500, 2, 0)), "too slow to tell");
         for at in 4..12 {
-            samples.add("db-0", sample(at * 500, 20, 601));
+            samples.add("db-0", sample(at * 500, 20, 1));
         }
-        assert_eq!(samples.ahead_ms("db-0"), Some(601), "the quickest one is old");
-        assert_eq!(samples.ahead_ms("db-1"), None, "of another leader");
+        assert_eq!(samples.best(), Some(sample(11 * 500, 20, 1)), "the quickest one is old");
+        assert_eq!(samples.add("db-1", sample(9_000, 90, 7)), Some(sample(9_000, 90, 7)), "of another leader");
     }
 
     #[test]
-    fn a_clock_that_was_set_counts_at_once() {
+    fn a_time_that_was_set_counts_at_once() {
         let mut samples = Samples::default();
         samples.add("db-0", sample(0, 1, 600_000));
         assert_eq!(samples.add("db-0", sample(500, 10, 3)), Some(sample(500, 10, 3)));
-        let jumped = Sample { time: Timestamp(9_000_000), ..sample(1000, 40, 3) };
-        assert_eq!(samples.add("db-0", jumped), Some(jumped));
     }
 
     #[test]

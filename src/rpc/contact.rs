@@ -60,11 +60,12 @@ impl contact_server::Contact for Hearing {
             return Err(Status::failed_precondition(format!("{} does not lead", self.here.name)));
         }
         self.here.time.lead();
-        let (wall, time) = (self.here.time.wall(), self.here.time.now());
         self.here.contacts.heard(&replica, health(beat.channel.as_ref()), beat.wishes);
-        self.here.contacts.differences.heard(&replica, beat.clock_difference_ms);
+        let difference = beat.clock_difference_ms.filter(|_| beat.time_base == self.here.time.base());
+        self.here.contacts.differences.heard(&replica, difference);
         let contacts = told(&self.here.contacts, &self.here.everybody());
-        Ok(Response::new(wire::BeatResponse { contacts, wall_ms: Some(wall.0), time_ms: Some(time.0) }))
+        let (time_ms, time_base) = (Some(self.here.time.now().0), self.here.time.base());
+        Ok(Response::new(wire::BeatResponse { contacts, time_ms, time_base }))
     }
 
     async fn ask(&self, request: Request<wire::AskRequest>) -> Result<Response<wire::AskResponse>, Status> {
@@ -85,7 +86,7 @@ pub async fn beat(here: Arc<Here>, observer: Arc<Observer>, stop: CancellationTo
 async fn tell_the_leader(here: &Here, observer: &Observer, stop: &CancellationToken) {
     let mut standing = here.consensus.standing();
     let mut state = here.state.clone();
-    let mut samples = Samples::default();
+    let mut told = ToldTime::default();
     let mut before = None;
     let mut again = BEAT_AGAIN_AFTER;
     loop {
@@ -100,11 +101,11 @@ async fn tell_the_leader(here: &Here, observer: &Observer, stop: &CancellationTo
         }
         let is_taken = match leader.as_deref() {
             Some(leader) if VmName::new(leader) == here.name => {
-                here.contacts.differences.heard(&here.name, Some(0));
+                set_the_time(here);
                 true
             }
             Some(leader) => tokio::select! {
-                is_taken = speak(here, leader, own, wishes, &mut samples) => is_taken,
+                is_taken = speak(here, leader, own, wishes, &mut told) => is_taken,
                 () = stop.cancelled() => return,
             },
             None => true,
@@ -123,8 +124,29 @@ async fn tell_the_leader(here: &Here, observer: &Observer, stop: &CancellationTo
     }
 }
 
+/// What leaders have told of the cluster's time.
+#[derive(Default)]
+struct ToldTime {
+    samples: Samples,
+    /// Of the time that was told last.
+    base: i64,
+}
+
+/// As the leader: what a majority of the voters agrees about is the time.
+fn set_the_time(here: &Here) {
+    here.time.lead();
+    let differences = &here.contacts.differences;
+    let known = differences.known();
+    let voters: Vec<VmName> = here.consensus.members().voters.iter().map(|name| VmName::new(name)).collect();
+    let others = voters.iter().filter(|name| **name != here.name).filter_map(|name| known.get(name).copied());
+    if here.time.agree(others, voters.len()) {
+        differences.forget();
+    }
+    differences.heard(&here.name, Some(here.time.wall_is_ahead_by()));
+}
+
 /// True when it was heard.
-async fn speak(here: &Here, leader: &str, own: Health, wishes: u64, samples: &mut Samples) -> bool {
+async fn speak(here: &Here, leader: &str, own: Health, wishes: u64, told: &mut ToldTime) -> bool {
     let Some(channel) = here.consensus.channel(leader) else {
         return false;
     };
@@ -132,7 +154,8 @@ async fn speak(here: &Here, leader: &str, own: Health, wishes: u64, samples: &mu
         cluster: here.cluster.clone(),
         replica: here.name.to_string(),
         channel: Some(wire_health(own)),
-        clock_difference_ms: samples.ahead_ms(leader),
+        clock_difference_ms: here.time.follows().then(|| here.time.wall_is_ahead_by()),
+        time_base: told.base,
         wishes,
     };
     let mut client = ContactClient::new(channel);
@@ -140,7 +163,8 @@ async fn speak(here: &Here, leader: &str, own: Health, wishes: u64, samples: &mu
     match tokio::time::timeout(REPLY_WITHIN, client.beat(request)).await {
         Ok(Ok(reply)) => {
             let reply = reply.into_inner();
-            if let Some(best) = sample(here.time.wall(), sent, &reply).and_then(|sample| samples.add(leader, sample)) {
+            told.base = reply.time_base;
+            if let Some(best) = sample(sent, &reply).and_then(|sample| told.samples.add(leader, sample)) {
                 here.time.follow(best.time, best.at);
             }
             here.contacts.differences.told(ahead(&reply.contacts));
@@ -156,12 +180,10 @@ async fn speak(here: &Here, leader: &str, own: Health, wishes: u64, samples: &mu
     false
 }
 
-/// Taken right when the reply has come. A leader that tells no times is of an older version.
-fn sample(own_wall: Timestamp, sent: Timestamp, reply: &wire::BeatResponse) -> Option<Sample> {
-    let (wall, time) = (reply.wall_ms?, Timestamp(reply.time_ms?));
+/// Taken right when the reply has come.
+fn sample(sent: Timestamp, reply: &wire::BeatResponse) -> Option<Sample> {
     let round_trip = clock::steady().since(sent);
-    let own_wall = own_wall.minus(round_trip / 2);
-    Some(Sample { at: sent.plus(round_trip / 2), round_trip, ahead_ms: own_wall.0.saturating_sub(wall), time })
+    Some(Sample { at: sent.plus(round_trip / 2), round_trip, time: Timestamp(reply.time_ms?) })
 }
 
 fn ahead(contacts: &[wire::ReplicaContact]) -> Ahead {

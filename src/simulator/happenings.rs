@@ -76,6 +76,7 @@ impl World {
             FaultKind::Pause { stops_clock } => self.pause(vm, lasts, stops_clock),
             FaultKind::ClockJump { by } => {
                 self.nodes[vm].body.borrow_mut().ahead += by;
+                self.judge.borrow_mut().wrong_clocks.insert(vm);
                 true
             }
             // It is for all, and there is always somebody.

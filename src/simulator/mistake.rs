@@ -85,6 +85,8 @@ pub enum Mistake {
     RestoreListed,
     /// `apply` lets a late outcome replace the one that was recorded.
     LateOutcomeCounts,
+    /// The leader's wall clock is the cluster's time.
+    OneClockRules,
     /// `plan` never gives an attempt up.
     NeverExpires,
     /// The approver does not ask whether its document is of what was decided.
@@ -95,7 +97,7 @@ pub enum Mistake {
 
 impl Mistake {
     /// Each, with the property by which it is to be seen.
-    pub const ALL: [(Self, Property); 32] = [
+    pub const ALL: [(Self, Property); 33] = [
         (Self::PostUnconfirmed, Property::S3),
         (Self::LeaseUnchecked, Property::S3),
         (Self::DocumentNotFresh, Property::S2),
@@ -125,6 +127,7 @@ impl Mistake {
         (Self::ClaimAgain, Property::S2),
         (Self::RestoreListed, Property::S8),
         (Self::LateOutcomeCounts, Property::Record),
+        (Self::OneClockRules, Property::S13),
         (Self::NeverExpires, Property::L2),
         (Self::DecisionUnchecked, Property::S10),
         (Self::NeverClaimsAgain, Property::L4),

@@ -40,10 +40,15 @@ pub(super) enum Message {
     Beat {
         health: Health,
         wishes: u64,
+        /// By how many milliseconds its wall clock is ahead of the cluster's time.
+        ahead: Option<i64>,
+        /// Of the time against which that was measured.
+        base: i64,
     },
     Reply {
         told: Told,
         time: Timestamp,
+        base: i64,
     },
     AskPeer,
     Peer(Peer),
@@ -120,8 +125,11 @@ impl World {
             Message::Proposed(waiting, answer) => waiting.give(&self.tasks, answer),
             Message::Confirm(asker) => self.on_confirm(to, asker),
             Message::Confirmed(waiting, index) => waiting.give(&self.tasks, index),
-            Message::Beat { health, wishes } => self.on_beat(to, from, health, wishes),
-            Message::Reply { told, time } => self.on_reply(to, told, time),
+            Message::Beat { health, wishes, ahead, base } => {
+                let ahead = ahead.filter(|_| self.here(to).is_some_and(|here| here.time_base() == base));
+                self.on_beat(to, from, health, wishes, ahead);
+            }
+            Message::Reply { told, time, base } => self.on_reply(to, told, time, base),
             Message::AskPeer => self.on_ask_peer(to, from),
             Message::Peer(peer) => self.on_peer(to, from, peer),
         }

@@ -20,6 +20,7 @@ pub enum Property {
     S10,
     S11,
     S12,
+    S13,
     S14,
     L1,
     L2,

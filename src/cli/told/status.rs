@@ -161,7 +161,7 @@ fn remarks(replica: &shown::Replica) -> Vec<String> {
 fn clock(ahead_ms: i64) -> Option<String> {
     let apart = Duration::from_millis(ahead_ms.unsigned_abs());
     let which = if ahead_ms > 0 { "ahead of" } else { "behind" };
-    (apart > WARN_ABOVE).then(|| format!("CLOCK {:.1} s {which} the leader's", apart.as_secs_f64()))
+    (apart > WARN_ABOVE).then(|| format!("CLOCK {:.1} s {which} the cluster's", apart.as_secs_f64()))
 }
 
 fn workloads(status: &shown::Status) -> Vec<Vec<Span>> {

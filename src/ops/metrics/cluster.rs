@@ -24,7 +24,7 @@ pub(super) fn fill(sheet: &Sheet, view: &View, state: &State, situation: &Situat
     let ahead = view.clock_difference_ms().unwrap_or(0);
     sheet.one(
         "allclear_clock_difference_seconds",
-        "By how much this wall clock is ahead of the leader's; 0 before it was measured.",
+        "By how much this wall clock is ahead of the cluster's time; 0 before it was measured.",
         seconds(Timestamp(ahead)),
     )?;
     peers(sheet, view.tls())?;

@@ -45,7 +45,7 @@ export function drawCluster(section, status, silentFor) {
     tree("h2", { id: "cluster-title" }, "Replicas"),
     table("replicas", "The replicas of the cluster, as this one sees them", columns,
       status.replicas.map((replica) => row(replica, status, silentFor))),
-    tree("p", { class: "aside" }, "Clock: how far it is ahead of the leader's. "
+    tree("p", { class: "aside" }, "Clock: how far it is ahead of the cluster's time. "
       + `Term ${status.term}; ${status.quorum ? "there is a quorum" : "there is no quorum"}.`));
 }
 

@@ -11,9 +11,13 @@ use crate::machine::invariants;
 use crate::machine::state::State;
 use crate::machine::transition;
 use crate::simulator::judge::ClaimMade;
+use crate::simulator::node::Node;
 use crate::simulator::scenario::Moment;
 use crate::simulator::verdict::Property;
 use crate::simulator::world::World;
+
+/// In milliseconds.
+const RIGHT_WITHIN: i64 = 1_000;
 
 impl World {
     pub(in crate::simulator) fn judge_entry(
@@ -24,6 +28,7 @@ impl World {
         entry: &Entry,
         verdict: &Verdict,
     ) {
+        self.judge_time(vm, entry);
         if *verdict != Verdict::Applied {
             return;
         }
@@ -49,6 +54,21 @@ impl World {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// S13: where most clocks have been right all the time, no time comes before it is.
+    fn judge_time(&self, leader: usize, entry: &Entry) {
+        let voters = self.nodes[leader].kept.borrow().members.voters.clone();
+        let wrong = &self.judge.borrow().wrong_clocks;
+        // A machine that stands still, or began wrong, may have led alone when the cluster was formed.
+        let has_stood = |node: &Node| node.body.borrow().stood > 0 || node.is_paused();
+        let began_wrong = |ahead: &i64| ahead.abs() > RIGHT_WITHIN;
+        let is_odd = self.nodes.iter().any(has_stood) || self.scenario.clocks.iter().any(began_wrong);
+        let few = voters.iter().filter(|voter| wrong.contains(voter)).count() * 2 < voters.len();
+        if voters.len() > 2 && few && !is_odd && entry.at.0 > self.now().0 + 2 * RIGHT_WITHIN {
+            let what = format!("{} stamps an entry {} ms early", self.nodes[leader].name, entry.at.0 - self.now().0);
+            self.broke(Property::S13, what);
         }
     }
 

@@ -28,6 +28,8 @@ pub(super) struct Judge {
     pub(super) is_disturbed: bool,
     /// A disk was lost with approvals on it that the log may not know.
     pub(super) is_forgotten: bool,
+    /// Whose wall clocks were wrong at any time.
+    pub(super) wrong_clocks: BTreeSet<usize>,
     /// Wishes of operators that were confirmed to them.
     pub(super) acknowledged: u64,
     /// How each hook ended.

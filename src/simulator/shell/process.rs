@@ -1,7 +1,7 @@
 //! What one life of a replica knows.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::observer::Sight;
@@ -31,6 +31,10 @@ pub(in crate::simulator) struct Signals {
 pub(in crate::simulator) struct Process {
     me: usize,
     pub(super) time: RefCell<ClusterTime>,
+    /// As the leader: by how many milliseconds the wall clocks of others are ahead of the cluster's time.
+    pub(super) ahead: RefCell<BTreeMap<usize, i64>>,
+    /// Of the time that a leader told last.
+    pub(super) base: Cell<i64>,
     pub(super) contacts: RefCell<Contacts>,
     pub(super) sight: RefCell<Sight>,
     /// `None` while a leader is heard.
@@ -57,6 +61,8 @@ impl Process {
         Self {
             me,
             time: RefCell::new(time),
+            ahead: RefCell::default(),
+            base: Cell::default(),
             contacts: RefCell::new(Contacts::new(node.name.clone())),
             sight: RefCell::new(Sight::new(clocks.steady)),
             alone: RefCell::default(),
