@@ -7,6 +7,7 @@ use tokio::sync::watch;
 
 use super::clock;
 use super::differences::Differences;
+use super::policies::Policies;
 use crate::machine::alone::Peer;
 use crate::machine::contacts;
 pub use crate::machine::contacts::{BEAT_EVERY, Health, Told, Word};
@@ -17,6 +18,7 @@ use crate::machine::time::Timestamp;
 /// What one replica knows of all of them.
 pub struct Contacts {
     pub differences: Differences,
+    pub policies: Policies,
     known: Mutex<contacts::Contacts>,
     changes: watch::Sender<()>,
 }
@@ -24,7 +26,8 @@ pub struct Contacts {
 impl Contacts {
     pub fn new(me: VmName) -> Self {
         let known = Mutex::new(contacts::Contacts::new(me));
-        Self { differences: Differences::default(), known, changes: watch::channel(()).0 }
+        let (differences, policies) = (Differences::default(), Policies::default());
+        Self { differences, policies, known, changes: watch::channel(()).0 }
     }
 
     pub fn changes(&self) -> watch::Receiver<()> {

@@ -20,6 +20,7 @@ pub mod isolated_requests;
 pub mod journal;
 pub mod late;
 pub mod observer;
+pub mod policies;
 mod post;
 mod presences;
 pub mod readiness;

@@ -16,6 +16,7 @@ use crate::replica::contacts::{BEAT_EVERY, Contacts, Health, Told, Word};
 use crate::replica::differences::{Ahead, Sample, Samples};
 use crate::replica::here::Here;
 use crate::replica::observer::Observer;
+use crate::replica::policies;
 use crate::wire::pb::allclear::cluster::v1 as wire;
 use crate::wire::pb::allclear::cluster::v1::contact_client::ContactClient;
 use crate::wire::pb::allclear::cluster::v1::contact_server::{self, ContactServer};
@@ -63,6 +64,7 @@ impl contact_server::Contact for Hearing {
         self.here.contacts.heard(&replica, health(beat.channel.as_ref()), beat.wishes);
         let difference = beat.clock_difference_ms.filter(|_| beat.time_base == self.here.time.base());
         self.here.contacts.differences.heard(&replica, difference);
+        self.here.contacts.policies.heard(&replica, beat.policy);
         let contacts = told(&self.here.contacts, &self.here.everybody());
         let (time_ms, time_base) = (Some(self.here.time.now().0), self.here.time.base());
         Ok(Response::new(wire::BeatResponse { contacts, time_ms, time_base }))
@@ -102,6 +104,7 @@ async fn tell_the_leader(here: &Here, observer: &Observer, stop: &CancellationTo
         let is_taken = match leader.as_deref() {
             Some(leader) if VmName::new(leader) == here.name => {
                 set_the_time(here);
+                here.contacts.policies.heard(&here.name, policies::fingerprint(&here.policy));
                 true
             }
             Some(leader) => tokio::select! {
@@ -156,6 +159,7 @@ async fn speak(here: &Here, leader: &str, own: Health, wishes: u64, told: &mut T
         channel: Some(wire_health(own)),
         clock_difference_ms: here.time.follows().then(|| here.time.wall_is_ahead_by()),
         time_base: told.base,
+        policy: policies::fingerprint(&here.policy),
         wishes,
     };
     let mut client = ContactClient::new(channel);
@@ -168,6 +172,8 @@ async fn speak(here: &Here, leader: &str, own: Health, wishes: u64, told: &mut T
                 here.time.follow(best.time, best.at);
             }
             here.contacts.differences.told(ahead(&reply.contacts));
+            let told = reply.contacts.iter().filter(|each| !each.policy.is_empty());
+            here.contacts.policies.told(told.map(|each| (VmName::new(&each.replica), each.policy.clone())).collect());
             here.contacts.told(read(&reply.contacts));
             return true;
         }
@@ -192,12 +198,13 @@ fn ahead(contacts: &[wire::ReplicaContact]) -> Ahead {
 }
 
 fn told(contacts: &Contacts, members: &[VmName]) -> Vec<wire::ReplicaContact> {
-    let ahead = contacts.differences.known();
+    let (ahead, policies) = (contacts.differences.known(), contacts.policies.known());
     let known = contacts.of(members, |at| at).into_iter();
     let silent = |since| u64::try_from(clock::steady().since(since).as_millis()).unwrap_or(u64::MAX);
     let told = known.map(|(name, contact)| wire::ReplicaContact {
         out_of_reach_ms: (!contact.reachable).then(|| silent(contact.since)),
         clock_difference_ms: ahead.get(&name).copied(),
+        policy: policies.get(&name).cloned().unwrap_or_default(),
         replica: name.to_string(),
         reachable: contact.reachable,
         channel: Some(wire_health(Health {

@@ -143,3 +143,17 @@ async fn every_command_that_is_offered_can_be_typed_as_it_stands() {
     cluster.until_stage(0, &id, "closed").await;
     tokio::task::spawn_blocking(move || drill.wait_with_output().unwrap()).await.unwrap();
 }
+
+/// Only the leader's policy chooses, so one that differs is told by everybody.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_that_differs_from_the_others_is_told() {
+    let margin = |span: &str| vec![("ALLCLEAR__POLICY__MARGIN", span.to_owned())];
+    let plan = Cluster::of(&["db-0", "db-1", "db-2"]).environments(["5s", "7s", "5s"].map(margin).into());
+    let cluster = plan.start().await;
+    for place in 0..3 {
+        let is_told = |status: &Status| {
+            status.warnings.iter().any(|warning| warning.text.starts_with("the policy of db-1 is not that"))
+        };
+        cluster.until(place, "told of the policy", is_told).await;
+    }
+}

@@ -108,6 +108,7 @@ impl View {
         warnings.extend(warning::failed_restores(&state));
         warnings.extend(warning::overdrafts(&state, now));
         warnings.extend(warning::events_beyond(&state));
+        warnings.extend(warning::policies_differ(&self.here.contacts.policies));
         warnings.extend(self.tls().into_iter().flat_map(|tls| warning::of_certificate(tls, clock::now())));
         warnings
     }

@@ -12,6 +12,7 @@ use crate::machine::state::{OPEN_LIMIT, State};
 use crate::machine::time::Timestamp;
 use crate::machine::workload::Member;
 use crate::replica::clock::rfc3339;
+use crate::replica::policies::Policies;
 use crate::tls::Credentials;
 use crate::wire::pb::allclear::operator::v1 as shown;
 
@@ -59,6 +60,18 @@ pub(super) fn failed_restores(state: &State) -> impl Iterator<Item = shown::Warn
         Some(shown::Warning { since, text: restore_failed(state, member)?, event: slot.by.to_string() })
     };
     state.slots.iter().filter_map(warning)
+}
+
+/// Replicas whose policy is not that of the others.
+pub(super) fn policies_differ(policies: &Policies) -> Option<shown::Warning> {
+    let (since, odd) = policies.odd_ones()?;
+    let odd: Vec<_> = odd.iter().map(ToString::to_string).collect();
+    let text = format!(
+        "the policy of {} is not that of the other replicas: only the leader's chooses, so what happens to an event \
+         changes with the leader; compare what `allclear check` shows under [policy] on them",
+        odd.join(" and ")
+    );
+    Some(shown::Warning { since: rfc3339(since), text, event: String::new() })
 }
 
 /// Events that are about to be in their last call while others of their groups are out.
