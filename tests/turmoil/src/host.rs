@@ -16,7 +16,6 @@ use allclear::machine::state::State;
 use allclear::machine::time::Timestamp;
 use allclear::metadata::channel::STALL_AFTER;
 use allclear::metadata::pace::Pace;
-use allclear::replica::Replica;
 use allclear::replica::clock::{self, ClusterTime};
 use allclear::replica::contacts::Contacts;
 use allclear::replica::deeds::Deeds;
@@ -27,6 +26,7 @@ use allclear::replica::journal::Journal;
 use allclear::replica::observer::Observer;
 use allclear::replica::readiness::Latest;
 use allclear::replica::rounds::Rounds;
+use allclear::replica::{Questions, Replica};
 use allclear::rpc;
 use allclear::workloads::session::Sessions;
 use allclear::workloads::{Front, Runner, Surroundings, Wall};
@@ -79,9 +79,9 @@ async fn live(world: &Arc<World>, place: usize, life: u32) -> Started<String> {
     let stop = CancellationToken::new();
     tokio::spawn(consensus::serve_incoming(net::listen().await?, routes, stop.clone()));
     tokio::spawn(rpc::beat(here.clone(), observer.clone(), stop));
-    let roles = (Surroundings::default(), Vec::new());
+    let questions = Questions { surroundings: Surroundings::default(), roles: Vec::new(), ready: Vec::new() };
     let reports = [of_commands, of_sessions];
-    let _replica = Replica::start(&here, &observer, &hooks, Vec::new(), Vec::new(), roles, reports);
+    let _replica = Replica::start(&here, &observer, &hooks, Vec::new(), Vec::new(), questions, reports);
 
     tokio::spawn(Workload { world: world.clone(), vm: name.clone(), hooks, life }.run());
     tokio::spawn(propose(world.clone(), here.clone(), place, life));
