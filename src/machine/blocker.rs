@@ -189,7 +189,11 @@ fn readiness(state: &State, event: &Event, now: Timestamp) -> Clearance {
     if event.stage() == Stage::Approved {
         let is_late = now.plus(NOT_REPEATED_IN_THE_LAST) >= event.notice_ends();
         let is_due = event.claimed_again_from().is_some_and(|at| now >= at);
-        let again = event.reason_to_repeat().filter(|_| is_due && !is_late);
+        // What came back may start because of it, so it is prepared first.
+        let is_busy = || event.attempts.iter().any(|attempt| attempt.outcome.is_none());
+        let is_ready =
+            || !event.is_reopened() || (!is_busy() && matches!(prepared(state, event, now), Clearance::Clear(_)));
+        let again = event.reason_to_repeat().filter(|_| is_due && !is_late && is_ready());
         return again.map_or(Clearance::NothingToApprove, Clearance::Clear);
     }
     // What the platform may have been told stays decided.

@@ -8,6 +8,8 @@ use super::time::Timestamp;
 
 /// Wall clocks that are no further apart agree.
 const AGREE_WITHIN: Duration = Duration::from_secs(2);
+/// A leader waits this long for others to tell their clocks before it goes by its own.
+const AGREES_WITHIN: Duration = Duration::from_secs(10);
 /// A smaller difference is not worth a step.
 const STEP_ABOVE: Duration = Duration::from_millis(100);
 
@@ -29,8 +31,10 @@ pub struct ClusterTime {
     carried: Option<Mark>,
     /// Another replica leads, and told what it carries.
     follows: bool,
-    /// A leader told the time, or a majority agreed about it.
+    /// A leader that knew it told the time, or a majority agreed about it.
     is_known: bool,
+    /// As a leader that does not know the time: since when, on the steady clock.
+    in_doubt_since: Option<Timestamp>,
     is_busy: bool,
 }
 
@@ -57,10 +61,15 @@ impl ClusterTime {
         (self.logged, self.is_busy) = (Some(logged), is_busy);
     }
 
-    /// The leader, another replica, told what time it was at a moment of the steady clock.
-    pub const fn follow(&mut self, time: Timestamp, at: Timestamp) {
+    /// The leader, another replica, told what time it was at a moment of the steady clock, and whether it knows that.
+    pub const fn follow(&mut self, time: Timestamp, at: Timestamp, is_known: bool) {
         self.carried = Some(Mark { time, at });
-        (self.follows, self.is_known) = (true, true);
+        (self.follows, self.is_known, self.in_doubt_since) = (true, is_known, None);
+    }
+
+    /// It is no guess.
+    pub const fn is_known(&self) -> bool {
+        self.is_known
     }
 
     /// This replica leads, and carries on the time that it knows.
@@ -71,10 +80,12 @@ impl ClusterTime {
     /// As the leader: by how many milliseconds the wall clocks of voters are ahead of the cluster's time, this replica's
     /// own first. True when the time was set by what a majority of so many voters agrees about.
     ///
-    /// Of two that differ nobody can tell who is right: the leader's counts. While something is open the time is not set,
-    /// unless it was not known yet: deadlines hang on it.
+    /// Where nobody knows the time and no majority agrees for a while, the leader's own wall clock counts. While something
+    /// is open the time is not set, unless it was not known yet: deadlines hang on it.
     pub fn agree(&mut self, clocks: Clocks, ahead: &[i64], voters: usize) -> bool {
-        let own = ahead.first().copied().filter(|_| voters <= 2);
+        let since = *self.in_doubt_since.get_or_insert(clocks.steady);
+        let is_left_alone = clocks.steady.since(since) >= AGREES_WITHIN || voters <= 2;
+        let own = ahead.first().copied().filter(|_| !self.is_known && is_left_alone);
         let Some(offset) = agreed(ahead, voters / 2 + 1).or(own).filter(|_| !self.follows) else { return false };
         if self.is_known && (self.is_busy || Duration::from_millis(offset.unsigned_abs()) < STEP_ABOVE) {
             return false;
@@ -113,7 +124,8 @@ fn agreed(ahead: &[i64], needed: usize) -> Option<i64> {
     let mut sorted: Vec<i64> = ahead.into();
     sorted.sort_unstable();
     let within = i64::try_from(AGREE_WITHIN.as_millis()).unwrap_or(i64::MAX);
-    let together = |first: usize| sorted[first..].iter().take_while(|each| *each - sorted[first] <= within).count();
+    let is_near = |first: usize, each: &i64| each.saturating_sub(sorted[first]) <= within;
+    let together = |first: usize| sorted[first..].iter().take_while(|each| is_near(first, each)).count();
     let (first, count) = (0..sorted.len()).map(|first| (first, together(first))).max_by_key(|(_, count)| *count)?;
     (count >= needed).then(|| sorted[first + (count - 1) / 2])
 }

@@ -59,7 +59,10 @@ pub(super) fn dismiss(state: &mut State, replica: &VmName) -> Applied {
     if !deleted(state, is_deleted).contains(replica) {
         return Err(Ignored::NotDue);
     }
-    state.replicas.remove(replica);
+    let gone = state.replicas.remove(replica);
+    for announcement in gone.iter().filter_map(|gone| gone.document.as_ref()).flat_map(|document| &document.events) {
+        sight::show_anew(state, &announcement.id);
+    }
     // A machine that does not exist approves nothing.
     state.suspicions.remove(replica);
     part(state, replica);

@@ -22,7 +22,8 @@ use super::workload::{HookId, Intent, Member, Phase};
 pub struct Event {
     /// As all current documents together showed it last.
     pub announcement: Announcement,
-    /// Counts what an approval would be for: a change of its VMs, of its type or of who asked for it starts a new number.
+    /// Numbers what an approval would be for: the revision at which its VMs, its type or who asked for it changed last, or
+    /// from which on it is to come again.
     pub decision: u64,
     /// Every replica whose document ever listed it.
     pub seen_by: BTreeSet<VmName>,

@@ -160,13 +160,16 @@ impl Event {
 
     /// An operator approved it, and nobody has held it since.
     pub fn is_approved_by_operator(&self) -> bool {
-        last(&self.wishes, Wish::holds_or_approves).is_some_and(|wish| matches!(wish.what, What::Approve { .. }))
+        // Of what they saw: not of what has become of it.
+        let is_of_this = |wish: &Wish| matches!(wish.what, What::Approve { revision, .. } if revision >= self.decision);
+        last(&self.wishes, Wish::holds_or_approves).is_some_and(is_of_this)
     }
 
     /// An operator approved it whoever else is out, and nobody has held it since.
     pub fn is_over_budget(&self) -> bool {
         let last = last(&self.wishes, Wish::holds_or_approves);
-        last.is_some_and(|wish| matches!(wish.what, What::Approve { over_budget: true, .. }))
+        let is_it = |wish: &Wish| matches!(wish.what, What::Approve { over_budget: true, .. });
+        self.is_approved_by_operator() && last.is_some_and(is_it)
     }
 
     /// An operator does not want this hook to be waited for.

@@ -59,8 +59,9 @@ fn sight(state: &mut State, by: &VmName, id: &EventId) {
     let Some(shown) = state.shown(id) else { return };
     let event = reopened(state, id).unwrap_or_else(|| Event::first_seen_as(shown, by.clone(), now).into());
     state.open.insert(id.clone(), event);
-    if let Some(event) = state.open.get_mut(id).filter(|event| !event.seen_by.contains(by)) {
-        Arc::make_mut(event).seen_by.insert(by.clone());
+    if let Ok(event) = open(state, id) {
+        event.seen_by.insert(by.clone());
+        return_to_come(event, now);
     }
     show_anew(state, id);
 }
@@ -72,7 +73,7 @@ pub(super) fn reopened(state: &mut State, id: &EventId) -> Option<Arc<Event>> {
 }
 
 /// Takes over what all current documents together show of an open event.
-fn show_anew(state: &mut State, id: &EventId) {
+pub(super) fn show_anew(state: &mut State, id: &EventId) {
     let now = state.now;
     let Some(event) = state.open_event(id).filter(|event| !event.is_drill()) else { return };
     let Some(shown) = state.shown(id) else { return };
@@ -98,12 +99,14 @@ fn show_anew(state: &mut State, id: &EventId) {
     let is_treated_otherwise = shown.kind != known.kind || shown.source != known.source;
     let Ok(event) = open(state, id) else { return };
     let has_grown = shown.resources.iter().any(|vm| !event.announcement.resources.contains(vm));
-    if has_grown && event.stage() == Stage::Approved {
+    if (has_grown || is_treated_otherwise) && event.stage() == Stage::Approved {
         event.reopened = Some(now);
     }
     event.announcement = shown;
-    event.decision += u64::from(is_other);
     event.revision += 1;
+    if is_other {
+        event.decision = event.revision;
+    }
     if is_treated_otherwise && event.stage() < Stage::Started {
         (event.treatment, event.treated) = (None, None);
     }
@@ -172,6 +175,12 @@ pub(super) fn return_to_come(event: &mut Event, now: Timestamp) {
     // One that had started is treated otherwise than one that is to come.
     (event.treatment, event.treated) = (None, None);
     event.revision += 1;
+    // What was said of it before it went was said of something else.
+    if !may_be_approved {
+        event.decision = event.revision;
+        event.waivers.clear();
+        (event.given_back, event.is_deferred) = (0, false);
+    }
 }
 
 /// A decision that nobody was told can be held, and one for something else than the event is now is made anew, with what

@@ -6,7 +6,6 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::blocker::failed_among;
-use super::claim::Claim;
 use super::document::{Kind, Status};
 use super::event::Event;
 use super::id::{EventId, GroupName, VmName};
@@ -288,7 +287,7 @@ pub fn may_disrupt(state: &State, event: &Event, now: Timestamp) -> bool {
 
 /// What keeps an event that has its slots from going on with them, and from its claim (R1c).
 pub fn barred(state: &State, event: &Event) -> Option<Held> {
-    if event.is_over_budget() || is_exempt(state, event) || event.claims.iter().any(Claim::may_be_posted) {
+    if event.is_over_budget() || is_exempt(state, event) || event.reason_to_repeat().is_some() {
         return None;
     }
     let groups = by_group(state, event);

@@ -44,9 +44,14 @@ impl ClusterTime {
         self.known().applied(self.clocks(), entry, is_busy);
     }
 
-    /// The leader, another replica, told what time it was at a moment of the steady clock.
-    pub fn follow(&self, time: Timestamp, at: Timestamp) {
-        self.known().follow(time, at);
+    /// The leader, another replica, told what time it was at a moment of the steady clock, and whether it knows that.
+    pub fn follow(&self, time: Timestamp, at: Timestamp, is_known: bool) {
+        self.known().follow(time, at, is_known);
+    }
+
+    /// It is no guess.
+    pub fn is_known(&self) -> bool {
+        self.known().is_known()
     }
 
     /// This replica leads, and carries on the time that it knows.
@@ -176,7 +181,7 @@ mod tests {
         for leaders in [now().plus(FAR), now().minus(FAR)] {
             let time = ClusterTime::default();
             assert!(!time.follows());
-            time.follow(leaders, steady());
+            time.follow(leaders, steady(), true);
             assert!(time.follows() && same(time.now(), leaders));
             let deadline = leaders.plus(Duration::from_mins(1));
             assert!(same(time.on_the_wall(deadline), now().plus(Duration::from_mins(1))));
@@ -188,7 +193,7 @@ mod tests {
     fn a_new_leader_goes_on_with_the_time_of_the_old_one_until_nothing_is_open() {
         let time = ClusterTime::default();
         let before = now().minus(FAR);
-        time.follow(before, steady());
+        time.follow(before, steady(), true);
         time.applied(before, true);
         time.lead();
         assert!(!time.agree(core::iter::empty(), 1));

@@ -67,7 +67,8 @@ impl contact_server::Contact for Hearing {
         self.here.contacts.policies.heard(&replica, beat.policy);
         let contacts = told(&self.here.contacts, &self.here.everybody());
         let (time_ms, time_base) = (Some(self.here.time.now().0), self.here.time.base());
-        Ok(Response::new(wire::BeatResponse { contacts, time_ms, time_base }))
+        let time_known = self.here.time.is_known();
+        Ok(Response::new(wire::BeatResponse { contacts, time_ms, time_base, time_known }))
     }
 
     async fn ask(&self, request: Request<wire::AskRequest>) -> Result<Response<wire::AskResponse>, Status> {
@@ -169,7 +170,7 @@ async fn speak(here: &Here, leader: &str, own: Health, wishes: u64, told: &mut T
             let reply = reply.into_inner();
             told.base = reply.time_base;
             if let Some(best) = sample(sent, &reply).and_then(|sample| told.samples.add(leader, sample)) {
-                here.time.follow(best.time, best.at);
+                here.time.follow(best.time, best.at, reply.time_known);
             }
             here.contacts.differences.told(ahead(&reply.contacts));
             let told = reply.contacts.iter().filter(|each| !each.policy.is_empty());

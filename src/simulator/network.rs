@@ -49,6 +49,7 @@ pub(super) enum Message {
         told: Told,
         time: Timestamp,
         base: i64,
+        is_known: bool,
     },
     AskPeer,
     Peer(Peer),
@@ -129,7 +130,7 @@ impl World {
                 let ahead = ahead.filter(|_| self.here(to).is_some_and(|here| here.time_base() == base));
                 self.on_beat(to, from, health, wishes, ahead);
             }
-            Message::Reply { told, time, base } => self.on_reply(to, told, time, base),
+            Message::Reply { told, time, base, is_known } => self.on_reply(to, told, (time, is_known), base),
             Message::AskPeer => self.on_ask_peer(to, from),
             Message::Peer(peer) => self.on_peer(to, from, peer),
         }

@@ -7,6 +7,7 @@ use allclear::machine::apply::apply;
 use allclear::machine::command::{Command, Entry, Ignored, Verdict};
 use allclear::machine::document::{Announcement, Document, Kind, NotBefore, Source, Status};
 use allclear::machine::id::{EventId, VmName, WorkloadName};
+use allclear::machine::lifecycle::Stage;
 use allclear::machine::obstacle::Obstacle;
 use allclear::machine::operator::{Asked, WISH_LIMIT};
 use allclear::machine::policy::Policy;
@@ -88,6 +89,20 @@ fn events_beyond_the_limit_are_taken_up_when_there_is_room() {
     report(&mut state, (0..OPEN_LIMIT + 5).filter(|number| !open[..5].contains(number)));
     assert_eq!((state.open.len(), state.history.len()), (OPEN_LIMIT, 5));
     assert!(beyond_the_limit(&state).is_empty());
+}
+
+#[test]
+fn a_closed_event_that_is_listed_again_is_taken_up_when_there_is_room() {
+    let mut state = State::default();
+    commit(&mut state, Command::Register { workloads: Vec::new(), groups: Vec::new() });
+    report(&mut state, 0..1);
+    report(&mut state, 1..=OPEN_LIMIT);
+    assert_eq!((state.open.len(), state.history.len()), (OPEN_LIMIT, 1));
+    report(&mut state, 0..=OPEN_LIMIT);
+    report(&mut state, 0..OPEN_LIMIT);
+    let event = &state.open[&announcement(0).id];
+    assert_eq!((event.stage(), event.ending), (Stage::Preparing, None));
+    assert_eq!((state.open.len(), state.history.len()), (OPEN_LIMIT, 1));
 }
 
 /// It lists an event that a user asked for.

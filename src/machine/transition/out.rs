@@ -62,7 +62,8 @@ pub(super) fn violated(
     }) {
         return Some(Broken::StintMixed);
     }
-    (!event.claims.iter().any(may_be_told) && exceeds(before, before, event)).then_some(Broken::BudgetExceeded)
+    let repeats = event.claims.iter().any(|earlier| may_be_told(earlier) && earlier.decision == claim.decision);
+    (!repeats && exceeds(before, before, event)).then_some(Broken::BudgetExceeded)
 }
 
 /// A last call is none while there is time: more than policy says, or a quarter of the notice, before hooks have to end.

@@ -60,13 +60,19 @@ impl World {
     /// S13: where most clocks have been right all the time, no time comes before it is.
     fn judge_time(&self, leader: usize, entry: &Entry) {
         let voters = self.nodes[leader].kept.borrow().members.voters.clone();
-        let wrong = &self.judge.borrow().wrong_clocks;
+        let wrong = self.judge.borrow().wrong_clocks.clone();
         // A machine that stands still, or began wrong, may have led alone when the cluster was formed.
         let has_stood = |node: &Node| node.body.borrow().stood > 0 || node.is_paused();
         let began_wrong = |ahead: &i64| ahead.abs() > RIGHT_WITHIN;
         let is_odd = self.nodes.iter().any(has_stood) || self.scenario.clocks.iter().any(began_wrong);
-        let few = voters.iter().filter(|voter| wrong.contains(voter)).count() * 2 < voters.len();
-        if voters.len() > 2 && few && !is_odd && entry.at.0 > self.now().0 + 2 * RIGHT_WITHIN {
+        // Where too few could be asked, the time may be wrong from then on: it never goes back.
+        let can_tell = |voter: &&usize| !wrong.contains(*voter) && self.nodes[**voter].is_up();
+        let are_most = voters.iter().filter(can_tell).count() * 2 > voters.len();
+        if !are_most {
+            self.judge.borrow_mut().left_alone_at = Some(self.now());
+        }
+        let is_told = self.judge.borrow().left_alone_at.is_none();
+        if voters.len() > 2 && is_told && !is_odd && entry.at.0 > self.now().0 + 2 * RIGHT_WITHIN {
             let what = format!("{} stamps an entry {} ms early", self.nodes[leader].name, entry.at.0 - self.now().0);
             self.broke(Property::S13, what);
         }

@@ -96,14 +96,21 @@ impl World {
             (name, Word { reachable: contact.reachable, silent_for, health, wishes: contact.wishes })
         });
         let base = here.time_base();
-        self.send(vm, from, Message::Reply { told: told.collect(), time: here.time(), base });
+        let is_known = here.process.time.borrow().is_known();
+        self.send(vm, from, Message::Reply { told: told.collect(), time: here.time(), base, is_known });
     }
 
-    pub(in crate::simulator) fn on_reply(self: &Rc<Self>, vm: usize, told: Told, time: Timestamp, base: i64) {
+    pub(in crate::simulator) fn on_reply(
+        self: &Rc<Self>,
+        vm: usize,
+        told: Told,
+        (time, is_known): (Timestamp, bool),
+        base: i64,
+    ) {
         let Some(here) = self.here(vm) else { return };
         here.process.base.set(base);
         if !here.standing().is_leader {
-            here.process.time.borrow_mut().follow(time, here.steady());
+            here.process.time.borrow_mut().follow(time, here.steady(), is_known);
             here.process.contacts.borrow_mut().told(here.steady(), told);
         }
     }
