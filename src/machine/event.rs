@@ -60,6 +60,8 @@ pub struct Event {
     pub is_deferred: bool,
     /// When its last call began.
     pub last_call: Option<Timestamp>,
+    /// When its last calls began before it went, and came back.
+    pub former_calls: Vec<Timestamp>,
     /// When it was last listed as to come again, or grew, though it may have been approved.
     pub reopened: Option<Timestamp>,
 }
@@ -88,6 +90,7 @@ impl Event {
             given_back: 0,
             is_deferred: false,
             last_call: None,
+            former_calls: Vec::new(),
             reopened: None,
         }
     }

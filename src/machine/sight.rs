@@ -171,7 +171,8 @@ pub(super) fn return_to_come(event: &mut Event, now: Timestamp) {
     event.entered.push((if may_be_approved { Stage::Approved } else { Stage::Preparing }, now));
     event.reopened = may_be_approved.then_some(now);
     event.ending = None;
-    (event.stuck_since, event.last_call) = (None, None);
+    event.stuck_since = None;
+    event.former_calls.extend(event.last_call.take());
     // One that had started is treated otherwise than one that is to come.
     (event.treatment, event.treated) = (None, None);
     event.revision += 1;

@@ -177,6 +177,9 @@ pub(crate) fn event(event: &Event) -> String {
         let ended = |end: &(Outcome, Timestamp)| format!("{} at {}", outcome(&end.0), time(end.1));
         let end = attempt.outcome.as_ref().map_or("runs".into(), ended);
         let late = attempt.late.as_ref().map_or(String::new(), |late| format!(", late: {}", ended(late)));
+    for at in &event.former_calls {
+        let _ = writeln!(text, "  last call at {}", time(*at));
+    }
         let _ = writeln!(text, "  {}: {what} on {} at {}: {end}{late}", attempt.id, attempt.on, time(attempt.begun_at));
     }
     for waiver in &event.waivers {

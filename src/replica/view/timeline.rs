@@ -154,7 +154,7 @@ fn outcome_place(at: Timestamp, decided: Timestamp) -> Place {
 
 /// Why it started and how it ended, as far as it is known, and what the replicas of its VMs observed.
 fn ending(event: &Event, is_theirs: bool, steps: &mut Steps) {
-    if let Some(at) = event.last_call {
+    for at in event.former_calls.iter().copied().chain(event.last_call) {
         let what =
             "last call: its service is moved away whoever else is out, because the platform is about to start it";
         steps.push((at, Place::Decided, told(what.into())));

@@ -33,6 +33,7 @@ message!(Event as Event {
     given_back: given_back,
     is_deferred: is_deferred,
     last_call: last_call_unix_ms,
+    former_calls: former_calls_unix_ms,
     decision: decision,
     reopened: reopened_unix_ms,
 });
