@@ -12,6 +12,7 @@ use super::steps;
 use super::takeover;
 use super::time::Timestamp;
 use super::unregistered::unregistered;
+use super::workload::Intent;
 
 /// Why the event has not started, for people; `None` when there is nothing to wait for.
 pub fn explain(state: &State, event: &Event, situation: &Situation) -> Option<Blocker> {
@@ -50,8 +51,8 @@ fn waits_for(state: &State, event: &Event, situation: &Situation) -> Option<Bloc
             Some(Blocker::NoHealthyChannel)
         }
         Clearance::Clear(reason) => {
-            let failed = event.claims.last().and_then(|last| post_failed(event, last));
-            failed.or_else(|| unregistered(state, event, reason, situation)).or(Some(Blocker::Deciding))
+            let failed = || event.claims.last().and_then(|last| post_failed(event, last));
+            unregistered(state, event, reason, situation).or_else(failed).or(Some(Blocker::Deciding))
         }
     }
 }

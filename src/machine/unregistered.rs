@@ -15,8 +15,8 @@ use super::time::Timestamp;
 /// What an event that may be claimed for this reason waits for all the same, because the reason rests on what is
 /// registered. Who is a member is not in the log, so `apply` cannot mind it.
 pub(super) fn unregistered(state: &State, event: &Event, reason: Reason, situation: &Situation) -> Option<Blocker> {
-    // What was claimed once is not taken back for anybody.
-    if !matches!(reason, Reason::Prepared | Reason::NothingToPrepare) || !event.claims.is_empty() {
+    // What the platform may have been told stays decided. A claim that was withdrawn told it nothing.
+    if !matches!(reason, Reason::Prepared | Reason::NothingToPrepare) || event.reason_to_repeat().is_some() {
         return None;
     }
     let unknown = situation.members.iter().filter(|vm| !state.replicas.contains_key(*vm) && event.affects(vm));
