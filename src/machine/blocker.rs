@@ -193,7 +193,8 @@ fn readiness(state: &State, event: &Event, now: Timestamp) -> Clearance {
         let is_busy = || event.attempts.iter().any(|attempt| attempt.outcome.is_none());
         let is_ready =
             || !event.is_reopened() || (!is_busy() && matches!(prepared(state, event, now), Clearance::Clear(_)));
-        let again = event.reason_to_repeat().filter(|_| is_due && !is_late && is_ready());
+        let is_let = is_due && !is_late && state.pause(now).is_none();
+        let again = event.reason_to_repeat().filter(|_| is_let && is_ready());
         return again.map_or(Clearance::NothingToApprove, Clearance::Clear);
     }
     // What the platform may have been told stays decided.
