@@ -12,6 +12,7 @@ use crate::machine::operator::{What, Wish};
 use crate::machine::policy::{Action, Treatment};
 use crate::machine::state::{Replica, State};
 use crate::machine::takeover::Takeover;
+use crate::machine::time::Timestamp;
 use crate::machine::workload::{Hook, HookId, Intent, Member, OnAbsent, OnFailure, Origin, Phase, Role, Workload};
 
 pub(super) fn violated(before: &State, event: &Event, claim: &Claim) -> Option<Broken> {
@@ -39,9 +40,13 @@ pub(super) fn violated(before: &State, event: &Event, claim: &Claim) -> Option<B
     (!is_justified(before, event, claim)).then_some(Broken::ClaimedUnprepared)
 }
 
-/// The platform may have taken it.
 pub(super) fn may_be_told(claim: &Claim) -> bool {
-    match &claim.outcome {
+    may_have_arrived(claim.outcome.as_ref())
+}
+
+/// The platform may have taken what became of it so.
+fn may_have_arrived(outcome: Option<&(PostOutcome, Timestamp)>) -> bool {
+    match outcome {
         None | Some((PostOutcome::Accepted | PostOutcome::Unknown(_), _)) => true,
         Some((PostOutcome::Refused(status), _)) => *status == 410 || *status >= 500,
         Some(_) => false,
@@ -59,7 +64,7 @@ fn is_halted(before: &State, event: &Event, claim: &Claim) -> bool {
 }
 
 fn is_justified(before: &State, event: &Event, claim: &Claim) -> bool {
-    let is_open = |takeover: &Takeover| matches!(takeover.outcome, None | Some((PostOutcome::Unknown(_), _)));
+    let is_open = |takeover: &Takeover| may_have_arrived(takeover.outcome.as_ref());
     let Some(treatment) = &event.treatment else {
         // What was decided alone needs no policy to be repeated.
         return claim.reason == Reason::Takeover && event.takeovers.iter().any(is_open);
