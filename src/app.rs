@@ -8,11 +8,11 @@ mod systemd;
 mod who;
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -37,7 +37,7 @@ use crate::replica::contacts::Contacts;
 use crate::replica::deeds::Deeds;
 use crate::replica::folded::Folded;
 use crate::replica::here::Here;
-use crate::replica::hooks::Hooks;
+use crate::replica::hooks::{Former, Hooks};
 use crate::replica::isolated_requests::IsolatedRequests;
 use crate::replica::journal::Journal;
 use crate::replica::observer::Observer;
@@ -95,8 +95,8 @@ async fn run_until(config: Config, stop: CancellationToken, answering: &Handle) 
     let (folded, state) = Folded::new(time.clone());
     let (consensus, routes) = Consensus::open(options, folded).await?;
     // Only now: whose data this is has just been checked.
-    let (commands, of_commands) =
-        Runner::open(&config.replica.data_dir.join("hooks"), PathBuf::from(OWN_PROGRAM), calls::surroundings())?;
+    let spool = config.replica.data_dir.join("hooks");
+    let (commands, of_commands) = Runner::open(&spool, PathBuf::from(OWN_PROGRAM), calls::surroundings())?;
     let (sessions, of_sessions) = Sessions::open(Arc::new(clock::now));
     let deeds = Arc::new(Deeds::new()?);
     let here = Arc::new(Here {
@@ -117,7 +117,7 @@ async fn run_until(config: Config, stop: CancellationToken, answering: &Handle) 
         readiness: Latest::default(),
     });
     let observer = Arc::new(observer(&config.metadata, endpoint, deeds));
-    let hooks = Arc::new(Hooks::new(Front::new(commands, sessions), calls::of(&config), config.tracing.is_some()));
+    let hooks = Arc::new(hooks(&config, &spool, Front::new(commands, sessions))?);
     let configured: Vec<Workload> = config.workloads.iter().map(config::Workload::registered).collect();
     let questions = questions::all(&config, &name);
     let view = View::new(here.clone());
@@ -239,6 +239,13 @@ async fn logged<E: std::fmt::Display>(what: &str, serving: impl Future<Output = 
     if let Err(error) = serving.await {
         tracing::error!(what, %error, "a server ended");
     }
+}
+
+fn hooks(config: &Config, spool: &Path, front: Front) -> anyhow::Result<Hooks> {
+    let configured = calls::of(config);
+    let former = Former::open(spool, &configured)
+        .with_context(|| format!("cannot tell how hooks of former configurations were run: {}", spool.display()))?;
+    Ok(Hooks::new(front, configured, former, config.tracing.is_some()))
 }
 
 fn agreement(config: &Config, name: &VmName, members: &[(String, String)]) -> anyhow::Result<consensus::Options> {

@@ -7,6 +7,7 @@ use super::reader::Table;
 use super::scalar;
 use super::secret::is_secret;
 use super::written::Value;
+use crate::machine::hook_id::digest;
 use crate::machine::workload as registered;
 use crate::machine::workload::{OnFailure, Phase, RunsOn};
 
@@ -43,6 +44,7 @@ pub(super) fn read(table: &mut Table<'_>) -> Option<Hook> {
     let up_to_a_day = |shortest: u64| scalar::duration(Duration::from_millis(shortest)..=DAY);
     let why = "write checkpoint, failover, drain, shutdown, restore or ready";
     let phase = table.required("phase", scalar::word(Phase::WORDS, Phase::from_word), why);
+    let name = table.optional("name", scalar::hook_name);
     let command = table.optional("command", scalar::command).map(Way::Command);
     let http = table.optional("http", scalar::hook_url).map(Way::Http);
     let neither = "names nothing to run: add `command = [\"/path/to/program\"]` or `http = \"http://…\"`";
@@ -68,6 +70,8 @@ pub(super) fn read(table: &mut Table<'_>) -> Option<Hook> {
         expected: table.optional("expected", up_to_a_day(1)),
         exclusive: table.or("exclusive", scalar::boolean, false),
         kinds: table.list("type", policy::kind).unwrap_or_default().into_iter().map(|kind| kind.value).collect(),
+        name,
+        runs: 0,
         // Where it is missing, the others are read all the same.
         phase: phase?.value,
     };
@@ -75,7 +79,24 @@ pub(super) fn read(table: &mut Table<'_>) -> Option<Hook> {
         let message = "`workload.hook.fresh_for` means nothing here: it needs `confirm`, which asks whether it is done";
         table.mistake(&table.place_of("fresh_for"), message);
     }
-    Some(Hook { registered, run: patroni.or(run)?, confirm, undo, user, env })
+    let run = patroni.or(run)?;
+    let registered = registered::Hook { runs: digest_of(&run, user.as_deref(), &env), ..registered };
+    Some(Hook { registered, run, confirm, undo, user, env })
+}
+
+/// Of what the hook runs, as whom, and with which variables. What a secret is does not count: it is replaced from time to
+/// time, and the log is told nothing of it.
+fn digest_of(run: &Way, user: Option<&str>, env: &[(String, String)]) -> u64 {
+    let (how, words) = match run {
+        Way::Command(argv) => ("command", argv.iter().map(String::as_str).collect()),
+        Way::Http(url) => ("http", vec![url.as_str()]),
+        Way::Patroni(url) => ("patroni", vec![url.as_str()]),
+    };
+    let known = env.iter().flat_map(|(name, value)| {
+        let value = if is_secret(name, value) { "" } else { value };
+        [name.as_str(), value]
+    });
+    digest([how].into_iter().chain(words).chain(["as", user.unwrap_or_default()]).chain(known))
 }
 
 /// A program as a list, or an address in a table.

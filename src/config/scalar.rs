@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use super::written::{Entry, Shape, Value};
 use crate::http_client::{Url, parse_external};
+use crate::machine::hook_id::is_hook_name;
 
 /// The known word that was probably meant.
 pub(super) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
@@ -51,6 +52,15 @@ pub(super) fn name(value: &Value) -> Result<String, String> {
         return Err(format!("is {text:?}: a name has no blanks around it and no line breaks in it"));
     }
     Ok(text)
+}
+
+/// Follows a `#` where operators call a hook, as its number does.
+pub(super) fn hook_name(value: &Value) -> Result<String, String> {
+    let text = text(value)?;
+    if is_hook_name(&text) {
+        return Ok(text);
+    }
+    Err(format!("is {text:?}: the name of a hook has 1 to 64 letters, digits, - or _, and is no number"))
 }
 
 /// A whole path: where a service starts, and who is at home at `~`, is nothing to start a path from.

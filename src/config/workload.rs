@@ -1,6 +1,7 @@
 //! `[[workload]]`: what is prepared on this VM. How, is said by its hooks.
 
 use core::time::Duration;
+use std::collections::BTreeSet;
 
 use super::hook::{self, Hook};
 use super::reader::{Found, Table};
@@ -84,6 +85,7 @@ fn read_workload(table: &mut Table<'_>) -> Option<Read> {
     let interval =
         table.optional("ready_interval", scalar::duration(Duration::from_millis(100)..=Duration::from_hours(1)));
     let hooks = table.tables("hook", hook::read).into_iter().collect::<Option<Vec<_>>>();
+    refuse_repeated_names(table, hooks.iter().flatten());
     let has_ready = hooks.iter().flatten().any(|hook| hook.registered.phase == Phase::Ready);
     if table.has("ready_interval") && hooks.is_some() && !has_ready {
         let message =
@@ -102,6 +104,18 @@ fn read_workload(table: &mut Table<'_>) -> Option<Read> {
         hooks,
     });
     Some(Read { name, after, workload })
+}
+
+/// Two hooks of a phase under one name could not be told apart.
+fn refuse_repeated_names<'a>(table: &Table<'_>, hooks: impl Iterator<Item = &'a Hook>) {
+    let mut seen = BTreeSet::new();
+    for registered::Hook { phase, name, .. } in hooks.map(|hook| &hook.registered) {
+        let Some(name) = name else { continue };
+        if !seen.insert((*phase, name)) {
+            let message = format!("`workload.hook.name` {name:?} stands twice in the phase {phase}: each has its own");
+            table.mistake(&table.place_of("hook"), message);
+        }
+    }
 }
 
 /// Workloads that wait for each other would wait until the time is up. Names of other VMs' workloads are none of ours.

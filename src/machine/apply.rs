@@ -148,7 +148,9 @@ fn begin(
     let stint = due.iter().find(|next| is_it(next)).map(|next| next.step.stint).ok_or(Ignored::NotDue)?;
     let runs_on = state.hook(member, hook).map_or(RunsOn::Affected, |hook| hook.runs_on);
     let there = Member { vm: on.clone(), workload: member.workload.clone() };
-    if !may_run_on(event, member, hook, runs_on, on) || state.is_absent(&there) {
+    // What it was when it was taken away is run by its replica, whoever dials in now.
+    let is_former = state.workload(member).is_none_or(|workload| workload.hook(hook).is_none());
+    if !may_run_on(event, member, hook, runs_on, on) || (state.is_absent(&there) && !is_former) {
         return Err(Ignored::NotDue);
     }
     // The planner may not have known yet that less time is left.
@@ -161,7 +163,7 @@ fn begin(
     if hook.phase < Phase::Restore && intent != Intent::Undo {
         sight::enter(event, Stage::Preparing, now);
     }
-    event.attempts.push(Attempt {
+    event.begin(Attempt {
         id: attempt,
         member: member.clone(),
         hook,
@@ -171,10 +173,10 @@ fn begin(
         begun_at: now,
         deadline,
         progress: None,
+        blocked: None,
         outcome: None,
         late: None,
     });
-    event.revision += 1;
     if let Some(slot) = state.slots.get_mut(member).filter(|slot| takes_away && slot.stint == stint) {
         slot.needs_restore = true;
     }

@@ -25,10 +25,33 @@ pub struct Attempt {
     pub begun_at: Timestamp,
     pub deadline: Timestamp,
     pub progress: Option<Progress>,
+    /// What it has answered before, when that was that it is blocked; `None` when it never did.
+    pub blocked: Option<Blocked>,
     /// `None` while it runs.
     pub outcome: Option<(Outcome, Timestamp)>,
     /// An outcome that arrived after the attempt was settled without it. It does not count.
     pub late: Option<(Outcome, Timestamp)>,
+}
+
+impl Attempt {
+    /// It has answered that it is blocked.
+    pub const fn is_blocked(&self) -> bool {
+        matches!(self.outcome, Some((Outcome::Blocked(_), _)))
+    }
+
+    /// Since when it has answered nothing but that it is blocked, also while it is asked once more.
+    pub fn blocked_since(&self) -> Option<Timestamp> {
+        self.blocked.filter(|_| self.outcome.is_none() || self.is_blocked()).map(|blocked| blocked.since)
+    }
+}
+
+/// A hook that is blocked is asked again every few seconds. All of that is one attempt, under the number of the last run.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Blocked {
+    /// How often it has answered so, in a row.
+    pub times: u32,
+    /// When the first of these runs was begun.
+    pub since: Timestamp,
 }
 
 /// What a running hook said of itself.

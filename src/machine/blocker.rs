@@ -116,14 +116,14 @@ pub enum Blocker {
 
 impl Blocker {
     /// The hook that the event waits for, as operators call it.
-    pub fn hook(&self) -> Option<String> {
+    pub fn hook(&self, state: &State) -> Option<String> {
         match self {
             Self::HookWaiting { member, hook, .. }
             | Self::ReplicaAway { member, hook, .. }
             | Self::HookRunning { member, hook, .. }
             | Self::HookBlocked { member, hook, .. }
             | Self::WorkloadAway { member, hook, .. }
-            | Self::HookFailed { member, hook, .. } => Some(hook.named(member)),
+            | Self::HookFailed { member, hook, .. } => Some(state.hook_name(member, *hook)),
             _ => None,
         }
     }

@@ -67,7 +67,9 @@ pub(super) fn dismiss(state: &mut State, replica: &VmName) -> Applied {
     state.suspicions.remove(replica);
     part(state, replica);
     let now = state.now;
-    let is_lost = |attempt: &Attempt| attempt.on == *replica && attempt.outcome.is_none();
+    // What it ran for others may still run: nothing of theirs begins beside it until it must have ended.
+    let is_lost =
+        |attempt: &Attempt| attempt.member.vm == *replica && attempt.on == *replica && attempt.outcome.is_none();
     for event in state.open.values_mut().filter(|event| event.attempts.iter().any(is_lost)) {
         let event = Arc::make_mut(event);
         for attempt in event.attempts.iter_mut().filter(|attempt| is_lost(attempt)) {

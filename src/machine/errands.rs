@@ -59,13 +59,13 @@ pub fn errands<'a>(state: &'a State, me: &VmName) -> Vec<Errand<'a>> {
     found
 }
 
-/// An open attempt that is not to be begun, because an earlier life of the machine may have begun it: its replica has
-/// a new disk, and knows nothing of attempts up to this one. What puts back may be begun again, and a workload that
-/// dials in remembers for itself.
+/// An open attempt that is not to be begun, because an earlier life of the machine may have begun it, and it may run: its
+/// replica has a new disk, and knows nothing of attempts up to this one. It stays open until it must have ended, so that
+/// nothing of the same member begins beside it. A workload that dials in remembers for itself.
 pub fn is_forgotten(state: &State, attempt: &Attempt, up_to: AttemptId) -> bool {
     let workload = state.replicas.get(&attempt.on).and_then(|replica| replica.workload(&attempt.member.workload));
     let remembers = workload.is_some_and(|workload| workload.origin == Origin::Dialled);
-    attempt.id <= up_to && attempt.outcome.is_none() && attempt.hook.phase < Phase::Restore && !remembers
+    attempt.id <= up_to && attempt.outcome.is_none() && !remembers
 }
 
 /// Where nothing of this workload's group may be moved to (R8b): VMs that an event takes away, those whose replicas do not

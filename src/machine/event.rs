@@ -58,7 +58,7 @@ pub struct Event {
     pub given_back: u32,
     /// It has given its slots back by itself, and goes behind the others from then on.
     pub is_deferred: bool,
-    /// When its last call began.
+    /// When its last call began, since it last came back.
     pub last_call: Option<Timestamp>,
     /// When its last calls began before it went, and came back.
     pub former_calls: Vec<Timestamp>,
@@ -130,9 +130,9 @@ impl Event {
     /// taken away once more, by its stint.
     pub fn step_id(&self, attempt: &Attempt) -> String {
         let (id, Timestamp(first_seen)) = (&self.announcement.id, self.first_seen());
-        let Attempt { member: Member { vm, workload }, hook: HookId { phase, ordinal }, stint, .. } = attempt;
+        let Attempt { member: Member { vm, workload }, hook: HookId { phase, key }, stint, .. } = attempt;
         let stint = if *phase == Phase::Checkpoint { 0 } else { *stint };
-        alloc::format!("{id}@{first_seen}.{stint}/{vm}/{workload}/{phase}/{ordinal}")
+        alloc::format!("{id}@{first_seen}.{stint}/{vm}/{workload}/{phase}/{key:x}")
     }
 
     pub fn is_user_initiated(&self) -> bool {
@@ -207,6 +207,20 @@ impl Event {
         self.attempts.iter().find(|attempt| attempt.id == id)
     }
 
+    /// One that was blocked is begun anew in its place. What brings a member back is told one by one.
+    pub(super) fn begin(&mut self, begun: Attempt) {
+        self.revision += 1;
+        let last = self.attempts.iter_mut().rev().find(|it| it.hook == begun.hook && it.member == begun.member);
+        let is_again = |it: &Attempt| {
+            let is_same = (it.intent, it.stint, &it.on) == (begun.intent, begun.stint, &begun.on);
+            is_same && it.is_blocked() && begun.hook.phase < Phase::Restore && begun.intent != Intent::Undo
+        };
+        match last.filter(|it| is_again(it)) {
+            Some(last) => *last = Attempt { blocked: last.blocked, ..begun },
+            None => self.attempts.push(begun),
+        }
+    }
+
     /// The attempts of one hook of one workload, oldest first.
     pub fn attempts_of<'a>(&'a self, member: &Member, hook: HookId) -> impl DoubleEndedIterator<Item = &'a Attempt> {
         self.attempts.iter().filter(move |attempt| attempt.hook == hook && attempt.member == *member)
@@ -252,6 +266,12 @@ impl Event {
     /// A post of ours may have reached the platform.
     pub fn may_be_approved(&self) -> bool {
         self.claims.iter().any(Claim::may_be_posted) || self.is_taken_over()
+    }
+
+    /// It is about to begin, or has begun, whatever we do from now on.
+    pub fn is_going(&self) -> bool {
+        let is_claimed = (Stage::Claimed..=Stage::Started).contains(&self.stage());
+        is_claimed || self.last_call.is_some() || self.may_be_approved()
     }
 
     /// It was started, or may be approved.

@@ -68,7 +68,7 @@ fn replica_away(state: &State, event: &Event, situation: &Situation, found: &Blo
     let Blocker::HookWaiting { member, hook, .. } = found else { return None };
     let steps = steps::preparing(state, event);
     let step = steps.iter().find(|step| step.member == *member && step.id == *hook)?;
-    if plan::host(state, event, step, situation).is_some() {
+    if plan::host(state, event, step, Intent::Run, situation).is_some() {
         return None;
     }
     let silent = situation.contacts.get(&member.vm).filter(|contact| !contact.reachable);

@@ -17,6 +17,7 @@ pub mod drill;
 pub mod errands;
 pub mod event;
 pub mod explain;
+pub mod hook_id;
 pub mod id;
 pub mod impact;
 pub mod invariants;

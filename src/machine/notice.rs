@@ -202,7 +202,7 @@ fn waits_for(state: &State, event: &Event, situation: &Situation) -> Option<Stri
         return None;
     }
     let code = blocker.code();
-    Some(blocker.hook().map_or_else(|| code.to_string(), |hook| format!("{code}/{hook}")))
+    Some(blocker.hook(state).map_or_else(|| code.to_string(), |hook| format!("{code}/{hook}")))
 }
 
 /// What the leader has to tell now, in the order in which it happened; what is told already is among it.

@@ -11,6 +11,7 @@ use super::claim::CLAIM_AGAIN_AFTER_AT_MOST;
 use super::command::Command;
 use super::departure;
 use super::drill;
+use super::errands::avoid;
 use super::event::Event;
 use super::id::VmName;
 use super::last_call;
@@ -180,7 +181,7 @@ fn hooks_to_waive(state: &State, event: &Event, situation: &Situation) -> Vec<Co
     let waits = |step: &Step<'_>| match steps::forward(event, step, situation.now) {
         // Elsewhere it can be run once more when this attempt has expired.
         Progress::Running(attempt) => step.hook.runs_on == RunsOn::Affected && lost(&attempt.on),
-        Progress::Due { .. } => host(state, event, step, situation).is_none() && lost(&step.member.vm),
+        Progress::Due { intent, .. } => host(state, event, step, intent, situation).is_none() && lost(&step.member.vm),
         // It vanished with its VM and its deadline has passed meanwhile.
         Progress::Failed(_) => {
             let mut latest = step.forward().rev();
@@ -210,7 +211,7 @@ pub(super) fn passed_over_from(replica: &VmName, situation: &Situation) -> Optio
 
 fn attempts_to_begin(state: &State, event: &Event, situation: &Situation) -> Vec<Command> {
     let begin = |next: Next<'_>| {
-        let on = host(state, event, &next.step, situation)?;
+        let on = host(state, event, &next.step, next.intent, situation)?;
         let ends = if next.intent == Intent::Undo { None } else { event.time_ends(next.step.id.phase) };
         let timeout = situation.now.plus(next.step.hook.timeout);
         Some(Command::Begin {
@@ -226,7 +227,13 @@ fn attempts_to_begin(state: &State, event: &Event, situation: &Situation) -> Vec
 }
 
 /// Where a step can be run now.
-pub(super) fn host(state: &State, event: &Event, step: &Step<'_>, situation: &Situation) -> Option<VmName> {
+pub(super) fn host(
+    state: &State,
+    event: &Event,
+    step: &Step<'_>,
+    intent: Intent,
+    situation: &Situation,
+) -> Option<VmName> {
     let own = &step.member.vm;
     // Only a replica that is back and has reported knows that the event is over.
     let is_back = state.replicas.get(own).is_some_and(|replica| replica.discounted.is_none());
@@ -237,24 +244,24 @@ pub(super) fn host(state: &State, event: &Event, step: &Step<'_>, situation: &Si
     match step.hook.runs_on {
         RunsOn::Affected => is_home.then(|| own.clone()),
         RunsOn::Any if is_home && event.stage() != Stage::Started => Some(own.clone()),
-        RunsOn::Any | RunsOn::Peer => peer(state, event, step, situation),
+        RunsOn::Any | RunsOn::Peer => peer(state, event, step, intent, situation),
     }
 }
 
-/// An unaffected replica whose VM has the same workload of the same group with the same hook.
-fn peer(state: &State, event: &Event, step: &Step<'_>, situation: &Situation) -> Option<VmName> {
-    let group = state.workload(&step.member)?.group.as_ref()?;
-    let fits = |name: &VmName| {
-        let runs_it = state.replicas.get(name).is_some_and(|replica| {
-            replica.workload(&step.member.workload).is_some_and(|workload| {
-                workload.group.as_ref() == Some(group)
-                    && workload.hook(step.id).is_some()
-                    && !replica.is_absent(workload)
-            })
-        });
-        runs_it && !event.affects(name) && situation.reaches(name)
+/// An unaffected replica whose VM has the same workload of the same group with the same hook. Where nothing may be moved to
+/// nothing is begun, either; what was begun there can be asked, and taken back.
+fn peer(state: &State, event: &Event, step: &Step<'_>, intent: Intent, situation: &Situation) -> Option<VmName> {
+    let keeper = state.keeper(&step.member, step.id).filter(|keeper| keeper.group.is_some())?;
+    let has_it = |name: &VmName| {
+        let replica = state.replicas.get(name)?;
+        let own = replica.workload(&step.member.workload).filter(|own| !replica.is_absent(own))?;
+        own.counterpart(keeper, step.id).filter(|_| own.group == keeper.group)
     };
-    situation.members.iter().find(|name| fits(name)).cloned()
+    let fits = |name: &&VmName| has_it(name).is_some() && !event.affects(name) && situation.reaches(name);
+    let mut fitting = situation.members.iter().filter(fits).peekable();
+    fitting.peek()?;
+    let avoided = if intent == Intent::Run { avoid(state, situation, &step.member) } else { Vec::new() };
+    fitting.find(|name| !avoided.contains(name)).cloned()
 }
 
 fn claim_to_make(state: &State, event: &Event, situation: &Situation) -> Option<Command> {

@@ -10,10 +10,10 @@ use super::left_out::{may_run, wants};
 use super::lifecycle::Stage;
 use super::needs;
 use super::slot::{Slot, SlotState};
-use super::state::State;
+use super::state::{Replica, State};
 use super::steps::{self, Progress, Step};
 use super::time::Timestamp;
-use super::workload::{Hook, HookId, Intent, Member, OnFailure, Phase, Workload};
+use super::workload::{Hook, HookId, Intent, Member, OnFailure, Phase, RunsOn, Workload};
 
 /// Of the members that return on account of this event, in the order in which they run.
 pub fn steps<'a>(state: &'a State, event: &Event) -> Vec<Step<'a>> {
@@ -23,13 +23,17 @@ pub fn steps<'a>(state: &'a State, event: &Event) -> Vec<Step<'a>> {
 }
 
 fn of_member<'a>(state: &'a State, event: &Event, member: &Member, slot: &Slot) -> Vec<Step<'a>> {
-    let Some(workload) = state.workload(member) else { return Vec::new() };
-    let away = needs::away(state, member, workload);
+    let Some(replica) = state.replicas.get(&member.vm) else { return Vec::new() };
+    let (now, former) = (replica.workload(&member.workload), replica.former.get(&member.workload));
+    let away = |id: HookId| {
+        let of_now = now.filter(|workload| workload.hook(id).is_some());
+        of_now.and_then(|workload| needs::away(state, member, workload))
+    };
     let step = |(id, hook): (HookId, &'a Hook), is_undo: bool| Step {
         member: member.clone(),
         id,
         hook,
-        away,
+        away: away(id),
         stint: slot.stint,
         attempts: since(state, member, id, if is_undo { slot.first_stint } else { slot.stint }),
         is_done_elsewhere: false,
@@ -38,25 +42,76 @@ fn of_member<'a>(state: &'a State, event: &Event, member: &Member, slot: &Slot) 
     };
     let mut steps: Vec<Step<'a>> = Vec::new();
     if slot.needs_restore {
-        steps.extend(begun(workload).map(|it| step(it, true)).filter(is_owed));
+        let taken_away = former.into_iter().chain(now).flat_map(begun);
+        steps.extend(taken_away.map(|it| step(it, true)).filter(is_owed).filter(|step| has_host(state, step)));
         // The last first.
         steps.reverse();
     }
-    steps.extend(hooks_due(workload, slot, event).map(|it| step(it, false)));
+    steps.extend(hooks_due(now, former, slot, event).map(|it| step(it, false)));
     steps
 }
 
+/// What another VM began nobody takes back where none has such a hook any more.
+fn has_host(state: &State, step: &Step<'_>) -> bool {
+    let Some(keeper) = state.keeper(&step.member, step.id) else { return false };
+    let has_it = |replica: &Replica| {
+        let workload = replica.workload(&step.member.workload);
+        workload.is_some_and(|own| own.group == keeper.group && own.counterpart(keeper, step.id).is_some())
+    };
+    let others = state.replicas.iter().filter(|(vm, _)| **vm != step.member.vm);
+    step.hook.runs_on != RunsOn::Peer || others.into_iter().any(|(_, replica)| has_it(replica))
+}
+
 /// A member that nothing was done to is not restored: the platform may have restarted it, so it is asked all the same.
-fn hooks_due<'a>(workload: &'a Workload, slot: &Slot, event: &Event) -> impl Iterator<Item = (HookId, &'a Hook)> {
+/// It is restored as it is registered now; where that says nothing of it, as it was when it was taken away.
+fn hooks_due<'a>(
+    now: Option<&'a Workload>,
+    former: Option<&'a Workload>,
+    slot: &Slot,
+    event: &Event,
+) -> impl Iterator<Item = (HookId, &'a Hook)> {
     let phases: &'static [Phase] = if slot.needs_restore { &[Phase::Restore, Phase::Ready] } else { &[Phase::Ready] };
-    let hooks = phases.iter().flat_map(|phase| workload.hooks_of(*phase));
+    let hooks = phases.iter().flat_map(move |phase| {
+        let known = now.filter(|workload| workload.hooks_of(*phase).next().is_some());
+        known.or(former).into_iter().flat_map(|workload| workload.hooks_of(*phase))
+    });
     hooks.filter(move |(_, hook)| wants(event, hook) && may_run(event, hook))
+}
+
+/// What of a workload a member that was taken away still needs when the workload is registered otherwise, or not at all,
+/// from now on; `None` where that has everything itself.
+pub(super) fn owed_of(
+    state: &State,
+    member: &Member,
+    slot: &Slot,
+    was: &Workload,
+    is: Option<&Workload>,
+) -> Option<Workload> {
+    let is_left_without = |phase: Phase| is.is_none_or(|is| is.hooks_of(phase).next().is_none());
+    let is_begun = |id: HookId| {
+        state.open_events().flat_map(|event| &event.attempts).any(|attempt| {
+            let is_of_hook = attempt.hook == id && attempt.member == *member && attempt.stint >= slot.first_stint;
+            is_of_hook && attempt.intent == Intent::Run
+        })
+    };
+    let is_owed = |(id, hook): (HookId, &Hook)| match id.phase {
+        // One that was taken out restores nothing by itself; one that was mended is run as it is now.
+        Phase::Restore => is_left_without(Phase::Restore),
+        Phase::Ready => is.is_none(),
+        _ => hook.can_undo && is.is_none_or(|is| is.hook(id).is_none()) && is_begun(id),
+    };
+    let phases = Phase::ALL.into_iter();
+    let hooks: Vec<Hook> = phases
+        .flat_map(|phase| was.hooks_of(phase))
+        .filter(|hook| is_owed(*hook))
+        .map(|(_, hook)| hook.clone())
+        .collect();
+    (is.is_none() || !hooks.is_empty()).then(|| Workload { hooks, ..was.clone() })
 }
 
 /// The member has to be restored, or to say that it is ready, before it is in service.
 pub(super) fn is_awaited(state: &State, event: &Event, member: &Member, slot: &Slot) -> bool {
-    slot.needs_restore
-        || state.workload(member).is_some_and(|workload| hooks_due(workload, slot, event).next().is_some())
+    slot.needs_restore || hooks_due(state.workload(member), None, slot, event).next().is_some()
 }
 
 /// The attempts of one hook since a stint, of whichever event, oldest first.
@@ -70,8 +125,8 @@ fn since<'a>(state: &'a State, member: &Member, hook: HookId, stint: u64) -> Vec
 
 /// Everything was put back, and the member says that it is ready.
 pub(super) fn is_restored(state: &State, member: &Member, slot: &Slot) -> bool {
-    // What is registered otherwise by now is still owed.
-    let is_known = !slot.needs_restore || state.workload(member).is_some();
+    // Nobody knows how it is restored.
+    let is_known = !slot.needs_restore || state.is_restorable(member);
     let Some(event) = state.open_event(&slot.by).filter(|_| is_known) else { return !slot.needs_restore };
     let steps = of_member(state, event, member, slot);
     steps.iter().all(|step| steps::lets_pass(event, step, state.now))

@@ -2,15 +2,17 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use super::apply::{Applied, registered};
 use super::command::Ignored;
 use super::departure;
 use super::id::{VmName, WorkloadName};
+use super::restoring;
 use super::slot_changes;
 use super::state::{Replica, State, WORKLOAD_LIMIT};
 use super::time::Timestamp;
-use super::workload::{Condition, Group, Member, Origin, Readiness, Workload};
+use super::workload::{Condition, Group, Hook, Member, Origin, Phase, Readiness, Workload};
 
 pub(super) fn register(state: &mut State, by: &VmName, workloads: &[Workload], groups: &[Group]) -> Applied {
     if state.replicas.get(by).is_some_and(|replica| replica.workloads == workloads && replica.groups == groups) {
@@ -19,12 +21,17 @@ pub(super) fn register(state: &mut State, by: &VmName, workloads: &[Workload], g
     if !state.replicas.contains_key(by) {
         departure::part(state, by);
     }
-    let known: BTreeSet<WorkloadName> =
-        state.replicas.get(by).into_iter().flat_map(|replica| replica.effective()).map(|it| it.name.clone()).collect();
+    let before = effective(state, by);
     let replica = Arc::make_mut(state.replicas.entry(by.clone()).or_default());
     (replica.workloads, replica.groups) = (workloads.into(), groups.into());
+    let Replica { workloads: configured, dialled, .. } = replica;
+    for dialled in dialled.values_mut() {
+        *dialled = known_as(configured, dialled);
+    }
     forget_the_unknown(replica);
-    for workload in workloads.iter().filter(|workload| !known.contains(&workload.name)) {
+    keep_what_is_owed(state, by, &before);
+    let is_new = |workload: &&Workload| before.iter().all(|known| known.name != workload.name);
+    for workload in workloads.iter().filter(is_new) {
         if let Some(group) = &workload.group {
             slot_changes::replace_gone(state, &workload.on(by), group);
         }
@@ -36,7 +43,8 @@ pub(super) fn register(state: &mut State, by: &VmName, workloads: &[Workload], g
 pub(super) fn enlist(state: &mut State, by: &VmName, workload: &Workload) -> Applied {
     let now = state.now;
     let replica = registered(state, by)?;
-    let workload = Workload { origin: Origin::Dialled, ..workload.clone() };
+    let workload = known_as(&replica.workloads, &Workload { origin: Origin::Dialled, ..workload.clone() });
+    let before: Vec<Workload> = replica.effective().cloned().collect();
     let known = replica.dialled.get(&workload.name);
     if known.is_some_and(|known| *known == workload) && !replica.is_absent(&workload) {
         return Err(Ignored::Repeated);
@@ -48,6 +56,7 @@ pub(super) fn enlist(state: &mut State, by: &VmName, workload: &Workload) -> App
     keep(replica, &workload.name, condition, now);
     let is_new = !replica.knows(&workload.name);
     replica.dialled.insert(workload.name.clone(), workload.clone());
+    keep_what_is_owed(state, by, &before);
     if let Some(group) = workload.group.as_ref().filter(|_| is_new) {
         slot_changes::replace_gone(state, &workload.on(by), group);
     }
@@ -59,6 +68,7 @@ pub(super) fn delist(state: &mut State, by: &VmName, name: &WorkloadName) -> App
     if !replica.dialled.contains_key(name) {
         return Err(Ignored::Repeated);
     }
+    let before: Vec<Workload> = replica.effective().cloned().collect();
     replica.dialled.remove(name);
     // What it said of itself says nothing of the configured one that it stood for.
     replica.conditions.remove(name);
@@ -69,11 +79,13 @@ pub(super) fn delist(state: &mut State, by: &VmName, name: &WorkloadName) -> App
     if is_left {
         state.slots.remove(&Member { vm: by.clone(), workload: name.clone() });
     }
+    keep_what_is_owed(state, by, &before);
     Ok(())
 }
 
 pub(super) fn note(state: &mut State, by: &VmName, conditions: &[(WorkloadName, Condition)]) -> Applied {
     let now = state.now;
+    let before = effective(state, by);
     let replica = registered(state, by)?;
     let mut is_news = false;
     for (name, condition) in conditions {
@@ -82,7 +94,66 @@ pub(super) fn note(state: &mut State, by: &VmName, conditions: &[(WorkloadName, 
             is_news = true;
         }
     }
-    if is_news { Ok(()) } else { Err(Ignored::Repeated) }
+    if !is_news {
+        return Err(Ignored::Repeated);
+    }
+    keep_what_is_owed(state, by, &before);
+    Ok(())
+}
+
+/// A configured workload stands in for the one of its name that dials in: hooks of both that stand at the same place and
+/// have no name are one hook, as are those of the same name.
+fn known_as(configured: &[Workload], dialled: &Workload) -> Workload {
+    let stands_in = configured.iter().find(|workload| workload.name == dialled.name);
+    let mut places: BTreeMap<Phase, usize> = BTreeMap::new();
+    let known = |hook: &Hook| {
+        let place = places.entry(hook.phase).or_default();
+        let same = stands_in.and_then(|it| it.hooks.iter().filter(|it| it.phase == hook.phase).nth(*place));
+        let own = u64::try_from(*place).unwrap_or(u64::MAX);
+        *place += 1;
+        Hook { runs: same.filter(|it| it.name.is_none()).map_or(own, |it| it.runs), ..hook.clone() }
+    };
+    Workload { hooks: dialled.hooks.iter().map(known).collect(), ..dialled.clone() }
+}
+
+fn effective(state: &State, vm: &VmName) -> Vec<Workload> {
+    state.replicas.get(vm).into_iter().flat_map(|replica| replica.effective()).cloned().collect()
+}
+
+/// What was taken away is restored by what it was, whatever is registered from now on (`members.md` 4). Who dials in says
+/// itself what it is, and nobody else can run its hooks.
+fn keep_what_is_owed(state: &mut State, vm: &VmName, before: &[Workload]) {
+    let mut kept: Vec<Workload> = Vec::new();
+    for was in before.iter().filter(|was| was.origin == Origin::Configured) {
+        let member = was.on(vm);
+        let Some(slot) = state.slots.get(&member).filter(|slot| slot.needs_restore) else { continue };
+        let is = state.workload(&member);
+        kept.extend(restoring::owed_of(state, &member, slot, was, is).filter(|_| is != Some(was)));
+    }
+    if kept.is_empty() {
+        return;
+    }
+    let Ok(replica) = registered(state, vm) else { return };
+    for mut owed in kept {
+        if let Some(known) = replica.former.remove(&owed.name) {
+            // What was owed before, and still is.
+            let is_known = |hook: &Hook| owed.hooks.contains(hook);
+            let earlier: Vec<Hook> = known.hooks.into_iter().filter(|hook| !is_known(hook)).collect();
+            owed.hooks.splice(0..0, earlier);
+        }
+        replica.former.insert(owed.name.clone(), owed);
+    }
+}
+
+/// What is restored is owed nothing.
+pub(super) fn forget_what_was_owed(state: &mut State) {
+    let slots = &state.slots;
+    for (vm, replica) in &mut state.replicas {
+        let is_owed = |workload: &Workload| slots.get(&workload.on(vm)).is_some_and(|slot| slot.needs_restore);
+        if !replica.former.values().all(is_owed) {
+            Arc::make_mut(replica).former.retain(|_, workload| is_owed(workload));
+        }
+    }
 }
 
 /// What is as without a word is not kept.

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use super::apply::{Applied, open};
-use super::attempt::{Attempt, Outcome, Progress};
+use super::attempt::{Attempt, Blocked, Outcome, Progress};
 use super::command::Ignored;
 use super::event::Event;
 use super::id::{AttemptId, EventId, VmName};
@@ -72,6 +72,11 @@ pub(super) fn settle(state: &mut State, by: &VmName, id: &EventId, attempt: Atte
         return Err(Ignored::Late);
     }
     attempt.outcome = Some((outcome.clone(), now));
+    if attempt.is_blocked() {
+        let first = Blocked { times: 0, since: attempt.begun_at };
+        let Blocked { times, since } = attempt.blocked.unwrap_or(first);
+        attempt.blocked = Some(Blocked { times: times.saturating_add(1), since });
+    }
     let (member, stint, phase) = (attempt.member.clone(), attempt.stint, attempt.hook.phase);
     event.revision += 1;
     // A restore that was to be cancelled and ended well all the same: the member is no longer sick.

@@ -180,7 +180,7 @@ pub(super) fn lose(state: &mut State, vm: &VmName) {
 /// Carries over to slots what the entry has changed about events, documents and workloads.
 pub(crate) fn settle(state: &mut State) {
     if state.open.is_empty() {
-        return;
+        return roster::forget_what_was_owed(state);
     }
     loop {
         take_what_the_platform_takes(state);
@@ -192,6 +192,7 @@ pub(crate) fn settle(state: &mut State) {
         }
     }
     watch_the_stuck(state);
+    roster::forget_what_was_owed(state);
 }
 
 /// What is claimed, approved, started or in last call takes what it lacks, over the limit if need be: also what its
@@ -219,14 +220,17 @@ fn take_what_the_platform_takes(state: &mut State) {
     }
 }
 
-/// An event that is over, or no longer names a member, does not keep it out. What an event names anew it lacks.
+/// An event that is over, or no longer names a member, does not keep it out; nor does one that is not claimed yet keep
+/// out what is registered no more. What an event names anew it lacks.
 fn let_go(state: &mut State) {
     let now = state.now;
-    let events = &state.open;
+    let State { open: events, replicas, slots, .. } = state;
+    let is_registered = |member: &Member| replicas.get(&member.vm).is_some_and(|it| it.knows(&member.workload));
     let keeps = |member: &Member, id: &EventId| {
-        events.get(id).is_some_and(|event| !event.stage().is_over() && event.affects(&member.vm))
+        let event = events.get(id).filter(|event| !event.stage().is_over() && event.affects(&member.vm));
+        event.is_some_and(|event| event.is_going() || is_registered(member))
     };
-    for (member, slot) in &mut state.slots {
+    for (member, slot) in slots {
         slot.events.retain(|id| keeps(member, id));
         if let Some(last) = slot.events.last().filter(|_| !slot.events.contains(&slot.by)) {
             slot.by = last.clone();

@@ -14,7 +14,7 @@ use super::left_out::LONG_FREEZE;
 use super::lifecycle::Stage;
 use super::needs::{affected, preparing};
 use super::policy::Action;
-use super::slot::{Cause, SlotState, needed};
+use super::slot::{Cause, Slot, SlotState, needed};
 use super::state::State;
 use super::steps::{self, Progress, Step};
 use super::time::Timestamp;
@@ -134,7 +134,19 @@ pub fn barred_from_taking(state: &State, event: &Event, now: Timestamp) -> Optio
     };
     let groups = by_group(state, event);
     let over = groups.iter().find_map(|(group, own)| over_limit(state, event, group, own));
-    over.or_else(being_restored).or_else(|| queued(state, event, &groups, now))
+    let former = || owed_under_another_name(state, event);
+    over.or_else(being_restored).or_else(former).or_else(|| queued(state, event, &groups, now))
+}
+
+/// What is registered no more on the event's VMs, and was taken away: what is registered instead waits until it is back, for
+/// it may be the same.
+fn owed_under_another_name(state: &State, event: &Event) -> Option<Held> {
+    let is_owed = |(member, slot): &(&Member, &Slot)| {
+        let is_returning = slot.state == SlotState::Returning && slot.needs_restore;
+        is_returning && event.affects(&member.vm) && state.workload(member).is_none()
+    };
+    let (_, slot) = state.slots.iter().find(is_owed)?;
+    Some(Held { group: slot.group.clone(), by: [Cause::Returning(slot.by.clone())].into() })
 }
 
 /// The group cannot do without the event's own members beside those that are out.

@@ -15,7 +15,7 @@ use super::operator::{What, Wish};
 use super::slot::Slot;
 use super::suspicion::{Leadership, Suspicion};
 use super::time::Timestamp;
-use super::workload::{Condition, Group, Hook, HookId, Member, OnAbsent, Origin, Role, Workload};
+use super::workload::{Condition, Group, Member, OnAbsent, Origin, Role, Workload};
 
 /// Closed events that are kept, and for how long. These are no settings: every replica folds the same log, and a limit
 /// that differs between two of them would make two histories of it. Whoever wants to keep more exports it.
@@ -61,6 +61,9 @@ pub struct Replica {
     pub workloads: Vec<Workload>,
     /// Those that dialled in.
     pub dialled: BTreeMap<WorkloadName, Workload>,
+    /// As they were registered when a hook took them away, with those of their hooks that bring them back and are not
+    /// registered any more.
+    pub former: BTreeMap<WorkloadName, Workload>,
     /// What was noted of its workloads.
     pub conditions: BTreeMap<WorkloadName, Condition>,
     /// Since when those are away that are.
@@ -175,6 +178,12 @@ impl State {
         self.replicas.get(&member.vm)?.workload(&member.workload)
     }
 
+    /// Somebody knows what the member is restored by: it is registered, or was when it was taken away.
+    pub fn is_restorable(&self, member: &Member) -> bool {
+        let replica = self.replicas.get(&member.vm);
+        replica.is_some_and(|it| it.knows(&member.workload) || it.former.contains_key(&member.workload))
+    }
+
     /// Every effective workload of every VM.
     pub fn workloads(&self) -> impl Iterator<Item = (&VmName, &Workload)> {
         self.replicas.iter().flat_map(|(vm, replica)| replica.effective().map(move |workload| (vm, workload)))
@@ -198,10 +207,6 @@ impl State {
     pub fn is_absent(&self, member: &Member) -> bool {
         let replica = self.replicas.get(&member.vm);
         replica.is_some_and(|replica| replica.workload(&member.workload).is_some_and(|it| replica.is_absent(it)))
-    }
-
-    pub fn hook(&self, member: &Member, hook: HookId) -> Option<&Hook> {
-        self.workload(member)?.hook(hook)
     }
 
     /// The furthest status that any current document shows.

@@ -143,7 +143,9 @@ fn has_timed_out(step: &Step<'_>) -> bool {
 
 /// How often in a row it was asked for lately.
 fn asked(step: &Step<'_>) -> usize {
-    step.forward().rev().take_while(|attempt| attempt.intent == Intent::Confirm).count()
+    let asked = step.forward().rev().take_while(|attempt| attempt.intent == Intent::Confirm);
+    let times = asked.map(|attempt| 1 + attempt.blocked.map_or(0, |blocked| blocked.times.saturating_sub(1)));
+    usize::try_from(times.fold(0_u32, u32::saturating_add)).unwrap_or(usize::MAX)
 }
 
 /// Restoring is owed for as long as it takes; everything else has a number of attempts.
@@ -160,9 +162,8 @@ fn pause_after(step: &Step<'_>, runs: usize) -> Duration {
 
 /// Since when the step has answered that it is blocked, without another answer in between.
 pub fn blocked_since(step: &Step<'_>) -> Option<Timestamp> {
-    let ended = step.forward().rev().filter(|attempt| attempt.outcome.is_some());
-    let blocked = ended.take_while(|attempt| matches!(attempt.outcome, Some((Outcome::Blocked(_), _))));
-    blocked.map(|attempt| attempt.begun_at).min()
+    let known = step.forward().rev().filter(|attempt| attempt.outcome.is_some() || attempt.blocked.is_some());
+    known.map_while(Attempt::blocked_since).min()
 }
 
 /// Something runs that brings the member back.
@@ -336,7 +337,7 @@ pub fn is_wanted(state: &State, event: &Event, attempt: &Attempt) -> bool {
         return false;
     }
     // Whoever signed off by force is asked nothing any more, and nothing is known of what it was doing.
-    if state.workload(&attempt.member).is_none() {
+    if !state.is_restorable(&attempt.member) {
         return event.stage() < Stage::Started;
     }
     // What the event has given back it does not take away.

@@ -5,6 +5,8 @@
 mod claimed;
 mod out;
 
+use alloc::vec::Vec;
+
 use self::claimed::effective;
 use super::attempt::{Attempt, Outcome};
 use super::document::{Kind, Source};
@@ -27,9 +29,10 @@ pub fn violated(before: &State, after: &State) -> Option<Broken> {
         let Some(later) = successor(event, after) else {
             return Some(Broken::Rewritten);
         };
-        let begun = later.attempts.get(event.attempts.len()..).unwrap_or_default();
+        let is_new = |attempt: &&Attempt| event.attempt(attempt.id).is_none();
+        let begun: Vec<&Attempt> = later.attempts.iter().filter(is_new).collect();
         let claimed = later.claims.get(event.claims.len()..).unwrap_or_default();
-        let out = out::violated(before, after, event, later, begun, claimed);
+        let out = out::violated(before, after, event, later, &begun, claimed);
         if out.is_some() {
             out
         } else if begun.iter().any(|attempt| is_restored_wrongly(before, event, attempt)) {
@@ -77,8 +80,13 @@ fn successor<'a>(event: &Event, after: &'a State) -> Option<&'a Event> {
 fn is_kept(event: &Event, later: &Event) -> bool {
     event.attempts.len() <= later.attempts.len()
         && event.attempts.iter().zip(&later.attempts).all(|(was, is)| {
-            let same = was.id == is.id && was.on == is.on && was.deadline <= is.deadline && was.begun_at == is.begun_at;
-            same && (was.outcome.is_none() || was.outcome == is.outcome)
+            let same = was.id == is.id && was.deadline <= is.deadline && was.begun_at == is.begun_at;
+            let is_kept = same && (was.outcome.is_none() || was.outcome == is.outcome);
+            let of_hook = |it: &Attempt| (it.hook, it.intent, it.stint);
+            was.on == is.on
+                && was.member == is.member
+                && of_hook(was) == of_hook(is)
+                && (is_kept || is_begun_anew(was, is))
         })
         && event.claims.len() <= later.claims.len()
         && event.claims.iter().zip(&later.claims).all(|(was, is)| {
@@ -91,6 +99,11 @@ fn is_kept(event: &Event, later: &Event) -> bool {
         && event.impacts.iter().all(|(vm, lasted)| later.impacts.get(vm) == Some(lasted))
         && later.impacts.keys().all(|vm| event.announcement.resources.contains(vm))
         && (event.treatment.is_none() || event.treatment == later.treatment || is_treated_anew(event, later))
+}
+
+/// What was blocked is asked once more in its place, and how often that was is not forgotten.
+fn is_begun_anew(was: &Attempt, is: &Attempt) -> bool {
+    was.id < is.id && was.is_blocked() && was.blocked.is_some() && was.blocked == is.blocked && is.outcome.is_none()
 }
 
 /// Policy chooses again for an event that has become another one, or that is to come again.
@@ -119,8 +132,9 @@ fn is_beside_another(before: &State, event: &Event, begun: &Attempt) -> bool {
 
 /// The hook as it is registered.
 fn declared<'a>(before: &'a State, attempt: &Attempt) -> Option<&'a Hook> {
-    let mut workloads = before.replicas.get(&attempt.member.vm).into_iter().flat_map(|replica| effective(replica));
-    workloads.find(|workload| workload.name == attempt.member.workload)?.hook(attempt.hook)
+    let replica = before.replicas.get(&attempt.member.vm)?;
+    let mut workloads = effective(replica).chain(replica.former.values());
+    workloads.find_map(|it| Some(it).filter(|it| it.name == attempt.member.workload)?.hook(attempt.hook))
 }
 
 /// L2: asked about is what is in doubt, or done for too long to be relied on. What was stopped at its deadline, and does

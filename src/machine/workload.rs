@@ -8,6 +8,7 @@ use core::fmt;
 use core::time::Duration;
 
 use super::document::Kind;
+pub use super::hook_id::HookId;
 use super::id::{GroupName, VmName, WorkloadName};
 use super::words::words;
 
@@ -28,17 +29,6 @@ impl Workload {
     pub fn on(&self, vm: &VmName) -> Member {
         Member { vm: vm.clone(), workload: self.name.clone() }
     }
-
-    /// The hooks of a phase with their ids, in the order in which they run.
-    pub fn hooks_of(&self, phase: Phase) -> impl Iterator<Item = (HookId, &Hook)> {
-        (0u16..)
-            .zip(self.hooks.iter().filter(move |hook| hook.phase == phase))
-            .map(move |(ordinal, hook)| (HookId { phase, ordinal }, hook))
-    }
-
-    pub fn hook(&self, id: HookId) -> Option<&Hook> {
-        self.hooks_of(id.phase).find(|(found, _)| *found == id).map(|(_, hook)| hook)
-    }
 }
 
 /// The workloads that are replicas of each other, as far as they are configured. A group that nobody configured may
@@ -55,6 +45,10 @@ pub struct Group {
 #[expect(clippy::struct_excessive_bools, reason = "each says one thing of the hook, independent of the others")]
 pub struct Hook {
     pub phase: Phase,
+    /// By which it is the same though what it runs changes.
+    pub name: Option<String>,
+    /// A digest of what it runs; tells it from others where it has no name.
+    pub runs: u64,
     pub timeout: Duration,
     /// How often it is run at the most; at least 1.
     pub attempts: u32,
@@ -79,6 +73,31 @@ pub struct Hook {
     pub exclusive: bool,
     /// The types of events it is for; empty: all.
     pub kinds: Vec<Kind>,
+}
+
+impl Hook {
+    /// One that says nothing of itself but its phase.
+    pub const fn of(phase: Phase) -> Self {
+        Self {
+            phase,
+            name: None,
+            runs: 0,
+            timeout: Duration::from_mins(1),
+            attempts: 2,
+            on_failure: OnFailure::Hold,
+            runs_on: RunsOn::Affected,
+            can_confirm: false,
+            can_undo: false,
+            can_dry_run: false,
+            min_freeze: None,
+            fresh_for: None,
+            optional_if_short: false,
+            worst: None,
+            expected: None,
+            exclusive: false,
+            kinds: Vec::new(),
+        }
+    }
 }
 
 /// How a workload came to be registered.
@@ -134,21 +153,6 @@ pub struct Condition {
 impl Default for Condition {
     fn default() -> Self {
         Self { role: Role::Unknown, connected: true, readiness: Readiness::Unasked }
-    }
-}
-
-/// Which hook of a workload: the phase, and the place among the workload's hooks of that phase.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct HookId {
-    pub phase: Phase,
-    pub ordinal: u16,
-}
-
-impl HookId {
-    /// As operators call the hook of a member; the first of a phase has no number.
-    pub fn named(self, member: &Member) -> String {
-        let number = if self.ordinal > 0 { format!("#{}", self.ordinal + 1) } else { String::new() };
-        format!("{}/{}{number}", member.path(), self.phase)
     }
 }
 

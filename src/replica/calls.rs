@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
+use super::former::Former;
 use super::here::Here;
 use crate::machine::attempt::Attempt;
 use crate::machine::id::WorkloadName;
@@ -10,7 +13,7 @@ use crate::workloads::session::Terms;
 use crate::workloads::{self, Call};
 
 /// How a configured hook is reached on this VM, by intent.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Calls {
     pub run: workloads::Command,
     pub confirm: Option<workloads::Command>,
@@ -20,17 +23,27 @@ pub struct Calls {
 /// The hooks of the workloads in this VM's configuration.
 pub type Configured = BTreeMap<(WorkloadName, HookId), Calls>;
 
-pub(super) fn call(configured: &Configured, here: &Here, attempt: &Attempt, is_inherited: bool) -> Option<Call> {
+pub(super) fn call(
+    configured: &Configured,
+    former: &Former,
+    here: &Here,
+    attempt: &Attempt,
+    is_inherited: bool,
+) -> Option<Call> {
     let (state, name) = (here.state(), &attempt.member.workload);
+    let id = state.hook_run_on(&here.name, &attempt.member, attempt.hook);
     let workload = state.replicas.get(&here.name).and_then(|replica| replica.workload(name));
-    if workload.is_some_and(|workload| workload.origin == Origin::Dialled) {
+    let dials_in = workload.filter(|workload| workload.origin == Origin::Dialled);
+    // What it was when it was taken away is run by this replica.
+    if dials_in.is_some_and(|workload| id.is_none_or(|id| workload.hook(id).is_some())) {
         return Some(Call::Session(Terms { is_inherited, deadline: attempt.deadline }));
     }
-    let calls = configured.get(&(name.clone(), attempt.hook))?;
+    let id = id?;
+    let calls = configured.get(&(name.clone(), id)).cloned().or_else(|| former.calls(name, id))?;
     let command = match attempt.intent {
-        Intent::Run => Some(&calls.run),
-        Intent::Confirm => calls.confirm.as_ref(),
-        Intent::Undo => calls.undo.as_ref(),
+        Intent::Run => Some(calls.run),
+        Intent::Confirm => calls.confirm,
+        Intent::Undo => calls.undo,
     };
-    command.cloned().map(Call::Command)
+    command.map(Call::Command)
 }

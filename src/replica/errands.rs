@@ -57,8 +57,8 @@ pub(super) async fn run(hands: Arc<Hands>, inherits: watch::Sender<Option<Attemp
                 Errand::Run { event, attempt, .. } | Errand::Cancel { event, attempt }
                     if errands::is_forgotten(&current, attempt, forgotten) && !hands.hooks.knows(event, attempt) =>
                 {
+                    // It may run, and the leader settles it when it must have ended.
                     is_in_doubt = true;
-                    hands.hooks.disown(&hands.here, event, attempt);
                 }
                 Errand::Run { event, attempt, again_if_lost } => {
                     let is_inherited = attempt.id <= inherited;

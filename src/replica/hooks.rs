@@ -8,6 +8,7 @@ use tokio::sync::mpsc::Receiver;
 
 use super::calls::call;
 pub use super::calls::{Calls, Configured};
+pub use super::former::Former;
 use super::here::Here;
 use super::late;
 use super::trace::TraceId;
@@ -23,6 +24,7 @@ use crate::workloads::{Call, Ended, Fence, Front, News, Report, Standing, Task};
 pub struct Hooks {
     pub front: Front,
     configured: Configured,
+    former: Former,
     /// Each run is told of the trace that it is part of.
     are_traced: bool,
     /// Attempts that are being started or recorded.
@@ -30,8 +32,12 @@ pub struct Hooks {
 }
 
 impl Hooks {
-    pub fn new(front: Front, configured: Configured, are_traced: bool) -> Self {
-        Self { front, configured, are_traced, busy: Mutex::default() }
+    pub fn new(front: Front, configured: Configured, former: Former, are_traced: bool) -> Self {
+        Self { front, configured, former, are_traced, busy: Mutex::default() }
+    }
+
+    fn call(&self, here: &Here, attempt: &Attempt, is_inherited: bool) -> Option<Call> {
+        call(&self.configured, &self.former, here, attempt, is_inherited)
     }
 
     /// Starts the attempt, records how it ended, or leaves it running. An earlier life of this replica may have begun
@@ -68,7 +74,7 @@ impl Hooks {
         match self.front.known(&key) {
             Some(Standing::Running) => self.front.cancel(&key),
             Some(Standing::Ended(ended)) => self.settle(here, key, outcome(ended)),
-            None => match call(&self.configured, here, attempt, is_inherited) {
+            None => match self.call(here, attempt, is_inherited) {
                 // It may run since an earlier life of this replica. This sends nothing.
                 Some(call @ Call::Session(_)) if is_inherited => {
                     self.front.run(&task(here, event, attempt, key.clone(), self.are_traced), &call);
@@ -81,12 +87,6 @@ impl Hooks {
 
     pub fn knows(&self, event: &Event, attempt: &Attempt) -> bool {
         self.front.known(&event.announcement.id.key_of(attempt.id)).is_some()
-    }
-
-    /// Nobody can tell whether it was begun.
-    pub fn disown(self: &Arc<Self>, here: &Arc<Here>, event: &Event, attempt: &Attempt) {
-        let reason = format!("the disk of {} is new, so nobody can tell whether it was begun", here.name);
-        self.settle(here, event.announcement.id.key_of(attempt.id), Outcome::Unknown(reason));
     }
 
     /// Ends what still runs though the log is done with it, and forgets what has ended and is recorded.
@@ -116,6 +116,9 @@ impl Hooks {
             }
         }
         self.busy().retain(|key| !is_settled(state, key));
+        self.former.keep(&self.configured, |workload, id| {
+            state.may_still_run(&here.name, workload, id, self.configured.keys())
+        });
         is_busy
     }
 
@@ -147,7 +150,7 @@ impl Hooks {
         if self.busy().contains(&key) {
             return;
         }
-        let Some(call) = call(&self.configured, here, attempt, is_inherited) else {
+        let Some(call) = self.call(here, attempt, is_inherited) else {
             let reason = format!("{} has no such hook, nor a workload that dialled in with it", here.name);
             return self.settle(here, key, Outcome::Failed(reason));
         };
@@ -256,6 +259,7 @@ fn task(here: &Here, event: &Event, attempt: &Attempt, key: String, is_traced: b
         event_source: announcement.source.clone(),
         resources: announcement.resources.clone(),
         phase: attempt.hook.phase,
+        place: place_of(&state, here, attempt),
         workload: attempt.member.workload.clone(),
         group: state.workload(&attempt.member).and_then(|workload| workload.group.clone()),
         vm: attempt.member.vm.clone(),
@@ -266,6 +270,13 @@ fn task(here: &Here, event: &Event, attempt: &Attempt, key: String, is_traced: b
         traceparent: is_traced.then(|| TraceId::of(&here.cluster, event).parent(attempt.id)),
         drill: event.drill.as_ref().map(|drill| drill.mode),
     }
+}
+
+/// Where the hook stands among those of its phase, on this VM.
+fn place_of(state: &State, here: &Here, attempt: &Attempt) -> usize {
+    let workload = state.replicas.get(&here.name).and_then(|replica| replica.workload(&attempt.member.workload));
+    let id = state.hook_run_on(&here.name, &attempt.member, attempt.hook);
+    workload.zip(id).and_then(|(workload, id)| workload.place_of(id)).unwrap_or_default()
 }
 
 /// What was stopped because the event leaves it less time than it had at its start has run out of time.

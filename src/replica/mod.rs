@@ -13,6 +13,7 @@ pub mod differences;
 mod driver;
 mod errands;
 pub mod folded;
+mod former;
 pub mod here;
 pub mod hooks;
 mod impact;

@@ -81,7 +81,7 @@ fn due(me: &Replica, presences: &[Presence]) -> Vec<Command> {
         let known = me.dialled.get(name);
         if *is_due_to_go && known.is_some() {
             commands.push(Command::Delist { workload: name.clone() });
-        } else if !is_due_to_go && *has_dialled && *connected && known != Some(workload) {
+        } else if !is_due_to_go && *has_dialled && *connected && !known.is_some_and(|known| known.says_what(workload)) {
             commands.push(Command::Enlist { workload: workload.clone() });
         }
         let condition = Condition { role: *role, connected: *connected, ..me.condition(name) };

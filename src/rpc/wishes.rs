@@ -160,9 +160,14 @@ pub(super) fn reason(given: &str) -> Result<String, Status> {
 /// The one hook of the event that has yet to be settled and is called so.
 pub(super) fn hook_named<'a>(state: &'a State, event: &'a Event, given: &str) -> Result<(String, Step<'a>), Status> {
     let steps = steps::preparing(state, event).into_iter();
-    let mut named: Vec<(String, Step<'_>)> = steps.map(|step| (step.id.named(&step.member), step)).collect();
+    let mut named: Vec<(String, Step<'_>)> = steps.map(|step| (state.hook_name(&step.member, step.id), step)).collect();
     let all: Vec<String> = named.iter().map(|(name, _)| name.clone()).collect();
-    named.retain(|(name, _)| is_called(name, given));
+    let number = |step: &Step<'_>| state.hook_number(&step.member, step.id);
+    let is_it = |(name, step): &(String, Step<'_>)| is_called(name, given) || is_called(&number(step), given);
+    let is_exactly =
+        |(name, step): &(String, Step<'_>)| [name.clone(), number(step)].iter().any(|it| is_name(it, given));
+    let has_exact = named.iter().any(is_exactly);
+    named.retain(|it| if has_exact { is_exactly(it) } else { is_it(it) });
     let list = |names: Vec<String>| if names.is_empty() { "none".into() } else { names.join(", ") };
     match named.len() {
         1 => Ok(named.remove(0)),
@@ -177,12 +182,15 @@ pub(super) fn hook_named<'a>(state: &'a State, event: &'a Event, given: &str) ->
     }
 }
 
-/// The VM may be left out, and so may the number.
-fn is_called(name: &str, given: &str) -> bool {
+/// The VM may be left out.
+fn is_name(name: &str, given: &str) -> bool {
     let without_vm = name.split_once('/').map_or(name, |(_, rest)| rest);
-    let unnumbered = |name: &str| name.rsplit_once('#').map_or(name, |(name, _)| name).to_owned();
-    let names = [name.to_owned(), without_vm.to_owned(), unnumbered(name), unnumbered(without_vm)];
-    names.iter().any(|name| name.eq_ignore_ascii_case(given))
+    name.eq_ignore_ascii_case(given) || without_vm.eq_ignore_ascii_case(given)
+}
+
+/// So may what follows the phase: the hook's own name, or its number.
+fn is_called(name: &str, given: &str) -> bool {
+    is_name(name, given) || name.rsplit_once('#').is_some_and(|(name, _)| is_name(name, given))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::cloud::{Move, Opening, Plan};
 use super::faults::fault;
 use super::program::Habits;
 use super::random::Random;
-use super::scenario::{Fault, FaultKind, Happening, Moment, Scenario, What, Wish};
+use super::scenario::{Change, Fault, FaultKind, Happening, Moment, Scenario, What, Wish};
 use super::world::name;
 use crate::machine::document::{Kind, Source};
 use crate::machine::id::{GroupName, VmName, WorkloadName};
@@ -54,6 +54,7 @@ pub fn generate(seed: u64) -> Scenario {
         scenario.happenings.push(Happening { at, after, what: What::Fault(fault) });
     }
     disks_and_learners(&mut Random::new(seed ^ 0x5851_F42D_4C95_7F2D), &mut scenario);
+    reconfiguration(&mut Random::new(seed ^ 0x1405_7B7E_F767_814F), &mut scenario);
     scenario.happenings.sort_by_key(|happening| happening.at);
     scenario
 }
@@ -72,6 +73,20 @@ fn disks_and_learners(random: &mut Random, scenario: &mut Scenario) {
         let what = What::Fault(Fault { vm: random.index(replicas), lasts, kind: FaultKind::DiskLost });
         scenario.happenings.push(Happening { at, after: None, what });
     }
+}
+
+/// Perhaps somebody changes the configuration of a replica and starts it again. Drawn apart as well.
+fn reconfiguration(random: &mut Random, scenario: &mut Scenario) {
+    if !random.percent(15) {
+        return;
+    }
+    let latest = u64::try_from(scenario.heal_at.as_millis()).unwrap_or(0);
+    let phase = *random.pick(&[Phase::Checkpoint, Phase::Drain, Phase::Restore]);
+    let changes = [Change::OneMore(phase), Change::Otherwise, Change::Renamed, Change::WithoutRestore, Change::Removed];
+    let kind = FaultKind::Reconfigured(*random.pick(&changes));
+    let fault = Fault { vm: random.index(scenario.replicas), lasts: random.millis(500, 5_000), kind };
+    let at = random.millis(5_000, latest);
+    scenario.happenings.push(Happening { at, after: None, what: What::Fault(fault) });
 }
 
 /// Close to the announcement of an event, or at any time.
@@ -141,9 +156,10 @@ fn workload(random: &mut Random, name: &str, group: Option<GroupName>, origin: O
 
 fn hook(random: &mut Random, phase: Phase) -> Hook {
     let is_before = phase < Phase::Restore;
+    let timeout = random.secs(5, 40);
     Hook {
-        phase,
-        timeout: random.secs(5, 40),
+        runs: timeout.as_secs(),
+        timeout,
         attempts: u32::try_from(random.between(1, 3)).unwrap_or(1),
         on_failure: if random.percent(50) { OnFailure::Hold } else { OnFailure::Continue },
         runs_on: if is_before {
@@ -153,14 +169,11 @@ fn hook(random: &mut Random, phase: Phase) -> Hook {
         },
         can_confirm: random.percent(50),
         can_undo: is_before && random.percent(25),
-        can_dry_run: false,
         min_freeze: random.percent(15).then(|| Duration::from_secs(5)),
         fresh_for: random.percent(10).then(|| Duration::from_secs(10)),
         optional_if_short: random.percent(10),
-        worst: None,
-        expected: None,
         exclusive: is_before && random.percent(10),
-        kinds: Vec::new(),
+        ..Hook::of(phase)
     }
 }
 

@@ -73,6 +73,11 @@ impl World {
                 self.lose_disk(vm);
                 true
             }
+            FaultKind::Reconfigured(change) => {
+                change.apply(&mut self.nodes[vm].workloads.borrow_mut());
+                self.crash(vm, lasts, false);
+                true
+            }
             FaultKind::Pause { stops_clock } => self.pause(vm, lasts, stops_clock),
             FaultKind::ClockJump { by } => {
                 self.nodes[vm].body.borrow_mut().ahead += by;

@@ -28,6 +28,8 @@ pub(super) struct Node {
     /// Of this life.
     pub(super) agreement: RefCell<Agreement>,
     pub(super) process: RefCell<Option<Rc<Process>>>,
+    /// Those of its configuration.
+    pub(super) workloads: RefCell<Vec<Workload>>,
     /// The configured workload's, as it is.
     pub(super) role: Cell<Role>,
     /// What dialled in, and whether it is there.
@@ -73,7 +75,7 @@ pub(super) struct Pause {
 }
 
 impl Node {
-    pub(super) fn new(name: VmName, ahead: i64, members: Rc<Members>) -> Self {
+    pub(super) fn new(name: VmName, ahead: i64, members: Rc<Members>, workloads: Vec<Workload>) -> Self {
         Self {
             name,
             body: RefCell::new(Body { ahead, ..Body::default() }),
@@ -83,6 +85,7 @@ impl Node {
             programs: RefCell::default(),
             agreement: RefCell::default(),
             process: RefCell::default(),
+            workloads: RefCell::new(workloads),
             role: Cell::new(Role::Unknown),
             guest: RefCell::default(),
         }

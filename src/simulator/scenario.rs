@@ -6,7 +6,7 @@ use super::cloud::Plan;
 use super::program::Habits;
 use crate::machine::policy::Policy;
 use crate::machine::situation::Timing;
-use crate::machine::workload::{Role, Workload};
+use crate::machine::workload::{Hook, Phase, Role, Workload};
 
 #[derive(Clone, Debug)]
 pub struct Scenario {
@@ -113,6 +113,8 @@ pub enum FaultKind {
     },
     /// The machine goes down and comes back with an empty disk.
     DiskLost,
+    /// The process ends, and begins again with other workloads in its configuration.
+    Reconfigured(Change),
     DiskSlow {
         by: Duration,
     },
@@ -126,6 +128,36 @@ pub enum FaultKind {
     Endpoint(Trouble),
     /// The incarnations of all documents start again.
     Incarnations,
+}
+
+/// How the workloads of a replica's configuration change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Change {
+    /// There is another hook before the others of a phase.
+    OneMore(Phase),
+    /// All hooks run something else.
+    Otherwise,
+    Renamed,
+    WithoutRestore,
+    Removed,
+}
+
+impl Change {
+    pub(super) fn apply(self, workloads: &mut Vec<Workload>) {
+        let of = |phase: Phase| Hook { runs: u64::from(u16::MAX), ..Hook::of(phase) };
+        for workload in &mut *workloads {
+            match self {
+                Self::OneMore(phase) => workload.hooks.insert(0, of(phase)),
+                Self::Otherwise => workload.hooks.iter_mut().for_each(|hook| hook.runs += 1_000),
+                Self::Renamed => workload.name.0.push('2'),
+                Self::WithoutRestore => workload.hooks.retain(|hook| hook.phase != Phase::Restore),
+                Self::Removed => {}
+            }
+        }
+        if self == Self::Removed {
+            workloads.clear();
+        }
+    }
 }
 
 /// What a metadata endpoint does instead of answering.

@@ -71,7 +71,7 @@ impl World {
         let cloud = Cloud::new(vms, Manners { first_incarnation: 1000, ..Manners::default() }, scenario.seed, BEGIN);
         let node = |(vm, name): (usize, &VmName)| {
             let ahead = scenario.clocks.get(vm).copied().unwrap_or(0);
-            Node::new(name.clone(), ahead, members.clone())
+            Node::new(name.clone(), ahead, members.clone(), scenario.workloads[vm].clone())
         };
         Rc::new(Self {
             mistake,

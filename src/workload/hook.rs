@@ -69,6 +69,14 @@ impl Hook {
         self
     }
 
+    /// By which it is the same though it stands elsewhere in another version: unique in its phase, of letters, digits, `-`
+    /// or `_`, and no number.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.told.name = Some(name.into());
+        self
+    }
+
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.told.timeout_ms = Some(millis(timeout));

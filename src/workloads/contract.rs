@@ -25,6 +25,8 @@ pub struct Task {
     pub event_source: Source,
     pub resources: Vec<VmName>,
     pub phase: Phase,
+    /// The place of the hook among those of its phase, from 0.
+    pub place: usize,
     pub workload: WorkloadName,
     pub group: Option<GroupName>,
     /// The affected one.

@@ -221,23 +221,7 @@ impl Cluster {
     }
 
     fn workload(&self) -> Workload {
-        let hook = Hook {
-            phase: Phase::Drain,
-            timeout: Duration::from_mins(1),
-            expected: None,
-            attempts: 1,
-            on_failure: OnFailure::Continue,
-            runs_on: RunsOn::Affected,
-            can_confirm: false,
-            can_undo: false,
-            can_dry_run: false,
-            min_freeze: None,
-            fresh_for: None,
-            optional_if_short: false,
-            worst: None,
-            exclusive: false,
-            kinds: Vec::new(),
-        };
+        let hook = Hook { attempts: 1, on_failure: OnFailure::Continue, ..Hook::of(Phase::Drain) };
         let hooks = self.has_hook.then_some(hook).into_iter().collect();
         Workload {
             name: WorkloadName("w".into()),

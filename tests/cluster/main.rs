@@ -7,6 +7,7 @@ mod absences;
 mod answers;
 mod approvers;
 mod cables;
+mod changed_hooks;
 mod changes;
 mod clocks;
 mod cloud;

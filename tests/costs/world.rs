@@ -17,7 +17,7 @@ use allclear::machine::policy::Policy;
 use allclear::machine::situation::{Channel, Contact, Situation, Timing};
 use allclear::machine::state::State;
 use allclear::machine::time::Timestamp;
-use allclear::machine::workload::{Hook, OnAbsent, OnFailure, Origin, Phase, RunsOn, Workload};
+use allclear::machine::workload::{Hook, OnAbsent, Origin, Phase, Workload};
 use allclear::metadata::read_document;
 
 use super::allocations;
@@ -59,26 +59,6 @@ pub(crate) fn document(number: usize) -> Document {
     read_document(200, &body(&[event(number, "Scheduled")])).unwrap()
 }
 
-fn hook(phase: Phase) -> Hook {
-    Hook {
-        phase,
-        timeout: Duration::from_mins(1),
-        attempts: 2,
-        on_failure: OnFailure::Hold,
-        runs_on: RunsOn::Affected,
-        can_confirm: false,
-        can_undo: false,
-        can_dry_run: false,
-        min_freeze: None,
-        fresh_for: None,
-        optional_if_short: false,
-        worst: None,
-        expected: None,
-        exclusive: false,
-        kinds: Vec::new(),
-    }
-}
-
 impl World {
     fn new(workloads: usize) -> Self {
         let contact = Contact {
@@ -109,7 +89,7 @@ impl World {
             name: allclear::machine::id::WorkloadName(format!("workload-{number}").as_str().into()),
             group: None,
             after: Vec::new(),
-            hooks: vec![hook(Phase::Drain)],
+            hooks: vec![Hook::of(Phase::Drain)],
             origin: Origin::Configured,
             on_absent: OnAbsent::default(),
         };

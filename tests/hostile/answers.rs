@@ -107,6 +107,7 @@ fn task(attempt: String, deadline: Duration) -> Task {
         event_source: Source::User,
         resources: vec![VmName::new("db-0")],
         phase: Phase::Failover,
+        place: 0,
         workload: WorkloadName("pg".into()),
         group: None,
         vm: VmName::new("db-0"),

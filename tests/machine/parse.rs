@@ -120,6 +120,8 @@ fn hook(text: &str) -> Result<Hook, String> {
     let has = |word| options.words.contains(&word);
     Ok(Hook {
         phase,
+        name: options.values.get("name").map(|name| (*name).into()),
+        runs: options.values.get("runs").map_or(Ok(0), |n| n.parse()).map_err(|_| "runs is a number")?,
         timeout: options.span("timeout")?.unwrap_or(Duration::from_mins(1)),
         attempts: options.values.get("attempts").map_or(Ok(2), |n| n.parse()).map_err(|_| "attempts is a number")?,
         on_failure: if has("continue") { OnFailure::Continue } else { OnFailure::Hold },

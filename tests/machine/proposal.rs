@@ -110,5 +110,5 @@ pub(crate) fn member(vm: &str, name: &str) -> Member {
 }
 
 pub(crate) fn hook(phase: &str) -> Result<HookId, String> {
-    Ok(HookId { phase: Phase::from_word(phase).ok_or("no such phase")?, ordinal: 0 })
+    Ok(HookId { phase: Phase::from_word(phase).ok_or("no such phase")?, key: 0 })
 }

@@ -29,9 +29,14 @@ pub(crate) fn time(at: Timestamp) -> String {
 }
 
 fn hook(member: &Member, id: HookId, intent: Intent) -> String {
-    let ordinal = if id.ordinal > 0 { format!("#{}", id.ordinal + 1) } else { String::new() };
+    // Hooks of scripts run nothing, so the key of one without a name is its place, unless it `runs` something.
+    let which = match id.key {
+        0 => String::new(),
+        place @ 1..1_000 => format!("#{}", place + 1),
+        key => format!("#{:04x}", key >> 48),
+    };
     let verb = if intent == Intent::Run { String::new() } else { format!("{intent} ") };
-    format!("{verb}{}{ordinal} of {}@{}", id.phase, member.workload, member.vm)
+    format!("{verb}{}{which} of {}@{}", id.phase, member.workload, member.vm)
 }
 
 pub(crate) fn command(command: &Command) -> String {
@@ -172,15 +177,24 @@ pub(crate) fn event(event: &Event) -> String {
     for (stage, at) in &event.entered {
         let _ = writeln!(text, "  {stage} at {}", time(*at));
     }
+    for at in &event.former_calls {
+        let _ = writeln!(text, "  last call at {}", time(*at));
+    }
     for attempt in &event.attempts {
         let what = hook(&attempt.member, attempt.hook, attempt.intent);
         let ended = |end: &(Outcome, Timestamp)| format!("{} at {}", outcome(&end.0), time(end.1));
         let end = attempt.outcome.as_ref().map_or("runs".into(), ended);
+        let blocked = attempt.blocked.map_or(String::new(), |blocked| {
+            format!(", blocked {} times since {}", blocked.times, time(blocked.since))
+        });
         let late = attempt.late.as_ref().map_or(String::new(), |late| format!(", late: {}", ended(late)));
-    for at in &event.former_calls {
-        let _ = writeln!(text, "  last call at {}", time(*at));
-    }
-        let _ = writeln!(text, "  {}: {what} on {} at {}: {end}{late}", attempt.id, attempt.on, time(attempt.begun_at));
+        let _ = writeln!(
+            text,
+            "  {}: {what} on {} at {}: {end}{blocked}{late}",
+            attempt.id,
+            attempt.on,
+            time(attempt.begun_at)
+        );
     }
     for waiver in &event.waivers {
         let what = hook(&waiver.member, waiver.hook, Intent::Run);

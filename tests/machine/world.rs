@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cluster VM…                               workload VM|* NAME [group=G] [after=W,…]: PHASE [key=value…]; …
-//! group VM|* NAME max=N
+//! group VM|* NAME max=N                     rename VM OLD [NEW …, as workload]: in one registration
 //! policy user_budget=2m foreign=approve-user …     rule NAME action=A [type=T] [source=S] [phases=P,…] [budget=…]
 //! report VM|*: nothing | STATUS SOURCE TYPE EVENT VM,… [notbefore=[+]15m] [duration=9s]; …    repeat VM: as before
 //! overtaken VM: as report, but another one came before it
@@ -83,6 +83,7 @@ impl World {
         match word {
             "cluster" => self.cluster(rest),
             "workload" => self.workload(rest),
+            "rename" => self.rename(rest),
             "group" => self.group(rest),
             "policy" => self.policy(rest),
             "rule" => self.rule(rest),
@@ -189,6 +190,18 @@ impl World {
             self.register(&vm);
         }
         Ok(String::new())
+    }
+
+    fn rename(&mut self, rest: &str) -> Result<String, String> {
+        let (vm, rest) = rest.split_once(' ').ok_or("rename VM OLD [NEW …]")?;
+        let (old, new) = rest.split_once(' ').unwrap_or((rest, ""));
+        let vm = VmName::new(vm);
+        let all = self.workloads.entry(vm.clone()).or_default();
+        all.retain(|known| known.name.0 != old);
+        if !new.is_empty() {
+            all.push(parse::workload(new)?);
+        }
+        Ok(self.register(&vm))
     }
 
     fn group(&mut self, rest: &str) -> Result<String, String> {
@@ -343,7 +356,7 @@ impl World {
             Errand::Run { attempt, .. } | Errand::Cancel { attempt, .. }
                 if is_forgotten(&self.state, attempt, forgotten) =>
             {
-                format!("{}, forgotten: nobody can tell whether it was begun", show::errand(errand))
+                format!("{}, forgotten: it may run since before", show::errand(errand))
             }
             _ => show::errand(errand),
         };

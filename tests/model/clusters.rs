@@ -10,23 +10,7 @@ use crate::mutant::Mutant;
 use crate::world::{Cluster, Trouble};
 
 pub(crate) fn hook(phase: Phase, on_failure: OnFailure) -> Hook {
-    Hook {
-        phase,
-        timeout: Duration::from_mins(1),
-        attempts: 1,
-        on_failure,
-        runs_on: RunsOn::Affected,
-        can_confirm: false,
-        can_undo: false,
-        can_dry_run: false,
-        min_freeze: None,
-        fresh_for: None,
-        optional_if_short: false,
-        worst: None,
-        expected: None,
-        exclusive: false,
-        kinds: Vec::new(),
-    }
+    Hook { attempts: 1, on_failure, ..Hook::of(phase) }
 }
 
 pub(crate) fn workload(hooks: Vec<Hook>) -> Workload {

@@ -84,9 +84,6 @@ fn the_same_name_twice_is_refused() {
 
 #[test]
 fn a_number_beyond_its_range_is_refused() {
-    refuses("snapshot.state.open.attempts.hook.ordinal", &Fault::OutOfRange(65_536), |state| {
-        attempt(state).hook.as_mut().unwrap().ordinal = 65_536;
-    });
     refuses("snapshot.state.open.claims.recorded.outcome.refused", &Fault::OutOfRange(70_000), |state| {
         let refused = pb::post_outcome::Variant::Refused(70_000);
         event(state).claims[0].recorded.as_mut().unwrap().outcome = Some(pb::PostOutcome { variant: Some(refused) });

@@ -55,7 +55,7 @@ pub(crate) fn samples() -> Vec<(String, Record)> {
 pub(crate) fn commands() -> Vec<(String, Command)> {
     let event = EventId::new("C7061BAC-AFDC-4513-B24B-AA5F13A16123");
     let attempt = AttemptId(300);
-    let hook = HookId { phase: Phase::Failover, ordinal: 1 };
+    let hook = HookId { phase: Phase::Failover, key: 1 };
     let mut commands: Vec<Command> = vec![
         Command::Register { workloads: vec![postgres(), cache()], groups: Vec::new() },
         Command::Report { after: 41, document: document() },
@@ -140,7 +140,7 @@ fn of_members(event: &EventId) -> [Command; 5] {
 
 fn wishes() -> Vec<Command> {
     let event = EventId::new("C7061BAC-AFDC-4513-B24B-AA5F13A16123");
-    let hook = HookId { phase: Phase::Drain, ordinal: 1 };
+    let hook = HookId { phase: Phase::Drain, key: 1 };
     let all = [
         Asked::Hold { event: event.clone(), until: Timestamp(NOW + 60_000), no_hooks: true },
         Asked::Release { event: event.clone() },

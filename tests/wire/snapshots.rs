@@ -36,7 +36,7 @@ fn a_state_from_a_snapshot_folds_on_like_the_original() {
 fn log() -> Vec<(&'static str, Command)> {
     let event = EventId::new("A-1");
     let treatment = Treatment { phases: vec![Phase::Failover], ..treatment() };
-    let hook = HookId { phase: Phase::Failover, ordinal: 0 };
+    let hook = HookId { phase: Phase::Failover, key: 0 };
     let listed = |after, announcement| Command::Report { after, document: Document::new(vec![announcement]) };
     let [attempt, claim] = [AttemptId(1), AttemptId(2)];
     vec![

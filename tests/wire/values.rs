@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use allclear::machine::attempt::{Attempt, Outcome, Progress, Waiver, WaiverReason};
+use allclear::machine::attempt::{Attempt, Blocked, Outcome, Progress, Waiver, WaiverReason};
 use allclear::machine::claim::{Claim, PostOutcome, Reason};
 use allclear::machine::document::{Announcement, Document, Kind, NotBefore, Source, Status};
 use allclear::machine::drill::{Drill, Mode};
@@ -36,21 +36,16 @@ pub(crate) fn postgres() -> Workload {
         (Phase::Ready, OnFailure::Continue, RunsOn::Affected),
     ];
     let hook = |(phase, on_failure, runs_on)| Hook {
-        phase,
-        timeout: Duration::from_mins(1),
-        attempts: 2,
+        name: (phase == Phase::Failover).then(|| "switch".into()),
+        runs: if phase == Phase::Drain { u64::MAX } else { 0 },
         on_failure,
         runs_on,
         can_confirm: phase == Phase::Failover,
         can_undo: phase == Phase::Drain,
-        can_dry_run: false,
         min_freeze: (phase == Phase::Failover).then_some(Duration::from_millis(5_500)),
         fresh_for: (phase == Phase::Checkpoint).then_some(Duration::ZERO),
         optional_if_short: phase == Phase::Shutdown,
-        worst: None,
-        expected: None,
-        exclusive: false,
-        kinds: Vec::new(),
+        ..Hook::of(phase)
     };
     Workload {
         name: WorkloadName("postgres".into()),
@@ -93,6 +88,7 @@ pub(crate) fn dialled_state() -> State {
         conditions: conditions().into_iter().collect(),
         away: BTreeMap::from([(WorkloadName("postgres".into()), Timestamp(NOW))]),
         unready: BTreeMap::from([(WorkloadName("cache".into()), Timestamp(NOW + 1))]),
+        former: BTreeMap::from([(WorkloadName("postgres".into()), postgres())]),
         ..Replica::default()
     };
     State { replicas: BTreeMap::from([(VmName::new("db-0"), replica.into())]), ..State::default() }
@@ -154,13 +150,14 @@ fn attempt(id: u64, intent: Intent, outcome: Option<Outcome>) -> Attempt {
     Attempt {
         id: AttemptId(id),
         member: member("postgres"),
-        hook: HookId { phase: Phase::Failover, ordinal: u16::MAX },
+        hook: HookId { phase: Phase::Failover, key: u64::MAX },
         intent,
         stint: 0,
         on: VmName::new("db-1"),
         begun_at: Timestamp(NOW + 1),
         deadline: Timestamp(NOW + 2),
         progress: None,
+        blocked: None,
         outcome: outcome.map(|outcome| (outcome, Timestamp(NOW + 3))),
         late: None,
     }
@@ -183,6 +180,7 @@ fn claim(attempt: u64, reason: Reason, outcome: Option<PostOutcome>) -> Claim {
 fn closed_event() -> Event {
     let late = Attempt {
         progress: Some(Progress { text: "half way".into(), expected_end: None }),
+        blocked: Some(Blocked { times: 12, since: Timestamp(NOW - 3) }),
         late: Some((Outcome::Done, Timestamp(NOW + 70))),
         ..attempt(2, Intent::Undo, Some(Outcome::Unknown("gone".into())))
     };
@@ -195,7 +193,7 @@ fn closed_event() -> Event {
         attempts: vec![attempt(1, Intent::Run, None), late, attempt(3, Intent::Confirm, Some(Outcome::NotDone))],
         waivers: vec![Waiver {
             member: member("cache"),
-            hook: HookId { phase: Phase::Drain, ordinal: 0 },
+            hook: HookId { phase: Phase::Drain, key: 0 },
             why: WaiverReason::Unreachable,
             at: Timestamp(NOW + 8),
         }],
@@ -215,9 +213,9 @@ fn closed_event() -> Event {
         slots_since: None,
         stuck_since: None,
         given_back: 0,
-        former_calls: Vec::new(),
         is_deferred: false,
         last_call: None,
+        former_calls: Vec::new(),
         decision: 1,
         reopened: None,
     }
@@ -358,7 +356,7 @@ pub(crate) fn wished_state() -> State {
     let of_all = wishes.split_off(3);
     let skipped = Waiver {
         member: member("postgres"),
-        hook: HookId { phase: Phase::Failover, ordinal: 0 },
+        hook: HookId { phase: Phase::Failover, key: 0 },
         why: WaiverReason::Skipped { who: "uid 0 on db-0".into(), reason: "done by hand".into() },
         at: Timestamp(NOW),
     };
@@ -394,9 +392,9 @@ pub(crate) fn members_state() -> State {
         slots_since: Some(Timestamp(NOW)),
         stuck_since: Some(Timestamp(NOW + 1)),
         given_back: 2,
-        former_calls: vec![Timestamp(NOW + 1)],
         is_deferred: true,
         last_call: Some(Timestamp(NOW + 2)),
+        former_calls: vec![Timestamp(NOW + 1)],
         decision: 3,
         reopened: Some(Timestamp(NOW + 3)),
         ..Event::first_seen_as(announcement("A-1"), VmName::new("db-1"), Timestamp(NOW))

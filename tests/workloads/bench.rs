@@ -129,6 +129,7 @@ pub(crate) fn task() -> Task {
         event_source: Source::User,
         resources: vms(&["db-0", "other-7"]),
         phase: Phase::Failover,
+        place: 0,
         workload: WorkloadName("postgres".to_owned()),
         group: Some(GroupName("orders-db".to_owned())),
         vm: VmName::new("db-0"),

@@ -210,9 +210,13 @@ fn outcome(hook: &shown::Hook) -> Span {
 }
 
 fn how(reader: &Reader, hook: &shown::Hook) -> String {
+    let reason = || hook.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    let often = hook.blocked_times.filter(|times| *times > 1 && hook.outcome.as_deref() == Some("blocked"));
+    if let (Some(times), Some(since)) = (often, &hook.blocked_since) {
+        return format!("{times} times since {}{}", moments::written(reader.now, since), reason());
+    }
     if let Some(ended) = &hook.ended_at {
-        let reason = hook.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-        return format!("{}{reason}", moments::written(reader.now, ended));
+        return format!("{}{}", moments::written(reader.now, ended), reason());
     }
     let since = moments::written(reader.now, &hook.started_at);
     let expected =

@@ -23,11 +23,11 @@ pub(super) fn violated(
     after: &State,
     event: &Event,
     later: &Event,
-    begun: &[Attempt],
+    begun: &[&Attempt],
     claimed: &[Claim],
 ) -> Option<Broken> {
     let is_dry = event.drill.as_ref().is_some_and(|drill| drill.mode == Mode::DryRun);
-    let disrupts = |attempt: &&Attempt| {
+    let disrupts = |attempt: &&&Attempt| {
         let takes = matches!(attempt.hook.phase, Phase::Failover | Phase::Drain | Phase::Shutdown);
         takes && attempt.intent == Intent::Run && !is_dry
     };
@@ -192,12 +192,17 @@ pub(super) fn not_restored(before: &State, after: &State) -> Option<Broken> {
     };
     let is_owed = |(member, slot): &(&Member, &Slot)| {
         let is_back = after.slots.get(*member).is_none_or(|now| !now.needs_restore);
-        let workload =
-            after.replicas.get(&member.vm).and_then(|it| effective(it).find(|it| it.name == member.workload));
-        let Some(workload) = workload.filter(|_| slot.needs_restore && slot.state != SlotState::Gone && is_back) else {
+        let replica = after.replicas.get(&member.vm);
+        let Some(replica) = replica.filter(|_| slot.needs_restore && slot.state != SlotState::Gone && is_back) else {
             return false;
         };
-        let mut restores = workload.hooks_of(Phase::Restore).filter(|(_, hook)| hook.kinds.is_empty());
+        let restores_of = |it: &'_ Workload| it.name == member.workload && it.hooks_of(Phase::Restore).next().is_some();
+        // As it is registered, or else as it was when it was taken away.
+        let known = effective(replica).find(|it| restores_of(it));
+        let was = before.replicas.get(&member.vm).into_iter().flat_map(|it| effective(it).chain(it.former.values()));
+        let was = was.filter(|it| it.origin == Origin::Configured).find(|it| restores_of(it));
+        let mut restores = known.or(was).into_iter().flat_map(|it| it.hooks_of(Phase::Restore));
+        let mut restores = restores.by_ref().filter(|(_, hook)| hook.kinds.is_empty());
         !is_declared(member)
             && restores.any(|(id, _)| {
                 let all = after.events().flat_map(|event| &event.attempts);

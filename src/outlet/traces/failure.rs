@@ -5,6 +5,7 @@ use crate::machine::cause::StartCause;
 use crate::machine::claim::{PostOutcome, Reason};
 use crate::machine::event::Event;
 use crate::machine::policy::Action;
+use crate::machine::state::State;
 use crate::machine::workload::Intent;
 
 pub(super) struct Failure {
@@ -13,8 +14,8 @@ pub(super) struct Failure {
     pub(super) why: String,
 }
 
-pub(super) fn of(event: &Event) -> Option<Failure> {
-    hook_failed(event).or_else(|| unprepared(event))
+pub(super) fn of(state: &State, event: &Event) -> Option<Failure> {
+    hook_failed(state, event).or_else(|| unprepared(event))
 }
 
 /// What an operator would have to look into; a hook that is blocked, cancelled or asked in vain has not failed.
@@ -26,7 +27,7 @@ pub(super) fn is_failure(outcome: &Outcome) -> bool {
 }
 
 /// The last attempt to get it done failed, and nobody said to go on without it.
-fn hook_failed(event: &Event) -> Option<Failure> {
+fn hook_failed(state: &State, event: &Event) -> Option<Failure> {
     let is_last = |attempt: &&Attempt| {
         event.forward_attempts_of(&attempt.member, attempt.hook).next_back().is_some_and(|last| last.id == attempt.id)
     };
@@ -36,7 +37,7 @@ fn hook_failed(event: &Event) -> Option<Failure> {
     let forward = event.attempts.iter().filter(|attempt| attempt.intent != Intent::Undo);
     forward.filter(is_last).filter(|attempt| !is_waived(attempt)).find_map(|attempt| {
         let (outcome, _) = attempt.outcome.as_ref().filter(|(outcome, _)| is_failure(outcome))?;
-        let (hook, word) = (attempt.hook.named(&attempt.member), outcome.as_word());
+        let (hook, word) = (state.hook_name(&attempt.member, attempt.hook), outcome.as_word());
         let why = outcome.reason().map_or_else(|| format!("{hook}: {word}"), |why| format!("{hook}: {word}: {why}"));
         Some(Failure { kind: "hook_failed", why })
     })

@@ -77,7 +77,7 @@ impl Trace<'_> {
             events: moments(state, event, self.closed),
             ..self.span(self.root(), name, event.first_seen(), self.closed)
         };
-        match failure::of(event) {
+        match failure::of(state, event) {
             Some(failure) => failed(span, failure.kind, failure.why),
             None => span,
         }
@@ -222,7 +222,7 @@ fn described(event: &Event) -> Vec<Attribute> {
 /// time.
 fn moments(state: &State, event: &Event, closed: Timestamp) -> Vec<Moment> {
     let stages = event.entered.iter().map(|(stage, at)| moment(*at, stage.as_word(), []));
-    let waivers = event.waivers.iter().map(waived);
+    let waivers = event.waivers.iter().map(|waiver| waived(state, waiver));
     let wishes = state.wishes_about(event, closed).map(wished);
     // A stage may be entered in the same moment as what led to it.
     let mut moments: Vec<_> = waivers.chain(wishes).chain(stages).chain(impacts(event)).collect();
@@ -230,13 +230,13 @@ fn moments(state: &State, event: &Event, closed: Timestamp) -> Vec<Moment> {
     moments
 }
 
-fn waived(waiver: &Waiver) -> Moment {
+fn waived(state: &State, waiver: &Waiver) -> Moment {
     let Waiver { member, hook, why, at } = waiver;
     let by = match why {
         WaiverReason::Unreachable => None,
         WaiverReason::Skipped { who, reason } => Some([text("allclear.by", who), text("allclear.reason", reason)]),
     };
-    let facts = [text("allclear.hook", hook.named(member)), text("allclear.hook.waived", why.as_word())];
+    let facts = [text("allclear.hook", state.hook_name(member, *hook)), text("allclear.hook.waived", why.as_word())];
     moment(*at, "hook not waited for", facts.into_iter().chain(by.into_iter().flatten()))
 }
 

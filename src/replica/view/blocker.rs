@@ -29,7 +29,7 @@ const MOST_VETOES: usize = 3;
 pub fn shown(blocker: &Blocker, event: &Event, state: &State, situation: &Situation) -> shown::Blocker {
     let teller = Teller { event, state, situation };
     let Sentences { mut message, until, next, resolved_by } = teller.sentences(blocker);
-    let mut hooks: Vec<String> = blocker.hook().into_iter().collect();
+    let mut hooks: Vec<String> = blocker.hook(state).into_iter().collect();
     if blocker.code().starts_with("hook_") {
         let others: Vec<_> = vetoes(state, event, situation.now).into_iter().filter(|veto| veto != blocker).collect();
         for other in others.iter().take(MOST_VETOES) {
@@ -38,8 +38,13 @@ pub fn shown(blocker: &Blocker, event: &Event, state: &State, situation: &Situat
         if others.len() > MOST_VETOES {
             let _ = write!(message, "; and {} more", others.len() - MOST_VETOES);
         }
-        hooks
-            .extend(others.iter().filter_map(Blocker::hook).filter(|other| !hooks.contains(other)).collect::<Vec<_>>());
+        hooks.extend(
+            others
+                .iter()
+                .filter_map(|other| other.hook(state))
+                .filter(|other| !hooks.contains(other))
+                .collect::<Vec<_>>(),
+        );
     }
     let next = match blocker {
         Blocker::Deciding | Blocker::HookFailed { .. } if event.is_drill() => {

@@ -34,7 +34,7 @@ pub(super) fn shown(state: &State, event: &Event, situation: &Situation) -> show
         rule: event.treatment.as_ref().map(|treatment| treatment.rule.clone()),
         revision: event.revision,
         blocker: explain(state, event, situation).map(|found| blocker::shown(&found, event, state, situation)),
-        hooks: event.attempts.iter().map(|attempt| hook(event, attempt)).collect(),
+        hooks: event.attempts.iter().map(|attempt| hook(state, event, attempt)).collect(),
         approvals: event.claims.iter().map(|claim| approval(event, claim)).chain(takeovers(event)).collect(),
         outcome: event.ending.map(Ending::as_word).map(Into::into),
         start_cause: event.start_cause().map(StartCause::as_word).map(Into::into),
@@ -63,7 +63,7 @@ pub fn status<'a>(state: &'a State, event: &Event) -> Option<&'a Status> {
     state.observed_status(&event.announcement.id).filter(|_| event.ending.is_none())
 }
 
-fn hook(event: &Event, attempt: &Attempt) -> shown::Hook {
+fn hook(state: &State, event: &Event, attempt: &Attempt) -> shown::Hook {
     let outcome = attempt.outcome.as_ref();
     let progress = attempt.progress.as_ref();
     shown::Hook {
@@ -80,6 +80,9 @@ fn hook(event: &Event, attempt: &Attempt) -> shown::Hook {
         deadline: rfc3339(event.deadline_of(attempt)),
         progress: progress.map(|progress| progress.text.clone()),
         expected_end: progress.and_then(|progress| progress.expected_end).map(rfc3339),
+        name: state.hook(&attempt.member, attempt.hook).and_then(|hook| hook.name.clone()),
+        blocked_times: attempt.blocked.map(|blocked| blocked.times),
+        blocked_since: attempt.blocked.map(|blocked| rfc3339(blocked.since)),
     }
 }
 

@@ -86,7 +86,11 @@ fn hooks(event: &Event, steps: &mut Steps) {
             let place = outcome_place(at, attempt.begun_at);
             steps.push((at, place, told_of(format!("{what}: {how}"), attempt.on.to_string(), why.map(Into::into))));
         };
-        push(attempt.begun_at, format!("{} begins", attempt.intent), None);
+        let again = attempt
+            .blocked
+            .filter(|blocked| attempt.begun_at > blocked.since)
+            .map(|blocked| format!(" again; it was blocked {} times since {}", blocked.times, rfc3339(blocked.since)));
+        push(attempt.begun_at, format!("{} begins{}", attempt.intent, again.unwrap_or_default()), None);
         if let Some((outcome, at)) = &attempt.outcome {
             push(*at, said(outcome.as_word(), outcome.reason()), outcome.reason());
         }
@@ -241,7 +245,7 @@ mod tests {
         let mut event = entered(&[Stage::Preparing, Stage::Claimed]);
         let member = Member { vm: VmName::new("db-0"), workload: WorkloadName("pg".into()) };
         let skipped = WaiverReason::Skipped { who: "ada".into(), reason: "known".into() };
-        let hook = HookId { phase: Phase::Drain, ordinal: 0 };
+        let hook = HookId { phase: Phase::Drain, key: 0 };
         event.waivers.push(Waiver { member, hook, why: skipped, at: NOW });
         let mut steps = Steps::new();
         stages(&event, &mut steps);

@@ -1,13 +1,14 @@
 //! What a workload says of itself when it comes, read without trusting it: everything that is wrong is told at once,
 //! each with its place.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::message;
 use crate::machine::document::Kind;
+use crate::machine::hook_id::is_hook_name;
 use crate::machine::id::{GroupName, WorkloadName};
 use crate::machine::workload::{Hook, OnAbsent, OnFailure, Origin, Phase, Role, RunsOn, Workload};
 use crate::wire::pb::allclear::workload::v1 as pb;
@@ -102,6 +103,12 @@ pub(super) fn read(hello: pb::Hello, polls: bool) -> Result<Greeting, String> {
     mistakes.count("hooks", hello.hooks.len(), MAX_HOOKS);
     let hooks = hello.hooks.iter().take(MAX_HOOKS).enumerate();
     let hooks: Vec<_> = hooks.filter_map(|(place, given)| hook(place, given, &mut mistakes)).collect();
+    let mut names = BTreeSet::new();
+    for (place, hook) in hooks.iter().enumerate() {
+        if hook.name.is_some() && !names.insert((hook.phase, &hook.name)) {
+            mistakes.add(&format!("hooks[{place}].name"), &"another hook of its phase has this name");
+        }
+    }
     let lease = mistakes.span(&"lease_ms", hello.lease_ms, &LEASE).unwrap_or(LEASE_LEFT_OUT);
     let retain = mistakes.span(&"retain_ms", hello.retain_ms, &RETAIN);
     let on_absent = on_absent(hello.on_absent, &mut mistakes);
@@ -167,8 +174,14 @@ fn hook(place: usize, given: &pb::Hook, mistakes: &mut Mistakes) -> Option<Hook>
     for (number, kind) in given.event_types.iter().take(MAX_KINDS).enumerate() {
         mistakes.name(&at(&format!("event_types[{number}]")), kind);
     }
+    if let Some(name) = given.name.as_ref().filter(|name| !is_hook_name(name)) {
+        let message = format!("{:?} is no name: 1 to 64 letters, digits, - or _, and no number", shortened(name));
+        mistakes.add(&at("name"), &message);
+    }
     Some(Hook {
         phase: phase?,
+        name: given.name.clone(),
+        runs: 0,
         timeout: mistakes.span(&at("timeout_ms"), given.timeout_ms, &TIMEOUT).unwrap_or(TIMEOUT_LEFT_OUT),
         attempts,
         on_failure,

@@ -45,8 +45,7 @@ fn step(task: Task, left: Duration, state: &State, view: &View) -> pb::Step {
         members: members(&task, state),
         event: events::one(view, &task.event_id),
         attempt: task.attempt,
-        // The last part of a step's name is the hook's place.
-        ordinal: task.step.rsplit('/').next().and_then(|ordinal| ordinal.parse().ok()).unwrap_or(0),
+        ordinal: u32::try_from(task.place).unwrap_or(u32::MAX),
         step: task.step,
         fence: Some(pb::Fence { term: task.fence.term, sequence: task.fence.sequence }),
         intent: match task.intent {

@@ -106,7 +106,8 @@ impl Door {
     }
 
     async fn enlist(&self, workload: &Workload, uid: u32) -> Result<(), Status> {
-        let is_listed = |state: &Arc<_>| self.listed(state, &workload.name).is_some_and(|known| known == workload);
+        let is_listed =
+            |state: &Arc<_>| self.listed(state, &workload.name).is_some_and(|known| known.says_what(workload));
         if is_listed(&self.here.state()) {
             return Ok(());
         }

@@ -12,7 +12,7 @@ impl World {
     fn judge_out(&self, event: &EventId, member: &Member) {
         let Some(vm) = self.vm(&member.vm) else { return };
         let workload = self.scenario.workloads[vm].iter().find(|workload| workload.name == member.workload);
-        // Where nothing puts it back, nobody can say when it serves again.
+        // Where nothing puts it back, nobody can say when it serves again. One that was renamed is another one.
         let Some(workload) = workload.filter(|it| it.hooks_of(Phase::Restore).next().is_some()) else { return };
         let Some(group) = &workload.group else { return };
         self.judge.borrow_mut().out.entry(member.clone()).or_insert((group.clone(), event.clone()));

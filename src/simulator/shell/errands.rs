@@ -43,8 +43,8 @@ pub(super) async fn run(here: Here) {
                 Errand::Run { event, attempt, .. } | Errand::Cancel { event, attempt }
                     if is_forgotten(&state, attempt, forgotten) && !hooks::knows(&here, event, attempt) =>
                 {
+                    // It may run, and the leader settles it when it must have ended.
                     is_in_doubt = true;
-                    hooks::disown(&here, event, attempt);
                 }
                 Errand::Run { event, attempt, again_if_lost } => {
                     hooks::see_to(&here, event, attempt, again_if_lost, attempt.id <= inherited);

@@ -9,7 +9,7 @@ use crate::machine::errands::prefer;
 use crate::machine::event::Event;
 use crate::machine::state::State;
 use crate::machine::steps;
-use crate::machine::workload::{Intent, Origin};
+use crate::machine::workload::{Intent, Member, Origin};
 use crate::simulator::mistake::Mistake;
 use crate::simulator::program::{Key, Program, Task};
 
@@ -64,12 +64,6 @@ pub(super) fn knows(here: &Here, event: &Event, attempt: &Attempt) -> bool {
     here.world.nodes[here.me].programs.borrow().contains_key(&(event.announcement.id.clone(), attempt.id))
 }
 
-/// Nobody can tell whether it was begun.
-pub(super) fn disown(here: &Here, event: &Event, attempt: &Attempt) {
-    let outcome = Outcome::Unknown("the disk is new".into());
-    settle(here, (event.announcement.id.clone(), attempt.id), outcome, false);
-}
-
 /// Ends what still runs though the log is done with it, and forgets what is recorded.
 pub(super) fn clear_away(here: &Here, state: &State) -> bool {
     let known: Vec<(Key, bool)> =
@@ -89,8 +83,9 @@ pub(super) fn clear_away(here: &Here, state: &State) -> bool {
 
 fn start(here: &Here, event: &Event, attempt: &Attempt, key: Key, is_inherited: bool) {
     let state = here.state();
-    let workload = state.replicas.get(here.name()).and_then(|replica| replica.workload(&attempt.member.workload));
-    let Some(workload) = workload else {
+    let own = Member { vm: here.name().clone(), workload: attempt.member.workload.clone() };
+    let id = state.hook_run_on(here.name(), &attempt.member, attempt.hook);
+    let Some(workload) = id.and_then(|id| state.keeper(&own, id)) else {
         return settle(here, key, Outcome::Failed("there is no such hook".into()), false);
     };
     if workload.origin == Origin::Dialled {

@@ -152,8 +152,7 @@ pub(super) async fn report(here: Here) {
 
 fn due(here: &Here) -> Option<Command> {
     let state = here.state();
-    let scenario = &here.world.scenario;
-    let workloads = &scenario.workloads[here.me];
+    let workloads = here.world.nodes[here.me].workloads.borrow();
     let groups: Vec<Group> = groups(here);
     let known = state.replicas.get(here.name());
     if !known.is_some_and(|replica| replica.workloads == *workloads && replica.groups == groups) {

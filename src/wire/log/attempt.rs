@@ -5,7 +5,7 @@ use super::pb::waiver_reason::{Skipped, Variant};
 use super::stored::{Paired, Stored};
 use super::tables::{message, one_of, pair, store, take};
 use super::undecodable::{Fault, Undecodable};
-use crate::machine::attempt::{Attempt, Outcome, Progress, Waiver, WaiverReason};
+use crate::machine::attempt::{Attempt, Blocked, Outcome, Progress, Waiver, WaiverReason};
 use crate::machine::time::Timestamp;
 
 message!(Attempt as Attempt {
@@ -20,7 +20,10 @@ message!(Attempt as Attempt {
     outcome: settled,
     late: late,
     stint: stint,
+    blocked: blocked,
 });
+
+message!(Blocked as Blocked { times: times, since: since_unix_ms });
 
 message!(Progress as Progress { text: text, expected_end: expected_end_unix_ms });
 

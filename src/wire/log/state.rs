@@ -75,5 +75,6 @@ pair!(VmName, Replica as Replica {
         away: away,
         unready: unready,
         unreachable: unreachable_unix_ms,
+        former: former,
     }
 });

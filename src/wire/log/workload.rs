@@ -58,6 +58,8 @@ message!(Group as Group { name: name, max_unavailable: max_unavailable });
 
 message!(Hook as Hook {
     phase: phase,
+    name: name,
+    runs: runs,
     timeout: timeout_ms,
     attempts: attempts,
     on_failure: on_failure,
@@ -74,7 +76,7 @@ message!(Hook as Hook {
     expected: expected_ms,
 });
 
-message!(HookId as HookId { phase: phase, ordinal: ordinal });
+message!(HookId as HookId { phase: phase, key: key });
 message!(Member as Member { vm: vm, workload: workload });
 
 numbered!(Phase as Phase { Checkpoint, Failover, Drain, Shutdown, Restore, Ready });

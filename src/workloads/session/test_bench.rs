@@ -57,6 +57,7 @@ pub(super) fn task(attempt: &str) -> Task {
         event_source: Source::User,
         resources: Vec::new(),
         phase: Phase::Drain,
+        place: 0,
         workload: WorkloadName("db".into()),
         group: None,
         vm: VmName::new("vm"),

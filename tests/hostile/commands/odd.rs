@@ -53,6 +53,8 @@ fn workload(dice: &mut Dice, name: &str, origin: Origin) -> Workload {
 fn hook(dice: &mut Dice) -> Hook {
     Hook {
         phase: *dice.one(&Phase::ALL),
+        name: dice.once_in(6).then(|| (*dice.one(&["one", "two", "#3", ""])).into()),
+        runs: if dice.once_in(12) { u64::MAX } else { dice.next() % 3 },
         timeout: span(dice),
         attempts: if dice.once_in(12) { u32::MAX } else { u32::try_from(dice.below(4)).unwrap() },
         on_failure: *dice.one(&[OnFailure::Hold, OnFailure::Continue]),
@@ -102,10 +104,7 @@ fn member(dice: &mut Dice) -> Member {
 }
 
 fn hook_id(dice: &mut Dice) -> HookId {
-    HookId {
-        phase: *dice.one(&Phase::ALL),
-        ordinal: if dice.once_in(12) { u16::MAX } else { u16::try_from(dice.below(3)).unwrap() },
-    }
+    HookId { phase: *dice.one(&Phase::ALL), key: if dice.once_in(12) { dice.number() } else { dice.next() % 3 } }
 }
 
 pub(super) fn announcement(dice: &mut Dice, state: &State) -> Announcement {

@@ -21,7 +21,7 @@ use allclear::replica::contacts::Contacts;
 use allclear::replica::deeds::Deeds;
 use allclear::replica::folded::Folded;
 use allclear::replica::here::Here;
-use allclear::replica::hooks::{Configured, Hooks};
+use allclear::replica::hooks::{Configured, Former, Hooks};
 use allclear::replica::journal::Journal;
 use allclear::replica::observer::Observer;
 use allclear::replica::readiness::Latest;
@@ -73,7 +73,7 @@ async fn live(world: &Arc<World>, place: usize, life: u32) -> Started<String> {
     let service = Arc::new(Metadata { world: world.clone(), vm: name.clone() });
     let observer =
         Arc::new(Observer::new(service, Pace::new(POLL_EVERY), Patience::default(), STALL_AFTER, here.deeds.clone()));
-    let hooks = Arc::new(Hooks::new(Front::new(commands, sessions), Configured::new(), false));
+    let hooks = Arc::new(Hooks::new(Front::new(commands, sessions), Configured::new(), Former::default(), false));
 
     let routes = routes.add_service(rpc::contact_service(here.clone(), observer.clone()));
     let stop = CancellationToken::new();

@@ -48,23 +48,8 @@ pub(crate) struct Workload {
 }
 
 fn hook(phase: Phase) -> Hook {
-    Hook {
-        phase,
-        timeout: Duration::from_secs(15),
-        expected: None,
-        attempts: 3,
-        on_failure: OnFailure::Continue,
-        runs_on: RunsOn::Affected,
-        can_confirm: true,
-        can_undo: false,
-        can_dry_run: false,
-        min_freeze: None,
-        fresh_for: None,
-        optional_if_short: false,
-        worst: None,
-        exclusive: false,
-        kinds: Vec::new(),
-    }
+    let timeout = Duration::from_secs(15);
+    Hook { timeout, attempts: 3, on_failure: OnFailure::Continue, can_confirm: true, ..Hook::of(phase) }
 }
 
 /// Putting back is delivered at least once.

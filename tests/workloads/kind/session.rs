@@ -19,7 +19,7 @@ use allclear::replica::contacts::Contacts;
 use allclear::replica::deeds::Deeds;
 use allclear::replica::folded::Folded;
 use allclear::replica::here::Here;
-use allclear::replica::hooks::{Configured, Hooks};
+use allclear::replica::hooks::{Configured, Former, Hooks};
 use allclear::replica::journal::Journal;
 use allclear::replica::readiness::Latest;
 use allclear::replica::rounds::Rounds;
@@ -158,7 +158,7 @@ pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<Report>) {
     timeout(LIMIT, learn(&here)).await.expect("it leads itself");
     let (sessions, reports) = Sessions::open(Arc::new(clock::now));
     let (commands, _) = bench::open(&folder.join("hooks"));
-    let hooks = Arc::new(Hooks::new(Front::new(commands, sessions), Configured::new(), false));
+    let hooks = Arc::new(Hooks::new(Front::new(commands, sessions), Configured::new(), Former::default(), false));
     let path = socket(folder);
     // one that was killed leaves it
     let _ = fs::remove_file(&path);

@@ -15,6 +15,8 @@ class Hook:
     undo: takes it back.
     dry_run: says in a dry run what would be done, and changes nothing. Without it the hook is left out of dry runs,
         and `run` is never called for one.
+    name: by which it is the same though it stands elsewhere in another version; unique in its phase, of letters,
+        digits, - or _, and no number.
     worst: how long it takes at the worst.
     attempts: how often it is run at the most.
     min_freeze: freezes that are known to be shorter are not worth it.
@@ -25,7 +27,7 @@ class Hook:
     """
 
     def __init__(
-        self, phase, run, *, confirm=None, undo=None, dry_run=None, timeout=None, worst=None, attempts=None,
+        self, phase, run, *, name=None, confirm=None, undo=None, dry_run=None, timeout=None, worst=None, attempts=None,
         on_failure=OnFailure.UNSPECIFIED, runs_on=RunsOn.UNSPECIFIED, min_freeze=None, fresh_for=None,
         optional_if_short=False, exclusive=False, event_types=(),
     ):  # fmt: skip
@@ -35,7 +37,7 @@ class Hook:
             raise ValueError("what is to stay fresh has to be looked at again: give it a confirm, or no fresh_for")
         self.phase, self.run, self.confirm, self.undo, self.dry_run = phase, run, confirm, undo, dry_run
         self.message = pb.Hook(
-            phase=phase, timeout_ms=millis(timeout), attempts=attempts, on_failure=on_failure, runs_on=runs_on,
+            phase=phase, name=name, timeout_ms=millis(timeout), attempts=attempts, on_failure=on_failure, runs_on=runs_on,
             can_confirm=confirm is not None, can_undo=undo is not None, min_freeze_ms=millis(min_freeze),
             fresh_for_ms=millis(fresh_for), optional_if_short=optional_if_short, worst_ms=millis(worst),
             exclusive=exclusive, event_types=event_types, can_dry_run=dry_run is not None,

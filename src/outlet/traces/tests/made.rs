@@ -36,13 +36,14 @@ pub(super) fn attempt(id: u64, phase: Phase, on: u8, (from, to): (i64, i64), out
     Attempt {
         id: AttemptId(id),
         member: Member { vm: vm(0), workload: WorkloadName("database".into()) },
-        hook: HookId { phase, ordinal: 0 },
+        hook: HookId { phase, key: 0 },
         intent: Intent::Run,
         stint: 1,
         on: vm(on),
         begun_at: Timestamp(from),
         deadline: Timestamp(100_000),
         progress: None,
+        blocked: None,
         outcome: Some((outcome, Timestamp(to))),
         late: None,
     }

@@ -81,7 +81,7 @@ fn halt(minutes: u32) -> Halt {
 
 fn drain() -> (Member, HookId) {
     let member = Member { vm: VmName::new("db-1"), workload: WorkloadName("postgres".into()) };
-    (member, HookId { phase: Phase::Drain, ordinal: 0 })
+    (member, HookId { phase: Phase::Drain, key: 0 })
 }
 
 #[test]
@@ -174,6 +174,7 @@ fn a_hook_that_is_tried_again_says_why_and_one_whose_replica_is_gone_says_which(
         begun_at: SEEN,
         deadline: after(1),
         progress: None,
+        blocked: None,
         outcome: Some((Outcome::Failed("connection refused".into()), after(1))),
         late: None,
     });
