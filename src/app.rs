@@ -52,6 +52,8 @@ use crate::{ops, rpc};
 
 /// Everything ends within this after SIGTERM; what has not ended then is recovered at the next start.
 const STOP_WITHIN: Duration = Duration::from_secs(4);
+/// Of a new disk under the name of a voter: so long the former one may be cut off, and come back.
+const REJOIN_AFTER: Duration = Duration::from_mins(1);
 /// How long clients may take to leave.
 const CLIENTS_LEAVE_WITHIN: Duration = Duration::from_millis(500);
 /// Supervises hooks as `allclear supervise FOLDER`; stays right when the file is replaced by an upgrade.
@@ -215,6 +217,7 @@ async fn until_over(here: &Here, stop: &CancellationToken) -> Option<String> {
 async fn end(replica: Replica, here: &Here, serving: &CancellationToken, servers: &TaskTracker) {
     replica.stop().await;
     hand_over(here).await;
+    here.consensus.sign_off().await;
     serving.cancel();
     here.consensus.shutdown().await;
     // A client that does not close its connection is not waited for.
@@ -265,6 +268,7 @@ fn agreement(config: &Config, name: &VmName, members: &[(String, String)]) -> an
         replicas: members.to_vec(),
         max_voters: config.cluster.max_voters,
         replace_after: config.cluster.replace_after,
+        rejoin_after: rejoin_after(&config.cluster),
         data_dir: config.replica.data_dir.clone(),
         timing: consensus::Timing {
             heartbeat: config.cluster.heartbeat,
@@ -273,6 +277,11 @@ fn agreement(config: &Config, name: &VmName, members: &[(String, String)]) -> an
         },
         snapshot_every: consensus::SNAPSHOT_EVERY,
     })
+}
+
+/// Not before the others know that the lost one may have acted alone.
+fn rejoin_after(cluster: &config::Cluster) -> Duration {
+    REJOIN_AFTER.min(cluster.replace_after).max(cluster.takeover_after)
 }
 
 fn timing(config: &Config) -> Timing {

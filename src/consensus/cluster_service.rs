@@ -5,10 +5,12 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 use tonic::{Request, Response, Status};
 
+use super::askers::told;
 use super::change::CHANGE_WITHIN;
 use super::codec::pb_membership;
 use super::failure::AskError;
 use super::node::Consensus;
+use super::types::Membership;
 use crate::wire::pb::allclear::cluster::v1 as pb;
 use pb::consensus_server::Consensus as Service;
 
@@ -29,9 +31,10 @@ impl Service for ClusterService {
         }
         self.0.is_from(&extensions, &greeting.replica)?;
         let membership = self.0.stored_membership().await.map_err(Status::unavailable)?;
+        let refused = membership.as_ref().and_then(|membership| self.greeted_by(&greeting, membership));
         let membership = membership.as_ref().map(pb_membership);
         let leader = self.0.leader_heard().map(|(node, _)| node);
-        Ok(Response::new(pb::GreetResponse { greeting: Some(self.0.greeting()), membership, leader }))
+        Ok(Response::new(pb::GreetResponse { greeting: Some(self.0.greeting()), membership, leader, refused }))
     }
 
     async fn propose(&self, request: Request<pb::ProposeRequest>) -> Result<Response<pb::ProposeResponse>, Status> {
@@ -97,6 +100,25 @@ impl Service for ClusterService {
 }
 
 impl ClusterService {
+    /// Keeps who asks to be let in and who stops. Why whoever asks is not let in, where that is known here.
+    fn greeted_by(&self, greeting: &pb::Greeting, membership: &Membership) -> Option<String> {
+        let pb::Greeting { replica, node, .. } = greeting;
+        let (askers, now) = (&self.0.askers, Instant::now().into_std());
+        if membership.get_node(node).is_some_and(|member| member.replica == *replica) {
+            if greeting.signs_off {
+                askers.signs_off(*node, now);
+            }
+            return None;
+        }
+        let is_known = self.0.knows(replica) || self.0.options.address_of(replica).is_some();
+        // Whoever only looks how a replica fares has no node.
+        if !is_known || *node == 0 {
+            return None;
+        }
+        askers.asks(replica, *node, now);
+        askers.nodes(now).get(replica).filter(|nodes| nodes.len() > 1).map(|nodes| told(replica, nodes))
+    }
+
     /// The asking replica's patience, within this one's own.
     fn deadline(&self, within_ms: u32) -> Instant {
         let within = Duration::from_millis(within_ms.into());

@@ -12,10 +12,12 @@ use tonic::Status;
 use tonic::service::Routes;
 use tonic::transport::Channel;
 
+use super::askers::Askers;
 use super::change::OnBehalf;
 use super::cluster_service::ClusterService;
 use super::contact::Start;
 use super::disk::Disk;
+use super::due::left_behind;
 use super::failure::OpenError;
 use super::fold::Fold;
 use super::log::LogStore;
@@ -30,6 +32,7 @@ use super::standing::Standing;
 use super::state::State;
 use super::types::SharedFold;
 use crate::tls::Credentials;
+use crate::wire::pb::allclear::cluster::v1 as pb;
 use crate::wire::pb::allclear::cluster::v1::consensus_server::ConsensusServer;
 use crate::wire::pb::allclear::raft::v1::raft_server::RaftServer;
 
@@ -76,6 +79,7 @@ impl Consensus {
             turns: Mutex::default(),
             disk: weak,
             confirming: Shared::default(),
+            askers: Askers::default(),
             changing: tokio::sync::Mutex::new(()),
             stop: CancellationToken::new(),
             let_go,
@@ -109,8 +113,14 @@ impl Consensus {
         Disk::bytes(&self.options.data_dir)
     }
 
+    /// Each by its name, once. This replica itself votes only by its own node: that of a lost disk is not its own.
     pub fn members(&self) -> Members {
-        Members::of(&self.membership())
+        Members::as_known_by(&self.membership(), &self.identity)
+    }
+
+    /// Its name has a vote that is not its own: that of a disk that was lost or replaced.
+    pub fn is_left_behind(&self) -> bool {
+        left_behind(&self.membership(), &self.identity.replica, self.identity.node).is_some()
     }
 
     /// False while it is no member, as far as it knows, or has yet to find out.
@@ -165,6 +175,19 @@ impl Consensus {
             }
             if metrics.changed().await.is_err() && !self.stop.is_cancelled() {
                 return self.stopped().unwrap_or_else(|| "consensus ended without a reason".into());
+            }
+        }
+    }
+
+    /// Tells the leader that this replica stops, so that a new disk under its name need not wait for long.
+    pub async fn sign_off(&self) {
+        let leader = self.leader_heard().filter(|(node, _)| *node != self.identity.node);
+        if let Some((_, leader)) = leader
+            && let Ok(channel) = self.peers.channel_or_dial(&leader.replica, &leader.address)
+        {
+            let greeting = pb::Greeting { signs_off: true, ..self.greeting() };
+            if let Err(error) = self.greet_as(greeting, &leader.replica, channel).await {
+                tracing::debug!(error, "the leader was not told that this replica stops");
             }
         }
     }

@@ -11,6 +11,7 @@ use tonic::Code;
 use tonic::transport::Channel;
 
 use super::codec;
+use super::due::{left_behind, may_rejoin};
 use super::node::Consensus;
 use super::options::MAX_MESSAGE_BYTES;
 use super::peers::said;
@@ -27,17 +28,24 @@ const GREET_WITHIN: Duration = Duration::from_millis(800);
 const LEARNERS_WITHIN: Duration = Duration::from_secs(10);
 
 /// What one configured replica answered.
+#[derive(Clone)]
 pub(super) struct Answer {
     pub(super) greeting: pb::Greeting,
     pub(super) membership: Option<Membership>,
     /// The node that it follows.
     pub(super) leader: Option<u64>,
+    /// Why it thinks that this replica is not let in.
+    pub(super) refused: Option<String>,
 }
 
 impl Answer {
     /// It belongs, or belonged, to a cluster that has nothing to do with this one.
     pub(super) fn shares_no_node_with(&self, ours: &Membership) -> bool {
         self.membership.as_ref().is_some_and(|theirs| theirs.nodes().all(|(node, _)| ours.get_node(node).is_none()))
+    }
+
+    fn leader_by_name(&self) -> Option<String> {
+        Some(self.membership.as_ref()?.get_node(&self.leader?)?.replica.clone())
     }
 
     /// Its log is not ours: the cluster was restored from one disk meanwhile.
@@ -53,6 +61,7 @@ impl Consensus {
             replica: self.identity.replica.clone(),
             node: self.identity.node,
             replicas: self.options.replicas.iter().map(|(name, _)| name.clone()).collect(),
+            signs_off: false,
         }
     }
 
@@ -68,19 +77,24 @@ impl Consensus {
     /// Runs until this replica is formed, or stopped.
     pub(crate) async fn form(self) {
         let patience = Instant::now() + LEARNERS_WITHIN;
+        // Whoever leads has to know who asks, also where it did not form the cluster.
+        let mut leader = None;
         loop {
             match self.stored_membership().await {
                 Err(_) => return,
                 Ok(Some(_)) => break,
                 Ok(None) => {}
             }
-            let greeted = self.others().filter(|(name, _)| self.options.greets(name));
+            let greeted =
+                self.others().filter(|(name, _)| self.options.greets(name) || leader.as_deref() == Some(*name));
             let asked = greeted.map(async |(name, channel)| (name.to_owned(), self.greet(name, channel).await));
             let answers = join_all(asked).await;
+            leader = answers.iter().find_map(|(_, answer)| answer.as_ref().ok()?.leader_by_name());
             let founders: Vec<&str> = self.options.founders().collect();
             let all: Vec<&str> = self.options.replicas.iter().map(|(name, _)| name.as_str()).collect();
             let needed = if Instant::now() < patience { &all } else { &founders };
-            match next(&self.greeting(), self.own_address(), &founders, needed, answers) {
+            let rejoin_after = self.options.rejoin_after;
+            match next(&self.greeting(), self.own_address(), &founders, needed, rejoin_after, answers) {
                 Ok(nodes) => self.initialize(nodes).await,
                 Err(reason) => self.stay_outside(&reason),
             }
@@ -107,8 +121,12 @@ impl Consensus {
 
     /// Asks who is there; without an answer, says why not.
     pub(super) async fn greet(&self, name: &str, channel: Channel) -> Result<Answer, String> {
+        self.greet_as(self.greeting(), name, channel).await
+    }
+
+    pub(super) async fn greet_as(&self, own: pb::Greeting, name: &str, channel: Channel) -> Result<Answer, String> {
         let mut client = ConsensusClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES);
-        let request = pb::GreetRequest { greeting: Some(self.greeting()) };
+        let request = pb::GreetRequest { greeting: Some(own) };
         let response = match timeout(GREET_WITHIN, client.greet(request)).await {
             Ok(Ok(response)) => response.into_inner(),
             Ok(Err(status)) if [Code::FailedPrecondition, Code::PermissionDenied].contains(&status.code()) => {
@@ -130,7 +148,7 @@ impl Consensus {
         }
         let membership = response.membership.map(codec::membership).transpose();
         let membership = membership.map_err(|error| format!("{name} answers nonsense: {error}"))?;
-        Ok(Answer { greeting, membership, leader: response.leader })
+        Ok(Answer { greeting, membership, leader: response.leader, refused: response.refused })
     }
 
     async fn initialize(&self, nodes: BTreeMap<u64, String>) {
@@ -154,6 +172,7 @@ pub(super) fn next(
     address: &str,
     founders: &[&str],
     needed: &[&str],
+    rejoin_after: Duration,
     answers: Vec<(String, Result<Answer, String>)>,
 ) -> Result<BTreeMap<u64, String>, String> {
     let mut heard = Vec::new();
@@ -166,7 +185,7 @@ pub(super) fn next(
         }
     }
     if heard.iter().any(|answer| answer.membership.is_some()) {
-        return Err(met_formed(own, address, &heard));
+        return Err(met_formed(own, address, rejoin_after, &heard));
     }
     if let Some(other) = heard.iter().map(|answer| &answer.greeting).find(|other| other.replicas != own.replicas) {
         let (theirs, ours) = (other.replicas.join(", "), own.replicas.join(", "));
@@ -191,23 +210,36 @@ pub(super) fn next(
 }
 
 /// Others are formed already: then they decide, and this replica never takes an old vote's place.
-fn met_formed(own: &pb::Greeting, address: &str, heard: &[Answer]) -> String {
+fn met_formed(own: &pb::Greeting, address: &str, rejoin_after: Duration, heard: &[Answer]) -> String {
     let memberships: Vec<&Membership> = heard.iter().filter_map(|answer| answer.membership.as_ref()).collect();
+    if let Some(refused) = heard.iter().find_map(|answer| answer.refused.clone()) {
+        return refused;
+    }
     if memberships.iter().any(|membership| membership.get_node(&own.node).is_some()) {
         return "waiting for the leader of the formed cluster".into();
     }
     let replica = &own.replica;
     let old_voter = memberships.iter().find_map(|membership| {
-        let (node, _) = membership.nodes().find(|(_, member)| member.replica == *replica)?;
-        membership.voter_ids().any(|voter| voter == *node).then_some(node)
+        Some((left_behind(membership, replica, own.node)?, may_rejoin(membership.voter_ids().count())))
     });
-    if let Some(node) = old_voter {
-        return format!(
-            "the cluster knows {replica} as node {node:x}, but this data_dir is node {:x}: the disk was lost or \
-             replaced, and the old vote must not return; run `allclear member remove {replica}`, then \
-             `allclear member add {replica} {address}`",
+    if let Some((node, may_rejoin)) = old_voter {
+        let known = format!(
+            "the cluster knows {replica} as node {node:x}, but this data_dir is node {:x}: the disk was lost or replaced",
             own.node
         );
+        return if may_rejoin {
+            let seconds = rejoin_after.as_secs();
+            format!(
+                "{known}; it follows as soon as node {node:x} is silent, and votes in its place by itself when that was out \
+                 of contact for {seconds} s, or at once after `allclear member remove {replica}`"
+            )
+        } else {
+            format!(
+                "{known}, and the old vote must not return: of two voters the one that is left decides nothing alone; where \
+                 the old disk is lost for good, stop the other one, run `allclear member restore` beside it and start it \
+                 again, and this one is brought in by itself"
+            )
+        };
     }
     if heard.iter().any(|answer| answer.membership.is_some() && answer.greeting.replicas.contains(replica)) {
         return "waiting for the leader of the formed cluster to bring this replica in".into();

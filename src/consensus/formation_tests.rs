@@ -10,11 +10,12 @@ fn greeting(replica: &str, node: u64) -> pb::Greeting {
         replica: replica.into(),
         node,
         replicas: ["a", "b", "c"].map(Into::into).into(),
+        signs_off: false,
     }
 }
 
 fn new(replica: &str, node: u64) -> Answer {
-    Answer { greeting: greeting(replica, node), membership: None, leader: None }
+    Answer { greeting: greeting(replica, node), membership: None, leader: None, refused: None }
 }
 
 fn formed(members: &[(u64, &str)]) -> Answer {
@@ -25,6 +26,7 @@ fn formed(members: &[(u64, &str)]) -> Answer {
         greeting: greeting("b", 2),
         membership: Some(Membership::new(vec![voters], members).unwrap()),
         leader: None,
+        refused: None,
     }
 }
 
@@ -41,7 +43,7 @@ fn next_of(
     answers: Vec<Result<Answer, String>>,
 ) -> Next {
     let others = ["a", "b", "c"].into_iter().filter(|name| *name != own.replica).map(String::from);
-    super::next(own, address, founders, needed, others.zip(answers).collect())
+    super::next(own, address, founders, needed, Duration::from_mins(1), others.zip(answers).collect())
 }
 
 fn waits(next: &Next, because: &str) {
@@ -81,7 +83,11 @@ fn one_formed_replica_is_enough_to_never_form_again() {
     let known = formed(&[(1, "a"), (2, "b"), (3, "c")]);
     waits(&next(&greeting("a", 1), "here:1", vec![Ok(known), Ok(new("c", 3))]), "waiting for the leader");
     let lost = formed(&[(9, "a"), (2, "b"), (3, "c")]);
-    waits(&next(&greeting("a", 1), "here:1", vec![Ok(lost), Err("c is away".into())]), "the old vote must not return");
+    waits(&next(&greeting("a", 1), "here:1", vec![Ok(lost), Err("c is away".into())]), "out of contact for 60 s");
+    let mut of_two = formed(&[(9, "a"), (2, "b")]);
+    waits(&next(&greeting("a", 1), "here:1", vec![Ok(of_two.clone())]), "run `allclear member restore` beside it");
+    of_two.refused = Some("more than one replica runs as a".into());
+    waits(&next(&greeting("a", 1), "here:1", vec![Ok(of_two)]), "more than one");
     let mut foreign = formed(&[(2, "b"), (3, "c")]);
     foreign.greeting.replicas = vec!["b".into(), "c".into()];
     waits(&next(&greeting("a", 1), "here:1", vec![Ok(foreign), Ok(new("c", 3))]), "run `allclear member add a here:1`");

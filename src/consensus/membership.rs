@@ -1,5 +1,5 @@
-//! Who takes part, changed by joint consensus on the leader. A name is a member once: a replica that lost its disk is
-//! removed under its old node id before it is added under its new one.
+//! Who takes part, changed by joint consensus on the leader. A name votes once: a replica that lost its disk is removed
+//! under its old node id before it is added under its new one.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -31,7 +31,7 @@ impl Consensus {
         self.lead()?;
         let membership = self.membership();
         let known = named(&membership, name);
-        if known.is_some() {
+        if !known.is_empty() {
             self.not_configured_elsewhere(name, address)?;
         } else {
             has_room(&membership, name)?;
@@ -52,18 +52,15 @@ impl Consensus {
             )));
         }
         let member = Member { replica: name.into(), address: address.into(), lineage };
-        match known {
-            Some((known, _)) if known != node => {
-                return Err(AskError::Refused(format!(
-                    "{name} is a member with another data_dir; remove it first, its old vote must not return"
-                )));
-            }
-            Some((_, known)) if known.address != address => {
-                self.has_quorum(&membership).await?;
-                let moved = ChangeMembers::SetNodes([(node, member.clone())].into());
-                changed(CHANGE_WITHIN, self.raft.change_membership(moved, true)).await?;
-            }
-            Some(_) | None => {}
+        if known.iter().any(|(known, _)| *known != node) {
+            return Err(AskError::Refused(format!(
+                "{name} is a member with another data_dir; remove it first, its old vote must not return"
+            )));
+        }
+        if known.iter().any(|(_, known)| known.address != address) {
+            self.has_quorum(&membership).await?;
+            let moved = ChangeMembers::SetNodes([(node, member.clone())].into());
+            changed(CHANGE_WITHIN, self.raft.change_membership(moved, true)).await?;
         }
         if votes(&self.membership(), node) {
             return Ok(true);
@@ -113,16 +110,18 @@ impl Consensus {
         self.greet(name, channel).await.map_err(|why| silent(format!("{why} at {place}")))
     }
 
-    /// On the leader: removes a member, also one that is gone. It does not remove itself: it hands over, and the next one
+    /// On the leader: removes a member, also one that is gone, with all nodes under its name. It does not remove itself: it hands over, and the next one
     /// is to be asked.
     pub async fn remove_member(&self, name: &str) -> Result<(), AskError> {
         let _one_at_a_time = self.changing.lock().await;
         self.lead()?;
         let membership = self.membership();
-        let (node, _) = named(&membership, name)
-            .ok_or_else(|| AskError::Refused(format!("{name} is no member of this cluster")))?;
+        let nodes: BTreeSet<u64> = named(&membership, name).into_iter().map(|(node, _)| node).collect();
+        if nodes.is_empty() {
+            return Err(AskError::Refused(format!("{name} is no member of this cluster")));
+        }
         let voters: BTreeSet<u64> = membership.voter_ids().collect();
-        let remaining: BTreeSet<u64> = voters.iter().copied().filter(|voter| *voter != node).collect();
+        let remaining = &voters - &nodes;
         if remaining.is_empty() {
             return Err(AskError::Refused(format!(
                 "{name} is the only voter; nobody could decide anything without it"
@@ -141,16 +140,11 @@ impl Consensus {
                 names.join(", ")
             )));
         }
-        if node == self.identity.node {
+        if nodes.contains(&self.identity.node) {
             self.hand_over(None).await?;
             return Err(AskError::NoLeader);
         }
-        let remove = if voters.contains(&node) {
-            ChangeMembers::RemoveVoters([node].into())
-        } else {
-            ChangeMembers::RemoveNodes([node].into())
-        };
-        changed(CHANGE_WITHIN, self.raft.change_membership(remove, false)).await
+        changed(CHANGE_WITHIN, self.raft.change_membership(without(&membership, &nodes), false)).await
     }
 
     /// A change that is appended without a quorum would hang between committed and not, and block every other.
@@ -175,9 +169,20 @@ impl Consensus {
     }
 }
 
-fn named(membership: &Membership, name: &str) -> Option<(u64, Member)> {
-    let mut members = membership.nodes();
-    members.find(|(_, member)| member.replica == name).map(|(node, member)| (*node, member.clone()))
+/// More than one where the disk of a voter was lost and its new one is a learner.
+fn named(membership: &Membership, name: &str) -> Vec<(u64, Member)> {
+    let members = membership.nodes().filter(|(_, member)| member.replica == name);
+    members.map(|(node, member)| (*node, member.clone())).collect()
+}
+
+/// The nodes are members no longer, whether they vote or not.
+pub(super) fn without(membership: &Membership, nodes: &BTreeSet<u64>) -> ChangeMembers<u64, Member> {
+    let voters: BTreeSet<u64> = membership.voter_ids().filter(|voter| nodes.contains(voter)).collect();
+    let learners = ChangeMembers::RemoveNodes(nodes - &voters);
+    if voters.is_empty() {
+        return learners;
+    }
+    ChangeMembers::Batch(vec![ChangeMembers::RemoveVoters(voters), learners])
 }
 
 /// What a larger cluster costs was never measured.

@@ -7,6 +7,7 @@
 
 mod alone;
 mod ask;
+mod askers;
 mod caller;
 mod change;
 mod cluster_service;

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
+use super::askers::Askers;
 use super::contact::Start;
 use super::disk::Disk;
 use super::failure::AskError;
@@ -45,6 +46,7 @@ pub struct Parts {
     /// To read the log from, as long as it is in use.
     pub(super) disk: Weak<Disk>,
     pub(super) confirming: Shared<Result<u64, AskError>>,
+    pub(super) askers: Askers,
     /// Held by whoever changes the membership: one change at a time.
     pub(super) changing: tokio::sync::Mutex<()>,
     pub(super) stop: CancellationToken,

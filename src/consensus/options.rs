@@ -58,6 +58,9 @@ pub struct Options {
     pub max_voters: usize,
     /// A voter that is gone for this long is replaced by a learner that is up to date.
     pub replace_after: Duration,
+    /// A voter that is out of contact for this long gives its vote to a new disk under its name. By then the others know
+    /// that it may have acted alone.
+    pub rejoin_after: Duration,
     pub data_dir: PathBuf,
     pub timing: Timing,
     /// So many entries are folded into a snapshot, and half as many are kept for replicas that lag a little.
@@ -134,6 +137,7 @@ mod tests {
             replicas: names.iter().map(|name| ((*name).into(), "127.0.0.1:1".into())).collect(),
             max_voters: MAX_VOTERS,
             replace_after: Duration::from_mins(10),
+            rejoin_after: Duration::from_mins(1),
             data_dir: PathBuf::new(),
             timing: Timing::default(),
             snapshot_every: SNAPSHOT_EVERY,

@@ -2,14 +2,17 @@
 //! when this replica hears none itself, perhaps because it was removed.
 
 use std::collections::BTreeSet;
+use std::time::Instant;
 
 use futures_util::future::join_all;
 use tonic::transport::Channel;
 
+use super::due::may_rejoin;
 use super::formation::Answer;
 use super::node::Consensus;
 use super::standing::Role;
 use super::types::{Member, Membership, lineage};
+use crate::wire::pb::allclear::raft::v1::Identity;
 
 /// Who takes part, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -19,14 +22,24 @@ pub struct Members {
 }
 
 impl Members {
+    /// A name that votes is no learner, though a new disk under it may be one.
     pub(super) fn of(membership: &Membership) -> Self {
-        let names = |nodes: &mut dyn Iterator<Item = u64>| {
-            let members = nodes.filter_map(|node| membership.get_node(&node));
-            let mut names: Vec<_> = members.map(|member| member.replica.clone()).collect();
-            names.sort();
-            names
+        Self::by(membership, |_, _| true)
+    }
+
+    pub(super) fn as_known_by(membership: &Membership, own: &Identity) -> Self {
+        Self::by(membership, |node, name| node == own.node || name != own.replica)
+    }
+
+    fn by(membership: &Membership, counts: impl Fn(u64, &str) -> bool) -> Self {
+        let names = |nodes: &mut dyn Iterator<Item = u64>| -> BTreeSet<String> {
+            let members = nodes.filter_map(|node| Some((node, membership.get_node(&node)?)));
+            let counting = members.filter(|(node, member)| counts(*node, &member.replica));
+            counting.map(|(_, member)| member.replica.clone()).collect()
         };
-        Self { voters: names(&mut membership.voter_ids()), learners: names(&mut membership.learner_ids()) }
+        let voters = names(&mut membership.voter_ids());
+        let learners = &names(&mut membership.learner_ids()) - &voters;
+        Self { voters: voters.into_iter().collect(), learners: learners.into_iter().collect() }
     }
 }
 
@@ -154,8 +167,9 @@ impl Consensus {
             return Ok(());
         }
         let name = &member.replica;
+        let other_disk = |other| other_disk(name, other, self.is_let_in(name, node));
         if *name == self.identity.replica {
-            return Err(other_disk(name, self.identity.node));
+            return Err(other_disk(self.identity.node));
         }
         let channel = self.peers.channel_or_dial(name, &member.address).map_err(|error| error.to_string())?;
         let answer = self.greet(name, channel).await?;
@@ -167,11 +181,19 @@ impl Consensus {
                  its data_dir"
             ))
         } else {
-            Err(other_disk(name, answer.greeting.node))
+            Err(other_disk(answer.greeting.node))
         }
+    }
+
+    /// The vote of this node goes to a new disk under its name without anybody's word.
+    fn is_let_in(&self, name: &str, lost: u64) -> bool {
+        let membership = self.membership();
+        let is_contested = self.askers.nodes(Instant::now()).get(name).is_some_and(|nodes| nodes.len() > 1);
+        !is_contested && membership.voter_ids().any(|node| node == lost) && may_rejoin(membership.voter_ids().count())
     }
 }
 
-fn other_disk(name: &str, node: u64) -> String {
-    format!("{name} answers as node {node:x}: its disk was lost or replaced; remove it and add it again")
+fn other_disk(name: &str, node: u64, is_let_in: bool) -> String {
+    let next = if is_let_in { "it votes in its place by itself, after a while" } else { "remove it and add it again" };
+    format!("{name} answers as node {node:x}: its disk was lost or replaced; {next}")
 }

@@ -141,6 +141,7 @@ async fn after_a_failed_fsync_nothing_more_is_acknowledged_and_the_replica_must_
     let options = Options {
         max_voters: 7,
         replace_after: Duration::from_mins(10),
+        rejoin_after: Duration::from_mins(1),
         cluster: "orders".into(),
         replica: "db-0".into(),
         replicas: vec![("db-0".into(), "127.0.0.1:1".into())],

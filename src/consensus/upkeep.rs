@@ -2,16 +2,17 @@
 //! room, and replaces a voter that is gone for long. What is due is decided in `due`; here it is looked and done. Every
 //! replica keeps up where the others are, for it may lead tomorrow.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use openraft::{ChangeMembers, Instant as _, RaftMetrics};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::due::{Caller, Due, Known, SILENT_AFTER, View, due};
+use super::askers::told;
+use super::due::{Caller, Due, Known, SILENT_AFTER, View, contested, due};
 use super::failure::AskError;
-use super::membership::{CHANGE_WITHIN, catching_up, changed};
+use super::membership::{CHANGE_WITHIN, catching_up, changed, without};
 use super::node::Consensus;
 use super::standing::Standing;
 use super::types::{Member, Types, lineage};
@@ -21,6 +22,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 const KEEP_EVERY: Duration = Duration::from_secs(1);
 /// Of the time between two looks no more counts as silence: in the rest this leader was not awake to hear anybody.
 const AWAKE_AT_MOST: Duration = Duration::from_secs(2);
+/// What was sent before a replica said that it stops may be acknowledged after it.
+const SIGNED_OFF_WITHIN: Duration = Duration::from_secs(5);
 /// A learner that counts as up to date may lag by a moment.
 const READY_WITHIN: Duration = Duration::from_secs(2);
 
@@ -54,11 +57,20 @@ fn silence_after(before: Duration, passed: Duration, heard: bool) -> Duration {
     if heard { Duration::ZERO } else { before.saturating_add(passed.min(AWAKE_AT_MOST)) }
 }
 
+/// Each once, as long as the same nodes are there.
+fn tell_of_contests(known: &mut BTreeMap<String, BTreeSet<u64>>, contests: BTreeMap<String, BTreeSet<u64>>) {
+    for (name, nodes) in contests.iter().filter(|(name, nodes)| known.get(*name) != Some(*nodes)) {
+        tracing::warn!(replica = name, "{}", told(name, nodes));
+    }
+    *known = contests;
+}
+
 impl Consensus {
     /// Runs until this replica stops; changes something only while it leads.
     pub(crate) async fn keep_up(self) {
         let mut silences = Silences::default();
         let mut said = None;
+        let mut contests = BTreeMap::new();
         loop {
             self.until_next_look().await;
             for (_, member) in self.membership().nodes() {
@@ -73,7 +85,9 @@ impl Consensus {
             }
             self.with_metrics(|metrics| silences.look(metrics));
             let Ok(_one_at_a_time) = self.changing.try_lock() else { continue };
-            let Some(due) = due(&self.view(&silences).await) else { continue };
+            let view = self.view(&silences).await;
+            tell_of_contests(&mut contests, contested(&view));
+            let Some(due) = due(&view) else { continue };
             match self.carry_out(&due).await {
                 Ok(()) => tracing::info!(?due, "the membership was changed"),
                 // It is tried again at once, and told once.
@@ -98,11 +112,19 @@ impl Consensus {
         let (committed, matched) = self.with_metrics(|metrics| {
             (metrics.cluster_committed.map_or(0, |id| id.index()), metrics.replication.clone().unwrap_or_default())
         });
+        let signed_off = self.askers.signed_off(|node| membership.get_node(&node).is_some());
+        // Whoever was heard since goes on after all.
+        let has_stopped = |node: &u64| {
+            let signed_off = signed_off.get(node).map(std::time::Instant::elapsed);
+            let silent_for = silences.since.get(node).copied().unwrap_or_default();
+            signed_off.is_some_and(|ago| ago < silent_for + SIGNED_OFF_WITHIN)
+        };
         let known = |(node, member): (&u64, &Member)| Known {
             node: *node,
             member: member.clone(),
             voter: membership.voter_ids().any(|voter| voter == *node),
             silent_for: silences.since.get(node).copied().unwrap_or_default(),
+            signed_off: has_stopped(node),
             lag: matched.get(node).copied().flatten().map(|matched| committed.saturating_sub(matched.index())),
         };
         let mut members: Vec<Known> = membership.nodes().map(known).collect();
@@ -113,17 +135,19 @@ impl Consensus {
         View {
             callers: self.callers(&members).await,
             members,
+            askers: self.askers.nodes(Instant::now().into_std()),
             half_changed: membership.get_joint_config().len() > 1,
             max_voters: self.options.max_voters,
             replace_after: self.options.replace_after,
+            rejoin_after: self.options.rejoin_after,
         }
     }
 
     /// Asks the configured replicas that are no members, or no longer as the log has them.
     async fn callers(&self, members: &[Known]) -> Vec<Caller> {
         let is_settled = |name: &str, address: &str| {
-            let known = members.iter().find(|known| known.member.replica == name);
-            known.is_some_and(|known| known.member.address == address && known.silent_for < SILENT_AFTER)
+            let mut known = members.iter().filter(|known| known.member.replica == name);
+            known.any(|known| known.member.address == address && known.silent_for < SILENT_AFTER)
         };
         let lineage = lineage(&self.membership());
         let asked = self.options.replicas.iter().filter(|(name, address)| !is_settled(name, address));
@@ -143,9 +167,13 @@ impl Consensus {
     }
 
     async fn carry_out(&self, due: &Due) -> Result<(), AskError> {
-        self.has_quorum(&self.membership()).await?;
+        let membership = self.membership();
+        self.has_quorum(&membership).await?;
+        // Whoever no longer votes goes on as a learner, and may vote again when there is room. A lost disk does not.
+        let stays = !matches!(due, Due::Forget { .. } | Due::Rejoin { .. });
         let change = match due {
             Due::Finish => ChangeMembers::AddVoterIds([].into()),
+            Due::Forget { nodes } => without(&membership, nodes),
             Due::Move(members) => ChangeMembers::SetNodes(members.clone()),
             Due::Add { learners, instead_of } => ChangeMembers::Batch(vec![
                 ChangeMembers::RemoveNodes(instead_of.iter().copied().collect()),
@@ -155,14 +183,13 @@ impl Consensus {
                 self.is_ready(*learner).await?;
                 ChangeMembers::AddVoterIds([*learner].into())
             }
-            Due::Replace { gone, learner } => {
+            Due::Replace { gone, learner } | Due::Rejoin { lost: gone, learner } => {
                 self.is_ready(*learner).await?;
-                let stay = self.membership().voter_ids().filter(|voter| voter != gone).chain([*learner]).collect();
+                let stay = membership.voter_ids().filter(|voter| voter != gone).chain([*learner]).collect();
                 ChangeMembers::ReplaceAllVoters(stay)
             }
         };
-        // Whoever no longer votes goes on as a learner, and may vote again when there is room.
-        changed(CHANGE_WITHIN, self.raft.change_membership(change, true)).await
+        changed(CHANGE_WITHIN, self.raft.change_membership(change, stays)).await
     }
 
     async fn is_ready(&self, learner: u64) -> Result<(), AskError> {

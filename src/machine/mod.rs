@@ -26,6 +26,7 @@ pub mod left_out;
 pub mod lifecycle;
 pub mod measures;
 mod needs;
+pub mod new_disk;
 pub mod notice;
 pub mod observe;
 pub mod obstacle;

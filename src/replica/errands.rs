@@ -33,15 +33,25 @@ pub(super) struct Hands {
     pub(super) observer: Arc<Observer>,
 }
 
+/// What the log held of this replica when it had caught up.
+#[derive(Clone, Copy)]
+pub(super) struct Inherited {
+    /// The last attempt that had been decided: it and those before it may have been acted on by an earlier life.
+    attempt: AttemptId,
+    /// An earlier life had registered.
+    pub(super) is_known: bool,
+}
+
 /// Runs until it is stopped; then waits for posts that are under way, so that their outcome is recorded. Tells what it
 /// inherits as soon as it knows: before that this replica registers nothing that it could be asked to run.
-pub(super) async fn run(hands: Arc<Hands>, inherits: watch::Sender<Option<AttemptId>>, stop: CancellationToken) {
-    let Some(inherited) = stop.run_until_cancelled(caught_up(&hands.here)).await else {
+pub(super) async fn run(hands: Arc<Hands>, inherits: watch::Sender<Option<Inherited>>, stop: CancellationToken) {
+    let Some(inherits_now) = stop.run_until_cancelled(caught_up(&hands.here)).await else {
         return;
     };
+    let inherited = inherits_now.attempt;
     let mut is_new = hands.hooks.front.commands.memory.is_new();
     let forgotten = if is_new { inherited } else { AttemptId(0) };
-    inherits.send_replace(Some(inherited));
+    inherits.send_replace(Some(inherits_now));
     let mut state = hands.here.state.clone();
     presences::expect_the_known(&hands.here, &hands.hooks.front.sessions);
     let mut claims = hands.hooks.front.sessions.changes();
@@ -105,13 +115,13 @@ pub(super) async fn run(hands: Arc<Hands>, inherits: watch::Sender<Option<Attemp
     posts.wait().await;
 }
 
-/// Waits until everything that was decided before this process began is known, and returns the last attempt of it:
-/// what is older than that may have been acted on by an earlier life of this replica.
-async fn caught_up(here: &Here) -> AttemptId {
+/// Waits until everything that was decided before this process began is known.
+async fn caught_up(here: &Here) -> Inherited {
     while here.consensus.confirm().await.is_err() {
         tokio::time::sleep(ASK_AGAIN_AFTER).await;
     }
-    AttemptId(here.state().attempts)
+    let state = here.state();
+    Inherited { attempt: AttemptId(state.attempts), is_known: state.replicas.contains_key(&here.name) }
 }
 
 fn is_open(state: &State, claim: AttemptId) -> bool {

@@ -41,22 +41,39 @@ pub struct Journal {
     /// Held while an entry is written and while an account of the journal is built.
     turn: Mutex<()>,
     entries: watch::Sender<Arc<Vec<Journaled>>>,
+    is_new: bool,
 }
 
 impl Journal {
     /// Reads the journal of a data directory. What an earlier life of this replica did not finish has an unknown end.
     pub fn open(folder: &Path, means: Means) -> Result<Self, JournalError> {
         let path = folder.join(FILE);
+        let mut is_new = false;
         let mut entries = match fs::read(&path) {
             Ok(bytes) => read(&bytes).map_err(|error| JournalError::Unreadable { path, error })?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                is_new = true;
+                Vec::new()
+            }
             Err(error) => return Err(JournalError::Disk { path, error }),
         };
         for entry in entries.iter_mut().filter(|entry| entry.takeover.outcome.is_none()) {
             let why = "this replica was restarted and cannot tell whether it had posted";
             entry.takeover.outcome = Some((PostOutcome::Unknown(why.into()), clock::now()));
         }
-        Ok(Self { folder: folder.into(), means, turn: Mutex::new(()), entries: watch::Sender::new(Arc::new(entries)) })
+        let entries = watch::Sender::new(Arc::new(entries));
+        Ok(Self { folder: folder.into(), means, turn: Mutex::new(()), entries, is_new })
+    }
+
+    /// There was none when it was opened: it does not tell what was approved before its disk was there.
+    pub const fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    /// From the next start on it is not new.
+    pub async fn keep(&self) -> io::Result<()> {
+        let _turn = self.turn.lock().await;
+        self.write(|_| {}).await
     }
 
     pub fn folder(&self) -> &Path {
@@ -185,6 +202,16 @@ mod tests {
         assert!(next_life.entries()[0].takeover.outcome_is(&PostOutcome::Accepted));
         let last = next_life.entries().last().cloned().unwrap();
         assert!(matches!(last.takeover.outcome, Some((PostOutcome::Unknown(_), _))), "{last:?}");
+    }
+
+    #[tokio::test]
+    async fn one_that_was_kept_is_not_new_though_it_is_empty() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::open(folder.path(), Means::default()).unwrap();
+        assert!(journal.is_new());
+        journal.keep().await.unwrap();
+        let next = Journal::open(folder.path(), Means::default()).unwrap();
+        assert!(!next.is_new() && next.entries().is_empty());
     }
 
     #[tokio::test]

@@ -78,7 +78,7 @@ impl Replica {
         let (inherits, inherited) = watch::channel(None);
         tasks.spawn(errands::run(hands.clone(), inherits, stop.clone()));
         tasks.spawn(alone::watch(hands, stop.clone()));
-        tasks.spawn(account::give(here.clone(), stop.clone()));
+        tasks.spawn(account::give(here.clone(), observer.clone(), inherited.clone(), stop.clone()));
         let Questions { surroundings, roles, ready } = questions;
         tasks.spawn(roles::run(here.clone(), surroundings.clone(), roles, stop.clone()));
         tasks.spawn(readiness::run(here.clone(), surroundings, ready, stop.clone()));

@@ -11,12 +11,13 @@ use tokio_util::sync::CancellationToken;
 use super::clock;
 use super::contacts::Health;
 use super::deeds::Deeds;
+use super::errands::Inherited;
 use super::here::Here;
 use super::rounds::Loop;
 use crate::consensus::Standing;
 use crate::machine::command::Command;
 use crate::machine::document::Document;
-use crate::machine::id::{AttemptId, EventId, VmName};
+use crate::machine::id::{EventId, VmName};
 use crate::machine::observe::{Observation, Patience, PollTime};
 use crate::machine::situation;
 use crate::machine::state::State;
@@ -194,7 +195,7 @@ impl Observer {
         here: Arc<Here>,
         workloads: Vec<Workload>,
         groups: Vec<Group>,
-        mut inherited: watch::Receiver<Option<AttemptId>>,
+        mut inherited: watch::Receiver<Option<Inherited>>,
         stop: CancellationToken,
     ) {
         let known = stop.run_until_cancelled(inherited.wait_for(Option::is_some)).await;

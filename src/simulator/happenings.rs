@@ -174,6 +174,7 @@ impl World {
         let journal = std::mem::take(&mut *node.journal.borrow_mut());
         node.programs.borrow_mut().clear();
         node.is_new.set(true);
+        node.has_new_journal.set(true);
         self.judge.borrow_mut().lose_disk(vm, !journal.is_empty());
     }
 

@@ -21,6 +21,8 @@ pub(super) struct Node {
     /// On its disk.
     pub(super) kept: RefCell<Kept>,
     pub(super) journal: RefCell<Vec<Journaled>>,
+    /// There is none on the disk yet.
+    pub(super) has_new_journal: Cell<bool>,
     /// The disk is new: what is not known of programs may have been begun before it.
     pub(super) is_new: Cell<bool>,
     /// Outlive the process, not the machine.
@@ -81,6 +83,7 @@ impl Node {
             body: RefCell::new(Body { ahead, ..Body::default() }),
             kept: RefCell::new(Kept::new(members)),
             journal: RefCell::default(),
+            has_new_journal: Cell::new(true),
             is_new: Cell::new(true),
             programs: RefCell::default(),
             agreement: RefCell::default(),

@@ -17,6 +17,7 @@ use super::disks::SmallDisk;
 use super::links::Links;
 use super::namespaces::Namespaces;
 pub(crate) use super::plan::Plan;
+use super::plan::free_addresses;
 use super::workload::Hooks;
 
 /// Far beyond what anything takes on a loaded machine; only a failing test waits this long.
@@ -143,6 +144,29 @@ impl Cluster {
     pub(crate) fn lose_disk(&self, place: usize) {
         assert!(self.replicas[place].child.is_none(), "replica {place} still runs");
         std::fs::remove_dir_all(self.folder.path().join(format!("{place}.data"))).unwrap();
+    }
+
+    /// A second replica of the same name with a disk, an address and sockets of its own, which runs as soon as it is started.
+    pub(crate) fn copy(&mut self, place: usize) -> usize {
+        let copy = self.replicas.len();
+        let file = |place: usize, name: &str| self.folder.path().join(format!("{place}.{name}")).display().to_string();
+        let mut toml = std::fs::read_to_string(file(place, "toml")).unwrap();
+        for name in ["data", "operator", "workloads"] {
+            toml = toml.replace(&file(place, name), &file(copy, name));
+        }
+        let addresses = free_addresses(2);
+        // That of the other replicas, and that of the page.
+        let mut own = addresses.iter();
+        let lines = toml.lines().map(|line| match line.starts_with("listen = ").then(|| own.next()).flatten() {
+            Some(address) => format!("listen = {address:?}\n"),
+            None => format!("{line}\n"),
+        });
+        std::fs::write(file(copy, "toml"), lines.collect::<String>()).unwrap();
+        let Replica { name, program, .. } = &self.replicas[place];
+        let (name, program, socket) = (name.clone(), program.clone(), file(copy, "operator").into());
+        let page = format!("http://{}", addresses[1]);
+        self.replicas.push(Replica { name, program, socket, page, child: None });
+        copy
     }
 
     /// The same, of what it kept of hooks alone.

@@ -14,5 +14,6 @@ mod learners;
 mod membership;
 mod proposals;
 mod recovery;
+mod rejoining;
 mod support;
 mod wire;

@@ -12,15 +12,14 @@ async fn a_replica_that_lost_its_disk_returns_once_it_is_removed_and_added() {
     cluster.stop(&lost).await;
     std::fs::remove_dir_all(cluster.directory(&lost)).unwrap();
     cluster.start(&lost).await;
-    let told = |role: &Role| matches!(role, Role::Outside(reason) if reason.contains("member remove"));
-    cluster.at(&lost).until("it is told what to do", |now| told(&now.role)).await;
+    cluster.at(&lost).until("it learns", |now| now.role == Role::Learner && now.quorum).await;
 
     let consensus = cluster.at(&leader).consensus.clone();
     let address = cluster.options(&lost).replicas.iter().find(|(name, _)| *name == lost).unwrap().1.clone();
     let added = consensus.add_member(&lost, &address).await;
     assert!(matches!(&added, Err(AskError::Refused(why)) if why.contains("its old vote must not return")), "{added:?}");
     consensus.remove_member(&lost).await.unwrap();
-    assert_eq!(consensus.members().voters.len(), 2);
+    assert_eq!((consensus.members().voters.len(), consensus.members().learners), (2, Vec::new()));
     consensus.add_member(&lost, &address).await.unwrap();
     consensus.add_member(&lost, &address).await.unwrap();
     assert_eq!(consensus.members().voters, ["db-0", "db-1", "db-2"]);
@@ -206,10 +205,14 @@ async fn the_list_names_everybody_and_says_who_came_back_without_its_disk() {
     cluster.stop(&lost).await;
     std::fs::remove_dir_all(cluster.directory(&lost)).unwrap();
     cluster.start(&lost).await;
-    cluster.at(&lost).until("it is outside", |now| matches!(&now.role, Role::Outside(why) if why != "starting")).await;
+    cluster.at(&lost).until("it learns", |now| now.role == Role::Learner && now.quorum).await;
     for asked in [leader.clone(), lost.clone()] {
         let seats = cluster.at(&asked).consensus.roster().await;
-        let seat = seats.iter().find(|seat| seat.replica == lost).unwrap();
+        let seat = seats.iter().find(|seat| seat.replica == lost && seat.voter).unwrap();
+        assert!(
+            seats.iter().any(|seat| seat.replica == lost && !seat.voter && seat.unreachable.is_none()),
+            "{seats:?}"
+        );
         let why = seat.unreachable.as_deref().unwrap_or_default();
         assert!(why.contains("its disk was lost"), "{asked} says {seats:?}");
         assert!(seats.iter().any(|seat| seat.leads && seat.replica == leader), "{asked} says {seats:?}");

@@ -115,6 +115,7 @@ pub(crate) struct Cluster {
     pub(crate) timing: Timing,
     pub(crate) max_voters: usize,
     pub(crate) replace_after: Duration,
+    pub(crate) rejoin_after: Duration,
     pub(crate) replicas: BTreeMap<String, Replica>,
 }
 
@@ -132,6 +133,7 @@ impl Cluster {
             timing: patient(),
             max_voters: MAX_VOTERS,
             replace_after: Duration::from_mins(10),
+            rejoin_after: Duration::from_mins(1),
             replicas: BTreeMap::new(),
         }
     }
@@ -155,6 +157,7 @@ impl Cluster {
             replicas: self.addresses.clone(),
             max_voters: self.max_voters,
             replace_after: self.replace_after,
+            rejoin_after: self.rejoin_after,
             data_dir: self.directory(name),
             timing: self.timing.clone(),
             snapshot_every: self.snapshot_every,

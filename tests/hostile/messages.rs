@@ -115,8 +115,13 @@ fn corpus(node: u64) -> Vec<Vec<u8>> {
     ];
     let snapshot = raft::SnapshotHead { last: Some(id), membership_at: Some(id), membership: Some(membership) };
     let head = raft::InstallHead { to: to(), vote, snapshot: Some(snapshot), size: 3 };
-    let greeting =
-        Some(Greeting { cluster: "tests".into(), replica: "db-1".into(), node: 9, replicas: vec!["db-0".into()] });
+    let greeting = Some(Greeting {
+        cluster: "tests".into(),
+        replica: "db-1".into(),
+        node: 9,
+        replicas: vec!["db-0".into()],
+        signs_off: true,
+    });
     let add = cluster::AddMember { replica: "db-1".into(), address: "127.0.0.1:1".into() };
     let change = cluster::change_request::Change::Add(add);
     let by = "db-0".to_owned();

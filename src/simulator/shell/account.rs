@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Here;
+use crate::machine::new_disk::{Since, may_account};
 use crate::machine::suspicion::{account_due, unrecorded};
 use crate::simulator::mistake::Mistake;
 use crate::simulator::tasks::News;
@@ -11,10 +12,29 @@ const AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 pub(super) async fn give(here: Here) {
     let signals = &here.process.signals;
+    forgets(&here).await;
     loop {
         let news = News::of([&signals.changed, &signals.journaled, &signals.standing]);
         let is_owed = here.standing().quorum && settle(&here).await;
         here.wait(news, is_owed.then_some(AGAIN_AFTER)).await;
+    }
+}
+
+/// Returns when what was approved alone on a disk that is lost has shown.
+async fn forgets(here: &Here) {
+    let began = here.steady();
+    let has_new_journal = &here.world.nodes[here.me].has_new_journal;
+    let may_account = || {
+        let (document, age) = (here.believed(), here.health().document_age);
+        let runs_for = here.steady().since(began);
+        let since = Since { runs_for, document: document.as_ref().zip(age), has_former_vote: false };
+        may_account(&here.state(), here.name(), &here.world.scenario.timing, &since)
+    };
+    while has_new_journal.get() {
+        match here.process.is_known.get() {
+            Some(is_known) if !is_known || may_account() => has_new_journal.set(false),
+            Some(_) | None => here.sleep(AGAIN_AFTER).await,
+        }
     }
 }
 

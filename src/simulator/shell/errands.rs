@@ -26,6 +26,7 @@ pub(super) async fn run(here: Here) {
     }
     // What is older may have been acted on by an earlier life of this replica.
     let caught_up = AttemptId(here.state().attempts);
+    here.process.is_known.set(Some(here.state().replicas.contains_key(here.name())));
     let inherited = if world.mistake == Mistake::NothingInherited { AttemptId(0) } else { caught_up };
     let mut is_new = world.nodes[here.me].is_new.get();
     let is_noticed = is_new && world.mistake != Mistake::NewDiskUnnoticed;

@@ -39,6 +39,8 @@ pub(in crate::simulator) struct Process {
     pub(super) sight: RefCell<Sight>,
     /// `None` while a leader is heard.
     pub(super) alone: RefCell<Option<Alone>>,
+    /// Whether the log knew of an earlier life when this one had caught up.
+    pub(super) is_known: Cell<Option<bool>>,
     /// Attempts that are being started or recorded.
     pub(super) busy: RefCell<BTreeSet<Key>>,
     /// The state as it was applied last.
@@ -66,6 +68,7 @@ impl Process {
             contacts: RefCell::new(Contacts::new(node.name.clone())),
             sight: RefCell::new(Sight::new(clocks.steady)),
             alone: RefCell::default(),
+            is_known: Cell::default(),
             busy: RefCell::default(),
             state: RefCell::new(state),
             signals: Signals::default(),

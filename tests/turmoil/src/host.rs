@@ -108,6 +108,7 @@ async fn open(
         replicas: world.names().into_iter().map(|name| (name.clone(), format!("{name}:{PORT}"))).collect(),
         max_voters: MAX_VOTERS,
         replace_after: Duration::from_mins(10),
+        rejoin_after: Duration::from_mins(1),
         data_dir: folder.into(),
         timing: consensus::Timing::default(),
         snapshot_every: manner.snapshot_every,

@@ -131,6 +131,7 @@ pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<Report>) {
         replicas: vec![(name.to_string(), "127.0.0.1:9".into())],
         max_voters: consensus::MAX_VOTERS,
         replace_after: LIMIT,
+        rejoin_after: LIMIT,
         data_dir: data_dir.clone(),
         timing: consensus::Timing::default(),
         snapshot_every: consensus::SNAPSHOT_EVERY,

@@ -1,0 +1,59 @@
+//! When a replica whose disk is new gives account. An earlier life of it may have approved something alone that nobody
+//! remembers: then the platform has begun by now, or the event is over, and its endpoint shows that.
+
+use core::time::Duration;
+
+use super::document::Document;
+use super::id::VmName;
+use super::situation::Timing;
+use super::state::State;
+
+/// What has been seen on the new disk.
+#[derive(Clone, Copy, Debug)]
+pub struct Since<'a> {
+    /// For how long the replica has run on it.
+    pub runs_for: Duration,
+    /// What the endpoint listed last, and how long ago.
+    pub document: Option<(&'a Document, Duration)>,
+    /// The lost disk still votes under the replica's name, so that its account would speak for another one.
+    pub has_former_vote: bool,
+}
+
+/// It has waited as long as an approval takes that had begun before, has looked afterwards, and the log knows what it saw.
+pub fn may_account(state: &State, me: &VmName, timing: &Timing, since: &Since<'_>) -> bool {
+    let waits = timing.takeover_after.saturating_add(timing.claim_lease);
+    let Some((document, age)) = since.document else { return false };
+    let told = state.replicas.get(me).and_then(|replica| replica.document.as_ref());
+    let is_told = |told: &Document| document.events.iter().all(|event| told.get(&event.id).is_some());
+    let has_looked = since.runs_for >= waits.saturating_add(age);
+    has_looked && !since.has_former_vote && (document.events.is_empty() || told.is_some_and(is_told))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::document::Status;
+    use super::super::document::tests::announced;
+    use super::super::sight;
+    use super::*;
+
+    const WAITS: Duration = Duration::from_secs(15);
+
+    #[test]
+    fn it_has_to_wait_and_then_to_look_and_to_tell_what_it_saw() {
+        let (me, timing) = (VmName::new("a"), Timing::default());
+        let mut state = State::default();
+        let (empty, listing) = (Document::default(), Document::new([announced("e1", Status::Started)].into()));
+        let ago = Duration::from_secs(1);
+        let after = |runs_for| Since { runs_for, document: Some((&empty, ago)), has_former_vote: false };
+        let late = after(WAITS + ago);
+        assert!(!may_account(&state, &me, &timing, &after(WAITS)), "it has not looked since");
+        assert!(may_account(&state, &me, &timing, &late));
+        assert!(!may_account(&state, &me, &timing, &Since { document: None, ..late }));
+        assert!(!may_account(&state, &me, &timing, &Since { has_former_vote: true, ..late }));
+        let saw = Since { document: Some((&listing, ago)), ..late };
+        assert!(!may_account(&state, &me, &timing, &saw));
+        state.replicas.entry(me.clone()).or_default();
+        sight::report(&mut state, &me, 0, &listing).unwrap();
+        assert!(may_account(&state, &me, &timing, &saw));
+    }
+}

@@ -1,0 +1,166 @@
+//! Voters that come back with an empty disk: they vote again by themselves.
+
+use std::time::Duration;
+
+use allclear::consensus::{Consensus, Members, Role, Seat};
+
+use crate::support::{Cluster, Ledger};
+
+/// Of three whose lost disks are given up after a few seconds.
+async fn formed() -> Cluster {
+    formed_with(Duration::from_secs(4)).await
+}
+
+async fn formed_with(rejoin_after: Duration) -> Cluster {
+    let mut cluster = Cluster::planned(&["db-0", "db-1", "db-2"]);
+    cluster.rejoin_after = rejoin_after;
+    cluster.start_all().await;
+    cluster.leader().await;
+    cluster
+}
+
+async fn lose_disk(cluster: &mut Cluster, lost: &str) -> u64 {
+    let node = cluster.at(lost).consensus.node_id();
+    cluster.stop(lost).await;
+    std::fs::remove_dir_all(cluster.directory(lost)).unwrap();
+    node
+}
+
+fn votes(seats: &[Seat], name: &str) -> usize {
+    seats.iter().filter(|seat| seat.replica == name && seat.voter).count()
+}
+
+/// Waits until it votes by its new node; there are three votes at any time, and never two of one name.
+async fn until_it_votes(cluster: &Cluster, lost: &str, asked: &str) {
+    let new = cluster.at(lost).consensus.node_id();
+    let has_its_vote = async |cluster: &Cluster| {
+        let seats = cluster.at(asked).consensus.roster().await;
+        let (all, own) = (seats.iter().filter(|seat| seat.voter).count(), votes(&seats, lost));
+        // Between the two steps of the one change both nodes count, for two sets of voters.
+        let is_joint = all == 4 && own == 2;
+        assert!(is_joint || (all == 3 && own == 1), "{seats:?}");
+        seats.len() == 3 && seats.iter().any(|seat| seat.node == new && seat.voter)
+    };
+    cluster.until_true("its vote", has_its_vote).await;
+    cluster.at(lost).until("it follows", |now| now.role == Role::Follower && now.quorum).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_voter_that_lost_its_disk_votes_again_by_itself_and_its_vote_counts() {
+    let mut cluster = formed().await;
+    let (leader, lost) = (cluster.leader().await, cluster.follower().await);
+    cluster.propose(&leader, "before").await;
+    let term = cluster.at(&leader).now().term;
+    let old = lose_disk(&mut cluster, &lost).await;
+    cluster.start(&lost).await;
+    until_it_votes(&cluster, &lost, &leader).await;
+    let seats = cluster.at(&leader).consensus.roster().await;
+    assert!(seats.iter().all(|seat| seat.node != old && seat.unreachable.is_none()), "{seats:?}");
+    assert_eq!((cluster.at(&leader).now().term, cluster.at(&leader).now().role), (term, Role::Leader));
+    assert!(!cluster.at(&lost).consensus.is_left_behind());
+    // Without the leader it is one of the two that elect the next.
+    cluster.stop(&leader).await;
+    let next = cluster.leader().await;
+    cluster.propose(&next, "elected").await;
+    cluster.at(&lost).until_lines(2).await;
+    cluster.stop_all().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn so_does_the_leader_whose_disk_is_lost() {
+    let mut cluster = formed().await;
+    let lost = cluster.leader().await;
+    cluster.propose(&lost, "before").await;
+    lose_disk(&mut cluster, &lost).await;
+    let next = cluster.leader().await;
+    cluster.start(&lost).await;
+    until_it_votes(&cluster, &lost, &next).await;
+    cluster.propose(&lost, "after").await;
+    cluster.at(&lost).until_lines(2).await;
+    cluster.stop_all().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_signs_off_is_not_waited_for() {
+    let mut cluster = formed_with(Duration::from_mins(10)).await;
+    let leader = cluster.leader().await;
+    let lost = cluster.follower().await;
+    cluster.at(&lost).consensus.sign_off().await;
+    lose_disk(&mut cluster, &lost).await;
+    cluster.start(&lost).await;
+    until_it_votes(&cluster, &lost, &leader).await;
+    cluster.stop_all().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_that_ask_under_one_name_neither_is_let_in() {
+    let mut cluster = formed().await;
+    let (leader, lost) = (cluster.leader().await, cluster.follower().await);
+    lose_disk(&mut cluster, &lost).await;
+    // Nobody calls it, but it calls the others.
+    let mut options = cluster.options(&lost);
+    options.data_dir = cluster.root.path().join("copy");
+    let (copy, _) = Consensus::open(options, Ledger::default()).await.unwrap();
+    let is_known =
+        |role: &Role| matches!(role, Role::Outside(why) if why.contains("is silent, and votes in its place"));
+    let mut standing = copy.standing();
+    let waits = tokio::time::timeout(crate::support::LIMIT, standing.wait_for(|now| is_known(&now.role))).await;
+    assert!(waits.is_ok_and(|waits| waits.is_ok()), "{:?}", copy.standing().borrow());
+    cluster.start(&lost).await;
+    let refused = |role: &Role| matches!(role, Role::Outside(why) if why.contains("more than one replica runs as"));
+    cluster.at(&lost).until("it is refused", |now| refused(&now.role)).await;
+    let waits = tokio::time::timeout(crate::support::LIMIT, standing.wait_for(|now| refused(&now.role))).await;
+    assert!(waits.is_ok_and(|waits| waits.is_ok()), "{:?}", copy.standing().borrow());
+    // For longer than one alone would wait.
+    let (began, rejoin_after) = (tokio::time::Instant::now(), cluster.rejoin_after);
+    let lost_node = cluster.at(&lost).consensus.node_id();
+    let neither = async |cluster: &Cluster| {
+        let seats = cluster.at(&leader).consensus.roster().await;
+        assert!(seats.iter().all(|seat| seat.node != lost_node && seat.node != copy.node_id()), "{seats:?}");
+        began.elapsed() > rejoin_after * 2
+    };
+    cluster.until_true("twice the time", neither).await;
+    assert!(copy.shutdown().await);
+    until_it_votes(&cluster, &lost, &leader).await;
+    let voters = cluster.addresses.iter().map(|(name, _)| name.clone()).collect();
+    assert_eq!(cluster.at(&leader).consensus.members(), Members { voters, learners: Vec::new() });
+    cluster.stop_all().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_vote_that_an_operator_removes_meanwhile_is_given_once() {
+    let mut cluster = formed_with(Duration::from_mins(10)).await;
+    let (leader, lost) = (cluster.leader().await, cluster.follower().await);
+    lose_disk(&mut cluster, &lost).await;
+    let wish = cluster.at(&leader).consensus.on_behalf_of("a test");
+    wish.remove_member(&lost).await.unwrap();
+    cluster.start(&lost).await;
+    // Nothing is left behind, so it learns and votes as any other that is configured.
+    cluster.at(&lost).until("it follows", |now| now.role == Role::Follower && now.quorum).await;
+    let address = cluster.addresses.iter().find(|(name, _)| *name == lost).unwrap().1.clone();
+    assert_eq!(wish.add_member(&lost, &address).await, Ok(true));
+    let seats = cluster.at(&leader).consensus.roster().await;
+    assert_eq!((seats.len(), votes(&seats, &lost)), (3, 1), "{seats:?}");
+    cluster.stop_all().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_pair_it_waits_for_an_operator() {
+    let mut cluster = Cluster::planned(&["db-0", "db-1"]);
+    cluster.rejoin_after = Duration::from_secs(3);
+    cluster.start_all().await;
+    let (leader, lost) = (cluster.leader().await, cluster.follower().await);
+    lose_disk(&mut cluster, &lost).await;
+    cluster.start(&lost).await;
+    let told =
+        |role: &Role| matches!(role, Role::Outside(why) if why.contains("run `allclear member restore` beside it"));
+    cluster.at(&lost).until("it is told what to do", |now| told(&now.role)).await;
+    let began = tokio::time::Instant::now();
+    let waits = async |cluster: &Cluster| {
+        assert!(told(&cluster.at(&lost).now().role), "{:?}", cluster.at(&lost).now());
+        began.elapsed() > cluster.rejoin_after * 2
+    };
+    cluster.until_true("twice the time", waits).await;
+    assert!(!cluster.at(&leader).now().quorum);
+    cluster.stop_all().await;
+}
