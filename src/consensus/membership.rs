@@ -31,10 +31,10 @@ impl Consensus {
         self.lead()?;
         let membership = self.membership();
         let known = named(&membership, name);
-        if !known.is_empty() {
-            self.not_configured_elsewhere(name, address)?;
-        } else {
+        if known.is_empty() {
             has_room(&membership, name)?;
+        } else {
+            self.not_configured_elsewhere(name, address)?;
         }
         let answer = self.who_is_at(name, address).await?;
         let node = answer.greeting.node;

@@ -210,7 +210,13 @@ pub(super) fn passed_over_from(replica: &VmName, situation: &Situation) -> Optio
 }
 
 fn attempts_to_begin(state: &State, event: &Event, situation: &Situation) -> Vec<Command> {
+    // What the log says of the cloud may be old: what it takes for announced may have taken the VM.
+    let may_restore = event.stage().is_over() || event.is_drill() || is_up_to_date(situation);
     let begin = |next: Next<'_>| {
+        let brings_back = next.step.id.phase >= Phase::Restore || next.step.is_undo;
+        if brings_back && !may_restore {
+            return None;
+        }
         let on = host(state, event, &next.step, next.intent, situation)?;
         let ends = if next.intent == Intent::Undo { None } else { event.time_ends(next.step.id.phase) };
         let timeout = situation.now.plus(next.step.hook.timeout);

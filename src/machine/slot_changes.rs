@@ -213,10 +213,26 @@ fn take_what_the_platform_takes(state: &mut State) {
         if !state.open_event(&id).is_some_and(is_going) {
             continue;
         }
+        take_the_former(state, &id);
         let of_event = state.slots.values_mut().filter(|slot| slot.events.contains(&id));
         for slot in of_event.filter(|slot| slot.state == SlotState::Leaving) {
             (slot.state, slot.since) = (SlotState::Out, now);
         }
+    }
+}
+
+/// The platform takes a VM with what was registered there before, too: it is not restored meanwhile.
+fn take_the_former(state: &mut State, id: &EventId) {
+    let now = state.now;
+    let State { open, replicas, slots, .. } = state;
+    let Some(event) = open.get(id) else { return };
+    let is_registered = |member: &Member| replicas.get(&member.vm).is_some_and(|it| it.knows(&member.workload));
+    let former = slots.iter_mut().filter(|(member, slot)| {
+        slot.state == SlotState::Returning && event.affects(&member.vm) && !is_registered(member)
+    });
+    for (_, slot) in former {
+        slot.events.insert(id.clone());
+        (slot.by, slot.state, slot.since) = (id.clone(), SlotState::Leaving, now);
     }
 }
 

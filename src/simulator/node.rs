@@ -10,7 +10,7 @@ use super::agreement::{Agreement, Kept, Members};
 use super::program::{Key, Program};
 use super::shell::Process;
 use crate::machine::cluster_time::Clocks;
-use crate::machine::id::VmName;
+use crate::machine::id::{GroupName, VmName};
 use crate::machine::takeover::Journaled;
 use crate::machine::time::Timestamp;
 use crate::machine::workload::{Role, Workload};
@@ -92,6 +92,11 @@ impl Node {
             role: Cell::new(Role::Unknown),
             guest: RefCell::default(),
         }
+    }
+
+    /// Those of its configuration's workloads.
+    pub(super) fn groups(&self) -> Vec<GroupName> {
+        self.workloads.borrow().iter().filter_map(|workload| workload.group.clone()).collect()
     }
 
     pub(super) fn is_up(&self) -> bool {

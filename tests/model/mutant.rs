@@ -391,6 +391,7 @@ fn push_attempt(state: &mut State, entry: &Entry) -> Option<Verdict> {
         begun_at: entry.at,
         deadline: *deadline,
         progress: None,
+        blocked: None,
         outcome: None,
         late: None,
     });

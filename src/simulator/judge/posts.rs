@@ -171,14 +171,14 @@ impl World {
 
     fn groups_of(&self, vms: &[VmName]) -> BTreeSet<GroupName> {
         let places = vms.iter().filter_map(|name| self.vm(name));
-        places.flat_map(|vm| &self.scenario.workloads[vm]).filter_map(|workload| workload.group.clone()).collect()
+        places.flat_map(|vm| self.nodes[vm].groups()).collect()
     }
 
     fn members_of(&self, group: &GroupName) -> BTreeSet<VmName> {
         // One whose machine is deleted is no member any more.
         let of_group = |vm: &usize| {
             let is_deleted = self.nodes[*vm].body.borrow().is_deleted;
-            !is_deleted && self.scenario.workloads[*vm].iter().any(|it| it.group.as_ref() == Some(group))
+            !is_deleted && self.nodes[*vm].groups().contains(group)
         };
         (0..self.nodes.len()).filter(of_group).map(|vm| self.nodes[vm].name.clone()).collect()
     }
