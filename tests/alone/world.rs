@@ -14,7 +14,7 @@ use allclear::machine::state::State;
 use allclear::machine::takeover::Journaled;
 use allclear::machine::time::Timestamp;
 use allclear::machine::transition;
-use allclear::machine::workload::{Hook, OnAbsent, OnFailure, Origin, Phase, RunsOn, Workload};
+use allclear::machine::workload::{Hook, OnAbsent, OnFailure, Origin, Phase, Workload};
 
 use crate::mutant::Mutant;
 

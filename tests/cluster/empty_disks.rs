@@ -62,8 +62,7 @@ async fn a_hook_that_a_machine_had_begun_is_not_begun_again_when_it_comes_back_w
     cluster.kill_hooks();
     cluster.lose_disk(affected);
     cluster.hooks.open("gate");
-    cluster.start(affected);
-    comes_back(&cluster, affected, other, &old).await;
+    comes_back(&mut cluster, affected, other, &old).await;
     ends_well(&cluster, other, &id).await;
 }
 
@@ -80,16 +79,21 @@ async fn nor_when_only_what_it_kept_of_its_hooks_is_lost() {
 
 const FLAG: &str = "--from-this-disk-alone-and-accept-lost-entries";
 
-/// Three whose lost disks are given up after three seconds.
+const TAKEOVER_AFTER: Duration = Duration::from_secs(3);
+const CLAIM_LEASE: Duration = Duration::from_secs(2);
+
+/// Three whose lost disks are given up after `TAKEOVER_AFTER`.
 async fn three() -> Cluster {
     let plan = Cluster::of(&["db-0", "db-1", "db-2"]).workload("database", vec![hook("drain"), hook("restore")]);
     let plan = plan.also("cluster.replace_after", "1s").also("cluster.takeover_after", "3s");
     plan.also("cluster.claim_lease", "2s").start().await
 }
 
-/// Until it votes by its new disk, the others have a quorum at every look.
-async fn comes_back(cluster: &Cluster, lost: usize, other: usize, old: &str) {
-    let name = format!("db-{lost}");
+/// Starts it with an empty disk. Until it votes by that, the others have a quorum at every look, and it has given no
+/// account before what it may have approved has shown.
+async fn comes_back(cluster: &mut Cluster, lost: usize, other: usize, old: &str) {
+    let (name, began) = (format!("db-{lost}"), Instant::now());
+    cluster.start(lost);
     let is_back = async || {
         let status = cluster.status(other).await.unwrap();
         assert!(status.quorum, "{status:#?}");
@@ -98,6 +102,7 @@ async fn comes_back(cluster: &Cluster, lost: usize, other: usize, old: &str) {
         votes(&status, &name) && node(cluster, other, &name) != old
     };
     cluster.until_true("a voter again", is_back).await;
+    assert!(began.elapsed() >= TAKEOVER_AFTER + CLAIM_LEASE, "it gave account after {:?}", began.elapsed());
     // Nothing is left of the lost one.
     cluster.until_true("three members", async || members(cluster, other).len() == 3).await;
     cluster.until(lost, "a follower", |status| status.quorum && status.role != "learner").await;
@@ -125,8 +130,7 @@ async fn a_voter_that_lost_its_disk_votes_again_without_an_operator() {
     let old = node(&cluster, leader, &format!("db-{lost}"));
     cluster.kill(lost);
     cluster.lose_disk(lost);
-    cluster.start(lost);
-    comes_back(&cluster, lost, leader, &old).await;
+    comes_back(&mut cluster, lost, leader, &old).await;
     is_as_good_as_before(&mut cluster, lost, leader).await;
 }
 
@@ -140,8 +144,7 @@ async fn so_does_the_leader() {
     let led = |status: &Status| status.quorum && status.leader.as_ref().is_some_and(|led| *led != format!("db-{lost}"));
     cluster.until(other, "led by another", led).await;
     cluster.lose_disk(lost);
-    cluster.start(lost);
-    comes_back(&cluster, lost, other, &old).await;
+    comes_back(&mut cluster, lost, other, &old).await;
     is_as_good_as_before(&mut cluster, lost, other).await;
 }
 
@@ -172,7 +175,8 @@ async fn a_second_copy_under_its_name_is_refused_as_it_is_and_both_are_told() {
     };
     cluster.until_true("twice the time", neither).await;
     cluster.kill(copy);
-    comes_back(&cluster, lost, leader, &old).await;
+    cluster.kill(lost);
+    comes_back(&mut cluster, lost, leader, &old).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

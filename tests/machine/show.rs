@@ -180,22 +180,7 @@ pub(crate) fn event(event: &Event) -> String {
     for at in &event.former_calls {
         let _ = writeln!(text, "  last call at {}", time(*at));
     }
-    for attempt in &event.attempts {
-        let what = hook(&attempt.member, attempt.hook, attempt.intent);
-        let ended = |end: &(Outcome, Timestamp)| format!("{} at {}", outcome(&end.0), time(end.1));
-        let end = attempt.outcome.as_ref().map_or("runs".into(), ended);
-        let blocked = attempt.blocked.map_or(String::new(), |blocked| {
-            format!(", blocked {} times since {}", blocked.times, time(blocked.since))
-        });
-        let late = attempt.late.as_ref().map_or(String::new(), |late| format!(", late: {}", ended(late)));
-        let _ = writeln!(
-            text,
-            "  {}: {what} on {} at {}: {end}{blocked}{late}",
-            attempt.id,
-            attempt.on,
-            time(attempt.begun_at)
-        );
-    }
+    attempts(event, &mut text);
     for waiver in &event.waivers {
         let what = hook(&waiver.member, waiver.hook, Intent::Run);
         let _ = writeln!(text, "  waived {what} at {}: {}", time(waiver.at), why(&waiver.why));
@@ -231,6 +216,25 @@ pub(crate) fn event(event: &Event) -> String {
         let _ = writeln!(text, "  start cause {}", cause.as_word());
     }
     text
+}
+
+fn attempts(event: &Event, text: &mut String) {
+    for attempt in &event.attempts {
+        let what = hook(&attempt.member, attempt.hook, attempt.intent);
+        let ended = |end: &(Outcome, Timestamp)| format!("{} at {}", outcome(&end.0), time(end.1));
+        let end = attempt.outcome.as_ref().map_or("runs".into(), ended);
+        let blocked = attempt.blocked.map_or(String::new(), |blocked| {
+            format!(", blocked {} times since {}", blocked.times, time(blocked.since))
+        });
+        let late = attempt.late.as_ref().map_or(String::new(), |late| format!(", late: {}", ended(late)));
+        let _ = writeln!(
+            text,
+            "  {}: {what} on {} at {}: {end}{blocked}{late}",
+            attempt.id,
+            attempt.on,
+            time(attempt.begun_at)
+        );
+    }
 }
 
 /// The members that are not in service, one a line.

@@ -9,7 +9,7 @@ use allclear::machine::id::{AttemptId, EventId, VmName};
 use allclear::machine::policy::Treatment;
 use allclear::machine::state::State;
 use allclear::machine::time::Timestamp;
-use allclear::machine::workload::{HookId, Intent, Phase};
+use allclear::machine::workload::{Intent, Phase};
 use allclear::wire::log::{decode_entry, decode_state, encode_entry, encode_state};
 
 use crate::values::{NOW, announcement, member, postgres, treatment};
@@ -36,7 +36,8 @@ fn a_state_from_a_snapshot_folds_on_like_the_original() {
 fn log() -> Vec<(&'static str, Command)> {
     let event = EventId::new("A-1");
     let treatment = Treatment { phases: vec![Phase::Failover], ..treatment() };
-    let hook = HookId { phase: Phase::Failover, key: 0 };
+    let workload = postgres();
+    let (hook, _) = workload.hooks_of(Phase::Failover).next().unwrap();
     let listed = |after, announcement| Command::Report { after, document: Document::new(vec![announcement]) };
     let [attempt, claim] = [AttemptId(1), AttemptId(2)];
     vec![
