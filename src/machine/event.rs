@@ -18,6 +18,9 @@ use super::time::Timestamp;
 use super::words::words;
 use super::workload::{HookId, Intent, Member, Phase};
 
+/// An endpoint that shows an event in turns as started and as to come, or as gone, adds two stages each time.
+const STAGES_LIMIT: usize = 200;
+
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Event {
     /// As all current documents together showed it last.
@@ -287,6 +290,12 @@ impl Event {
             Some(Ending::Forgotten) => !self.may_have_happened(),
             Some(Ending::Completed | Ending::Drilled | Ending::Interrupted) | None => false,
         }
+    }
+
+    /// It has not come and gone so often that its record would grow without end: then a start is not taken back any more,
+    /// and when it is listed again after its end it is a new event.
+    pub fn may_return(&self) -> bool {
+        self.entered.len() < STAGES_LIMIT
     }
 
     /// The claim whose post is not recorded yet.

@@ -66,9 +66,10 @@ fn sight(state: &mut State, by: &VmName, id: &EventId) {
     show_anew(state, id);
 }
 
-/// The last closed event of this id, out of the history.
+/// The last closed event of this id, out of the history. One that has come and gone too often begins anew.
 pub(super) fn reopened(state: &mut State, id: &EventId) -> Option<Arc<Event>> {
     let place = state.history.iter().rposition(|event| event.announcement.id == *id && !event.is_drill())?;
+    state.history.get(place).filter(|event| event.may_return())?;
     state.history.remove(place)
 }
 
@@ -137,7 +138,9 @@ pub(super) fn look_again(state: &mut State) {
             None if !reached.is_over() && state.is_gone(id, &event.seen_by) => Some(Stage::Closed),
             Some(Status::Started) if reached < Stage::Started || reached.is_over() => Some(Stage::Started),
             // Where some say that it is gone, the others may be those that say nothing any more.
-            Some(Status::Scheduled) if reached == Stage::Started && !is_cleared(state, event) => Some(Stage::Preparing),
+            Some(Status::Scheduled) if reached == Stage::Started && event.may_return() && !is_cleared(state, event) => {
+                Some(Stage::Preparing)
+            }
             Some(_) if reached.is_over() => Some(Stage::Preparing),
             _ => None,
         };

@@ -57,6 +57,26 @@ fn the_history_keeps_the_latest_events_only() {
 }
 
 #[test]
+fn an_event_that_flaps_does_not_grow_without_end() {
+    let mut state = State::default();
+    commit(&mut state, Command::Register { workloads: Vec::new(), groups: Vec::new() });
+    for round in 0..2_000 {
+        let status = if round % 2 == 0 { Status::Scheduled } else { Status::Started };
+        let after = state.replicas[&VmName::new("a")].reports;
+        let shown = Announcement { status, ..announcement(1) };
+        commit(&mut state, Command::Report { after, document: Document::new(vec![shown]) });
+    }
+    let event = &state.open[&EventId::new("e1")];
+    assert!(event.entered.len() <= 202, "{} stages", event.entered.len());
+    assert_eq!(event.stage(), Stage::Started, "a start is not taken back any more");
+    // It is gone and comes back: nobody knows it any more.
+    report(&mut state, 0..0);
+    report(&mut state, 1..2);
+    let event = &state.open[&EventId::new("e1")];
+    assert_eq!((event.entered.len(), event.stage()), (1, Stage::Announced));
+}
+
+#[test]
 fn the_history_keeps_events_until_they_are_old() {
     let mut state = State::default();
     commit(&mut state, Command::Register { workloads: Vec::new(), groups: Vec::new() });
