@@ -1,5 +1,6 @@
 //! PostgreSQL with streaming replication, asynchronous.
 
+mod absent;
 mod pooled;
 mod switches;
 mod synchronous;
