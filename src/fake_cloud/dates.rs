@@ -8,7 +8,11 @@ use crate::machine::time::Timestamp;
 /// RFC 1123; blank where the platform writes none, as of an event that has started.
 pub(super) fn not_before(not_before: NotBefore) -> String {
     let NotBefore::At(at) = not_before else { return String::new() };
-    // A time beyond the year 9999 has no form.
+    rfc1123(at)
+}
+
+/// As in the header `Date`; a time beyond the year 9999 has no form.
+pub(super) fn rfc1123(at: Timestamp) -> String {
     jiff::Timestamp::from_millisecond(at.0)
         .map(|at| at.to_zoned_datetime(TimeZone::UTC).strftime("%a, %d %b %Y %H:%M:%S GMT").to_string())
         .unwrap_or_default()

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 
 use super::answer::{Answer, Ending};
-use super::dates::rfc3339;
+use super::dates::{rfc1123, rfc3339};
 use super::fault::{Fault, Switched};
 use super::gate::Line;
 use super::house::House;
@@ -45,7 +45,7 @@ pub(super) async fn exchange(house: Arc<House>, vm: VmName, line: Line, request:
         && asked.is_post()
     {
         tokio::spawn(take_effect_late(pending, asked, Duration::from_millis(*ms)));
-        return deliver(Answer::none(Ending::Closed), &line);
+        return deliver(Answer::none(Ending::Closed), &line, String::new());
     }
     let slow = match fault {
         Some(Fault::Slow { ms }) => Duration::from_millis(*ms),
@@ -68,7 +68,16 @@ pub(super) async fn exchange(house: Arc<House>, vm: VmName, line: Line, request:
     }
     // Complete before the answer goes out.
     drop(pending);
-    deliver(answer, &line)
+    deliver(answer, &line, dated(house.now(), fault))
+}
+
+/// The cloud's time, as far as a fault lets it be told.
+fn dated(now: Timestamp, fault: Option<&Fault>) -> String {
+    match fault {
+        Some(Fault::Undated) => String::new(),
+        Some(Fault::Dated { ahead_ms }) => rfc1123(Timestamp(now.0.saturating_add(*ahead_ms))),
+        Some(_) | None => rfc1123(now),
+    }
 }
 
 /// A request that was on its way when its client heard the connection close.
@@ -132,7 +141,7 @@ async fn wait(house: &House, span: Duration) {
     }
 }
 
-fn deliver(answer: Answer, line: &Line) -> Response {
+fn deliver(answer: Answer, line: &Line, date: String) -> Response {
     match answer.ending {
         Ending::Whole | Ending::Cut => {}
         Ending::Reset => line.reset(),
@@ -144,6 +153,8 @@ fn deliver(answer: Answer, line: &Line) -> Response {
     let mut response = (status, body).into_response();
     let map = response.headers_mut();
     map.insert(header::CONTENT_TYPE, HeaderValue::from_static(answer.content_type));
+    // The server would put the time of this machine where nothing stands.
+    map.insert(header::DATE, HeaderValue::try_from(date).unwrap_or(HeaderValue::from_static("")));
     // Said for a cut body too: that is how the client can tell.
     map.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
     if status == StatusCode::FOUND {

@@ -51,6 +51,12 @@ pub(super) enum Fault {
         event: String,
         fields: Map<String, Value>,
     },
+    /// The answer's `Date` tells no time.
+    Undated,
+    /// The answer's `Date` is so far ahead of the cloud's time, or behind it as a negative number.
+    Dated {
+        ahead_ms: i64,
+    },
     /// The connection is closed before the request took effect.
     RequestLost,
     /// The connection is closed at once, and an approval takes effect so long afterwards.
@@ -95,8 +101,15 @@ pub(super) struct Switched {
 impl Switched {
     pub(super) fn is_for(&self, is_post: bool) -> bool {
         // These mean nothing for a POST.
-        let is_about_documents =
-            matches!(self.fault, Fault::Stale | Fault::WrongTypes { .. } | Fault::Lacks { .. } | Fault::Shows { .. });
+        let is_about_documents = matches!(
+            self.fault,
+            Fault::Stale
+                | Fault::WrongTypes { .. }
+                | Fault::Lacks { .. }
+                | Fault::Shows { .. }
+                | Fault::Undated
+                | Fault::Dated { .. }
+        );
         match self.on {
             On::Get => !is_post,
             On::Post => is_post && !is_about_documents,

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use super::approval::Approval;
 use super::channel::ENROLS_WITHIN;
+use super::exchange::Whole;
 use super::no_information::NoInformation;
 use super::standing::Standing;
 use super::version::ApiVersion;
@@ -21,6 +22,7 @@ use super::{document, exchange, instance};
 use crate::http_client::parse;
 use crate::machine::document::Document;
 use crate::machine::id::{EventId, VmName};
+use crate::machine::time::Timestamp;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Timeouts {
@@ -55,6 +57,8 @@ pub struct Polled {
     pub version: ApiVersion,
     /// From the request to the end of the answer.
     pub took: Duration,
+    /// The `Date` that came with it: the platform's time, in which ends of notices are written.
+    pub date: Option<Timestamp>,
 }
 
 pub struct Endpoint {
@@ -124,10 +128,11 @@ impl Endpoint {
             () = way => Err(NoInformation::GaveWay),
             answer = exchange::whole(request, patience) => answer,
         };
-        match answer.and_then(|(status, body)| document::read(status, &body)) {
-            Ok(document) => {
+        let read = |answer: Whole| Ok((document::read(answer.status, &answer.body)?, answer.date));
+        match answer.and_then(read) {
+            Ok((document, date)) => {
                 turn.answered();
-                Ok(Polled { document, version, took: asked.elapsed() })
+                Ok(Polled { document, version, took: asked.elapsed(), date })
             }
             Err(why) => {
                 turn.failed(&why);
@@ -158,7 +163,7 @@ impl Endpoint {
         way.as_mut().enable();
         let _turn = self.turn.lock().await;
         let request = self.polls.get(self.address(instance::PATH));
-        let (status, body) = tokio::select! {
+        let Whole { status, body, .. } = tokio::select! {
             biased;
             () = way => return Err(NoInformation::GaveWay),
             answer = exchange::whole(request, self.timeouts.answer) => answer?,

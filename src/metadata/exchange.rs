@@ -9,9 +9,11 @@ use std::io;
 use reqwest::header::{HeaderMap, HeaderValue};
 use reqwest::{Client, RequestBuilder};
 
+use super::dated;
 use super::document::{MAX_BODY, cut};
 use super::no_information::NoInformation;
 use crate::http_client::{plain, read_body, reason};
+use crate::machine::time::Timestamp;
 
 /// Idle connections are given up after this; polls come more often.
 const IDLE: Duration = Duration::from_mins(1);
@@ -28,13 +30,21 @@ pub(super) fn client(connect: Duration, idle: usize) -> Result<Client, String> {
     builder.pool_max_idle_per_host(idle).pool_idle_timeout(IDLE).build().map_err(|error| reason(&error))
 }
 
-/// Status and body; the whole answer has to be there within `patience`.
-pub(super) async fn whole(request: RequestBuilder, patience: Duration) -> Result<(u16, Vec<u8>), NoInformation> {
+/// A whole answer.
+pub(super) struct Whole {
+    pub(super) status: u16,
+    pub(super) body: Vec<u8>,
+    /// What time it was for whoever answered.
+    pub(super) date: Option<Timestamp>,
+}
+
+/// The whole answer has to be there within `patience`.
+pub(super) async fn whole(request: RequestBuilder, patience: Duration) -> Result<Whole, NoInformation> {
     let broken = |error: reqwest::Error| failure(&error, patience);
     let mut response = request.timeout(patience).send().await.map_err(broken)?;
     let body = read_body(&mut response, MAX_BODY).await.map_err(broken)?;
     let body = body.ok_or(NoInformation::TooLarge { limit: MAX_BODY })?;
-    Ok((response.status().as_u16(), body))
+    Ok(Whole { status: response.status().as_u16(), body, date: dated::read(response.headers()) })
 }
 
 /// The status only. The body is read and dropped, as far as it comes soon: the status has said everything.

@@ -7,6 +7,7 @@
 mod approval;
 pub mod channel;
 mod date;
+mod dated;
 mod document;
 mod endpoint;
 mod event;

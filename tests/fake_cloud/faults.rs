@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use allclear::metadata::{ApiVersion, Endpoint, Timeouts};
+use allclear::replica::clock;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -128,5 +130,30 @@ async fn whoever_follows_a_redirect_is_seen() {
     stage.fault_once("db-0", "get", json!({ "kind": "redirect" })).await;
     eager.get(stage.events_url("db-0", "2020-07-01")).send().await.unwrap();
     assert_eq!(stage.requests("").await.last().unwrap()["path"], "/redirected");
+    stage.cloud.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_tell_the_clouds_time_unless_they_are_told_otherwise() {
+    let stage = Stage::open(&["db-0", "db-1"]).await;
+    let date = async |vm: &str| {
+        let endpoint = Endpoint::new(&stage.endpoint(vm), ApiVersion::newest(), Timeouts::default()).unwrap();
+        endpoint.poll().await.unwrap().date.map(|date| date.0)
+    };
+    // As tests can tell: they take no ten seconds.
+    let is_near =
+        |date: Option<i64>, ahead: i64| date.is_some_and(|date| date.abs_diff(clock::now().0 + ahead) < 10_000);
+    assert!(is_near(date("db-0").await, 0));
+    for ahead in [86_400_000, -86_400_000] {
+        stage.fault("db-0", "both", json!({ "kind": "dated", "ahead_ms": ahead })).await;
+        assert!(is_near(date("db-0").await, ahead));
+        assert!(is_near(date("db-1").await, 0));
+        stage.clear_faults().await;
+    }
+    for fault in [json!({ "kind": "undated" }), json!({ "kind": "dated", "ahead_ms": i64::MAX })] {
+        stage.fault("db-0", "get", fault).await;
+        assert_eq!(date("db-0").await, None);
+        stage.clear_faults().await;
+    }
     stage.cloud.shutdown().await;
 }

@@ -7,7 +7,7 @@ use allclear::machine::id::EventId;
 use allclear::metadata::{Approval, NoInformation};
 
 use super::server::{Answer, Server};
-use super::{EMPTY, HASTY, PATIENT, SHORT, document_with, endpoint, endpoint_at, http, keeps, says};
+use super::{EMPTY, HASTY, PATIENT, SHORT, answer, document_with, endpoint, endpoint_at, http, keeps, says};
 
 #[tokio::test]
 async fn every_request_carries_the_metadata_header_and_nothing_that_the_service_refuses() {
@@ -135,4 +135,15 @@ async fn a_poll_that_its_caller_gave_up_does_not_block_the_next() {
     server.has_been_asked(1).await;
     hanging.abort();
     endpoint.poll().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_document_brings_the_date_of_its_answer() {
+    let body = document_with("");
+    for (header, expected) in
+        [("Date: Mon, 11 Apr 2022 22:26:58 GMT\r\n", Some(1_649_716_018_000)), ("", None), ("Date: soon\r\n", None)]
+    {
+        let server = Server::saying(Answer::Bytes(answer(200, header, body.as_bytes()))).await;
+        assert_eq!(endpoint(&server).poll().await.unwrap().date.map(|date| date.0), expected, "{header}");
+    }
 }

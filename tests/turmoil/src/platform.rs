@@ -182,7 +182,8 @@ impl Service for Metadata {
             let now = clock::now();
             let notice = self.world.platform.cloud().poll(now, &self.vm);
             let events = notice.map(|notice| notice.events).unwrap_or_default();
-            Ok(Polled { document: Document::new(events), version: ApiVersion::newest(), took: Duration::ZERO })
+            let date = Some(Timestamp(now.0.div_euclid(1000) * 1000));
+            Ok(Polled { document: Document::new(events), version: ApiVersion::newest(), took: Duration::ZERO, date })
         })
     }
 
