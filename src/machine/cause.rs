@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use super::claim::PostOutcome;
+use super::document::NotBefore;
 use super::event::{Ending, Event};
 use super::lifecycle::Stage;
 use super::policy::Action;
@@ -43,16 +44,21 @@ impl Event {
             return (self.ending == Some(Ending::Completed) && posted).then_some(StartCause::Approved);
         };
         // One that nobody recorded may have been made by a replica that was then lost, and explains an early start.
-        let is_early = started != self.first_seen() && started.plus(CLOCKS_DIFFER) < self.notice_ends();
+        let is_early = started != self.first_seen() && self.starts_early_at(started);
         Some(if posted || (is_early && outcomes().any(Option::is_none)) {
             StartCause::Approved
         } else if started == self.first_seen() {
             StartCause::Platform
-        } else if started.plus(CLOCKS_DIFFER) >= self.notice_ends() {
-            StartCause::NoticeExpired
-        } else {
+        } else if is_early {
             StartCause::ApprovedElsewhere
+        } else {
+            StartCause::NoticeExpired
         })
+    }
+
+    /// Its notice had not ended. Where nobody knows when it ends, that is no reason to look for somebody who approved it.
+    fn starts_early_at(&self, at: Timestamp) -> bool {
+        matches!(self.announcement.not_before, NotBefore::At(_)) && at.plus(CLOCKS_DIFFER) < self.notice_ends()
     }
 }
 

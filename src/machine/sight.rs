@@ -57,13 +57,25 @@ fn sight(state: &mut State, by: &VmName, id: &EventId) {
         return;
     }
     let Some(shown) = state.shown(id) else { return };
-    let event = reopened(state, id).unwrap_or_else(|| Event::first_seen_as(shown, by.clone(), now).into());
+    let event =
+        reopened(state, id).unwrap_or_else(|| Event::first_seen_as(plausible(shown, now), by.clone(), now).into());
     state.open.insert(id.clone(), event);
     if let Ok(event) = open(state, id) {
         event.seen_by.insert(by.clone());
         return_to_come(event, now);
     }
     show_anew(state, id);
+}
+
+/// The notice had ended before anybody saw the event: the platform's time is not the cluster's, or the event is late.
+/// Nothing is counted from such a time (`members.md` 5).
+pub fn is_implausible(shown: &Announcement, first_seen: Timestamp) -> bool {
+    let has_passed = matches!(shown.not_before, NotBefore::At(at) if at < first_seen);
+    has_passed && shown.status != Status::Started
+}
+
+fn plausible(shown: Announcement, first_seen: Timestamp) -> Announcement {
+    if is_implausible(&shown, first_seen) { Announcement { not_before: NotBefore::Unknown, ..shown } } else { shown }
 }
 
 /// The last closed event of this id, out of the history. One that has come and gone too often begins anew.
@@ -77,7 +89,7 @@ pub(super) fn reopened(state: &mut State, id: &EventId) -> Option<Arc<Event>> {
 pub(super) fn show_anew(state: &mut State, id: &EventId) {
     let now = state.now;
     let Some(event) = state.open_event(id).filter(|event| !event.is_drill()) else { return };
-    let Some(shown) = state.shown(id) else { return };
+    let Some(shown) = state.shown(id).map(|shown| plausible(shown, event.first_seen())) else { return };
     let known = &event.announcement;
     let shown = Announcement {
         // A started event's NotBefore is blank; the last one announced tells why it started.
