@@ -7,6 +7,11 @@ pub struct Undecodable(pub String);
 
 /// The state that the log folds into. Everything in it is the caller's; consensus only keeps order and durability.
 pub trait Fold: Send + Sync + 'static {
+    /// On the leader: false while there is no clock to stamp by. What is proposed then is to be proposed again.
+    fn can_stamp(&self) -> bool {
+        true
+    }
+
     /// On the leader, once per proposal: turns what replica `by` proposed into the entry to append
     /// (stamps the leader's clock).
     fn stamp(&self, proposal: &[u8], by: &str) -> Result<Vec<u8>, Undecodable>;

@@ -41,6 +41,7 @@ impl Consensus {
             return Err(AskError::NoLeader);
         }
         let stamped = match self.fold.read() {
+            Ok(fold) if !fold.can_stamp() => return Err(AskError::NoLeader),
             Ok(fold) => fold.stamp(proposal, by),
             Err(_) => return Err(AskError::stopped(&"the state was left half applied")),
         };

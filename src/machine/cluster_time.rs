@@ -1,15 +1,20 @@
-//! The cluster's time as one replica knows it (`members.md` 5). It goes on by a steady clock; what a wall clock says counts
-//! only where a majority of the voters says the same, so one that is wrong changes nothing.
+//! The cluster's time as one replica knows it (`members.md` 5). It goes on by a steady clock. It is set by the platform's
+//! time, where the endpoints of a majority of the voters show the same, and otherwise by what the wall clocks of a majority
+//! show: so a clock that is wrong, or an endpoint, changes nothing.
 
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use super::platform_time::{Interval, shared_by_most};
 use super::time::Timestamp;
+use super::words::words;
 
 /// Wall clocks that are no further apart agree.
 const AGREE_WITHIN: Duration = Duration::from_secs(2);
 /// A leader waits this long for others to tell their clocks before it goes by its own.
 const AGREES_WITHIN: Duration = Duration::from_secs(10);
+/// An endpoint that has not answered for so long is not waited for.
+pub const ASKS_FOR: Duration = AGREES_WITHIN;
 /// A smaller difference is not worth a step.
 const STEP_ABOVE: Duration = Duration::from_millis(100);
 
@@ -19,6 +24,30 @@ pub struct Clocks {
     /// Never goes back.
     pub steady: Timestamp,
     pub wall: Timestamp,
+}
+
+/// How far the cluster's time is to be believed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum Trust {
+    /// Nobody has told it. A leader stamps nothing by it.
+    #[default]
+    Unknown,
+    /// A leader goes by its own wall clock, and nothing says that it is right: no time of the platform is compared with it.
+    Guessed,
+    Known,
+}
+
+words!(Trust { Unknown => "unknown", Guessed => "guessed", Known => "known" });
+
+/// What one voter tells of the time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ClockReading {
+    /// By how many milliseconds its wall clock is ahead of the cluster's time; `None` before it was measured.
+    pub wall: Option<i64>,
+    /// By how many the platform's time is, as its metadata endpoint shows it; `None` where that tells no date.
+    pub platform: Option<Interval>,
+    /// Its endpoint has yet to answer for the first time.
+    pub is_asking: bool,
 }
 
 /// What the leader tells, or what this replica carries on as the leader; never behind the log, whose last entry may have
@@ -31,8 +60,7 @@ pub struct ClusterTime {
     carried: Option<Mark>,
     /// Another replica leads, and told what it carries.
     follows: bool,
-    /// A leader that knew it told the time, or a majority agreed about it.
-    is_known: bool,
+    trust: Trust,
     /// As a leader that does not know the time: since when, on the steady clock.
     in_doubt_since: Option<Timestamp>,
     is_busy: bool,
@@ -61,15 +89,20 @@ impl ClusterTime {
         (self.logged, self.is_busy) = (Some(logged), is_busy);
     }
 
-    /// The leader, another replica, told what time it was at a moment of the steady clock, and whether it knows that.
-    pub const fn follow(&mut self, time: Timestamp, at: Timestamp, is_known: bool) {
-        self.carried = Some(Mark { time, at });
-        (self.follows, self.is_known, self.in_doubt_since) = (true, is_known, None);
+    /// The leader, another replica, told what time it was at a moment of the steady clock, and how far that is to be
+    /// believed. False where this replica knows better, and keeps what it knows.
+    pub fn follow(&mut self, time: Timestamp, at: Timestamp, trust: Trust) -> bool {
+        (self.follows, self.in_doubt_since) = (true, None);
+        if trust < self.trust {
+            return false;
+        }
+        (self.carried, self.trust) = (Some(Mark { time, at }), trust);
+        true
     }
 
-    /// It is no guess.
-    pub const fn is_known(&self) -> bool {
-        self.is_known
+    /// How far it is to be believed.
+    pub const fn trust(&self) -> Trust {
+        self.trust
     }
 
     /// This replica leads, and carries on the time that it knows.
@@ -77,24 +110,49 @@ impl ClusterTime {
         self.follows = false;
     }
 
-    /// As the leader: by how many milliseconds the wall clocks of voters are ahead of the cluster's time, this replica's
-    /// own first. True when the time was set by what a majority of so many voters agrees about.
-    ///
-    /// Where nobody knows the time and no majority agrees for a while, the leader's own wall clock counts. While something
-    /// is open the time is not set, unless it was not known yet: deadlines hang on it.
-    pub fn agree(&mut self, clocks: Clocks, ahead: &[i64], voters: usize) -> bool {
-        let since = *self.in_doubt_since.get_or_insert(clocks.steady);
-        let is_left_alone = clocks.steady.since(since) >= AGREES_WITHIN || voters <= 2;
-        let own = ahead.first().copied().filter(|_| !self.is_known && is_left_alone);
-        let Some(offset) = agreed(ahead, voters / 2 + 1).or(own).filter(|_| !self.follows) else { return false };
-        if self.is_known && (self.is_busy || Duration::from_millis(offset.unsigned_abs()) < STEP_ABOVE) {
+    /// As a leader that does not know the time: another replica does, and tells it. True when it was taken over.
+    pub fn adopt(&mut self, clocks: Clocks, time: Timestamp) -> bool {
+        if self.follows || self.trust == Trust::Known || (self.is_busy && self.trust == Trust::Guessed) {
             return false;
         }
-        let time = Timestamp(self.now(clocks).0.saturating_add(offset));
+        self.set(clocks, time, Trust::Known);
+        true
+    }
+
+    /// As the leader: what so many voters tell of the time, this replica first, as far as they have told anything. True
+    /// when the time was set by that.
+    ///
+    /// While something is open, a time by which its deadlines were set goes on as it is.
+    pub fn agree(&mut self, clocks: Clocks, readings: &[ClockReading], voters: usize) -> bool {
+        if self.follows {
+            return false;
+        }
+        let since = *self.in_doubt_since.get_or_insert(clocks.steady);
+        let is_patient = self.trust == Trust::Unknown && clocks.steady.since(since) < AGREES_WITHIN;
+        let own = readings.first().and_then(|own| own.wall).unwrap_or(0);
+        let sure = decide(readings, voters, self.trust, is_patient);
+        let (ahead, trust) = match sure {
+            Some(ahead) => (ahead, Trust::Known),
+            None if self.trust != Trust::Unknown || is_patient => return false,
+            // What is open was begun by the time of the log.
+            None if self.is_busy => (0, Trust::Guessed),
+            None => (own, Trust::Guessed),
+        };
+        let is_step = Duration::from_millis(ahead.unsigned_abs()) >= STEP_ABOVE;
+        if self.trust != Trust::Unknown && (self.is_busy || !is_step) {
+            if !is_step {
+                self.trust = self.trust.max(trust);
+            }
+            return false;
+        }
+        self.set(clocks, Timestamp(self.now(clocks).0.saturating_add(ahead)), trust);
+        true
+    }
+
+    fn set(&mut self, clocks: Clocks, time: Timestamp, trust: Trust) {
         let least = self.logged.map_or(time, |logged| logged.now(clocks));
         self.carried = Some(Mark { time: time.max(least), at: clocks.steady });
-        self.is_known = true;
-        true
+        self.trust = trust;
     }
 
     /// Names the time that a leader carries on until it is set: what was measured against another one is of no use.
@@ -119,6 +177,48 @@ impl ClusterTime {
     }
 }
 
+/// By how many milliseconds the right time is ahead of the cluster's, if that can be told.
+///
+/// A leader that `is_patient` waits for those who have yet to speak before it takes one endpoint's word.
+fn decide(readings: &[ClockReading], voters: usize, trust: Trust, is_patient: bool) -> Option<i64> {
+    let majority = voters / 2 + 1;
+    let walls: Vec<i64> = readings.iter().filter_map(|reading| reading.wall).collect();
+    let platform: Vec<Interval> = readings.iter().filter_map(|reading| reading.platform).collect();
+    if let Some((_, shared)) = shared_by_most(&platform).filter(|(count, _)| *count >= majority) {
+        return Some(within(shared, walls));
+    }
+    let is_awaited = readings.iter().any(|reading| reading.is_asking);
+    // Who is alone has nobody to agree with. And the endpoints that set the time may be those that have yet to answer.
+    let waits = is_awaited && (trust == Trust::Known || (voters == 1 && is_patient));
+    if let Some(ahead) = agreed(&walls, majority).filter(|_| !waits) {
+        return Some(ahead);
+    }
+    let is_complete = walls.len() >= voters && !is_awaited;
+    if trust == Trust::Known || (is_patient && !is_complete) {
+        return None;
+    }
+    chosen(&platform, &walls)
+}
+
+/// The wall clocks within the platform's time make it finer. Where none is, it stays as it is when it can be right.
+fn within(platform: Interval, walls: Vec<i64>) -> i64 {
+    let mut fitting: Vec<i64> = walls.into_iter().filter(|wall| platform.holds(*wall)).collect();
+    fitting.sort_unstable();
+    let middle = fitting.get(fitting.len().saturating_sub(1) / 2).copied();
+    middle.unwrap_or_else(|| if platform.holds(0) { 0 } else { platform.middle() })
+}
+
+/// The wall clock that an endpoint shows to be right; none where two are shown to be that do not agree.
+fn chosen(platform: &[Interval], walls: &[i64]) -> Option<i64> {
+    let is_near = |distance: i64| Duration::from_millis(distance.unsigned_abs()) <= AGREE_WITHIN;
+    let nearest = |shown: &Interval| {
+        let nearest = walls.iter().min_by_key(|wall| shown.distance_to(**wall).unsigned_abs());
+        nearest.copied().filter(|wall| is_near(shown.distance_to(*wall)))
+    };
+    let right: Vec<i64> = platform.iter().filter_map(nearest).collect();
+    agreed(&right, right.len())
+}
+
 /// The middle of the most clocks that agree, if they are so many.
 fn agreed(ahead: &[i64], needed: usize) -> Option<i64> {
     let mut sorted: Vec<i64> = ahead.into();
@@ -131,48 +231,5 @@ fn agreed(ahead: &[i64], needed: usize) -> Option<i64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const HOUR: i64 = 3_600_000;
-
-    #[test]
-    fn the_clocks_of_a_majority_count_whatever_the_others_show() {
-        let cases: [(&[i64], usize, Option<i64>); 7] = [
-            (&[0], 1, Some(0)),
-            (&[HOUR, 3, 5], 2, Some(3)),
-            (&[0, 3, -HOUR], 2, Some(0)),
-            (&[0, HOUR], 2, None),
-            (&[0, HOUR, -HOUR], 2, None),
-            (&[HOUR, HOUR + 2_000, 1, 2_001, 7], 3, Some(7)),
-            (&[], 1, None),
-        ];
-        for (ahead, needed, expected) in cases {
-            assert_eq!(agreed(ahead, needed), expected, "{ahead:?}");
-        }
-    }
-
-    #[test]
-    fn one_wrong_clock_changes_nothing_though_it_is_the_leaders() {
-        let mut time = ClusterTime::default();
-        let clocks = |steady: i64, wall: i64| Clocks { steady: Timestamp(steady), wall: Timestamp(wall) };
-        assert!(time.agree(clocks(0, 5_000), &[0, 1, 2], 3));
-        let jumped = clocks(1_000, HOUR);
-        assert_eq!(time.now(jumped), Timestamp(6_001));
-        assert!(!time.agree(jumped, &[HOUR - 6_001, 0, 1], 3), "the others agree with the time");
-        time.applied(jumped, time.now(jumped), false);
-        assert_eq!(time.now(clocks(2_000, 7_000)), Timestamp(7_001), "also when it has jumped back");
-    }
-
-    #[test]
-    fn a_time_that_is_not_known_is_set_though_something_is_open_and_no_other() {
-        let clocks = |steady: i64| Clocks { steady: Timestamp(steady), wall: Timestamp(HOUR) };
-        let mut time = ClusterTime::default();
-        time.applied(clocks(0), Timestamp(100), true);
-        assert_eq!(time.now(clocks(10)), Timestamp(110), "as old as the log");
-        assert!(time.agree(clocks(10), &[HOUR, HOUR, 0], 3));
-        assert!(!time.agree(clocks(20), &[HOUR, HOUR, 0], 3), "something is open");
-        time.applied(clocks(30), Timestamp(HOUR), false);
-        assert!(time.agree(clocks(40), &[HOUR, HOUR, 0], 3));
-    }
-}
+#[path = "cluster_time_tests.rs"]
+mod tests;

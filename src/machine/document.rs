@@ -35,6 +35,13 @@ impl Document {
         Self { events, has_gap: false }
     }
 
+    /// Without the ends of notices: nobody can tell when a time of the platform comes.
+    #[must_use]
+    pub fn forget_times(mut self) -> Self {
+        self.events.iter_mut().for_each(|event| event.not_before = NotBefore::Unknown);
+        self
+    }
+
     pub fn get(&self, id: &EventId) -> Option<&Announcement> {
         self.events.binary_search_by(|event| event.id.cmp(id)).ok().and_then(|place| self.events.get(place))
     }

@@ -33,6 +33,7 @@ pub mod obstacle;
 pub mod operator;
 pub mod order;
 pub mod plan;
+pub mod platform_time;
 pub mod policy;
 pub mod readiness;
 pub mod restoring;

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crate::machine::cluster_time::{self, Clocks};
+use crate::machine::cluster_time::{self, ClockReading, Clocks, Trust};
 use crate::machine::time::Timestamp;
 use crate::workloads::Wall;
 
@@ -44,14 +44,20 @@ impl ClusterTime {
         self.known().applied(self.clocks(), entry, is_busy);
     }
 
-    /// The leader, another replica, told what time it was at a moment of the steady clock, and whether it knows that.
-    pub fn follow(&self, time: Timestamp, at: Timestamp, is_known: bool) {
-        self.known().follow(time, at, is_known);
+    /// The leader, another replica, told what time it was at a moment of the steady clock, and how far that is to be
+    /// believed. False where this replica knows better.
+    pub fn follow(&self, time: Timestamp, at: Timestamp, trust: Trust) -> bool {
+        self.known().follow(time, at, trust)
     }
 
-    /// It is no guess.
-    pub fn is_known(&self) -> bool {
-        self.known().is_known()
+    /// How far it is to be believed.
+    pub fn trust(&self) -> Trust {
+        self.known().trust()
+    }
+
+    /// As a leader that does not know the time: another replica does, and tells it. True when it was taken over.
+    pub fn adopt(&self, time: Timestamp) -> bool {
+        self.known().adopt(self.clocks(), time)
     }
 
     /// This replica leads, and carries on the time that it knows.
@@ -59,13 +65,9 @@ impl ClusterTime {
         self.known().lead();
     }
 
-    /// As the leader: by how many milliseconds the wall clocks of the other voters are ahead of the cluster's time. True
-    /// when the time was set by that.
-    pub fn agree(&self, others: impl Iterator<Item = i64>, voters: usize) -> bool {
-        let (clocks, mut known) = (self.clocks(), self.known());
-        let own = clocks.wall.0.saturating_sub(known.now(clocks).0);
-        let ahead: Vec<i64> = core::iter::once(own).chain(others).collect();
-        known.agree(clocks, &ahead, voters)
+    /// As the leader: what so many voters tell of the time, this replica first. True when the time was set by that.
+    pub fn agree(&self, readings: &[ClockReading], voters: usize) -> bool {
+        self.known().agree(self.clocks(), readings, voters)
     }
 
     /// Another replica leads and has told the time. Before that it is a guess, unless this one leads.
@@ -165,6 +167,10 @@ mod tests {
         one.0.abs_diff(other.0) < 10_000
     }
 
+    fn own(time: &ClusterTime) -> ClockReading {
+        ClockReading { wall: Some(time.wall_is_ahead_by()), ..ClockReading::default() }
+    }
+
     #[test]
     fn the_clusters_time_is_never_behind_the_log_and_goes_on() {
         let time = ClusterTime::default();
@@ -181,7 +187,7 @@ mod tests {
         for leaders in [now().plus(FAR), now().minus(FAR)] {
             let time = ClusterTime::default();
             assert!(!time.follows());
-            time.follow(leaders, steady(), true);
+            time.follow(leaders, steady(), Trust::Known);
             assert!(time.follows() && same(time.now(), leaders));
             let deadline = leaders.plus(Duration::from_mins(1));
             assert!(same(time.on_the_wall(deadline), now().plus(Duration::from_mins(1))));
@@ -193,13 +199,13 @@ mod tests {
     fn a_new_leader_goes_on_with_the_time_of_the_old_one_until_nothing_is_open() {
         let time = ClusterTime::default();
         let before = now().minus(FAR);
-        time.follow(before, steady(), true);
+        time.follow(before, steady(), Trust::Known);
         time.applied(before, true);
         time.lead();
-        assert!(!time.agree(core::iter::empty(), 1));
+        assert!(!time.agree(&[own(&time)], 1));
         assert!(same(time.now(), before), "a deadline would pass early by the difference");
         time.applied(before, false);
-        assert!(time.agree(core::iter::empty(), 1));
+        assert!(time.agree(&[own(&time)], 1));
         assert!(same(time.now(), now()));
     }
 

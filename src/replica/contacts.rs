@@ -34,6 +34,11 @@ impl Contacts {
         self.changes.subscribe()
     }
 
+    /// What is known of the others is of another use now: the time was set.
+    pub fn tell_of_a_change(&self) {
+        self.changes.send_replace(());
+    }
+
     /// A replica, perhaps this one, says how it is, and how many wishes of operators it knows.
     pub fn heard(&self, replica: &VmName, health: Health, wishes: u64) {
         let is_news = self.known().heard(clock::steady(), replica, health, wishes);

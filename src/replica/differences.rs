@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::machine::cluster_time::{ClockReading, Trust};
 use crate::machine::id::VmName;
+use crate::machine::platform_time::Interval;
 use crate::machine::time::Timestamp;
 
 /// From here on people are warned.
@@ -81,20 +83,37 @@ pub struct Differences {
 #[derive(Default)]
 struct Table {
     ahead: Ahead,
+    /// Of the time against which all is measured now.
+    readings: BTreeMap<VmName, ClockReading>,
     warned_about: BTreeSet<VmName>,
+    /// By how many milliseconds the cluster's time is ahead of the platform's, as this replica's endpoint shows that.
+    platform: Option<i64>,
+    /// Since when that has been worth a warning, in the cluster's time. Survives another leader, so that nobody is told
+    /// again and again.
+    platform_differs_since: Option<Timestamp>,
 }
 
 impl Differences {
     /// Another leader, or another time: what is known was measured against the old one.
     pub fn forget(&self) {
-        *self.lock() = Table::default();
+        let mut table = self.lock();
+        let platform_differs_since = table.platform_differs_since;
+        *table = Table { platform_differs_since, ..Table::default() };
     }
 
-    /// As the leader: a replica tells what it measured.
-    pub fn heard(&self, replica: &VmName, ahead_ms: Option<i64>) {
-        let Some(ahead_ms) = ahead_ms else { return };
+    /// As the leader: a replica tells what it measured, or that it could not measure it.
+    pub fn heard(&self, replica: &VmName, reading: ClockReading, trust: Trust) {
         let mut table = self.lock();
+        let Some(ahead_ms) = reading.wall else {
+            table.readings.entry(replica.clone()).or_default().is_asking = reading.is_asking;
+            return;
+        };
+        table.readings.insert(replica.clone(), reading);
         table.ahead.insert(replica.clone(), ahead_ms);
+        // Against nothing that is known a clock is neither right nor wrong.
+        if trust == Trust::Unknown {
+            return;
+        }
         let apart = Duration::from_millis(ahead_ms.unsigned_abs());
         if apart > WARN_ABOVE && table.warned_about.insert(replica.clone()) {
             tracing::warn!(
@@ -105,6 +124,41 @@ impl Differences {
         } else if apart < WELL_BELOW && table.warned_about.remove(replica) {
             tracing::info!(%replica, ahead_ms, "its wall clock and the cluster's time agree again");
         }
+    }
+
+    /// What every replica has told of the time that is in force.
+    pub fn readings(&self) -> BTreeMap<VmName, ClockReading> {
+        self.lock().readings.clone()
+    }
+
+    /// This replica's endpoint shows that the platform's time is so far ahead of the cluster's, which is `now`.
+    pub fn measured(&self, platform: Option<Interval>, now: Timestamp) {
+        let mut table = self.lock();
+        table.platform = platform.map(|platform| platform.distance_to(0));
+        let Some(ahead_ms) = table.platform else { return };
+        let apart = Duration::from_millis(ahead_ms.unsigned_abs());
+        if apart > WARN_ABOVE && table.platform_differs_since.is_none() {
+            table.platform_differs_since = Some(now);
+            tracing::warn!(
+                ahead_ms,
+                "the cluster's time and the platform's differ, as this replica's metadata endpoint shows it; ends of \
+                 notices come earlier or later than the cluster thinks"
+            );
+        } else if apart < WELL_BELOW && table.platform_differs_since.take().is_some() {
+            tracing::info!(ahead_ms, "the cluster's time and the platform's agree again");
+        }
+    }
+
+    /// By how many milliseconds the cluster's time is ahead of the platform's; 0 as long as they may be the same, and
+    /// `None` while this replica's endpoint tells no date.
+    pub fn platform(&self) -> Option<i64> {
+        self.lock().platform
+    }
+
+    /// Since when the two have differed so that people are warned, and by how many milliseconds they do.
+    pub fn platform_differs(&self) -> Option<(Timestamp, i64)> {
+        let table = self.lock();
+        Some((table.platform_differs_since?, table.platform?))
     }
 
     /// The leader's reply.
@@ -156,11 +210,33 @@ mod tests {
     fn a_difference_is_warned_about_once() {
         let (differences, name) = (Differences::default(), VmName::new("db-1"));
         let warned = |ahead_ms| {
-            differences.heard(&name, Some(ahead_ms));
+            differences.heard(&name, ClockReading { wall: Some(ahead_ms), ..ClockReading::default() }, Trust::Known);
             differences.lock().warned_about.contains(&name)
         };
         assert_eq!([2000, 2001, 1500, -1999, 999, -2001].map(warned), [false, true, true, true, false, true]);
-        differences.heard(&name, None);
+        differences.heard(&name, ClockReading { is_asking: true, ..ClockReading::default() }, Trust::Known);
         assert_eq!(differences.known(), BTreeMap::from([(name.clone(), -2001)]));
+        let reading = ClockReading { wall: Some(-2001), is_asking: true, ..ClockReading::default() };
+        assert_eq!(differences.readings(), BTreeMap::from([(name.clone(), reading)]));
+        differences.forget();
+        differences.heard(&name, reading, Trust::Unknown);
+        assert!(differences.lock().warned_about.is_empty(), "nobody knows which clock is wrong");
+    }
+
+    #[test]
+    fn the_platforms_time_differs_only_where_it_cannot_be_the_clusters() {
+        let differences = Differences::default();
+        let measured = |least: i64| {
+            differences.measured(Interval::new(least, least + 1000), Timestamp(least));
+            (differences.platform(), differences.platform_differs().map(|(since, _)| since.0))
+        };
+        // A platform that is ahead leaves the cluster behind.
+        let since = Some(2001);
+        let expected = [(0, None), (-2000, None), (-2001, since), (-1000, since), (0, None), (2001, Some(-3001))];
+        let expected = expected.map(|(ahead, since)| (Some(ahead), since));
+        assert_eq!([-500, 2000, 2001, 1000, -1000, -3001].map(measured), expected);
+        differences.forget();
+        assert_eq!((differences.platform(), differences.platform_differs()), (None, None));
+        assert_eq!(measured(-3002), (Some(2002), Some(-3001)), "the same goes on");
     }
 }

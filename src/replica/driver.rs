@@ -11,7 +11,8 @@ use super::clock;
 use super::deeds::Rung;
 use super::here::Here;
 use super::rounds::Loop;
-use super::view::warning::{events_beyond, second_approvals};
+use super::view::warning::{events_beyond, implausible_notices, second_approvals};
+use crate::machine::cluster_time::Trust;
 use crate::machine::command::{Command, Verdict};
 use crate::machine::id::{EventId, WorkloadName};
 use crate::machine::order::circles;
@@ -55,6 +56,10 @@ pub(super) async fn drive(here: Arc<Here>, stop: CancellationToken) {
             here.time.lead();
             tell_of_circles(&here.state(), &mut circles);
             let turn = async {
+                // What is planned names times.
+                if here.time.trust() == Trust::Unknown {
+                    return;
+                }
                 if !hand_over_if_due(&here, &mut tried_to_go).await {
                     propose_what_is_due(&here).await;
                 }
@@ -99,7 +104,8 @@ fn tell_of_warnings(here: &Here, leads: bool, known: &mut Option<BTreeSet<String
     if !here.knows_its_doubts(&state) {
         return;
     }
-    let found: Vec<_> = second_approvals(&state, here.time.now()).into_iter().chain(events_beyond(&state)).collect();
+    let found = second_approvals(&state, here.time.now()).into_iter().chain(events_beyond(&state));
+    let found: Vec<_> = found.chain(implausible_notices(&state)).collect();
     // What is there at the beginning was told by whoever led then. That there is no room for more names no event, and
     // every new leader tells it.
     let events = found.iter().map(|warning| warning.event.clone()).filter(|event| !event.is_empty());

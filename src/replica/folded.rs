@@ -7,6 +7,7 @@ use tokio::sync::watch;
 use super::clock::ClusterTime;
 use crate::consensus::{Fold, Undecodable};
 use crate::machine::apply::apply;
+use crate::machine::cluster_time::Trust;
 use crate::machine::command::{Entry, Verdict};
 use crate::machine::id::VmName;
 use crate::machine::state::State;
@@ -28,6 +29,11 @@ impl Folded {
 }
 
 impl Fold for Folded {
+    /// A first leader with a wrong clock would make its time the cluster's.
+    fn can_stamp(&self) -> bool {
+        self.time.trust() != Trust::Unknown
+    }
+
     fn stamp(&self, proposal: &[u8], by: &str) -> Result<Vec<u8>, Undecodable> {
         let command = log::decode_command(proposal).map_err(|error| undecodable(&error))?;
         // Only the leader stamps.

@@ -15,6 +15,7 @@ use super::readiness::Latest;
 use super::rounds::Rounds;
 use crate::consensus::{AskError, Consensus, Members, Standing};
 use crate::machine::alone::Alone;
+use crate::machine::cluster_time::Trust;
 use crate::machine::command::{Command, Verdict};
 use crate::machine::id::VmName;
 use crate::machine::policy::Policy;
@@ -87,9 +88,9 @@ impl Here {
         }
     }
 
-    /// The cluster's time is no guess: deadlines may be turned into this machine's own time.
+    /// The cluster has a time, and this replica was told: deadlines may be turned into this machine's own time.
     pub fn knows_the_time(&self) -> bool {
-        self.time.follows() || self.leads()
+        self.time.trust() != Trust::Unknown && (self.time.follows() || self.leads())
     }
 
     /// The log knows of the present leadership, and so whom the cluster is not sure of.

@@ -180,6 +180,9 @@ impl Hooks {
         let Some((event, attempt)) = parse(&key) else {
             return;
         };
+        if !here.knows_the_time() {
+            return self.front.sessions.remind(&key);
+        }
         let (here, deadline) = (here.clone(), here.time.now().plus(needs));
         tokio::spawn(async move {
             let verdict = here.propose(&Command::Extend { event, attempt, deadline }).await;

@@ -15,10 +15,12 @@ use super::errands::Inherited;
 use super::here::Here;
 use super::rounds::Loop;
 use crate::consensus::Standing;
+use crate::machine::cluster_time::{ASKS_FOR, ClockReading, Trust};
 use crate::machine::command::Command;
 use crate::machine::document::Document;
 use crate::machine::id::{EventId, VmName};
 use crate::machine::observe::{Observation, Patience, PollTime};
+use crate::machine::platform_time::PlatformTime;
 use crate::machine::situation;
 use crate::machine::state::State;
 use crate::machine::time::Timestamp;
@@ -46,6 +48,9 @@ struct Sight {
     pace: Pace,
     /// How long the last document took.
     took: Duration,
+    platform: PlatformTime,
+    /// When it began to ask.
+    opened: Timestamp,
 }
 
 /// Looks of many approvals at once: one look serves all that asked before it began.
@@ -64,8 +69,15 @@ impl Observer {
         stall_after: Duration,
         deeds: Arc<Deeds>,
     ) -> Self {
-        let channel = Channel::new(stall_after, clock::steady());
-        let sight = Mutex::new(Sight { observation: Observation::default(), channel, pace, took: Duration::ZERO });
+        let opened = clock::steady();
+        let sight = Mutex::new(Sight {
+            observation: Observation::default(),
+            channel: Channel::new(stall_after, opened),
+            pace,
+            took: Duration::ZERO,
+            platform: PlatformTime::default(),
+            opened,
+        });
         Self { service, patience, sight, looks: Looks::default(), polls: watch::channel(()).0, deeds }
     }
 
@@ -100,6 +112,7 @@ impl Observer {
         observe: impl FnOnce(&mut Observation, &Polled),
     ) -> Result<Document, NoInformation> {
         self.deeds.poll(polled.as_ref().err().map(NoInformation::word));
+        let now = clock::steady();
         let mut sight = self.sight();
         let result = match polled {
             Ok(polled) => {
@@ -107,7 +120,10 @@ impl Observer {
                     tracing::warn!("the metadata endpoint lists something without a readable EventId");
                 }
                 observe(&mut sight.observation, &polled);
-                sight.channel.document(clock::steady());
+                sight.channel.document(now);
+                if let Some(date) = polled.date {
+                    sight.platform.saw(date, polled.took, now);
+                }
                 sight.pace.document();
                 sight.took = polled.took;
                 Ok(polled.document)
@@ -144,6 +160,17 @@ impl Observer {
         let sight = self.sight();
         let (channel, document_age) = (sight.channel.health(now), sight.channel.age(now));
         Health { channel, document_age, answers_in: sight.took }
+    }
+
+    /// What the endpoint tells of the time, whatever the wall clock shows; measured against this time of the cluster.
+    pub fn reading(&self, wall: Option<i64>, time: Timestamp) -> ClockReading {
+        let now = clock::steady();
+        let sight = self.sight();
+        ClockReading {
+            wall,
+            platform: sight.platform.ahead_of(time, now),
+            is_asking: sight.channel.age(now).is_none() && now.since(sight.opened) < ASKS_FOR,
+        }
     }
 
     /// Changes after each poll, whatever it brought.
@@ -211,7 +238,7 @@ impl Observer {
                 let _ = stop.run_until_cancelled(tokio::time::sleep(until_all_report(here.time.now()))).await;
             }
             let due = self.due(&here, &workloads, &groups);
-            let again = due.is_some();
+            let again = due.is_some() || here.time.trust() == Trust::Unknown;
             if let Some(command) = due
                 && let Some(Err(error)) = stop.run_until_cancelled(here.propose(&command)).await
             {
@@ -234,12 +261,12 @@ impl Observer {
         }
         let observation = &mut self.sight().observation;
         observation.take_up(&state, &here.name);
-        observation.report(&state, &here.name)
+        observation.report_by(here.time.trust(), &state, &here.name)
     }
 
     fn may_wait(&self, here: &Here) -> bool {
         let votes = || !here.consensus.members().learners.iter().any(|learner| VmName::new(learner) == here.name);
-        self.sight().observation.may_wait(&here.state(), &here.name, votes)
+        self.sight().observation.may_wait(here.time.trust(), &here.state(), &here.name, votes)
     }
 
     fn sight(&self) -> MutexGuard<'_, Sight> {

@@ -7,7 +7,9 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tonic::{Extensions, Request, Response, Status};
 
+use super::agreed_time::{own_reading, reading_of, set_the_time, tell_of_a_step, wire_platform};
 use super::asking::ask_around;
+use crate::machine::cluster_time::Trust;
 use crate::machine::id::VmName;
 use crate::machine::situation::Channel;
 use crate::machine::time::Timestamp;
@@ -62,13 +64,19 @@ impl contact_server::Contact for Hearing {
         }
         self.here.time.lead();
         self.here.contacts.heard(&replica, health(beat.channel.as_ref()), beat.wishes);
-        let difference = beat.clock_difference_ms.filter(|_| beat.time_base == self.here.time.base());
-        self.here.contacts.differences.heard(&replica, difference);
+        if beat.known_time_ms.is_some_and(|time| self.here.time.adopt(Timestamp(time))) {
+            tell_of_a_step(&self.here);
+        }
+        let reading = reading_of(&beat, beat.time_base == self.here.time.base());
+        self.here.contacts.differences.heard(&replica, reading, self.here.time.trust());
+        if self.here.time.trust() == Trust::Unknown {
+            set_the_time(&self.here, &self.observer);
+        }
         self.here.contacts.policies.heard(&replica, beat.policy);
         let contacts = told(&self.here.contacts, &self.here.everybody());
         let (time_ms, time_base) = (Some(self.here.time.now().0), self.here.time.base());
-        let time_known = self.here.time.is_known();
-        Ok(Response::new(wire::BeatResponse { contacts, time_ms, time_base, time_known }))
+        let time_trust = self.here.time.trust().as_word().into();
+        Ok(Response::new(wire::BeatResponse { contacts, time_ms, time_base, time_trust }))
     }
 
     async fn ask(&self, request: Request<wire::AskRequest>) -> Result<Response<wire::AskResponse>, Status> {
@@ -100,23 +108,26 @@ async fn tell_the_leader(here: &Here, observer: &Observer, stop: &CancellationTo
         if leader.is_some() && leader != before {
             here.contacts.differences.forget();
             before.clone_from(&leader);
+            told.is_followed = false;
             again = BEAT_AGAIN_AFTER;
         }
         let is_taken = match leader.as_deref() {
             Some(leader) if VmName::new(leader) == here.name => {
-                set_the_time(here);
+                set_the_time(here, observer);
                 here.contacts.policies.heard(&here.name, policies::fingerprint(&here.policy));
                 true
             }
             Some(leader) => tokio::select! {
-                is_taken = speak(here, leader, own, wishes, &mut told) => is_taken,
+                is_taken = speak(here, observer, leader, own, wishes, &mut told) => is_taken,
                 () = stop.cancelled() => return,
             },
             None => true,
         };
         let turn = here.rounds.until_turn(BEAT_EVERY);
-        let wait = if is_taken { turn } else { turn.min(again) };
-        again = if is_taken { BEAT_AGAIN_AFTER } else { BEAT_EVERY.min(again * 2) };
+        // Nothing is stamped before the leader knows what time it is.
+        let is_done = is_taken && (leader.is_none() || here.time.trust() != Trust::Unknown);
+        let wait = if is_done { turn } else { turn.min(again) };
+        again = if is_done { BEAT_AGAIN_AFTER } else { BEAT_EVERY.min(again * 2) };
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
             _ = standing.wait_for(|standing| standing.leader != leader) => {}
@@ -134,31 +145,25 @@ struct ToldTime {
     samples: Samples,
     /// Of the time that was told last.
     base: i64,
-}
-
-/// As the leader: what a majority of the voters agrees about is the time.
-fn set_the_time(here: &Here) {
-    here.time.lead();
-    let differences = &here.contacts.differences;
-    let known = differences.known();
-    let voters: Vec<VmName> = here.consensus.members().voters.iter().map(|name| VmName::new(name)).collect();
-    let others = voters.iter().filter(|name| **name != here.name).filter_map(|name| known.get(name).copied());
-    if here.time.agree(others, voters.len()) {
-        differences.forget();
-    }
-    differences.heard(&here.name, Some(here.time.wall_is_ahead_by()));
+    /// This replica goes by it.
+    is_followed: bool,
 }
 
 /// True when it was heard.
-async fn speak(here: &Here, leader: &str, own: Health, wishes: u64, told: &mut ToldTime) -> bool {
+async fn speak(here: &Here, observer: &Observer, leader: &str, own: Health, wishes: u64, told: &mut ToldTime) -> bool {
     let Some(channel) = here.consensus.channel(leader) else {
         return false;
     };
+    let reading = own_reading(here, observer);
+    let knows = here.time.trust() == Trust::Known;
     let request = wire::BeatRequest {
         cluster: here.cluster.clone(),
         replica: here.name.to_string(),
         channel: Some(wire_health(own)),
-        clock_difference_ms: here.time.follows().then(|| here.time.wall_is_ahead_by()),
+        clock_difference_ms: reading.wall.filter(|_| told.is_followed),
+        platform: reading.platform.filter(|_| told.is_followed).map(wire_platform),
+        asking: reading.is_asking,
+        known_time_ms: knows.then(|| here.time.now().0),
         time_base: told.base,
         policy: policies::fingerprint(&here.policy),
         wishes,
@@ -170,8 +175,10 @@ async fn speak(here: &Here, leader: &str, own: Health, wishes: u64, told: &mut T
             let reply = reply.into_inner();
             told.base = reply.time_base;
             if let Some(best) = sample(sent, &reply).and_then(|sample| told.samples.add(leader, sample)) {
-                here.time.follow(best.time, best.at, reply.time_known);
+                let trust = Trust::from_word(&reply.time_trust).unwrap_or_default();
+                told.is_followed = here.time.follow(best.time, best.at, trust);
             }
+            here.contacts.differences.measured(own_reading(here, observer).platform, here.time.now());
             here.contacts.differences.told(ahead(&reply.contacts));
             let told = reply.contacts.iter().filter(|each| !each.policy.is_empty());
             here.contacts.policies.told(told.map(|each| (VmName::new(&each.replica), each.policy.clone())).collect());

@@ -1,5 +1,6 @@
 //! gRPC doors, thin: decode, one call, encode; and the client's side of the same doors.
 
+mod agreed_time;
 mod alone;
 mod asking;
 pub mod client;

@@ -119,6 +119,11 @@ impl Asking<'_> {
     pub(super) fn end(&self, end: Option<shown::End>) -> Result<Timestamp, Status> {
         let missing = || Status::failed_precondition("say when it ends by itself: --until");
         match end.and_then(|end| end.when).ok_or_else(missing)? {
+            When::AfterMs(_) if !self.here.knows_the_time() => {
+                let message =
+                    "the cluster has yet to agree what time it is; try again in a moment, or say when it ends";
+                Err(Status::failed_precondition(message))
+            }
             When::AfterMs(span) => Ok(self.here.time.now().plus(Duration::from_millis(span))),
             When::At(text) => {
                 from_rfc3339(&text).ok_or_else(|| Status::failed_precondition(format!("{text:?} is no time")))

@@ -23,6 +23,14 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct NoInformation;
 
+/// What a poll brought.
+pub(super) struct Answered {
+    pub(super) document: Document,
+    pub(super) incarnation: u64,
+    /// By the platform's clock.
+    pub(super) date: Option<Timestamp>,
+}
+
 /// Why an approval is posted.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Why {
@@ -102,8 +110,8 @@ impl Seat {
 }
 
 impl Here {
-    /// One poll: the document, and the incarnation that came with it.
-    pub(super) async fn ask_endpoint(&self) -> Result<(Document, u64), NoInformation> {
+    /// One poll.
+    pub(super) async fn ask_endpoint(&self) -> Result<Answered, NoInformation> {
         let (world, vm) = (&self.world, self.me);
         let way = world.random.borrow_mut().millis(2, 15);
         self.sleep(way).await;
@@ -114,7 +122,9 @@ impl Here {
                 self.sleep(ANSWERS_WITHIN).await;
                 return Err(NoInformation);
             }
-            Some(Trouble::Empty) if world.mistake == Mistake::EmptyIsNoEvents => return Ok((Document::default(), 0)),
+            Some(Trouble::Empty) if world.mistake == Mistake::EmptyIsNoEvents => {
+                return Ok(Answered { document: Document::default(), incarnation: 0, date: None });
+            }
             Some(Trouble::Empty | Trouble::Status(_)) => {
                 world.endpoints.borrow_mut()[vm].not_served();
                 return Err(NoInformation);
@@ -155,7 +165,9 @@ impl Here {
         };
         seat.oldest.get_or_insert_with(|| document.clone());
         seat.served(&document, world.now());
-        Ok((document, notice.incarnation))
+        // Whole seconds, by the platform's clock, which is right.
+        let date = world.scenario.are_answers_dated.then(|| Timestamp(world.now().0.div_euclid(1_000) * 1_000));
+        Ok(Answered { document, incarnation: notice.incarnation, date })
     }
 
     /// Posts an approval, once.

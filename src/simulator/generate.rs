@@ -15,6 +15,10 @@ use crate::machine::policy::Policy;
 use crate::machine::situation::Timing;
 use crate::machine::workload::{Hook, OnAbsent, OnFailure, Origin, Phase, Role, RunsOn, Workload};
 
+/// In milliseconds.
+const HOUR: u64 = 3_600_000;
+const DAY: u64 = 24 * HOUR;
+
 pub fn generate(seed: u64) -> Scenario {
     let mut random = Random::new(seed);
     let replicas = random.weighted(&[(5, 1), (32, 2), (38, 3), (6, 4), (12, 5), (3, 6), (4, 7)]);
@@ -38,6 +42,7 @@ pub fn generate(seed: u64) -> Scenario {
         workloads: workloads(&mut random, replicas),
         habits: habits(&mut random),
         clocks: (0..replicas).map(|_| clock(&mut random)).collect(),
+        are_answers_dated: true,
         happenings: Vec::new(),
         heal_at,
     };
@@ -55,6 +60,7 @@ pub fn generate(seed: u64) -> Scenario {
     }
     disks_and_learners(&mut Random::new(seed ^ 0x5851_F42D_4C95_7F2D), &mut scenario);
     reconfiguration(&mut Random::new(seed ^ 0x1405_7B7E_F767_814F), &mut scenario);
+    time(&mut Random::new(seed ^ 0x2545_F491_4F6C_DD1D), &mut scenario);
     scenario.happenings.sort_by_key(|happening| happening.at);
     scenario
 }
@@ -87,6 +93,18 @@ fn reconfiguration(random: &mut Random, scenario: &mut Scenario) {
     let fault = Fault { vm: random.index(scenario.replicas), lasts: random.millis(500, 5_000), kind };
     let at = random.millis(5_000, latest);
     scenario.happenings.push(Happening { at, after: None, what: What::Fault(fault) });
+}
+
+/// Perhaps a clock that is wrong by up to a day, and endpoints that do not tell the time. Drawn apart, so that all else is as
+/// it was.
+fn time(random: &mut Random, scenario: &mut Scenario) {
+    scenario.are_answers_dated = random.percent(80);
+    if random.percent(20) {
+        let most = *random.pick(&[HOUR, DAY]);
+        let ahead = i64::try_from(random.below(2 * most)).unwrap_or(0) - i64::try_from(most).unwrap_or(0);
+        scenario.clocks = vec![0; scenario.replicas];
+        scenario.clocks[random.index(scenario.replicas)] = ahead;
+    }
 }
 
 /// Close to the announcement of an event, or at any time.

@@ -157,6 +157,7 @@ impl World {
             was_up
         };
         self.judge.borrow_mut().is_disturbed = true;
+        self.judge_loss_of_time(vm);
         self.tell(|| format!("{} is down{}", node.name, if whole { " with its machine" } else { "" }));
         if whole {
             self.lose_programs(vm);

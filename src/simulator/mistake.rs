@@ -87,6 +87,8 @@ pub enum Mistake {
     LateOutcomeCounts,
     /// The leader's wall clock is the cluster's time.
     OneClockRules,
+    /// The leader does not mind what endpoints tell of the platform's time.
+    PlatformUnheard,
     /// `plan` never gives an attempt up.
     NeverExpires,
     /// The approver does not ask whether its document is of what was decided.
@@ -97,7 +99,7 @@ pub enum Mistake {
 
 impl Mistake {
     /// Each, with the property by which it is to be seen.
-    pub const ALL: [(Self, Property); 33] = [
+    pub const ALL: [(Self, Property); 34] = [
         (Self::PostUnconfirmed, Property::S3),
         (Self::LeaseUnchecked, Property::S3),
         (Self::DocumentNotFresh, Property::S2),
@@ -128,6 +130,7 @@ impl Mistake {
         (Self::RestoreListed, Property::S8),
         (Self::LateOutcomeCounts, Property::Record),
         (Self::OneClockRules, Property::S13),
+        (Self::PlatformUnheard, Property::S13),
         (Self::NeverExpires, Property::L2),
         (Self::DecisionUnchecked, Property::S10),
         (Self::NeverClaimsAgain, Property::L4),

@@ -9,6 +9,7 @@ use super::scenario::FaultKind;
 use super::tasks::Answer;
 use super::world::World;
 use crate::machine::alone::Peer;
+use crate::machine::cluster_time::{ClockReading, Trust};
 use crate::machine::command::Command;
 use crate::machine::contacts::{Health, Told};
 use crate::machine::time::Timestamp;
@@ -40,16 +41,17 @@ pub(super) enum Message {
     Beat {
         health: Health,
         wishes: u64,
-        /// By how many milliseconds its wall clock is ahead of the cluster's time.
-        ahead: Option<i64>,
-        /// Of the time against which that was measured.
-        base: i64,
+        reading: ClockReading,
+        /// Of the time against which that was measured; `None` where it was not that of the leader.
+        base: Option<i64>,
+        /// The cluster's time, where it knows that.
+        known: Option<Timestamp>,
     },
     Reply {
         told: Told,
         time: Timestamp,
         base: i64,
-        is_known: bool,
+        trust: Trust,
     },
     AskPeer,
     Peer(Peer),
@@ -126,11 +128,12 @@ impl World {
             Message::Proposed(waiting, answer) => waiting.give(&self.tasks, answer),
             Message::Confirm(asker) => self.on_confirm(to, asker),
             Message::Confirmed(waiting, index) => waiting.give(&self.tasks, index),
-            Message::Beat { health, wishes, ahead, base } => {
-                let ahead = ahead.filter(|_| self.here(to).is_some_and(|here| here.time_base() == base));
-                self.on_beat(to, from, health, wishes, ahead);
+            Message::Beat { health, wishes, reading, base, known } => {
+                self.on_beat(to, from, health, wishes);
+                self.on_reading(to, from, reading, base, known);
+                self.reply_to_beat(to, from);
             }
-            Message::Reply { told, time, base, is_known } => self.on_reply(to, told, (time, is_known), base),
+            Message::Reply { told, time, base, trust } => self.on_reply(to, told, (time, trust), base),
             Message::AskPeer => self.on_ask_peer(to, from),
             Message::Peer(peer) => self.on_peer(to, from, peer),
         }

@@ -23,6 +23,8 @@ pub struct Scenario {
     pub habits: Habits,
     /// How far each wall clock is ahead of the right time, in milliseconds.
     pub clocks: Vec<i64>,
+    /// Metadata endpoints tell the platform's time.
+    pub are_answers_dated: bool,
     /// In the order of time.
     pub happenings: Vec<Happening>,
     /// From here on nothing goes wrong any more.

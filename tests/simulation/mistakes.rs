@@ -35,11 +35,22 @@ fn every_mistake_is_seen() {
 /// The first seed that shows it.
 pub(crate) fn seen(mistake: Mistake, property: Property) -> Option<u64> {
     let shows = |seed: &u64| {
-        let run = run(&aimed(mistake, *seed), mistake, false);
+        let is_of_time = mistake == Mistake::PlatformUnheard;
+        let scenario = if is_of_time { with_a_wrong_clock(*seed) } else { aimed(mistake, *seed) };
+        let run = run(&scenario, mistake, false);
         run.breach().is_some_and(|breach| breach.property == property)
     };
     let known = FIRST.iter().filter(|(known, _)| *known == mistake).map(|(_, seed)| *seed);
     known.chain(0..WITHIN).find(shows)
+}
+
+/// The scenario of a seed, where one clock is a day ahead from the beginning on.
+fn with_a_wrong_clock(seed: u64) -> Scenario {
+    let mut scenario = generate(seed);
+    scenario.are_answers_dated = true;
+    scenario.clocks = vec![0; scenario.replicas];
+    scenario.clocks[0] = 24 * 3_600_000;
+    scenario
 }
 
 /// The scenario of a seed, and what brings the mistake out where chance seldom does.

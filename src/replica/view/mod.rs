@@ -72,6 +72,11 @@ impl View {
         self.here.contacts.differences.known().get(&self.here.name).copied()
     }
 
+    /// By how many milliseconds the cluster's time is ahead of the platform's; `None` where the endpoint tells no date.
+    pub fn platform_difference_ms(&self) -> Option<i64> {
+        self.here.contacts.differences.platform()
+    }
+
     pub fn bytes_on_disk(&self) -> Option<u64> {
         self.here.consensus.bytes_on_disk()
     }
@@ -94,6 +99,7 @@ impl View {
             events: state.open_events().map(|event| event::shown(&state, event, &situation)).collect(),
             groups: group::all(&state),
             now: rfc3339(situation.now),
+            platform_difference_ms: self.platform_difference_ms(),
             warnings: self.warnings(situation.now),
             members: member::all(&state),
         }
@@ -108,6 +114,8 @@ impl View {
         warnings.extend(warning::failed_restores(&state));
         warnings.extend(warning::overdrafts(&state, now));
         warnings.extend(warning::events_beyond(&state));
+        warnings.extend(warning::implausible_notices(&state));
+        warnings.extend(warning::platform_time_differs(&self.here.contacts.differences));
         warnings.extend(warning::policies_differ(&self.here.contacts.policies));
         warnings.extend(self.tls().into_iter().flat_map(|tls| warning::of_certificate(tls, clock::now())));
         warnings

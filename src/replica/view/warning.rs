@@ -3,15 +3,17 @@
 use std::time::Duration;
 
 use crate::machine::cause::is_second_approver;
+use crate::machine::document::NotBefore;
 use crate::machine::event::Event;
 use crate::machine::last_call;
 use crate::machine::lifecycle::Stage;
-use crate::machine::sight::beyond_the_limit;
+use crate::machine::sight::{beyond_the_limit, is_implausible};
 use crate::machine::slot::Slot;
 use crate::machine::state::{OPEN_LIMIT, State};
 use crate::machine::time::Timestamp;
 use crate::machine::workload::Member;
 use crate::replica::clock::rfc3339;
+use crate::replica::differences::Differences;
 use crate::replica::policies::Policies;
 use crate::tls::Credentials;
 use crate::wire::pb::allclear::operator::v1 as shown;
@@ -74,6 +76,19 @@ pub(super) fn policies_differ(policies: &Policies) -> Option<shown::Warning> {
     Some(shown::Warning { since: rfc3339(since), text, event: String::new() })
 }
 
+/// The platform's time is not the cluster's, as this replica's endpoint shows it.
+pub(super) fn platform_time_differs(differences: &Differences) -> Option<shown::Warning> {
+    let (since, ahead_ms) = differences.platform_differs()?;
+    let which = if ahead_ms > 0 { "ahead of" } else { "behind" };
+    let apart = Duration::from_millis(ahead_ms.unsigned_abs()).as_secs_f64();
+    let text = format!(
+        "the cluster's time is {apart:.1} s {which} the platform's, as the metadata endpoint of this VM shows it, so ends \
+         of notices come earlier or later than they seem to; where no other replica shows that, look for what answers in \
+         the endpoint's place"
+    );
+    Some(shown::Warning { since: rfc3339(since), text, event: String::new() })
+}
+
 /// Events that are about to be in their last call while others of their groups are out.
 pub(super) fn overdrafts(state: &State, now: Timestamp) -> impl Iterator<Item = shown::Warning> {
     let is_near = move |event: &&Event| {
@@ -116,6 +131,24 @@ pub fn restore_failed(state: &State, member: &Member) -> Option<String> {
         rfc3339(failing.since),
         member.path(),
     ))
+}
+
+/// Events whose notice had ended before they were seen: by whichever clock.
+pub fn implausible_notices(state: &State) -> impl Iterator<Item = shown::Warning> {
+    state.open_events().filter_map(|event| {
+        let shown = state.shown(&event.announcement.id)?;
+        let NotBefore::At(not_before) = shown.not_before else { return None };
+        let text = format!(
+            "event {} was first seen at {}, and its notice had ended at {}: nothing is counted from that. Compare the \
+             cluster's time with the platform's",
+            event.announcement.id,
+            rfc3339(event.first_seen()),
+            rfc3339(not_before),
+        );
+        let warning =
+            shown::Warning { since: rfc3339(event.first_seen()), text, event: event.announcement.id.to_string() };
+        is_implausible(&shown, event.first_seen()).then_some(warning)
+    })
 }
 
 /// What becomes of this replica's certificate, by its wall clock.
@@ -185,6 +218,28 @@ mod tests {
         assert!(told.text.starts_with("2 announced events, 0256 among them, are beyond the 256 "), "{}", told.text);
         assert_eq!(told.since, rfc3339(Timestamp(7)));
         assert_eq!(commit(Command::Report { after: 2, document: listing(OPEN_LIMIT) }), None);
+    }
+
+    #[test]
+    fn a_notice_that_had_ended_before_the_event_was_seen_is_told() {
+        let mut state = State::default();
+        let mut commit = |at: i64, command| {
+            apply(&mut state, &Entry { at: Timestamp(at), by: VmName::new("a"), command });
+            implausible_notices(&state).map(|warning| warning.text).collect::<Vec<_>>()
+        };
+        let listing = |minute: u32| {
+            let event = format!(
+                r#"{{"EventId":"e","EventType":"Reboot","EventStatus":"Scheduled","ResourceType":"VirtualMachine",
+                "Resources":["a"],"NotBefore":"Thu, 01 Jan 1970 00:{minute}:00 GMT"}}"#
+            );
+            read_document(200, format!(r#"{{"DocumentIncarnation":1,"Events":[{event}]}}"#).as_bytes()).unwrap()
+        };
+        commit(0, Command::Register { workloads: Vec::new(), groups: Vec::new() });
+        let told = commit(20 * 60_000, Command::Report { after: 0, document: listing(15) });
+        let expected = "event e was first seen at 1970-01-01T00:20:00.000Z, and its notice had ended at \
+                        1970-01-01T00:15:00.000Z: ";
+        assert!(told.len() == 1 && told[0].starts_with(expected), "{told:?}");
+        assert_eq!(commit(21 * 60_000, Command::Report { after: 1, document: listing(35) }), [""; 0]);
     }
 
     #[test]

@@ -128,8 +128,8 @@ impl World {
         let is_member = node.kept.borrow().members.is_member(asker.vm, by.kept.borrow().disk);
         let is_leader = is_member && node.agreement.borrow().role == Role::Leader;
         let Some(process) = self.process(vm).filter(|_| is_leader) else { return self.answer(vm, asker, None) };
-        // Only the leader stamps.
-        let at = process.stamp(self);
+        let Some(at) = process.stamp(self) else { return self.answer(vm, asker, None) };
+        self.judge_stamp(vm, at);
         let entry = Entry { at, by: by.name.clone(), command: command.clone() };
         self.append_slot(vm, Payload::Entry(Rc::new(entry)), Some(asker));
     }

@@ -9,6 +9,7 @@ use crate::machine::document::{Announcement, Document, Source, Status};
 use crate::machine::id::{AttemptId, EventId, VmName};
 use crate::machine::invariants;
 use crate::machine::state::State;
+use crate::machine::time::Timestamp;
 use crate::machine::transition;
 use crate::simulator::judge::ClaimMade;
 use crate::simulator::node::Node;
@@ -18,6 +19,10 @@ use crate::simulator::world::World;
 
 /// In milliseconds.
 const RIGHT_WITHIN: i64 = 1_000;
+/// What slow messages may make of it, in milliseconds.
+const LATE_WITHIN: i64 = 60_000;
+/// A process that runs for so long has heard a leader.
+const TOLD_WITHIN: Duration = Duration::from_secs(10);
 
 impl World {
     pub(in crate::simulator) fn judge_entry(
@@ -57,24 +62,48 @@ impl World {
         }
     }
 
-    /// S13: where most clocks have been right all the time, no time comes before it is.
+    /// S13: where most clocks have been right all the time, or one of two whose endpoints tell the time, no time comes before
+    /// it is.
     fn judge_time(&self, leader: usize, entry: &Entry) {
+        let early = entry.at.0 - self.now().0;
+        if self.is_time_told(leader) && early > 2 * RIGHT_WITHIN {
+            self.broke(Property::S13, format!("{} stamps an entry {early} ms early", self.nodes[leader].name));
+        }
+    }
+
+    /// S13, when an entry is stamped: it may be long until it is committed.
+    pub(in crate::simulator) fn judge_stamp(&self, leader: usize, at: Timestamp) {
+        let late = self.now().0 - at.0;
+        if self.is_time_told(leader) && late > LATE_WITHIN {
+            self.broke(Property::S13, format!("{} stamps an entry {late} ms late", self.nodes[leader].name));
+        }
+    }
+
+    /// Enough of the voters' clocks have been right, and asked, all the time.
+    fn is_time_told(&self, leader: usize) -> bool {
         let voters = self.nodes[leader].kept.borrow().members.voters.clone();
+        let began_wrong =
+            |voter: usize| self.scenario.clocks.get(voter).is_some_and(|ahead| ahead.abs() > RIGHT_WITHIN);
         let wrong = self.judge.borrow().wrong_clocks.clone();
-        // A machine that stands still, or began wrong, may have led alone when the cluster was formed.
+        // A machine that stands still may have led alone when the cluster was formed.
         let has_stood = |node: &Node| node.body.borrow().stood > 0 || node.is_paused();
-        let began_wrong = |ahead: &i64| ahead.abs() > RIGHT_WITHIN;
-        let is_odd = self.nodes.iter().any(has_stood) || self.scenario.clocks.iter().any(began_wrong);
+        let is_odd = self.nodes.iter().any(has_stood);
+        let can_tell = |voter: &&usize| !wrong.contains(*voter) && !began_wrong(**voter) && self.nodes[**voter].is_up();
+        let right = voters.iter().filter(can_tell).count();
+        // The endpoint of one says which clock of two is right.
+        let is_helped = voters.len() == 2 && self.scenario.are_answers_dated;
         // Where too few could be asked, the time may be wrong from then on: it never goes back.
-        let can_tell = |voter: &&usize| !wrong.contains(*voter) && self.nodes[**voter].is_up();
-        let are_most = voters.iter().filter(can_tell).count() * 2 > voters.len();
-        if !are_most {
+        if right * 2 <= voters.len() && !(is_helped && right == 1) {
             self.judge.borrow_mut().left_alone_at = Some(self.now());
         }
-        let is_told = self.judge.borrow().left_alone_at.is_none();
-        if voters.len() > 2 && is_told && !is_odd && entry.at.0 > self.now().0 + 2 * RIGHT_WITHIN {
-            let what = format!("{} stamps an entry {} ms early", self.nodes[leader].name, entry.at.0 - self.now().0);
-            self.broke(Property::S13, what);
+        self.judge.borrow().left_alone_at.is_none() && !is_odd && voters.len() > 1
+    }
+
+    /// The process of this replica dies. Where nobody is left who has had time to be told, nobody knows the time.
+    pub(in crate::simulator) fn judge_loss_of_time(&self, vm: usize) {
+        let knows = |other: usize| other != vm && self.nodes[other].awake_for(self.now()) > TOLD_WITHIN;
+        if !(0..self.nodes.len()).any(|other| self.nodes[other].is_up() && knows(other)) {
+            self.judge.borrow_mut().left_alone_at = Some(self.now());
         }
     }
 

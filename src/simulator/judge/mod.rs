@@ -30,7 +30,7 @@ pub(super) struct Judge {
     pub(super) is_forgotten: bool,
     /// Whose wall clocks were wrong at any time.
     pub(super) wrong_clocks: BTreeSet<usize>,
-    /// When most clocks were wrong, or of replicas that were down.
+    /// When most clocks were wrong, or of replicas that were down: from then on nobody can be expected to know the time.
     pub(super) left_alone_at: Option<Timestamp>,
     /// Wishes of operators that were confirmed to them.
     pub(super) acknowledged: u64,

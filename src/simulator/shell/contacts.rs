@@ -5,12 +5,16 @@ use std::time::Duration;
 
 use super::Here;
 use crate::machine::alone::Peer;
+use crate::machine::cluster_time::{ClockReading, Trust};
 use crate::machine::contacts::{BEAT_EVERY, Health, Told, Word};
 use crate::machine::time::Timestamp;
 use crate::simulator::mistake::Mistake;
 use crate::simulator::network::Message;
 use crate::simulator::tasks::{News, first};
 use crate::simulator::world::World;
+
+/// While nobody knows the time.
+const BEAT_SOON: Duration = Duration::from_millis(100);
 
 /// Tells the leader how this replica is, and asks the others while it hears none.
 pub(super) async fn beat(here: Here) {
@@ -24,9 +28,9 @@ pub(super) async fn beat(here: Here) {
         match here.standing().leader {
             Some(leader) if leader == here.me => here.set_the_time(),
             Some(leader) => {
-                let ahead = here.process.time.borrow().follows().then(|| here.wall_is_ahead_by());
-                let base = here.process.base.get();
-                world.send(here.me, leader, Message::Beat { health, wishes, ahead, base });
+                let (reading, base) = (here.reading(), here.process.base.get());
+                let known = (here.trust() == Trust::Known).then(|| here.time());
+                world.send(here.me, leader, Message::Beat { health, wishes, reading, base, known });
             }
             None => {
                 let members = world.nodes[here.me].kept.borrow().members.clone();
@@ -41,7 +45,9 @@ pub(super) async fn beat(here: Here) {
                 News::of([&signals.standing, &signals.polled]).come(tasks).await;
             }
         };
-        let _ = first(here.sleep(BEAT_EVERY), changes).await;
+        // Nothing is stamped before the leader knows what time it is.
+        let every = if here.trust() == Trust::Unknown { BEAT_SOON } else { BEAT_EVERY };
+        let _ = first(here.sleep(every), changes).await;
     }
 }
 
@@ -51,43 +57,70 @@ impl Here {
         self.process.time.borrow().base()
     }
 
-    fn wall_is_ahead_by(&self) -> i64 {
-        self.clocks().wall.0 - self.time().0
+    fn reading(&self) -> ClockReading {
+        let time = self.time();
+        self.process.sight.borrow().reading(self.clocks().wall.0 - time.0, time, self.steady())
     }
 
-    /// As the leader: what a majority of the voters agrees about is the time.
+    /// As the leader: what the voters tell of the time sets it, or does not.
     fn set_the_time(&self) {
-        let mut time = self.process.time.borrow_mut();
-        time.lead();
-        let clocks = self.clocks();
-        let own = clocks.wall.0 - time.now(clocks).0;
+        self.process.time.borrow_mut().lead();
         let voters = self.world.nodes[self.me].kept.borrow().members.voters.clone();
-        let mut known = self.process.ahead.borrow_mut();
+        let own = self.reading();
+        let mut known = self.process.readings.borrow_mut();
         let others = voters.iter().filter(|voter| **voter != self.me).filter_map(|voter| known.get(voter).copied());
-        let ahead: Vec<i64> = std::iter::once(own).chain(others).collect();
-        let ahead = if self.world.mistake == Mistake::OneClockRules { vec![own; voters.len()] } else { ahead };
-        if time.agree(clocks, &ahead, voters.len()) {
+        let readings: Vec<ClockReading> = std::iter::once(own).chain(others).collect();
+        let readings: Vec<ClockReading> = match self.world.mistake {
+            Mistake::OneClockRules => vec![ClockReading { platform: None, is_asking: false, ..own }; voters.len()],
+            Mistake::PlatformUnheard => {
+                readings.into_iter().map(|reading| ClockReading { platform: None, ..reading }).collect()
+            }
+            _ => readings,
+        };
+        if self.process.time.borrow_mut().agree(self.clocks(), &readings, voters.len()) {
             known.clear();
+            self.process.signals.contact.tell(&self.world.tasks);
         }
     }
 }
 
 impl World {
-    pub(in crate::simulator) fn on_beat(
-        self: &Rc<Self>,
-        vm: usize,
-        from: usize,
-        health: Health,
-        wishes: u64,
-        ahead: Option<i64>,
-    ) {
+    pub(in crate::simulator) fn on_beat(self: &Rc<Self>, vm: usize, from: usize, health: Health, wishes: u64) {
         let Some(here) = self.here(vm).filter(|here| here.standing().leads()) else { return };
         here.process.time.borrow_mut().lead();
-        here.process.ahead.borrow_mut().extend(ahead.map(|ahead| (from, ahead)));
         let from_name = &self.nodes[from].name;
         if here.process.contacts.borrow_mut().heard(here.steady(), from_name, health, wishes) {
             here.process.signals.contact.tell(&self.tasks);
         }
+    }
+
+    /// What a replica tells of the time.
+    pub(in crate::simulator) fn on_reading(
+        self: &Rc<Self>,
+        vm: usize,
+        from: usize,
+        reading: ClockReading,
+        base: Option<i64>,
+        known: Option<Timestamp>,
+    ) {
+        let Some(here) = self.here(vm).filter(|here| here.standing().leads()) else { return };
+        let is_of_this_time = base == Some(here.time_base());
+        if known.is_some_and(|time| here.process.time.borrow_mut().adopt(here.clocks(), time)) {
+            here.process.readings.borrow_mut().clear();
+            here.process.signals.contact.tell(&self.tasks);
+        }
+        {
+            let mut readings = here.process.readings.borrow_mut();
+            let told = readings.entry(from).or_default();
+            *told = if is_of_this_time { reading } else { ClockReading { is_asking: reading.is_asking, ..*told } };
+        }
+        if here.trust() == Trust::Unknown {
+            here.set_the_time();
+        }
+    }
+
+    pub(in crate::simulator) fn reply_to_beat(self: &Rc<Self>, vm: usize, from: usize) {
+        let Some(here) = self.here(vm).filter(|here| here.standing().leads()) else { return };
         let contacts = here.contacts(&here.members());
         let told = contacts.into_iter().map(|(name, contact)| {
             let health =
@@ -96,21 +129,21 @@ impl World {
             (name, Word { reachable: contact.reachable, silent_for, health, wishes: contact.wishes })
         });
         let base = here.time_base();
-        let is_known = here.process.time.borrow().is_known();
-        self.send(vm, from, Message::Reply { told: told.collect(), time: here.time(), base, is_known });
+        let trust = here.trust();
+        self.send(vm, from, Message::Reply { told: told.collect(), time: here.time(), base, trust });
     }
 
     pub(in crate::simulator) fn on_reply(
         self: &Rc<Self>,
         vm: usize,
         told: Told,
-        (time, is_known): (Timestamp, bool),
+        (time, trust): (Timestamp, Trust),
         base: i64,
     ) {
         let Some(here) = self.here(vm) else { return };
-        here.process.base.set(base);
         if !here.standing().is_leader {
-            here.process.time.borrow_mut().follow(time, here.steady(), is_known);
+            let is_followed = here.process.time.borrow_mut().follow(time, here.steady(), trust);
+            here.process.base.set(is_followed.then_some(base));
             here.process.contacts.borrow_mut().told(here.steady(), told);
         }
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Here;
+use crate::machine::cluster_time::Trust;
 use crate::machine::succession::heir;
 use crate::machine::time::Timestamp;
 use crate::simulator::tasks::News;
@@ -22,7 +23,8 @@ pub(super) async fn drive(here: Here) {
         here.process.contacts.borrow_mut().leading(here.steady(), leads);
         if leads {
             here.process.time.borrow_mut().lead();
-            if !hand_over_if_due(&here, &mut tried_to_go).await {
+            // What is planned names times.
+            if here.trust() != Trust::Unknown && !hand_over_if_due(&here, &mut tried_to_go).await {
                 propose_what_is_due(&here).await;
             }
         }

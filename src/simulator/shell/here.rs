@@ -7,7 +7,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use super::process::Process;
-use crate::machine::cluster_time::Clocks;
+use crate::machine::cluster_time::{Clocks, Trust};
 use crate::machine::contacts::Health;
 use crate::machine::id::VmName;
 use crate::machine::situation::{Contact, Lead, Situation};
@@ -62,7 +62,11 @@ impl Here {
     }
 
     pub(super) fn knows_the_time(&self) -> bool {
-        self.process.time.borrow().follows() || self.standing().leads()
+        self.trust() != Trust::Unknown && (self.process.time.borrow().follows() || self.standing().leads())
+    }
+
+    pub(super) fn trust(&self) -> Trust {
+        self.process.time.borrow().trust()
     }
 
     /// In the cluster's time.

@@ -197,6 +197,9 @@ fn is_settled(state: &State, key: &Key) -> bool {
 pub(in crate::simulator) async fn ask_for_more_time(here: Here, key: Key) {
     here.sleep(Duration::from_secs(2)).await;
     let (event, attempt) = key;
+    if !here.knows_the_time() {
+        return;
+    }
     let deadline = here.time().plus(Duration::from_mins(2));
     let _ = here.propose(&Command::Extend { event, attempt, deadline }).await;
 }

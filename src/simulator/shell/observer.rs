@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use super::Here;
+use crate::machine::cluster_time::{ASKS_FOR, ClockReading, Trust};
 use crate::machine::command::Command;
 use crate::machine::contacts::Health;
 use crate::machine::document::Document;
 use crate::machine::observe::{Observation, Patience, PollTime};
+use crate::machine::platform_time::PlatformTime;
 use crate::machine::situation::Channel;
 use crate::machine::time::Timestamp;
 use crate::machine::workload::Group;
-use crate::simulator::endpoint::NoInformation;
+use crate::simulator::endpoint::{Answered, NoInformation};
 use crate::simulator::mistake::Mistake;
 use crate::simulator::tasks::News;
 
@@ -33,6 +35,7 @@ pub(super) struct Sight {
     failures: u32,
     /// How long the last document took.
     took: Duration,
+    platform: PlatformTime,
     /// The highest incarnation that was seen; only a mistake looks at it.
     incarnation: u64,
 }
@@ -50,6 +53,12 @@ impl Sight {
             Some(_) | None => Channel::Stalled,
         };
         Health { channel, document_age: age, answers_in: self.took }
+    }
+
+    /// What it tells of the time, whose wall clock is so far ahead of this time of the cluster.
+    pub(super) fn reading(&self, wall: i64, time: Timestamp, now: Timestamp) -> ClockReading {
+        let is_asking = self.last.is_none() && now.since(self.opened) < ASKS_FOR;
+        ClockReading { wall: Some(wall), platform: self.platform.ahead_of(time, now), is_asking }
     }
 }
 
@@ -76,11 +85,17 @@ impl Here {
         let result = {
             let mut sight = self.process.sight.borrow_mut();
             match polled {
-                Ok((_, incarnation)) if mistake == Mistake::IncarnationRules && incarnation < sight.incarnation => {
+                Ok(Answered { incarnation, .. })
+                    if mistake == Mistake::IncarnationRules && incarnation < sight.incarnation =>
+                {
                     sight.last = Some(self.steady());
                     Err(NoInformation)
                 }
-                Ok((document, incarnation)) => {
+                Ok(Answered { document, incarnation, date }) => {
+                    let took = self.steady().since(asked_at);
+                    if let Some(date) = date {
+                        sight.platform.saw(date, took, self.steady());
+                    }
                     sight.incarnation = incarnation;
                     observe(&mut sight.observation, &document);
                     if mistake == Mistake::AbsenceAtOnce {
@@ -90,7 +105,7 @@ impl Here {
                         }
                     }
                     sight.last = Some(self.steady());
-                    sight.took = self.steady().since(asked_at);
+                    sight.took = took;
                     sight.failures = 0;
                     Ok(document)
                 }
@@ -143,10 +158,11 @@ pub(super) async fn report(here: Here) {
     loop {
         let news = News::of([&signals.changed, &signals.polled]);
         let due = due(&here);
+        let again = due.is_some() || here.trust() == Trust::Unknown;
         if let Some(command) = &due {
             let _ = here.propose(command).await;
         }
-        here.wait(news, due.map(|_| REPORT_AGAIN_AFTER)).await;
+        here.wait(news, again.then_some(REPORT_AGAIN_AFTER)).await;
     }
 }
 
@@ -160,7 +176,7 @@ fn due(here: &Here) -> Option<Command> {
     }
     let observation = &mut here.process.sight.borrow_mut().observation;
     observation.take_up(&state, here.name());
-    observation.report(&state, here.name())
+    observation.report_by(here.trust(), &state, here.name())
 }
 
 fn groups(here: &Here) -> Vec<Group> {

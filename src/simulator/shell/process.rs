@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::observer::Sight;
 use crate::machine::alone::Alone;
-use crate::machine::cluster_time::ClusterTime;
+use crate::machine::cluster_time::{ClockReading, ClusterTime, Trust};
 use crate::machine::contacts::Contacts;
 use crate::machine::state::State;
 use crate::machine::time::Timestamp;
@@ -31,10 +31,10 @@ pub(in crate::simulator) struct Signals {
 pub(in crate::simulator) struct Process {
     me: usize,
     pub(super) time: RefCell<ClusterTime>,
-    /// As the leader: by how many milliseconds the wall clocks of others are ahead of the cluster's time.
-    pub(super) ahead: RefCell<BTreeMap<usize, i64>>,
-    /// Of the time that a leader told last.
-    pub(super) base: Cell<i64>,
+    /// As the leader: what others tell of the time.
+    pub(super) readings: RefCell<BTreeMap<usize, ClockReading>>,
+    /// Of the time that a leader told last, where this replica goes by it.
+    pub(super) base: Cell<Option<i64>>,
     pub(super) contacts: RefCell<Contacts>,
     pub(super) sight: RefCell<Sight>,
     /// `None` while a leader is heard.
@@ -63,7 +63,7 @@ impl Process {
         Self {
             me,
             time: RefCell::new(time),
-            ahead: RefCell::default(),
+            readings: RefCell::default(),
             base: Cell::default(),
             contacts: RefCell::new(Contacts::new(node.name.clone())),
             sight: RefCell::new(Sight::new(clocks.steady)),
@@ -93,11 +93,11 @@ impl Process {
         self.signals.reached.tell(&world.tasks);
     }
 
-    /// Only the leader stamps.
-    pub(in crate::simulator) fn stamp(&self, world: &World) -> Timestamp {
+    /// Only the leader stamps, and only when it knows by which time.
+    pub(in crate::simulator) fn stamp(&self, world: &World) -> Option<Timestamp> {
         let clocks = world.nodes[self.me].clocks(world.now());
         let mut time = self.time.borrow_mut();
         time.lead();
-        time.now(clocks)
+        (time.trust() != Trust::Unknown).then(|| time.now(clocks))
     }
 }
