@@ -1,8 +1,9 @@
-//! One wall clock of three is an hour ahead, the leader's or another one: nothing happens early or late by that, and people
-//! are told whose it is. The clocks are set with libfaketime (Debian package `libfaketime`), the steady ones stay as they
-//! are.
+//! One wall clock of three is wrong, or of two, the leader's or another one: nothing happens early or late by that, and
+//! people are told whose it is. The clocks are set with libfaketime (Debian package `libfaketime`), the steady ones stay as
+//! they are.
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 use allclear::wire::pb::allclear::operator::v1::Status;
 use jiff::Timestamp;
@@ -25,8 +26,13 @@ pub(crate) fn faketime() -> Option<PathBuf> {
     folders.map(|folder| folder.join("faketime/libfaketime.so.1")).find(|path| path.is_file())
 }
 
-/// Three replicas with clocks as above. `None`, and a word about it, where clocks cannot be set.
+/// Three replicas with clocks as above.
 fn three() -> Option<Plan> {
+    with_clocks(&["db-0", "db-1", "db-2"], &AHEAD)
+}
+
+/// Replicas whose clocks are so many seconds ahead. `None`, and a word about it, where clocks cannot be set.
+fn with_clocks(vms: &[&'static str], ahead: &[i64]) -> Option<Plan> {
     let Some(library) = faketime() else {
         println!("SKIPPED: clocks cannot be set without libfaketime.so.1; install the package libfaketime");
         return None;
@@ -40,7 +46,7 @@ fn three() -> Option<Plan> {
             ("NO_FAKE_STAT", word("1")),
         ]
     };
-    Some(Cluster::of(&["db-0", "db-1", "db-2"]).environments(AHEAD.map(clock).into()))
+    Some(Cluster::of(vms).environments(ahead.iter().map(|ahead| clock(*ahead)).collect()))
 }
 
 async fn led_by(cluster: &Cluster, name: &str) {
@@ -146,4 +152,140 @@ async fn a_deadline_stays_where_it_is_when_a_leader_with_another_clock_takes_ove
     assert!(event.hooks.iter().all(|hook| hook.outcome.as_deref() == Some("done")), "{:?}", event.hooks);
     assert_eq!(cluster.hooks.ended(), ["drain", "restore"]);
     assert_eq!(cluster.cloud.posts().await.len(), 1);
+}
+
+const DAY: i64 = 24 * 3600;
+
+/// Somebody has warned that the wall clock of this replica is wrong.
+fn is_named(cluster: &Cluster, name: &str) -> bool {
+    let about = format!("\"replica\":\"{name}\"");
+    let is_it = |line: &str| line.contains("WARN") && line.contains("wall clock") && line.contains(&about);
+    (0..cluster.replicas.len()).any(|place| cluster.log(place).lines().any(is_it))
+}
+
+/// The first clock is wrong from the first start on, and its replica leads.
+async fn is_prepared_beside_a_wrong_clock(vms: &[&'static str], ahead: i64) {
+    let clocks: Vec<i64> = vms.iter().map(|vm| if *vm == "db-0" { ahead } else { 0 }).collect();
+    let Some(plan) = with_clocks(vms, &clocks) else { return };
+    let began = Instant::now();
+    let mut cluster = plan.workload("database", vec![hook("drain"), hook("restore")]).cold().await;
+    cluster.start_all();
+    cluster.until_true("told whose clock is wrong", async || is_named(&cluster, "db-0")).await;
+    println!("{vms:?}, {ahead} s: named {:?} after the first start", began.elapsed());
+    cluster.ready().await;
+    led_by(&cluster, "db-0").await;
+    let order = json!({ "type": "Redeploy", "source": "Platform", "vms": [1], "notice": "10m" });
+    let id = cluster.cloud.announce(order).await;
+    let announced = Timestamp::now();
+    cluster.seen_by_all(&id).await;
+    let event = cluster.until_stage(0, &id, "started").await;
+    let (not_before, first_seen) = (event.not_before.unwrap(), event.timeline[0].at.clone());
+    let read = |text: &str| text.parse::<Timestamp>().unwrap().as_second();
+    assert!((590..=610).contains(&(read(&not_before) - announced.as_second())), "{not_before}");
+    assert!(read(&first_seen).abs_diff(announced.as_second()) <= 10, "{first_seen}: the cluster's time is wrong");
+    for (_, left_ms, _) in cluster.hooks.times() {
+        assert!((50_000..=60_000).contains(&left_ms), "{left_ms} ms were left");
+    }
+    cluster.cloud.finish(&id).await;
+    let event = cluster.closed_everywhere(&id).await;
+    assert!(event.hooks.iter().all(|hook| hook.outcome.as_deref() == Some("done")), "{:?}", event.hooks);
+    assert_eq!(cluster.hooks.ended(), ["drain", "restore"]);
+    assert_eq!(cluster.cloud.posts().await.len(), 1);
+    for (place, vm) in vms.iter().enumerate() {
+        assert_eq!(is_named(&cluster, vm), place == 0, "{vm}");
+        let status = cluster.status(place).await.unwrap();
+        assert_eq!(status.platform_difference_ms, Some(0), "{vm}");
+    }
+}
+
+#[tokio::test]
+async fn of_three_a_clock_that_is_a_day_ahead_changes_nothing() {
+    is_prepared_beside_a_wrong_clock(&["db-0", "db-1", "db-2"], DAY).await;
+}
+
+#[tokio::test]
+async fn of_three_a_clock_that_is_a_day_behind_changes_nothing() {
+    is_prepared_beside_a_wrong_clock(&["db-0", "db-1", "db-2"], -DAY).await;
+}
+
+#[tokio::test]
+async fn of_a_pair_a_clock_that_is_a_day_ahead_changes_nothing() {
+    is_prepared_beside_a_wrong_clock(&["db-0", "db-1"], DAY).await;
+}
+
+#[tokio::test]
+async fn of_a_pair_a_clock_that_is_a_day_behind_changes_nothing() {
+    is_prepared_beside_a_wrong_clock(&["db-0", "db-1"], -DAY).await;
+}
+
+#[tokio::test]
+async fn one_that_is_alone_goes_by_the_platforms_time() {
+    is_prepared_alone(DAY).await;
+    is_prepared_alone(-DAY).await;
+}
+
+async fn is_prepared_alone(ahead: i64) {
+    let Some(plan) = with_clocks(&["db-0"], &[ahead]) else { return };
+    let cluster = plan.workload("database", vec![hook("drain")]).start().await;
+    cluster.until_true("told that its clock is wrong", async || is_named(&cluster, "db-0")).await;
+    let now = cluster.status(0).await.unwrap().now.parse::<Timestamp>().unwrap();
+    assert!(now.as_second().abs_diff(Timestamp::now().as_second()) <= 10, "{now}");
+    let id =
+        cluster.cloud.announce(json!({ "type": "Redeploy", "vm": 0, "notice": "10m", "source": "Platform" })).await;
+    cluster.until_stage(0, &id, "started").await;
+    assert_eq!(cluster.hooks.begun(), ["drain"]);
+}
+
+#[tokio::test]
+async fn where_nobody_can_tell_which_clock_of_two_is_right_an_event_is_prepared_and_the_end_of_its_notice_unknown() {
+    let Some(plan) = with_clocks(&["db-0", "db-1"], &[-DAY, 0]) else { return };
+    let mut cluster = plan.workload("database", vec![hook("drain"), hook("restore")]).cold().await;
+    cluster.cloud.fault(json!({ "on": "get", "fault": { "kind": "undated" } })).await;
+    cluster.start_all();
+    cluster.ready().await;
+    let is_told = |place: usize| cluster.log(place).contains("the wall clocks of the voters do not agree");
+    assert!(is_told(0) || is_told(1), "{}", cluster.log(0));
+    let order = json!({ "type": "Redeploy", "source": "Platform", "vms": [1], "notice": "10m" });
+    let id = cluster.cloud.announce(order).await;
+    cluster.seen_by_all(&id).await;
+    let event = cluster.until_stage(0, &id, "started").await;
+    assert_eq!(event.not_before, None, "whose time is it?");
+    assert_eq!(cluster.hooks.ended(), ["drain"]);
+    cluster.cloud.finish(&id).await;
+    let event = cluster.closed_everywhere(&id).await;
+    assert_eq!(event.start_cause.as_deref(), Some("approved"));
+    assert_eq!(cluster.status(0).await.unwrap().platform_difference_ms, None);
+    // Now one endpoint tells the time.
+    cluster.cloud.clear_faults_of("db-1").await;
+    cluster.until_true("told whose clock is wrong", async || is_named(&cluster, "db-0")).await;
+    cluster.until(1, "sure of the time", |status| status.platform_difference_ms == Some(0)).await;
+    let id =
+        cluster.cloud.announce(json!({ "type": "Redeploy", "source": "Platform", "vms": [1], "notice": "10m" })).await;
+    let event = cluster.until_stage(0, &id, "started").await;
+    assert!(event.not_before.is_some(), "{event:?}");
+}
+
+#[tokio::test]
+async fn an_endpoint_whose_time_is_not_the_clusters_is_told_and_believed_by_nobody() {
+    let cluster = Cluster::of(&["db-0", "db-1", "db-2"]).start().await;
+    cluster
+        .cloud
+        .fault(json!({ "vm": "db-2", "on": "get", "fault": { "kind": "dated", "ahead_ms": 3_600_000 } }))
+        .await;
+    let is_behind =
+        |status: &Status| status.platform_difference_ms.is_some_and(|ahead| (-3_601_000..-3_590_000).contains(&ahead));
+    cluster.until(2, "told that its endpoint differs", is_behind).await;
+    cluster
+        .until_true("warned", async || cluster.log(2).contains("the cluster's time and the platform's differ"))
+        .await;
+    let (_, page) = cluster.page(2, "/metrics").await;
+    let shown = page.lines().find(|line| line.starts_with("allclear_platform_clock_difference_seconds")).unwrap();
+    assert!(shown.contains(" -359") || shown.contains(" -360"), "{shown}");
+    let (_, text, _) = cluster.says(2, &["status"]);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("s behind the platform's, as the metadata endpoint of this VM shows it"), "{text}");
+    let status = cluster.status(0).await.unwrap();
+    assert_eq!(status.platform_difference_ms, Some(0));
+    assert!(status.warnings.is_empty(), "{:?}", status.warnings);
+    assert!(status.replicas.iter().all(|replica| replica.clock_difference_ms.is_some_and(|it| it.abs() < 1_000)));
 }
