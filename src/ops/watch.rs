@@ -71,6 +71,7 @@ impl Listener {
         let now = status.now.clone();
         let mut lasting = status.clone();
         lasting.now.clear();
+        lasting.platform_difference_ms = lasting.platform_difference_ms.map(|ahead| ahead / 1000);
         for replica in &mut lasting.replicas {
             replica.last_document_age_ms = None;
             replica.clock_difference_ms = replica.clock_difference_ms.map(|ahead| ahead / 1000);

@@ -27,6 +27,11 @@ pub(super) fn fill(sheet: &Sheet, view: &View, state: &State, situation: &Situat
         "By how much this wall clock is ahead of the cluster's time; 0 before it was measured.",
         seconds(Timestamp(ahead)),
     )?;
+    sheet.one(
+        "allclear_platform_clock_difference_seconds",
+        "By how much the cluster's time is at least ahead of the platform's; 0 while they may be the same.",
+        seconds(Timestamp(view.platform_difference_ms().unwrap_or(0))),
+    )?;
     peers(sheet, view.tls())?;
     workloads(sheet, state, situation)?;
     members(sheet, state)
