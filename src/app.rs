@@ -27,6 +27,7 @@ use crate::consensus::{self, Consensus};
 use crate::machine::id::VmName;
 use crate::machine::observe::Patience;
 use crate::machine::situation::Timing;
+use crate::machine::version::VERSION;
 use crate::machine::workload::Workload;
 use crate::metadata::Endpoint;
 use crate::metadata::pace::Pace;
@@ -41,6 +42,7 @@ use crate::replica::hooks::{Former, Hooks};
 use crate::replica::isolated_requests::IsolatedRequests;
 use crate::replica::journal::Journal;
 use crate::replica::observer::Observer;
+use crate::replica::policies;
 use crate::replica::readiness::Latest;
 use crate::replica::rounds::Rounds;
 use crate::replica::view::View;
@@ -64,7 +66,7 @@ const OWN_PROGRAM: &str = "/proc/self/exe";
 pub async fn run(config: Config, answering: Handle) -> anyhow::Result<()> {
     let stop = CancellationToken::new();
     let signals = tokio::spawn(stop_at_signal(stop.clone())?);
-    let result = run_until(config, stop, &answering).await;
+    let result = run_until(config, VERSION, stop, &answering).await;
     signals.abort();
     result
 }
@@ -80,21 +82,23 @@ fn stop_at_signal(stop: CancellationToken) -> io::Result<impl Future<Output = ()
     })
 }
 
-async fn run_until(config: Config, stop: CancellationToken, answering: &Handle) -> anyhow::Result<()> {
+/// The same until it is stopped, as a program that knows this cluster version.
+pub async fn run_until(
+    config: Config,
+    version: u64,
+    stop: CancellationToken,
+    answering: &Handle,
+) -> anyhow::Result<()> {
     let endpoint = Arc::new(endpoint(&config.metadata)?);
-    let name = match &config.replica.name {
-        Some(name) => name.clone(),
-        None => match stop.run_until_cancelled(own_name(&endpoint)).await {
-            Some(name) => name,
-            None => return Ok(()),
-        },
+    let Some(name) = stop.run_until_cancelled(name(&config, &endpoint)).await else {
+        return Ok(());
     };
     let members = members(&config.cluster, &name)?;
     let options = agreement(&config, &name, &members)?;
     let tls = options.tls.clone();
     let listeners = Listeners::bind(&config, answering).await?;
     let time = Arc::new(ClusterTime::default());
-    let (folded, state) = Folded::new(time.clone());
+    let (folded, state) = Folded::new(time.clone(), version);
     let (consensus, routes) = Consensus::open(options, folded).await?;
     // Only now: whose data this is has just been checked.
     let spool = config.replica.data_dir.join("hooks");
@@ -106,11 +110,12 @@ async fn run_until(config: Config, stop: CancellationToken, answering: &Handle) 
         cluster: config.cluster.name.clone(),
         configured: members.iter().map(|(name, _)| VmName::new(name)).collect(),
         policy: config.policy.clone(),
+        fingerprint: policies::fingerprint(&config.policy, &config.groups),
         timing: timing(&config),
         time,
         consensus: consensus.clone(),
         state,
-        contacts: Arc::new(Contacts::new(name.clone())),
+        contacts: Arc::new(Contacts::new(name.clone(), version)),
         journal: Journal::open(&config.replica.data_dir, consensus::Means::default())?,
         alone: watch::Sender::new(None),
         alone_requests: IsolatedRequests::default(),
@@ -141,12 +146,17 @@ async fn run_until(config: Config, stop: CancellationToken, answering: &Handle) 
     if tokio::time::timeout(STOP_WITHIN, end(replica, &here, &serving, &servers)).await.is_err() {
         tracing::warn!("not everything ended in time; it is recovered at the next start");
     }
-    for socket in sockets {
-        let _ = std::fs::remove_file(socket);
-    }
+    sockets.iter().for_each(|socket| _ = std::fs::remove_file(socket));
     match failure {
         Some(fatal) => bail!("this replica cannot go on: {fatal}"),
         None => Ok(()),
+    }
+}
+
+async fn name(config: &Config, endpoint: &Endpoint) -> VmName {
+    match &config.replica.name {
+        Some(name) => name.clone(),
+        None => own_name(endpoint).await,
     }
 }
 

@@ -63,6 +63,7 @@ impl Consensus {
         let (publish, published) = watch::channel(None);
         let network = Network { cluster: identity.cluster.clone(), node: identity.node, peers: Arc::clone(&peers) };
         let state = State::new(Arc::clone(&disk), Arc::clone(&fold), publish);
+        state.check()?;
         let raft = Raft::new(identity.node, options.raft()?, network, LogStore(disk), state).await;
         let raft = raft.map_err(|error| OpenError::Start(error.to_string()))?;
         let opened = Self::new(Parts {

@@ -16,6 +16,9 @@ pub trait Fold: Send + Sync + 'static {
     /// (stamps the leader's clock).
     fn stamp(&self, proposal: &[u8], by: &str) -> Result<Vec<u8>, Undecodable>;
 
+    /// Whether this program can apply the entry, whenever that comes to be committed.
+    fn understands(&self, entry: &[u8]) -> Result<(), Undecodable>;
+
     /// On every replica, in order. Returns the verdict that the proposer receives.
     fn apply(&mut self, index: u64, entry: &[u8]) -> Result<Vec<u8>, Undecodable>;
 

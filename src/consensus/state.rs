@@ -1,6 +1,7 @@
 //! openraft's state machine: hands committed entries to the fold, in order, and keeps its snapshots on the disk.
 
 use std::io;
+use std::ops::Bound;
 use std::sync::{Arc, PoisonError};
 
 use bytes::Bytes;
@@ -10,6 +11,7 @@ use openraft::{EntryPayload, OptionalSend, RaftSnapshotBuilder};
 use tokio::sync::watch;
 
 use super::disk::{Disk, META};
+use super::failure::OpenError;
 use super::fold::{Fold, Undecodable};
 use super::options::MAX_SNAPSHOT_BYTES;
 use super::types::{LogId, Proposed, SharedFold, Snapshot, SnapshotMeta, StoredMembership, Types};
@@ -30,12 +32,25 @@ pub(crate) struct State {
 
 fn refused(what: &str, why: impl std::fmt::Display) -> io::Error {
     let advice = "nothing is skipped; run the program version that wrote it";
-    io::Error::new(io::ErrorKind::InvalidData, format!("{what} cannot be decoded: {why}; {advice}"))
+    io::Error::new(io::ErrorKind::InvalidData, format!("{what} cannot be applied: {why}; {advice}"))
 }
 
 impl State {
     pub(crate) fn new(disk: Arc<Disk>, fold: SharedFold, published: watch::Sender<Option<u64>>) -> Self {
         Self { disk, fold, applied: None, membership: StoredMembership::default(), published }
+    }
+
+    /// Nothing on the disk is beyond this program: whoever could not apply an entry does not vote either.
+    pub(super) fn check(&self) -> Result<(), OpenError> {
+        let refused = |what: &str, why| OpenError::Start(refused(what, why).to_string());
+        for entry in self.disk.entries((Bound::Unbounded, Bound::Unbounded), usize::MAX)? {
+            if let EntryPayload::Normal(Proposed(bytes)) = entry.payload {
+                let index = entry.log_id.index();
+                let understood = self.change(|fold| fold.understands(&bytes));
+                understood.map_err(|why| refused(&format!("log entry {index}"), why))?;
+            }
+        }
+        Ok(())
     }
 
     /// A panic in the fold ends this state machine, so a poisoned lock is never entered for writing again.

@@ -35,6 +35,10 @@ impl Fold for Counter {
         Ok(proposal.into())
     }
 
+    fn understands(&self, _entry: &[u8]) -> Result<(), Undecodable> {
+        Ok(())
+    }
+
     fn apply(&mut self, _index: u64, _entry: &[u8]) -> Result<Vec<u8>, Undecodable> {
         self.count += 1;
         Ok(Vec::new())

@@ -29,6 +29,7 @@ use super::state::{Replica, State};
 use super::steps;
 use super::suspicion;
 use super::time::Timestamp;
+use super::version;
 use super::workload::{HookId, Intent, Member, Phase, RunsOn};
 
 pub(super) type Applied = Result<(), Ignored>;
@@ -86,6 +87,7 @@ fn dispatch(state: &mut State, by: &VmName, command: &Command) -> Applied {
         Command::Extend { event, attempt, deadline } => running::extend(state, by, event, *attempt, *deadline),
         Command::Observed { event, lasted } => impact::observed(state, by, event, *lasted),
         Command::Notified { told } => notice::notified(state, told),
+        Command::Raise { version } => version::raise(state, by, *version),
     }
 }
 

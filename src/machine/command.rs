@@ -108,6 +108,8 @@ pub enum Command {
     Observed { event: EventId, lasted: Duration },
     /// Other systems were told something, and are not told again.
     Notified { told: Vec<Told> },
+    /// Everybody knows this cluster version, so entries mean from here on what it says.
+    Raise { version: u64 },
 }
 
 impl Command {
@@ -145,6 +147,7 @@ impl Command {
             Self::Extend { .. } => "extend",
             Self::Observed { .. } => "observed",
             Self::Notified { .. } => "notified",
+            Self::Raise { .. } => "raise",
         }
     }
 }

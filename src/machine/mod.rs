@@ -52,6 +52,7 @@ pub mod takeover;
 pub mod time;
 pub mod transition;
 mod unregistered;
+pub mod version;
 pub mod veto;
 pub(crate) mod words;
 pub mod workload;

@@ -66,6 +66,7 @@ fn situation(now: Timestamp) -> Situation {
         contacts: members.iter().map(|name| (name.clone(), contact)).collect(),
         members: members.into(),
         learners: BTreeSet::new(),
+        versions: BTreeMap::new(),
         quorum: true,
         leading_since: SEEN,
         lead: None,

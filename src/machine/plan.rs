@@ -24,6 +24,7 @@ use super::state::State;
 use super::steps::{self, Next, Progress, Step};
 use super::time::Timestamp;
 use super::unregistered::unregistered;
+use super::version;
 use super::workload::{Intent, Phase, RunsOn};
 
 /// The commands that are due, in the order in which they are best proposed.
@@ -35,6 +36,7 @@ pub fn plan(state: &State, situation: &Situation) -> Vec<Command> {
     due.extend(documents_to_discount(state, situation));
     due.extend(contacts_to_note(state, situation));
     due.extend(departure::to_dismiss(state, situation));
+    due.extend(version::to_raise(state, situation));
     due.extend(removed_to_forget(state, situation));
     // What is announced together takes its slots in the order in which they are given.
     let mut open: Vec<&Event> = state.open_events().collect();

@@ -24,6 +24,8 @@ pub struct Situation {
     pub learners: BTreeSet<VmName>,
     /// One for each replica that has ever been in contact.
     pub contacts: BTreeMap<VmName, Contact>,
+    /// The highest cluster version that each replica's program knows, as far as that was told.
+    pub versions: BTreeMap<VmName, u64>,
     pub quorum: bool,
     /// Since when `me` leads; nobody could tell it anything before.
     pub leading_since: Timestamp,

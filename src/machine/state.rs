@@ -15,6 +15,7 @@ use super::operator::{What, Wish};
 use super::slot::Slot;
 use super::suspicion::{Leadership, Suspicion};
 use super::time::Timestamp;
+use super::version;
 use super::workload::{Condition, Group, Member, OnAbsent, Origin, Role, Workload};
 
 /// Closed events that are kept, and for how long. These are no settings: every replica folds the same log, and a limit
@@ -28,8 +29,10 @@ pub const WORKLOAD_LIMIT: usize = 64;
 
 /// Replicas and events are shared by its copies until one of them changes it: the state is shown anew after each batch of
 /// entries of the log, and most of it is what it was before.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct State {
+    /// What entries mean; see `version`.
+    pub version: u64,
     /// The time of the last entry.
     pub now: Timestamp,
     pub replicas: BTreeMap<VmName, Arc<Replica>>,
@@ -52,6 +55,27 @@ pub struct State {
     pub slots: BTreeMap<Member, Slot>,
     /// How many slots were ever taken.
     pub stints: u64,
+}
+
+/// Before the first entry.
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            version: version::FIRST,
+            now: Timestamp::default(),
+            replicas: BTreeMap::new(),
+            open: BTreeMap::new(),
+            history: VecDeque::new(),
+            attempts: 0,
+            leadership: None,
+            suspicions: BTreeMap::new(),
+            wished: 0,
+            wishes: Vec::new(),
+            notices: BTreeMap::new(),
+            slots: BTreeMap::new(),
+            stints: 0,
+        }
+    }
 }
 
 /// One replica as far as the log knows it.

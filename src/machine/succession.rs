@@ -53,7 +53,7 @@ fn is_blind(situation: &Situation) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use alloc::collections::BTreeSet;
+    use alloc::collections::{BTreeMap, BTreeSet};
     use alloc::string::String;
     use alloc::vec::Vec;
 
@@ -84,6 +84,7 @@ mod tests {
             contacts: members.iter().cloned().zip(channels.map(contact)).collect(),
             members,
             learners: BTreeSet::new(),
+            versions: BTreeMap::new(),
             quorum: true,
             leading_since: Timestamp(0),
             lead: None,

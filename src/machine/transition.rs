@@ -22,6 +22,9 @@ use super::workload::{Hook, Intent, Phase};
 
 /// The first property that the step from one state to the next breaks.
 pub fn violated(before: &State, after: &State) -> Option<Broken> {
+    if after.version < before.version {
+        return Some(Broken::Rewritten);
+    }
     if before.replicas.keys().any(|name| !after.replicas.contains_key(name) && !is_deleted(before, name)) {
         return Some(Broken::Forgotten);
     }

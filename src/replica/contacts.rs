@@ -17,17 +17,47 @@ use crate::machine::time::Timestamp;
 
 /// What one replica knows of all of them.
 pub struct Contacts {
+    me: VmName,
+    version: u64,
     pub differences: Differences,
     pub policies: Policies,
+    /// The highest cluster version that each replica's program knows.
+    versions: Mutex<BTreeMap<VmName, u64>>,
     known: Mutex<contacts::Contacts>,
     changes: watch::Sender<()>,
 }
 
 impl Contacts {
-    pub fn new(me: VmName) -> Self {
-        let known = Mutex::new(contacts::Contacts::new(me));
+    /// Of the replica `me`, whose program knows this cluster version.
+    pub fn new(me: VmName, version: u64) -> Self {
+        let versions = Mutex::new(BTreeMap::from([(me.clone(), version)]));
+        let known = Mutex::new(contacts::Contacts::new(me.clone()));
         let (differences, policies) = (Differences::default(), Policies::default());
-        Self { differences, policies, known, changes: watch::channel(()).0 }
+        Self { me, version, differences, policies, versions, known, changes: watch::channel(()).0 }
+    }
+
+    /// What this replica's program knows.
+    pub const fn own_version(&self) -> u64 {
+        self.version
+    }
+
+    /// As the leader: a replica tells what its program knows.
+    pub fn knows(&self, replica: &VmName, version: u64) {
+        self.versions_mut().insert(replica.clone(), version);
+    }
+
+    /// The leader's reply.
+    pub fn told_versions(&self, versions: BTreeMap<VmName, u64>) {
+        *self.versions_mut() = versions;
+        self.knows(&self.me, self.version);
+    }
+
+    pub fn versions(&self) -> BTreeMap<VmName, u64> {
+        self.versions_mut().clone()
+    }
+
+    fn versions_mut(&self) -> MutexGuard<'_, BTreeMap<VmName, u64>> {
+        self.versions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn changes(&self) -> watch::Receiver<()> {

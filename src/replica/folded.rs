@@ -11,9 +11,12 @@ use crate::machine::cluster_time::Trust;
 use crate::machine::command::{Entry, Verdict};
 use crate::machine::id::VmName;
 use crate::machine::state::State;
+use crate::machine::version::{self, Beyond};
 use crate::wire::log;
 
 pub struct Folded {
+    /// The highest cluster version that this program knows.
+    known: u64,
     state: State,
     is_news: bool,
     shown: watch::Sender<Arc<State>>,
@@ -21,10 +24,16 @@ pub struct Folded {
 }
 
 impl Folded {
-    /// The state before the first entry, and where every later one is shown.
-    pub fn new(time: Arc<ClusterTime>) -> (Self, watch::Receiver<Arc<State>>) {
+    /// The state before the first entry, and where every later one is shown. Of a program that knows this cluster version.
+    pub fn new(time: Arc<ClusterTime>, known: u64) -> (Self, watch::Receiver<Arc<State>>) {
         let (shown, seen) = watch::channel(Arc::new(State::default()));
-        (Self { state: State::default(), is_news: false, shown, time }, seen)
+        (Self { known, state: State::default(), is_news: false, shown, time }, seen)
+    }
+
+    fn decode(&self, entry: &[u8]) -> Result<Entry, Undecodable> {
+        let entry = log::decode_entry(entry).map_err(|error| undecodable(&error))?;
+        version::check_command(&entry.command, self.known).map_err(beyond)?;
+        Ok(entry)
     }
 }
 
@@ -41,8 +50,12 @@ impl Fold for Folded {
         Ok(log::encode_entry(&Entry { at: self.time.now(), by: VmName::new(by), command }))
     }
 
+    fn understands(&self, entry: &[u8]) -> Result<(), Undecodable> {
+        self.decode(entry).map(drop)
+    }
+
     fn apply(&mut self, index: u64, entry: &[u8]) -> Result<Vec<u8>, Undecodable> {
-        let entry = log::decode_entry(entry).map_err(|error| undecodable(&error))?;
+        let entry = self.decode(entry)?;
         let verdict = apply(&mut self.state, &entry);
         self.time.applied(self.state.now, !self.state.open.is_empty());
         match &verdict {
@@ -69,7 +82,9 @@ impl Fold for Folded {
     }
 
     fn restore(&mut self, snapshot: &[u8]) -> Result<(), Undecodable> {
-        self.state = log::decode_state(snapshot).map_err(|error| undecodable(&error))?;
+        let state = log::decode_state(snapshot).map_err(|error| undecodable(&error))?;
+        version::check_state(&state, self.known).map_err(beyond)?;
+        self.state = state;
         self.time.applied(self.state.now, !self.state.open.is_empty());
         self.is_news = true;
         self.published();
@@ -77,6 +92,40 @@ impl Fold for Folded {
     }
 }
 
+fn beyond(beyond: Beyond) -> Undecodable {
+    let Beyond { version, known } = beyond;
+    Undecodable(format!(
+        "the cluster was raised to version {version}, and this program knows versions up to {known}; upgrade this replica"
+    ))
+}
+
 fn undecodable(error: &log::Undecodable) -> Undecodable {
     Undecodable(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::command::Command;
+    use crate::machine::time::Timestamp;
+    use crate::machine::version::VERSION;
+
+    fn folded(known: u64) -> Folded {
+        Folded::new(Arc::new(ClusterTime::default()), known).0
+    }
+
+    #[test]
+    fn a_program_that_does_not_know_the_clusters_version_folds_neither_its_entry_nor_its_snapshot() {
+        let command = Command::Raise { version: VERSION + 1 };
+        let entry = log::encode_entry(&Entry { at: Timestamp(1), by: VmName::new("db-0"), command });
+        let (mut newer, mut older) = (folded(VERSION + 1), folded(VERSION));
+        assert!(newer.understands(&entry).is_ok());
+        newer.apply(1, &entry).unwrap();
+        let says = |why: Undecodable| why.0.contains("raised to version 2") && why.0.ends_with("upgrade this replica");
+        assert!(older.understands(&entry).is_err_and(says));
+        assert!(older.apply(1, &entry).is_err_and(says));
+        assert!(older.restore(&newer.snapshot()).is_err_and(says));
+        assert_eq!(older.state, State::default());
+        assert!(folded(VERSION + 1).restore(&newer.snapshot()).is_ok());
+    }
 }

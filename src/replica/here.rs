@@ -34,6 +34,8 @@ pub struct Here {
     /// In the order of the configuration.
     pub configured: Vec<VmName>,
     pub policy: Policy,
+    /// Of its policy and groups; see `policies`.
+    pub fingerprint: String,
     pub timing: Timing,
     pub time: Arc<ClusterTime>,
     pub consensus: Consensus,
@@ -128,6 +130,7 @@ impl Here {
             me: self.name.clone(),
             learners: self.consensus.members().learners.iter().map(|name| VmName::new(name)).collect(),
             contacts: self.contacts.of(&members, |steady| self.at(steady)),
+            versions: self.contacts.versions(),
             members,
             quorum: standing.quorum,
             leading_since: self.contacts.leading_since().map_or(Timestamp(i64::MIN), |at| self.at(at)),

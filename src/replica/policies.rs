@@ -1,5 +1,5 @@
-//! Whether all replicas have the same policy (`members.md` 8). Only the leader's chooses, so where they differ, what happens
-//! to an event changes with the leader.
+//! Whether all replicas have the same policy and groups. Only the leader's policy chooses, so where they differ, what
+//! happens to an event changes with the leader; of the groups the smallest limit counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,13 +12,15 @@ use super::clock;
 use crate::machine::id::VmName;
 use crate::machine::policy::Policy;
 use crate::machine::time::Timestamp;
+use crate::machine::workload::Group;
 
 /// Bytes of a fingerprint that are told.
 const TOLD: usize = 8;
 
-/// The same for the same policy, by programs of one version.
-pub fn fingerprint(policy: &Policy) -> String {
-    let digest = digest(&SHA256, format!("{policy:?}").as_bytes());
+/// The same for the same policy and the same groups in whichever order, by programs of one version.
+pub fn fingerprint(policy: &Policy, groups: &[Group]) -> String {
+    let groups: BTreeMap<_, _> = groups.iter().map(|group| (&group.name, group.max_unavailable)).collect();
+    let digest = digest(&SHA256, format!("{policy:?} {groups:?}").as_bytes());
     BASE64_STANDARD.encode(&digest.as_ref()[..TOLD])
 }
 
@@ -83,6 +85,7 @@ impl Known {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::id::GroupName;
 
     #[test]
     fn whose_policy_is_another_one_is_told_until_it_is_the_same() {
@@ -90,12 +93,22 @@ mod tests {
         let names = ["a", "b", "c"].map(VmName::new);
         for name in &names {
             assert_eq!(policies.odd_ones(), None);
-            policies.heard(name, fingerprint(&Policy::default()));
+            policies.heard(name, fingerprint(&Policy::default(), &[]));
         }
         let other = Policy { margin: std::time::Duration::from_secs(7), ..Policy::default() };
-        policies.heard(&names[1], fingerprint(&other));
+        policies.heard(&names[1], fingerprint(&other, &[]));
         assert_eq!(policies.odd_ones().map(|(_, odd)| odd), Some(vec![names[1].clone()]));
-        policies.heard(&names[1], fingerprint(&Policy::default()));
+        policies.heard(&names[1], fingerprint(&Policy::default(), &[]));
         assert_eq!(policies.odd_ones(), None);
+    }
+
+    #[test]
+    fn groups_are_part_of_it_in_whichever_order_they_are_written() {
+        let group = |name: &str, max_unavailable| Group { name: GroupName(name.into()), max_unavailable };
+        let of = |groups: &[Group]| fingerprint(&Policy::default(), groups);
+        let (orders, carts) = (group("orders", 1), group("carts", 2));
+        assert_eq!(of(&[orders.clone(), carts.clone()]), of(&[carts.clone(), orders.clone()]));
+        assert_ne!(of(&[orders.clone(), carts]), of(&[orders.clone(), group("carts", 3)]));
+        assert_ne!(of(&[orders]), of(&[]));
     }
 }

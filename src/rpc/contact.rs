@@ -18,7 +18,6 @@ use crate::replica::contacts::{BEAT_EVERY, Contacts, Health, Told, Word};
 use crate::replica::differences::{Ahead, Sample, Samples};
 use crate::replica::here::Here;
 use crate::replica::observer::Observer;
-use crate::replica::policies;
 use crate::wire::pb::allclear::cluster::v1 as wire;
 use crate::wire::pb::allclear::cluster::v1::contact_client::ContactClient;
 use crate::wire::pb::allclear::cluster::v1::contact_server::{self, ContactServer};
@@ -73,6 +72,7 @@ impl contact_server::Contact for Hearing {
             set_the_time(&self.here, &self.observer);
         }
         self.here.contacts.policies.heard(&replica, beat.policy);
+        self.here.contacts.knows(&replica, beat.version);
         let contacts = told(&self.here.contacts, &self.here.everybody());
         let (time_ms, time_base) = (Some(self.here.time.now().0), self.here.time.base());
         let time_trust = self.here.time.trust().as_word().into();
@@ -114,7 +114,7 @@ async fn tell_the_leader(here: &Here, observer: &Observer, stop: &CancellationTo
         let is_taken = match leader.as_deref() {
             Some(leader) if VmName::new(leader) == here.name => {
                 set_the_time(here, observer);
-                here.contacts.policies.heard(&here.name, policies::fingerprint(&here.policy));
+                here.contacts.policies.heard(&here.name, here.fingerprint.clone());
                 true
             }
             Some(leader) => tokio::select! {
@@ -165,7 +165,8 @@ async fn speak(here: &Here, observer: &Observer, leader: &str, own: Health, wish
         asking: reading.is_asking,
         known_time_ms: knows.then(|| here.time.now().0),
         time_base: told.base,
-        policy: policies::fingerprint(&here.policy),
+        policy: here.fingerprint.clone(),
+        version: here.contacts.own_version(),
         wishes,
     };
     let mut client = ContactClient::new(channel);
@@ -182,6 +183,9 @@ async fn speak(here: &Here, observer: &Observer, leader: &str, own: Health, wish
             here.contacts.differences.told(ahead(&reply.contacts));
             let told = reply.contacts.iter().filter(|each| !each.policy.is_empty());
             here.contacts.policies.told(told.map(|each| (VmName::new(&each.replica), each.policy.clone())).collect());
+            let versions = reply.contacts.iter().filter(|each| each.version > 0);
+            let versions = versions.map(|each| (VmName::new(&each.replica), each.version)).collect();
+            here.contacts.told_versions(versions);
             here.contacts.told(read(&reply.contacts));
             return true;
         }
@@ -207,12 +211,14 @@ fn ahead(contacts: &[wire::ReplicaContact]) -> Ahead {
 
 fn told(contacts: &Contacts, members: &[VmName]) -> Vec<wire::ReplicaContact> {
     let (ahead, policies) = (contacts.differences.known(), contacts.policies.known());
+    let versions = contacts.versions();
     let known = contacts.of(members, |at| at).into_iter();
     let silent = |since| u64::try_from(clock::steady().since(since).as_millis()).unwrap_or(u64::MAX);
     let told = known.map(|(name, contact)| wire::ReplicaContact {
         out_of_reach_ms: (!contact.reachable).then(|| silent(contact.since)),
         clock_difference_ms: ahead.get(&name).copied(),
         policy: policies.get(&name).cloned().unwrap_or_default(),
+        version: versions.get(&name).copied().unwrap_or_default(),
         replica: name.to_string(),
         reachable: contact.reachable,
         channel: Some(wire_health(Health {

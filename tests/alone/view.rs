@@ -21,6 +21,7 @@ impl World {
             me: name(me),
             members: cluster.members(),
             learners: BTreeSet::new(),
+            versions: BTreeMap::new(),
             contacts: BTreeMap::new(),
             quorum: false,
             leading_since: Timestamp(i64::MIN),

@@ -149,11 +149,22 @@ async fn every_command_that_is_offered_can_be_typed_as_it_stands() {
 async fn a_policy_that_differs_from_the_others_is_told() {
     let margin = |span: &str| vec![("ALLCLEAR__POLICY__MARGIN", span.to_owned())];
     let plan = Cluster::of(&["db-0", "db-1", "db-2"]).environments(["5s", "7s", "5s"].map(margin).into());
-    let cluster = plan.start().await;
+    tell_of_the_second(&plan.start().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn so_are_groups_that_differ() {
+    let group = |most: u32| format!("[[group]]\nname = \"databases\"\nmax_unavailable = {most}\n");
+    let plan = Cluster::of(&["db-0", "db-1", "db-2"]).tables([1, 2, 1].map(group).into());
+    tell_of_the_second(&plan.start().await).await;
+}
+
+async fn tell_of_the_second(cluster: &Cluster) {
     for place in 0..3 {
         let is_told = |status: &Status| {
-            status.warnings.iter().any(|warning| warning.text.starts_with("the policy of db-1 is not that"))
+            let such = |text: &str| text.starts_with("the policy or the groups of db-1 are not those");
+            status.warnings.iter().any(|warning| such(&warning.text))
         };
-        cluster.until(place, "told of the policy", is_told).await;
+        cluster.until(place, "told of the difference", is_told).await;
     }
 }

@@ -1,10 +1,16 @@
 //! Replicas of two versions in one cluster: from an older program to this one and back, replica by replica, with an event
-//! open all the while. `ALLCLEAR_OLDER` names the older program; `tests/deploy/older COMMIT` builds one.
+//! open all the while. `ALLCLEAR_OLDER` names the older program; `tests/deploy/older COMMIT` builds one. And the cluster
+//! version, by a program that differs from this one in what it knows.
 
 use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
 
-use allclear::wire::pb::allclear::operator::v1::Event;
-use serde_json::json;
+use allclear::machine::version::VERSION;
+use allclear::wire::pb::allclear::operator::v1::{Event, Status};
+use allclear::{app, config};
+use serde_json::{Value, json};
+use tokio::runtime::Builder;
+use tokio_util::sync::CancellationToken;
 
 use super::cluster::Cluster;
 use super::evidence::measured_by;
@@ -94,4 +100,82 @@ async fn an_older_replica_skips_nothing_that_it_cannot_read_and_goes_on_when_it_
     cluster.ready().await;
     cluster.hooks.shut("gate");
     goes_on(&mut cluster, &this(), "gate").await;
+}
+
+/// What the next program knows.
+const NEXT: u64 = VERSION + 1;
+
+/// A replica that runs the next program, on threads of this process.
+struct Newer {
+    stop: CancellationToken,
+    runs: JoinHandle<Result<(), String>>,
+}
+
+impl Newer {
+    fn start(cluster: &Cluster, place: usize) -> Self {
+        let config = config::load(&cluster.configuration(place), []).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let stop = CancellationToken::new();
+        let until = stop.clone();
+        let runs = std::thread::spawn(move || {
+            let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+            let handle = runtime.handle().clone();
+            runtime.block_on(app::run_until(config, NEXT, until, &handle)).map_err(|error| error.to_string())
+        });
+        Self { stop, runs }
+    }
+
+    fn stop(self) {
+        self.stop.cancel();
+        self.runs.join().unwrap().unwrap();
+    }
+}
+
+fn known(status: &Status) -> Vec<Option<u32>> {
+    status.replicas.iter().map(|replica| replica.known_version).collect()
+}
+
+/// Waits until an old program has said why it ends.
+async fn ends(cluster: &mut Cluster, place: usize, times: usize) {
+    let why = format!("the cluster was raised to version {NEXT}, and this program knows versions up to {VERSION}");
+    cluster.until_true("why it ends", async || cluster.log(place).matches(&why).count() >= times).await;
+    assert_eq!(cluster.waits_for_the_end(place).code(), Some(1));
+    assert!(cluster.log(place).contains("upgrade this replica"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_cluster_version_rises_when_every_program_knows_it_and_an_old_program_stops() {
+    let mut cluster = Cluster::of(&["db-0", "db-1", "db-2"]).also("cluster.replace_after", "1s").cold().await;
+    let new = [Newer::start(&cluster, 0), Newer::start(&cluster, 1)];
+    cluster.start(2);
+    let (old, next) = (u32::try_from(VERSION).unwrap(), u32::try_from(NEXT).unwrap());
+    for place in 0..3 {
+        let told = |status: &Status| known(status) == [Some(next), Some(next), Some(old)];
+        let status = cluster.until(place, "told of all programs", told).await;
+        assert_eq!(status.cluster_version, old);
+    }
+    cluster.a_few_polls_later().await;
+    let (code, out, _) = cluster.says(0, &["status", "--json"]);
+    let status: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &status["cluster_version"]), (0, &json!(old)));
+    let text = cluster.says(0, &["status"]).1;
+    assert!(text.contains("TWO VERSIONS") && text.contains("the program of db-2"), "{text}");
+
+    cluster.stop(2);
+    let upgraded = Newer::start(&cluster, 2);
+    for place in 0..3 {
+        cluster.until(place, "raised", |status| status.cluster_version == next).await;
+    }
+    assert!(!cluster.says(0, &["status"]).1.contains("TWO VERSIONS"));
+
+    upgraded.stop();
+    cluster.start(2);
+    ends(&mut cluster, 2, 1).await;
+    // Nor does it take part on an empty disk.
+    cluster.lose_disk(2);
+    cluster.start(2);
+    ends(&mut cluster, 2, 2).await;
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 2 })).await;
+    cluster.until_stage(0, &id, "started").await;
+    assert_eq!(cluster.cloud.posts().await.len(), 1);
+    new.into_iter().for_each(Newer::stop);
 }

@@ -51,7 +51,7 @@ impl Asking {
         let members = options.replicas.iter().map(|(name, _)| VmName::new(name)).collect();
         let time = Arc::new(ClusterTime::default());
         let journal = Journal::open(&options.data_dir, Means::default()).unwrap();
-        let (folded, state) = Folded::new(time.clone());
+        let (folded, state) = Folded::new(time.clone(), allclear::machine::version::VERSION);
         let cluster = options.cluster.clone();
         let (consensus, routes) = Consensus::open(options, folded).await.unwrap();
         let here = Arc::new(Here {
@@ -59,11 +59,12 @@ impl Asking {
             cluster,
             configured: members,
             policy: Policy::default(),
+            fingerprint: String::new(),
             timing: Timing::default(),
             time,
             consensus,
             state,
-            contacts: Arc::new(Contacts::new(name.clone())),
+            contacts: Arc::new(Contacts::new(name.clone(), allclear::machine::version::VERSION)),
             journal,
             alone: watch::Sender::new(None),
             alone_requests: allclear::replica::isolated_requests::IsolatedRequests::default(),

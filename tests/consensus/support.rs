@@ -44,6 +44,10 @@ impl Fold for Ledger {
         Ok([proposal, b" by ", by.as_bytes()].concat())
     }
 
+    fn understands(&self, entry: &[u8]) -> Result<(), Undecodable> {
+        if entry.starts_with(b"unknown") { Err(Undecodable("a kind of line from the future".into())) } else { Ok(()) }
+    }
+
     fn apply(&mut self, index: u64, entry: &[u8]) -> Result<Vec<u8>, Undecodable> {
         if entry.starts_with(b"unknown") {
             return Err(Undecodable("a kind of line from the future".into()));

@@ -76,6 +76,7 @@ impl World {
             me: members[1].clone(),
             members: members.to_vec(),
             learners: BTreeSet::new(),
+            versions: BTreeMap::new(),
             contacts: members.iter().map(|name| (name.clone(), contact)).collect::<BTreeMap<_, _>>(),
             quorum: true,
             leading_since: Timestamp(0),

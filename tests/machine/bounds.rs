@@ -137,6 +137,7 @@ fn cut_off() -> Situation {
         me,
         members: voters,
         learners: BTreeSet::new(),
+        versions: BTreeMap::new(),
         contacts: BTreeMap::new(),
         quorum: false,
         leading_since: Timestamp(0),

@@ -82,6 +82,7 @@ pub(crate) fn command(command: &Command) -> String {
         Command::Note { conditions } => format!("note {} conditions", conditions.len()),
         Command::Observed { event, lasted } => format!("observed {event}: {} ms", lasted.as_millis()),
         Command::Notified { told } => format!("notified of {}", told.len()),
+        Command::Raise { version } => format!("raise to version {version}"),
         Command::Extend { event, attempt, deadline } => format!("extend {event}: {attempt} until {}", time(*deadline)),
     }
 }

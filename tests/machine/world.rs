@@ -60,6 +60,7 @@ impl World {
             me: VmName::new("nobody"),
             members: Vec::new(),
             learners: BTreeSet::new(),
+            versions: BTreeMap::new(),
             contacts: BTreeMap::new(),
             quorum: true,
             leading_since: Timestamp(0),

@@ -357,6 +357,7 @@ impl World {
             contacts: (0..self.replicas.len()).map(|replica| (name(replica), contact(replica))).collect(),
             members,
             learners: BTreeSet::new(),
+            versions: BTreeMap::new(),
             quorum: true,
             leading_since: Timestamp(0),
             lead: None,

@@ -98,6 +98,7 @@ pub(crate) fn commands() -> Vec<(String, Command)> {
         Command::Extend { event: event.clone(), attempt, deadline: Timestamp(NOW + 90_000) },
         Command::Observed { event: event.clone(), lasted: Duration::from_millis(8_250) },
         Command::Notified { told: told() },
+        Command::Raise { version: 2 },
     ];
     commands.extend(outcomes().into_iter().map(|outcome| Command::Settle { event: event.clone(), attempt, outcome }));
     commands.extend(posts().into_iter().map(|outcome| Command::Posted { event: event.clone(), attempt, outcome }));
@@ -188,7 +189,8 @@ fn name(command: &Command) -> String {
         | Command::Note { .. }
         | Command::Extend { .. }
         | Command::Observed { .. }
-        | Command::Notified { .. } => word.into(),
+        | Command::Notified { .. }
+        | Command::Raise { .. } => word.into(),
     }
 }
 

@@ -2,7 +2,7 @@
 //! all well, in which every hook ends at once.
 
 use core::time::Duration;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -127,6 +127,7 @@ fn situation(config: &Config, members: &[VmName], now: Timestamp) -> Situation {
         me: members[0].clone(),
         members: members.to_vec(),
         learners: BTreeSet::new(),
+        versions: BTreeMap::new(),
         contacts: members.iter().map(|name| (name.clone(), well)).collect(),
         quorum: true,
         leading_since: now,

@@ -80,8 +80,27 @@ fn ability(page: &mut Page, reader: &Reader, status: &shown::Status) {
             page.line(2, &[plain(format!("not acknowledged yet by {}", pause.unacknowledged_by.join(", ")))]);
         }
     }
+    if let Some(held_back) = held_back(status) {
+        page.line(0, &[yellow("TWO VERSIONS"), plain(held_back)]);
+    }
     let (replica, role, term) = (&status.replica, &status.role, status.term);
     page.line(0, &[faint(format!("as {replica} sees it ({role}, term {term}, allclear {})", status.version))]);
+}
+
+/// Where a program knows more than the cluster goes by: whose does not.
+fn held_back(status: &shown::Status) -> Option<String> {
+    let cluster = status.cluster_version;
+    let highest = status.replicas.iter().filter_map(|replica| replica.known_version).max()?;
+    let is_behind = |replica: &&shown::Replica| replica.known_version.is_none_or(|known| known < highest);
+    let members = status.replicas.iter().filter(|replica| replica.member);
+    let behind: Vec<&str> = members.filter(is_behind).map(|replica| replica.name.as_str()).collect();
+    (highest > cluster && !behind.is_empty()).then(|| {
+        format!(
+            ": the cluster goes by version {cluster} and not yet by {highest}, which the program of {} does not know or has \
+             not said to know: upgrade it, or start it",
+            behind.join(" and ")
+        )
+    })
 }
 
 /// An open event in a few lines.

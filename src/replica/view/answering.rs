@@ -59,6 +59,7 @@ mod tests {
             me: vm("a"),
             members: ["a", "b", "c", "d"].map(vm).into(),
             learners: BTreeSet::new(),
+            versions: BTreeMap::new(),
             contacts: ["a", "b", "c"].map(|name| (vm(name), contact)).into(),
             quorum: false,
             leading_since: Timestamp(0),

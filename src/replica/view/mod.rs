@@ -100,6 +100,7 @@ impl View {
             groups: group::all(&state),
             now: rfc3339(situation.now),
             platform_difference_ms: self.platform_difference_ms(),
+            cluster_version: u32::try_from(state.version).unwrap_or(u32::MAX),
             warnings: self.warnings(situation.now),
             members: member::all(&state),
         }
@@ -237,6 +238,7 @@ fn replicas(here: &Here, state: &State, situation: &Situation) -> Vec<shown::Rep
                 .and_then(|contact| contact.document_age)
                 .map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
             clock_difference_ms: ahead.get(name).copied(),
+            known_version: situation.versions.get(name).map(|known| u32::try_from(*known).unwrap_or(u32::MAX)),
             unreached_because: here.consensus.obstacle(name.as_str()).filter(|_| is_dialled(name)),
         }
     };

@@ -64,13 +64,14 @@ pub(super) fn failed_restores(state: &State) -> impl Iterator<Item = shown::Warn
     state.slots.iter().filter_map(warning)
 }
 
-/// Replicas whose policy is not that of the others.
+/// Replicas whose policy or groups are not those of the others.
 pub(super) fn policies_differ(policies: &Policies) -> Option<shown::Warning> {
     let (since, odd) = policies.odd_ones()?;
     let odd: Vec<_> = odd.iter().map(ToString::to_string).collect();
     let text = format!(
-        "the policy of {} is not that of the other replicas: only the leader's chooses, so what happens to an event \
-         changes with the leader; compare what `allclear check` shows under [policy] on them",
+        "the policy or the groups of {} are not those of the other replicas: only the leader's policy chooses, so what \
+         happens to an event changes with the leader; compare what `allclear check` shows under [policy] and [[group]] on \
+         them",
         odd.join(" and ")
     );
     Some(shown::Warning { since: rfc3339(since), text, event: String::new() })

@@ -103,6 +103,7 @@ impl Here {
             me: self.name().clone(),
             contacts: self.contacts(&members),
             learners: members.iter().filter(|member| !voters.contains(member)).cloned().collect(),
+            versions: BTreeMap::new(),
             quorum: standing.quorum,
             leading_since: leading_since.map_or(Timestamp(i64::MIN), |at| self.at(at)),
             lead: standing.leads().then(|| self.lead(standing, voters)),

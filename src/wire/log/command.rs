@@ -88,7 +88,8 @@ commands! {
     Note(note) { conditions: conditions }
     Extend(extend) { event: event_id, attempt: attempt, deadline: deadline_unix_ms }
     Observed(observed) { event: event_id, lasted: lasted_ms }
-    Notified(notified) { told: told };
+    Notified(notified) { told: told }
+    Raise(raise) { version: version };
 
     Hold(hold) { event: event_id, until: until_unix_ms, no_hooks: no_hooks }
     Release(release) { event: event_id }

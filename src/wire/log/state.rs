@@ -10,6 +10,7 @@ use crate::machine::state::{Replica, State};
 use crate::machine::workload::Member;
 
 message!(State as State {
+    version: version,
     now: now_unix_ms,
     replicas: replicas,
     open: open,

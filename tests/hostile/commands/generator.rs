@@ -139,6 +139,7 @@ impl World {
             me: VmName::new(VMS[self.leader]),
             members,
             learners: BTreeSet::new(),
+            versions: BTreeMap::new(),
             contacts,
             quorum: !dice.once_in(20),
             leading_since: since,

@@ -273,7 +273,8 @@ pub(super) fn command(dice: &mut Dice, state: &State) -> Command {
         15 => suspect(dice, state),
         16 => account(dice, state),
         17 => Command::Absolve { replica: vm(dice) },
-        18 => Command::Dismiss { replica: vm(dice) },
+        18 if dice.once_in(2) => Command::Dismiss { replica: vm(dice) },
+        18 => Command::Raise { version: dice.number() },
         19 => {
             let announcement = announcement(dice, state);
             Command::Drill { announcement, mode: *dice.one(&[Mode::DryRun, Mode::Rehearsal]), who: "uid 0".into() }

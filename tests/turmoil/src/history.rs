@@ -149,6 +149,10 @@ impl Fold for Watched {
         self.fold.stamp(proposal, by)
     }
 
+    fn understands(&self, entry: &[u8]) -> Result<(), Undecodable> {
+        self.fold.understands(entry)
+    }
+
     fn apply(&mut self, index: u64, entry: &[u8]) -> Result<Vec<u8>, Undecodable> {
         let decoded = log::decode_entry(entry).map_err(|error| Undecodable(error.to_string()))?;
         let before = self.state.clone();

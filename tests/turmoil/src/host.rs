@@ -98,7 +98,7 @@ async fn open(
 ) -> Started<(Arc<Here>, rpc::Routes)> {
     let manner = world.manner;
     let time = Arc::new(ClusterTime::on(wall(world, place)));
-    let (fold, state) = Folded::new(time.clone());
+    let (fold, state) = Folded::new(time.clone(), allclear::machine::version::VERSION);
     let is_last = world.platform.vms.last() == Some(name);
     let forgets = (world.mistake == Mistake::Forgets && is_last).then_some(FORGETS_EVERY);
     let fold = Watched { fold, state: State::default(), who: name.to_string(), world: world.clone(), forgets };
@@ -120,6 +120,7 @@ async fn open(
         name: name.clone(),
         cluster: CLUSTER.into(),
         configured: world.platform.vms.clone(),
+        fingerprint: String::new(),
         policy: Policy {
             user_budget: Duration::from_secs(20),
             give_back_after: Duration::from_secs(30),
@@ -129,7 +130,7 @@ async fn open(
         time,
         consensus,
         state,
-        contacts: Arc::new(Contacts::new(name.clone())),
+        contacts: Arc::new(Contacts::new(name.clone(), allclear::machine::version::VERSION)),
         journal: Journal::open(folder, net::means())?,
         alone: tokio::sync::watch::Sender::new(None),
         alone_requests: allclear::replica::isolated_requests::IsolatedRequests::default(),

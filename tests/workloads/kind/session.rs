@@ -123,7 +123,7 @@ fn socket(folder: &Path) -> PathBuf {
 pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<Report>) {
     let name = task().vm;
     let time = Arc::new(ClusterTime::default());
-    let (fold, state) = Folded::new(time.clone());
+    let (fold, state) = Folded::new(time.clone(), allclear::machine::version::VERSION);
     let data_dir = folder.join("data");
     let options = consensus::Options {
         cluster: "tests".into(),
@@ -145,11 +145,12 @@ pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<Report>) {
         cluster: "tests".into(),
         configured: vec![name.clone()],
         policy: Policy::default(),
+        fingerprint: String::new(),
         timing: Timing::default(),
         time,
         consensus,
         state,
-        contacts: Arc::new(Contacts::new(name)),
+        contacts: Arc::new(Contacts::new(name, allclear::machine::version::VERSION)),
         journal: Journal::open(&data_dir, Means::default()).unwrap(),
         alone: tokio::sync::watch::Sender::new(None),
         alone_requests: allclear::replica::isolated_requests::IsolatedRequests::default(),

@@ -62,6 +62,7 @@ fn situation(minutes: u32) -> Situation {
         contacts: BTreeMap::from([(members[0].clone(), contact(true)), (members[1].clone(), contact(false))]),
         members: members.into(),
         learners: BTreeSet::new(),
+        versions: BTreeMap::new(),
         quorum: true,
         leading_since: SEEN,
         lead: None,

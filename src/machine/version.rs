@@ -1,0 +1,178 @@
+//! The cluster version: what entries mean (`members.md` 8). It is part of the state and rises by an entry, once everybody
+//! who has to fold that entry runs a program that knows it. A program that does not know it folds nothing any more.
+
+use super::apply::Applied;
+use super::command::{Command, Ignored};
+use super::id::VmName;
+use super::situation::{Lead, Situation};
+use super::state::State;
+
+/// The highest cluster version that this program knows.
+pub const VERSION: u64 = 1;
+
+/// Of a cluster that was never raised.
+pub const FIRST: u64 = 1;
+
+/// Raised to a version above what a program knows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Beyond {
+    pub version: u64,
+    pub known: u64,
+}
+
+/// Whether a program that knows so much may take over this state.
+pub const fn check_state(state: &State, known: u64) -> Result<(), Beyond> {
+    check(state.version, known)
+}
+
+/// Whether a program that knows so much may fold this command.
+pub const fn check_command(command: &Command, known: u64) -> Result<(), Beyond> {
+    match command {
+        Command::Raise { version } => check(*version, known),
+        _ => Ok(()),
+    }
+}
+
+const fn check(version: u64, known: u64) -> Result<(), Beyond> {
+    if version <= known { Ok(()) } else { Err(Beyond { version, known }) }
+}
+
+/// The leader's command, once everybody knows a higher version.
+pub(super) fn to_raise(state: &State, situation: &Situation) -> Option<Command> {
+    let version = agreed(situation.lead.as_ref()?, situation)?;
+    (version > state.version).then_some(Command::Raise { version })
+}
+
+/// The highest version that everybody knows; nothing where somebody has not said what it knows.
+fn agreed(lead: &Lead, situation: &Situation) -> Option<u64> {
+    counting(lead, situation).map(|name| known_by(situation, name)).min().flatten()
+}
+
+/// Who has to know a version before the cluster is raised to it: every voter, and the learners that are not gone for good.
+fn counting<'a>(lead: &'a Lead, situation: &'a Situation) -> impl Iterator<Item = &'a VmName> {
+    let is_gone =
+        |name: &VmName| situation.out_of_reach(name).is_some_and(|silence| silence >= situation.timing.replace_after);
+    lead.voters.iter().chain(situation.learners.iter().filter(move |name| !is_gone(name)))
+}
+
+/// A replica that is silent may come back with another program.
+fn known_by(situation: &Situation, name: &VmName) -> Option<u64> {
+    situation.versions.get(name).copied().filter(|_| situation.reaches(name))
+}
+
+pub(super) fn raise(state: &mut State, by: &VmName, version: u64) -> Applied {
+    if state.leadership.as_ref().is_some_and(|leadership| leadership.by != *by) {
+        return Err(Ignored::NotYours);
+    }
+    if version <= state.version {
+        return Err(Ignored::Repeated);
+    }
+    state.version = version;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+    use core::time::Duration;
+
+    use super::super::plan::plan;
+    use super::super::situation::{Channel, Contact};
+    use super::super::suspicion::Leadership;
+    use super::super::time::Timestamp;
+    use super::*;
+
+    const LEARNER: &str = "d";
+
+    fn names() -> Vec<VmName> {
+        ["a", "b", "c", LEARNER].map(VmName::new).into()
+    }
+
+    fn contact(reachable: bool, since: Timestamp) -> Contact {
+        let (channel, answers_in) = (Channel::Healthy, Duration::ZERO);
+        Contact { reachable, since, channel, channel_since: since, document_age: None, answers_in, wishes: 0 }
+    }
+
+    /// Three voters and a learner, of whom each knows so much, led by the first.
+    fn situation(known: [Option<u64>; 4]) -> Situation {
+        let contact = contact(true, Timestamp(0));
+        let versions = names().into_iter().zip(known).filter_map(|(name, known)| Some((name, known?)));
+        let lead = Lead { term: 1, turn: 1, voters: names()[..3].into(), acknowledged: [].into() };
+        Situation {
+            now: Timestamp(3_600_000),
+            me: VmName::new("a"),
+            members: names(),
+            learners: [VmName::new(LEARNER)].into(),
+            contacts: names().into_iter().map(|name| (name, contact)).collect(),
+            versions: versions.collect(),
+            quorum: true,
+            leading_since: Timestamp(0),
+            lead: Some(lead),
+            alone: None,
+            policy: super::super::policy::Policy::default(),
+            timing: super::super::situation::Timing::default(),
+        }
+    }
+
+    fn state() -> State {
+        let leadership = Leadership { by: VmName::new("a"), term: 1, turn: 1, voters: names()[..3].into() };
+        State { leadership: Some(leadership), ..State::default() }
+    }
+
+    fn raised(state: &State, situation: &Situation) -> Option<u64> {
+        plan(state, situation).into_iter().find_map(|command| match command {
+            Command::Raise { version } => Some(version),
+            _ => None,
+        })
+    }
+
+    #[test]
+    fn the_cluster_is_raised_when_everybody_knows_and_has_said_so() {
+        let (two, state) = (Some(FIRST + 1), state());
+        assert_eq!(raised(&state, &situation([two; 4])), Some(FIRST + 1));
+        assert_eq!(raised(&state, &situation([Some(FIRST + 7), two, two, two])), Some(FIRST + 1));
+        assert_eq!(raised(&state, &situation([two, Some(FIRST), two, two])), None);
+        assert_eq!(raised(&state, &situation([two, two, two, Some(FIRST)])), None);
+        assert_eq!(raised(&state, &situation([two, None, two, two])), None);
+        assert_eq!(raised(&state, &situation([Some(FIRST); 4])), None);
+        let follower = Situation { lead: None, ..situation([two; 4]) };
+        assert_eq!(raised(&state, &follower), None);
+    }
+
+    #[test]
+    fn a_voter_that_is_silent_is_waited_for_and_a_learner_that_is_gone_is_not() {
+        let two = Some(FIRST + 1);
+        let silent = |name: &str, silent_for: Duration, known| {
+            let mut situation = situation(known);
+            let since = situation.now.minus(silent_for);
+            situation.contacts.insert(VmName::new(name), contact(false, since));
+            raised(&state(), &situation)
+        };
+        let replace_after = Duration::from_mins(10);
+        assert_eq!(silent("c", replace_after, [two; 4]), None);
+        let old = [two, two, two, Some(FIRST)];
+        assert_eq!(silent(LEARNER, replace_after.saturating_sub(Duration::from_millis(1)), old), None);
+        assert_eq!(silent(LEARNER, replace_after, old), two);
+    }
+
+    #[test]
+    fn it_only_rises_and_by_the_leader() {
+        let (mut state, leader) = (state(), VmName::new("a"));
+        assert_eq!(raise(&mut state, &VmName::new("b"), FIRST + 1), Err(Ignored::NotYours));
+        assert_eq!(raise(&mut state, &leader, FIRST + 2), Ok(()));
+        for lower in [FIRST + 1, FIRST + 2] {
+            assert_eq!(raise(&mut state, &leader, lower), Err(Ignored::Repeated));
+        }
+        assert_eq!(state.version, FIRST + 2);
+    }
+
+    #[test]
+    fn what_is_beyond_a_program_is_not_folded_by_it() {
+        let state = State { version: FIRST + 1, ..State::default() };
+        assert_eq!(check_state(&state, FIRST + 1), Ok(()));
+        assert_eq!(check_state(&state, FIRST), Err(Beyond { version: FIRST + 1, known: FIRST }));
+        let raise = Command::Raise { version: FIRST + 1 };
+        assert_eq!(check_command(&raise, FIRST + 1), Ok(()));
+        assert_eq!(check_command(&raise, FIRST), Err(Beyond { version: FIRST + 1, known: FIRST }));
+    }
+}
