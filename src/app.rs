@@ -146,7 +146,7 @@ pub async fn run_until(
     if tokio::time::timeout(STOP_WITHIN, end(replica, &here, &serving, &servers)).await.is_err() {
         tracing::warn!("not everything ended in time; it is recovered at the next start");
     }
-    sockets.iter().for_each(|socket| _ = std::fs::remove_file(socket));
+    remove(&sockets);
     match failure {
         Some(fatal) => bail!("this replica cannot go on: {fatal}"),
         None => Ok(()),
@@ -251,6 +251,12 @@ async fn hand_over(here: &Here) {
 async fn logged<E: std::fmt::Display>(what: &str, serving: impl Future<Output = Result<(), E>>) {
     if let Err(error) = serving.await {
         tracing::error!(what, %error, "a server ended");
+    }
+}
+
+fn remove(sockets: &[PathBuf]) {
+    for socket in sockets {
+        let _ = std::fs::remove_file(socket);
     }
 }
 
