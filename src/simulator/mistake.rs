@@ -89,6 +89,8 @@ pub enum Mistake {
     OneClockRules,
     /// The leader does not mind what endpoints tell of the platform's time.
     PlatformUnheard,
+    /// `apply` forgets by which hooks a member was taken away that is registered no more.
+    FormerForgotten,
     /// `plan` never gives an attempt up.
     NeverExpires,
     /// The approver does not ask whether its document is of what was decided.
@@ -99,7 +101,7 @@ pub enum Mistake {
 
 impl Mistake {
     /// Each, with the property by which it is to be seen.
-    pub const ALL: [(Self, Property); 34] = [
+    pub const ALL: [(Self, Property); 35] = [
         (Self::PostUnconfirmed, Property::S3),
         (Self::LeaseUnchecked, Property::S3),
         (Self::DocumentNotFresh, Property::S2),
@@ -131,6 +133,7 @@ impl Mistake {
         (Self::LateOutcomeCounts, Property::Record),
         (Self::OneClockRules, Property::S13),
         (Self::PlatformUnheard, Property::S13),
+        (Self::FormerForgotten, Property::L1),
         (Self::NeverExpires, Property::L2),
         (Self::DecisionUnchecked, Property::S10),
         (Self::NeverClaimsAgain, Property::L4),
@@ -161,6 +164,11 @@ impl Mistake {
                     slot.events.clear();
                     (slot.state, slot.since) = (SlotState::Returning, was.map_or(now, |was| was.since));
                 }
+                verdict
+            }
+            (Self::FormerForgotten, Command::Register { .. }) => {
+                let verdict = apply(state, entry);
+                state.replicas.values_mut().for_each(|replica| Arc::make_mut(replica).former.clear());
                 verdict
             }
             (Self::LateOutcomeCounts, Command::Settle { event, attempt, outcome }) => {

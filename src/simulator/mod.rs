@@ -28,7 +28,7 @@ mod world;
 pub use generate::generate;
 pub use mistake::Mistake;
 pub use program::Habits;
-pub use scenario::{Fault, FaultKind, Happening, Moment, Scenario, Trouble, What, Wish};
+pub use scenario::{Change, Fault, FaultKind, Happening, Moment, Scenario, Trouble, What, Wish};
 pub use verdict::{Breach, Property, Run, Verdict};
 
 /// Plays one scenario to its end.

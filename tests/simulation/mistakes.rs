@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use allclear::simulator::{
-    Fault, FaultKind, Happening, Mistake, Moment, Property, Scenario, Trouble, What, generate, run,
+    Change, Fault, FaultKind, Happening, Mistake, Moment, Property, Scenario, Trouble, What, generate, run,
 };
 
 /// In so many seeds each of them shows.
@@ -72,9 +72,7 @@ fn aimed(mistake: Mistake, seed: u64) -> Scenario {
         Mistake::PostUnconfirmed => add(Duration::ZERO, Some(Moment::Claim(1)), pause(20)),
         Mistake::LeaseUnchecked => add(Duration::from_millis(seed % 3), Some(Moment::Confirm(1)), pause(20)),
         // Who is to be prepared for has never been heard.
-        Mistake::UnregisteredIgnored => {
-            add(Duration::ZERO, None, cut(90));
-        }
+        Mistake::UnregisteredIgnored => add(Duration::ZERO, None, cut(90)),
         Mistake::NothingInherited => {
             let crash = fault(Duration::from_millis(900), FaultKind::Crash { whole: false });
             add(offset, Some(Moment::Post(1)), crash);
@@ -82,6 +80,9 @@ fn aimed(mistake: Mistake, seed: u64) -> Scenario {
         Mistake::NewDiskUnnoticed => {
             let lost = fault(Duration::from_millis(900), FaultKind::DiskLost);
             add(secs(1), Some(Moment::Begin(1)), lost);
+        }
+        Mistake::FormerForgotten => {
+            add(secs(1), Some(Moment::Begin(1)), fault(secs(1), FaultKind::Reconfigured(Change::Renamed)));
         }
         Mistake::HookUnconfirmed => add(Duration::ZERO, Some(Moment::Begin(1)), pause(55)),
         Mistake::PauseCounts => {
@@ -91,9 +92,7 @@ fn aimed(mistake: Mistake, seed: u64) -> Scenario {
             // It hears nobody either when it wakes, for less time than it has to wait.
             add(first + secs(15), None, cut(6));
         }
-        Mistake::TakeoverByMinority => {
-            add(first, None, cut(60));
-        }
+        Mistake::TakeoverByMinority => add(first, None, cut(60)),
         Mistake::TakeoverDuringHooks => {
             add(offset, Some(Moment::Begin(1)), fault(secs(60), FaultKind::Cut { vms: vec![0], both: true }));
             scenario.habits.takes = (20_000, 35_000);
