@@ -194,6 +194,16 @@ async fn answers_after(ms: u64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_that_answers_after_a_second_is_no_dead_one() {
+    answers_after(1_000).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_that_answers_after_six_seconds_is_no_dead_one() {
+    answers_after(6_000).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_endpoint_that_answers_after_four_seconds_is_no_dead_one() {
     answers_after(4_000).await;
 }
