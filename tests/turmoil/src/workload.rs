@@ -6,9 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use allclear::machine::id::{GroupName, VmName, WorkloadName};
-use allclear::machine::workload::{
-    Hook, Intent, OnAbsent, OnFailure, Origin, Phase, Role, RunsOn, Workload as Registered,
-};
+use allclear::machine::workload::{Hook, Intent, OnAbsent, OnFailure, Origin, Phase, Role, Workload as Registered};
 use allclear::replica::hooks::Hooks;
 use allclear::workloads::session::{Greeting, Said, Told, Visit};
 use allclear::workloads::{Ended, Task};
