@@ -19,6 +19,7 @@ use super::impact;
 use super::lifecycle::Stage;
 use super::notice;
 use super::operator::{self, Asker};
+use super::peers::may_run_on;
 use super::policy::{Action, Treatment};
 use super::roster;
 use super::running;
@@ -30,7 +31,7 @@ use super::steps;
 use super::suspicion;
 use super::time::Timestamp;
 use super::version;
-use super::workload::{HookId, Intent, Member, Phase, RunsOn};
+use super::workload::{HookId, Intent, Member, Phase};
 
 pub(super) type Applied = Result<(), Ignored>;
 
@@ -147,12 +148,12 @@ fn begin(
     let event = state.open_event(id).ok_or(Ignored::UnknownEvent)?;
     let is_it = |next: &steps::Next<'_>| next.step.member == *member && next.step.id == hook && next.intent == intent;
     let due = steps::next(state, event, now);
-    let stint = due.iter().find(|next| is_it(next)).map(|next| next.step.stint).ok_or(Ignored::NotDue)?;
-    let runs_on = state.hook(member, hook).map_or(RunsOn::Affected, |hook| hook.runs_on);
+    let step = &due.iter().find(|next| is_it(next)).ok_or(Ignored::NotDue)?.step;
+    let stint = step.stint;
     let there = Member { vm: on.clone(), workload: member.workload.clone() };
     // What it was when it was taken away is run by its replica, whoever dials in now.
     let is_former = state.workload(member).is_none_or(|workload| workload.hook(hook).is_none());
-    if !may_run_on(event, member, hook, runs_on, on) || (state.is_absent(&there) && !is_former) {
+    if !may_run_on(state, event, step, intent, on) || (state.is_absent(&there) && !is_former) {
         return Err(Ignored::NotDue);
     }
     // The planner may not have known yet that less time is left.
@@ -183,17 +184,6 @@ fn begin(
         slot.needs_restore = true;
     }
     Ok(())
-}
-
-/// Restoring is for the VM itself; what stands in for an affected VM is not affected.
-fn may_run_on(event: &Event, member: &Member, hook: HookId, runs_on: RunsOn, on: &VmName) -> bool {
-    let is_home = *on == member.vm;
-    match runs_on {
-        RunsOn::Peer | RunsOn::Any if hook.phase >= Phase::Restore => is_home,
-        RunsOn::Affected => is_home,
-        RunsOn::Peer => !event.affects(on),
-        RunsOn::Any => is_home || !event.affects(on),
-    }
 }
 
 fn waive(state: &mut State, id: &EventId, member: &Member, hook: HookId, why: &WaiverReason) -> Applied {

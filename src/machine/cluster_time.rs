@@ -15,6 +15,9 @@ const AGREE_WITHIN: Duration = Duration::from_secs(2);
 const AGREES_WITHIN: Duration = Duration::from_secs(10);
 /// An endpoint that has not answered for so long is not waited for.
 pub const ASKS_FOR: Duration = AGREES_WITHIN;
+/// The log never goes back. A time that it holds up for longer than this is too far from the right one to tell when a notice
+/// ends; a notice seems to end so much earlier.
+const HELD_UP_AT_MOST: Duration = Duration::from_mins(1);
 /// A smaller difference is not worth a step.
 const STEP_ABOVE: Duration = Duration::from_millis(100);
 
@@ -115,8 +118,9 @@ impl ClusterTime {
         if self.follows || self.trust == Trust::Known || (self.is_busy && self.trust == Trust::Guessed) {
             return false;
         }
+        let (before, was) = (self.now(clocks), self.trust);
         self.set(clocks, time, Trust::Known);
-        true
+        was != self.trust || self.now(clocks) != before
     }
 
     /// As the leader: what so many voters tell of the time, this replica first, as far as they have told anything. True
@@ -145,14 +149,16 @@ impl ClusterTime {
             }
             return false;
         }
-        self.set(clocks, Timestamp(self.now(clocks).0.saturating_add(ahead)), trust);
-        true
+        let before = self.now(clocks);
+        let was = self.trust;
+        self.set(clocks, Timestamp(before.0.saturating_add(ahead)), trust);
+        was != self.trust || self.now(clocks) != before
     }
 
     fn set(&mut self, clocks: Clocks, time: Timestamp, trust: Trust) {
         let least = self.logged.map_or(time, |logged| logged.now(clocks));
         self.carried = Some(Mark { time: time.max(least), at: clocks.steady });
-        self.trust = trust;
+        self.trust = if least.since(time) > HELD_UP_AT_MOST { Trust::Guessed } else { trust };
     }
 
     /// Names the time that a leader carries on until it is set: what was measured against another one is of no use.

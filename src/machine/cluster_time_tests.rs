@@ -178,3 +178,18 @@ fn whoever_knows_the_time_keeps_it_and_a_new_leader_takes_it_over() {
     assert!(!other.adopt(clocks(0, 0), Timestamp(HOUR)), "it does not lead");
     assert!(!other.agree(clocks(0, 0), &[wall(0); 2], 2), "nor does it set the time");
 }
+
+#[test]
+fn a_time_that_the_log_holds_up_is_not_known_and_is_not_set_again_and_again() {
+    let mut time = ClusterTime::default();
+    time.applied(clocks(0, 0), Timestamp(HOUR), false);
+    let behind = [wall(-HOUR), wall(-HOUR), wall(0)];
+    assert!(time.agree(clocks(10, 0), &behind, 3));
+    assert_eq!((time.trust(), time.now(clocks(10, 0))), (Trust::Guessed, Timestamp(HOUR + 10)));
+    assert!(!time.agree(clocks(20, 0), &behind, 3), "nothing has moved");
+    // A second is no difference that anything would show.
+    let near = [wall(-SECOND), wall(-SECOND), wall(0)];
+    assert!(time.agree(clocks(30, 0), &near, 3));
+    assert_eq!(time.trust(), Trust::Known);
+    assert!(!time.agree(clocks(40, 0), &near, 3), "nothing has moved");
+}

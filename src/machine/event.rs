@@ -210,13 +210,13 @@ impl Event {
         self.attempts.iter().find(|attempt| attempt.id == id)
     }
 
-    /// One that was blocked is begun anew in its place. What brings a member back is told one by one.
+    /// One that was blocked is begun anew in its place.
     pub(super) fn begin(&mut self, begun: Attempt) {
         self.revision += 1;
         let last = self.attempts.iter_mut().rev().find(|it| it.hook == begun.hook && it.member == begun.member);
         let is_again = |it: &Attempt| {
             let is_same = (it.intent, it.stint, &it.on) == (begun.intent, begun.stint, &begun.on);
-            is_same && it.is_blocked() && begun.hook.phase < Phase::Restore && begun.intent != Intent::Undo
+            is_same && it.is_blocked()
         };
         match last.filter(|it| is_again(it)) {
             Some(last) => *last = Attempt { blocked: last.blocked, ..begun },

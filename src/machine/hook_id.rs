@@ -36,6 +36,11 @@ pub fn is_hook_name(text: &str) -> bool {
 }
 
 impl Hook {
+    /// Both would be known by the same id.
+    pub fn is_same(&self, other: &Self) -> bool {
+        (self.phase, self.key()) == (other.phase, other.key())
+    }
+
     fn key(&self) -> u64 {
         self.name.as_deref().map_or(self.runs, |name| digest(["name", name]))
     }
@@ -117,7 +122,8 @@ impl State {
             return Some(id);
         }
         let keeper = self.keeper(member, id)?;
-        self.replicas.get(vm)?.workload(&member.workload)?.counterpart(keeper, id)
+        let own = self.replicas.get(vm)?.workload(&member.workload)?;
+        own.counterpart(keeper, id).filter(|_| own.group == keeper.group)
     }
 
     /// The VM may have to run a hook that its configuration, with these hooks, has no longer.

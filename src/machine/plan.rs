@@ -16,6 +16,7 @@ use super::event::Event;
 use super::id::VmName;
 use super::last_call;
 use super::lifecycle::Stage;
+use super::peers::may_run_on;
 use super::policy::{self, Treatment};
 use super::situation::Situation;
 use super::slot::{Slot, SlotState};
@@ -183,7 +184,8 @@ fn hooks_to_waive(state: &State, event: &Event, situation: &Situation) -> Vec<Co
     let waits = |step: &Step<'_>| match steps::forward(event, step, situation.now) {
         // Elsewhere it can be run once more when this attempt has expired.
         Progress::Running(attempt) => step.hook.runs_on == RunsOn::Affected && lost(&attempt.on),
-        Progress::Due { intent, .. } => host(state, event, step, intent, situation).is_none() && lost(&step.member.vm),
+        // One that only waits for a place may yet be run.
+        Progress::Due { .. } => host(state, event, step, Intent::Confirm, situation).is_none() && lost(&step.member.vm),
         // It vanished with its VM and its deadline has passed meanwhile.
         Progress::Failed(_) => {
             let mut latest = step.forward().rev();
@@ -259,13 +261,15 @@ pub(super) fn host(
 /// An unaffected replica whose VM has the same workload of the same group with the same hook. Where nothing may be moved to
 /// nothing is begun, either; what was begun there can be asked, and taken back.
 fn peer(state: &State, event: &Event, step: &Step<'_>, intent: Intent, situation: &Situation) -> Option<VmName> {
-    let keeper = state.keeper(&step.member, step.id).filter(|keeper| keeper.group.is_some())?;
-    let has_it = |name: &VmName| {
-        let replica = state.replicas.get(name)?;
-        let own = replica.workload(&step.member.workload).filter(|own| !replica.is_absent(own))?;
-        own.counterpart(keeper, step.id).filter(|_| own.group == keeper.group)
+    let is_there = |name: &VmName| {
+        let replica = state.replicas.get(name);
+        let own = replica.and_then(|replica| Some((replica, replica.workload(&step.member.workload)?)));
+        own.is_some_and(|(replica, own)| own.group.is_some() && !replica.is_absent(own))
     };
-    let fits = |name: &&VmName| has_it(name).is_some() && !event.affects(name) && situation.reaches(name);
+    let fits = |name: &&VmName| {
+        let is_other = **name != step.member.vm && is_there(name) && situation.reaches(name);
+        is_other && may_run_on(state, event, step, intent, name)
+    };
     let mut fitting = situation.members.iter().filter(fits).peekable();
     fitting.peek()?;
     let avoided = if intent == Intent::Run { avoid(state, situation, &step.member) } else { Vec::new() };

@@ -6,11 +6,13 @@ use alloc::vec::Vec;
 
 use super::attempt::{Attempt, Outcome};
 use super::event::Event;
+use super::id::VmName;
 use super::left_out::{may_run, wants};
 use super::lifecycle::Stage;
 use super::needs;
+use super::peers::may_run_on;
 use super::slot::{Slot, SlotState};
-use super::state::{Replica, State};
+use super::state::State;
 use super::steps::{self, Progress, Step};
 use super::time::Timestamp;
 use super::workload::{Hook, HookId, Intent, Member, OnFailure, Phase, RunsOn, Workload};
@@ -43,7 +45,8 @@ fn of_member<'a>(state: &'a State, event: &Event, member: &Member, slot: &Slot) 
     let mut steps: Vec<Step<'a>> = Vec::new();
     if slot.needs_restore {
         let taken_away = former.into_iter().chain(now).flat_map(begun);
-        steps.extend(taken_away.map(|it| step(it, true)).filter(is_owed).filter(|step| has_host(state, step)));
+        let may_be_run = |step: &Step<'_>| has_host(state, event, step);
+        steps.extend(taken_away.map(|it| step(it, true)).filter(is_owed).filter(may_be_run));
         // The last first.
         steps.reverse();
     }
@@ -52,14 +55,9 @@ fn of_member<'a>(state: &'a State, event: &Event, member: &Member, slot: &Slot) 
 }
 
 /// What another VM began nobody takes back where none has such a hook any more.
-fn has_host(state: &State, step: &Step<'_>) -> bool {
-    let Some(keeper) = state.keeper(&step.member, step.id) else { return false };
-    let has_it = |replica: &Replica| {
-        let workload = replica.workload(&step.member.workload);
-        workload.is_some_and(|own| own.group == keeper.group && own.counterpart(keeper, step.id).is_some())
-    };
-    let others = state.replicas.iter().filter(|(vm, _)| **vm != step.member.vm);
-    step.hook.runs_on != RunsOn::Peer || others.into_iter().any(|(_, replica)| has_it(replica))
+fn has_host(state: &State, event: &Event, step: &Step<'_>) -> bool {
+    let is_host = |vm: &VmName| *vm != step.member.vm && may_run_on(state, event, step, Intent::Undo, vm);
+    step.hook.runs_on != RunsOn::Peer || state.replicas.keys().any(is_host)
 }
 
 /// A member that nothing was done to is not restored: the platform may have restarted it, so it is asked all the same.
@@ -101,11 +99,9 @@ pub(super) fn owed_of(
         _ => hook.can_undo && is.is_none_or(|is| is.hook(id).is_none()) && is_begun(id),
     };
     let phases = Phase::ALL.into_iter();
-    let hooks: Vec<Hook> = phases
-        .flat_map(|phase| was.hooks_of(phase))
-        .filter(|hook| is_owed(*hook))
-        .map(|(_, hook)| hook.clone())
-        .collect();
+    let owed = phases.flat_map(|phase| was.hooks_of(phase)).filter(|hook| is_owed(*hook));
+    // Without the others it would be known by another key where it is run twice, and has no place that a peer could go by.
+    let hooks: Vec<Hook> = owed.map(|(id, hook)| Hook { runs: id.key, ..hook.clone() }).collect();
     (is.is_none() || !hooks.is_empty()).then(|| Workload { hooks, ..was.clone() })
 }
 

@@ -137,7 +137,7 @@ fn keep_what_is_owed(state: &mut State, vm: &VmName, before: &[Workload]) {
     for mut owed in kept {
         if let Some(known) = replica.former.remove(&owed.name) {
             // What was owed before, and still is.
-            let is_known = |hook: &Hook| owed.hooks.contains(hook);
+            let is_known = |hook: &Hook| owed.hooks.iter().any(|it| it.is_same(hook));
             let earlier: Vec<Hook> = known.hooks.into_iter().filter(|hook| !is_known(hook)).collect();
             owed.hooks.splice(0..0, earlier);
         }

@@ -166,8 +166,15 @@ impl State {
         });
         let ended = restores.filter_map(|attempt| Some((attempt, attempt.outcome.as_ref()?)));
         let failed: Vec<_> = ended.take_while(|(_, (outcome, _))| !outcome.is_favourable()).collect();
-        let ((last, (outcome, _)), (_, (_, since))) = (failed.first()?, failed.last()?);
-        Some(FailingReturn { phase: last.hook.phase, outcome, since: *since, times: failed.len() })
+        let ((last, (outcome, _)), (first, (_, ended))) = (failed.first()?, failed.last()?);
+        let since = first.blocked.map_or(*ended, |blocked| blocked.since);
+        // What is blocked is one attempt, however often it was asked.
+        let asked = failed.iter().map(|(attempt, _)| {
+            let blocked = attempt.blocked.map_or(0, |blocked| usize::try_from(blocked.times).unwrap_or(usize::MAX));
+            blocked.saturating_add(usize::from(!attempt.is_blocked()))
+        });
+        let times = asked.fold(0, usize::saturating_add);
+        Some(FailingReturn { phase: last.hook.phase, outcome, since, times })
     }
 }
 

@@ -221,18 +221,19 @@ fn take_what_the_platform_takes(state: &mut State) {
     }
 }
 
-/// The platform takes a VM with what was registered there before, too: it is not restored meanwhile.
+/// The platform takes a VM with what was registered there before, too: it is not restored meanwhile, and what was put back
+/// before counts no more.
 fn take_the_former(state: &mut State, id: &EventId) {
-    let now = state.now;
-    let State { open, replicas, slots, .. } = state;
-    let Some(event) = open.get(id) else { return };
-    let is_registered = |member: &Member| replicas.get(&member.vm).is_some_and(|it| it.knows(&member.workload));
-    let former = slots.iter_mut().filter(|(member, slot)| {
-        slot.state == SlotState::Returning && event.affects(&member.vm) && !is_registered(member)
-    });
-    for (_, slot) in former {
-        slot.events.insert(id.clone());
-        (slot.by, slot.state, slot.since) = (id.clone(), SlotState::Leaving, now);
+    let Some(event) = state.open_event(id) else { return };
+    let is_former = |member: &Member, slot: &Slot| {
+        let is_returning = slot.state == SlotState::Returning && event.affects(&member.vm);
+        is_returning && state.replicas.get(&member.vm).is_some_and(|it| !it.knows(&member.workload))
+    };
+    let former = state.slots.iter().filter(|(member, slot)| is_former(member, slot));
+    let former: Vec<(Member, Option<GroupName>)> =
+        former.map(|(member, slot)| (member.clone(), slot.group.clone())).collect();
+    for (member, group) in former {
+        take_one(state, id, member, group);
     }
 }
 

@@ -13,6 +13,7 @@ use super::last_call;
 use super::left_out::LONG_FREEZE;
 use super::lifecycle::Stage;
 use super::needs::{affected, preparing};
+use super::peers::lacks_a_place;
 use super::policy::Action;
 use super::slot::{Cause, Slot, SlotState, needed};
 use super::state::State;
@@ -140,7 +141,7 @@ pub fn barred_from_taking(state: &State, event: &Event, now: Timestamp) -> Optio
 
 /// What is registered no more on the event's VMs, and was taken away: what is registered instead waits until it is back, for
 /// it may be the same.
-fn owed_under_another_name(state: &State, event: &Event) -> Option<Held> {
+pub(super) fn owed_under_another_name(state: &State, event: &Event) -> Option<Held> {
     let is_owed = |(member, slot): &(&Member, &Slot)| {
         let is_returning = slot.state == SlotState::Returning && slot.needs_restore;
         is_returning && event.affects(&member.vm) && state.workload(member).is_none()
@@ -183,6 +184,7 @@ fn queued(state: &State, event: &Event, groups: &BTreeMap<&GroupName, Vec<Member
             && other.slots_since.is_none()
             && place(state, other, now) < place(state, event, now)
             && is_able(state, other, now)
+            && owed_under_another_name(state, other).is_none()
     });
     let waiting: Vec<(&Event, BTreeMap<&GroupName, Vec<Member>>)> = waiting
         .map(|other| (other, by_group(state, other)))
@@ -284,7 +286,13 @@ fn hindrance(state: &State, event: &Event, now: Timestamp) -> Option<Hindrance> 
         let since = state.replicas.get(&step.member.vm)?.unreachable?;
         (step.hook.runs_on == RunsOn::Affected && is_waiting(step)).then_some(since)
     };
-    let stuck = steps.iter().filter_map(|step| steps::blocked_since(step).or_else(|| unreachable_since(step)));
+    // Nothing is moved to where it would not serve.
+    let placeless_since = |step: &Step<'_>| {
+        let waits = step.attempts.is_empty() && is_waiting(step) && lacks_a_place(state, event, step);
+        waits.then(|| event.slots_since.unwrap_or(now))
+    };
+    let since = |step| steps::blocked_since(step).or_else(|| unreachable_since(step)).or_else(|| placeless_since(step));
+    let stuck = steps.iter().filter_map(since);
     stuck.min().map(|since| Hindrance::Passing { since })
 }
 

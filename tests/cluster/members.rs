@@ -165,10 +165,13 @@ async fn with_a_broken_disk(cluster: &Cluster) -> (String, String) {
     let warning = status.warnings.iter().find(|warning| warning.text.contains("its disk is broken")).unwrap();
     assert!(warning.text.contains("allclear workload restored db-0/database"), "{}", warning.text);
     cluster.until_event(2, &second, "waiting for room", waits_for_room).await;
-    let (code, metrics) = cluster.page(1, "/metrics").await;
-    assert_eq!(code, 200);
-    assert!(metrics.contains("allclear_restores_failing 1"), "{metrics}");
-    assert!(metrics.contains("allclear_workload_members{state=\"returning\"} 1"), "{metrics}");
+    // Another replica hears of it when it does.
+    let told = ["allclear_restores_failing 1", "allclear_workload_members{state=\"returning\"} 1"];
+    let is_measured = async || {
+        let (code, metrics) = cluster.page(1, "/metrics").await;
+        code == 200 && told.iter().all(|line| metrics.contains(line))
+    };
+    cluster.until_true("metrics of the restore that fails", is_measured).await;
     let (code, list, _) = cluster.says(1, &["workload", "list"]);
     assert!(code == 0 && list.contains("its disk is broken"), "{list}");
     (first, second)

@@ -40,7 +40,7 @@ async fn a_replica_that_is_killed_meanwhile_goes_on_asking_and_does_not_post_aga
     let facts: serde_json::Value = serde_json::from_str(&posts[0].body).unwrap();
     let step = facts["step"].as_str().unwrap();
     assert_eq!(posts[0].headers["idempotency-key"], step);
-    assert!(step.starts_with(&format!("{id}@")) && step.ends_with("/db-0/database/drain/0"), "{step}");
+    assert!(step.starts_with(&format!("{id}@")) && step.contains("/db-0/database/drain/"), "{step}");
     let attempt = facts["attempt"].as_str().unwrap().strip_prefix(&format!("{id}.")).unwrap();
     let (term, sequence) = facts["fence"].as_str().unwrap().split_once('.').unwrap();
     assert!(term.parse::<u64>().unwrap() > 0 && sequence == attempt, "{facts}");

@@ -206,7 +206,11 @@ pub(super) fn not_restored(before: &State, after: &State) -> Option<Broken> {
         !is_declared(member)
             && restores.any(|(id, _)| {
                 let all = after.events().flat_map(|event| &event.attempts);
-                let of_hook = all.filter(|it| it.stint == slot.stint && it.hook == id && it.member == **member);
+                let of_hook = all.filter(|it| {
+                    // What was put back before the member was taken once more is of no use.
+                    let is_of_now = it.stint == slot.stint && it.begun_at >= slot.since;
+                    is_of_now && it.hook == id && it.member == **member
+                });
                 let last = of_hook.max_by_key(|attempt| attempt.id).and_then(|attempt| attempt.outcome.as_ref());
                 !last.is_some_and(|(outcome, _)| matches!(outcome, Outcome::Done | Outcome::NotApplicable))
             })
