@@ -171,9 +171,6 @@ pub fn clearance(state: &State, event: &Event, now: Timestamp) -> Clearance {
         let held = slots::barred_from_taking(state, event, now);
         return Clearance::Blocked(held.map_or(Blocker::Deciding, |held| on_budget(event, held)));
     }
-    if let Some(held) = slots::owed_under_another_name(state, event).filter(|_| !event.is_over_budget()) {
-        return Clearance::Blocked(on_budget(event, held));
-    }
     slots::barred(state, event).map_or(ready, |held| Clearance::Blocked(on_budget(event, held)))
 }
 

@@ -122,6 +122,11 @@ impl State {
             return Some(id);
         }
         let keeper = self.keeper(member, id)?;
+        // Of what is registered no more only names tell which is meant: what is left of it has other places.
+        let is_former = self.workload(member).is_none_or(|workload| workload.hook(id).is_none());
+        if is_former && keeper.hook(id)?.name.is_none() {
+            return None;
+        }
         let own = self.replicas.get(vm)?.workload(&member.workload)?;
         own.counterpart(keeper, id).filter(|_| own.group == keeper.group)
     }

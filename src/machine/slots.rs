@@ -141,7 +141,7 @@ pub fn barred_from_taking(state: &State, event: &Event, now: Timestamp) -> Optio
 
 /// What is registered no more on the event's VMs, and was taken away: what is registered instead waits until it is back, for
 /// it may be the same.
-pub(super) fn owed_under_another_name(state: &State, event: &Event) -> Option<Held> {
+fn owed_under_another_name(state: &State, event: &Event) -> Option<Held> {
     let is_owed = |(member, slot): &(&Member, &Slot)| {
         let is_returning = slot.state == SlotState::Returning && slot.needs_restore;
         is_returning && event.affects(&member.vm) && state.workload(member).is_none()
@@ -321,7 +321,8 @@ pub fn barred(state: &State, event: &Event) -> Option<Held> {
             Some(Held { group: Some(group.clone()), by: [Cause::Event(other.announcement.id.clone())].into() })
         });
     }
-    groups.iter().find_map(|(group, own)| above_limit(state, group, own))
+    let above = || groups.iter().find_map(|(group, own)| above_limit(state, group, own));
+    owed_under_another_name(state, event).or_else(above)
 }
 
 fn above_limit(state: &State, group: &GroupName, own: &[Member]) -> Option<Held> {
