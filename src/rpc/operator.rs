@@ -171,7 +171,7 @@ impl operator_server::Operator for Answers {
 
     async fn hold(&self, request: Request<shown::HoldRequest>) -> Answer<shown::HoldResponse> {
         let (asking, request) = self.asked(request);
-        let (event, until) = (event_id(&request.event)?, asking.end(request.until)?);
+        let (event, until) = (event_id(&request.event)?, asking.end(request.until).await?);
         asking
             .ask(Asked::Hold { event: event.clone(), until, no_hooks: request.no_hooks }, reason(&request.reason)?)
             .await?;
@@ -189,7 +189,7 @@ impl operator_server::Operator for Answers {
 
     async fn pause(&self, request: Request<shown::PauseRequest>) -> Answer<shown::PauseResponse> {
         let (asking, request) = self.asked(request);
-        let until = asking.end(request.until)?;
+        let until = asking.end(request.until).await?;
         asking.ask(Asked::Pause { until }, reason(&request.reason)?).await?;
         asking.wait_for_everybody().await;
         let state = self.here.state();

@@ -24,7 +24,7 @@ use crate::wire::pb::allclear::operator::v1::end::When;
 const MAX_REASON_BYTES: usize = 500;
 /// No platform's id is longer.
 const MAX_ID_BYTES: usize = 256;
-/// An election is waited for, a lost quorum is not.
+/// An election is waited for, a lost quorum is not; nor is a time about which nobody agrees.
 const QUORUM_WITHIN: Duration = Duration::from_secs(3);
 /// For every voter to say that it knows: several beats.
 const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(3);
@@ -116,19 +116,30 @@ impl Asking<'_> {
         self.view.event(event.as_str()).ok_or_else(|| unknown(&self.here.state(), event))
     }
 
-    pub(super) fn end(&self, end: Option<shown::End>) -> Result<Timestamp, Status> {
+    /// When what is asked for ends by itself. A span is counted in the cluster's time.
+    pub(super) async fn end(&self, end: Option<shown::End>) -> Result<Timestamp, Status> {
         let missing = || Status::failed_precondition("say when it ends by itself: --until");
         match end.and_then(|end| end.when).ok_or_else(missing)? {
-            When::AfterMs(_) if !self.here.knows_the_time() => {
-                let message =
-                    "the cluster has yet to agree what time it is; try again in a moment, or say when it ends";
-                Err(Status::failed_precondition(message))
+            When::AfterMs(span) => {
+                self.wait_for_quorum().await?;
+                self.wait_for_the_time().await?;
+                Ok(self.here.time.now().plus(Duration::from_millis(span)))
             }
-            When::AfterMs(span) => Ok(self.here.time.now().plus(Duration::from_millis(span))),
             When::At(text) => {
                 from_rfc3339(&text).ok_or_else(|| Status::failed_precondition(format!("{text:?} is no time")))
             }
         }
+    }
+
+    /// Who has just been started, or follows somebody else since a moment ago, is about to be told.
+    async fn wait_for_the_time(&self) -> Result<(), Status> {
+        let is_told = async {
+            while !self.here.knows_the_time() {
+                sleep(LOOK_AGAIN).await;
+            }
+        };
+        let message = "the cluster has yet to agree what time it is; try again in a moment, or say when it ends";
+        timeout(QUORUM_WITHIN, is_told).await.map_err(|_| Status::failed_precondition(message))
     }
 }
 
