@@ -64,6 +64,7 @@ mod tokens;
 mod traces;
 mod trial;
 mod versions;
+mod waves;
 mod workload;
 
 /// Here for its name, as the next one: tests begin in the order of their names, and these two take longest.
