@@ -85,7 +85,7 @@ fn is_kept(event: &Event, later: &Event) -> bool {
         && event.attempts.iter().zip(&later.attempts).all(|(was, is)| {
             let same = was.id == is.id && was.deadline <= is.deadline && was.begun_at == is.begun_at;
             let is_kept = same && (was.outcome.is_none() || was.outcome == is.outcome);
-            let of_hook = |it: &Attempt| (it.hook, it.intent, it.stint);
+            let of_hook = |it: &Attempt| (it.hook, it.intent);
             was.on == is.on
                 && was.member == is.member
                 && of_hook(was) == of_hook(is)
@@ -106,7 +106,8 @@ fn is_kept(event: &Event, later: &Event) -> bool {
 
 /// What was blocked is asked once more in its place, and how often that was is not forgotten.
 fn is_begun_anew(was: &Attempt, is: &Attempt) -> bool {
-    was.id < is.id && was.is_blocked() && was.blocked.is_some() && was.blocked == is.blocked && is.outcome.is_none()
+    let is_again = was.id < is.id && was.stint == is.stint && is.outcome.is_none();
+    is_again && was.is_blocked() && was.blocked.is_some() && was.blocked == is.blocked
 }
 
 /// Policy chooses again for an event that has become another one, or that is to come again.
