@@ -1,5 +1,7 @@
 //! A member that somebody has stopped, as its own `ready` hook tells.
 
+use std::time::Duration;
+
 use allclear::wire::pb::allclear::operator::v1::{Event, Status};
 
 use super::super::stage::{Kind, Stage, observer};
@@ -13,7 +15,7 @@ async fn a_standby_that_is_stopped_by_hand_makes_others_wait_and_they_say_for_wh
     if !is_installed::<Postgresql>() {
         return;
     }
-    let stage = Stage::<Postgresql>::with_allclear().await;
+    let mut stage = Stage::<Postgresql>::with_allclear().await;
     let writers = Writers::start::<Postgresql>(&stage.trio);
     let primary = stage.primary();
     let standbys: Vec<usize> = (0..VMS.len()).filter(|place| *place != primary).collect();
@@ -36,6 +38,7 @@ async fn a_standby_that_is_stopped_by_hand_makes_others_wait_and_they_say_for_wh
 
     Postgresql::boot(&stage.trio, stopped);
     stage.all_clear(&id, &[other]).await;
+    stage.take(Kind::Reboot, &[other], Duration::from_secs(1)).await;
     stage.over(&id).await;
     writers.go_on();
     stage.all_is_there(writers);
