@@ -262,8 +262,14 @@ fn remove(sockets: &[PathBuf]) {
 
 fn hooks(config: &Config, spool: &Path, front: Front) -> anyhow::Result<Hooks> {
     let configured = calls::of(config);
-    let former = Former::open(spool, &configured)
-        .with_context(|| format!("cannot tell how hooks of former configurations were run: {}", spool.display()))?;
+    let former = Former::open(spool, &configured).with_context(|| {
+        let file = spool.join(".hooks.json");
+        format!(
+            "cannot read or write {}, which tells how hooks of former configurations were run; mend its disk or its \
+             rights, or move it away, when `allclear workload list` on another replica says that nothing is owed here",
+            file.display()
+        )
+    })?;
     Ok(Hooks::new(front, configured, former, config.tracing.is_some()))
 }
 
