@@ -80,7 +80,8 @@ impl Announcement {
     }
 
     /// The same event by two views of it: all VMs of either, the earlier end of the notice, the harsher type, the platform
-    /// before a user, the status that is further, and what is known before what is not. What cannot be read adds its VMs.
+    /// before a user, the status that is further, and what is known before what is not. What is missing or cannot be read
+    /// adds its VMs.
     #[must_use]
     pub fn joined_with(&self, other: &Self) -> Self {
         let longer = |one: &String, other: &String| if one.is_empty() { other.clone() } else { one.clone() };
@@ -89,8 +90,10 @@ impl Announcement {
             one.resources.iter().chain(added).cloned().collect()
         };
         match (&self.status, &other.status) {
-            (_, Status::Unreadable) => return Self { resources: added(self, other), ..self.clone() },
-            (Status::Unreadable, _) => return Self { resources: added(other, self), ..other.clone() },
+            (_, Status::Missing | Status::Unreadable) => return Self { resources: added(self, other), ..self.clone() },
+            (Status::Missing | Status::Unreadable, _) => {
+                return Self { resources: added(other, self), ..other.clone() };
+            }
             _ => {}
         }
         Self {
@@ -117,6 +120,8 @@ impl Announcement {
 /// Ordered by how far the event is. A status nobody knows yet is never approved.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Status {
+    /// The last documents do not list it, and it is not over yet.
+    Missing,
     /// The element cannot be read but for its id.
     Unreadable,
     Other(String),
@@ -134,6 +139,11 @@ impl Status {
     /// What is to happen can be told, and prepared for.
     pub const fn is_known(&self) -> bool {
         matches!(self, Self::Scheduled | Self::Started)
+    }
+
+    /// A document without the event, or one that cannot be read, says nothing against what was known of it.
+    pub const fn says_nothing(&self) -> bool {
+        matches!(self, Self::Missing | Self::Unreadable)
     }
 }
 
@@ -190,7 +200,7 @@ macro_rules! words {
     };
 }
 
-words!(Status { Unreadable => "unreadable", Scheduled => "Scheduled", Started => "Started" });
+words!(Status { Missing => "missing", Unreadable => "unreadable", Scheduled => "Scheduled", Started => "Started" });
 words!(Source { Platform => "Platform", User => "User" });
 words!(Kind {
     Freeze => "Freeze",

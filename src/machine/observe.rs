@@ -13,17 +13,17 @@ use super::lifecycle::Stage;
 use super::state::{Replica, State};
 use super::time::Timestamp;
 
-/// So many polls in a row say that an event is gone which nobody has decided yet.
+/// So many polls in a row say that an event is gone for which nothing was begun.
 const POLLS: u32 = 2;
-/// The same of an event that may be about to start, or has started.
-const POLLS_OF_DECIDED: u32 = 5;
+/// The same of an event for which hooks were begun, or that may be about to start or has started.
+const POLLS_OF_BEGUN: u32 = 5;
 
 /// How long polls have to agree until what they say is believed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Patience {
     /// Polls come so far apart; one that is asked for in between is none of a row.
     pub poll_interval: Duration,
-    /// For an event that may be about to start, or has started.
+    /// For an event for which hooks were begun, or that may be about to start or has started.
     pub gone_after: Duration,
     /// For what may stand in an element that cannot be read.
     pub stale_after: Duration,
@@ -91,6 +91,11 @@ fn is_decided(state: &State, before: &Announcement) -> bool {
         || event.is_some_and(|event| event.stage() >= Stage::Claimed || event.is_taken_over())
 }
 
+/// Its hooks may have moved service away: whatever ends it too early has that undone and done again.
+fn is_begun(state: &State, id: &EventId) -> bool {
+    state.open_event(id).is_some_and(|event| !event.attempts.is_empty())
+}
+
 impl Observation {
     /// What the log says of this replica and this process has not seen was reported by an earlier life, whose last words
     /// may be committed after this one began. It is not forgotten because the process is new.
@@ -127,22 +132,26 @@ impl Observation {
         let (mut missed, mut taken_back) = (BTreeMap::new(), BTreeMap::new());
         self.take_over(polled, |before, seen| {
             let id = &before.id;
+            let is_decided = is_decided(state, before);
             let (polls, span) =
-                if is_decided(state, before) { (POLLS_OF_DECIDED, patience.gone_after) } else { (POLLS, apart) };
+                if is_decided || is_begun(state, id) { (POLLS_OF_BEGUN, patience.gone_after) } else { (POLLS, apart) };
             match seen {
                 Some(_) => {
                     let row = extend(&was_taken_back, id, time);
                     let is_kept = !row.lasts(polls, span, time);
                     taken_back.extend(is_kept.then(|| (id.clone(), row)));
-                    is_kept
+                    is_kept.then_some(Status::Started)
                 }
-                None if !can_show(&before.kind) => true,
+                None if !can_show(&before.kind) => Some(before.status.clone()),
                 None => {
                     let row = extend(&was_missed, id, time);
                     let span = if polled.has_gap { span.max(patience.stale_after) } else { span };
-                    let is_kept = !row.lasts(polls, span, time);
-                    missed.extend(is_kept.then(|| (id.clone(), row)));
-                    is_kept
+                    if row.lasts(polls, span, time) {
+                        return None;
+                    }
+                    missed.insert(id.clone(), row);
+                    let is_missing = !is_decided && row.lasts(POLLS, apart, time);
+                    Some(if is_missing { Status::Missing } else { before.status.clone() })
                 }
             }
         });
@@ -152,19 +161,23 @@ impl Observation {
     /// A validated document arrived that was asked for beside the polls. What it lists is news, and what it does not list
     /// is none.
     pub fn looked(&mut self, document: &Document) {
-        self.take_over(document, |_, _| true);
+        self.take_over(document, |known, _| Some(known.status.clone()));
         self.missed.retain(|id, _| document.get(id).is_none());
         self.taken_back.retain(|id, _| document.get(id).is_none_or(|seen| seen.status < Status::Started));
     }
 
     /// Takes what is listed for what is believed. What is believed and not listed, or is believed to have started and is
-    /// shown otherwise, is kept where `keeps` says so.
-    fn take_over(&mut self, listed: &Document, mut keeps: impl FnMut(&Announcement, Option<&Announcement>) -> bool) {
+    /// shown otherwise, is kept as `kept_as` says.
+    fn take_over(
+        &mut self,
+        listed: &Document,
+        mut kept_as: impl FnMut(&Announcement, Option<&Announcement>) -> Option<Status>,
+    ) {
         let before = self.document.take().unwrap_or_default();
         let new = listed.events.iter().filter(|seen| before.get(&seen.id).is_none()).cloned();
         let known = before.events.iter().filter_map(|known| {
             let Some(seen) = listed.get(&known.id) else {
-                return keeps(known, None).then(|| known.clone());
+                return Some(Announcement { status: kept_as(known, None)?, ..known.clone() });
             };
             let has_started = known.status == Status::Started;
             Some(match seen.status {
@@ -172,10 +185,11 @@ impl Observation {
                 Status::Unreadable if has_started => known.clone(),
                 Status::Unreadable => Announcement { status: Status::Unreadable, ..known.clone() },
                 Status::Started => seen.clone(),
-                _ if has_started && keeps(known, Some(seen)) => {
-                    Announcement { status: Status::Started, ..seen.clone() }
+                _ if has_started => {
+                    let status = kept_as(known, Some(seen)).unwrap_or_else(|| seen.status.clone());
+                    Announcement { status, ..seen.clone() }
                 }
-                Status::Other(_) | Status::Scheduled => seen.clone(),
+                Status::Missing | Status::Other(_) | Status::Scheduled => seen.clone(),
             })
         });
         self.document = Some(Document::new(known.chain(new).collect()));

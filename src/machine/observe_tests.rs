@@ -4,11 +4,14 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::super::apply::apply;
+use super::super::attempt::Attempt;
 use super::super::command::Entry;
 use super::super::document::tests::announced;
 use super::super::document::{NotBefore, Status};
 use super::super::event::Event;
+use super::super::id::{AttemptId, WorkloadName};
 use super::super::time::Timestamp;
+use super::super::workload::{HookId, Intent, Member, Phase};
 use super::*;
 
 fn listing(ids: &[&str]) -> Document {
@@ -25,6 +28,24 @@ fn with_reported(me: &VmName, reports: u64, ids: &[&str]) -> State {
 /// A poll at this second, with everything that the api-version can show.
 fn poll(observation: &mut Observation, state: &State, second: i64, document: &Document) {
     observation.saw(document, state, PollTime::at_once(Timestamp(second * 1000)), Patience::default(), |_| true);
+}
+
+/// Any run of a hook.
+fn attempt() -> Attempt {
+    Attempt {
+        id: AttemptId(1),
+        member: Member { vm: VmName::new("a"), workload: WorkloadName::new("pg") },
+        hook: HookId { phase: Phase::Drain, key: 0 },
+        intent: Intent::Run,
+        stint: 1,
+        on: VmName::new("a"),
+        begun_at: Timestamp(0),
+        deadline: Timestamp(60_000),
+        progress: None,
+        blocked: None,
+        outcome: None,
+        late: None,
+    }
 }
 
 fn reported(observation: &Observation) -> Document {
@@ -91,6 +112,29 @@ fn what_may_be_about_to_start_or_has_started_is_gone_after_ten_seconds_and_five_
     }
     assert_eq!(reported(&observation), started, "four polls");
     poll(&mut observation, &state, 36, &listing(&[]));
+    assert_eq!(reported(&observation), listing(&[]));
+}
+
+#[test]
+fn what_hooks_were_begun_for_is_missing_after_two_polls_and_gone_after_ten_seconds() {
+    let (mut observation, mut state) = (Observation::default(), State::default());
+    poll(&mut observation, &state, 0, &listing(&["e1"]));
+    let mut event = Event::first_seen_as(announced("e1", Status::Scheduled), VmName::new("a"), Timestamp(0));
+    event.attempts.push(attempt());
+    state.open.insert(EventId::new("e1"), event.into());
+    poll(&mut observation, &state, 1, &listing(&[]));
+    assert_eq!(reported(&observation), listing(&["e1"]));
+    let missing = Document::new([announced("e1", Status::Missing)].into());
+    for second in 2..=10 {
+        poll(&mut observation, &state, second, &listing(&[]));
+        observation.looked(&listing(&[]));
+        assert_eq!(reported(&observation), missing, "after {second} s");
+    }
+    poll(&mut observation, &state, 11, &listing(&["e1"]));
+    assert_eq!(reported(&observation), listing(&["e1"]), "it is back");
+    for second in 12..=22 {
+        poll(&mut observation, &state, second, &listing(&[]));
+    }
     assert_eq!(reported(&observation), listing(&[]));
 }
 

@@ -99,8 +99,8 @@ pub(super) fn show_anew(state: &mut State, id: &EventId) {
         },
         ..shown
     };
-    // What cannot be read stays what it was.
-    let shown = if shown.status == Status::Unreadable && known.status != Status::Unreadable {
+    // What is missing or cannot be read stays what it was.
+    let shown = if shown.status.says_nothing() && !known.status.says_nothing() {
         Announcement { resources: shown.joined_with(known).resources, ..known.clone() }
     } else {
         shown

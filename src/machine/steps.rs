@@ -6,6 +6,7 @@ use core::cell::LazyCell;
 use core::time::Duration;
 
 use super::attempt::{Attempt, Outcome};
+use super::document::Status;
 use super::event::Event;
 use super::id::WorkloadName;
 use super::last_call;
@@ -248,7 +249,12 @@ fn next_preparing<'a>(state: &'a State, event: &'a Event, now: Timestamp) -> Vec
     // Looks at all that is open, and most of that waits for nothing.
     let busy = LazyCell::new(|| order::busy(state));
     let may_disrupt = LazyCell::new(|| slots::may_disrupt(state, event, now));
+    // It may be over: what runs goes on, and nothing more is taken away.
+    let is_missing = state.observed_status(&event.announcement.id) == Some(&Status::Missing);
     let is_let = |step: &Step<'_>| {
+        if is_missing {
+            return false;
+        }
         let has_slot = step.stint > 0 || event.is_dry_run();
         !step.id.phase.is_disruptive() || (has_slot && *may_disrupt && is_in_order(state, event, &steps, step, now))
     };

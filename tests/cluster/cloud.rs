@@ -67,6 +67,12 @@ impl Cloud {
         read(self.http.delete(address).send().await.unwrap()).await;
     }
 
+    /// Those that were set for GETs alone.
+    pub(crate) async fn clear_faults_of_gets(&self) {
+        let address = format!("{}/faults?on=get", self.running.control());
+        read(self.http.delete(address).send().await.unwrap()).await;
+    }
+
     /// Whether a request of this VM that came since then, in milliseconds since 1970, met this fault.
     pub(crate) async fn has_answered_with(&self, fault: &str, vm: &str, since: i64) -> bool {
         let address = format!("{}/requests?vm={vm}", self.running.control());

@@ -39,6 +39,7 @@ mod lives;
 mod losses;
 mod members;
 mod membership;
+mod missing;
 mod named;
 mod namespaces;
 mod nemesis;

@@ -75,6 +75,9 @@ async fn a_fault_stays_until_it_is_cleared_and_is_for_its_verb_only() {
         assert_eq!(stage.get(vm).await.status, 200);
     }
     assert_eq!(stage.event(&id).await["accepted"], Value::Null, "a refused approval has no effect");
+    stage.order("/faults", json!({ "on": "get", "fault": { "kind": "status", "status": 500 } })).await;
+    stage.control(Method::DELETE, "/faults?on=get", None).await;
+    assert_eq!([stage.get("db-0").await.status, stage.approve("db-0", &id).await.status], [200, 503]);
     stage.control(Method::DELETE, "/faults?vm=db-0", None).await;
     assert_eq!(stage.approve("db-0", &id).await.status, 200);
     assert_eq!(stage.approve("db-1", &id).await.status, 503);

@@ -76,20 +76,21 @@ pub(super) async fn set_fault(State(house): State<Arc<House>>, body: Bytes) -> R
     Ok(Json(json!({})))
 }
 
-/// Left out, it is every VM.
+/// Which faults: those of every VM and of all requests, where nothing is said.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ForVm {
+pub(super) struct Cleared {
     vm: Option<String>,
+    on: Option<On>,
 }
 
 pub(super) async fn clear_faults(
     State(house): State<Arc<House>>,
-    Query(ForVm { vm }): Query<ForVm>,
+    Query(Cleared { vm, on }): Query<Cleared>,
 ) -> Result<Json<Value>, Failure> {
     let mut tenant = house.tenant();
     for vm in chosen(&tenant, vm.as_deref())? {
-        tenant.faults.insert(vm, Vec::new());
+        tenant.faults.entry(vm).or_default().retain(|switched| on.is_some_and(|on| switched.on != on));
     }
     Ok(Json(json!({})))
 }

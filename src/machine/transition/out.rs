@@ -6,7 +6,7 @@ use alloc::collections::BTreeSet;
 use super::claimed::{effective, is_waived, may_be_told, needed};
 use crate::machine::attempt::{Attempt, Outcome};
 use crate::machine::claim::{Claim, Reason};
-use crate::machine::document::{Kind, Source};
+use crate::machine::document::{Kind, Source, Status};
 use crate::machine::drill::Mode;
 use crate::machine::event::Event;
 use crate::machine::id::GroupName;
@@ -43,6 +43,10 @@ pub(super) fn violated(
     for attempt in begun.iter().filter(disrupts) {
         let slot = before.slots.get(&attempt.member);
         if slot.is_none_or(|slot| slot.stint != attempt.stint || !slot.events.contains(&event.announcement.id)) {
+            return Some(Broken::BudgetExceeded);
+        }
+        // It may be over.
+        if before.observed_status(&event.announcement.id) == Some(&Status::Missing) {
             return Some(Broken::BudgetExceeded);
         }
         // What began by itself, as first seen, is moved away from whoever else is out.

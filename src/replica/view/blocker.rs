@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use super::event::detail;
 use crate::machine::blocker::Blocker;
 use crate::machine::claim::PostOutcome;
+use crate::machine::document::Status;
 use crate::machine::event::Event;
 use crate::machine::id::{EventId, GroupName, VmName};
 use crate::machine::last_call;
@@ -203,6 +204,9 @@ impl Teller<'_> {
                 "it names no VM of this cluster, and policy leaves such events to others".into()
             }
             Some(treatment) => format!("policy leaves this event to others, by the rule \"{}\"", treatment.rule),
+            None if self.state.observed_status(&self.event.announcement.id) == Some(&Status::Missing) => {
+                "no document lists it any more; it goes on if it is listed again, and is over otherwise".into()
+            }
             None => "the platform does not list it as Scheduled, so there is nothing to approve".into(),
         }
     }
