@@ -132,9 +132,9 @@ impl Observation {
         let (mut missed, mut taken_back) = (BTreeMap::new(), BTreeMap::new());
         self.take_over(polled, |before, seen| {
             let id = &before.id;
-            let is_decided = is_decided(state, before);
+            let (is_decided, has_begun) = (is_decided(state, before), is_begun(state, id));
             let (polls, span) =
-                if is_decided || is_begun(state, id) { (POLLS_OF_BEGUN, patience.gone_after) } else { (POLLS, apart) };
+                if is_decided || has_begun { (POLLS_OF_BEGUN, patience.gone_after) } else { (POLLS, apart) };
             match seen {
                 Some(_) => {
                     let row = extend(&was_taken_back, id, time);
@@ -150,7 +150,7 @@ impl Observation {
                         return None;
                     }
                     missed.insert(id.clone(), row);
-                    let is_missing = !is_decided && row.lasts(POLLS, apart, time);
+                    let is_missing = has_begun && !is_decided && row.lasts(POLLS, apart, time);
                     Some(if is_missing { Status::Missing } else { before.status.clone() })
                 }
             }
@@ -177,7 +177,7 @@ impl Observation {
         let new = listed.events.iter().filter(|seen| before.get(&seen.id).is_none()).cloned();
         let known = before.events.iter().filter_map(|known| {
             let Some(seen) = listed.get(&known.id) else {
-                return Some(Announcement { status: kept_as(known, None)?, ..known.clone() });
+                return kept_as(known, None).map(|status| Announcement { status, ..known.clone() });
             };
             let has_started = known.status == Status::Started;
             Some(match seen.status {

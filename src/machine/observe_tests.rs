@@ -34,7 +34,7 @@ fn poll(observation: &mut Observation, state: &State, second: i64, document: &Do
 fn attempt() -> Attempt {
     Attempt {
         id: AttemptId(1),
-        member: Member { vm: VmName::new("a"), workload: WorkloadName::new("pg") },
+        member: Member { vm: VmName::new("a"), workload: WorkloadName("pg".into()) },
         hook: HookId { phase: Phase::Drain, key: 0 },
         intent: Intent::Run,
         stint: 1,

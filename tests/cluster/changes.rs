@@ -110,22 +110,6 @@ async fn an_approved_event_that_grows_is_prepared_and_not_posted_again() {
     assert_eq!(cluster.cloud.approvals(&id).len(), 1);
 }
 
-/// Documents lack the event for as long as seven polls: it is gone after that.
-#[tokio::test(flavor = "multi_thread")]
-async fn an_approved_event_that_vanishes_for_a_moment_goes_on() {
-    let cluster = three(hooks()).also("metadata.gone_after", "30s").start().await;
-    let id = cluster.cloud.announce(redeploy(&[0])).await;
-    cluster.until_stage(0, &id, "approved").await;
-    cluster.cloud.fault(json!({ "times": 7, "fault": { "kind": "lacks", "event": id } })).await;
-    for _ in 0..5 {
-        cluster.a_few_polls_later().await;
-    }
-    let event = cluster.event(0, &id).await.unwrap();
-    assert_eq!(event.stage, "approved", "{event:#?}");
-    assert!(done(&event, "restore").is_empty(), "{event:#?}");
-    assert_eq!(cluster.cloud.approvals(&id).len(), 1);
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn an_approved_event_that_was_taken_for_gone_is_prepared_again_when_it_returns() {
     let cluster = three(hooks()).start().await;

@@ -31,6 +31,7 @@ mod goodbyes;
 mod groups;
 mod hostile_names;
 mod isolated;
+mod jumps;
 mod late_words;
 mod learners;
 mod line;
