@@ -5,6 +5,8 @@ function from what it is told to an answer, and hands them to `serve`. An answer
 otherwise has failed, with the reason.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import select
@@ -12,7 +14,14 @@ import subprocess
 import sys
 import time
 import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import IO, Any, NoReturn, TypeVar
+
+Said = TypeVar("Said")
+
+# A server that warns without end would fill the memory of a hook that does not listen.
+MOST_WARNINGS = 4096
 
 
 class Answer(Exception):
@@ -20,7 +29,7 @@ class Answer(Exception):
 
     status = 1
 
-    def __init__(self, reason=""):
+    def __init__(self, reason: str = "") -> None:
         super().__init__(reason)
         self.reason = reason
 
@@ -55,18 +64,23 @@ class Blocked(Answer):
     status = 75
 
 
+class Unreachable(Exception):
+    """A server did not answer, or refused. Whether that matters is for the caller to say."""
+
+
 class Told:
     """What allclear told this hook."""
 
-    def __init__(self, environment=os.environ):
+    def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
         listed = [word.partition("=")[0] for word in environment.get("MEMBERS", "").split()]
         spelling = {without_case(vm): vm for vm in listed}
 
-        def vms(name):
+        def vms(name: str) -> list[str]:
             """As MEMBERS spells them. The platform may have another case, and an underscore before a name."""
             return [spelling.get(without_case(vm), vm) for vm in environment.get(name, "").split()]
 
         self.vm = "".join(vms("ALLCLEAR_VM"))
+        self.event = environment.get("ALLCLEAR_EVENT_ID", "")
         self.intent = environment.get("ALLCLEAR_INTENT", "run")
         self.is_dry_run = environment.get("ALLCLEAR_MODE") == "dry_run"
         # A VM that the event names is as good as gone, whatever the list of what to avoid says.
@@ -76,21 +90,21 @@ class Told:
         left = environment.get("ALLCLEAR_TIME_LEFT_MS")
         self._ends = time.monotonic() + (int(left) / 1000 if left else 60)
 
-    def seconds_left(self):
+    def seconds_left(self) -> float:
         return max(0.0, self._ends - time.monotonic())
 
-    def in_order_of_preference(self, vms):
+    def in_order_of_preference(self, vms: Iterable[str]) -> list[str]:
         """Those of these VMs that nothing speaks against, the best first."""
         place = {vm: number for number, vm in enumerate(self.prefer)}
         return sorted((vm for vm in vms if vm not in self.avoid), key=lambda vm: place.get(vm, len(place)))
 
 
-def without_case(vm):
+def without_case(vm: str) -> str:
     """What two spellings of one VM have in common, as allclear compares them."""
-    return vm.removeprefix("_").lower()
+    return vm[vm.startswith("_") :].lower()
 
 
-def setting(name, default=None):
+def setting(name: str, default: str | None = None) -> str:
     """A value of the hook's `env` table."""
     value = os.environ.get(name, default)
     if value is None:
@@ -98,7 +112,7 @@ def setting(name, default=None):
     return value
 
 
-def number(name, default):
+def number(name: str, default: float) -> float:
     value = setting(name, str(default))
     try:
         return float(value)
@@ -106,7 +120,7 @@ def number(name, default):
         raise Failed(f"{name} is {value!r}, which is not a number") from error
 
 
-def members(name="MEMBERS"):
+def members(name: str = "MEMBERS") -> dict[str, tuple[str, int]]:
     """`MEMBERS = "db-0=10.0.0.4:5432 db-1=10.0.0.5:5432"` as {vm: (host, port)}."""
     found = {}
     for word in setting(name).split():
@@ -118,11 +132,11 @@ def members(name="MEMBERS"):
     return found
 
 
-def progress(text):
+def progress(text: str) -> None:
     print(f"progress: {text}", flush=True)
 
 
-def until(holds, seconds, every=0.005):
+def until(holds: Callable[[], Said], seconds: float, every: float = 0.005) -> Said:
     """Waits until `holds()` is true, and returns what it said; the last word when it never was."""
     ends = time.monotonic() + seconds
     while True:
@@ -132,96 +146,133 @@ def until(holds, seconds, every=0.005):
         time.sleep(every)
 
 
-def call(arguments, seconds=10, **more):
-    """Runs a program of the system, and returns what it printed."""
+def call(arguments: Sequence[str | os.PathLike[str]], seconds: float = 10, stdin: IO[Any] | None = None) -> str:
+    """Runs a program of the system, and returns what it printed. What it warned of is told, and no answer."""
+    name = os.fspath(arguments[0])
     try:
-        ran = subprocess.run(arguments, capture_output=True, text=True, timeout=seconds, check=False, **more)
+        ran = subprocess.run(arguments, stdin=stdin, capture_output=True, text=True, timeout=seconds, check=False)
     except FileNotFoundError as error:
-        raise Failed(f"{arguments[0]} is not installed") from error
+        raise Failed(f"{name} is not installed") from error
+    except PermissionError as error:
+        raise Failed(f"{name} may not be run: {error}") from error
     except subprocess.TimeoutExpired as error:
-        raise Unreachable(f"{arguments[0]} did not answer within {seconds} s") from error
+        raise Unreachable(f"{name} did not answer within {seconds:g} s") from error
     if ran.returncode != 0:
         lines = (ran.stderr or ran.stdout).strip().splitlines()
-        raise Unreachable(lines[-1] if lines else f"{arguments[0]} ended with {ran.returncode}")
+        raise Unreachable(lines[-1] if lines else f"{name} ended with {ran.returncode}")
     return ran.stdout
 
 
-class Unreachable(Exception):
-    """A server did not answer, or refused. Whether that matters is for the caller to say."""
-
-
 class Client:
-    """A database's own client program, which stays: a switch has no time to start one for each question."""
+    """A database's own client program, which stays: a switch has no time to start one for each question.
 
-    def __init__(self, name, arguments, environment=None):
+    What it prints is the answer. What it writes to standard error beside is a warning, or the reason of an error.
+    """
+
+    def __init__(self, name: str, arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
         self.name, self.lost = name, ""
         self._said = b""
+        self._warned = b""
         # A session of its own, so that a signal to the hook does not end it in the middle of a switch. It ends with the
         # hook, because its input does.
-        self._process = subprocess.Popen(  # pylint: disable=consider-using-with
-            arguments,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            bufsize=0,
-            env=environment,
-            start_new_session=True,
-        )
+        try:
+            self._process = subprocess.Popen(
+                arguments,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                env=environment,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise Failed(f"{arguments[0]} cannot be run: {error.strerror}") from error
+        assert self._process.stdin and self._process.stdout and self._process.stderr
+        self._input, self._output, self._errors = self._process.stdin, self._process.stdout, self._process.stderr
 
-    def say(self, text):
+    def say(self, text: str) -> None:
         self._check()
         try:
-            self._process.stdin.write(text.encode())
+            self._input.write(text.encode())
         except BrokenPipeError:
             pass  # Why it ended is in its output.
 
-    def hear(self, mark, seconds, count=1):
+    def hear(self, mark: str, seconds: float, count: int = 1) -> list[str]:
         """What it says before each of so many marks. Who is late is not asked again: what it says from then on would be
         taken for the answer to something else."""
         self._check()
-        mark, ends = mark.encode(), time.monotonic() + seconds
-        while self._said.count(mark) < count:
-            ready = select.select([self._process.stdout], [], [], max(0, ends - time.monotonic()))[0]
-            read = os.read(self._process.stdout.fileno(), 65536) if ready else b""
+        end, ends = mark.encode(), time.monotonic() + seconds
+        while self._said.count(end) < count:
+            outputs = [one for one in (self._output, self._errors) if not one.closed]
+            ready = select.select(outputs, [], [], max(0.0, ends - time.monotonic()))[0]
+            if self._errors in ready:
+                self._hear_warnings()
+                continue
+            read = os.read(self._output.fileno(), 65536) if ready else b""
             if not read:
-                said = self._said.decode(errors="replace").strip().splitlines()
-                self.lost = self.why_it_ended(said) if ready else f"did not answer within {seconds:g} s"
+                self.lost = self._why_it_was_lost() if ready else f"did not answer within {seconds:g} s"
                 self.close()
             self._check()
             self._said += read
-        *parts, self._said = self._said.split(mark, count)
+        *parts, self._said = self._said.split(end, count)
         return [part.decode(errors="replace") for part in parts]
 
-    def why_it_ended(self, said):
-        """By the lines of its output."""
+    def warnings(self) -> str:
+        """What it wrote to standard error since it was asked last. It has, by the time its answer is there."""
+        while not self._errors.closed and select.select([self._errors], [], [], 0)[0]:
+            self._hear_warnings()
+        warned, self._warned = self._warned.decode(errors="replace"), b""
+        return warned.strip()
+
+    def _hear_warnings(self) -> None:
+        read = os.read(self._errors.fileno(), 65536)
+        if not read:
+            self._errors.close()
+        self._warned = (self._warned + read)[-MOST_WARNINGS:]
+
+    def _why_it_was_lost(self) -> str:
+        # Its standard error is closed when it has ended, as its output is.
+        until(lambda: self._errors.closed or not self._hear_the_last_warnings(), 1)
+        return self.why_it_ended(self.warnings().splitlines())
+
+    def _hear_the_last_warnings(self) -> bool:
+        if select.select([self._errors], [], [], 0.2)[0]:
+            self._hear_warnings()
+        return not self._errors.closed
+
+    def why_it_ended(self, said: list[str]) -> str:
+        """By the lines of its standard error."""
         return said[-1] if said else "the connection was lost"
 
-    def _check(self):
+    def _check(self) -> None:
         if self.lost:
             raise Unreachable(f"{self.name}: {self.lost}")
 
-    def close(self):
+    def close(self) -> None:
         self._process.kill()
         self._process.wait()
-        self._process.stdin.close()
-        self._process.stdout.close()
+        for pipe in (self._input, self._output, self._errors):
+            pipe.close()
 
 
 class Memory:
     """Facts that outlive an attempt: what to put back, and how it was. One file, replaced as a whole."""
 
-    def __init__(self, name):
+    def __init__(self, name: str) -> None:
         self.path = Path(setting("STATE_DIR", "/var/lib/allclear-hooks")) / f"{name}.json"
 
-    def recall(self):
+    def recall(self) -> dict[str, Any]:
         try:
-            return json.loads(self.path.read_text())
+            facts = json.loads(self.path.read_text())
         except FileNotFoundError:
             return {}
         except ValueError as error:
             raise Failed(f"{self.path} cannot be read ({error}); look at it, and remove it") from error
+        if not isinstance(facts, dict):
+            raise Failed(f"{self.path} holds no object; look at it, and remove it")
+        return facts
 
-    def remember(self, facts):
+    def remember(self, facts: dict[str, Any]) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         beside = self.path.with_suffix(".new")
         with beside.open("w") as file:
@@ -229,12 +280,50 @@ class Memory:
             file.flush()
             os.fsync(file.fileno())
         beside.replace(self.path)
+        # A name is as durable as its folder.
+        folder = os.open(self.path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
-    def forget(self):
+    def forget(self) -> None:
         self.path.unlink(missing_ok=True)
 
 
-def serve(hooks):
+class Tries:
+    """How often writes were stopped in vain for one event. Whatever was in the way may still be there, and each further
+    try costs every client a pause, so that there are only so many."""
+
+    def __init__(self, told: Told, name: str, most: int = 2) -> None:
+        self._memory, self._event, self._most = Memory(f"{name}-tries"), told.event, most
+
+    def check(self) -> None:
+        """Before anything is stopped. Fails when writes were stopped in vain as often as they may be."""
+        facts = self._memory.recall()
+        if facts.get("event") == self._event and facts.get("times", 0) >= self._most:
+            times = "once" if facts["times"] == 1 else f"{facts['times']} times"
+            raise Failed(f"writes were stopped {times} in vain, and are not stopped again for this event: {facts['why']}")
+
+    def was_in_vain(self, why: str) -> None:
+        """Writes were stopped, and go on where they were."""
+        facts = self._memory.recall()
+        times = facts.get("times", 0) if facts.get("event") == self._event else 0
+        self._memory.remember({"event": self._event, "times": times + 1, "why": why})
+
+
+def checked(wrong: Iterable[str]) -> Done:
+    """Ends a `check`. Each thing that is wrong says what to do about it; all of them are told at once."""
+    found = list(wrong)
+    if found:
+        raise Failed("; ".join(found))
+    return Done()
+
+
+Hook = Callable[[Told], "Answer | None"]
+
+
+def serve(hooks: Mapping[str, Hook]) -> NoReturn:
     """Does what the first argument names, and exits with its answer.
 
     `hooks` has {name: function}; a name with `confirm-` or `undo-` before it is used for these intents where there is
@@ -247,13 +336,14 @@ def serve(hooks):
     if name not in hooks:
         print(f"usage: {sys.argv[0]} {'|'.join(sorted(hooks))}", file=sys.stderr)
         sys.exit(2)
+    answer: Answer
     try:
         answer = hooks[name](told) or Done()
     except Answer as raised:
         answer = raised
     except Unreachable as error:
         answer = Blocked(str(error))
-    except Exception as error:  # pylint: disable=broad-except
+    except Exception as error:  # noqa: BLE001 -- whatever goes wrong has failed, with the reason
         traceback.print_exc()
         answer = Failed(f"{type(error).__name__}: {error}")
     if answer.reason:

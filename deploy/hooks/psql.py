@@ -3,9 +3,11 @@
 Connecting is `psql`'s matter: what the hook's env table has of PGUSER, PGPASSFILE, PGSSLMODE and so on holds.
 """
 
+from __future__ import annotations
+
 import os
 
-from allclear_hook import Client, Unreachable
+from allclear_hook import Client, Unreachable, progress
 
 END = " end-of-answer"
 
@@ -15,7 +17,7 @@ class Refused(Unreachable):
 
 
 class Psql(Client):
-    def __init__(self, name, host, port, database=None):
+    def __init__(self, name: str, host: str, port: int, database: str | None = None) -> None:
         environment = {
             "PGAPPNAME": f"allclear {os.environ.get('ALLCLEAR_VM', '')}",
             "PGCONNECT_TIMEOUT": "5",
@@ -26,20 +28,24 @@ class Psql(Client):
         }
         super().__init__(name, ["psql", "-X", "-q", "-A", "-t", "-w", "-v", "VERBOSITY=terse"], environment)
 
-    def ask(self, statement, seconds=5):
+    def ask(self, statement: str, seconds: float = 5) -> str:
         self.send(statement)
         return self.answer(seconds)
 
-    def send(self, statement):
+    def send(self, statement: str) -> None:
         """Sends a statement. Its answer is fetched with `answer`, and others can be asked meanwhile."""
         self.say(f"{statement};\n\\echo :ERROR{END}\n")
 
-    def answer(self, seconds=5):
+    def answer(self, seconds: float = 5) -> str:
         text, _, has_failed = self.hear(f"{END}\n", seconds)[0].rpartition("\n")
-        text = text.strip()
+        warned = self.warnings()
         if has_failed == "true":
-            raise Refused(f"{self.name}: {text.splitlines()[-1].split('ERROR:')[-1].strip() if text else 'refused'}")
-        return text
+            raise Refused(f"{self.name}: {warned.split('ERROR:')[-1].strip() or 'refused'}")
+        if warned:
+            progress(f"{self.name}: {warned}")
+        return text.strip()
 
-    def why_it_ended(self, said):
-        return said[0].removeprefix("psql: error: ") if said else super().why_it_ended(said)
+    def why_it_ended(self, said: list[str]) -> str:
+        """A warning at log-in may stand before the reason, and details after it."""
+        errors = [line for line in said if "error:" in line or "FATAL:" in line]
+        return (errors or said or ["the connection was lost"])[0].replace("psql: error: ", "")

@@ -29,14 +29,37 @@ pub(crate) const BLOCKED: Option<i32> = Some(75);
 pub(crate) const CONFIRM: (&str, &str) = ("ALLCLEAR_INTENT", "confirm");
 pub(crate) const UNDO: (&str, &str) = ("ALLCLEAR_INTENT", "undo");
 
+/// Kills a hook at a point that is counted.
+const KILLED: &str = include_str!("killed.py");
+
 impl Hook {
     /// Begins the hook of this phase on that VM, as its tables have it, in an event of the VM. It is told more, or its
     /// settings are others.
     pub(crate) fn begin<S: System>(trio: &Trio, place: usize, phase: &str, more: &[(&str, &str)]) -> Self {
+        Self::begin_by::<S>(trio, place, phase, &[], more)
+    }
+
+    /// Runs it, and kills it with SIGKILL at this point: before or right after anything that it does outside of itself,
+    /// counted from 1. Where there are fewer, it ends by itself.
+    pub(crate) fn killed<S: System>(
+        trio: &Trio,
+        place: usize,
+        phase: &str,
+        point: usize,
+        more: &[(&str, &str)],
+    ) -> Ended {
+        let killer = trio.vms[place].folder.join("killed.py");
+        std::fs::write(&killer, KILLED).unwrap();
+        let by = ["python3", killer.to_str().unwrap(), &point.to_string()];
+        Self::begin_by::<S>(trio, place, phase, &by, more).end()
+    }
+
+    fn begin_by<S: System>(trio: &Trio, place: usize, phase: &str, by: &[&str], more: &[(&str, &str)]) -> Self {
         let tables: Table = tables::<S>(trio, place).parse().unwrap();
         let hooks = each(&tables["workload"]).flat_map(|workload| each(&workload["hook"]));
         let hook = hooks.into_iter().find(|hook| hook["phase"].as_str() == Some(phase)).unwrap();
-        let words: Vec<_> = each(&hook["command"]).map(|word| word.as_str().unwrap()).collect();
+        let own = each(&hook["command"]).map(|word| word.as_str().unwrap());
+        let words: Vec<_> = by.iter().copied().chain(own).collect();
         let mut command = trio.command(place, words[0]).unwrap();
         let env = hook["env"].as_table().unwrap().iter().map(|(name, value)| (name, value.as_str().unwrap()));
         command.args(&words[1..]).envs(env);

@@ -19,6 +19,7 @@ mod disks;
 mod etcd;
 mod events;
 mod hook;
+mod killed;
 #[path = "../cluster/links.rs"]
 #[allow(dead_code, reason = "others use it")]
 mod links;

@@ -1,0 +1,104 @@
+"""Runs a hook of `deploy/hooks`, and kills it at a point that is counted: before or right after anything that it does
+outside of itself. Ends as the hook does where there are fewer such points.
+
+killed.py POINT PROGRAM NAME: the point is a number from 1 on. The last line on standard output, where it kills, is
+`killed POINT: WHAT`.
+"""
+
+import os
+import re
+import runpy
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+# What only looks, at a server or at the machine.
+LOOKS = re.compile(r"\s*(SELECT|SHOW)\b", re.IGNORECASE)
+ACTS = re.compile(
+    r"pg_promote|pg_terminate|pg_cancel|pg_reload_conf|pg_logical_emit|pg_wal_replay|pg_switch_wal|_slot\(|GET_LOCK|"
+    r"\b(SET|KILL|STOP|START|RESET|CHANGE|ALTER|CREATE|DROP|GRANT|BEGIN|FLUSH|PAUSE|RESUME|RELOAD|DISABLE|ENABLE)\b"
+)
+REDIS_LOOKS = {"INFO", "ROLE", "PING", "AUTH", "HELLO", "CLIENT LIST", "CLIENT INFO", "CONFIG GET", "ACL WHOAMI",
+               "ACL DRYRUN", "ACL GETUSER", "SENTINEL MASTER", "SENTINEL MASTERS", "SENTINEL REPLICAS",
+               "SENTINEL SENTINELS", "SENTINEL GET-MASTER-ADDR-BY-NAME", "SENTINEL CKQUORUM", "WAIT", "TIME"}
+ETCD_LOOKS = ("maintenance/status", "kv/range", "cluster/member/list")
+FILES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.symlink", "os.link", "os.truncate", "os.kill",
+         "shutil.rmtree", "shutil.move", "shutil.copyfile"}
+
+left = 0
+
+
+def point(what):
+    global left
+    left -= 1
+    if left == 0:
+        os.write(1, f"killed {sys.argv[1]}: {what}\n".encode())
+        # With the programs that it waits for, as its supervisor does.
+        os.killpg(0, signal.SIGKILL)
+
+
+def audited(event, arguments):
+    if event in FILES:
+        point(f"before {event} {arguments[0]}")
+    elif event == "open":
+        path, mode, flags = arguments
+        writes = (flags or 0) & (os.O_WRONLY | os.O_RDWR)
+        if writes and isinstance(path, (str, bytes, os.PathLike)) and not os.fsdecode(path).startswith("/dev/"):
+            point(f"before it writes {os.fsdecode(path)}")
+    elif event == "urllib.Request":
+        if not arguments[0].endswith(ETCD_LOOKS):
+            point(f"before {arguments[0]}")
+
+
+def around(function, what):
+    def counted(*arguments, **more):
+        found = what(*arguments, **more)
+        if found:
+            point(f"before {found}")
+        returned = function(*arguments, **more)
+        if found:
+            point(f"after {found}")
+        return returned
+
+    return counted
+
+
+def said(_client, text):
+    statements = text.split("\n")[0][:200]
+    return "" if LOOKS.match(text) and not ACTS.search(text) else statements
+
+
+def asked(_connection, commands):
+    found = [" ".join(map(str, words[:4])) for words in commands if not looks(words)]
+    return "; ".join(found)
+
+
+def looks(words):
+    first, both = str(words[0]).upper(), " ".join(str(word).upper() for word in words[:2])
+    return first in REDIS_LOOKS or both in REDIS_LOOKS
+
+
+def started(_process, arguments, *_, **__):
+    name = Path(os.fsdecode(arguments[0])).name
+    return "" if name in ("psql", "mariadb") and len(arguments) > 2 else " ".join(map(os.fsdecode, arguments[:6]))
+
+
+def main():
+    global left
+    os.setsid()
+    number, program, *arguments = sys.argv[1:]
+    sys.path.insert(0, str(Path(program).parent))
+    import allclear_hook
+    import resp
+
+    allclear_hook.Client.say = around(allclear_hook.Client.say, said)
+    resp.Connection.all = around(resp.Connection.all, asked)
+    subprocess.Popen.__init__ = around(subprocess.Popen.__init__, started)
+    left = int(number)
+    sys.addaudithook(audited)
+    sys.argv = [program, *arguments]
+    runpy.run_path(program, run_name="__main__")
+
+
+main()

@@ -1,0 +1,106 @@
+//! A hook that is killed at any point of what it does, and a server that its own service then starts: never two members take
+//! writes, nothing that was acknowledged is lost, and the next attempt, or taking back, ends it well.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::hook::{Ended, Hook, UNDO};
+use super::stage::Stage;
+use super::trio::{System, Trio, VMS, is_installed};
+use super::writers::Writers;
+
+/// Whoever asks whether a member takes writes.
+const GLANCE: Duration = Duration::from_secs(1);
+
+/// Looks all the time who takes writes.
+pub(crate) struct Watch {
+    is_over: Arc<AtomicBool>,
+    looking: JoinHandle<Vec<String>>,
+}
+
+impl Watch {
+    pub(crate) fn begin<S: System>(trio: &Arc<Trio>) -> Self {
+        let is_over = Arc::new(AtomicBool::default());
+        let (trio, ends) = (Arc::clone(trio), Arc::clone(&is_over));
+        let takes_writes = move |place: usize| S::connect(&trio, place, GLANCE).is_ok();
+        let looking = std::thread::spawn(move || {
+            let mut found = Vec::new();
+            while !ends.load(Ordering::Relaxed) {
+                for (one, other) in [(0, 1), (0, 2), (1, 2)] {
+                    // The one takes writes before and after the other does.
+                    if takes_writes(one) && takes_writes(other) && takes_writes(one) {
+                        found.push(format!("{} and {} take writes", VMS[one], VMS[other]));
+                    }
+                }
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            found
+        });
+        Self { is_over, looking }
+    }
+
+    /// Never did two members take writes at one moment.
+    pub(crate) fn end(self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        let found = self.looking.join().unwrap();
+        assert!(found.is_empty(), "{found:?}");
+    }
+}
+
+/// Where the hook was killed; `None` where it ended by itself.
+pub(crate) fn killed_at(ended: &Ended) -> Option<&str> {
+    ended.said.lines().find(|line| line.starts_with("killed ")).filter(|_| ended.status.is_none())
+}
+
+/// The primary's failover is killed at one point after the other, each time the server is restarted by its own service, and
+/// then the failover is run again or taken back.
+async fn a_failover_is_killed_at_each_point<S: System>() {
+    if !is_installed::<S>() {
+        return;
+    }
+    let stage = Stage::<S>::bare().await;
+    let writers = Writers::start::<S>(&stage.trio);
+    let watch = Watch::begin::<S>(&stage.trio);
+    for point in 1.. {
+        let primary = stage.primary();
+        let told = [("ALLCLEAR_EVENT_ID", &*format!("event-{point}"))];
+        let ended = Hook::killed::<S>(&stage.trio, primary, "failover", point, &told);
+        let Some(at) = killed_at(&ended) else {
+            assert_eq!(ended.status, Some(0), "{ended:?}");
+            println!("{}: a failover has {} points", S::NAME, point - 1);
+            break;
+        };
+        println!("{}: {at}", S::NAME);
+        stage.trio.kill(primary);
+        S::boot(&stage.trio, primary);
+        let again: &[(&str, &str)] = if point % 2 == 0 { &[UNDO, told[0]] } else { &told };
+        Hook::until_done::<S>(&stage.trio, primary, "failover", again);
+        Hook::until_done::<S>(&stage.trio, primary, "restore", &told);
+        writers.go_on();
+    }
+    Hook::until_done::<S>(&stage.trio, 0, "restore", &[]);
+    watch.end();
+    stage.all_is_there(writers);
+}
+
+macro_rules! killed {
+    ($($system:ident: $kind:ty;)*) => {
+        $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        #[ignore = "all of them take half an hour"]
+        async fn $system() {
+            a_failover_is_killed_at_each_point::<$kind>().await;
+        })*
+    };
+}
+
+killed! {
+    etcd: crate::etcd::Etcd;
+    mariadb: crate::mariadb::MariaDb;
+    postgresql: crate::postgresql::Postgresql;
+    postgresql_synchronous: crate::postgresql::Synchronous;
+    postgresql_pooled: crate::postgresql::Pooled;
+    redis: crate::redis::Redis;
+    sentinel: crate::redis::Sentinel;
+}
