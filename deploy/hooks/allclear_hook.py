@@ -146,11 +146,16 @@ def until(holds: Callable[[], Said], seconds: float, every: float = 0.005) -> Sa
         time.sleep(every)
 
 
-def call(arguments: Sequence[str | os.PathLike[str]], seconds: float = 10, stdin: IO[Any] | None = None) -> str:
-    """Runs a program of the system, and returns what it printed. What it warned of is told, and no answer."""
+def call(
+    arguments: Sequence[str | os.PathLike[str]],
+    seconds: float = 10,
+    stdin: IO[Any] | None = None,
+    env: Mapping[str, str] | None = None,
+) -> str:
+    """Runs a program of the system, and returns what it printed."""
     name = os.fspath(arguments[0])
     try:
-        ran = subprocess.run(arguments, stdin=stdin, capture_output=True, text=True, timeout=seconds, check=False)
+        ran = subprocess.run(arguments, stdin=stdin, capture_output=True, text=True, timeout=seconds, env=env, check=False)
     except FileNotFoundError as error:
         raise Failed(f"{name} is not installed") from error
     except PermissionError as error:
