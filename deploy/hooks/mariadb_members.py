@@ -1,107 +1,206 @@
 """The members of a MariaDB replication, as the hooks of `mariadb.py` see them, and how they are asked."""
 
-from allclear_hook import Blocked, Client, Failed, Memory, Unreachable, members, number, setting
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from allclear_hook import Blocked, Client, Failed, Memory, Told, Unreachable, members, number, setting
+
+if TYPE_CHECKING:
+    from typing import Self
+
+Row = dict[str, str]
 
 LOCK = "SELECT GET_LOCK('allclear', 5) AS got"
-POSITION = "SELECT @@gtid_binlog_pos AS position"
-LOOK = ("SELECT @@server_id AS id, @@read_only AS read_only, @@log_bin AS log_bin, @@log_slave_updates AS passes_on,"
-        " @@gtid_current_pos AS position")
-END = "--allclear-end--"
+# A schema that is in a server as long as the copy of lost data there is not whole.
+COPYING = "allclear_copying"
+LOOK = (
+    "SELECT @@server_id AS id, @@read_only AS read_only, @@log_bin AS log_bin, @@log_slave_updates AS passes_on,"
+    " @@gtid_current_pos AS position, @@gtid_binlog_pos AS binlog, @@gtid_binlog_state AS state,"
+    " @@gtid_slave_pos AS replicated, @@datadir AS datadir, @@socket AS socket,"
+    f" (SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = '{COPYING}') AS copying"
+)
+FOLLOWS = "SHOW ALL SLAVES STATUS"
 DELIMITER = "$allclear$"
+# How `--batch` writes what would end a field or a row.
+ESCAPED = re.compile(r"\\(.)")
+MEANT = {"n": "\n", "t": "\t", "0": "\0"}
+ERROR = re.compile(r"ERROR (\d+) \((\w+)\)(?: at line \d+)?: ")
 
 
-def option_file():
+def option_file() -> str:
     return setting("OPTION_FILE", "/etc/allclear/mariadb.cnf")
 
 
-def patience():
+def patience() -> int:
     return int(number("PATIENCE_SECONDS", 5))
+
+
+def one_line(words: str) -> str:
+    """A reason is one line, whatever a server put into it."""
+    return " ".join(words.split())
 
 
 class Server(Client):
     """A member, and the client that it is asked by."""
 
-    def __init__(self, vm, how):
-        super().__init__(vm, [
-            "mariadb", f"--defaults-file={option_file()}", *how, "--batch", "--unbuffered", "--skip-reconnect",
-            "--no-auto-rehash", f"--connect-timeout={patience()}", f"--delimiter={DELIMITER}"])
+    def __init__(self, vm: str, how: Sequence[str], options: str = "") -> None:
+        super().__init__(
+            vm,
+            [
+                "mariadb",
+                options or f"--defaults-file={option_file()}",
+                *how,
+                "--batch",
+                "--unbuffered",
+                "--skip-reconnect",
+                "--no-auto-rehash",
+                "--default-character-set=utf8mb4",
+                f"--connect-timeout={patience()}",
+                f"--delimiter={DELIMITER}",
+            ],
+        )
         self.vm = vm
-        self.look = {}
-        self.follows = None
-        self._asked = []
+        self.look: Row = {}
+        # The connection without a name, and the names of others.
+        self.follows: Row | None = None
+        self.named: list[str] = []
+        # What the server calls the error that ended the client.
+        self.error = 0
+        self._asked: list[int] = []
+        # No value can hold it: it was not known when the value was written.
+        self._end = f"end-{secrets.token_hex(8)}"
 
-    def send(self, *statements):
+    def send(self, *statements: str) -> None:
         """Statements in their order; the first that fails ends the client, and the rest is not run."""
         self._asked.append(len(statements))
-        self.say("".join(f"{one}\n{DELIMITER}\nSELECT 1 AS `{END}`\n{DELIMITER}\n" for one in statements))
+        self.say("".join(f"{one}\n{DELIMITER}\nSELECT 1 AS `{self._end}`\n{DELIMITER}\n" for one in statements))
 
-    def answer(self, seconds=None):
+    def answer(self, seconds: float | None = None) -> list[list[Row]]:
         """The rows of each statement of the eldest `send`."""
-        return [rows(part) for part in self.hear(f"{END}\n1\n", seconds or patience(), self._asked.pop(0))]
+        return [rows(part) for part in self.hear(f"{self._end}\n1\n", seconds or patience(), self._asked.pop(0))]
 
-    def ask(self, *statements, seconds=None):
+    def ask(self, *statements: str, seconds: float | None = None) -> list[list[Row]]:
         self.send(*statements)
         return self.answer(seconds)
 
-    def one(self, statement):
+    def one(self, statement: str, seconds: float | None = None) -> str:
         """The only value of the only row."""
-        return next(iter(self.ask(statement)[0][0].values()))
+        return next(iter(self.ask(statement, seconds=seconds)[0][0].values()))
 
-    def why_it_ended(self, said):
-        return super().why_it_ended([line for line in said if line.startswith("ERROR ")])
+    def why_it_ended(self, said: list[str]) -> str:
+        """An error may be of several lines; warnings at log-in stand before it."""
+        words = one_line(" ".join(said))
+        found = ERROR.search(words)
+        if not found:
+            return words or "the connection was lost"
+        self.error = int(found[1])
+        return f"error {found[1]}: {words[found.end() :]}"
 
-    def see(self, found):
-        self.look, self.follows = found[0][0], (found[1] or [None])[0]
+    def look_again(self) -> None:
+        self.see(self.ask(LOOK, FOLLOWS))
+
+    def see(self, found: list[list[Row]]) -> None:
+        self.look = found[0][0]
+        connections = {row["Connection_name"]: row for row in found[1]}
+        self.follows = connections.pop("", None)
+        self.named = sorted(connections)
 
     @property
-    def is_primary(self):
-        return self.look["read_only"] in ("0", "OFF") and not self.follows
+    def is_writable(self) -> bool:
+        return self.look["read_only"] in ("0", "OFF")
 
     @property
-    def position(self):
+    def is_primary(self) -> bool:
+        return self.is_writable and not self.follows
+
+    @property
+    def is_copying(self) -> bool:
+        return self.look["copying"] != "0"
+
+    @property
+    def position(self) -> dict[str, int]:
         return positions(self.look["position"])
 
-    def reaches(self, position, seconds, grace=1):
+    def where(self) -> str:
+        """Its position as of now. Of domains that were not written since its binlog began it has them, too."""
+        found = self.ask("SELECT @@gtid_binlog_pos AS binlog, @@gtid_current_pos AS position")[0][0]
+        known = positions(found["binlog"])
+        more = [one for one in listed(found["position"]) if one.split("-")[0] not in known]
+        return ",".join([*listed(found["binlog"]), *more])
+
+    def reaches(self, position: str, seconds: float, grace: float = 1) -> bool:
         """Whether it has all of that position, or gets there in time. A dead one is known by the grace after that."""
-        found = self.ask(f"SELECT MASTER_GTID_WAIT('{position}', {seconds:.3f}) AS late", seconds=seconds + grace)
-        return found[0][0]["late"] == "0"
+        statement = f"SELECT MASTER_GTID_WAIT('{position}', {seconds:.3f}) AS late"
+        return self.one(statement, seconds=seconds + grace) == "0"
 
 
-def rows(text):
-    """What the client prints in batches: a line of names, then one for each row."""
-    lines = [line.split("\t") for line in text.splitlines()]
+def rows(text: str) -> list[Row]:
+    """What the client prints in batches: a line of names, then one for each row. Fields and rows end with a tab and a
+    newline, which are escaped within; no other character ends anything."""
+    lines = [[meant(field) for field in line.split("\t")] for line in text[:-1].split("\n")] if text else []
     return [dict(zip(lines[0], line)) for line in lines[1:]]
 
 
-def positions(text):
+def meant(field: str) -> str:
+    return ESCAPED.sub(lambda found: MEANT.get(found[1], found[1]), field)
+
+
+def listed(gtids: str) -> list[str]:
+    return [one.strip() for one in gtids.split(",") if one.strip()]
+
+
+def positions(gtids: str) -> dict[str, int]:
     """`0-1-42,7-3-9` as {domain: number}."""
-    parts = [one.strip().split("-") for one in text.split(",") if one.strip()]
+    parts = [one.split("-") for one in listed(gtids)]
     return {domain: int(number) for domain, _, number in parts}
 
 
-def covers(all_of, these):
+def covers(all_of: Mapping[str, int], these: Mapping[str, int]) -> bool:
     return all(all_of.get(domain, 0) >= number for domain, number in these.items())
+
+
+def errant(server: Server, primary: Server) -> list[str]:
+    """Transactions of this member that the primary never had: numbers alone do not tell them, for a domain counts
+    those of all members. What was before the primary's own binlog cannot be told from the state of it."""
+    known = {tuple(one.split("-")[:2]): int(one.split("-")[2]) for one in listed(primary.look["state"])}
+    replicated = positions(primary.look["replicated"])
+    found = []
+    for one in listed(server.look["state"]):
+        domain, by, count = one.split("-")
+        least = known.get((domain, by), replicated.get(domain, 0))
+        if int(count) > least:
+            found.append(one)
+    return found
 
 
 class Group:
     """The members that answer. As long as it is `locked`, no other hook changes what they are."""
 
-    def __init__(self, told, locked=False, only=None, without=None):
+    def __init__(
+        self, told: Told, locked: bool = False, only: str | None = None, without: Mapping[str, str] | None = None
+    ) -> None:
         self.vm = told.vm
         self.lost = dict(without or {})
         if told.vm not in members():
             raise Failed(f"MEMBERS does not name {told.vm}, this VM")
-        self.servers = {vm: Server(vm, over_tcp(address)) for vm, address in sorted(members().items())
-                        if vm not in self.lost and only in (None, vm)}
+        self.servers = {
+            vm: Server(vm, over_tcp(address))
+            for vm, address in sorted(members().items())
+            if vm not in self.lost and only in (None, vm)
+        }
         if locked:
             self._lock()
         self.refresh()
 
-    def _lock(self):
+    def _lock(self) -> None:
         """Each in the same order: two hooks must not wait for each other. A lock ends with its connection."""
         for server in list(self):
             try:
-                got = server.ask(LOCK, seconds=5 + patience())[0][0]["got"]
+                got = server.one(LOCK, seconds=5 + patience())
             except Unreachable as error:
                 self._drop(server, error)
                 continue
@@ -109,42 +208,42 @@ class Group:
                 self.close()
                 raise Blocked(f"another hook works on {server.vm}")
 
-    def refresh(self):
+    def refresh(self) -> None:
         for server in self:
-            server.send(LOOK, "SHOW SLAVE STATUS")
+            server.send(LOOK, FOLLOWS)
         for server in list(self):
             try:
                 server.see(server.answer())
             except Unreachable as error:
                 self._drop(server, error)
 
-    def _drop(self, server, error):
+    def _drop(self, server: Server, error: Unreachable) -> None:
         del self.servers[server.vm]
         self.lost[server.vm] = str(error)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Server]:
         return iter(self.servers.values())
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    def close(self):
+    def close(self) -> None:
         for server in self:
             server.close()
 
     @property
-    def here(self):
+    def here(self) -> Server:
         if self.vm not in self.servers:
             raise Unreachable(self.lost[self.vm])
         return self.servers[self.vm]
 
-    def others(self, than):
+    def others(self, than: Server) -> list[Server]:
         return [server for server in self if server is not than and not server.lost]
 
-    def primary(self):
+    def primary(self) -> Server | None:
         writable = [server for server in self if server.is_primary]
         if len(writable) > 1:
             names = " and ".join(server.vm for server in writable)
@@ -152,10 +251,10 @@ class Group:
         return writable[0] if writable else None
 
 
-def over_tcp(address):
+def over_tcp(address: tuple[str, int]) -> list[str]:
     host, port = address
     return [f"--host={host}", f"--port={port}", "--protocol=tcp"]
 
 
-def memory():
+def memory() -> Memory:
     return Memory("mariadb")

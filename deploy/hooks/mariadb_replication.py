@@ -1,66 +1,100 @@
 """Who follows whom among the members of a MariaDB replication, and for whom a commit waits."""
 
-import configparser
+from __future__ import annotations
+
+from collections.abc import Collection
 
 from allclear_hook import Failed, Unreachable, members, number, setting, until
-from mariadb_members import LOOK, option_file
+from mariadb_members import Group, Row, Server, one_line, over_tcp
+from mariadb_rights import lacks, quoted, replication_account
 
 
-def text(value):
-    return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
-
-
-def replication_account():
-    file = configparser.ConfigParser(allow_no_value=True, interpolation=None, strict=False)
-    if not file.read(option_file()) or not file.has_section("replication"):
-        raise Failed(f"{option_file()} cannot be read, or has no [replication]")
-    return [file["replication"].get(name, "").strip("\"'") for name in ("user", "password")]
-
-
-def following(primary):
-    """Makes a member a replica of that one, whatever it was."""
+def following(primary: Server) -> list[str]:
+    """Makes a member a replica of that one, whatever it was. No session's default_master_connection changes that the
+    connection without a name is meant."""
     host, port = members()[primary.vm]
     user, password = replication_account()
+    account = (
+        f"MASTER_HOST = {quoted(host)}, MASTER_PORT = {port},"
+        f" MASTER_USER = {quoted(user)}, MASTER_PASSWORD = {quoted(password)}"
+    )
     more = setting("MASTER_OPTIONS", "")
     semi_sync = ["SET GLOBAL rpl_semi_sync_master_enabled = 0", "SET GLOBAL rpl_semi_sync_slave_enabled = 1"]
-    return ["SET GLOBAL read_only = 1",
-            "STOP SLAVE",
-            *(semi_sync if is_semi_sync() else []),
-            # What a former primary wrote itself is not in its slave position.
-            "SET GLOBAL gtid_slave_pos = @@gtid_current_pos",
-            f"CHANGE MASTER TO MASTER_HOST = {text(host)}, MASTER_PORT = {port}, MASTER_USER = {text(user)},"
-            f" MASTER_PASSWORD = {text(password)}, MASTER_USE_GTID = slave_pos{', ' + more if more else ''}",
-            "START SLAVE"]
+    return [
+        "SET GLOBAL read_only = 1",
+        "STOP SLAVE ''",
+        *(semi_sync if is_semi_sync() else []),
+        # What a former primary wrote itself is not in its slave position.
+        "SET GLOBAL gtid_slave_pos = @@gtid_current_pos",
+        f"CHANGE MASTER '' TO {account}, MASTER_USE_GTID = slave_pos{', ' + more if more else ''}",
+        "START SLAVE ''",
+    ]
 
 
-def is_following(server, primary):
+def is_following(server: Server, primary: Server) -> bool:
     found = server.follows
     host, port = members()[primary.vm]
-    return bool(found) and (found["Master_Host"], found["Master_Port"]) == (host, str(port))
+    return found is not None and (found["Master_Host"], found["Master_Port"]) == (host, str(port))
 
 
-def runs(server):
-    return server.follows["Slave_IO_Running"] == "Yes" and server.follows["Slave_SQL_Running"] == "Yes"
+def runs(server: Server) -> bool:
+    found = server.follows
+    return found is not None and found["Slave_IO_Running"] == found["Slave_SQL_Running"] == "Yes"
 
 
-def reconnect(group, primary, seconds=0.0):
+def stopped_by(follows: Row) -> str:
+    """What stopped its replication, in the server's words. That it still connects stops nothing."""
+    errors = {
+        one: f"error {follows[f'Last_{one}_Errno']}: {one_line(follows[f'Last_{one}_Error'])}"
+        for one in ("SQL", "IO")
+        if follows[f"Slave_{one}_Running"] == "No" and follows[f"Last_{one}_Errno"] != "0"
+    }
+    return "; ".join(f"its {one} thread has stopped with {words}" for one, words in errors.items())
+
+
+def why_not_running(server: Server) -> str:
+    """Why a member that should replicate does not, as far as its server knows."""
+    follows = server.follows
+    if not follows:
+        return "it follows nobody"
+    last = next((follows[name] for name in ("Last_SQL_Error", "Last_IO_Error") if follows[name]), "")
+    threads = f"IO {follows['Slave_IO_Running']}, SQL {follows['Slave_SQL_Running']}"
+    return stopped_by(follows) or f"its replication does not run ({threads})" + (f": {one_line(last)}" if last else "")
+
+
+def names_connections(server: Server) -> str:
+    """The hooks move one connection, the one without a name: a named one would stay where it is."""
+    if not server.named:
+        return ""
+    names = ", ".join(repr(name) for name in server.named)
+    return (
+        f"it replicates over the named connection {names}, and these hooks move the one without a name alone: make it"
+        " that, with STOP SLAVE and RESET SLAVE of the name, then CHANGE MASTER"
+    )
+
+
+def reconnect(group: Group, primary: Server, seconds: float = 0.0) -> None:
     """Those that lost this primary for a while connect at once, instead of 60 s after the first failure."""
-    def waiting():
-        return [one for one in group.others(primary)
-                if is_following(one, primary) and one.follows["Slave_IO_Running"] == "Connecting"]
+
+    def waiting() -> list[Server]:
+        return [
+            one
+            for one in group.others(primary)
+            if one.follows and is_following(one, primary) and one.follows["Slave_IO_Running"] == "Connecting"
+        ]
 
     for server in waiting():
-        server.send("STOP SLAVE IO_THREAD", "START SLAVE IO_THREAD")
+        server.send("STOP SLAVE '' IO_THREAD", "START SLAVE '' IO_THREAD")
         try:
             server.answer()
         except Unreachable:
             # Whoever needs it asks it again, and tells why.
             pass
 
-    def all_are_connected():
+    def all_are_connected() -> bool:
         for server in waiting():
             try:
-                server.see(server.ask(LOOK, "SHOW SLAVE STATUS"))
+                server.look_again()
             except Unreachable:
                 pass
         return not waiting()
@@ -68,14 +102,22 @@ def reconnect(group, primary, seconds=0.0):
     until(all_are_connected, seconds)
 
 
-def lead(group, primary):
-    """All others follow this one. Returns what went wrong on whom."""
+def lead(group: Group, primary: Server) -> list[str]:
+    """All others follow this one. Returns what went wrong on whom; who cannot be changed stays as it is."""
     reconnect(group, primary)
-    statements, wrong = following(primary), []
-    # One without a position has no data either, and needs more than that. This VM last: once it follows, all others
-    # have been told.
-    apart = sorted((one for one in group.others(primary) if one.position and not is_following(one, primary)),
-                   key=lambda one: one.vm == group.vm)
+    statements, wrong, apart = following(primary), [], []
+    for server in group.others(primary):
+        # One without a position, or with half of a copy, needs more than that.
+        if server.position and not server.is_copying and not is_following(server, primary):
+            why = cannot_follow(server)
+            if why and server.vm == group.vm:
+                raise Failed(why)
+            if why:
+                wrong.append(why)
+            else:
+                apart.append(server)
+    # This VM last: once it follows, all others have been told.
+    apart.sort(key=lambda one: one.vm == group.vm)
     for server in apart:
         server.send(*statements)
     for server in apart:
@@ -85,14 +127,36 @@ def lead(group, primary):
             if server.vm == group.vm:
                 raise
             wrong.append(str(error))
+            resume(server.vm)
     return wrong
 
 
-def is_semi_sync():
+def cannot_follow(server: Server) -> str:
+    """What would fail in the middle of it."""
+    try:
+        why = names_connections(server) or lacks(server)
+    except Unreachable as error:
+        return str(error)
+    return f"{server.vm}: {why}" if why else ""
+
+
+def resume(vm: str) -> None:
+    """A replica that was stopped and could not be changed goes on as before."""
+    server = Server(vm, over_tcp(members()[vm]))
+    try:
+        server.ask("START SLAVE ''")
+    except Unreachable:
+        # It tells so itself when it is looked at.
+        pass
+    finally:
+        server.close()
+
+
+def is_semi_sync() -> bool:
     return bool(setting("SEMI_SYNC_MS", ""))
 
 
-def wait_for_acknowledgement(group, primary, without, seconds=0.0):
+def wait_for_acknowledgement(group: Group, primary: Server, without: Collection[str], seconds: float = 0.0) -> None:
     """A commit waits for a replica only where one is left that can acknowledge; else it would hang for the timeout.
 
     A timeout of 1 ms is as good as none, and replicas need not connect anew for it.
@@ -101,11 +165,13 @@ def wait_for_acknowledgement(group, primary, without, seconds=0.0):
         return
     left = [server for server in group.others(primary) if server.vm not in without]
 
-    def one_acknowledges():
+    def one_acknowledges() -> bool:
         for server in left:
             server.send("SHOW STATUS LIKE 'Rpl_semi_sync_slave_status'")
         return "ON" in [server.answer()[0][0]["Value"] for server in left]
 
     timeout = int(number("SEMI_SYNC_MS", 0)) if until(one_acknowledges, seconds) else 1
-    primary.ask(f"SET GLOBAL rpl_semi_sync_master_timeout = {timeout}",
-                "SET GLOBAL rpl_semi_sync_master_enabled = 1")
+    primary.ask(
+        f"SET GLOBAL rpl_semi_sync_master_timeout = {timeout}",
+        "SET GLOBAL rpl_semi_sync_master_enabled = 1",
+    )

@@ -1,13 +1,39 @@
 """The switch of MariaDB from one primary to another, as the head of `mariadb.py` has it, and how it is taken back."""
 
+from __future__ import annotations
+
+import os
 import signal
 import time
+from typing import NoReturn
 
-from allclear_hook import (Blocked, Done, Failed, NotApplicable, NotDone, Unknown, Unreachable, members, number,
-                           progress)
-from mariadb_members import LOOK, POSITION, Group, covers, memory, positions
-from mariadb_replication import (is_following, lead, reconnect, replication_account, runs,
-                                 wait_for_acknowledgement)
+from allclear_hook import (
+    Answer,
+    Blocked,
+    Done,
+    Failed,
+    NotApplicable,
+    NotDone,
+    Told,
+    Tries,
+    Unknown,
+    Unreachable,
+    members,
+    number,
+    progress,
+)
+from mariadb_members import Group, Server, covers, errant, memory, over_tcp, positions
+from mariadb_replication import (
+    is_following,
+    lead,
+    names_connections,
+    reconnect,
+    resume,
+    runs,
+    wait_for_acknowledgement,
+    why_not_running,
+)
+from mariadb_rights import lacks, refuses_replication
 
 # Those of replication and of the server itself have no part in what applications do.
 KILL_APPLICATIONS = """BEGIN NOT ATOMIC
@@ -18,29 +44,43 @@ KILL_APPLICATIONS = """BEGIN NOT ATOMIC
     EXECUTE IMMEDIATE CONCAT('KILL ', one.id);
   END FOR;
 END"""
+# Who keeps a server from being read-only: it waits for each statement that writes, and for locks of tables.
+IN_THE_WAY = """SELECT CONCAT(user, ' since ', time, ' s: ', LEFT(COALESCE(info, state, command), 60)) AS one
+  FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND command NOT IN ('Binlog Dump', 'Daemon')
+  AND user NOT IN ('system user', 'event_scheduler') ORDER BY info IS NULL, time DESC LIMIT 2"""
 
 
-def why_not(old, server):
+def why_not(old: Server, server: Server) -> str:
     """What speaks against this candidate."""
+    server.look_again()
+    named = names_connections(server)
+    if named:
+        return named
     follows = server.follows
-    if not follows or follows["Master_Server_Id"] != old.look["id"]:
+    if server.is_copying:
+        return "its data are half of a copy"
+    if not follows or (follows["Master_Server_Id"] != old.look["id"] and not is_following(server, old)):
         return f"does not replicate from {old.vm}"
     if not runs(server):
-        return follows["Last_SQL_Error"] or follows["Last_IO_Error"] or "its replication does not run"
+        return why_not_running(server)
     if follows["Using_Gtid"] == "No":
         return "replicates without GTID"
-    if server.look["read_only"] in ("0", "OFF"):
+    if server.is_writable:
         return "its read_only is off"
     if server.look["log_bin"] != "1" or server.look["passes_on"] != "1":
         return "log_bin and log_slave_updates must be on"
-    now = old.one(POSITION)
-    if not covers(positions(now), server.position):
-        return f"has transactions that {old.vm} does not have"
+    old.look_again()
+    now, own = old.where(), errant(server, old)
+    if own or not covers(positions(now), server.position):
+        return f"has transactions that {old.vm} does not have ({', '.join(own) or server.look['position']})"
+    why = lacks(server) or refuses_replication(server.vm)
+    if why:
+        return why
     lag = number("MAX_LAG_MS", 500)
     return "" if server.reaches(now, lag / 1000) else f"lags more than {lag:g} ms"
 
 
-def choose(told, group, old):
+def choose(told: Told, group: Group, old: Server) -> Server:
     against = dict(group.lost)
     for vm in members():
         if vm in told.avoid and vm != old.vm:
@@ -56,67 +96,107 @@ def choose(told, group, old):
     raise Blocked(f"no member can take over: {said}")
 
 
-def failover(told):
+def prove(old: Server) -> None:
+    """What would fail later had better fail now, while the primary takes writes."""
+    why = names_connections(old) or lacks(old)
+    if why:
+        raise Failed(f"{old.vm}: {why}")
+    folder = memory().path.parent
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise Failed(f"the hooks' user may not write in {folder}, where STATE_DIR is")
+
+
+def failover(told: Told) -> Answer:
     with Group(told, locked=True) as group:
         old, primary = group.here, group.primary()
-        if old.follows and not memory().recall():
+        if (old.follows or (old.named and not old.is_writable)) and not memory().recall():
             raise NotApplicable(f"{old.vm} is a replica")
         if told.is_dry_run:
+            prove(old)
             return Done(f"would switch from {old.vm} to {choose(told, group, old).vm}")
         if primary not in (None, old):
             # An attempt before this one was ended after it had opened the new primary.
             return finish(told, group, primary)
+        tries = Tries(told, "mariadb")
         if primary is None:
-            # An attempt before this one was ended after it had stopped the writes.
+            # An attempt before this one was ended after it had stopped the writes, or the server was restarted.
+            was_begun = memory().recall().get("event") == told.event
             take_back(group)
             group.refresh()
+            if was_begun:
+                tries.was_in_vain("an attempt was ended in the middle")
+        tries.check()
+        prove(old)
         reconnect(group, old, seconds=2)
         new = choose(told, group, old)
-        # What would fail later had better fail now, while the primary takes writes.
-        memory().remember({})
-        replication_account()
+        memory().remember({"event": told.event})
         signal.signal(signal.SIGTERM, cancelled)
         try:
             return switch(told, group, old, new)
-        except BaseException:
+        except BaseException as error:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             group.close()
             lost = dict(group.lost)
             if new.lost and "candidate" not in memory().recall():
                 # It was not opened, so that the writes, which stand still, need not wait for it to answer.
                 lost[new.vm] = new.lost
-            take_back_at_once(told, lost)
-            raise
+            if not take_back_at_once(told, lost):
+                raise
+            why = str(error) or type(error).__name__
+            tries.was_in_vain(why)
+            raise Failed(f"{why}; taken back") from error
 
 
-def cancelled(*_):
+def cancelled(*_: object) -> NoReturn:
     raise Failed("cancelled")
 
 
-def switch(told, group, old, new):
+def switch(told: Told, group: Group, old: Server, new: Server) -> Answer:
     stopped = time.monotonic()
-    old.ask(f"SET lock_wait_timeout = {int(number('STOP_SECONDS', 1))}", "SET GLOBAL read_only = 1",
-            KILL_APPLICATIONS)
+    stop_writes(old)
     catch_up(old, new, stopped + number("CATCH_UP_MS", 2000) / 1000)
     # Should this be the last that this program does, then nobody opens the old primary without asking that one.
-    memory().remember({"candidate": new.vm})
-    new.ask("STOP SLAVE", "RESET SLAVE ALL", "SET GLOBAL read_only = 0")
+    memory().remember({"event": told.event, "candidate": new.vm})
+    new.ask("STOP SLAVE ''", "RESET SLAVE '' ALL", "SET GLOBAL read_only = 0")
     took = (time.monotonic() - stopped) * 1000
     progress(f"{new.vm} is the primary; writes were stopped for {took:.0f} ms")
     return finish(told, group, new)
 
 
-def catch_up(old, new, ends):
+def stop_writes(old: Server) -> None:
+    patience = int(number("STOP_SECONDS", 1))
+    try:
+        old.ask(f"SET lock_wait_timeout = {patience}", "SET GLOBAL read_only = 1", KILL_APPLICATIONS)
+    except Unreachable as error:
+        raise Failed(f"{error}{in_the_way(old.vm)}") from error
+
+
+def in_the_way(vm: str) -> str:
+    server = Server(vm, over_tcp(members()[vm]))
+    try:
+        found = [row["one"] for row in server.ask(IN_THE_WAY)[0]]
+    except Unreachable:
+        return ""
+    finally:
+        server.close()
+    return f" (connected: {'; '.join(found)})" if found else ""
+
+
+def catch_up(old: Server, new: Server, ends: float) -> None:
     """Returns when the candidate has all that the old primary will ever have."""
     while True:
-        position = old.one(POSITION)
+        position = old.where()
         if not new.reaches(position, max(0.0, ends - time.monotonic())):
-            raise Blocked(f"{new.vm} did not get all of {old.vm} in time; taken back")
-        if old.one(POSITION) == position:
+            new.look_again()
+            why = "" if runs(new) else f": {why_not_running(new)}"
+            raise Failed(f"{new.vm} did not get all of {old.vm} in time{why}")
+        if old.where() == position:
             return
 
 
-def finish(told, group, primary):
+def finish(told: Told, group: Group, primary: Server) -> Answer:
     """The switch is made; what is left is that everybody follows."""
     wrong = lead(group, primary)
     wait_for_acknowledgement(group, primary, told.affected, seconds=1)
@@ -124,26 +204,35 @@ def finish(told, group, primary):
     return Done("; ".join([f"{primary.vm} is the primary", *wrong]))
 
 
-def take_back(group):
-    """The old primary is opened again, unless another one is open, or may be, or has more."""
+def take_back(group: Group) -> bool:
+    """The old primary is opened again, unless another one is open, or may be, or has more. Says whether it is open."""
     here, primary = group.here, group.primary()
     if primary or here.follows:
-        return
+        return primary is here
     candidate = memory().recall().get("candidate")
     if candidate in group.lost:
         raise Blocked(f"{candidate} may be writable, and does not answer: {group.lost[candidate]}")
+    if not here.position or here.is_copying:
+        raise Failed(f"{here.vm} has no data, or half of them, and nobody is writable: make another one the primary")
     for server in group.others(here):
-        if not covers(here.position, server.position):
-            raise Failed(f"{server.vm} has transactions that {here.vm} does not have, and nobody is writable: make the"
-                         " one with the most of them the primary")
+        if not covers(positions(here.where()), server.position):
+            raise Failed(
+                f"{server.vm} has transactions that {here.vm} does not have, and nobody is writable: make the"
+                " one with the most of them the primary"
+            )
     here.ask("SET GLOBAL read_only = 0")
-    here.see(here.ask(LOOK, "SHOW SLAVE STATUS"))
+    here.look_again()
+    for server in group.others(here):
+        # The attempt had stopped it, and could not make it forget its primary.
+        if server.vm == candidate and is_following(server, here) and not runs(server):
+            resume(server.vm)
     lead(group, here)
     wait_for_acknowledgement(group, here, (), seconds=1)
     memory().forget()
+    return True
 
 
-def take_back_at_once(told, lost):
+def take_back_at_once(told: Told, lost: dict[str, str]) -> bool:
     """Until it succeeds, within the time that is left to a hook which has to end. After that `undo` does it."""
     ends = time.monotonic() + 4
     while True:
@@ -155,12 +244,12 @@ def take_back_at_once(told, lost):
                 raise
 
 
-def undo_failover(told):
+def undo_failover(told: Told) -> None:
     with Group(told, locked=True) as group:
         take_back(group)
 
 
-def confirm_failover(told):
+def confirm_failover(told: Told) -> Answer:
     with Group(told) as group:
         primary = group.primary()
         if primary and primary.vm == told.vm:
