@@ -55,7 +55,7 @@ pub(super) fn read(table: &mut Table<'_>) -> Option<Hook> {
     let confirm = if patroni.is_some() { patroni.clone().filter(|_| is_failover) } else { asked };
     let undo = read_way(table, "undo");
     let checks = phase.as_ref().is_some_and(|phase| phase.value == Phase::Check);
-    for key in ["confirm", "undo", "dry_run"].into_iter().filter(|key| checks && table.has(key)) {
+    for key in ["confirm", "undo"].into_iter().filter(|key| checks && table.has(key)) {
         let message = format!("`{}.{key}` means nothing here: a check changes nothing", table.path());
         table.mistake(&table.place_of(key), message);
     }
@@ -67,7 +67,7 @@ pub(super) fn read(table: &mut Table<'_>) -> Option<Hook> {
         runs_on: table.or("runs_on", scalar::word(RunsOn::WORDS, RunsOn::from_word), RunsOn::Affected),
         can_confirm: confirm.is_some(),
         can_undo: undo.is_some(),
-        can_dry_run: table.or("dry_run", scalar::boolean, false) || checks,
+        can_dry_run: table.or("dry_run", scalar::boolean, checks) || checks,
         min_freeze: table.optional("min_freeze", up_to_a_day(0)),
         fresh_for: table.optional("fresh_for", up_to_a_day(0)),
         optional_if_short: table.or("optional_if_short", scalar::boolean, false),
