@@ -1,6 +1,6 @@
 //! Wires the rooms into one running replica. The one place that knows all of them.
 
-mod calls;
+pub(crate) mod calls;
 pub mod credentials;
 mod listening;
 mod questions;

@@ -320,6 +320,9 @@ class Tries:
 def checked(wrong: Iterable[str]) -> Done:
     """Ends a `check`. Each thing that is wrong says what to do about it; all of them are told at once."""
     found = list(wrong)
+    if len(found) > 1:
+        # A reason is cut after some hundred letters.
+        print("\n".join(found), file=sys.stderr)
     if found:
         raise Failed("; ".join(found))
     return Done()

@@ -26,7 +26,7 @@ pub(super) fn of(config: &Config) -> Configured {
     configured
 }
 
-pub(super) fn command(way: &Way, hook: &config::Hook) -> Command {
+pub(crate) fn command(way: &Way, hook: &config::Hook) -> Command {
     let argv = match way {
         Way::Command(argv) => argv.clone(),
         Way::Http(url) => Adapter::None.command(url),
@@ -40,7 +40,7 @@ pub(super) fn command(way: &Way, hook: &config::Hook) -> Command {
 const LOADED: [&str; 2] = ["LD_", "FAKETIME"];
 
 /// What hooks and their supervisors see of this replica's own environment.
-pub(super) fn surroundings() -> Surroundings {
+pub(crate) fn surroundings() -> Surroundings {
     let mut surroundings = Surroundings::default();
     for (name, value) in config::environment() {
         match name.as_str() {

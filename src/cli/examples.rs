@@ -86,6 +86,16 @@ It goes on when this command is interrupted; `allclear explain` shows how far it
 
 Exit status: 0 every hook ended well, 1 not every one did, 4 refused";
 
+pub(super) const HOOK_RUN: &str = "\
+Examples:
+  allclear hook run --config FILE db-0/orders/check               whether the hooks of orders could do their work
+  allclear hook run --config FILE --dry-run db-0/orders/failover  where the primary would go
+  allclear hook run --config FILE --intent undo db-0/orders/drain
+
+The replica need not run. What the hook does is not put back: it is no event, and nobody restores afterwards.
+
+Exit status: 0 done or not applicable, 1 anything else, 2 there is no such hook";
+
 pub(super) const DOCTOR: &str = "\
 Examples:
   allclear doctor --config /etc/allclear/allclear.toml

@@ -15,6 +15,7 @@ mod examples;
 mod exit;
 mod export;
 mod fake_cloud;
+mod hook;
 mod manual;
 mod member;
 mod policy;
@@ -69,6 +70,8 @@ enum Command {
     #[command(subcommand)]
     Workload(workload::Workload),
     #[command(subcommand)]
+    Hook(hook::Hook),
+    #[command(subcommand)]
     Policy(policy::Policy),
     Drill(drill::Drill),
     #[command(flatten)]
@@ -109,6 +112,7 @@ impl Command {
             Self::Member(member) => ended(member.run()),
             Self::Leader(leader) => ended(leader.run()),
             Self::Workload(workload) => ended(workload.run()),
+            Self::Hook(hook) => ended(hook.run()),
             Self::Policy(policy) => ended(policy.run()),
             Self::Drill(drill) => ended(drill.run()),
             Self::Wish(wish) => ended(wish.run()),

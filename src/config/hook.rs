@@ -42,7 +42,7 @@ pub struct Hook {
 
 pub(super) fn read(table: &mut Table<'_>) -> Option<Hook> {
     let up_to_a_day = |shortest: u64| scalar::duration(Duration::from_millis(shortest)..=DAY);
-    let why = "write checkpoint, failover, drain, shutdown, restore or ready";
+    let why = "write check, checkpoint, failover, drain, shutdown, restore or ready";
     let phase = table.required("phase", scalar::word(Phase::WORDS, Phase::from_word), why);
     let name = table.optional("name", scalar::hook_name);
     let command = table.optional("command", scalar::command).map(Way::Command);
@@ -54,6 +54,11 @@ pub(super) fn read(table: &mut Table<'_>) -> Option<Hook> {
     let is_failover = phase.as_ref().is_some_and(|phase| phase.value == Phase::Failover);
     let confirm = if patroni.is_some() { patroni.clone().filter(|_| is_failover) } else { asked };
     let undo = read_way(table, "undo");
+    let checks = phase.as_ref().is_some_and(|phase| phase.value == Phase::Check);
+    for key in ["confirm", "undo"].into_iter().filter(|key| checks && table.has(key)) {
+        let message = format!("`{}.{key}` means nothing here: a check changes nothing", table.path());
+        table.mistake(&table.place_of(key), message);
+    }
     let (user, env) = (table.optional("user", scalar::name), read_env(table));
     let registered = registered::Hook {
         timeout: table.or("timeout", up_to_a_day(1), Duration::from_mins(1)),
@@ -62,7 +67,7 @@ pub(super) fn read(table: &mut Table<'_>) -> Option<Hook> {
         runs_on: table.or("runs_on", scalar::word(RunsOn::WORDS, RunsOn::from_word), RunsOn::Affected),
         can_confirm: confirm.is_some(),
         can_undo: undo.is_some(),
-        can_dry_run: table.or("dry_run", scalar::boolean, false),
+        can_dry_run: table.or("dry_run", scalar::boolean, checks) || checks,
         min_freeze: table.optional("min_freeze", up_to_a_day(0)),
         fresh_for: table.optional("fresh_for", up_to_a_day(0)),
         optional_if_short: table.or("optional_if_short", scalar::boolean, false),

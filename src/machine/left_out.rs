@@ -44,6 +44,10 @@ pub(super) fn left_out(
     is_led: impl Fn() -> bool,
 ) -> Option<LeftOut> {
     let Step { member, id, hook, .. } = step;
+    // Whatever the event may be, its hooks are checked.
+    if id.phase == Phase::Check {
+        return (!may_run(event, hook)).then_some(LeftOut::DryRun);
+    }
     if id.phase < Phase::Restore && !treatment.phases.contains(&id.phase) {
         return Some(LeftOut::Phase);
     }

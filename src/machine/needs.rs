@@ -61,9 +61,10 @@ pub(super) fn considered<'a>(state: &'a State, event: &'a Event) -> Vec<(Step<'a
         let member = workload.on(vm);
         let is_led = || workload.group.as_ref().is_some_and(|group| led.contains(group));
         let away = away(state, &member, workload);
-        // A dry run takes nothing away, so its restore is one more hook that says what it would do.
-        let last = if event.is_dry_run() { Phase::Ready } else { Phase::Shutdown };
-        for phase in Phase::ALL.into_iter().filter(|phase| *phase <= last) {
+        // A dry run takes nothing away: its restore is one more hook that says what it would do, and it alone checks.
+        let (first, last) =
+            if event.is_dry_run() { (Phase::Check, Phase::Ready) } else { (Phase::Checkpoint, Phase::Shutdown) };
+        for phase in Phase::ALL.into_iter().filter(|phase| (first..=last).contains(phase)) {
             found.extend(workload.hooks_of(phase).map(|(id, hook)| {
                 let step = step(state, event, &member, id, hook, away);
                 let why = left_out(state, event, treatment, &step, is_led);

@@ -179,6 +179,8 @@ impl fmt::Display for Member {
 /// In the order in which they run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Phase {
+    /// In a dry run alone: whether the others could do what they may have to.
+    Check,
     Checkpoint,
     Failover,
     Drain,
@@ -216,6 +218,7 @@ pub enum Intent {
 }
 
 words!(Phase {
+    Check => "check",
     Checkpoint => "checkpoint",
     Failover => "failover",
     Drain => "drain",

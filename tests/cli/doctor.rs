@@ -266,6 +266,24 @@ fn ports_and_sockets_of_others_are_told() {
 }
 
 #[test]
+fn what_a_check_of_a_workload_finds_is_told_line_by_line() {
+    let bench = Bench::new();
+    let check = |script: &str| {
+        let hook = format!("[[workload.hook]]\nphase = \"check\"\ncommand = [\"/bin/sh\", \"-c\", {script:?}]\n");
+        format!("{}[[workload]]\nname = \"w\"\n{hook}", bench.text())
+    };
+    let (code, findings) = bench.asked(&check("test \"$ALLCLEAR_MODE$ALLCLEAR_VM\" = dry_rundb-0"));
+    assert!(code == Some(0) && any(&findings, "db-0/w/check: hooks can do what they may have to"), "{findings:#?}");
+    bench.fails(&check("echo no rights >&2; exit 1"), "database", "db-0/w/check: no rights");
+    let (_, findings) =
+        bench.asked(&check("echo no rights >&2; echo no disk >&2; echo no rights, no disk >&2; exit 1"));
+    let failed: Vec<_> = findings.iter().filter(|finding| finding["verdict"] == "fail").collect();
+    assert_eq!(failed.len(), 2, "{failed:#?}");
+    assert!(any(&findings, "check: no rights") && any(&findings, "check: no disk"), "{failed:#?}");
+    bench.fails(&check("exit 3"), "database", "db-0/w/check: failed");
+}
+
+#[test]
 fn hooks_that_cannot_be_run_are_told() {
     let bench = Bench::new();
     let hook = |line: &str| {

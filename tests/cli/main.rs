@@ -8,6 +8,7 @@ mod demo;
 mod doctor;
 mod exits;
 mod fake_cloud;
+mod hook;
 mod manual;
 mod policy;
 #[path = "../clients/python.rs"]

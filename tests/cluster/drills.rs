@@ -63,6 +63,22 @@ async fn a_dry_run_runs_only_what_declares_it_and_names_the_rest() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_dry_run_checks_first_and_says_what_is_wrong() {
+    let hooks = vec![hook("check").exits(1, "no right to switch"), hook("failover").with("dry_run = true")];
+    let cluster = Cluster::with_hooks(hooks).await;
+    let (code, out, said) = ended(cluster.asks(0, "drill", &["Reboot", "--vm", "db-1", "--dry-run"])).await;
+    assert_eq!(code, 1, "{out}{said}");
+    assert!(out.contains("no right to switch"), "{out}");
+    let dry = |phase: &str| (phase.to_owned(), "dry_run".to_owned());
+    assert_eq!(cluster.hooks.modes(), [dry("check"), dry("check")]);
+    // No real event waits for it.
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "source": "Platform", "vm": 1 })).await;
+    cluster.until_stage(0, &id, "started").await;
+    let begun = cluster.hooks.begun();
+    assert!(!begun[2..].contains(&"check".to_owned()), "{begun:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_real_event_ends_a_drill_and_is_approved_once() {
     let cluster = Cluster::with_hooks(vec![hook("drain").waits_for("gate"), hook("restore")]).await;
     let drill = cluster.asks(2, "drill", &["Reboot", "--vm", "db-0"]);

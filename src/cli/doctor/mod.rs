@@ -2,6 +2,7 @@
 //! no approval, starts no event, and leaves nothing behind.
 
 mod certificates;
+mod checks;
 mod collector;
 mod disk;
 mod finding;
@@ -77,7 +78,9 @@ async fn all(config: &Config) -> Vec<Finding> {
         collector::findings(config),
     );
     let programs = programs::findings(config);
-    findings.extend([certificates, peers, disk, listeners, programs, receivers, collector].into_iter().flatten());
+    let checks = checks::findings(config, &name).await;
+    let all = [certificates, peers, disk, listeners, programs, checks, receivers, collector];
+    findings.extend(all.into_iter().flatten());
     findings
 }
 

@@ -134,6 +134,7 @@ pub(super) fn read(hello: pb::Hello, polls: bool) -> Result<Greeting, String> {
 fn hook(place: usize, given: &pb::Hook, mistakes: &mut Mistakes) -> Option<Hook> {
     let at = |key: &str| format!("hooks[{place}].{key}");
     let phase = match pb::Phase::try_from(given.phase) {
+        Ok(pb::Phase::Check) => Some(Phase::Check),
         Ok(pb::Phase::Checkpoint) => Some(Phase::Checkpoint),
         Ok(pb::Phase::Failover) => Some(Phase::Failover),
         Ok(pb::Phase::Drain) => Some(Phase::Drain),

@@ -61,6 +61,7 @@ fn step(task: Task, left: Duration, state: &State, view: &View) -> pb::Step {
         }
         .into(),
         phase: match task.phase {
+            Phase::Check => pb::Phase::Check,
             Phase::Checkpoint => pb::Phase::Checkpoint,
             Phase::Failover => pb::Phase::Failover,
             Phase::Drain => pb::Phase::Drain,

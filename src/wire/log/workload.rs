@@ -79,7 +79,7 @@ message!(Hook as Hook {
 message!(HookId as HookId { phase: phase, key: key });
 message!(Member as Member { vm: vm, workload: workload });
 
-numbered!(Phase as Phase { Checkpoint, Failover, Drain, Shutdown, Restore, Ready });
+numbered!(Phase as Phase { Checkpoint, Failover, Drain, Shutdown, Restore, Ready, Check });
 numbered!(OnAbsent as OnAbsent { Hold, Skip, Command });
 numbered!(Readiness as Readiness { Unasked, Ready, NotReady });
 numbered!(Role as Role { Unknown, Primary, Replica });

@@ -12,6 +12,7 @@
 //!                           stdout · stderr · supervisor (what it says of itself)
 //! ```
 
+mod alone;
 mod attempt;
 pub(super) mod clock;
 mod memory;
@@ -32,6 +33,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+pub use alone::{Answered, run_alone, told};
 pub use memory::Memory;
 pub use own::OpenError;
 pub use question::Question;

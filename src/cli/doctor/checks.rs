@@ -1,0 +1,44 @@
+//! What the `check` hooks of this VM's workloads find.
+
+use super::super::hook::{One, all};
+use super::finding::Finding;
+use crate::config::Config;
+use crate::machine::document::Kind;
+use crate::machine::drill::Mode;
+use crate::machine::id::VmName;
+use crate::machine::workload::{Intent, Phase};
+use crate::workloads::{Ended, one_line};
+
+const CHECK: &str = "database";
+
+/// One after the other: each asks all members of its group.
+pub(super) async fn findings(config: &Config, name: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for one in all(config, &VmName::new(name)).filter(|one| one.hook.registered.phase == Phase::Check) {
+        findings.extend(of(&one).await);
+    }
+    findings
+}
+
+async fn of(one: &One<'_>) -> Vec<Finding> {
+    let task = one.task(Intent::Run, Mode::DryRun, Kind::Reboot);
+    let name = one.name();
+    let advice = || format!("mend it, and look again with `allclear hook run --config FILE {name}`");
+    let shown = match one.try_it(&task, std::future::pending(), |_| ()).await {
+        Ok(shown) => shown,
+        Err(why) => return vec![Finding::fail(CHECK, format!("{name} cannot be run: {why}"), advice())],
+    };
+    match &shown.answer {
+        Ended::Done | Ended::NotApplicable => {
+            vec![Finding::ok(CHECK, format!("{name}: hooks can do what they may have to"))]
+        }
+        answer => {
+            // Each line tells of one thing; the last of them, or all in one, is the reason.
+            let lines: Vec<&str> = shown.stderr.lines().filter(|line| !line.trim().is_empty()).collect();
+            let told = if lines.len() > 1 { &lines[..lines.len() - 1] } else { &lines[..] };
+            let found = told.iter().map(|line| Finding::fail(CHECK, format!("{name}: {}", one_line(line)), advice()));
+            let found: Vec<_> = found.collect();
+            if found.is_empty() { vec![Finding::fail(CHECK, format!("{name}: {answer}"), advice())] } else { found }
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! `allclear hook run`: one hook by itself, with a made-up event, to see what it is told and what it answers.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use clap::Subcommand;
+use serde::Serialize;
+
+use super::ask::print;
+use super::{Configured, Exit, examples, failed, misused, runtime, say};
+use crate::app::calls;
+use crate::config::{self, Config, Way};
+use crate::machine::document::{Kind, Source};
+use crate::machine::drill::{Mode, PREFIX};
+use crate::machine::id::{EventId, VmName};
+use crate::machine::workload::{Intent, Phase};
+use crate::ops::harmless::harmless;
+use crate::replica::clock;
+use crate::workloads::{Ended, Fence, News, Task, command};
+
+/// Runs single hooks by hand
+#[derive(Subcommand)]
+pub(super) enum Hook {
+    Run(ByHand),
+}
+
+/// Runs one hook for a made-up event, as this VM's replica would, and shows what it is told and answers
+///
+/// It does what it does: a failover moves the primary. With --dry-run it only says what it would do.
+#[derive(clap::Args)]
+#[command(after_help = examples::HOOK_RUN)]
+pub(super) struct ByHand {
+    #[command(flatten)]
+    file: Configured,
+    /// The hook; the name or number of one among several of its phase stands behind a #
+    #[arg(value_name = "VM/WORKLOAD/PHASE")]
+    hook: String,
+    /// What is asked of it: run, confirm or undo
+    #[arg(long, value_name = "WORD", default_value = "run")]
+    intent: String,
+    /// Have it change nothing; only for hooks that declare `dry_run`
+    #[arg(long)]
+    dry_run: bool,
+    /// The type of the event
+    #[arg(long, value_name = "TYPE", default_value = "Reboot")]
+    r#type: String,
+    /// A VM where no primary must go; may be given more than once
+    #[arg(long, value_name = "NAME")]
+    avoid: Vec<String>,
+    /// A VM where a primary had better go; may be given more than once
+    #[arg(long, value_name = "NAME")]
+    prefer: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Hook {
+    pub(super) fn run(self) -> Result<(), Exit> {
+        let Self::Run(run) = self;
+        run.run()
+    }
+}
+
+impl ByHand {
+    fn run(self) -> Result<(), Exit> {
+        let config = self.file.load()?;
+        let one = One::named(&config, &self.hook).map_err(misused)?;
+        let task = self.task(&one).map_err(misused)?;
+        let runtime = runtime()?;
+        let given_up = async { tokio::signal::ctrl_c().await.unwrap_or_default() };
+        let hear = |news: &News| {
+            if let News::Progress { text: Some(text), .. } = news {
+                say(format_args!("progress: {}", harmless(text)));
+            }
+        };
+        let shown = runtime.block_on(one.try_it(&task, given_up, hear)).map_err(failed)?;
+        print(self.json, &shown, Shown::told).map_err(failed)?;
+        if matches!(shown.answer, Ended::Done | Ended::NotApplicable) { Ok(()) } else { Err(Exit::Failed) }
+    }
+
+    fn task(&self, one: &One<'_>) -> Result<Task, String> {
+        let intent = Intent::from_word(&self.intent)
+            .ok_or_else(|| format!("--intent is {:?}: write run, confirm or undo", self.intent))?;
+        if self.dry_run && !one.hook.registered.can_dry_run {
+            return Err(format!(
+                "{} does not declare dry_run, so nobody knows whether it would change nothing",
+                self.hook
+            ));
+        }
+        let names = |names: &[String]| names.iter().map(|name| VmName::new(name)).collect();
+        let mode =
+            if self.dry_run || one.hook.registered.phase == Phase::Check { Mode::DryRun } else { Mode::Rehearsal };
+        let task = one.task(intent, mode, Kind::from_word(&self.r#type));
+        Ok(Task { avoid: names(&self.avoid), prefer: names(&self.prefer), ..task })
+    }
+}
+
+/// A hook of a configuration, and the VM that is prepared.
+pub(super) struct One<'a> {
+    pub(super) workload: &'a config::Workload,
+    pub(super) hook: &'a config::Hook,
+    /// Among those of its phase, from 0.
+    place: usize,
+    vm: VmName,
+}
+
+impl<'a> One<'a> {
+    fn named(config: &'a Config, name: &str) -> Result<Self, String> {
+        let mut parts = name.splitn(3, '/');
+        let (Some(vm), Some(workload), Some(hook)) = (parts.next(), parts.next(), parts.next()) else {
+            return Err(format!("{name:?} is no hook: write VM/WORKLOAD/PHASE, as db-0/orders/drain"));
+        };
+        let (phase, which) = hook.split_once('#').map_or((hook, None), |(phase, which)| (phase, Some(which)));
+        let of_phase: Vec<Self> = all(config, &VmName::new(vm))
+            .filter(|one| one.workload.name.0 == workload && one.hook.registered.phase.as_word() == phase)
+            .collect();
+        let count = of_phase.len();
+        let is_it = |one: &Self| {
+            let number = (one.place + 1).to_string();
+            which.map_or(count == 1, |which| which == number || one.hook.registered.name.as_deref() == Some(which))
+        };
+        of_phase.into_iter().find(is_it).ok_or_else(|| {
+            let known: Vec<String> = all(config, &VmName::new(vm)).map(|one| one.name()).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            format!("{name:?} is not one hook of this configuration; it has {known}")
+        })
+    }
+
+    /// As people write it.
+    pub(super) fn name(&self) -> String {
+        let registered = &self.hook.registered;
+        let is_same = |other: &&config::Hook| other.registered.phase == registered.phase;
+        let which = match &registered.name {
+            Some(name) => format!("#{name}"),
+            None if self.workload.hooks.iter().filter(is_same).count() > 1 => format!("#{}", self.place + 1),
+            None => String::new(),
+        };
+        format!("{}/{}/{}{which}", self.vm, self.workload.name, registered.phase)
+    }
+
+    pub(super) fn task(&self, intent: Intent, mode: Mode, event_type: Kind) -> Task {
+        let registered = &self.hook.registered;
+        Task {
+            attempt: format!("{PREFIX}by-hand/1"),
+            step: format!("{PREFIX}by-hand/{}", self.name()),
+            fence: Fence { term: 0, sequence: 1 },
+            event_id: EventId::new(&format!("{PREFIX}by-hand")),
+            event_type,
+            event_source: Source::Platform,
+            resources: vec![self.vm.clone()],
+            phase: registered.phase,
+            place: self.place,
+            workload: self.workload.name.clone(),
+            group: self.workload.group.clone(),
+            vm: self.vm.clone(),
+            intent,
+            deadline: clock::now().plus(registered.timeout),
+            avoid: vec![],
+            prefer: vec![],
+            traceparent: None,
+            drill: Some(mode),
+        }
+    }
+
+    /// Runs it as this VM's replica would.
+    pub(super) async fn try_it(
+        &self,
+        task: &Task,
+        given_up: impl Future<Output = ()>,
+        hear: impl FnMut(&News),
+    ) -> Result<Shown, String> {
+        let way = match task.intent {
+            Intent::Run => Some(&self.hook.run),
+            Intent::Confirm => self.hook.confirm.as_ref(),
+            Intent::Undo => self.hook.undo.as_ref(),
+        };
+        let way = way.ok_or_else(|| format!("{} has no `{}`", self.name(), task.intent))?;
+        let command = calls::command(way, self.hook);
+        let began = Instant::now();
+        let answered = command::run_alone(task, &command, calls::surroundings(), given_up, hear).await;
+        let command::Answered { ended, said, complained } = answered.map_err(|error| error.to_string())?;
+        let own = self.hook.env.iter().map(|(name, value)| {
+            let value = if config::is_secret(name, value) { "***".to_owned() } else { value.clone() };
+            (name.clone(), value)
+        });
+        Ok(Shown {
+            hook: self.name(),
+            runs: words(way),
+            user: self.hook.user.clone(),
+            told: own.chain(command::told(task)).collect(),
+            answer: ended,
+            seconds: began.elapsed(),
+            stdout: said,
+            stderr: complained,
+        })
+    }
+}
+
+/// Every hook of this configuration, for this VM.
+pub(super) fn all<'a>(config: &'a Config, vm: &VmName) -> impl Iterator<Item = One<'a>> {
+    config.workloads.iter().flat_map(move |workload| {
+        let place_of = |at: usize, phase: Phase| {
+            workload.hooks[..at].iter().filter(|other| other.registered.phase == phase).count()
+        };
+        let one = |(at, hook): (usize, &'a config::Hook)| One {
+            workload,
+            hook,
+            place: place_of(at, hook.registered.phase),
+            vm: vm.clone(),
+        };
+        workload.hooks.iter().enumerate().map(one).collect::<Vec<_>>()
+    })
+}
+
+fn words(way: &Way) -> Vec<String> {
+    match way {
+        Way::Command(argv) => argv.clone(),
+        Way::Http(url) | Way::Patroni(url) => vec!["POST".to_owned(), url.clone()],
+    }
+}
+
+/// What it was told and what it answered.
+#[derive(Serialize)]
+pub(super) struct Shown {
+    hook: String,
+    runs: Vec<String>,
+    user: Option<String>,
+    told: BTreeMap<String, String>,
+    #[serde(flatten)]
+    pub(super) answer: Ended,
+    #[serde(serialize_with = "as_seconds")]
+    seconds: Duration,
+    stdout: String,
+    pub(super) stderr: String,
+}
+
+fn as_seconds<S: serde::Serializer>(span: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(span.as_secs_f64())
+}
+
+impl Shown {
+    fn told(&self) -> String {
+        let mut text = format!("{} runs {}", self.hook, self.runs.join(" "));
+        if let Some(user) = &self.user {
+            let _ = write!(text, " as {user}");
+        }
+        text.push_str("\nit is told\n");
+        for (name, value) in &self.told {
+            let _ = writeln!(text, "  {name}={value}");
+        }
+        for (name, said) in [("prints", &self.stdout), ("writes to standard error", &self.stderr)] {
+            if !said.is_empty() {
+                let _ = writeln!(text, "it {name}\n  {}", said.trim_end().replace('\n', "\n  "));
+            }
+        }
+        let _ = writeln!(text, "it answers after {:.1} s: {}", self.seconds.as_secs_f64(), self.answer);
+        text.lines().fold(String::new(), |text, line| text + &harmless(line) + "\n")
+    }
+}

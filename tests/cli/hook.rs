@@ -1,0 +1,90 @@
+//! `allclear hook run`: what a hook is told and answers, and what it leaves behind.
+
+use serde_json::Value;
+
+use super::doctor::Bench;
+use super::{allclear, stderr, stdout, written};
+
+/// Says what it found, and ends as it is told.
+const SCRIPT: &str = "#!/bin/sh
+echo \"progress: half of it\"
+echo \"$ALLCLEAR_PHASE $ALLCLEAR_INTENT $ALLCLEAR_MODE $ALLCLEAR_VM $ALLCLEAR_AVOID_VMS $PASSWORD\"
+echo \"$ALLCLEAR_EVENT_TYPE of $ALLCLEAR_EVENT_RESOURCES, umask $(umask)\" >&2
+exit ${EXITS:-0}
+";
+
+struct Hooks {
+    bench: Bench,
+    path: String,
+}
+
+impl Hooks {
+    fn of(hooks: &[&str]) -> Self {
+        use std::os::unix::fs::PermissionsExt as _;
+        let bench = Bench::new();
+        let script = bench.path("hook.sh");
+        std::fs::write(&script, SCRIPT).unwrap();
+        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let tables = hooks.iter().map(|keys| format!("[[workload.hook]]\ncommand = [{script:?}]\n{keys}\n"));
+        let text = format!("{}[[workload]]\nname = \"w\"\ngroup = \"g\"\n{}", bench.text(), tables.collect::<String>());
+        let path = written(bench.folder.path(), &text);
+        Self { bench, path }
+    }
+
+    fn run(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
+        // Whatever is left behind is seen.
+        let temporary = self.bench.path("tmp");
+        std::fs::create_dir_all(&temporary).unwrap();
+        let whole = [&["hook", "run", "--config", &self.path], arguments].concat();
+        let output = allclear(&whole, &[("PATH", "/usr/bin:/bin"), ("TMPDIR", &temporary)]);
+        assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "something is left in TMPDIR");
+        (output.status.code(), stdout(&output).to_owned(), stderr(&output).to_owned())
+    }
+}
+
+#[test]
+fn one_hook_is_run_by_itself_and_what_it_is_told_and_answers_is_shown() {
+    let hooks = Hooks::of(&["phase = \"drain\"\nenv = { PASSWORD = \"hidden from all\" }"]);
+    let (code, text, progress) = hooks.run(&["db-0/w/drain", "--avoid", "db-1", "--type", "Redeploy"]);
+    assert_eq!(code, Some(0), "{text}{progress}");
+    assert_eq!(progress, "progress: half of it\n");
+    for told in [
+        "db-0/w/drain runs ",
+        "  ALLCLEAR_MODE=rehearsal",
+        "  ALLCLEAR_EVENT_ID=drill-by-hand",
+        "  PASSWORD=***",
+        "drain run rehearsal db-0 db-1 ***",
+        "  Redeploy of db-0, umask 0077",
+        ": done",
+    ] {
+        assert!(text.contains(told), "{told}: {text}");
+    }
+    assert!(!text.contains("hidden"), "{text}");
+    let (code, text, _) = hooks.run(&["db-0/w/drain", "--json"]);
+    let shown: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((code, &shown["outcome"], &shown["told"]["ALLCLEAR_GROUP"]), (Some(0), &"done".into(), &"g".into()));
+}
+
+#[test]
+fn what_fails_says_why_and_what_is_not_there_is_named() {
+    let hooks = Hooks::of(&[
+        "phase = \"drain\"\nname = \"first\"\nenv = { EXITS = \"75\" }",
+        "phase = \"drain\"\nname = \"second\"\ndry_run = true\nenv = { EXITS = \"3\" }",
+    ]);
+    let (code, text, _) = hooks.run(&["db-0/w/drain#first"]);
+    assert!(code == Some(1) && text.contains(": blocked: Reboot of db-0, umask 0077"), "{text}");
+    let (code, text, _) = hooks.run(&["db-0/w/drain#2", "--dry-run"]);
+    assert!(code == Some(1) && text.contains(": failed: Reboot of db-0") && text.contains("MODE=dry_run"), "{text}");
+    for (arguments, why) in [
+        (&["db-0/w/drain"][..], "it has db-0/w/drain#first, db-0/w/drain#second"),
+        (&["db-0/w/restore"], "it has db-0/w/drain#first"),
+        (&["drain"], "write VM/WORKLOAD/PHASE"),
+        (&["db-0/w/drain#first", "--dry-run"], "does not declare dry_run"),
+        (&["db-0/w/drain#first", "--intent", "walk"], "write run, confirm or undo"),
+    ] {
+        let (code, _, said) = hooks.run(arguments);
+        assert!(code == Some(2) && said.contains(why), "{arguments:?}: {said}");
+    }
+    let (code, _, said) = hooks.run(&["db-0/w/drain#first", "--intent", "undo"]);
+    assert!(code == Some(1) && said.contains("has no `undo`"), "{said}");
+}
