@@ -77,9 +77,10 @@ from allclear_hook import Answer, Blocked, Done, Failed, Told, Unknown, number, 
 from mariadb_check import check
 from mariadb_copy import fill
 from mariadb_data import data_here, not_mounted, place
-from mariadb_members import Group, Server, covers, errant, memory, patience
+from mariadb_members import Group, Server, memory, patience
 from mariadb_replication import (
-    following,
+    follow,
+    has_more,
     is_following,
     lead,
     names_connections,
@@ -133,8 +134,10 @@ def restore(told: Told) -> Answer:
             memory().forget()
             return Done("; ".join([f"{here.vm} is the primary", *wrong]))
         rejoin(here, primary)
+        # Others may follow this one still, after an attempt that was ended in the middle.
+        wrong = lead(group, primary)
         memory().forget()
-    return prove(told)
+    return prove(told, wrong)
 
 
 def rejoin(here: Server, primary: Server) -> None:
@@ -144,20 +147,16 @@ def rejoin(here: Server, primary: Server) -> None:
         raise Failed(f"{here.vm}: {named}")
     if is_following(here, primary) and runs(here):
         return
-    primary.look_again()
-    own = errant(here, primary)
-    if own or not covers(primary.position, here.position):
-        raise Failed(
-            f"{here.vm} has transactions that {primary.vm} does not have ({', '.join(own) or here.look['position']},"
-            f" beside {primary.look['position']}); see what they are, then empty it"
-        )
+    more = has_more(here, primary)
+    if more:
+        raise Failed(f"{here.vm} {more}, which has {primary.look['position']}; see what they are, then empty it")
     why = lacks(here) or refuses_replication(primary.vm)
     if why:
         raise Failed(f"{here.vm}: {why}")
-    here.ask(*following(primary))
+    follow(here, primary)
 
 
-def prove(told: Told) -> Answer:
+def prove(told: Told, wrong: list[str]) -> Answer:
     """A transaction written now has to arrive: that threads run says little."""
     with Group(told) as group:
         here, primary = group.here, group.primary()
@@ -174,7 +173,7 @@ def prove(told: Told) -> Answer:
                 why = "it still catches up" if runs(here) else why_not_running(here)
                 raise Blocked(f"{here.vm} is not where {primary.vm} is: {why}")
         wait_for_acknowledgement(group, primary, told.affected - {told.vm}, seconds=1)
-        return Done(f"{here.vm} has what {primary.vm} wrote, up to {position}")
+        return Done("; ".join([f"{here.vm} has what {primary.vm} wrote, up to {position}", *wrong]))
 
 
 if __name__ == "__main__":

@@ -15,8 +15,16 @@ from allclear_hook import Done, Failed, Told, Unreachable, call, checked, member
 from mariadb_configuration import wrong_configuration
 from mariadb_copy import SIZE, dump_folder
 from mariadb_data import copier_lacks, not_mounted, on_socket, socket
-from mariadb_members import Group, Row, Server, covers, errant, memory, option_file, over_tcp, positions
-from mariadb_replication import is_following, is_semi_sync, names_connections, runs, why_not_running
+from mariadb_members import Group, Row, Server, memory, option_file, over_tcp
+from mariadb_replication import (
+    has_more,
+    is_following,
+    is_semi_sync,
+    names_connections,
+    refuses_options,
+    runs,
+    why_not_running,
+)
 from mariadb_rights import lacks, missing, refuses_replication, replication_account
 
 LEAST = (10, 6)
@@ -161,10 +169,9 @@ def wrong_replica(server: Server, primary: Server) -> str:
         return why_not_running(server)
     if follows["Using_Gtid"] == "No":
         return "it replicates without GTID: CHANGE MASTER TO MASTER_USE_GTID = slave_pos"
-    primary.look_again()
-    own = errant(server, primary)
-    if own or not covers(positions(primary.where()), server.position):
-        return f"it has transactions that {primary.vm} does not have: {', '.join(own) or server.look['position']}"
+    why = has_more(server, primary)
+    if why:
+        return why
     lag = number("MAX_LAG_MS", 500)
     return "" if server.reaches(primary.where(), lag / 1000) else f"it lags more than {lag:g} ms"
 
@@ -209,6 +216,10 @@ def wrong_here(told: Told, group: Group) -> Iterator[str]:
         refused = refuses_replication(server.vm)
         if refused:
             yield f"from {told.vm}: {refused}"
+    options = refuses_options(here)
+    if options:
+        yield options
+        return
     folder = dump_folder()
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent

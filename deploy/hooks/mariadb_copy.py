@@ -85,7 +85,7 @@ def choose_source(told: Told, group: Group, primary: Server) -> Server:
         if not why:
             return server
         against[server.vm] = why
-    raise Failed("nobody's data can be copied: " + "; ".join(f"{vm}: {why}" for vm, why in sorted(against.items())))
+    raise Failed("nobody's data can be copied: " + "; ".join(f"{vm}: {why.removeprefix(f'{vm}: ')}" for vm, why in against.items()))
 
 
 def dump(told: Told, source: Server, path: Path) -> str:

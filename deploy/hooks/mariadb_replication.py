@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from allclear_hook import Failed, Unreachable, members, number, setting, until
-from mariadb_members import Group, Row, Server, one_line, over_tcp
+from mariadb_members import LOCK, Group, Row, Server, covers, errant, one_line, over_tcp, positions
 from mariadb_rights import lacks, quoted, replication_account
+
+# Could not initialize master info structure, or that of the relay log.
+UNREADABLE = (1201, 1871, 1872)
 
 
 def following(primary: Server) -> list[str]:
@@ -29,6 +32,18 @@ def following(primary: Server) -> list[str]:
         f"CHANGE MASTER '' TO {account}, MASTER_USE_GTID = slave_pos{', ' + more if more else ''}",
         "START SLAVE ''",
     ]
+
+
+def refuses_options(server: Server) -> str:
+    """Why a server does not understand MASTER_OPTIONS; it is asked to prepare the statement, and does not run it."""
+    if not setting("MASTER_OPTIONS", ""):
+        return ""
+    change = next(one for one in following(server) if one.startswith("CHANGE MASTER"))
+    try:
+        server.ask(f"PREPARE allclear FROM {quoted(change)}", "DEALLOCATE PREPARE allclear")
+    except Unreachable as error:
+        return f"MASTER_OPTIONS are not understood by {error}"
+    return ""
 
 
 def is_following(server: Server, primary: Server) -> bool:
@@ -105,11 +120,11 @@ def reconnect(group: Group, primary: Server, seconds: float = 0.0) -> None:
 def lead(group: Group, primary: Server) -> list[str]:
     """All others follow this one. Returns what went wrong on whom; who cannot be changed stays as it is."""
     reconnect(group, primary)
-    statements, wrong, apart = following(primary), [], []
+    wrong, apart = [], []
     for server in group.others(primary):
         # One without a position, or with half of a copy, needs more than that.
         if server.position and not server.is_copying and not is_following(server, primary):
-            why = cannot_follow(server)
+            why = cannot_follow(server, primary)
             if why and server.vm == group.vm:
                 raise Failed(why)
             if why:
@@ -119,10 +134,10 @@ def lead(group: Group, primary: Server) -> list[str]:
     # This VM last: once it follows, all others have been told.
     apart.sort(key=lambda one: one.vm == group.vm)
     for server in apart:
-        server.send(*statements)
+        server.send(*following(primary))
     for server in apart:
         try:
-            server.answer()
+            heard(server, primary)
         except Unreachable as error:
             if server.vm == group.vm:
                 raise
@@ -131,13 +146,45 @@ def lead(group: Group, primary: Server) -> list[str]:
     return wrong
 
 
-def cannot_follow(server: Server) -> str:
-    """What would fail in the middle of it."""
+def follow(server: Server, primary: Server) -> None:
+    server.send(*following(primary))
+    heard(server, primary)
+    if not server.lost:
+        server.look_again()
+
+
+def heard(server: Server, primary: Server) -> None:
+    """That it follows. A server that was killed while it changed its primary has a file about it that it cannot read;
+    where it stands is in a table."""
     try:
-        why = names_connections(server) or lacks(server)
+        server.answer()
+    except Unreachable:
+        if server.error not in UNREADABLE:
+            raise
+        again = Server(server.vm, over_tcp(members()[server.vm]))
+        try:
+            again.ask(LOCK, "RESET SLAVE '' ALL", *following(primary))
+        finally:
+            again.close()
+
+
+def cannot_follow(server: Server, primary: Server) -> str:
+    """What would fail in the middle of it, or should not be done."""
+    try:
+        why = names_connections(server) or has_more(server, primary) or lacks(server)
     except Unreachable as error:
         return str(error)
     return f"{server.vm}: {why}" if why else ""
+
+
+def has_more(server: Server, primary: Server) -> str:
+    """Transactions that this primary does not have: whoever has them cannot follow it, and is never followed."""
+    server.look_again()
+    primary.look_again()
+    own = errant(server, primary)
+    if not own and covers(positions(primary.where()), server.position):
+        return ""
+    return f"has transactions that {primary.vm} does not have ({', '.join(own) or server.look['position']})"
 
 
 def resume(vm: str) -> None:

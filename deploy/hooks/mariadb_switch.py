@@ -22,12 +22,14 @@ from allclear_hook import (
     number,
     progress,
 )
-from mariadb_members import Group, Server, covers, errant, memory, over_tcp, positions
+from mariadb_members import Group, Server, covers, memory, over_tcp, positions
 from mariadb_replication import (
+    has_more,
     is_following,
     lead,
     names_connections,
     reconnect,
+    refuses_options,
     resume,
     runs,
     wait_for_acknowledgement,
@@ -69,15 +71,11 @@ def why_not(old: Server, server: Server) -> str:
         return "its read_only is off"
     if server.look["log_bin"] != "1" or server.look["passes_on"] != "1":
         return "log_bin and log_slave_updates must be on"
-    old.look_again()
-    now, own = old.where(), errant(server, old)
-    if own or not covers(positions(now), server.position):
-        return f"has transactions that {old.vm} does not have ({', '.join(own) or server.look['position']})"
-    why = lacks(server) or refuses_replication(server.vm)
+    why = has_more(server, old) or lacks(server) or refuses_replication(server.vm)
     if why:
         return why
     lag = number("MAX_LAG_MS", 500)
-    return "" if server.reaches(now, lag / 1000) else f"lags more than {lag:g} ms"
+    return "" if server.reaches(old.where(), lag / 1000) else f"lags more than {lag:g} ms"
 
 
 def choose(told: Told, group: Group, old: Server) -> Server:
@@ -92,13 +90,13 @@ def choose(told: Told, group: Group, old: Server) -> Server:
             against[vm] = str(error)
         if not against[vm]:
             return group.servers[vm]
-    said = "; ".join(f"{vm}: {reason}" for vm, reason in sorted(against.items()))
+    said = "; ".join(f"{vm}: {reason.removeprefix(f'{vm}: ')}" for vm, reason in sorted(against.items()))
     raise Blocked(f"no member can take over: {said}")
 
 
 def prove(old: Server) -> None:
     """What would fail later had better fail now, while the primary takes writes."""
-    why = names_connections(old) or lacks(old)
+    why = names_connections(old) or lacks(old) or refuses_options(old)
     if why:
         raise Failed(f"{old.vm}: {why}")
     folder = memory().path.parent

@@ -87,6 +87,8 @@ def started(_process, arguments, *_, **__):
 def main():
     global left
     os.setsid()
+    # What Python keeps for itself is no step of a hook.
+    sys.dont_write_bytecode = True
     number, program, *arguments = sys.argv[1:]
     sys.path.insert(0, str(Path(program).parent))
     import allclear_hook

@@ -1,6 +1,13 @@
 //! `MariaDB` with GTID replication, asynchronous.
 
+mod bounds;
+mod check;
 mod client;
+mod copies;
+mod killed;
+mod lost;
+mod replication;
+mod rights;
 mod switches;
 
 use std::fs;
@@ -8,7 +15,9 @@ use std::io;
 use std::os::unix::fs::chown;
 use std::time::Duration;
 
+use super::hook::{Ended, Hook};
 use super::record::Row;
+use super::stage::Stage;
 use super::trio::{System, Trio, VMS, Vm, until};
 use client::Connection;
 
@@ -128,6 +137,12 @@ impl System for MariaDb {
     }
 }
 
+/// Its exit status, and what it said.
+fn call(stage: &Stage<MariaDb>, place: usize, phase: &str, more: &[(&str, &str)]) -> (Option<i32>, String) {
+    let Ended { status, said } = Hook::run::<MariaDb>(&stage.trio, place, phase, more);
+    (status, said)
+}
+
 fn connect(trio: &Trio, place: usize, patience: Duration) -> io::Result<Connection> {
     Connection::open(&trio.vms[place].addresses[0], patience)
 }
@@ -142,6 +157,11 @@ fn socket(vm: &Vm) -> String {
 
 /// With no data there, with those that the package makes. Returns when the server answers.
 fn start(trio: &Trio, place: usize) {
+    start_with(trio, place, &[]);
+}
+
+/// The same with further options.
+fn start_with(trio: &Trio, place: usize, more: &[&str]) {
     let vm = &trio.vms[place];
     let data = format!("--datadir={}", vm.data().display());
     // The test's own may be closed to the servers' user.
@@ -162,7 +182,7 @@ fn start(trio: &Trio, place: usize) {
         format!("--server-id={}", place + 1),
     ];
     let local: Vec<_> = local.iter().map(String::as_str).collect();
-    trio.spawn(place, "mariadbd", &[SERVER, &local].concat()).unwrap();
+    trio.spawn(place, "mariadbd", &[SERVER, &local, more].concat()).unwrap();
     until("a server that answers", || {
         let mut command = trio.command(place, "mariadb").unwrap();
         let output = command.args(["--no-defaults", "-S", &socket(vm), "-e", "SELECT 1"]).output().unwrap();

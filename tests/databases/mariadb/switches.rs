@@ -8,13 +8,7 @@ use super::super::hook::{BLOCKED, DONE, Ended, FAILED, Hook, UNDO};
 use super::super::stage::{Kind, Stage};
 use super::super::trio::{System as _, VMS, is_installed, until};
 use super::super::writers::Writers;
-use super::{MariaDb, asked_by_socket, by_socket};
-
-/// Its exit status, and what it said.
-fn call(stage: &Stage<MariaDb>, place: usize, phase: &str, more: &[(&str, &str)]) -> (Option<i32>, String) {
-    let Ended { status, said } = Hook::run::<MariaDb>(&stage.trio, place, phase, more);
-    (status, said)
-}
+use super::{MariaDb, asked_by_socket, by_socket, call};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_fit_target_it_is_blocked_with_the_reason_for_each_and_nothing_changes() {

@@ -1,0 +1,71 @@
+//! Writes are not stopped again and again for nothing.
+
+use std::time::Duration;
+
+use super::super::hook::{DONE, FAILED};
+use super::super::stage::Stage;
+use super::super::trio::{is_installed, until};
+use super::super::writers::Writers;
+use super::{MariaDb, by_socket, call, connect};
+
+const LONG: Duration = Duration::from_mins(5);
+
+/// A statement that writes for minutes keeps a server from being read-only, and all other writes wait with it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writes_are_stopped_in_vain_twice_for_one_event() {
+    if !is_installed::<MariaDb>() {
+        return;
+    }
+    let stage = Stage::<MariaDb>::bare().await;
+    by_socket(&stage.trio, 0, "CREATE TABLE app.slow (client INT, number BIGINT)");
+    let writers = Writers::start::<MariaDb>(&stage.trio);
+    let mut slow = connect(&stage.trio, 0, LONG).unwrap();
+    let writing = std::thread::spawn(move || slow.ask("INSERT INTO app.slow SELECT 1, SLEEP(200)"));
+    until("the statement", || match by_socket(&stage.trio, 0, "SHOW PROCESSLIST") {
+        said if said.contains("SLEEP(200)") => Ok(()),
+        said => Err(said),
+    });
+    let event = [("ALLCLEAR_EVENT_ID", "first")];
+    for _ in 0..2 {
+        let (status, said) = call(&stage, 0, "failover", &event);
+        assert!(status == FAILED && said.contains("error 1205") && said.contains("taken back"), "{status:?} {said}");
+        assert!(said.contains("INSERT INTO app.slow"), "{said}");
+        assert_eq!(stage.primary(), 0);
+    }
+    let (status, said) = call(&stage, 0, "failover", &event);
+    assert!(status == FAILED && said.contains("writes were stopped 2 times in vain"), "{status:?} {said}");
+    assert!(said.contains("error 1205"), "{said}");
+    by_socket(
+        &stage.trio,
+        0,
+        "EXECUTE IMMEDIATE CONCAT('KILL ', (SELECT id FROM information_schema.processlist \
+         WHERE info LIKE 'INSERT INTO app.slow%'))",
+    );
+    writing.join().unwrap().unwrap_err();
+    assert_eq!(call(&stage, 0, "failover", &event).0, FAILED);
+    let (status, said) = call(&stage, 0, "failover", &[("ALLCLEAR_EVENT_ID", "second")]);
+    assert_eq!(status, DONE, "{said}");
+    stage.all_is_there(writers);
+}
+
+/// What a backup does while it is at its end: all writes wait for it, and so does read_only.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
+async fn a_backup_that_holds_the_servers_lock_is_told() {
+    if !is_installed::<MariaDb>() {
+        return;
+    }
+    let stage = Stage::<MariaDb>::bare().await;
+    let mut backup = super::client::Connection::open(&stage.trio.vms[0].addresses[0], LONG).unwrap();
+    by_socket(&stage.trio, 0, "GRANT RELOAD ON *.* TO app@'%'");
+    drop(backup);
+    backup = connect(&stage.trio, 0, LONG).unwrap();
+    backup.ask("BACKUP STAGE START").unwrap();
+    backup.ask("BACKUP STAGE BLOCK_COMMIT").unwrap();
+    let (status, said) = call(&stage, 0, "failover", &[("PATIENCE_SECONDS", "20")]);
+    assert!(status == FAILED && said.contains("error 1205") && said.contains("app since"), "{status:?} {said}");
+    assert_eq!(stage.primary(), 0);
+    backup.ask("BACKUP STAGE END").unwrap();
+    let (status, said) = call(&stage, 0, "failover", &[]);
+    assert_eq!(status, DONE, "{said}");
+}

@@ -1,0 +1,104 @@
+//! What is wrong before an event is told before it.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+
+use super::super::hook::{DONE, FAILED};
+use super::super::stage::Stage;
+use super::super::trio::{find, is_installed, until};
+use super::{MariaDb, by_socket, call, option_file, socket, start, start_with};
+
+fn finds(stage: &Stage<MariaDb>, place: usize, more: &[(&str, &str)], wrong: &str) {
+    let (status, said) = call(stage, place, "check", more);
+    assert!(status == FAILED && said.contains(wrong), "{wrong}: {status:?} {said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_thing_that_is_wrong_is_told_with_what_to_do() {
+    if !is_installed::<MariaDb>() {
+        return;
+    }
+    let stage = Stage::<MariaDb>::bare().await;
+    for place in 0..3 {
+        let (status, said) = call(&stage, place, "check", &[]);
+        assert_eq!(status, DONE, "{said}");
+    }
+    let file = option_file(&stage.trio.vms[0]);
+    fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
+    finds(&stage, 0, &[], &format!("chmod 600 {file}"));
+    fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+    finds(&stage, 0, &[("OPTION_FILE", "/no/such/file")], "No such file");
+    if stage.trio.user.is_some() {
+        chown(&file, Some(0), Some(0)).unwrap();
+        finds(&stage, 0, &[], "Permission denied");
+        stage.trio.own(file.as_ref()).unwrap();
+    }
+    finds(&stage, 0, &[("STATE_DIR", "/proc/none")], "may not write in /proc, where STATE_DIR is");
+    finds(&stage, 0, &[("SOCKET", "/no/such/sock")], &format!("the server has {}", socket(&stage.trio.vms[0])));
+    finds(&stage, 0, &[("SOCKET", &socket(&stage.trio.vms[1]))], "is not the one that MEMBERS has as db-0");
+    finds(&stage, 0, &[("SEMI_SYNC_MS", "1000")], "rpl_semi_sync_master_enabled is off");
+    let programs = stage.trio.vms[0].folder.join("programs");
+    fs::create_dir(&programs).unwrap();
+    for name in ["python3", "mariadb"] {
+        symlink(find(name).unwrap(), programs.join(name)).unwrap();
+    }
+    finds(&stage, 0, &[("PATH", programs.to_str().unwrap())], "mariadb-dump is not installed");
+    let swapped = stage.trio.members(0).replace("db-1", "db-9").replace("db-2", "db-1").replace("db-9", "db-2");
+    let (status, said) = call(&stage, 0, "check", &[("MEMBERS", &swapped)]);
+    assert_eq!(status, DONE, "which of two others is which cannot be told here: {said}");
+    finds(&stage, 1, &[("MEMBERS", &swapped)], "is not the one that MEMBERS has as db-1");
+
+    by_socket(&stage.trio, 0, "GRANT ALL PRIVILEGES ON *.* TO app@'%'");
+    finds(&stage, 0, &[], "read_only does not hold app@%");
+    assert_eq!(call(&stage, 0, "check", &[("ADMINS", "root@localhost mysql@localhost app@%")]).0, DONE);
+    by_socket(&stage.trio, 0, "REVOKE ALL PRIVILEGES ON *.* FROM app@'%'");
+    by_socket(&stage.trio, 0, "SET GLOBAL rpl_semi_sync_master_enabled = 1");
+    finds(&stage, 1, &[], "set SEMI_SYNC_MS");
+    by_socket(&stage.trio, 0, "SET GLOBAL rpl_semi_sync_master_enabled = 0; SET GLOBAL gtid_strict_mode = 0");
+    finds(&stage, 1, &[], "db-0: gtid_strict_mode is off");
+    by_socket(&stage.trio, 0, "SET GLOBAL gtid_strict_mode = 1");
+    by_socket(&stage.trio, 1, "SET GLOBAL read_only = 0");
+    finds(&stage, 0, &[], "db-1: it is a replica, and its read_only is off");
+    by_socket(&stage.trio, 1, "SET GLOBAL read_only = 1; STOP SLAVE");
+    finds(&stage, 0, &[], "db-1: its replication does not run");
+    by_socket(&stage.trio, 1, "START SLAVE");
+    by_socket(&stage.trio, 1, "STOP SLAVE; CHANGE MASTER TO MASTER_HOST = 'localhost'; START SLAVE");
+    finds(&stage, 0, &[], "db-1: it follows localhost:");
+    stage.trio.freeze(2);
+    finds(&stage, 0, &[("PATIENCE_SECONDS", "1")], "db-2: ");
+    stage.trio.thaw(2);
+}
+
+/// What the configuration says is found by the start command, the files that it reads, and what counts last. Only there
+/// does read_only hold after a restart.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
+async fn a_configuration_without_read_only_is_found_while_it_is_on() {
+    if !is_installed::<MariaDb>() {
+        return;
+    }
+    let stage = Stage::<MariaDb>::bare().await;
+    for (more, wrong) in [
+        (&["--skip-read-only"][..], "does not say read_only = 1"),
+        (&["--loose-read_only=OFF"], "does not say read_only = 1"),
+        (&["--gtid-strict-mode=0"], "does not say gtid_strict_mode = 1"),
+        (&["--read-only=0", "--read-only"], ""),
+    ] {
+        stage.trio.kill(2);
+        start_with(&stage.trio, 2, more);
+        by_socket(&stage.trio, 2, "SET GLOBAL read_only = 1; STOP SLAVE; SET GLOBAL gtid_strict_mode = 1; START SLAVE");
+        until("replication", || match call(&stage, 0, "check", &[]) {
+            (DONE, _) => Ok(()),
+            (_, said) => Err(said),
+        });
+        let (status, said) = call(&stage, 2, "check", &[]);
+        assert_eq!(status == DONE, wrong.is_empty(), "{more:?}: {said}");
+        assert!(said.contains(wrong), "{more:?}: {said}");
+    }
+    stage.trio.kill(2);
+    start(&stage.trio, 2);
+    by_socket(&stage.trio, 2, "SET GLOBAL server_id = 7");
+    finds(&stage, 2, &[], "its server_id is 7, and its configuration says 3");
+    by_socket(&stage.trio, 2, "SET GLOBAL server_id = 1");
+    finds(&stage, 0, &[], "db-0 and db-2 have the same server_id, 1");
+}

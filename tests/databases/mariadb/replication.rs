@@ -1,0 +1,173 @@
+//! Why a member does not replicate is told in its server's own words, whatever these are.
+
+use std::fs;
+
+use super::super::hook::{BLOCKED, DONE, FAILED, Hook, NOT_APPLICABLE};
+use super::super::stage::Stage;
+use super::super::trio::{is_installed, until};
+use super::super::writers::Writers;
+use super::{MariaDb, by_socket, call, start};
+
+const OTHER_AVOIDED: (&str, &str) = ("ALLCLEAR_AVOID_VMS", "db-2");
+
+fn until_status(stage: &Stage<MariaDb>, place: usize, words: &str) {
+    until(words, || match by_socket(&stage.trio, place, "SHOW ALL SLAVES STATUS") {
+        said if said.contains(words) => Ok(()),
+        said => Err(said),
+    });
+}
+
+/// A key that was taken is part of the error. What could end a row of an answer, or a line of a text, does not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_error_with_line_ends_in_it_stays_one_reason() {
+    if !is_installed::<MariaDb>() {
+        return;
+    }
+    let stage = Stage::<MariaDb>::bare().await;
+    let table = "CREATE TABLE app.names (name VARCHAR(90) CHARACTER SET utf8mb4 PRIMARY KEY)";
+    by_socket(&stage.trio, 0, table);
+    until_status(&stage, 1, "\tYes\t");
+    // A carriage return, a line separator and a paragraph separator, a next line, a newline, a tab, a NUL, a backslash.
+    let hex = "6F6E6509616E64 0D 74776F E280A8 E280A9 C285 0A 5C6E 5C 00 656E64".replace(' ', "");
+    let insert = format!("INSERT INTO app.names VALUES (UNHEX('{hex}'))");
+    by_socket(&stage.trio, 1, &format!("SET sql_log_bin = 0; {insert}"));
+    by_socket(&stage.trio, 0, &insert);
+    until_status(&stage, 1, "Duplicate entry");
+    let (status, said) = call(&stage, 0, "failover", &[OTHER_AVOIDED]);
+    assert_eq!(status, BLOCKED, "{said}");
+    assert!(said.contains("db-1: its SQL thread has stopped with error 1062: "), "{said}");
+    assert!(said.contains("Duplicate entry 'one and two"), "{said}");
+    let reason = said.lines().find(|line| line.contains("no member can take over")).unwrap();
+    assert!(reason.contains("Duplicate entry") && reason.ends_with("db-2: is on a VM to avoid"), "{reason}");
+    let (status, said) = call(&stage, 1, "restore", &[]);
+    assert!(status == FAILED && said.contains("error 1062"), "{status:?} {said}");
+    by_socket(&stage.trio, 1, "SET sql_log_bin = 0; DELETE FROM app.names");
+    Hook::until_done::<MariaDb>(&stage.trio, 1, "restore", &[]);
+    assert_eq!(call(&stage, 0, "failover", &[OTHER_AVOIDED]).0, DONE);
+}
+
+/// The binlog that a replica needs is gone: nothing that a hook could do, and it says so at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
+async fn a_binlog_that_was_purged_is_told_with_the_servers_words() {
+    if !is_installed::<MariaDb>() {
+        return;
+    }
+    let stage = Stage::<MariaDb>::bare().await;
+    by_socket(&stage.trio, 1, "STOP SLAVE");
+    let writers = Writers::start::<MariaDb>(&stage.trio);
+    writers.go_on();
+    by_socket(&stage.trio, 2, "STOP SLAVE");
+    by_socket(&stage.trio, 0, "FLUSH BINARY LOGS");
+    until("binlogs that are purged", || {
+        let last = by_socket(&stage.trio, 0, "SHOW MASTER STATUS");
+        let last = last.split('\t').next().unwrap();
+        by_socket(&stage.trio, 0, &format!("PURGE BINARY LOGS TO '{last}'"));
+        let left = by_socket(&stage.trio, 0, "SHOW BINARY LOGS");
+        if left.lines().count() == 1 { Ok(()) } else { Err(left) }
+    });
+    by_socket(&stage.trio, 1, "START SLAVE");
+    until_status(&stage, 1, "\t1236\t");
+    let (status, said) = call(&stage, 0, "failover", &[OTHER_AVOIDED]);
+    assert_eq!(status, BLOCKED, "{said}");
+    assert!(
+        said.contains("db-1: its IO thread has stopped with error 1236: Got fatal error 1236 from master"),
+        "{said}"
+    );
+    let (status, said) = call(&stage, 1, "restore", &[]);
+    assert!(status == FAILED && said.contains("error 1236"), "{status:?} {said}");
+    let (status, said) = call(&stage, 0, "check", &[]);
+    assert!(status == FAILED && said.contains("db-1: its IO thread has stopped with error 1236"), "{status:?} {said}");
+    drop(writers);
+}
+
+/// A server that was killed in CHANGE MASTER has an empty file about it, and refuses everything but RESET SLAVE ALL.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
+async fn a_file_about_its_primary_that_is_cut_is_made_anew() {
+    if !is_installed::<MariaDb>() {
+        return;
+    }
+    let stage = Stage::<MariaDb>::bare().await;
+    let writers = Writers::start::<MariaDb>(&stage.trio);
+    for by_another in [false, true] {
+        stage.trio.kill(2);
+        fs::write(stage.trio.vms[2].data().join("master.info"), "").unwrap();
+        start(&stage.trio, 2);
+        if by_another {
+            let (status, said) = call(&stage, 0, "failover", &[]);
+            assert_eq!((status, stage.primary()), (DONE, 1), "{said}");
+        }
+        let (status, said) = call(&stage, 2, "restore", &[]);
+        assert_eq!(status, DONE, "{said}");
+    }
+    stage.all_is_there(writers);
+}
+
+/// A replica whose connection has a name would keep it after RESET SLAVE ALL, and follow two after CHANGE MASTER.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_named_connection_is_left_alone_with_the_reason() {
+    if !is_installed::<MariaDb>() {
+        return;
+    }
+    let stage = Stage::<MariaDb>::bare().await;
+    let writers = Writers::start::<MariaDb>(&stage.trio);
+    let named = format!(
+        "STOP SLAVE; SET @@default_master_connection = 'other'; CHANGE MASTER TO MASTER_HOST = '{}', MASTER_PORT = {}, \
+         MASTER_USER = 'replication', MASTER_PASSWORD = 'of replicas', MASTER_USE_GTID = slave_pos; \
+         RESET SLAVE '' ALL; START SLAVE",
+        stage.trio.vms[0].host(),
+        stage.trio.vms[0].port()
+    );
+    by_socket(&stage.trio, 1, &named);
+    until_status(&stage, 1, "other\t");
+    let (status, said) = call(&stage, 0, "failover", &[OTHER_AVOIDED]);
+    assert_eq!(status, BLOCKED, "{said}");
+    assert!(said.contains("db-1: it replicates over the named connection 'other'"), "{said}");
+    for phase in ["restore", "check"] {
+        let (status, said) = call(&stage, 1, phase, &[]);
+        assert!(status == FAILED && said.contains("over the named connection 'other'"), "{phase} {status:?} {said}");
+    }
+    assert_eq!(call(&stage, 1, "failover", &[]).0, NOT_APPLICABLE);
+    let (status, said) = call(&stage, 0, "failover", &[]);
+    assert!(status == DONE && said.contains("db-1: it replicates over the named connection"), "{status:?} {said}");
+    assert_eq!(stage.primary(), 2);
+    let connections = by_socket(&stage.trio, 1, "SHOW ALL SLAVES STATUS");
+    assert_eq!(connections.lines().count(), 1, "{connections}");
+    by_socket(&stage.trio, 1, "STOP SLAVE 'other'; RESET SLAVE 'other' ALL");
+    Hook::until_done::<MariaDb>(&stage.trio, 1, "restore", &[]);
+    stage.all_is_there(writers);
+}
+
+/// A primary that gets something from elsewhere over a connection with a name: that would not move with it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
+async fn a_primary_with_a_named_connection_stays_the_primary() {
+    if !is_installed::<MariaDb>() {
+        return;
+    }
+    let stage = Stage::<MariaDb>::bare().await;
+    by_socket(&stage.trio, 0, "CHANGE MASTER 'elsewhere' TO MASTER_HOST = '127.0.0.1', MASTER_PORT = 9");
+    let (status, said) = call(&stage, 0, "failover", &[]);
+    assert!(status == FAILED && said.contains("over the named connection 'elsewhere'"), "{status:?} {said}");
+    assert_eq!(stage.primary(), 0);
+}
+
+/// Without gtid_strict_mode a replica that took a write of its own goes on, and numbers alone do not tell.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
+async fn a_replica_with_a_transaction_of_its_own_is_never_the_candidate() {
+    if !is_installed::<MariaDb>() {
+        return;
+    }
+    let stage = Stage::<MariaDb>::bare().await;
+    let writers = Writers::start::<MariaDb>(&stage.trio);
+    by_socket(&stage.trio, 1, "SET GLOBAL gtid_strict_mode = 0; CREATE DATABASE known_to_nobody");
+    until_status(&stage, 1, "\tYes\t");
+    writers.go_on();
+    let (status, said) = call(&stage, 0, "failover", &[OTHER_AVOIDED]);
+    assert!(status == BLOCKED && said.contains("db-1: has transactions that db-0 does not have (0-2-"), "{said}");
+    let (status, said) = call(&stage, 0, "failover", &[("ALLCLEAR_PREFER_VMS", "db-1")]);
+    assert_eq!((status, stage.primary()), (DONE, 2), "{said}");
+    stage.all_is_there(writers);
+}
