@@ -34,9 +34,10 @@ MORE = """SELECT VERSION() AS version, @@gtid_strict_mode AS strict, @@hostname 
   @@rpl_semi_sync_master_enabled AS awaits, @@rpl_semi_sync_slave_enabled AS acknowledges"""
 EVENTS = """SELECT CONCAT(event_schema, '.', event_name) AS name FROM information_schema.events
   WHERE status = 'ENABLED'"""
-# read_only does not hold them.
+# read_only does not hold them. Before 10.11 SUPER was enough.
 MAY_WRITE = """SELECT DISTINCT REPLACE(grantee, '''', '') AS account FROM information_schema.user_privileges
-  WHERE privilege_type = 'READ_ONLY ADMIN' AND REPLACE(grantee, '''', '') <> CURRENT_USER()"""
+  WHERE REPLACE(grantee, '''', '') <> CURRENT_USER() AND (privilege_type = 'READ_ONLY ADMIN'
+    OR (privilege_type = 'SUPER' AND VERSION() REGEXP '^10[.]([6-9]|10)[.]'))"""
 LOCAL = "root@localhost mysql@localhost mariadb.sys@localhost"
 
 
@@ -180,8 +181,8 @@ def wrong_accounts(primary: Server) -> Iterator[str]:
     may = {row["account"] for row in primary.ask(MAY_WRITE)[0]} - set(setting("ADMINS", LOCAL).split())
     if may:
         yield (
-            f"read_only does not hold {', '.join(sorted(may))}: REVOKE READ_ONLY ADMIN ON *.* from what writes, and name"
-            " the rest in ADMINS"
+            f"read_only does not hold {', '.join(sorted(may))}: REVOKE READ_ONLY ADMIN ON *.* from what writes, and"
+            " name the rest in ADMINS"
         )
     events = [row["name"] for row in primary.ask(EVENTS)[0]]
     if events:

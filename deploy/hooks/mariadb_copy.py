@@ -23,7 +23,7 @@ from allclear_hook import Blocked, Failed, Memory, Told, Unreachable, call, memb
 from mariadb_compare import compare
 from mariadb_data import OTHERS, on_socket
 from mariadb_members import COPYING, FOLLOWS, LOOK, Group, Server, covers, one_line, option_file, over_tcp, positions
-from mariadb_replication import following, runs
+from mariadb_replication import change, runs
 from mariadb_rights import lacks, refuses_replication
 
 DUMP = (
@@ -85,7 +85,8 @@ def choose_source(told: Told, group: Group, primary: Server) -> Server:
         if not why:
             return server
         against[server.vm] = why
-    raise Failed("nobody's data can be copied: " + "; ".join(f"{vm}: {why.removeprefix(f'{vm}: ')}" for vm, why in against.items()))
+    said = "; ".join(f"{vm}: {why.removeprefix(f'{vm}: ')}" for vm, why in against.items())
+    raise Failed(f"nobody's data can be copied: {said}")
 
 
 def dump(told: Told, source: Server, path: Path) -> str:
@@ -153,8 +154,7 @@ def load(told: Told, source: Server, primary: Server, path: Path, position: str)
             except Unreachable as error:
                 raise Failed(f"{told.vm}: its server does not take the copy: {error}") from error
         here.ask(EVENTS, f"SET GLOBAL gtid_binlog_state = '{position}'", f"SET GLOBAL gtid_slave_pos = '{position}'")
-        *change, _start = following(primary)
-        here.ask(*(one for one in change if "gtid_slave_pos =" not in one))
+        here.ask(change(primary))
         compare(told, source.vm, here)
         here.ask(*(["SET GLOBAL event_scheduler = ON"] if was_on else []), f"DROP DATABASE {COPYING}")
         events().forget()

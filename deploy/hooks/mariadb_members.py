@@ -123,14 +123,13 @@ class Server(Client):
 
     @property
     def position(self) -> dict[str, int]:
-        return positions(self.look["position"])
+        return positions(highest(self.look["binlog"], self.look["position"]))
 
     def where(self) -> str:
-        """Its position as of now. Of domains that were not written since its binlog began it has them, too."""
+        """Its position as of now: by its binlog, which a member passes everything on in, and by its slave position,
+        which has domains that were not written since the binlog began."""
         found = self.ask("SELECT @@gtid_binlog_pos AS binlog, @@gtid_current_pos AS position")[0][0]
-        known = positions(found["binlog"])
-        more = [one for one in listed(found["position"]) if one.split("-")[0] not in known]
-        return ",".join([*listed(found["binlog"]), *more])
+        return highest(found["binlog"], found["position"])
 
     def reaches(self, position: str, seconds: float, grace: float = 1) -> bool:
         """Whether it has all of that position, or gets there in time. A dead one is known by the grace after that."""
@@ -157,6 +156,12 @@ def positions(gtids: str) -> dict[str, int]:
     """`0-1-42,7-3-9` as {domain: number}."""
     parts = [one.split("-") for one in listed(gtids)]
     return {domain: int(number) for domain, _, number in parts}
+
+
+def highest(*gtids: str) -> str:
+    """Of several positions the last transaction of each domain."""
+    last = {one.split("-")[0]: one for one in sorted(listed(",".join(gtids)), key=lambda one: int(one.split("-")[2]))}
+    return ",".join(last.values())
 
 
 def covers(all_of: Mapping[str, int], these: Mapping[str, int]) -> bool:

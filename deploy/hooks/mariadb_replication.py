@@ -5,42 +5,63 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from allclear_hook import Failed, Unreachable, members, number, setting, until
-from mariadb_members import LOCK, Group, Row, Server, covers, errant, one_line, over_tcp, positions
+from mariadb_members import LOCK, Group, Row, Server, covers, errant, listed, one_line, over_tcp, positions
 from mariadb_rights import lacks, quoted, replication_account
 
 # Could not initialize master info structure, or that of the relay log.
 UNREADABLE = (1201, 1871, 1872)
 
 
-def following(primary: Server) -> list[str]:
-    """Makes a member a replica of that one, whatever it was. No session's default_master_connection changes that the
-    connection without a name is meant."""
+def change(primary: Server) -> str:
+    """No session's default_master_connection changes that the connection without a name is meant."""
     host, port = members()[primary.vm]
     user, password = replication_account()
+    more = setting("MASTER_OPTIONS", "")
     account = (
         f"MASTER_HOST = {quoted(host)}, MASTER_PORT = {port},"
         f" MASTER_USER = {quoted(user)}, MASTER_PASSWORD = {quoted(password)}"
     )
-    more = setting("MASTER_OPTIONS", "")
+    return f"CHANGE MASTER '' TO {account}, MASTER_USE_GTID = slave_pos{', ' + more if more else ''}"
+
+
+def follow(server: Server, primary: Server) -> None:
+    """Makes a member a replica of that one, whatever it was."""
+    try:
+        server.ask("SET GLOBAL read_only = 1", "STOP SLAVE ''")
+        begin(server, primary)
+    except Unreachable:
+        # A server that was killed while it changed its primary has a file about it that it cannot read.
+        if server.error not in UNREADABLE:
+            raise
+        again = Server(server.vm, over_tcp(members()[server.vm]))
+        try:
+            again.ask(LOCK, "SET GLOBAL read_only = 1", "RESET SLAVE '' ALL")
+            begin(again, primary)
+        finally:
+            again.close()
+    else:
+        server.look_again()
+
+
+def begin(server: Server, primary: Server) -> None:
+    """Of one that replicates from nobody at this moment."""
     semi_sync = ["SET GLOBAL rpl_semi_sync_master_enabled = 0", "SET GLOBAL rpl_semi_sync_slave_enabled = 1"]
-    return [
-        "SET GLOBAL read_only = 1",
-        "STOP SLAVE ''",
-        *(semi_sync if is_semi_sync() else []),
-        # What a former primary wrote itself is not in its slave position.
-        "SET GLOBAL gtid_slave_pos = @@gtid_current_pos",
-        f"CHANGE MASTER '' TO {account}, MASTER_USE_GTID = slave_pos{', ' + more if more else ''}",
-        "START SLAVE ''",
-    ]
+    server.ask(*(semi_sync if is_semi_sync() else []), *position_of(server), change(primary), "START SLAVE ''")
+
+
+def position_of(server: Server) -> list[str]:
+    """What a former primary wrote itself is not in its slave position; and a server that was killed while this was set
+    has none, but its binlog tells."""
+    where, replicated = server.where(), server.one("SELECT @@gtid_slave_pos")
+    return [] if set(listed(where)) == set(listed(replicated)) else [f"SET GLOBAL gtid_slave_pos = {quoted(where)}"]
 
 
 def refuses_options(server: Server) -> str:
     """Why a server does not understand MASTER_OPTIONS; it is asked to prepare the statement, and does not run it."""
     if not setting("MASTER_OPTIONS", ""):
         return ""
-    change = next(one for one in following(server) if one.startswith("CHANGE MASTER"))
     try:
-        server.ask(f"PREPARE allclear FROM {quoted(change)}", "DEALLOCATE PREPARE allclear")
+        server.ask(f"PREPARE allclear FROM {quoted(change(server))}", "DEALLOCATE PREPARE allclear")
     except Unreachable as error:
         return f"MASTER_OPTIONS are not understood by {error}"
     return ""
@@ -134,38 +155,14 @@ def lead(group: Group, primary: Server) -> list[str]:
     # This VM last: once it follows, all others have been told.
     apart.sort(key=lambda one: one.vm == group.vm)
     for server in apart:
-        server.send(*following(primary))
-    for server in apart:
         try:
-            heard(server, primary)
+            follow(server, primary)
         except Unreachable as error:
             if server.vm == group.vm:
                 raise
             wrong.append(str(error))
             resume(server.vm)
     return wrong
-
-
-def follow(server: Server, primary: Server) -> None:
-    server.send(*following(primary))
-    heard(server, primary)
-    if not server.lost:
-        server.look_again()
-
-
-def heard(server: Server, primary: Server) -> None:
-    """That it follows. A server that was killed while it changed its primary has a file about it that it cannot read;
-    where it stands is in a table."""
-    try:
-        server.answer()
-    except Unreachable:
-        if server.error not in UNREADABLE:
-            raise
-        again = Server(server.vm, over_tcp(members()[server.vm]))
-        try:
-            again.ask(LOCK, "RESET SLAVE '' ALL", *following(primary))
-        finally:
-            again.close()
 
 
 def cannot_follow(server: Server, primary: Server) -> str:

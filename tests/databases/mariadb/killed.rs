@@ -1,5 +1,5 @@
-//! What brings a member back is killed at any point, and its server restarted: it stays read-only, and half of the data is
-//! never taken for all of it.
+//! What brings a member back is killed at any point, and its server restarted: it stays read-only, and half of the data
+//! is never taken for all of it.
 
 use super::super::hook::{DONE, Hook};
 use super::super::killed::{Watch, killed_at};

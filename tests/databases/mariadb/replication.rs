@@ -81,6 +81,24 @@ async fn a_binlog_that_was_purged_is_told_with_the_servers_words() {
     drop(writers);
 }
 
+/// A server that was killed while its position was set has none in its table; its binlog has it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
+async fn a_position_that_was_lost_in_a_crash_is_known_by_the_binlog() {
+    if !is_installed::<MariaDb>() {
+        return;
+    }
+    let stage = Stage::<MariaDb>::bare().await;
+    let writers = Writers::start::<MariaDb>(&stage.trio);
+    by_socket(&stage.trio, 2, "STOP SLAVE; SET sql_log_bin = 0; DELETE FROM mysql.gtid_slave_pos");
+    stage.trio.kill(2);
+    start(&stage.trio, 2);
+    assert_eq!(by_socket(&stage.trio, 2, "SELECT @@gtid_slave_pos").trim(), "");
+    let (status, said) = call(&stage, 2, "restore", &[]);
+    assert_eq!(status, DONE, "{said}");
+    stage.all_is_there(writers);
+}
+
 /// A server that was killed in CHANGE MASTER has an empty file about it, and refuses everything but RESET SLAVE ALL.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
