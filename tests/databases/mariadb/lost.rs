@@ -58,6 +58,7 @@ async fn data_without_an_account_or_a_position_are_left_to_people() {
 
 /// A server that was started on an empty folder below the mount point: a copy would go there, and the disk be shadowed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
 async fn an_empty_folder_below_a_disk_that_is_not_mounted_is_not_filled() {
     if !is_installed::<MariaDb>() {
         return;

@@ -10,9 +10,9 @@ mod replication;
 mod rights;
 mod switches;
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::fs::chown;
+use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::time::Duration;
 
 use super::hook::{Ended, Hook};
@@ -78,6 +78,7 @@ impl System for MariaDb {
         for place in 0..VMS.len() {
             let vm = &trio.vms[place];
             fs::write(option_file(vm), OPTION_FILE).unwrap();
+            fs::set_permissions(option_file(vm), Permissions::from_mode(0o600)).unwrap();
             if let Some(user) = &trio.user {
                 chown(option_file(vm), Some(user.uid.as_raw()), Some(user.gid.as_raw())).unwrap();
             }

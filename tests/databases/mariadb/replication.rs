@@ -124,6 +124,7 @@ async fn a_file_about_its_primary_that_is_cut_is_made_anew() {
 
 /// A replica whose connection has a name would keep it after RESET SLAVE ALL, and follow two after CHANGE MASTER.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
 async fn a_named_connection_is_left_alone_with_the_reason() {
     if !is_installed::<MariaDb>() {
         return;
@@ -131,9 +132,10 @@ async fn a_named_connection_is_left_alone_with_the_reason() {
     let stage = Stage::<MariaDb>::bare().await;
     let writers = Writers::start::<MariaDb>(&stage.trio);
     let named = format!(
-        "STOP SLAVE; SET @@default_master_connection = 'other'; CHANGE MASTER TO MASTER_HOST = '{}', MASTER_PORT = {}, \
+        "STOP SLAVE; RESET SLAVE ALL; SET @@default_master_connection = 'other'; \
+         CHANGE MASTER TO MASTER_HOST = '{}', MASTER_PORT = {}, \
          MASTER_USER = 'replication', MASTER_PASSWORD = 'of replicas', MASTER_USE_GTID = slave_pos; \
-         RESET SLAVE '' ALL; START SLAVE",
+         START SLAVE",
         stage.trio.vms[0].host(),
         stage.trio.vms[0].port()
     );

@@ -39,6 +39,7 @@ fn until_all_replicate(stage: &Stage<MariaDb>) {
 /// One right after the other is missing on all of them: the check and the dry run name it, and the failover does
 /// nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
 async fn each_right_that_is_missing_is_named_before_the_first_step() {
     if !is_installed::<MariaDb>() {
         return;
