@@ -2,13 +2,13 @@
 
 1. Nothing is touched until the dump is on the disk as a whole: its program ended well, its last line is there, it is as
    of a position that the source knows.
-2. The server gets a schema `allclear_copying`, and is read-only. As long as that is there nobody takes its data for all
-   of them, and only where it is there anything is removed that is not empty.
+2. The server gets a schema `allclear` with a comment, and is read-only. As long as that says so nobody takes its data
+   for all of them, and only where it does anything is removed that is not empty.
 3. The dump is loaded; events are those of a replica.
 4. Last it gets the position of the dump, replicates up to where a snapshot of the source is, and every row is compared
-   with that. Only then the schema of 2 is dropped.
+   with that. Only then the comment of 2 is taken away.
 Whoever restarts the server in 2 to 4 gets one that is read-only. It replicates from nobody, or, in 4, goes on to: the
-schema in it keeps it from being led, chosen or opened, and the next attempt begins anew.
+comment in it keeps it from being led, chosen or opened, and the next attempt begins anew.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def load(told: Told, source: Server, primary: Server, path: Path, position: str)
         if here.is_copying:
             forget = ("STOP ALL SLAVES", "RESET SLAVE '' ALL", "RESET MASTER", "SET GLOBAL gtid_slave_pos = ''")
             here.ask(DROP_HALF, *forget, seconds=max(1.0, told.seconds_left() - 5))
-        here.ask(f"CREATE DATABASE IF NOT EXISTS {COPYING}")
+        here.ask("CREATE DATABASE IF NOT EXISTS allclear", f"ALTER DATABASE allclear COMMENT = '{COPYING}'")
         was_on = stop_events(here)
         with path.open("rb") as file:
             arguments = ["mariadb", "--no-defaults", *on_socket(), "--init-command=SET sql_log_bin = 0"]
@@ -156,7 +156,7 @@ def load(told: Told, source: Server, primary: Server, path: Path, position: str)
         here.ask(EVENTS, f"SET GLOBAL gtid_binlog_state = '{position}'", f"SET GLOBAL gtid_slave_pos = '{position}'")
         here.ask(change(primary))
         compare(told, source.vm, here)
-        here.ask(*(["SET GLOBAL event_scheduler = ON"] if was_on else []), f"DROP DATABASE {COPYING}")
+        here.ask(*(["SET GLOBAL event_scheduler = ON"] if was_on else []), "ALTER DATABASE allclear COMMENT = ''")
         events().forget()
     finally:
         here.close()

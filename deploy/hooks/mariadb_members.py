@@ -15,13 +15,16 @@ if TYPE_CHECKING:
 Row = dict[str, str]
 
 LOCK = "SELECT GET_LOCK('allclear', 5) AS got"
-# A schema that is in a server as long as the copy of lost data there is not whole.
-COPYING = "allclear_copying"
+# The comment of the schema allclear in a server as long as the copy of lost data there is not whole. A schema of its own
+# would have to be dropped: a server that is killed in that writes it into its binlog when it starts, whatever the
+# session had said about binlogs, and has a transaction that nobody else has.
+COPYING = "half of a copy"
 LOOK = (
     "SELECT @@server_id AS id, @@read_only AS read_only, @@log_bin AS log_bin, @@log_slave_updates AS passes_on,"
     " @@gtid_current_pos AS position, @@gtid_binlog_pos AS binlog, @@gtid_binlog_state AS state,"
     " @@gtid_slave_pos AS replicated, @@datadir AS datadir, @@socket AS socket,"
-    f" (SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = '{COPYING}') AS copying"
+    " (SELECT COUNT(*) FROM information_schema.schemata"
+    f" WHERE schema_name = 'allclear' AND schema_comment = '{COPYING}') AS copying"
 )
 FOLLOWS = "SHOW ALL SLAVES STATUS"
 DELIMITER = "$allclear$"

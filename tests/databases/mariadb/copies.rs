@@ -60,10 +60,10 @@ async fn everything_is_copied_and_compared() {
     assert_eq!(status, DONE, "{said}");
     let all = "SELECT status FROM information_schema.events WHERE event_name = 'each_hour'; SELECT @@event_scheduler; \
                SELECT HEX(b), HEX(c), d, e, f + 0, g, h, HEX(i), `j``k` FROM app.odd; SHOW TABLES FROM `odd ``name`; \
-               SELECT @@gtid_binlog_pos = @@gtid_slave_pos; SHOW DATABASES";
+               SELECT @@gtid_binlog_pos = @@gtid_slave_pos; SELECT schema_comment FROM information_schema.schemata";
     let ours = by_socket(&stage.trio, 2, all);
     assert!(ours.starts_with("SLAVESIDE_DISABLED\nON\nE9\t00FF0A0D09\t0.1\t"), "{ours}");
-    assert!(ours.contains("\nt;\n1\n") && !ours.contains("copying"), "{ours}");
+    assert!(ours.contains("\nt;\n1\n") && !ours.contains("half of a copy"), "{ours}");
     // It is as good as any other: the next one to lose its data gets them from it.
     by_socket(&stage.trio, 1, "STOP SLAVE");
     let (status, said) = call(&stage, 0, "failover", &[]);
