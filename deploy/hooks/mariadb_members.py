@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 Row = dict[str, str]
 
 LOCK = "SELECT GET_LOCK('allclear', 5) AS got"
-# The comment of the schema allclear in a server as long as the copy of lost data there is not whole. A schema of its own
-# would have to be dropped: a server that is killed in that writes it into its binlog when it starts, whatever the
+# The comment of the schema allclear in a server as long as the copy of lost data there is not whole. A schema of its
+# own would have to be dropped: a server that is killed in that writes it into its binlog when it starts, whatever the
 # session had said about binlogs, and has a transaction that nobody else has.
 COPYING = "half of a copy"
 LOOK = (

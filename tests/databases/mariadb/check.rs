@@ -103,3 +103,30 @@ async fn a_configuration_without_read_only_is_found_while_it_is_on() {
     by_socket(&stage.trio, 2, "SET GLOBAL server_id = 1");
     finds(&stage, 0, &[], "db-0 and db-2 have the same server_id, 1");
 }
+
+/// MySQL speaks the protocol, and has other GTIDs and statements: neither its servers nor its clients are used.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
+async fn a_server_or_client_of_mysql_is_refused() {
+    if !is_installed::<MariaDb>() {
+        return;
+    }
+    let stage = Stage::<MariaDb>::bare().await;
+    stage.trio.kill(2);
+    start_with(&stage.trio, 2, &["--version=8.0.36"]);
+    finds(&stage, 0, &[], "db-2 is not MariaDB's, and MySQL is not supported: 8.0.36");
+    stage.trio.kill(2);
+    start_with(&stage.trio, 2, &["--version=10.5.23-MariaDB"]);
+    finds(&stage, 0, &[], "db-2 is MariaDB 10.5, and has to be 10.6 or later");
+    let folder = stage.trio.vms[0].folder.join("bin");
+    fs::create_dir(&folder).unwrap();
+    let client = folder.join("mariadb");
+    let script = format!(
+        "#!/bin/sh\n[ \"$1\" = --version ] && exec echo 'mysql  Ver 8.0.36 for Linux on x86_64'\nexec {} \"$@\"\n",
+        find("mariadb").unwrap().display()
+    );
+    fs::write(&client, script).unwrap();
+    fs::set_permissions(&client, Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+    finds(&stage, 0, &[("PATH", &path)], "mariadb is not MariaDB's, and MySQL is not supported: mysql  Ver 8.0.36");
+}
