@@ -21,7 +21,7 @@ from pathlib import Path
 
 from allclear_hook import Blocked, Failed, Memory, Told, Unreachable, call, members, progress, setting
 from mariadb_compare import compare
-from mariadb_data import OTHERS, on_socket
+from mariadb_data import OTHERS, SCHEMAS, any_position, on_socket
 from mariadb_members import COPYING, FOLLOWS, LOOK, Group, Server, covers, one_line, option_file, over_tcp, positions
 from mariadb_replication import change, runs
 from mariadb_rights import lacks, refuses_replication
@@ -141,11 +141,14 @@ def load(told: Told, source: Server, primary: Server, path: Path, position: str)
     here = Server(told.vm, on_socket(), "--no-defaults")
     try:
         here.see(here.ask(LOOK, FOLLOWS))
-        here.ask(STAY, "SET SESSION sql_log_bin = 0", "SET GLOBAL read_only = 1")
+        here.ask(STAY, "SET SESSION sql_log_bin = 0")
         if here.is_copying:
             forget = ("STOP ALL SLAVES", "RESET SLAVE '' ALL", "RESET MASTER", "SET GLOBAL gtid_slave_pos = ''")
             here.ask(DROP_HALF, *forget, seconds=max(1.0, told.seconds_left() - 5))
-        here.ask("CREATE DATABASE IF NOT EXISTS allclear", f"ALTER DATABASE allclear COMMENT = '{COPYING}'")
+        elif here.follows or here.named or any_position(here) or here.one(SCHEMAS):
+            raise Failed(f"{told.vm} is not empty any more: somebody has brought data back while they were dumped")
+        here.ask("SET GLOBAL read_only = 1", "CREATE DATABASE IF NOT EXISTS allclear")
+        here.ask(f"ALTER DATABASE allclear COMMENT = '{COPYING}'")
         was_on = stop_events(here)
         with path.open("rb") as file:
             arguments = ["mariadb", "--no-defaults", *on_socket(), "--init-command=SET sql_log_bin = 0"]

@@ -112,6 +112,25 @@ async fn a_dump_that_is_cut_or_empty_leaves_everything_untouched() {
     assert!(!stage.trio.vms[2].folder.join("state/mariadb-copy.sql").exists());
 }
 
+/// Whoever brings the data back by hand meanwhile is not undone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
+async fn data_that_came_back_while_others_were_dumped_stay() {
+    if !is_installed::<MariaDb>() {
+        return;
+    }
+    let stage = with_an_empty_member().await;
+    let script = format!(
+        "/usr/bin/mariadb --no-defaults -S {} -e 'CREATE DATABASE brought_back'\nexec /usr/bin/mariadb-dump \"$@\"",
+        super::socket(&stage.trio.vms[2])
+    );
+    let path = instead_of_the_dump(&stage, &script);
+    let (status, said) = call(&stage, 2, "restore", &[("PATH", &path)]);
+    assert!(status == FAILED && said.contains("is not empty any more"), "{status:?} {said}");
+    assert_eq!(by_socket(&stage.trio, 2, "SHOW DATABASES LIKE 'brought%'").trim(), "brought_back");
+    assert_eq!(by_socket(&stage.trio, 2, "SHOW DATABASES LIKE 'app'"), "");
+}
+
 /// What a dump left out, or changed, is seen when both are compared; until then nobody takes it for all of the data.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
