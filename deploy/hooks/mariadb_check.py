@@ -66,7 +66,9 @@ def wrong_files() -> Iterator[str]:
         if mode & (stat.S_IRWXG | stat.S_IRWXO):
             yield f"{path} has passwords, and others than its owner may read it: chmod 600 {path}"
         file = configparser.ConfigParser(allow_no_value=True, interpolation=None, strict=False)
-        if not file.read(path) or not file.has_option("client", "user"):
+        with path.open() as lines:
+            file.read_file(lines)
+        if not file.has_option("client", "user"):
             yield f"{path} has no user in [client]"
         if not replication_account()[1]:
             yield f"{path} has no password in [replication]"

@@ -86,7 +86,8 @@ def started(_process, arguments, *_, **__):
 
 def main():
     global left
-    os.setsid()
+    if os.getpgrp() != os.getpid():
+        os.setsid()
     # What Python keeps for itself is no step of a hook.
     sys.dont_write_bytecode = True
     number, program, *arguments = sys.argv[1:]

@@ -141,7 +141,7 @@ async fn a_copy_that_is_not_the_same_is_told_and_never_used() {
     let stage = with_an_empty_member().await;
     for (script, why) in [
         (
-            "/usr/bin/mariadb-dump \"$@\" | grep -v '^INSERT INTO `records`\\|^(1,1),$\\|^(2,2);$'",
+            "/usr/bin/mariadb-dump \"$@\" | grep -av '^INSERT INTO `records`\\|^(1,1),$\\|^(2,2);$'",
             "app.records: 0 rows",
         ),
         ("/usr/bin/mariadb-dump \"$@\" | sed 's/^(2,2);$/(2,3);/'", "app.records: 2 rows beside 2, or others"),
