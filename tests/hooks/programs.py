@@ -55,6 +55,12 @@ class Calling(unittest.TestCase):
         program = self.program('echo "collation version mismatch" >&2; echo "$1"; echo "hint" >&2; echo "$2"')
         self.assertEqual(call([program, "one", "two"]), "one\ntwo\n")
 
+    def test_what_is_no_text_is_no_reason_to_fail(self):
+        # a server whose messages are in Latin-1, after it has done what it was asked
+        self.assertEqual(call([self.program(r"printf 'gel\366scht\n'")]), "gel\ufffdscht\n")
+        with self.assertRaisesRegex(Unreachable, "^Zugriff verweigert f\ufffdr allclear$"):
+            call([self.program(r"printf 'Zugriff verweigert f\374r allclear\n' >&2; exit 1")])
+
     def test_it_has_the_environment_and_the_input_that_are_given(self):
         program = self.program('echo "$GIVEN-$ALLCLEAR_TEST"; cat')
         (self.folder / "input").write_text("from a file")
