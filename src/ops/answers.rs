@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::body::{Body, HttpBody};
+use axum::body::{Body, HttpBody, to_bytes};
 use axum::response::Response;
 use bytes::Bytes;
-use http_body_util::BodyExt as _;
 use hyper::body::{Frame, SizeHint};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
@@ -49,7 +48,7 @@ impl Room {
             if body.size_hint().exact().is_none() {
                 return Some(Response::from_parts(head, body));
             }
-            let bytes = body.collect().await.ok()?.to_bytes();
+            let bytes = to_bytes(body, usize::MAX).await.ok()?;
             Some(Response::from_parts(head, Body::new(self.hold(bytes).await?)))
         };
         timeout(WAITS_AT_MOST, making).await.ok().flatten()
