@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from allclear_hook import Blocked, Client, Failed, Memory, Told, Unreachable, members, number, setting
 
 if TYPE_CHECKING:
-    from typing import Self
+    from typing_extensions import Self
 
 Row = dict[str, str]
 
