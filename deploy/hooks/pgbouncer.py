@@ -2,166 +2,106 @@
 """PgBouncer: holds the clients while the primary moves, and lets them go when its own VM is affected.
 
 Around a switch it is the failover of postgresql.py that pauses and resumes each pooler of its POOLERS; nothing here
-has to be configured for that but the files below. A pooler is told where the primary is by the name of its configuration
-file, because that can be told over the network: for each member one file, which says where that member is and includes
-all else. `SET conffile`, `RELOAD` and `RESUME` are one step from one primary to the other.
+has to be configured for that but the files below. A pooler is told where the primary is by the name of its
+configuration file, because that can be told over the network: for each member one file, which says where that member is
+and includes all else. `SET conffile`, `RELOAD` and `RESUME` are one step from one primary to the other.
 
   /etc/pgbouncer/primary-db-0.ini:   %include /etc/pgbouncer/common.ini
                                      [databases]
                                      orders = host=10.0.0.4 port=5432
   /etc/pgbouncer/pgbouncer.ini:      a link to one of them, made by `pgbouncer.py point` before each start
 
-Needs: the members' addresses in these files as in MEMBERS; transaction or statement pooling (a session would have to end
-before a pause is complete); an admin whom psql can be (PGUSER, PGPASSFILE); for `point` a login at the members.
+Needs: the members' addresses in these files as in MEMBERS; transaction or statement pooling (a session would have to
+end before a pause is complete); an admin whom psql can be (PGUSER, PGPASSFILE); for `point` a login at the members.
+With so_reuseport several processes share an address, and a connection to it is to any of them: give the address that
+each has alone, the folder of its Unix socket (unix_socket_dir, as /run/pgbouncer/1:6432) or a port of its own. With
+peers (1.21 or later) it is seen when one is not named; before, only that there are several.
 Promises: a transaction that runs is waited for and never cut off by a pause; a pause that does not come about within
 PAUSE_SECONDS is taken back.
 Cannot promise: that a pooler that does not answer is paused or pointed. It is pointed when `restore` of the database
 reaches it, or at its next start.
 
-drain: this VM goes down. New clients are refused, so that they go to another pooler; those that stay longer than
-  LEAVE_SECONDS are dropped between two transactions.
-restore, undo of drain: lets clients in again.
-point: links CONFIG to the file of the member that is primary now, for ExecStartPre of the pooler's service.
+Each step, and what a restart of the pooler makes of it when the hook is killed after it:
+drain: this VM goes down.
+  1. New clients are refused, so that they go to another pooler                                 lets them in
+  2. Those that stay longer than LEAVE_SECONDS are dropped between two transactions             lets them in
+restore, undo of drain: lets clients in again, and may be run as often as one likes.
+point: links CONFIG to the file of the member that is primary now, for ExecStartPre of the pooler's service; the link is
+  the old or the new one.
+check: whether all that is needed is there; changes nothing.
 
-Settings: POOLER (this VM's admin address, HOST:PORT), POOLER_DATABASES (those to drain; default: all that are
-configured), LEAVE_SECONDS (5), PAUSE_SECONDS (5); for point: MEMBERS, POOLER_CONFIG (/etc/pgbouncer/primary-{vm}.ini),
-CONFIG (/etc/pgbouncer/pgbouncer.ini).
+Settings: POOLER (this VM's admin address, HOST:PORT; several, one for each process), POOLER_DATABASES (those to drain;
+default: all that are configured), LEAVE_SECONDS (5), PAUSE_SECONDS (5); for point: MEMBERS, POOLER_CONFIG
+(/etc/pgbouncer/primary-{vm}.ini), CONFIG (/etc/pgbouncer/pgbouncer.ini).
 """
 
+from __future__ import annotations
+
 import os
-import time
 from pathlib import Path
 
-from allclear_hook import Blocked, Done, Failed, Unreachable, members, number, progress, serve, setting, until
-from psql import Psql, Refused
+from allclear_hook import (
+    Blocked,
+    Done,
+    Told,
+    Unreachable,
+    checked,
+    members,
+    number,
+    progress,
+    serve,
+    setting,
+    until,
+)
+from pgbouncer_pooler import Pooler, Poolers, config_for, lacks
+from psql import Psql
 
 
-def config_for(vm):
-    return setting("POOLER_CONFIG", "/etc/pgbouncer/primary-{vm}.ini").format(vm=vm)
+def own_processes() -> Poolers:
+    """All processes of the pooler on this VM."""
+    poolers = Poolers(setting("POOLER").split())
+    if poolers.silent:
+        raise Blocked("; ".join(poolers.silent.values()))
+    return poolers
 
 
-class Pooler:
-    """One PgBouncer, by its admin console."""
-
-    def __init__(self, address):
-        host, colon, port = address.rpartition(":")
-        if not (colon and host and port.isdigit()):
-            raise Failed(f"{address!r} is not the HOST:PORT of a pooler")
-        self.console = Psql(f"pooler {address}", host.strip("[]"), int(port), "pgbouncer")
-
-    def ask(self, command, seconds=2, unless=None):
-        """An error that says `unless` is none: it is so already."""
-        self.console.send(command)
-        return self.answer(seconds, unless)
-
-    def answer(self, seconds=2, unless=None):
-        try:
-            return self.console.answer(seconds)
-        except Refused as error:
-            if unless and unless in str(error):
-                return ""
-            raise
-
-    def point(self, vm):
-        self.ask(f"SET conffile='{config_for(vm)}'")
-        self.ask("RELOAD")
-        # A file that is not there is no error to it.
-        host, port = members()[vm]
-        rows = [line.split("|") for line in self.ask("SHOW DATABASES").splitlines()]
-        if not any(row[1:3] == [host, str(port)] for row in rows):
-            raise Refused(f"{self.console.name} has read {config_for(vm)}, and has no database at {host}:{port}")
-
-    def lets_clients_go_on_at(self, vm):
-        return succeeds(lambda: self.point(vm)) & succeeds(self.resume)
-
-    def resume(self):
-        self.ask("RESUME", unless="not paused")
-
-    def databases(self):
-        configured = [line.split("|")[0] for line in self.ask("SHOW DATABASES").splitlines()]
-        return [name for name in configured if name != "pgbouncer"]
-
-    def clients(self, databases):
-        rows = [line.split("|") for line in self.ask("SHOW CLIENTS").splitlines()]
-        return sum(row[2] in databases for row in rows)
+def drained(pooler: Pooler) -> list[str]:
+    return setting("POOLER_DATABASES", "").split() or pooler.databases()
 
 
-class Poolers:
-    """All that stand before one primary."""
+def drain(told: Told) -> Done:
+    poolers = own_processes()
+    poolers.check_processes()
+    each = [(pooler, drained(pooler)) for pooler in poolers.reached()]
+    for pooler, databases in each:
+        for database in databases:
+            pooler.ask(f'DISABLE "{database}"')
 
-    def __init__(self, addresses):
-        self.asked = {address: Pooler(address) for address in addresses}
-        for pooler in self.asked.values():
-            pooler.console.send("SHOW VERSION")
-        # As long as a member: one that is only slow would not be paused, and its clients would see errors.
-        ends = time.monotonic() + 4
-        has_answered = lambda pooler: succeeds(lambda: pooler.answer(max(0.1, ends - time.monotonic())))
-        self.silent = [address for address, pooler in self.asked.items() if not has_answered(pooler)]
+    def count() -> int:
+        return sum(pooler.clients(databases) for pooler, databases in each)
 
-    def reached(self):
-        return [pooler for address, pooler in self.asked.items() if address not in self.silent]
-
-    def check(self, vm):
-        """That they can be pointed, as long as it does no harm."""
-        for pooler in self.reached():
-            pooler.point(vm)
-            pooler.resume()
-
-    def pause(self, seconds):
-        """When not all of those that answer can be paused, none may stay so: let them go on."""
-        for pooler in self.reached():
-            pooler.console.send("PAUSE")
-        try:
-            for pooler in self.reached():
-                pooler.answer(seconds, unless="already suspended/paused")
-        except Unreachable as error:
-            raise Blocked(f"clients could not be paused, a transaction may run for long: {error}") from error
-
-    def point_and_resume(self, vm):
-        """Lets the clients go on at this member. Who does not answer is asked once more when all others are done."""
-        left = [one for one in self.asked if one in self.silent or not self.asked[one].lets_clients_go_on_at(vm)]
-        for address in left:
-            self.asked[address] = Pooler(address)
-            if not self.asked[address].lets_clients_go_on_at(vm):
-                progress(f"pooler {address} is not pointed to {vm}, and may be paused")
-
-
-def succeeds(what):
-    try:
-        what()
-        return True
-    except Unreachable as error:
-        progress(str(error))
-        return False
-
-
-def drain(told):
-    pooler = Pooler(setting("POOLER"))
-    databases = setting("POOLER_DATABASES", "").split() or pooler.databases()
-    for database in databases:
-        pooler.ask(f'DISABLE "{database}"')
-    until(lambda: not pooler.clients(databases), min(number("LEAVE_SECONDS", 5), told.seconds_left()), 0.1)
-    left = pooler.clients(databases)
-    for database in databases:
-        pooler.ask(f'PAUSE "{database}"', number("PAUSE_SECONDS", 5), unless="already")
-        pooler.ask(f'KILL "{database}"')
+    until(lambda: not count(), min(number("LEAVE_SECONDS", 5), told.seconds_left()), 0.1)
+    left = count()
+    for pooler, databases in each:
+        for database in databases:
+            pooler.ask(f'PAUSE "{database}"', number("PAUSE_SECONDS", 5), unless="already")
+            pooler.ask(f'KILL "{database}"')
     return Done(f"{left} clients did not leave and were dropped between two transactions" if left else "")
 
 
-def restore(_told):
+def restore(_told: Told) -> None:
     try:
-        pooler = Pooler(setting("POOLER"))
-        databases = setting("POOLER_DATABASES", "").split() or pooler.databases()
-        for database in databases:
-            pooler.ask(f'ENABLE "{database}"')
-            pooler.ask(f'RESUME "{database}"', unless="not paused")
+        for pooler in own_processes().reached():
+            for database in drained(pooler):
+                pooler.ask(f'ENABLE "{database}"')
+                pooler.ask(f'RESUME "{database}"', unless="not paused")
     except Unreachable as error:
         raise Blocked(str(error)) from error
 
 
-def primary():
+def primary() -> str | None:
     """The member that is primary; the one that was promoted last, should two of them say so."""
-    found = {}
+    found: dict[str, int] = {}
     for vm, (host, port) in members().items():
         try:
             server = Psql(vm, host, port)
@@ -173,10 +113,10 @@ def primary():
                 found[vm] = int(timeline)
         except Unreachable as error:
             progress(str(error))
-    return max(found, key=found.get) if found else None
+    return max(found, key=lambda vm: found[vm]) if found else None
 
 
-def point(told):
+def point(told: Told) -> None:
     vm = until(primary, min(30, told.seconds_left()), 0.5)
     if not vm:
         raise Blocked("no member is primary")
@@ -187,5 +127,14 @@ def point(told):
     beside.replace(link)
 
 
+def check(_told: Told) -> Done:
+    """Changes nothing. That the console lets in whoever asks, as an admin, and each process of the pooler is named."""
+    poolers = Poolers(setting("POOLER").split())
+    wrong = [f"{why}: start it, or correct POOLER and PGUSER" for why in poolers.silent.values()]
+    for pooler in poolers.reached():
+        wrong += lacks(pooler)
+    return checked([*wrong, *poolers.lacking()])
+
+
 if __name__ == "__main__":
-    serve({"drain": drain, "undo-drain": restore, "restore": restore, "point": point})
+    serve({"drain": drain, "undo-drain": restore, "restore": restore, "point": point, "check": check})

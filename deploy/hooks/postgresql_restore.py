@@ -1,31 +1,54 @@
-"""How a member of PostgreSQL comes back: as a standby of whoever is primary now, and with all that is written there."""
+"""How a member of PostgreSQL comes back: as a standby of whoever is primary now, and with all that is written there.
 
-import os
-import shutil
+  1. Who is primary. A server here that is one beside another is noted as `fenced`, gets standby.signal, and is stopped.
+  2. What this server has and the primary has not is rewound, and what is lost is copied: see postgresql_data.py.
+  3. standby.signal and primary_conninfo are put, and the server is started.
+  4. A row of log that was written on the primary after that arrives; then it takes its place in the synchronous set.
+  5. Poolers are pointed to the primary, and what was noted of the switch is removed.
+Whoever starts the server after any of them gets a standby; a killed run is begun anew by the next.
+"""
 
-from allclear_hook import Blocked, Done, Failed, Memory, Unreachable, call, members, progress, setting, until
-from pgbouncer import Poolers
-from postgresql_members import Group, alter, change_synchronous, literal, primary_conninfo, synchronous
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from allclear_hook import Blocked, Done, Failed, Memory, Told, setting, until
+from pgbouncer_pooler import Poolers
+from postgresql_data import copy, is_cut_off, is_lost, rewind
+from postgresql_members import (
+    Group,
+    alter,
+    change_synchronous,
+    literal,
+    lower_limits,
+    primary_conninfo,
+    synchronous,
+)
+from postgresql_mounts import note_mount
 from postgresql_server import Here
 from postgresql_switch import undo_failover
 
-OWN_FILES = ("postgresql.conf", "postgresql.auto.conf", "pg_hba.conf", "pg_ident.conf")
 OURSELVES = "allclear_hook"
+# A standby that replays nothing for so long, though there is news, has a reason that its log knows. Seconds.
+GETS_ON_WITHIN = 30
 
 
-def restore(told):
+def restore(told: Told) -> Done:
     here, group = Here(told), Group()
     memory = Memory(f"postgresql-{told.vm}")
     primary = fenced(told, here, group, memory.recall())
     poolers = Poolers(setting("POOLERS", "").split())
     if primary != told.vm:
         rejoin(told, here, group, primary)
+    note_mount(here)
     poolers.point_and_resume(primary)
     memory.forget()
     return Done()
 
 
-def fenced(told, here, group, facts):
+def fenced(told: Told, here: Here, group: Group, facts: dict[str, Any]) -> str:
     """Who is primary, when this server is not one beside it."""
     found = group.primaries()
     others = [vm for vm in found if vm != told.vm]
@@ -39,41 +62,46 @@ def fenced(told, here, group, facts):
     if told.vm in found and group.seen[told.vm]["timeline"] > group.seen[other]["timeline"]:
         return group.the_primary()
     if told.vm in found or was_started_as_primary:
-        here.be_standby()
-        here.stop()
+        # First the note: without it what only this server has would be rewound as after a crash.
         if facts.get("to") != other:
             Memory(f"postgresql-{told.vm}-data").remember({"step": "fenced"})
+        here.be_standby()
+        here.stop(must_end=True)
     return other
 
 
-def rejoin(told, here, group, primary):
+def rejoin(told: Told, here: Here, group: Group, primary: str) -> None:
     """Makes this server a standby of the primary that has what is written there now."""
-    server = group.servers[primary]
     memory = Memory(f"postgresql-{told.vm}-data")
     spoilt = memory.recall().get("step")
-    if here.is_lost() or spoilt == "copying":
-        copy(here, primary, memory, told)
-    elif spoilt == "fenced" and has_diverged(here, group, primary):
-        raise Failed(
-            f"{told.vm} was writable beside {primary}, which was promoted after it, and has been stopped. Look for "
-            f"writes that only it has; when there are none to keep, run pg_rewind or empty {here.path}"
-        )
-    elif spoilt == "rewinding" or has_diverged(here, group, primary):
-        rewind(here, server, primary, memory, told)
-    if here.pid():
-        answering = until(here.answering, told.seconds_left() - 2, 0.1)
-        if not answering:
-            raise Blocked(f"{told.vm}: the server does not answer yet")
+    if spoilt == "copying" or is_lost(here):
+        copy(told, here, group, primary, memory)
+    elif spoilt in ("rewinding", "rewound") or is_cut_off(here):
+        rewind(told, here, group, primary, memory)
+    elif has_diverged(here, group, primary):
+        if spoilt == "fenced":
+            raise Failed(
+                f"{told.vm} was writable beside {primary}, which was promoted after it, and has been stopped. Look for "
+                f"writes that only it has; when there are none to keep, run pg_rewind or empty {here.path}"
+            )
+        rewind(told, here, group, primary, memory)
+    if here.is_stopping():
+        here.stop(must_end=True)
+    words = here.words()
+    answering = until(lambda: here.answering() or not here.pid(), told.seconds_left() - 2, 0.1)
+    if isinstance(answering, Group):
         alter(answering.servers[told.vm], "primary_conninfo", primary_conninfo(told.vm, primary))
-    else:
+    elif answering:
         here.be_standby()
         here.follow(primary)
         here.start()
-    prove(told, Group([primary, told.vm]), primary)
+    else:
+        raise Blocked(f"{told.vm}: the server does not answer yet{words()}")
+    prove(told, Group([primary, told.vm]), primary, words)
     memory.forget()
 
 
-def has_diverged(here, group, primary):
+def has_diverged(here: Here, group: Group, primary: str) -> bool:
     """Whether this server has written, or may have, what is not in the history of the primary."""
     now, seen = group.seen[primary]["timeline"], group.seen.get(here.vm)
     if seen and seen["streams"] and seen["timeline"] == now:
@@ -95,75 +123,44 @@ def has_diverged(here, group, primary):
     return any(lsn > forks.get(of, 0) for of, lsn in reached if of != now)
 
 
-def rewind(here, server, primary, memory, told):
-    here.stop()
-    progress("pg_rewind")
-    kept = memory.path.parent / "own-files"
-    if memory.recall().get("step") != "rewinding":
-        shutil.rmtree(kept, ignore_errors=True)
-        kept.mkdir(parents=True)
-        for name in OWN_FILES:
-            if (here.path / name).exists():
-                shutil.copy2(here.path / name, kept)
-    memory.remember({"step": "rewinding"})
-    # Without it pg_rewind reads the timeline from before the promotion, and spoils this directory.
-    server.ask("CHECKPOINT", told.seconds_left())
-    host, port = members()[primary]
-    database = os.environ.get("PGDATABASE", "postgres")
-    arguments = ["-D", here.path, f"--source-server=host={host} port={port} dbname={database}"]
-    if setting("CONFIG_FILE", ""):
-        arguments.append(f"--config-file={setting('CONFIG_FILE')}")
-    here.standby_signal.unlink(missing_ok=True)
-    try:
-        call([here.program("pg_rewind"), *arguments], told.seconds_left())
-    except Unreachable as error:
-        raise Failed(f"pg_rewind: {error}. To have this member copied anew, empty {here.path}") from error
-    for file in kept.iterdir():
-        shutil.copy2(file, here.path)
-    here.be_standby()
-    memory.forget()
-
-
-def copy(here, primary, memory, told):
-    here.stop()
-    progress("pg_basebackup")
-    memory.remember({"step": "copying"})
-    here.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for inside in here.path.iterdir():
-        shutil.rmtree(inside) if inside.is_dir() and not inside.is_symlink() else inside.unlink()
-    source = primary_conninfo(here.vm, primary)
-    program = here.program("pg_basebackup")
-    call([program, "-D", here.path, "-d", source, "-c", "fast", "-X", "stream"], told.seconds_left())
-    here.be_standby()
-    here.follow(primary)
-    memory.forget()
-
-
-def prove(told, group, primary):
-    """A standby may say that it streams and be broken. What is written now has to arrive."""
+def prove(told: Told, group: Group, primary: str, words: Callable[[], str]) -> None:
+    """A standby may say that it streams and be broken. What is written now has to arrive; who gets on is waited for."""
+    for vm in (primary, told.vm):
+        if vm in group.silent:
+            raise Blocked(group.silent[vm])
     server = group.servers[primary]
     mark = int(server.ask(f"SELECT pg_logical_emit_message(true, {literal(OURSELVES)}, {literal(told.vm)}) - '0/0'"))
-    if not until(lambda: has(told, group, primary, mark), told.seconds_left() - 2, 0.02):
-        raise Blocked(f"{told.vm}: {behind(told, group, primary)}")
+    reached, since = -1, time.monotonic()
+    while not has(told, group, primary, mark):
+        lsn = group.seen[told.vm]["lsn"]
+        if lsn > reached:
+            reached, since = lsn, time.monotonic()
+        if time.monotonic() - since > GETS_ON_WITHIN or told.seconds_left() < 2:
+            why = behind(told, group, primary) or "does not replay what is written"
+            raise Blocked(f"{told.vm}: {why}{words()}")
+        time.sleep(0.02)
     if setting("SYNCHRONOUS", ""):
-        change_synchronous(server, synchronous(group.again(primary)) | {told.vm})
+        group.again(primary)
+        change_synchronous(server, synchronous(group, primary) | {told.vm})
 
 
-def has(told, group, primary, mark):
+def has(told: Told, group: Group, primary: str, mark: int) -> bool:
     said = group.again(told.vm)
-    return said["streams"] and said["lsn"] > mark and not behind(told, group, primary)
+    return bool(said["streams"] and said["lsn"] > mark and not behind(told, group, primary))
 
 
-def behind(told, group, primary):
+def behind(told: Told, group: Group, primary: str) -> str:
     """What this standby lacks, or nothing."""
     standby, ahead = group.again(told.vm), group.again(primary)
+    if lower_limits(standby, ahead):
+        return f"has {' and '.join(lower_limits(standby, ahead))} on {primary}"
     if not standby["streams"] or standby["timeline"] != ahead["timeline"]:
         return f"does not stream on timeline {ahead['timeline']} of {primary}"
     lag = ahead["lsn"] - standby["lsn"]
     return f"is {lag >> 10} KiB behind" if lag > 1 << 20 else ""
 
 
-def position(text):
+def position(text: str) -> int:
     """A position in the log, as 3/5C001A28, as a number."""
     high, _, low = text.strip().partition("/")
     return (int(high, 16) << 32) + int(low, 16)

@@ -1,38 +1,70 @@
 """The PostgreSQL server on this VM: how it is stopped, started, and made a standby or a primary again."""
 
+from __future__ import annotations
+
 import os
+import re
 import shlex
 import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from allclear_hook import Failed, Unreachable, call, members, number, setting, until
+from allclear_hook import (
+    Failed,
+    Told,
+    Unreachable,
+    call,
+    members,
+    number,
+    setting,
+    until,
+)
 from postgresql_members import Group, literal, primary_conninfo
+
+# Where Debian and RPM install each version.
+ROOTS = ("/usr/lib/postgresql/", "/usr/pgsql-")
+SHUT_DOWN = ("shut down", "shut down in recovery")
+# They end last, or with the others: a stop does not wait for them.
+NOT_IN_THE_WAY = re.compile(r"postgres: (.*: )?(logger|background writer|walwriter|stats collector|checkpointer)\b")
+# Of the server's log, what says why.
+REASONS = re.compile(r"\b(FATAL|PANIC|ERROR|DETAIL):\s+(.*)|hot standby is not possible.*")
+TAIL = 65536
+
+
+class Stuck(Unreachable):
+    """The server did not stop, and takes no writes meanwhile."""
 
 
 class Here:
     """The server on this VM, as a process and a directory."""
 
-    def __init__(self, told):
+    def __init__(self, told: Told, path: Path | None = None) -> None:
         self.vm = told.vm
         if self.vm not in members():
             raise Failed(f"MEMBERS does not have this VM, {self.vm}")
-        self.path = Path(setting("PGDATA"))
+        self.path = path or Path(setting("PGDATA"))
         self.standby_signal = self.path / "standby.signal"
+        self.log = Path(setting("STATE_DIR", "/var/lib/allclear-hooks")) / "postgresql.log"
+        self._logs = {self.log}
 
-    def program(self, name):
-        version = self.path / "PG_VERSION"
-        known = f"/usr/lib/postgresql/{version.read_text().strip()}/bin" if version.exists() else ""
-        found = shutil.which(name, path=setting("BIN", known)) or shutil.which(name)
-        beside = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
+    def major(self) -> str:
+        """The version of its data, which stands in each of its databases too."""
+        for version in (self.path / "base/1/PG_VERSION", self.path / "PG_VERSION"):
+            if version.exists():
+                return version.read_text().strip()
+        return ""
+
+    def program(self, name: str) -> str:
+        """Of the version of the data, as Debian and RPM install it; else any."""
+        own = ":".join(f"{root}{self.major()}/bin" for root in ROOTS) if self.major() else ""
+        found = shutil.which(name, path=setting("BIN", own)) or shutil.which(name)
+        beside = [path for root in ROOTS for path in sorted(Path("/").glob(f"{root[1:]}*/bin/{name}"))]
         return found or (str(beside[-1]) if beside else name)
 
-    def is_lost(self):
-        return not (self.path / "global" / "pg_control").exists()
-
-    def pid(self):
+    def pid(self) -> int | None:
         """Of the server that runs on this directory; it lives in it, which tells it from a stale file's."""
         try:
             pid = int((self.path / "postmaster.pid").read_text().split()[0])
@@ -40,82 +72,214 @@ class Here:
         except (OSError, ValueError, IndexError):
             return None
 
-    def control(self):
+    def is_stopping(self) -> bool:
+        """The eighth line of its lock file tells what it is about."""
+        try:
+            return (self.path / "postmaster.pid").read_text().splitlines()[7].startswith("stopping")
+        except (OSError, IndexError):
+            return False
+
+    def control(self) -> dict[str, str]:
         said = call([self.program("pg_controldata"), "-D", self.path], env={**os.environ, "LC_ALL": "C"})
         return {name: value.strip() for name, _, value in (line.partition(":") for line in said.splitlines())}
 
-    def be_standby(self):
+    def state(self) -> str:
+        return self.control()["Database cluster state"]
+
+    def be_standby(self) -> None:
+        """Whoever starts it from now on gets a standby."""
         with self.standby_signal.open("w") as file:
             os.fsync(file.fileno())
-        directory = os.open(self.path, os.O_RDONLY)
-        os.fsync(directory)
-        os.close(directory)
+        sync(self.path)
 
-    def follow(self, to):
+    def follow(self, to: str) -> None:
         """For a server that is down what ALTER SYSTEM is for one that runs."""
         path = self.path / "postgresql.auto.conf"
         lines = path.read_text().splitlines() if path.exists() else []
         lines = [line for line in lines if not line.startswith("primary_conninfo")]
         lines.append(f"primary_conninfo = {literal(primary_conninfo(self.vm, to))}")
-        path.write_text("\n".join(lines) + "\n")
+        replace(path, "\n".join(lines) + "\n")
 
-    def stop(self, expendable=()):
-        """Stops it fast. `expendable` are the senders of log that it would wait for when their standby hangs."""
-        pid, began = self.pid(), time.monotonic()
-        if pid is None:
-            return
+    def ask_to_stop(self) -> None:
+        """Fast: sessions are ended, and the last checkpoint is written."""
+        pid = self.pid()
         if setting("STOP", ""):
             subprocess.Popen(shlex.split(setting("STOP")), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        else:
-            os.kill(pid, signal.SIGINT)
-        is_down = lambda: self.pid() is None
-        if until(is_down, 1, 0.002):
-            return
-        for sender in expendable:
-            end(sender, signal.SIGTERM)
-        if not until(is_down, number("STOP_SECONDS", 15) - (time.monotonic() - began), 0.002):
-            raise Unreachable(f"{self.vm}: the server did not stop within {number('STOP_SECONDS', 15):g} s")
+        elif pid:
+            end(pid, signal.SIGINT)
 
-    def start(self):
+    def stop_writes(self, expendable: Iterable[int], seconds: float) -> None:
+        """Stops a primary, and returns when its last checkpoint is on the disk.
+
+        From then on it writes no more, and nothing it still waits for can change that: an archiver, or a standby that
+        does not confirm. The `expendable` senders of log are ended when they hold up that checkpoint.
+        """
+        began = time.monotonic()
+        self.ask_to_stop()
+
+        def is_done() -> bool:
+            return self.pid() is None or self.state() == "shut down"
+
+        while not until(is_done, min(1, seconds), 0.01):
+            if time.monotonic() - began > seconds:
+                why = f"the server did not stop within {seconds:.0f} s; in the way: {self.in_the_way()}"
+                raise Stuck(f"{self.vm}: {why}")
+            # One whose receiver does not read takes the first word for one that it has to tell it, and waits on.
+            for sender in expendable:
+                end(sender, signal.SIGTERM)
+
+    def stop(self, must_end: bool = False) -> None:
+        """Stops it and waits for its end. What it waits for after its last checkpoint is cut off; where it `must_end`
+        also what it waits for before."""
+        if self.pid() is None:
+            return
+        self.ask_to_stop()
+        if self._ends_within(number("STOP_SECONDS", 8)):
+            return
+        why = self.in_the_way()
+        if not must_end and self.state() not in SHUT_DOWN:
+            raise Unreachable(f"{self.vm}: the server does not stop; in the way: {why}")
+        self.cut_off()
+
+    def cut_off(self) -> None:
+        """Ends it at once. It kills what does not end within 5 s."""
+        pid = self.pid()
+        if pid:
+            end(pid, signal.SIGQUIT)
+        if not self._ends_within(15):
+            raise Failed(f"{self.vm}: the server (pid {pid}) cannot be ended; in the way: {self.in_the_way()}")
+
+    def _ends_within(self, seconds: float) -> bool:
+        return until(lambda: self.pid() is None, seconds, 0.002)
+
+    def in_the_way(self) -> str:
+        """The processes that its stop waits for, as the system names them."""
+        children = processes_of(self.pid())
+        waited_for = {pid: name for pid, name in children.items() if not NOT_IN_THE_WAY.match(name)} or children
+        for pid, name in list(waited_for.items()):
+            if "archiver" in name:
+                waited_for.update(processes_of(pid))
+        named = [f"{name.replace('postgres: ', '', 1)} (pid {pid})" for pid, name in waited_for.items()]
+        return ", ".join(named) or "the server itself"
+
+    def start(self) -> Group:
         """Starts it and waits until it answers."""
-        log = Path(setting("STATE_DIR", "/var/lib/allclear-hooks")) / "postgresql.log"
-        log.parent.mkdir(parents=True, exist_ok=True)
-        default = f"{self.program('pg_ctl')} -D {shlex.quote(str(self.path))} -W -l {shlex.quote(str(log))} start"
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        default = f"{self.program('pg_ctl')} -D {shlex.quote(str(self.path))} -W -l {shlex.quote(str(self.log))} start"
+        words = self.words()
         # The lock of a process that has just ended can make a first start fail.
         for _ in range(3):
-            with log.open("ab") as out:
+            with self.log.open("ab") as out:
                 command = shlex.split(setting("START", default))
-                subprocess.run(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, timeout=120, check=False)
+                try:
+                    subprocess.run(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, timeout=120, check=False)
+                except OSError as error:
+                    raise Failed(f"START: {command[0]} cannot be run: {error.strerror}") from error
             until(self.pid, 5, 0.01)
             said = until(lambda: self.answering() or not self.pid(), 120, 0.02)
             if isinstance(said, Group):
                 return said
-        raise Failed(f"{self.vm}: the server does not answer after its start; see {log} and its own log")
+        raise Failed(f"{self.vm}: the server does not answer after its start{words()}")
 
-    def answering(self):
+    def answering(self) -> Group | None:
+        self._note_its_log()
         group = Group([self.vm])
         return group if group.seen else None
 
-    def be_primary_again(self):
+    def be_primary_again(self) -> None:
         """Takes back a stop. Only for whoever knows that nobody else was promoted."""
-        if self.pid():
+        if self.pid() and not self.is_stopping():
             is_starting_as_primary = not self.standby_signal.exists()
             group = until(self.answering, 120 if is_starting_as_primary else 0, 0.02)
             if group and group.primaries():
                 self.standby_signal.unlink(missing_ok=True)
                 return
-            try:
-                self.stop()
-            except Unreachable:
-                os.kill(self.pid(), signal.SIGQUIT)
-                until(lambda: self.pid() is None, 10)
+        if self.is_stopping():
+            self.cut_off()
+        self.stop(must_end=True)
         self.standby_signal.unlink(missing_ok=True)
         if not self.start().primaries():
             raise Failed(f"{self.vm}: the server was started as a primary and came up as a standby; see its log")
 
+    def words(self) -> Callable[[], str]:
+        """What it says in its log about what is wrong, from now on if anything; for the end of a reason."""
+        self._note_its_log()
+        sizes = {log: size(log) for log in self._logs}
 
-def end(pid, how):
+        def said() -> str:
+            self._note_its_log()
+            new = [reason for log in self._logs for reason in reasons(log, sizes.get(log, 0))]
+            found = new or [reason for log in self._logs for reason in reasons(log, 0)]
+            return "".join(f"; {reason}" for reason in dict.fromkeys(found[-3:]))
+
+        return said
+
+    def _note_its_log(self) -> None:
+        """Where it writes: a file that its standard error is, or those of its collector."""
+        pid = self.pid()
+        try:
+            link = Path(os.readlink(f"/proc/{pid}/fd/2"))
+            if pid and link.is_file():
+                self._logs.add(link)
+        except OSError:
+            pass
+        try:
+            for line in (self.path / "current_logfiles").read_text().splitlines():
+                self._logs.add(self.path / line.partition(" ")[2])
+        except OSError:
+            pass
+
+
+def size(log: Path) -> int:
+    return log.stat().st_size if log.exists() else 0
+
+
+def reasons(log: Path, since: int) -> list[str]:
+    try:
+        with log.open("rb") as file:
+            file.seek(max(since, log.stat().st_size - TAIL))
+            text = file.read().decode(errors="replace")
+    except OSError:
+        return []
+    found = [REASONS.search(line) for line in text.splitlines()]
+    return [match[2] or match[0] for match in found if match]
+
+
+def processes_of(parent: int | None) -> dict[int, str]:
+    """The children of a process, and what they call themselves."""
+    found = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            # After the name, which may have anything in it: the state, and the parent.
+            stat = (entry / "stat").read_text().rpartition(")")[2].split()
+            if int(stat[1]) == parent:
+                found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
+        except (OSError, ValueError, IndexError):
+            continue
+    return found
+
+
+def end(pid: int, how: signal.Signals) -> None:
     try:
         os.kill(pid, how)
     except ProcessLookupError:
         pass
+
+
+def replace(path: Path, text: str) -> None:
+    """Writes a file as a whole, and durably."""
+    beside = path.with_name(f"{path.name}.allclear")
+    with beside.open("w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(path)
+    sync(path.parent)
+
+
+def sync(folder: Path) -> None:
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

@@ -1,132 +1,160 @@
 """The switch of PostgreSQL from one primary to another, step by step as the head of `postgresql.py` has it."""
 
+from __future__ import annotations
+
 import signal
 import time
+from types import TracebackType
 
 from allclear_hook import (
-    Answer, Blocked, Done, Failed, Memory, NotApplicable, NotDone, Unknown, Unreachable,
-    members, number, progress, setting,
+    Answer,
+    Blocked,
+    Done,
+    Failed,
+    Memory,
+    NotApplicable,
+    NotDone,
+    Told,
+    Tries,
+    Unknown,
+    Unreachable,
+    members,
+    number,
+    progress,
+    setting,
+    until,
 )
-from pgbouncer import Poolers
-from postgresql_members import (Group, alter, change_synchronous, comes_true, literal, primary_conninfo, set_synchronous,
-                                synchronous)
-from postgresql_server import Here
+from pgbouncer_pooler import Poolers
+from postgresql_candidate import candidate, check_replay, flush, senders
+from postgresql_members import (
+    Group,
+    alter,
+    change_synchronous,
+    comes_true,
+    literal,
+    primary_conninfo,
+    set_synchronous,
+    synchronous,
+)
+from postgresql_mounts import note_mount
+from postgresql_server import Here, Stuck
 from psql import Psql
+
+# From when clients are paused a switch that has not come to its promotion is given up after this time, so that writes
+# go on before 20 s have gone by. Seconds.
+GIVEN_UP_AFTER = 13
+# With the way back. Seconds.
+SWITCH_WITHIN = 25
 
 
 class Uninterrupted:
     """What is asked to end in here goes on to a state in which there is a primary. The wait for it is short."""
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self.before = signal.signal(signal.SIGTERM, lambda *_: None)
 
-    def __exit__(self, *_):
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _at: TracebackType | None
+    ) -> None:
         signal.signal(signal.SIGTERM, self.before)
 
 
-def unfit(vm, told, group):
-    """Why this member cannot become primary, or nothing."""
-    primary, said = group.seen[told.vm], group.seen.get(vm)
-    if vm in told.avoid:
-        return "is affected by an event or out of reach"
-    if not said:
-        return group.silent[vm]
-    if said["system"] != primary["system"]:
-        return "is of another database cluster"
-    if not said["streams"] or said["timeline"] != primary["timeline"]:
-        return f"does not stream on timeline {primary['timeline']}"
-    if said["holds_back"]:
-        return "is told to replay later (paused, or recovery_min_apply_delay)"
-    if said["slot"]:
-        return f"uses the replication slot {said['slot']} (primary_slot_name), which does not move with the primary"
-    if group.senders.get(vm) is None:
-        return "does not stream from the primary under its VM's name (application_name)"
-    if primary["lsn"] - said["lsn"] > number("MAX_LAG", 1 << 24):
-        return f"is {(primary['lsn'] - said['lsn']) >> 20} MiB behind"
-    return ""
-
-
-def candidate(told, group):
-    """Whom to promote."""
-    rows = group.servers[told.vm].ask("SELECT pid, application_name FROM pg_stat_replication WHERE state = 'streaming'")
-    group.senders = {name: int(pid) for pid, _, name in (row.partition("|") for row in rows.splitlines())}
-    reasons = {vm: unfit(vm, told, group) for vm in group.servers if vm != told.vm}
-    fit = sorted((vm for vm, why in reasons.items() if not why), key=lambda vm: -group.seen[vm]["lsn"])
-    for vm in told.in_order_of_preference(fit):
-        return vm
-    raise Blocked("no standby can take over: " + "; ".join(f"{vm}: {why}" for vm, why in reasons.items()))
-
-
-def flush(group, vms, seconds):
-    """A checkpoint on each, and again on the first, which has gone on writing meanwhile."""
-    first = group.servers[vms[0]]
-    first.ask("CHECKPOINT", seconds)
-    for vm in vms[1:]:
-        group.servers[vm].send("CHECKPOINT")
-    for vm in vms[1:]:
-        group.servers[vm].answer(seconds)
-    first.ask("CHECKPOINT", seconds)
-
-
 class Switch:
-    def __init__(self, told):
+    def __init__(self, told: Told) -> None:
         self.told = told
         self.here = Here(told)
         self.group = Group()
         self.memory = Memory(f"postgresql-{told.vm}")
         self.facts = self.memory.recall()
         self.poolers = Poolers(setting("POOLERS", "").split())
+        self.tries = Tries(told, f"postgresql-{told.vm}")
+        # What held up a stop once is still there: each further try would only be another pause.
+        self.stops = Tries(told, f"postgresql-{told.vm}-stop", most=1)
+        self.ends = time.monotonic() + GIVEN_UP_AFTER
 
-    def step(self, step, to):
+    def step(self, step: str, to: str) -> None:
         self.facts = {"step": step, "to": to}
         self.memory.remember(self.facts)
 
-    def begin(self):
+    def begin(self) -> Done:
         """Looks, prepares, and goes over to another primary."""
         told, group = self.told, self.group
-        to = candidate(told, group)
+        sending = senders(group, told.vm)
+        to = candidate(told, group, sending)
         old, new = group.servers[told.vm], group.servers[to]
-        if group.seen[told.vm]["synchronous"] and not setting("SYNCHRONOUS", ""):
-            raise Failed("synchronous_standby_names is set: give SYNCHRONOUS in the hook's env table")
+        if synchronous(group, told.vm) and not setting("SYNCHRONOUS", ""):
+            raise Failed("commits wait for standbys (synchronous_standby_names): give SYNCHRONOUS in the env table")
         if not group.seen[told.vm]["can_rewind"]:
             progress("after a crash this member must be copied anew: neither data checksums nor wal_log_hints")
+        self.poolers.check_processes()
         if told.is_dry_run:
             return Done(f"{to} would be promoted")
-        if told.seconds_left() < 10:
-            raise Blocked("less than 10 s are left, which may be too short for a switch")
+        if told.seconds_left() < SWITCH_WITHIN:
+            raise Blocked(f"less than {SWITCH_WITHIN} s are left, which may be too short for a switch")
+        self.tries.check()
+        self.stops.check()
         self.poolers.check(told.vm)
         progress(f"{to} is to be promoted")
+        note_mount(self.here)
         flush(group, [told.vm, to], told.seconds_left())
+        check_replay(group, told.vm, to)
+        if told.seconds_left() < SWITCH_WITHIN:
+            raise Blocked("the checkpoint took too long to begin a switch after it")
         self.step("stopping", to)
         streaming = {vm for vm in self.others(to) if group.seen[vm]["streams"]}
         set_synchronous(new, streaming - told.affected)
         alter(old, "primary_conninfo", primary_conninfo(told.vm, to))
+        expendable = [sender for sender in senders(group, told.vm) if sender.vm != to]
         with Uninterrupted():
             self.here.be_standby()
-            return self.go_over()
+            self.ends = time.monotonic() + GIVEN_UP_AFTER
+            try:
+                self.poolers.pause(self.left(number("PAUSE_SECONDS", 5)))
+                seconds = self.left(number("STOP_SECONDS", 8))
+                self.here.stop_writes([sender.pid for sender in expendable], seconds)
+                self.go_over()
+            except (Answer, Unreachable) as error:
+                self.take_back()
+                tries = self.stops if isinstance(error, Stuck) else self.tries
+                tries.was_in_vain(str(error))
+                raise Failed(f"{told.vm} is primary again, after writes were stopped in vain: {error}") from error
+            return self.finish()
 
-    def others(self, to):
+    def go_on(self) -> Done:
+        """From where a run was cut off: this server is down, or was started as a standby meanwhile."""
+        with Uninterrupted():
+            self.here.be_standby()
+            self.ends = time.monotonic() + GIVEN_UP_AFTER
+            try:
+                if self.facts["to"] in self.told.avoid or self.facts["to"] not in self.group.seen:
+                    raise Unreachable(f"{self.facts['to']} can no longer take over")
+                self.here.stop()
+                self.poolers.pause(self.left(number("PAUSE_SECONDS", 5)))
+                self.go_over()
+            except (Answer, Unreachable) as error:
+                self.take_back()
+                self.tries.was_in_vain(str(error))
+                raise Blocked(f"{self.told.vm} is primary again: {error}") from error
+            return self.finish()
+
+    def left(self, seconds: float) -> float:
+        return max(0.5, min(seconds, self.ends - time.monotonic()))
+
+    def others(self, to: str) -> set[str]:
         """The standbys of the new primary, beside this member."""
         return {vm for vm in self.group.seen if vm not in (to, self.told.vm)}
 
-    def go_over(self):
-        """From a stopping server to a primary: the new one, or the old one again."""
+    def go_over(self) -> None:
+        """From a server that writes no more to another primary."""
         to = self.facts["to"]
-        try:
-            if to in self.told.avoid or to not in self.group.seen:
-                raise Unreachable(f"{to} can no longer take over")
-            self.poolers.pause(number("PAUSE_SECONDS", 5))
-            others = [pid for vm, pid in getattr(self.group, "senders", {}).items() if vm != to]
-            self.here.stop(expendable=others)
-            self.wait_for_the_last_write(to)
-            self.step("promoting", to)
-            self.promote(to)
-        except (Answer, Unreachable) as error:
-            self.take_back()
-            raise Blocked(f"{self.told.vm} stays primary: {error}") from error
-        return self.finish()
+        self.wait_for_the_last_write(to)
+        self.step("promoting", to)
+        server = self.group.servers[to]
+        server.ask("SELECT pg_promote(false)")
+        if not comes_true(server, "SELECT NOT pg_is_in_recovery()", number("PROMOTE_SECONDS", 10)):
+            raise Unreachable(f"{to} is not promoted after {number('PROMOTE_SECONDS', 10):g} s")
 
-    def wait_for_the_last_write(self, to):
+    def wait_for_the_last_write(self, to: str) -> None:
         control = self.here.control()
         state = control["Database cluster state"]
         # One that crashed and was started as a standby meanwhile may have writes that nobody else has. Once `promoting`
@@ -136,16 +164,10 @@ class Switch:
             raise Unreachable(f"it was not shut down cleanly ({state})")
         last = control["Latest checkpoint location"]
         has_it = f"SELECT pg_last_wal_replay_lsn() > {literal(last)}"
-        if not comes_true(self.group.servers[to], has_it, number("REPLAY_SECONDS", 5)):
+        if not comes_true(self.group.servers[to], has_it, self.left(number("REPLAY_SECONDS", 5))):
             raise Unreachable(f"{to} has not replayed {last}, the end of what was written")
 
-    def promote(self, to):
-        server = self.group.servers[to]
-        server.ask("SELECT pg_promote(false)")
-        if not comes_true(server, "SELECT NOT pg_is_in_recovery()", number("PROMOTE_SECONDS", 10)):
-            raise Unreachable(f"{to} is not promoted after {number('PROMOTE_SECONDS', 10):g} s")
-
-    def take_back(self):
+    def take_back(self) -> None:
         """Makes this server the primary again, unless another one may be."""
         if self.facts["step"] == "switched":
             self.group.the_primary()
@@ -157,7 +179,7 @@ class Switch:
         self.poolers.point_and_resume(self.told.vm)
         self.memory.forget()
 
-    def finish(self):
+    def finish(self) -> Done:
         """The new primary is there. Everybody is told."""
         to = self.facts["to"]
         for vm in self.others(to):
@@ -168,18 +190,20 @@ class Switch:
         follow = {vm for vm in self.others(to) if self.follows(vm, new["timeline"], ends - time.monotonic())}
         if self.others(to) - follow:
             progress(f"{' '.join(self.others(to) - follow)}: does not follow {to} yet")
-        if synchronous(new) != follow - self.told.affected:
+        if synchronous(self.group, to) != follow - self.told.affected:
             change_synchronous(self.group.servers[to], follow - self.told.affected)
+        if self.here.is_stopping():
+            progress(f"{self.told.vm} is shut down, and has not ended yet; in the way: {self.here.in_the_way()}")
         self.step("switched", to)
         return Done()
 
-    def tell(self, vm, to):
+    def tell(self, vm: str, to: str) -> None:
         try:
             alter(self.group.servers[vm], "primary_conninfo", primary_conninfo(vm, to))
         except Unreachable as error:
             progress(f"was not told of the new primary: {error}")
 
-    def follows(self, vm, timeline, seconds):
+    def follows(self, vm: str, timeline: int, seconds: float) -> bool:
         streams = f"status = 'streaming' AND received_tli = {timeline}"
         question = f"SELECT EXISTS (SELECT FROM pg_stat_wal_receiver WHERE {streams})"
         try:
@@ -188,16 +212,16 @@ class Switch:
             return False
 
 
-def rule_out(vm):
+def rule_out(vm: str) -> Psql:
     """A session at this member, when it is not promoted and will not be. Otherwise nobody can tell."""
     host, port = members()[vm]
     try:
         server = Psql(vm, host, port)
         # What an earlier attempt has sent and the server has not heard yet ends with its session.
-        server.ask(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-            " WHERE application_name = current_setting('application_name') AND pid <> pg_backend_pid()"
-        )
+        earlier = "application_name = current_setting('application_name') AND pid <> pg_backend_pid()"
+        server.ask(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {earlier}")
+        if not until(lambda: server.ask(f"SELECT count(*) FROM pg_stat_activity WHERE {earlier}") == "0", 5):
+            raise Unreachable(f"{vm}: sessions of earlier attempts do not end")
         asked = server.ask("SELECT NOT pg_is_in_recovery() OR (pg_stat_file('promote', true)).size IS NOT NULL")
         # It is refused as soon as a promotion has begun.
         server.ask("SELECT pg_wal_replay_resume()")
@@ -208,7 +232,7 @@ def rule_out(vm):
     return server
 
 
-def failover(told):
+def failover(told: Told) -> Done:
     switch = Switch(told)
     facts, primary = switch.facts, switch.group.primary()
     if primary and primary != told.vm:
@@ -219,25 +243,26 @@ def failover(told):
         return switch.begin()
     if not facts or facts["step"] == "switched":
         switch.group.the_primary()
-    with Uninterrupted():
-        return switch.go_over()
+    return switch.go_on()
 
 
-def confirm_failover(told):
+def confirm_failover(told: Told) -> Done:
     group = Group()
     primary = group.primary()
     facts = Memory(f"postgresql-{told.vm}").recall()
     if primary == told.vm:
         raise NotDone(f"{told.vm} is still the primary")
     if primary:
-        return Done() if facts.get("step", "switched") == "switched" else NotDone("the others are not told yet")
+        if facts.get("step", "switched") != "switched":
+            raise NotDone("the others are not told yet")
+        return Done()
     group.silent.pop(told.vm, None)
     if group.silent:
         raise Unknown("no member is known to be primary; " + "; ".join(group.silent.values()))
     raise NotDone("no member is primary")
 
 
-def undo_failover(told):
+def undo_failover(told: Told) -> Done:
     switch = Switch(told)
     primary = switch.group.primary()
     if primary and primary != told.vm:

@@ -4,6 +4,7 @@ pub mod client;
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
@@ -67,10 +68,23 @@ fn found(trio: &Trio) -> anyhow::Result<()> {
 /// The server for one; nothing where its data is gone.
 fn boot(trio: &Trio, place: usize) -> anyhow::Result<()> {
     let data = trio.vms[place].data();
+    wait_for_the_end(trio, place)?;
     if data.join("PG_VERSION").exists() {
         trio.spawn(place, "postgres", &["-D", &data.display().to_string()])?;
     }
     Ok(())
+}
+
+/// A server that was killed keeps its number until its parent has waited for it, and one that is started takes its locks
+/// for those of a server that runs. After a boot no process of before has a number.
+pub fn wait_for_the_end(trio: &Trio, place: usize) -> anyhow::Result<()> {
+    let lock = fs::read_to_string(trio.vms[place].data().join("postmaster.pid")).unwrap_or_default();
+    let process = Path::new("/proc").join(lock.lines().next().unwrap_or("none"));
+    trio.until("the end of a server that was killed", || {
+        let is_dead = fs::read_link(process.join("cwd")).is_err();
+        ensure!(!(is_dead && process.exists()), "{} is still there", process.display());
+        Ok(())
+    })
 }
 
 fn settings(trio: &Trio, place: usize) -> anyhow::Result<Settings> {
@@ -81,6 +95,7 @@ fn settings(trio: &Trio, place: usize) -> anyhow::Result<Settings> {
         ("MEMBERS", trio.members(0)),
         ("STATE_DIR", vm.folder.join("state").display().to_string()),
         ("PGDATA", data.display().to_string()),
+        ("CONFIG_FILE", data.join("postgresql.conf").display().to_string()),
         ("PGUSER", "postgres".into()),
         ("PRIMARY_CONNINFO", "user=postgres".into()),
     ])

@@ -1,9 +1,16 @@
 //! PostgreSQL with streaming replication, asynchronous.
 
 mod absent;
+mod checks;
+mod names;
+mod packaged;
 mod pooled;
+mod processes;
+mod rewinds;
+mod stops;
 mod switches;
 mod synchronous;
+mod tablespaces;
 
 use std::io;
 use std::time::Duration;

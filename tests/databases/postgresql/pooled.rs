@@ -17,7 +17,7 @@ const POOLER: usize = 1;
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Where a pooler has the file of each primary: in the folder that it works in.
-const CONFIG: &str = "primary-{vm}.ini";
+pub(super) const CONFIG: &str = "primary-{vm}.ini";
 
 /// Clients know one pooler, which stays.
 pub(crate) struct Pooled;
@@ -54,6 +54,10 @@ impl System for Pooled {
 
     fn connect(trio: &Trio, _place: usize, _patience: Duration) -> io::Result<Connection> {
         connect(&trio.elsewhere)
+    }
+
+    fn takes_writes(trio: &Trio, place: usize) -> bool {
+        Postgresql::takes_writes(trio, place)
     }
 
     fn rows(trio: &Trio, place: usize) -> io::Result<Vec<Row>> {
@@ -107,7 +111,7 @@ impl System for Beside {
     }
 }
 
-fn connect(vm: &Vm) -> io::Result<Connection> {
+pub(super) fn connect(vm: &Vm) -> io::Result<Connection> {
     Connection::open(&vm.addresses[POOLER], PATIENCE)
 }
 

@@ -1,0 +1,189 @@
+"""The processes of PgBouncer, by their admin consoles."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+
+from allclear_hook import Blocked, Failed, Unreachable, members, progress, setting
+from psql import Psql, Refused
+
+
+def config_for(vm: str) -> str:
+    return setting("POOLER_CONFIG", "/etc/pgbouncer/primary-{vm}.ini").format(vm=vm)
+
+
+class Pooler:
+    """One process of PgBouncer, by its admin console."""
+
+    def __init__(self, address: str) -> None:
+        host, colon, self.port = address.rpartition(":")
+        if not (colon and host and self.port.isdigit()):
+            raise Failed(f"{address!r} is not the HOST:PORT of a pooler, nor the FOLDER:PORT of its Unix socket")
+        self.host = host.strip("[]")
+        self.console = Psql(f"pooler {address}", self.host, int(self.port), "pgbouncer")
+
+    def ask(self, command: str, seconds: float = 2, unless: str | None = None) -> str:
+        """An error that says `unless` is none: it is so already."""
+        self.console.send(command)
+        return self.answer(seconds, unless)
+
+    def answer(self, seconds: float = 2, unless: str | None = None) -> str:
+        try:
+            return self.console.answer(seconds)
+        except Refused as error:
+            if unless and unless in str(error):
+                return ""
+            raise
+
+    def rows(self, command: str) -> list[list[str]]:
+        return [line.split("|") for line in self.ask(command).splitlines()]
+
+    def settings(self) -> dict[str, str]:
+        return {row[0]: row[1] for row in self.rows("SHOW CONFIG") if len(row) > 1}
+
+    def peers(self) -> set[str]:
+        """The processes that it shares clients with, by their numbers; PgBouncer has them from 1.21 on."""
+        try:
+            return {row[0] for row in self.rows("SHOW PEERS")}
+        except Refused:
+            return set()
+
+    def is_one_of_several(self) -> bool:
+        """Whether whoever connects to this address comes to any of several processes (so_reuseport). Those have a Unix
+        socket of their own each, or a further port."""
+        settings = self.settings()
+        is_shared = not self.host.startswith("/") and self.port == settings.get("listen_port")
+        return settings.get("so_reuseport", "0") not in ("0", "no", "off") and is_shared
+
+    def point(self, vm: str) -> None:
+        self.ask(f"SET conffile='{config_for(vm)}'")
+        self.ask("RELOAD")
+        # A file that is not there is no error to it.
+        host, port = members()[vm]
+        if not any(row[1:3] == [host, str(port)] for row in self.rows("SHOW DATABASES")):
+            raise Refused(f"{self.console.name} has read {config_for(vm)}, and has no database at {host}:{port}")
+
+    def lets_clients_go_on_at(self, vm: str) -> bool:
+        return succeeds(lambda: self.point(vm)) & succeeds(self.resume)
+
+    def resume(self) -> None:
+        self.ask("RESUME", unless="not paused")
+
+    def databases(self) -> list[str]:
+        return [row[0] for row in self.rows("SHOW DATABASES") if row[0] != "pgbouncer"]
+
+    def clients(self, databases: list[str]) -> int:
+        return sum(row[2] in databases for row in self.rows("SHOW CLIENTS"))
+
+
+class Poolers:
+    """All that stand before one primary, or all processes of one pooler."""
+
+    def __init__(self, addresses: Iterable[str]) -> None:
+        self.asked = {address: Pooler(address) for address in addresses}
+        for pooler in self.asked.values():
+            pooler.console.send("SHOW VERSION")
+        # As long as a member: one that is only slow would not be paused, and its clients would see errors.
+        ends = time.monotonic() + 4
+        # Those that did not answer, and why.
+        self.silent: dict[str, str] = {}
+        for address, pooler in self.asked.items():
+            try:
+                pooler.answer(max(0.1, ends - time.monotonic()))
+            except Unreachable as error:
+                progress(str(error))
+                self.silent[address] = str(error)
+
+    def reached(self) -> list[Pooler]:
+        return [pooler for address, pooler in self.asked.items() if address not in self.silent]
+
+    def lacking(self) -> list[str]:
+        """Why not all processes are reached that clients may be at."""
+        found, numbers, peers = [], set(), set()
+        for pooler in self.reached():
+            if pooler.is_one_of_several():
+                found.append(
+                    f"{pooler.console.name} is one of several processes at this address (so_reuseport): name for each "
+                    f"the address that it has alone, FOLDER:PORT of its unix_socket_dir or a port of its own"
+                )
+            numbers.add(pooler.settings().get("peer_id", "0"))
+            peers |= pooler.peers()
+        if peers - numbers:
+            found.append(f"the pooler's processes with peer_id {' and '.join(sorted(peers - numbers))} are not named")
+        return found
+
+    def check_processes(self) -> None:
+        """That each process is named, for one that is not would go on with its clients at the old primary."""
+        if self.lacking():
+            raise Failed("; ".join(self.lacking()))
+
+    def check(self, vm: str) -> None:
+        """That they can be pointed, as long as it does no harm."""
+        for pooler in self.reached():
+            pooler.point(vm)
+            pooler.resume()
+
+    def pause(self, seconds: float) -> None:
+        """When not all of those that answer can be paused, none may stay so: let them go on."""
+        ends = time.monotonic() + seconds
+        for pooler in self.reached():
+            pooler.console.send("PAUSE")
+        for address, pooler in self.asked.items():
+            if address in self.silent:
+                continue
+            try:
+                pooler.answer(max(0.1, ends - time.monotonic()), unless="already suspended/paused")
+            except Unreachable as error:
+                raise Blocked(f"clients could not be paused: {error}{in_transactions(address)}") from error
+
+    def point_and_resume(self, vm: str) -> None:
+        """Lets the clients go on at this member. Who does not answer is asked once more when all others are done."""
+        left = [one for one in self.asked if one in self.silent or not self.asked[one].lets_clients_go_on_at(vm)]
+        for address in left:
+            self.asked[address] = Pooler(address)
+            if not self.asked[address].lets_clients_go_on_at(vm):
+                progress(f"pooler {address} is not pointed to {vm}, and may be paused")
+
+
+def in_transactions(address: str) -> str:
+    """The server processes whose transactions a pause waits for, for the end of a reason."""
+    try:
+        pooler = Pooler(address)
+        names = pooler.ask("\\pset tuples_only off\nSHOW SERVERS").splitlines()
+    except Unreachable:
+        return ""
+    head = names[0].split("|") if names else []
+    rows = [dict(zip(head, line.split("|"))) for line in names[1:]]
+    pids = [row["remote_pid"] for row in rows if row.get("state") == "active" and row.get("remote_pid", "0") != "0"]
+    return f"; transactions run in the server's processes {', '.join(pids)}" if pids else ""
+
+
+def succeeds(what: Callable[[], object]) -> bool:
+    try:
+        what()
+        return True
+    except Unreachable as error:
+        progress(str(error))
+        return False
+
+
+def lacks(pooler: Pooler) -> Iterator[str]:
+    """What this process of a pooler has not that a switch or a drain needs."""
+    name, settings = pooler.console.name, pooler.settings()
+    try:
+        # An admin alone may, and in words that change nothing: it has no such database.
+        pooler.ask('RESUME "allclear: no such database"')
+    except Refused as error:
+        if "admin access needed" in str(error):
+            yield f"{name}: {os.environ.get('PGUSER', 'the user')} is no admin of it: add it to admin_users"
+    if settings.get("pool_mode") == "session":
+        yield f"{name}: pool_mode = session, in which a pause waits until all clients leave: use transaction"
+    if setting("MEMBERS", ""):
+        known = {tuple(row[1:3]) for row in pooler.rows("SHOW DATABASES")}
+        if not any((host, str(port)) in known for host, port in members().values()):
+            yield f"{name} has no database at an address of MEMBERS: write there what its configuration has"
+    missing = [database for database in setting("POOLER_DATABASES", "").split() if database not in pooler.databases()]
+    if missing:
+        yield f"{name} has no database {' and '.join(missing)}: correct POOLER_DATABASES"

@@ -1,0 +1,92 @@
+"""Which standby of PostgreSQL can become primary, by all that can be seen while everything is still writable."""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+from allclear_hook import Blocked, Told, number, progress
+from postgresql_members import Group, comes_true, literal, lower_limits, member
+
+SENDERS = """SELECT pid, coalesce(state, 'starting'), coalesce(pg_current_wal_lsn() - sent_lsn, 0)::bigint,
+  application_name FROM pg_stat_replication"""
+SENDERS = " ".join(SENDERS.split())
+
+
+class Sender(NamedTuple):
+    """A process of the primary that sends its log, in whatever state."""
+
+    pid: int
+    state: str
+    behind: int
+    vm: str
+
+    def holds_up_a_stop(self) -> bool:
+        """A fast stop waits until it has sent what there is, and it may have a lot to send."""
+        return self.state not in ("streaming", "backup") or self.behind > number("MAX_LAG", 1 << 24)
+
+
+def senders(group: Group, primary: str) -> list[Sender]:
+    rows = [line.split("|", 3) for line in group.servers[primary].ask(SENDERS).splitlines()]
+    return [Sender(int(pid), state, int(behind), member(name)) for pid, state, behind, name in rows]
+
+
+def unfit(vm: str, told: Told, group: Group, sending: list[Sender]) -> str:
+    """Why this member cannot become primary, or nothing."""
+    primary, said = group.seen[told.vm], group.seen.get(vm)
+    if vm in told.avoid:
+        return "is affected by an event or out of reach"
+    if not said:
+        return group.silent[vm]
+    if said["system"] != primary["system"]:
+        return "is of another database cluster"
+    if not said["streams"] or said["timeline"] != primary["timeline"]:
+        return f"does not stream on timeline {primary['timeline']}"
+    if lower_limits(said, primary):
+        return f"has {' and '.join(lower_limits(said, primary))} on {told.vm}: its replay stops, or will with a restart"
+    if said["holds_back"]:
+        return "is told to replay later (paused, or recovery_min_apply_delay)"
+    if said["slot"]:
+        return f"uses the replication slot {said['slot']} (primary_slot_name), which does not move with the primary"
+    own = [sender for sender in sending if sender.vm == vm]
+    if not any(sender.state == "streaming" for sender in own):
+        return "does not stream from the primary under its VM's name (application_name)"
+    for sender in own:
+        if sender.holds_up_a_stop():
+            state = f"{sender.state}, {sender.behind >> 20} MiB behind"
+            return f"has a walsender (pid {sender.pid}) in {state}, which a stop would wait for"
+    if primary["lsn"] - said["lsn"] > number("MAX_LAG", 1 << 24):
+        return f"is {(primary['lsn'] - said['lsn']) >> 20} MiB behind"
+    return ""
+
+
+def candidate(told: Told, group: Group, sending: list[Sender]) -> str:
+    """Whom to promote."""
+    reasons = {vm: unfit(vm, told, group, sending) for vm in group.servers if vm != told.vm}
+    fit = sorted((vm for vm, why in reasons.items() if not why), key=lambda vm: -group.seen[vm]["lsn"])
+    for vm in told.in_order_of_preference(fit):
+        for limit in lower_limits(group.seen[told.vm], group.seen[vm]):
+            progress(f"{told.vm} cannot come back as a standby of {vm}: it has {limit} there")
+        return vm
+    raise Blocked("no standby can take over: " + "; ".join(f"{vm}: {why}" for vm, why in reasons.items()))
+
+
+def flush(group: Group, vms: list[str], seconds: float) -> None:
+    """A checkpoint on each, and again on the first, which has gone on writing meanwhile."""
+    first = group.servers[vms[0]]
+    first.ask("CHECKPOINT", seconds)
+    for vm in vms[1:]:
+        group.servers[vm].send("CHECKPOINT")
+    for vm in vms[1:]:
+        group.servers[vm].answer(seconds)
+    first.ask("CHECKPOINT", seconds)
+
+
+def check_replay(group: Group, primary: str, to: str) -> None:
+    """What is written now has to arrive while all is writable: what does not, would not after a stop either."""
+    now = group.servers[primary].ask("SELECT pg_current_wal_lsn()")
+    began, seconds = time.monotonic(), number("REPLAY_SECONDS", 5)
+    if not comes_true(group.servers[to], f"SELECT pg_last_wal_replay_lsn() >= {literal(now)}", seconds):
+        pids = ", ".join(str(one.pid) for one in senders(group, primary) if one.vm == to) or "none"
+        raise Blocked(f"{to} does not replay what is written: not {now} within {seconds:g} s (walsender: {pids})")
+    progress(f"{to} replays within {(time.monotonic() - began) * 1000:.0f} ms")

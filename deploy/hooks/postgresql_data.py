@@ -1,0 +1,245 @@
+"""The data directory of the PostgreSQL server on this VM: rewound onto another history, or copied anew.
+
+Whoever starts the server while this is going on, or after it was cut off anywhere, gets no second primary.
+
+rewind
+  1. standby.signal is put: a standby, which follows nobody of another history.
+  2. After a crash the server recovers as a standby that listens to no log but its own: as before.
+  3. pg_rewind is tried without effect; when it cannot work nothing is changed.
+  4. PG_VERSION is put out of use, in durable writing: from here on the server refuses to start. pg_rewind removes
+     standby.signal, which the new primary does not have, and leaves this file alone.
+  5. pg_rewind. When it is cut off it is tried again, and where that cannot work the directory is copied anew.
+  6. The member's own files, standby.signal and primary_conninfo are put: it refuses still.
+  7. PG_VERSION is put back: a standby of the new primary.
+copy
+  1. The source lets this member in, and is the same cluster; the expected file systems are mounted; tablespaces hold
+     nothing that is not this member's. Nothing is changed before.
+  2. `copying` is noted, pg_control is removed, and then all else: from here on the server refuses to start.
+  3. pg_basebackup copies into a folder inside of PGDATA.
+  4. standby.signal and primary_conninfo are put there; all is moved up, standby.signal first and global, which holds
+     pg_control, last: a standby of the new primary from then on.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from allclear_hook import (
+    Blocked,
+    Failed,
+    Memory,
+    Told,
+    Unreachable,
+    call,
+    members,
+    progress,
+    setting,
+    until,
+)
+from postgresql_members import Group, primary_conninfo
+from postgresql_mounts import check_mounts
+from postgresql_server import SHUT_DOWN, Here, end, replace, size, sync
+from psql import Psql
+
+OWN_FILES = ("postgresql.conf", "postgresql.auto.conf", "pg_hba.conf", "pg_ident.conf")
+# In place of a version. Up to a blank the server has it in its reason to refuse.
+CUT_OFF = "0:pg_rewind-has-not-ended,-run-the-restore-hook-again"
+COPY = "allclear-copy"
+# A connection as a standby has it, which asks who is there.
+IDENTIFY = ("psql", "-X", "-w", "-A", "-t", "-c", "IDENTIFY_SYSTEM")
+# What a folder without data may hold.
+NO_DATA = {"lost+found", "standby.signal"}
+
+
+def is_cut_off(here: Here) -> bool:
+    """Whether a rewind has begun that has not ended."""
+    version = here.path / "PG_VERSION"
+    return version.exists() and version.read_text().startswith(CUT_OFF)
+
+
+def is_lost(here: Here) -> bool:
+    """Whether there are no data. Where some are missing only a person can tell why."""
+    found = {inside.name for inside in here.path.iterdir()} if here.path.exists() else set()
+    if not found - NO_DATA or COPY in found:
+        return True
+    if not (here.path / "global" / "pg_control").exists():
+        raise Failed(
+            f"{here.path} has no global/pg_control, but other contents: look what happened; empty it to have it copied"
+        )
+    return False
+
+
+def rewind(told: Told, here: Here, group: Group, primary: str, memory: Memory) -> None:
+    was_cut_off = is_cut_off(here)
+    here.be_standby()
+    here.stop(must_end=True)
+    facts = memory.recall()
+    if facts.get("step") not in ("rewinding", "rewound"):
+        keep_own_files(here)
+        facts = {"step": "rewinding"}
+        memory.remember(facts)
+    if facts["step"] == "rewinding":
+        # Without it pg_rewind reads the timeline from before the promotion, and spoils this directory.
+        group.servers[primary].ask("CHECKPOINT", told.seconds_left())
+        if not was_cut_off:
+            recover(told, here)
+        try:
+            run_rewind(told, here, primary, "--dry-run")
+        except Unreachable as error:
+            if not was_cut_off:
+                why = f"pg_rewind cannot work, and nothing was changed: {error}"
+                raise Failed(f"{why}. To have this member copied anew, empty {here.path}") from error
+            progress(f"pg_rewind was cut off, and cannot be gone on with: {error}")
+            return copy(told, here, group, primary, memory)
+        replace(here.path / "PG_VERSION", CUT_OFF)
+        try:
+            run_rewind(told, here, primary)
+        except Unreachable as error:
+            raise Blocked(f"pg_rewind: {error}") from error
+        memory.remember({"step": "rewound"})
+    for file in own_files(here).iterdir():
+        shutil.copy2(file, here.path)
+    here.follow(primary)
+    here.be_standby()
+    replace(here.path / "PG_VERSION", f"{here.major()}\n")
+    memory.forget()
+
+
+def own_files(here: Here) -> Path:
+    return here.log.parent / f"postgresql-{here.vm}-files"
+
+
+def keep_own_files(here: Here) -> None:
+    kept = own_files(here)
+    shutil.rmtree(kept, ignore_errors=True)
+    kept.mkdir(parents=True)
+    for name in OWN_FILES:
+        if (here.path / name).exists():
+            shutil.copy2(here.path / name, kept)
+
+
+def run_rewind(told: Told, here: Here, primary: str, *more: str) -> None:
+    host, port = members()[primary]
+    database = os.environ.get("PGDATABASE", "postgres")
+    source = f"--source-server=host={host} port={port} dbname={database}"
+    progress(" ".join(["pg_rewind", *more]))
+    call([here.program("pg_rewind"), "-D", here.path, source, "--no-ensure-shutdown", *more], told.seconds_left())
+
+
+def recover(told: Told, here: Here) -> None:
+    """What a crash left becomes consistent, and is shut down, as pg_rewind wants it: as a standby of nobody."""
+    if here.state() in SHUT_DOWN:
+        return
+    progress("recovery from a crash")
+    words, since = here.words(), size(here.log)
+    settings = {
+        # Nobody is to find it, and nothing else is in its way there.
+        "listen_addresses": "",
+        "unix_socket_directories": str(here.log.parent),
+        "hot_standby": "off",
+        "recovery_target_timeline": "current",
+        "primary_conninfo": "",
+        "primary_slot_name": "",
+        "restore_command": "",
+        "logging_collector": "off",
+        "log_destination": "stderr",
+        "lc_messages": "C",
+    }
+    if setting("CONFIG_FILE", ""):
+        settings["config_file"] = setting("CONFIG_FILE")
+    command = [here.program("postgres"), "-D", str(here.path)]
+    for name, value in settings.items():
+        command += ["-c", f"{name}={value}"]
+    with here.log.open("ab") as out:
+        server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True)
+
+    def is_consistent() -> bool:
+        return "consistent recovery state reached" in here.log.read_bytes()[since:].decode(errors="replace")
+
+    until(lambda: server.poll() is not None or is_consistent(), told.seconds_left() - 2, 0.05)
+    end(server.pid, signal.SIGINT)
+    try:
+        server.wait(max(5.0, told.seconds_left() - 1))
+    except subprocess.TimeoutExpired as error:
+        raise Blocked(f"{here.vm}: recovery has not ended yet") from error
+    if here.state() not in SHUT_DOWN:
+        raise Failed(f"{here.vm}: the server does not recover from its crash{words()}")
+
+
+def copy(told: Told, here: Here, group: Group, primary: str, memory: Memory) -> None:
+    source = primary_conninfo(here.vm, primary)
+    prove_source(source, group.seen[primary]["system"])
+    check_mounts(here)
+    facts = memory.recall()
+    places = tablespaces(here, group.servers[primary], facts)
+    wal = here.path / "pg_wal"
+    link = os.readlink(wal) if wal.is_symlink() else facts.get("wal", "") if facts.get("step") == "copying" else ""
+    here.stop(must_end=True)
+    memory.remember({"step": "copying", "tablespaces": [str(place.parent) for place in places], "wal": link})
+    here.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    here.path.chmod(0o700)
+    (here.path / "global" / "pg_control").unlink(missing_ok=True)
+    for place in [*places, *([Path(link)] if link else []), here.path]:
+        if place.exists():
+            empty(place)
+    for place in places:
+        if place.exists():
+            place.rmdir()
+    progress("pg_basebackup")
+    to = here.path / COPY
+    more = [f"--waldir={link}"] if link else []
+    command = [here.program("pg_basebackup"), "-D", str(to), "-d", source, "-c", "fast", "-X", "stream", *more]
+    try:
+        call(command, told.seconds_left())
+    except Unreachable as error:
+        raise Blocked(f"pg_basebackup: {error}") from error
+    copied = Here(told, to)
+    copied.be_standby()
+    copied.follow(primary)
+    for inside in sorted(to.iterdir(), key=lambda path: (path.name == "global", path.name != "standby.signal")):
+        inside.rename(here.path / inside.name)
+    to.rmdir()
+    sync(here.path)
+    memory.forget()
+
+
+def prove_source(source: str, system: str) -> None:
+    """That it lets this member in as a standby, and is the cluster that it belongs to."""
+    asked = call([*IDENTIFY, f"{source} replication=true"])
+    if asked.partition("|")[0].strip() != system:
+        raise Failed(f"PRIMARY_CONNINFO leads to another database cluster, {asked.strip()}; nothing was changed")
+
+
+def tablespaces(here: Here, primary: Psql, facts: dict[str, Any]) -> list[Path]:
+    """Where the tablespaces of this cluster have to be on this VM. What is in them is this member's when its directory
+    points to it, or when a copy was begun there; else somebody has to look."""
+    version = primary.ask(
+        "SELECT 'PG_' || current_setting('server_version_num')::int / 10000 || '_' || catalog_version_no"
+        " FROM pg_control_system()"
+    )
+    asked = primary.ask("SELECT pg_tablespace_location(oid) FROM pg_tablespace WHERE pg_tablespace_location(oid) <> ''")
+    links = here.path / "pg_tblspc"
+    own = {os.readlink(link) for link in links.iterdir() if link.is_symlink()} if links.is_dir() else set()
+    own |= set(facts.get("tablespaces", []))
+    found = []
+    for location in map(Path, asked.splitlines()):
+        held = {inside.name for inside in location.iterdir()} if location.exists() else set()
+        if held - {version} or (held and str(location) not in own):
+            raise Failed(
+                f"{location}, where a tablespace has to be, holds {', '.join(sorted(held))}, which is not known to be "
+                f"this member's: empty it to have it copied; nothing was changed"
+            )
+        check_mounts(here, location)
+        found.append(location / version)
+    return found
+
+
+def empty(folder: Path) -> None:
+    for inside in folder.iterdir():
+        if inside.name != "lost+found":
+            shutil.rmtree(inside) if inside.is_dir() and not inside.is_symlink() else inside.unlink()

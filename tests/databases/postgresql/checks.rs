@@ -1,0 +1,172 @@
+//! What is missing or wrong is found by `check`, which changes nothing, and told with what to do about it.
+
+use super::super::hook::{BLOCKED, DONE, FAILED, Hook};
+use super::super::stage::Stage;
+use super::super::trio::{System as _, Trio, VMS, find, is_installed, until};
+use super::{Postgresql, READING, open};
+
+fn ask(trio: &Trio, place: usize, what: &str) -> Vec<Vec<String>> {
+    until(what, || {
+        open(trio, place, READING).and_then(|mut server| server.ask(what)).map_err(|error| error.to_string())
+    })
+}
+
+/// Settings of the hook that are wrong, and what is told of it.
+const SETTINGS: [(&str, &str, &str); 8] = [
+    ("PGDATA", "/nonexistent", "has no data"),
+    ("START", "pg_ctlcluster-of-nobody 15 main start", "START: there is no pg_ctlcluster-of-nobody"),
+    ("START", "pg_ctlcluster 15 nothing start", "START"),
+    ("PRIMARY_CONNINFO", "user=nobody_known", "PRIMARY_CONNINFO does not let db-0 replicate from db-1"),
+    ("PGUSER", "weak", "weak is no superuser"),
+    ("STATE_DIR", "/proc/allclear", "STATE_DIR"),
+    ("SYNCHRONOUS", "FIRST", "SYNCHRONOUS is 'FIRST'"),
+    ("POOLERS", "127.0.0.1:1", "pooler 127.0.0.1:1: connection to server"),
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
+async fn whatever_is_missing_is_found_before_any_event() {
+    if !is_installed::<Postgresql>() {
+        return;
+    }
+    let stage = Stage::<Postgresql>::bare().await;
+    let trio = &stage.trio;
+    for place in 0..VMS.len() {
+        let ended = Hook::run::<Postgresql>(trio, place, "check", &[]);
+        assert_eq!(ended.status, DONE, "{ended:?}");
+    }
+    ask(trio, 0, "create role weak login");
+    for (name, value, told) in SETTINGS {
+        let ended = Hook::run::<Postgresql>(trio, 0, "check", &[(name, value)]);
+        assert_eq!(ended.status, FAILED, "{name} {value}: {ended:?}");
+        assert!(ended.said.contains(told), "{name} {value}: {ended:?}");
+    }
+    for (place, setting, told) in [
+        (1, "primary_slot_name = 'a_slot'", "db-1: primary_slot_name is set"),
+        (0, "recovery_target_timeline = 'current'", "db-0: set hot_standby = on and recovery_target_timeline"),
+        (0, "wal_keep_size = 0", "db-0: set wal_keep_size"),
+        (0, "full_page_writes = off", "db-0: full_page_writes = off"),
+        (1, "primary_conninfo = 'host=127.0.0.1 port=1'", "db-1 does not stream from db-0"),
+        (0, "max_connections = 150", "db-1 has max_connections = 100, which is lower than 150 on db-0"),
+    ] {
+        ask(trio, place, &format!("alter system set {setting}"));
+        trio.kill(place);
+        Postgresql::boot(trio, place);
+        ask(trio, place, "select 1");
+        until(told, || {
+            let ended = Hook::run::<Postgresql>(trio, 0, "check", &[]);
+            if ended.status == FAILED && ended.said.contains(told) { Ok(()) } else { Err(format!("{ended:?}")) }
+        });
+        ask(trio, place, &format!("alter system reset {}", setting.split(' ').next().unwrap()));
+        ask(trio, place, "select pg_reload_conf()");
+    }
+}
+
+/// A standby needs at least as much as its primary has. The server's own words are in the reason.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
+async fn a_server_that_cannot_be_a_standby_is_told_in_its_own_words() {
+    if !is_installed::<Postgresql>() {
+        return;
+    }
+    let stage = Stage::<Postgresql>::bare().await;
+    let trio = &stage.trio;
+    let told = [("ALLCLEAR_PREFER_VMS", "db-1")];
+    ask(trio, 1, "alter system set max_connections = 150");
+    trio.kill(1);
+    Postgresql::boot(trio, 1);
+    until("a switch", || {
+        let ended = Hook::run::<Postgresql>(trio, 0, "failover", &[("ALLCLEAR_AVOID_VMS", "db-2"), told[0]]);
+        if ended.status == DONE { Ok(()) } else { Err(format!("{ended:?}")) }
+    });
+    let ended = Hook::run::<Postgresql>(trio, 0, "restore", &[]);
+    // From 14 on it starts, and replays no more; before, it does not start.
+    assert!(matches!(ended.status, BLOCKED | FAILED), "{ended:?}");
+    assert!(ended.said.contains("max_connections = 100 is a lower setting than on the primary"), "{ended:?}");
+}
+
+/// What a standby lacks is no longer there on its primary.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
+async fn a_standby_whose_log_was_removed_is_told_in_the_servers_words() {
+    if !is_installed::<Postgresql>() {
+        return;
+    }
+    let stage = Stage::<Postgresql>::bare().await;
+    let trio = &stage.trio;
+    for setting in ["wal_keep_size = 0", "max_wal_size = '32MB'"] {
+        ask(trio, 0, &format!("alter system set {setting}"));
+    }
+    ask(trio, 0, "select pg_reload_conf()");
+    trio.kill(1);
+    ask(trio, 0, "create table bulk as select repeat('x', 500) from generate_series(1, 200000)");
+    for _ in 0..3 {
+        ask(trio, 0, "select pg_switch_wal()");
+        ask(trio, 0, "checkpoint");
+    }
+    Postgresql::boot(trio, 1);
+    let ended = Hook::run::<Postgresql>(trio, 1, "restore", &[]);
+    assert_eq!(ended.status, BLOCKED, "{ended:?}");
+    assert!(ended.said.contains("has already been removed"), "{ended:?}");
+}
+
+/// The file system that held the data is not mounted: nothing is copied below its mount point.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
+async fn a_data_disk_that_is_not_mounted_is_no_lost_data() {
+    if !is_installed::<Postgresql>() {
+        return;
+    }
+    let stage = Stage::<Postgresql>::bare().await;
+    let trio = &stage.trio;
+    let noted = trio.vms[1].folder.join("state/postgresql-db-1-mount.json");
+    Hook::until_done::<Postgresql>(trio, 1, "restore", &[]);
+    assert!(noted.exists(), "its mount was noted");
+    trio.kill(1);
+    trio.lose_data(1).unwrap();
+    let data = trio.vms[1].data();
+    std::fs::write(&noted, format!(r#"{{"mount": "{}"}}"#, data.display())).unwrap();
+    let ended = Hook::run::<Postgresql>(trio, 1, "restore", &[]);
+    assert_eq!(ended.status, BLOCKED, "{ended:?}");
+    assert!(ended.said.contains("is not mounted") && !data.exists(), "{ended:?}");
+    std::fs::remove_file(&noted).unwrap();
+    Hook::until_done::<Postgresql>(trio, 1, "restore", &[]);
+}
+
+/// Some data are there, and the file is not that a server begins with: a person has to look.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
+async fn data_of_which_some_are_missing_are_not_copied_over() {
+    if !is_installed::<Postgresql>() {
+        return;
+    }
+    let stage = Stage::<Postgresql>::bare().await;
+    stage.trio.kill(1);
+    let data = stage.trio.vms[1].data();
+    std::fs::remove_file(data.join("global/pg_control")).unwrap();
+    let ended = Hook::run::<Postgresql>(&stage.trio, 1, "restore", &[]);
+    assert_eq!(ended.status, FAILED, "{ended:?}");
+    assert!(ended.said.contains("has no global/pg_control") && data.join("base").exists(), "{ended:?}");
+}
+
+/// Blanks stand there as octal numbers, and swap has no place.
+#[test]
+fn what_fstab_has_is_expected_to_be_mounted() {
+    let Some(python) = find("python3") else { return println!("SKIPPED: there is no python3") };
+    let folder = tempfile::tempdir().unwrap();
+    let fstab = folder.path().join("fstab");
+    let lines = "# UUID=0 /old ext4 defaults 0 2\nUUID=1 /data\\040disk/pg xfs defaults,nofail 0 2\n\n\
+                 /dev/sdb1 none swap sw 0 0\n  UUID=2 / ext4 defaults 0 1\n";
+    std::fs::write(&fstab, lines).unwrap();
+    let hooks = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/hooks");
+    let script = format!(
+        "import sys; sys.dont_write_bytecode = True; sys.path.insert(0, {hooks:?})\n\
+         from pathlib import Path; import postgresql_mounts as mounts\n\
+         mounts.UNITS = ()\n\
+         print(sorted(map(str, mounts.configured(Path({fstab:?})))))\n\
+         print(mounts.mount_of(Path('/a/b/c'), {{Path('/'), Path('/a'), Path('/a/bc')}}))"
+    );
+    let output = std::process::Command::new(python).args(["-c", &script]).output().unwrap();
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert_eq!(said, "['/', '/data disk/pg']\n/a\n");
+}

@@ -1,0 +1,84 @@
+//! However the set of synchronous standbys is spelt, and whatever a server warns of at a log-in.
+
+use super::super::hook::{DONE, FAILED, Hook};
+use super::super::stage::Stage;
+use super::super::trio::{Trio, is_installed, until};
+use super::super::writers::Writers;
+use super::{Postgresql, READING, Synchronous, open};
+
+/// Each takes both standbys in. The server compares names without their case; a quoted star is one too.
+const SPELLINGS: [&str; 5] =
+    ["*", r#"FIRST 1 ("DB-1", "db-2")"#, r#"ANY 1 ("*")"#, r#""Db-1","db-2""#, r#"first 2 ( "db-2" , * )"#];
+
+fn ask(trio: &Trio, place: usize, what: &str) -> Vec<Vec<String>> {
+    until(what, || {
+        open(trio, place, READING).and_then(|mut server| server.ask(what)).map_err(|error| error.to_string())
+    })
+}
+
+fn set(trio: &Trio, spelling: &str) {
+    ask(trio, 0, &format!("alter system set synchronous_standby_names = '{spelling}'"));
+    ask(trio, 0, "select pg_reload_conf()");
+    until("the standbys to be waited for", || {
+        let count = ask(trio, 0, "select count(*) from pg_stat_replication where sync_state <> 'async'");
+        if count == [["2"]] { Ok(()) } else { Err(format!("{count:?} are")) }
+    });
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
+async fn a_standby_leaves_the_synchronous_set_however_that_is_spelt() {
+    if !is_installed::<Synchronous>() {
+        return;
+    }
+    let stage = Stage::<Synchronous>::bare().await;
+    for spelling in SPELLINGS {
+        set(&stage.trio, spelling);
+        let ended = Hook::run::<Synchronous>(&stage.trio, 1, "checkpoint", &[]);
+        assert_eq!(ended.status, DONE, "{spelling}: {ended:?}");
+        let left = ask(&stage.trio, 0, "select application_name from pg_stat_replication where sync_state <> 'async'");
+        assert_eq!(left, [["db-2"]], "{spelling}");
+        // A commit does not wait for who is away.
+        stage.trio.freeze(1);
+        ask(&stage.trio, 0, "select pg_logical_emit_message(true, 'a commit', '')");
+        stage.trio.thaw(1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
+async fn a_synchronous_set_that_the_hooks_do_not_know_of_is_told() {
+    if !is_installed::<Postgresql>() {
+        return;
+    }
+    let stage = Stage::<Postgresql>::bare().await;
+    for spelling in SPELLINGS {
+        set(&stage.trio, spelling);
+        for (place, phase) in [(1, "checkpoint"), (0, "failover"), (0, "check")] {
+            let ended = Hook::run::<Postgresql>(&stage.trio, place, phase, &[]);
+            assert_eq!(ended.status, FAILED, "{spelling}: {phase}: {ended:?}");
+            assert!(ended.said.contains("SYNCHRONOUS"), "{spelling}: {phase}: {ended:?}");
+        }
+    }
+}
+
+/// After an upgrade of the system's library every log-in warns that the collation has another version.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
+async fn a_warning_at_each_log_in_changes_nothing() {
+    if !is_installed::<Postgresql>() {
+        return;
+    }
+    let stage = Stage::<Postgresql>::bare().await;
+    ask(&stage.trio, 0, "update pg_database set datcollversion = '0.0' where datname = 'postgres'");
+    let writers = Writers::start::<Postgresql>(&stage.trio);
+    let ended = Hook::run::<Postgresql>(&stage.trio, 0, "failover", &[]);
+    assert_eq!(ended.status, DONE, "{ended:?}");
+    assert!(ended.said.contains("collation version"), "it has warned: {ended:?}");
+    assert_ne!(stage.primary(), 0);
+    for phase in ["restore", "ready", "check"] {
+        let ended = Hook::run::<Postgresql>(&stage.trio, 0, phase, &[]);
+        assert_eq!(ended.status, DONE, "{phase}: {ended:?}");
+    }
+    stage.all_is_there(writers);
+}

@@ -1,0 +1,123 @@
+//! A member that went down with writes that nobody else has comes back without them: rewound, or copied where its data
+//! are lost. Its restore is killed at any point of that, and its own service starts the server: never is it a second
+//! primary, and the next attempt ends it well.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::super::hook::{DONE, Hook};
+use super::super::killed::{Watch, killed_at};
+use super::super::stage::Stage;
+use super::super::trio::{System, Trio, VMS, is_installed, until};
+use super::{Postgresql, READING, open};
+
+/// Whatever this member answers, or its error.
+fn ask(trio: &Trio, place: usize, what: &str) -> Result<Vec<Vec<String>>, String> {
+    open(trio, place, READING).and_then(|mut server| server.ask(what)).map_err(|error| error.to_string())
+}
+
+/// What becomes of the crashed member.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum After {
+    /// Its data are there, and have writes that nobody else has.
+    Crash,
+    /// Its data are gone.
+    Loss,
+}
+
+/// A primary crashes in a switch that somebody else ended. Returns its place.
+pub(super) fn go_down<S: System>(stage: &Stage<S>, round: usize, after: After) -> usize {
+    let trio = &stage.trio;
+    let primary = stage.primary();
+    let others: Vec<_> = (0..VMS.len()).filter(|place| *place != primary).collect();
+    for place in &others {
+        trio.kill(*place);
+    }
+    ask(trio, primary, &format!("insert into rows values (99, {round})")).unwrap();
+    ask(trio, primary, "checkpoint").unwrap();
+    ask(trio, primary, &format!("insert into rows select 98, 1000 * {round} + n from generate_series(1, 999) n"))
+        .unwrap();
+    trio.kill(primary);
+    fs::write(trio.vms[primary].data().join("standby.signal"), "").unwrap();
+    trio.own(&trio.vms[primary].data().join("standby.signal")).unwrap();
+    if after == After::Loss {
+        trio.lose_data(primary).unwrap();
+    }
+    for place in &others {
+        S::boot(trio, *place);
+    }
+    Postgresql::promote(trio, &others);
+    let now = stage.primary();
+    until("a row", || ask(trio, now, &format!("insert into rows values (1, {round})")));
+    for place in others.into_iter().filter(|place| *place != now) {
+        Hook::until_done::<S>(trio, place, "restore", &[]);
+    }
+    primary
+}
+
+/// Every member has what was written after each of so many crashes, and nothing of what only the crashed ones had.
+pub(super) fn all_have(trio: &Trio, rounds: usize) {
+    let all = vec![vec![rounds.to_string(), "0".to_owned()]];
+    let count = "select count(*) filter (where client = 1), count(*) filter (where client > 90) from rows";
+    for (place, vm) in VMS.iter().enumerate() {
+        until("all rows", || match ask(trio, place, count)? {
+            found if found == all => Ok(()),
+            found => Err(format!("{vm}: {found:?}, not {all:?}")),
+        });
+    }
+}
+
+/// As it was after the crash, with nothing remembered.
+fn crash_again(trio: &Trio, place: usize, crashed: &Path) {
+    let vm = &trio.vms[place];
+    trio.kill(place);
+    for folder in [vm.data(), vm.folder.join("state")] {
+        let _ = fs::remove_dir_all(folder);
+    }
+    if crashed.exists() {
+        trio.run(place, "cp", &["-a", crashed.to_str().unwrap(), vm.data().to_str().unwrap()]).unwrap();
+    }
+}
+
+async fn a_restore_is_killed_at_each_point(after: After) {
+    if !is_installed::<Postgresql>() {
+        return;
+    }
+    let stage = Stage::<Postgresql>::bare().await;
+    let trio: &Arc<Trio> = &stage.trio;
+    let place = go_down(&stage, 1, after);
+    let crashed = trio.vms[place].folder.join("crashed");
+    if after == After::Crash {
+        fs::rename(trio.vms[place].data(), &crashed).unwrap();
+    }
+    let watch = Watch::begin::<Postgresql>(trio);
+    for point in 1.. {
+        crash_again(trio, place, &crashed);
+        let ended = Hook::killed::<Postgresql>(trio, place, "restore", point, &[]);
+        let Some(at) = killed_at(&ended) else {
+            assert_eq!(ended.status, DONE, "{ended:?}");
+            println!("a restore has {} points", point - 1);
+            break;
+        };
+        println!("{at}");
+        trio.kill(place);
+        Postgresql::boot(trio, place);
+        Hook::until_done::<Postgresql>(trio, place, "restore", &[]);
+        all_have(trio, 1);
+    }
+    all_have(trio, 1);
+    watch.end();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
+async fn a_rewind_that_is_killed_at_any_point_makes_no_second_primary() {
+    a_restore_is_killed_at_each_point(After::Crash).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
+async fn a_copy_that_is_killed_at_any_point_makes_no_second_primary() {
+    a_restore_is_killed_at_each_point(After::Loss).await;
+}

@@ -1,0 +1,200 @@
+//! A primary whose stop is held up: writes pause once for an event, and the reason names the process that is in the way.
+
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::super::hook::{BLOCKED, DONE, FAILED, Hook};
+use super::super::record::Record;
+use super::super::stage::Stage;
+use super::super::trio::{System as _, Trio, is_installed, until};
+use super::super::writers::Writers;
+use super::{Postgresql, READING, open};
+
+/// No event stops writes for longer.
+const LONGEST: Duration = Duration::from_secs(20);
+const EVENT: (&str, &str) = ("ALLCLEAR_EVENT_ID", "an-event");
+
+fn ask(trio: &Trio, place: usize, what: &str) -> Vec<Vec<String>> {
+    until(what, || {
+        open(trio, place, READING).and_then(|mut server| server.ask(what)).map_err(|error| error.to_string())
+    })
+}
+
+fn signal(pid: &str, signal: Signal) {
+    kill(Pid::from_raw(pid.parse().unwrap()), signal).unwrap();
+}
+
+/// A receiver of the primary's log under this name, as backups have one.
+fn receiver(stage: &Stage<Postgresql>, name: &str) -> Child {
+    let (trio, vm) = (&stage.trio, &stage.trio.vms[0]);
+    let to = trio.elsewhere.folder.join("received");
+    std::fs::create_dir(&to).unwrap();
+    trio.own(&to).unwrap();
+    let mut command = trio.command(0, "pg_receivewal").unwrap();
+    command.args(["-h", vm.host(), "-p", vm.port(), "-U", "postgres", "-D", to.to_str().unwrap()]);
+    let child = command.env("PGAPPNAME", name).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    until("a receiver", || {
+        let count = ask(trio, 0, "select count(*) from pg_stat_replication where state = 'streaming'");
+        if count == [["3"]] { Ok(()) } else { Err(format!("{count:?} stream")) }
+    });
+    child
+}
+
+fn pause(record: &Record) -> Duration {
+    record.longest_gap().unwrap().1
+}
+
+/// The command that archives never ends, as with a store that does not answer. The server waits for it after its last
+/// checkpoint, and takes no writes any more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
+async fn a_hanging_archive_does_not_hold_up_a_switch() {
+    if !is_installed::<Postgresql>() {
+        return;
+    }
+    let stage = Stage::<Postgresql>::bare().await;
+    for setting in ["archive_mode = on", "archive_command = 'sleep 600'"] {
+        ask(&stage.trio, 0, &format!("alter system set {setting}"));
+    }
+    stage.trio.kill(0);
+    Postgresql::boot(&stage.trio, 0);
+    let writers = Writers::start::<Postgresql>(&stage.trio);
+    writers.go_on();
+    ask(&stage.trio, 0, "select pg_switch_wal()");
+    until("an archiver at work", || {
+        let at_work = ask(&stage.trio, 0, "select wait_event from pg_stat_activity where backend_type = 'archiver'");
+        if at_work == [["ArchiveCommand"]] { Ok(()) } else { Err(format!("{at_work:?}")) }
+    });
+    until("standbys that stream", || {
+        let count = ask(&stage.trio, 0, "select count(*) from pg_stat_replication where state = 'streaming'");
+        if count == [["2"]] { Ok(()) } else { Err(format!("{count:?} stream")) }
+    });
+    let ended = Hook::run::<Postgresql>(&stage.trio, 0, "failover", &[EVENT]);
+    assert_eq!(ended.status, DONE, "{ended:?}");
+    assert_ne!(stage.primary(), 0);
+    assert!(ended.said.contains("archiver") && ended.said.contains("pid"), "{ended:?}");
+    writers.go_on();
+    Hook::until_done::<Postgresql>(&stage.trio, 0, "restore", &[EVENT]);
+    let cost = stage.all_is_there(writers);
+    assert!(cost.gap < LONGEST, "{:?}", cost.gap);
+}
+
+/// Two receive under one name: the second one never confirms, and the server would wait for it a minute.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
+async fn a_second_receiver_of_one_name_does_not_hold_up_a_switch() {
+    if !is_installed::<Postgresql>() {
+        return;
+    }
+    let stage = Stage::<Postgresql>::bare().await;
+    let mut receiver = receiver(&stage, "db-1");
+    let writers = Writers::start::<Postgresql>(&stage.trio);
+    writers.go_on();
+    signal(&receiver.id().to_string(), Signal::SIGSTOP);
+    let told = [EVENT, ("ALLCLEAR_PREFER_VMS", "db-1")];
+    let ended = Hook::run::<Postgresql>(&stage.trio, 0, "failover", &told);
+    assert_eq!((ended.status, stage.primary()), (DONE, 1), "{ended:?}");
+    Hook::until_done::<Postgresql>(&stage.trio, 0, "restore", &[EVENT]);
+    let cost = stage.all_is_there(writers);
+    assert!(cost.gap < LONGEST, "{:?}", cost.gap);
+    receiver.kill().unwrap();
+    receiver.wait().unwrap();
+}
+
+/// A sender that has much to send to somebody who does not read would be waited for before the last checkpoint. Under the
+/// name of the only candidate it is found before; under another name it is ended.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
+async fn a_sender_that_cannot_send_is_found_before_the_stop() {
+    if !is_installed::<Postgresql>() {
+        return;
+    }
+    let stage = Stage::<Postgresql>::bare().await;
+    let mut receiver = receiver(&stage, "db-1");
+    signal(&receiver.id().to_string(), Signal::SIGSTOP);
+    ask(&stage.trio, 0, "create table bulk as select repeat('x', 500) from generate_series(1, 100000)");
+    let stuck = "select pid from pg_stat_replication where pg_current_wal_lsn() - sent_lsn > 16777216";
+    let pids = until("a sender that cannot send", || match ask(&stage.trio, 0, stuck) {
+        pids if pids.len() == 1 => Ok(pids),
+        pids => Err(format!("{pids:?}")),
+    });
+    let writers = Writers::start::<Postgresql>(&stage.trio);
+    writers.go_on();
+    let only = [EVENT, ("ALLCLEAR_AVOID_VMS", "db-2")];
+    let ended = Hook::run::<Postgresql>(&stage.trio, 0, "failover", &only);
+    assert_eq!((ended.status, stage.primary()), (BLOCKED, 0), "{ended:?}");
+    assert!(ended.said.contains(&format!("walsender (pid {})", pids[0][0])), "{ended:?}");
+    let ended = Hook::run::<Postgresql>(&stage.trio, 0, "failover", &[EVENT]);
+    assert_eq!((ended.status, stage.primary()), (DONE, 2), "{ended:?}");
+    Hook::until_done::<Postgresql>(&stage.trio, 0, "restore", &[EVENT]);
+    let cost = stage.all_is_there(writers);
+    assert!(cost.gap < LONGEST, "{:?}", cost.gap);
+    receiver.kill().unwrap();
+    receiver.wait().unwrap();
+}
+
+/// A process of the server that reacts to nothing, as one on a disk that hangs: it holds up the last checkpoint.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
+async fn a_stop_that_was_in_vain_is_not_tried_again_and_the_reason_names_the_process() {
+    if !is_installed::<Postgresql>() {
+        return;
+    }
+    let stage = Stage::<Postgresql>::bare().await;
+    let writers = Writers::start::<Postgresql>(&stage.trio);
+    let mut client = open(&stage.trio, 0, READING).unwrap();
+    let pid = client.ask("select pg_backend_pid()").unwrap()[0][0].clone();
+    signal(&pid, Signal::SIGSTOP);
+    writers.go_on();
+    let ended = Hook::run::<Postgresql>(&stage.trio, 0, "failover", &[EVENT]);
+    assert_eq!((ended.status, stage.primary()), (FAILED, 0), "{ended:?}");
+    assert!(ended.said.contains(&format!("(pid {pid})")), "{ended:?}");
+    writers.go_on();
+    let began = ask(&stage.trio, 0, "select pg_postmaster_start_time()");
+    let again = Hook::run::<Postgresql>(&stage.trio, 0, "failover", &[EVENT]);
+    assert_eq!((again.status, ask(&stage.trio, 0, "select pg_postmaster_start_time()")), (FAILED, began), "{again:?}");
+    assert!(again.said.contains("once in vain") && again.said.contains(&format!("(pid {pid})")), "{again:?}");
+    // In another event nothing is in the way any more.
+    let next = Hook::run::<Postgresql>(&stage.trio, 0, "failover", &[("ALLCLEAR_EVENT_ID", "the-next")]);
+    assert_eq!(next.status, DONE, "{next:?}");
+    Hook::until_done::<Postgresql>(&stage.trio, 0, "restore", &[EVENT]);
+    let cost = stage.all_is_there(writers);
+    assert!(cost.gap < LONGEST, "{:?}", cost.gap);
+}
+
+/// A standby that receives and does not replay, because a session there holds a lock that a change of a table needs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
+async fn a_standby_whose_replay_waits_for_a_session_is_found_before_the_stop() {
+    if !is_installed::<Postgresql>() {
+        return;
+    }
+    let stage = Stage::<Postgresql>::bare().await;
+    ask(&stage.trio, 0, "create table held (n int)");
+    let mut session = open(&stage.trio, 1, READING).unwrap();
+    until("the table", || session.ask("select from held").map_err(|error| error.to_string()));
+    for statement in ["begin isolation level repeatable read", "select from held"] {
+        session.ask(statement).unwrap();
+    }
+    ask(&stage.trio, 1, "alter system set max_standby_streaming_delay = '-1'");
+    ask(&stage.trio, 1, "select pg_reload_conf()");
+    let writers = Writers::start::<Postgresql>(&stage.trio);
+    ask(&stage.trio, 0, "drop table held");
+    writers.go_on();
+    let began = ask(&stage.trio, 0, "select pg_postmaster_start_time()");
+    let only = [EVENT, ("ALLCLEAR_AVOID_VMS", "db-2")];
+    let ended = Hook::run::<Postgresql>(&stage.trio, 0, "failover", &only);
+    assert_eq!((ended.status, ask(&stage.trio, 0, "select pg_postmaster_start_time()")), (BLOCKED, began), "{ended:?}");
+    assert!(ended.said.contains("db-1 does not replay what is written"), "{ended:?}");
+    session.ask("rollback").unwrap();
+    let gap = pause(&{
+        let ended = Hook::run::<Postgresql>(&stage.trio, 0, "failover", &only);
+        assert_eq!((ended.status, stage.primary()), (DONE, 1), "{ended:?}");
+        Hook::until_done::<Postgresql>(&stage.trio, 0, "restore", &[EVENT]);
+        writers.stop()
+    });
+    assert!(gap < LONGEST, "{gap:?}");
+}
