@@ -42,25 +42,46 @@ Settings
                   Sentinel the others have 0 from checkpoint to the end of the switch, and are then set to this.
 """
 
+from __future__ import annotations
+
 import time
 
-import resp
-from allclear_hook import Blocked, Done, Failed, NotApplicable, Unreachable, progress, serve, until
+from allclear_hook import (
+    Blocked,
+    Done,
+    Failed,
+    NotApplicable,
+    Told,
+    Unreachable,
+    progress,
+    serve,
+    until,
+)
+from redis_check import check
 from redis_members import Cluster
-from redis_switch import checkpoint, confirm_failover, failover, finish, looked, settled, undo_failover
+from redis_server import Member, View
+from redis_switch import (
+    checkpoint,
+    confirm_failover,
+    failover,
+    finish,
+    memory,
+    settled,
+    undo_failover,
+)
 
 SETTLE = 0.5
 
 
-def role(told):
+def role(told: Told) -> None:
     print("primary" if Cluster(told).own.call("ROLE")[0] == "master" else "replica")
 
 
-def drain(told):
+def drain(told: Told) -> Done | NotApplicable:
     """Clients have gone when none was refused a write for a while. Those that keep trying are sent away again."""
     cluster = Cluster(told)
     own = cluster.own
-    seen = looked(cluster)
+    seen = cluster.looked()
     if seen[own].is_primary:
         return NotApplicable(f"{own} is no replica")
     finish(cluster, seen)
@@ -76,64 +97,80 @@ def drain(told):
     return Done()
 
 
-def refused_writes(member):
-    return resp.facts(member.call("INFO", "errorstats")).get("errorstat_READONLY")
+def refused_writes(member: Member) -> str | None:
+    return member.info("errorstats").get("errorstat_READONLY")
 
 
-def restore(told):
+def restore(told: Told) -> Done:
     cluster = Cluster(told)
     own = cluster.own
-    if not until(lambda: is_loaded(own), told.seconds_left() - 1, every=0.02):
-        raise Blocked(f"{own} is not up")
-    seen = settled(cluster)
-    primary = cluster.primary(seen) or until(lambda: cluster.primary(cluster.look()), 3, every=0.1) or elect(cluster)
+    if why := until_loaded(own, told.seconds_left() - 1):
+        raise Blocked(why)
+    # A primary is not there at once where all come back.
+    if not until(lambda: cluster.primary(cluster.look()), 3, every=0.1):
+        settled(cluster)
+    seen = cluster.looked()
+    primary = cluster.primary(seen)
+    if primary is None:
+        raise Blocked(cluster.no_primary())
     progress(f"{primary} is the primary")
-    cluster.gather(primary, cluster.look())
+    cluster.gather(primary, seen)
     if primary is not own:
-        written = primary.look().offset
-        if not until(lambda: has_arrived(own, primary, written), told.seconds_left() - 1, every=0.02):
-            raise Blocked(f"{own} has not caught up with {primary}")
+        written = primary.look()
+        if not until(lambda: has_arrived(own, written), told.seconds_left() - 1, every=0.02):
+            raise Blocked(why_it_lacks(own, primary, written))
+    memory().forget()
     return Done()
 
 
-def is_loaded(member):
-    try:
-        return resp.facts(member.call("INFO", "persistence"))["loading"] == "0"
-    except Unreachable:
-        return False
+def until_loaded(member: Member, seconds: float) -> str:
+    """Waits until its data are loaded; returns why they are not."""
+    def why_not() -> str:
+        try:
+            return "" if member.info("persistence").get("loading") == "0" else f"{member} loads its data"
+        except Unreachable as error:
+            return f"{member} is not up: {error}"
+
+    said = [""]
+
+    def is_loaded() -> bool:
+        said[0] = why_not()
+        return not said[0]
+
+    until(is_loaded, seconds, every=0.02)
+    return said[0]
 
 
-def elect(cluster):
-    """Nobody is a primary, as when the one that was came back empty and follows another. Sentinel sees to that itself;
-    without it that one leads that has most, if every member answers."""
-    seen = cluster.look()
-    if cluster.sentinels or len(seen) < len(cluster.members) or any(view.is_linked for view in seen.values()):
-        raise Blocked("no member is a primary")
-    first = max(seen, key=lambda member: seen[member].offset)
-    progress(f"nobody is a primary; {first} has most, and leads")
-    first.lead()
-    return first
-
-
-def has_arrived(member, primary, written):
+def has_arrived(member: Member, written: View) -> bool:
+    """Whether it streams, and has what was written. A switch while it is waited for begins a history that has that."""
     view = member.look()
-    return view.is_linked and view.history == primary.look().history and view.offset >= written
+    return view.is_linked and view.holds_all_of(written)
 
 
-def ready(told):
+def why_it_lacks(member: Member, primary: Member, written: View) -> str:
+    view = member.look()
+    if not view.is_linked:
+        why = member.why_unlinked(primary) or "see its log"
+        return f"{member} does not stream from {primary}: {why}"
+    return f"{member} has not caught up with {primary}: it is at {view.offset} of {written.offset}"
+
+
+def ready(told: Told) -> Done:
     cluster = Cluster(told)
-    seen = cluster.look()
-    primary, own = cluster.primary(seen), seen.get(cluster.own)
-    if primary is None or own is None:
-        raise Blocked("no member is a primary" if own else f"{cluster.own} does not answer")
-    if primary is not cluster.own and not (own.is_linked and cluster.own.entry(seen[primary])):
-        raise Blocked(f"{cluster.own} does not stream from {primary}")
+    seen = cluster.looked()
+    primary, own = cluster.primary(seen), cluster.own
+    if primary is None:
+        raise Blocked(cluster.no_primary())
+    if primary is not own and not (seen[own].is_linked and own.entry(seen[primary])):
+        why = "" if seen[own].is_linked else own.why_unlinked(primary)
+        raise Blocked(f"{own} does not stream from {primary}" + (f": {why}" if why else ""))
     return Done()
 
 
 if __name__ == "__main__":
     serve({
         "role": role,
+        "check": check,
         "checkpoint": checkpoint,
         "failover": failover,
         "confirm-failover": confirm_failover,

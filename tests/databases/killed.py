@@ -21,19 +21,20 @@ ACTS = re.compile(
 )
 REDIS_LOOKS = {"INFO", "ROLE", "PING", "AUTH", "HELLO", "CLIENT LIST", "CLIENT INFO", "CONFIG GET", "ACL WHOAMI",
                "ACL DRYRUN", "ACL GETUSER", "SENTINEL MASTER", "SENTINEL MASTERS", "SENTINEL REPLICAS",
-               "SENTINEL SENTINELS", "SENTINEL GET-MASTER-ADDR-BY-NAME", "SENTINEL CKQUORUM", "WAIT", "TIME"}
+               "SENTINEL SENTINELS", "SENTINEL GET-MASTER-ADDR-BY-NAME", "SENTINEL CKQUORUM", "WAIT", "TIME",
+               "REPLCONF"}
 ETCD_LOOKS = ("maintenance/status", "kv/range", "cluster/member/list")
 FILES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.symlink", "os.link", "os.truncate", "os.kill",
          "shutil.rmtree", "shutil.move", "shutil.copyfile"}
 
-left = 0
+left = number = 0
 
 
 def point(what):
     global left
     left -= 1
     if left == 0:
-        os.write(1, f"killed {sys.argv[1]}: {what}\n".encode())
+        os.write(1, f"killed {number}: {what}\n".encode())
         # With the programs that it waits for, as its supervisor does.
         os.killpg(0, signal.SIGKILL)
 
@@ -70,6 +71,8 @@ def said(_client, text):
 
 
 def asked(_connection, commands):
+    if ("DISCARD",) in commands:
+        return ""
     found = [" ".join(map(str, words[:4])) for words in commands if not looks(words)]
     return "; ".join(found)
 
@@ -85,8 +88,10 @@ def started(_process, arguments, *_, **__):
 
 
 def main():
-    global left
-    os.setsid()
+    global left, number
+    # A group of its own, if it has none yet.
+    if os.getpgrp() != os.getpid():
+        os.setsid()
     number, program, *arguments = sys.argv[1:]
     sys.path.insert(0, str(Path(program).parent))
     import allclear_hook
@@ -95,7 +100,7 @@ def main():
     allclear_hook.Client.say = around(allclear_hook.Client.say, said)
     resp.Connection.all = around(resp.Connection.all, asked)
     subprocess.Popen.__init__ = around(subprocess.Popen.__init__, started)
-    left = int(number)
+    left = number = int(number)
     sys.addaudithook(audited)
     sys.argv = [program, *arguments]
     runpy.run_path(program, run_name="__main__")

@@ -6,13 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::hook::{Ended, Hook, UNDO};
+use super::hook::{BLOCKED, Ended, Hook, UNDO};
 use super::stage::Stage;
-use super::trio::{System, Trio, VMS, is_installed};
+use super::trio::{System, Trio, VMS, is_installed, until};
 use super::writers::Writers;
-
-/// Whoever asks whether a member takes writes.
-const GLANCE: Duration = Duration::from_secs(1);
 
 /// Looks all the time who takes writes.
 pub(crate) struct Watch {
@@ -24,7 +21,7 @@ impl Watch {
     pub(crate) fn begin<S: System>(trio: &Arc<Trio>) -> Self {
         let is_over = Arc::new(AtomicBool::default());
         let (trio, ends) = (Arc::clone(trio), Arc::clone(&is_over));
-        let takes_writes = move |place: usize| S::connect(&trio, place, GLANCE).is_ok();
+        let takes_writes = move |place: usize| S::takes_writes(&trio, place);
         let looking = std::thread::spawn(move || {
             let mut found = Vec::new();
             while !ends.load(Ordering::Relaxed) {
@@ -66,7 +63,11 @@ async fn a_failover_is_killed_at_each_point<S: System>() {
     for point in 1.. {
         let primary = stage.primary();
         let told = [("ALLCLEAR_EVENT_ID", &*format!("event-{point}"))];
-        let ended = Hook::killed::<S>(&stage.trio, primary, "failover", point, &told);
+        // Whoever was restarted may not be a successor yet.
+        let ended = until("a failover", || match Hook::killed::<S>(&stage.trio, primary, "failover", point, &told) {
+            Ended { status: BLOCKED, said } => Err(said),
+            ended => Ok(ended),
+        });
         let Some(at) = killed_at(&ended) else {
             assert_eq!(ended.status, Some(0), "{ended:?}");
             println!("{}: a failover has {} points", S::NAME, point - 1);

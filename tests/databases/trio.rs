@@ -14,6 +14,8 @@ use tempfile::TempDir;
 use super::plan::free_addresses;
 use super::record::Row;
 
+/// Whoever asks whether a member takes writes.
+const GLANCE: Duration = Duration::from_secs(1);
 /// Far beyond what anything takes on a loaded machine.
 const LIMIT: Duration = Duration::from_mins(2);
 
@@ -55,6 +57,11 @@ pub(crate) trait System: Send + Sync + 'static {
     /// A client that knows this member looks for one that takes writes there, and refuses any other. Nothing of it takes
     /// longer than the patience, neither now nor later.
     fn connect(trio: &Trio, place: usize, patience: Duration) -> io::Result<Self::Client>;
+
+    /// Whether this member takes writes, as no second one must at the same moment.
+    fn takes_writes(trio: &Trio, place: usize) -> bool {
+        Self::connect(trio, place, GLANCE).is_ok()
+    }
 
     /// Every row that this member holds.
     fn rows(trio: &Trio, place: usize) -> io::Result<Vec<Row>>;

@@ -106,8 +106,12 @@ impl System for Sentinel {
         role(trio, place).is_ok_and(|told| told[0] == "master").then_some(place)
     }
 
-    fn settings(trio: &Trio, _place: usize) -> Vec<(&'static str, String)> {
-        vec![("MEMBERS", trio.members(0)), ("SENTINELS", trio.members(WATCHER))]
+    fn settings(trio: &Trio, place: usize) -> Vec<(&'static str, String)> {
+        [Redis::settings(trio, place), vec![("SENTINELS", trio.members(WATCHER))]].concat()
+    }
+
+    fn takes_writes(trio: &Trio, place: usize) -> bool {
+        Redis::takes_writes(trio, place)
     }
 
     /// Asks the Sentinel of this member where to go.
