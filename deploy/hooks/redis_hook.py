@@ -4,32 +4,48 @@
 Runs beside each Redis and talks to all of them. The tables to paste are in `redis.toml`.
 
 Needs
-- Redis 6.2 or newer, Python 3.9 or newer. No TLS.
-- A configuration file that Redis may write: a switch is kept by CONFIG REWRITE. Without one nothing is switched, for
-  an old primary that is restarted would be a primary again.
+- Redis 6.2 or newer, or Valkey; Python 3.9 or newer. No TLS.
+- A configuration file in a folder that Redis may write: a switch is kept by CONFIG REWRITE. Without one nothing is
+  switched, for an old primary that is restarted would be a primary again.
 - `replica-read-only yes` (the default), and `masterauth` on every member where there is a password.
 - A machine that is set up anew should start with `replicaof` another member. As an empty primary it would take writes
   until `restore` has made it a replica.
-- The right to INFO, PING, CONFIG, CLIENT, REPLICAOF, FAILOVER, MULTI, EXEC on every member, and to SENTINEL.
+- On every member these rights: +info +ping +role +multi +exec +discard +replicaof +config|get +config|set
+  +config|rewrite +client|list +client|pause +client|unpause +client|kill; of Sentinel +sentinel +info.
 
 Promises
 - No acknowledged write is lost by a switch, wherever the hook is killed, and there are never two writable primaries.
 - It goes only to a member that streams, lags less than MAX_LAG and is on no VM to avoid. Otherwise it is blocked and
   says why for each.
-- Without Sentinel FAILOVER does it, shortly before the successor acknowledges (once a second), so that writes wait 0.1 s.
-- With Sentinel the old primary steps down before Sentinel promotes, and Sentinel can choose only one member. Writes
-  wait for about a second, most of which Sentinel takes to tell the new address. Writes on the old one are paused for
-  5 s at the most, whatever becomes of the hook. Killed between the two steps, no member takes writes until it is called
-  again (`undo` or another attempt), or Sentinel promotes by itself, after `down-after-milliseconds` and 20 s.
-- `restore` ends when this member has everything that was written before it was asked.
+- The old primary steps down before the other one leads; with Sentinel, before Sentinel promotes, which can choose only
+  one member then. Writes wait for some milliseconds; with Sentinel for a second, most of which Sentinel takes to tell
+  the new address. Writes on the old one are paused for 5 s at the most, whatever becomes of the hook.
+- `restore` ends when this member has everything that was written before it was asked, in the primary's own history.
+- A member that takes writes is made a replica only of one that has everything it has. Two that took writes apart are
+  left to people.
+- Writes are stopped in vain twice at the most for one event.
+
+Steps of a switch, and what a restart makes of it when the hook is killed after each
+ 1. CONFIG REWRITE on both members: nothing has changed.
+ 2. Sentinel: replica-priority 0 on all but the successor, until a restart of theirs, `restore`, or the end.
+ 3. CLIENT PAUSE WRITE on the primary, for 5 s; a restart ends it. The successor must reach the primary's offset.
+ 4. STATE_DIR/redis.json: to whom, and at which offset.
+ 5. The primary steps down: its offset, REPLICAOF and CONFIG REWRITE in one transaction. Restarted, it is a replica, and
+    so is the successor. Nobody takes writes until the hook comes again (another attempt, `undo` or `restore`): then one
+    leads that has everything up to the offset of step 4. Sentinel promotes by itself, after down-after-milliseconds
+    and 20 s.
+ 6. The successor leads: REPLICAOF NO ONE and CONFIG REWRITE in one transaction; with Sentinel SENTINEL FAILOVER, which
+    does the same. Each is what it is after a restart.
+ 7. The pause ends, clients are sent away, and the others follow, each with its file in one transaction.
+`restore` does step 7, and what step 5 says. Where a server that went on is asked for a role and does not answer, nothing
+is taken back before it does: it may have taken over.
 
 Cannot promise
 - Replication is asynchronous: a primary that dies without a switch takes with it what no replica has.
 - A primary that comes back empty, without a switch before and without `replicaof` in its file, empties its replicas
-  before any hook runs. With `replicaof` nobody is primary then, and `restore` makes that member primary that has most.
-- A successor that hangs in the very moment it takes over leaves writes waiting. The hook waits for it until its own
-  deadline; then `undo` takes back.
-- min-replicas-to-write is not looked at: with two members the remaining one refuses writes.
+  before any hook runs. With `replicaof` nobody is primary then, and `restore` makes that member primary that has all.
+- A successor that hangs in the very moment it takes over leaves writes refused until it answers or is restarted.
+- With two members and min-replicas-to-write the remaining one refuses writes; `check` says so.
 
 Settings
 - MEMBERS         VM=HOST:PORT of every member, by the address at which they know each other
@@ -40,6 +56,8 @@ Settings
 - SENTINEL_USER, SENTINEL_PASSWORD or SENTINEL_PASSWORD_FILE
 - PRIORITIES      VM=NUMBER: the replica-priority of members whose configuration gives another one than 100. With
                   Sentinel the others have 0 from checkpoint to the end of the switch, and are then set to this.
+- PERSISTENCE     none: `check` takes it that nothing is kept on disk
+- STATE_DIR       /var/lib/allclear-hooks; on each VM's own disk, and the hooks' user may write there
 """
 
 from __future__ import annotations

@@ -26,6 +26,9 @@ NEEDED: Sequence[resp.Command] = [
     ("CLIENT", "KILL", "TYPE", "normal"),
 ]
 
+# Commands whose parts are rights of their own.
+DIVIDED = ("CONFIG", "CLIENT")
+
 
 def secret(name: str) -> str:
     """`NAME`, or what the file named by `NAME_FILE` holds."""
@@ -172,11 +175,12 @@ class Member(Server):
     def is_empty(self) -> bool:
         return not self.info("keyspace")
 
-    def refuses(self) -> list[str]:
-        """Which of the commands that a step can need this server refuses, in its own words."""
-        answers = self._connected().each([("MULTI",), *NEEDED, ("DISCARD",)])
-        return [f"{' '.join(map(str, words[:2]))}: {answer}"
-                for words, answer in zip(NEEDED, answers[1:]) if isinstance(answer, resp.Error)]
+    def refuses(self) -> str:
+        """Which of the commands that a step can need this server refuses, and its words to the first of them."""
+        answers = self._connected().each([("MULTI",), *NEEDED, ("DISCARD",)])[1:]
+        refused = [(words, answer) for words, answer in zip(NEEDED, answers) if isinstance(answer, resp.Error)]
+        names = ", ".join(" ".join(map(str, words[: 1 + (words[0] in DIVIDED)])) for words, _ in refused)
+        return f"{names}: {refused[0][1]}" if refused else ""
 
     def why_unlinked(self, primary: Server) -> str:
         """What the primary says to this replica's own user and password; nothing when it takes them."""

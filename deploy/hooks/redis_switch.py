@@ -82,7 +82,7 @@ def look_first(cluster: Cluster, heir: Member) -> None:
     own = cluster.own
     for member in (own, heir):
         if refused := member.refuses():
-            raise Failed(f"{member} refuses what a switch needs: {'; '.join(refused)}")
+            raise Failed(f"{member} refuses the hooks' user what a switch needs, {refused}")
         if member.config("replica-read-only") != "yes":
             raise Failed(f"{member} has replica-read-only no: as a replica it would take writes, and lose them")
     if why := own.why_unlinked(heir):
