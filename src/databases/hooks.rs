@@ -19,7 +19,8 @@ macro_rules! deployed {
 }
 
 const PROGRAMS: &[(&str, &str)] = deployed![
-    "allclear_hook.py" "etcd.py" "mariadb.py" "mariadb_data.py" "mariadb_members.py" "mariadb_replication.py"
+    "allclear_hook.py" "disks.py" "etcd.py" "etcd_check.py" "etcd_cluster.py" "etcd_data.py" "mariadb.py"
+    "mariadb_data.py" "mariadb_members.py" "mariadb_replication.py"
     "mariadb_switch.py" "pgbouncer.py" "postgresql.py" "postgresql_members.py" "postgresql_restore.py"
     "postgresql_server.py" "postgresql_switch.py" "psql.py" "redis_check.py" "redis_hook.py" "redis_members.py"
     "redis_sentinels.py" "redis_server.py" "redis_switch.py" "resp.py"

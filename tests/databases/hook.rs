@@ -48,9 +48,20 @@ impl Hook {
         point: usize,
         more: &[(&str, &str)],
     ) -> Ended {
+        Self::killed_where::<S>(trio, place, phase, &point.to_string(), more)
+    }
+
+    /// Kills it at the first point that is called so, as `before CONFIG REWRITE`.
+    pub(crate) fn killed_where<S: System>(
+        trio: &Trio,
+        place: usize,
+        phase: &str,
+        point: &str,
+        more: &[(&str, &str)],
+    ) -> Ended {
         let killer = trio.vms[place].folder.join("killed.py");
         std::fs::write(&killer, KILLED).unwrap();
-        let by = ["python3", killer.to_str().unwrap(), &point.to_string()];
+        let by = ["python3", killer.to_str().unwrap(), point];
         Self::begin_by::<S>(trio, place, phase, &by, more).end()
     }
 

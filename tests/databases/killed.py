@@ -1,7 +1,7 @@
 """Runs a hook of `deploy/hooks`, and kills it at a point that is counted: before or right after anything that it does
 outside of itself. Ends as the hook does where there are fewer such points.
 
-killed.py POINT PROGRAM NAME: the point is a number from 1 on. The last line on standard output, where it kills, is
+killed.py POINT PROGRAM NAME: the point is a number from 1 on, or what the first such point is called. The last line on standard output, where it kills, is
 `killed POINT: WHAT`.
 """
 
@@ -27,13 +27,14 @@ ETCD_LOOKS = ("maintenance/status", "kv/range", "cluster/member/list")
 FILES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.symlink", "os.link", "os.truncate", "os.kill",
          "shutil.rmtree", "shutil.move", "shutil.copyfile"}
 
-left = number = 0
+left = 0
+number = wanted = ""
 
 
 def point(what):
     global left
     left -= 1
-    if left == 0:
+    if left == 0 or (wanted and wanted in what):
         os.write(1, f"killed {number}: {what}\n".encode())
         # With the programs that it waits for, as its supervisor does.
         os.killpg(0, signal.SIGKILL)
@@ -88,7 +89,7 @@ def started(_process, arguments, *_, **__):
 
 
 def main():
-    global left, number
+    global left, number, wanted
     # A group of its own, if it has none yet.
     if os.getpgrp() != os.getpid():
         os.setsid()
@@ -100,7 +101,7 @@ def main():
     allclear_hook.Client.say = around(allclear_hook.Client.say, said)
     resp.Connection.all = around(resp.Connection.all, asked)
     subprocess.Popen.__init__ = around(subprocess.Popen.__init__, started)
-    left = number = int(number)
+    left, wanted = (int(number), "") if number.isdigit() else (0, number)
     sys.addaudithook(audited)
     sys.argv = [program, *arguments]
     runpy.run_path(program, run_name="__main__")

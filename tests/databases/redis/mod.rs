@@ -4,7 +4,7 @@ mod switches;
 
 use std::fs;
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use allclear::databases::REDIS;
 use allclear::databases::redis::client::Connection;
@@ -36,7 +36,7 @@ impl System for Redis {
     }
 
     fn boot(trio: &Trio, place: usize) {
-        (REDIS.boot)(trio, place).unwrap();
+        until_it_listens(&trio.vms[place].addresses[0], || (REDIS.boot)(trio, place).unwrap());
     }
 
     fn promote(trio: &Trio, among: &[usize]) {
@@ -145,5 +145,21 @@ fn watch(trio: &Trio, place: usize) {
         fs::write(&settings, text).unwrap();
         trio.own(&settings).unwrap();
     }
-    trio.spawn(place, "redis-sentinel", &[&settings.display().to_string()]).unwrap();
+    let start = || trio.spawn(place, "redis-sentinel", &[&settings.display().to_string()]).unwrap();
+    until_it_listens(&vm.addresses[WATCHER], start);
+}
+
+/// While a server was down somebody's connection may have got its port. Its service would start it again, too.
+fn until_it_listens(address: &str, start: impl Fn()) {
+    until("a server that listens", || {
+        start();
+        let began = Instant::now();
+        while began.elapsed() < GLANCE {
+            if Connection::open(address, GLANCE).is_ok() {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Err(format!("nothing listens at {address}"))
+    });
 }
