@@ -8,7 +8,8 @@ Needs
   For lost data DATA_DIR and START, and a service that reads the file STATE_DIR/etcd.env if it is there, after its own
   environment (systemd: `EnvironmentFile=-`), with ETCD_INITIAL_CLUSTER and ETCD_INITIAL_CLUSTER_STATE=new there and not
   among the arguments: so an etcd whose data are lost refuses to start until it has been added anew. With "existing" it
-  would start under its old name without what it had promised, and break.
+  would start under its old name without what it had promised, and break. The file is there from the first drain on;
+  remove it before you add a member by hand.
 
 Promises
   The leader moves in one step, and only where the members that are spared can decide without the others. It never goes
@@ -20,7 +21,7 @@ Promises
 
 Steps, and what a restart of etcd makes of it when the hook is killed after each
   failover: etcd moves its leader by itself, or does not; there is nothing between.
-  drain: 1. STATE_DIR/etcd.json, where the data are; 2. STOP: the service starts it again with the VM, or `restore` does.
+  drain: 1. STATE_DIR/etcd.json, where the data are; STATE_DIR/etcd.env, which only an etcd without data looks at; 2. STOP: the service starts it again with the VM, or `restore` does.
   restore: etcd_data.py has the steps of data that are lost. Else 1. START; 2. the key allclear/VM is written and removed.
 
 Cannot promise
@@ -64,7 +65,7 @@ from allclear_hook import (
 )
 from etcd_check import check
 from etcd_cluster import Cluster, Member, coded, here
-from etcd_data import add_anew, finished, is_lost, remember_place, start
+from etcd_data import add_anew, is_lost, keep, start
 
 # How many members the leader is offered to in one attempt.
 OFFERED = 2
@@ -134,7 +135,7 @@ def drain(told: Told) -> None:
     cluster = Cluster()
     cluster.spared(told.affected)
     if told.vm in cluster.status:
-        remember_place()
+        keep(told, cluster)
     time.sleep(number("SETTLE_MS", 500) / 1000)
     stop = setting("STOP", "")
     if stop:
@@ -158,7 +159,7 @@ def restore(told: Told) -> Done:
     if not until(lambda: not member.why_it_does_not_serve(), max(0.0, told.seconds_left() - 5), every=0.1):
         raise Blocked(f"{member.why_it_does_not_serve()}{said}; see etcd's own log there")
     prove(member)
-    finished()
+    keep(told, Cluster())
     return Done(f"{told.vm} has what the cluster agrees on")
 
 

@@ -1,13 +1,14 @@
 """The data of this VM's etcd: whether they are lost, and how a member that lost them comes back.
 
 Steps, and what a restart of the service makes of it when the hook is killed after each
- 1. The member's name and addresses in STATE_DIR/etcd.json: nothing has changed; etcd refuses to start, for with
-    ETCD_INITIAL_CLUSTER_STATE=new it sees that it had been there before.
- 2. STATE_DIR/etcd.env with a state that etcd knows not: it refuses to start. Without that it would begin a cluster of
-    its own as soon as the member is removed, and never come back from there.
+ 1. STATE_DIR/etcd.env has been there since the first drain, with a cluster that exists and has no other member: an etcd
+    with data does not look at it, and one without refuses to start, for it knows nobody to ask. With
+    ETCD_INITIAL_CLUSTER_STATE=new it would begin a cluster of its own as soon as its member is removed, also when it was
+    added anew once before, and never come back from there.
+ 2. The member's name and addresses in STATE_DIR/etcd.json: nothing has changed.
  3. The member is removed, 4. and added anew: it refuses to start.
  5. STATE_DIR/etcd.env with what it must be started with: it starts, and gets the data from the others.
- 6. START, reads through it are proven, etcd.env is removed, and then what is remembered.
+ 6. START; what it serves is proven; etcd.env is as before; what is remembered of it goes.
 """
 
 from __future__ import annotations
@@ -21,8 +22,6 @@ from allclear_hook import Blocked, Failed, Memory, Told, call, progress, setting
 from disks import mount_of, unmounted
 from etcd_cluster import Answer, Cluster
 
-# etcd takes no such state, and shows this one in its log.
-NOT_YET = {"ETCD_INITIAL_CLUSTER_STATE": "is-added-anew-by-allclear"}
 # An etcd that refuses to start without its data leaves a file that is far smaller, with no member in it.
 EMPTY = 1 << 20
 A_MEMBER = b"peerURLs"
@@ -120,7 +119,7 @@ def add_anew(told: Told) -> None:
         known = {"peers": own["peerURLs"], "name": own["name"]}
         memory().remember({**facts, "anew": known})
         progress(f"{told.vm} lost its data; it is removed from the cluster and added anew")
-        write(NOT_YET)
+        write(alone(known["name"], known["peers"]))
         cluster.any().post("cluster/member/remove", {"ID": own["ID"]}, seconds=5)
         own = None
     if not own:
@@ -145,13 +144,23 @@ def its_own(cluster: Cluster, told: Told, listed: list[Answer], peers: list[str]
     return own[0] if own else None
 
 
-def finished() -> None:
-    """The member serves: what it was started with must not be there when it loses its data another time."""
-    environment_file().unlink(missing_ok=True)
+def keep(told: Told, cluster: Cluster) -> None:
+    """While the member serves: where its data are, and that it must not start without them."""
+    remember_place()
+    own = next((one for one in cluster.listed() if str(one["ID"]) == cluster.id(told.vm)), None)
+    if folder() and own and own.get("name"):
+        write(alone(own["name"], own["peerURLs"]))
     facts = memory().recall()
     if facts.pop("anew", None):
         memory().remember(facts)
-    remember_place()
+
+
+def alone(name: str, peers: list[str]) -> dict[str, str]:
+    """What an etcd without data cannot be started with, and one with data does not look at."""
+    return {
+        "ETCD_INITIAL_CLUSTER": ",".join(f"{name}={peer}" for peer in peers),
+        "ETCD_INITIAL_CLUSTER_STATE": "existing",
+    }
 
 
 def environment_file() -> Path:
@@ -168,6 +177,9 @@ def environment() -> dict[str, str]:
 
 def write(values: dict[str, str]) -> None:
     """As a whole, for the service may start at any moment."""
+    if environment() == values:
+        return
+    environment_file().parent.mkdir(parents=True, exist_ok=True)
     beside = environment_file().with_suffix(".env.new")
     with beside.open("w") as file:
         file.write("".join(f"{name}={value}\n" for name, value in values.items()))

@@ -139,13 +139,17 @@ def sentinels(cluster: Cluster, watched: Sentinels, seen: Seen) -> list[str]:
         values = {vm: told.get(name) for vm, told in seen_so.items()}
         if len(set(values.values())) > 1:
             wrong.append(f"Sentinels differ in {name}: {', '.join(f'{vm} {value}' for vm, value in values.items())}")
-    for member, view in seen.items():
-        if view.priority != cluster.priority(member):
-            wrong.append(
-                f"{member} has replica-priority {view.priority}, and by the settings {cluster.priority(member)}: set"
-                f" PRIORITIES={member}={view.priority}, or CONFIG SET and CONFIG REWRITE there"
-            )
+    for member in seen:
+        wrong += found(partial(priority, cluster, member))
     return wrong
+
+
+def priority(cluster: Cluster, member: Member) -> list[str]:
+    it_has, wanted = member.config("replica-priority"), str(cluster.priority(member))
+    if it_has == wanted:
+        return []
+    mended = f"set PRIORITIES={member}={it_has}, or CONFIG SET and CONFIG REWRITE there"
+    return [f"{member} has replica-priority {it_has}, and by the settings {wanted}: {mended}"]
 
 
 def one_sentinel(

@@ -65,6 +65,24 @@ impl Hook {
         Self::begin_by::<S>(trio, place, phase, &by, more).end()
     }
 
+    /// Begins it, and stops it at the first point that is called so; SIGCONT has it go on.
+    pub(crate) fn stopped_where<S: System>(
+        trio: &Trio,
+        place: usize,
+        phase: &str,
+        point: &str,
+        more: &[(&str, &str)],
+    ) -> Self {
+        let killer = trio.vms[place].folder.join("killed.py");
+        std::fs::write(&killer, KILLED).unwrap();
+        let more = [more, &[("ONLY_STOPPED", "yes")]].concat();
+        let by = ["python3", killer.to_str().unwrap(), point];
+        let mut hook = Self::begin_by::<S>(trio, place, phase, &by, &more);
+        let mut lines = BufReader::new(hook.0.stdout.as_mut().unwrap()).lines();
+        assert!(lines.any(|line| line.unwrap().starts_with("killed ")), "it ended before {point}");
+        hook
+    }
+
     fn begin_by<S: System>(trio: &Trio, place: usize, phase: &str, by: &[&str], more: &[(&str, &str)]) -> Self {
         let tables: Table = tables::<S>(trio, place).parse().unwrap();
         let hooks = each(&tables["workload"]).flat_map(|workload| each(&workload["hook"]));

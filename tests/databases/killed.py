@@ -1,5 +1,5 @@
 """Runs a hook of `deploy/hooks`, and kills it at a point that is counted: before or right after anything that it does
-outside of itself. Ends as the hook does where there are fewer such points.
+outside of itself. With ONLY_STOPPED it is stopped there, and goes on when it is told to. Ends as the hook does where there are fewer such points.
 
 killed.py POINT PROGRAM NAME: the point is a number from 1 on, or what the first such point is called. The last line on standard output, where it kills, is
 `killed POINT: WHAT`.
@@ -32,12 +32,13 @@ number = wanted = ""
 
 
 def point(what):
-    global left
+    global left, wanted
     left -= 1
     if left == 0 or (wanted and wanted in what):
         os.write(1, f"killed {number}: {what}\n".encode())
+        wanted = ""
         # With the programs that it waits for, as its supervisor does.
-        os.killpg(0, signal.SIGKILL)
+        os.killpg(0, signal.SIGSTOP if "ONLY_STOPPED" in os.environ else signal.SIGKILL)
 
 
 def audited(event, arguments):

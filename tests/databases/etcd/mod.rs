@@ -1,6 +1,8 @@
 //! etcd. Every member takes writes and hands them to the leader, which is called the primary here.
 
+mod checks;
 mod client;
+mod lost;
 
 use std::fs;
 use std::io;

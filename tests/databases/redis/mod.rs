@@ -1,5 +1,8 @@
 //! Redis replication, alone and under Sentinel.
 
+mod answers;
+mod checks;
+mod restarts;
 mod switches;
 
 use std::fs;
@@ -149,17 +152,18 @@ fn watch(trio: &Trio, place: usize) {
     until_it_listens(&vm.addresses[WATCHER], start);
 }
 
-/// While a server was down somebody's connection may have got its port. Its service would start it again, too.
+/// A server that was killed may hold its port for a moment. Its service would start it again, too.
 fn until_it_listens(address: &str, start: impl Fn()) {
-    until("a server that listens", || {
+    until("a server that answers", || {
         start();
         let began = Instant::now();
         while began.elapsed() < GLANCE {
-            if Connection::open(address, GLANCE).is_ok() {
+            let answer = Connection::open(address, GLANCE).and_then(|mut server| server.ask(&["PING"]));
+            if answer.as_ref().map_or_else(|error| error.to_string().contains("LOADING"), |_| true) {
                 return Ok(());
             }
             std::thread::sleep(Duration::from_millis(5));
         }
-        Err(format!("nothing listens at {address}"))
+        Err(format!("nothing answers at {address}"))
     });
 }
