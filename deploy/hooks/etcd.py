@@ -21,8 +21,10 @@ Promises
 
 Steps, and what a restart of etcd makes of it when the hook is killed after each
   failover: etcd moves its leader by itself, or does not; there is nothing between.
-  drain: 1. STATE_DIR/etcd.json, where the data are; STATE_DIR/etcd.env, which only an etcd without data looks at; 2. STOP: the service starts it again with the VM, or `restore` does.
-  restore: etcd_data.py has the steps of data that are lost. Else 1. START; 2. the key allclear/VM is written and removed.
+  drain: 1. STATE_DIR/etcd.json, where the data are; 2. STATE_DIR/etcd.env, which only an etcd without data looks at;
+  3. STOP: the service starts it again with the VM, or `restore` does.
+  restore: etcd_data.py has the steps of data that are lost. Else 1. START; 2. the key allclear/VM is written, and
+  removed; killed between, it stays until the next time.
 
 Cannot promise
   That every request in flight is answered: a few are dropped, and their clients see an error or their own timeout.

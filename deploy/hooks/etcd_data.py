@@ -2,9 +2,9 @@
 
 Steps, and what a restart of the service makes of it when the hook is killed after each
  1. STATE_DIR/etcd.env has been there since the first drain, with a cluster that exists and has no other member: an etcd
-    with data does not look at it, and one without refuses to start, for it knows nobody to ask. With
-    ETCD_INITIAL_CLUSTER_STATE=new it would begin a cluster of its own as soon as its member is removed, also when it was
-    added anew once before, and never come back from there.
+    with data does not look at it, and one without refuses to start, for it knows nobody to ask. With "new" it would
+    begin a cluster of its own as soon as its member is removed, also when it was added anew once before, and never come
+    back from there.
  2. The member's name and addresses in STATE_DIR/etcd.json: nothing has changed.
  3. The member is removed, 4. and added anew: it refuses to start.
  5. STATE_DIR/etcd.env with what it must be started with: it starts, and gets the data from the others.
@@ -137,7 +137,8 @@ def its_own(cluster: Cluster, told: Told, listed: list[Answer], peers: list[str]
     by_address = [one for one in listed if url in one.get("clientURLs", []) or one["peerURLs"] == peers]
     own = by_address or [one for one in listed if one.get("name") == told.vm]
     if len(own) > 1:
-        raise Failed(f"{' and '.join(str(one.get('name')) for one in own)} are at {url}: nobody can tell which is to go")
+        names = " and ".join(str(one.get("name")) for one in own)
+        raise Failed(f"{names} are at {url}: nobody can tell which is to go")
     healthy = {cluster.id(vm): vm for vm in cluster.status}
     if own and str(own[0]["ID"]) in healthy:
         raise Failed(f"{told.vm} would be removed, but {healthy[str(own[0]['ID'])]} serves as that member")

@@ -95,10 +95,10 @@ def own(cluster: Cluster, seen: Seen) -> list[str]:
     member, wrong = cluster.own, []
     for other in cluster.others():
         if other in seen and (why := member.why_unlinked(other)):
-            wrong.append(f"{member} could not follow {other}: {why}; set masterauth, and masteruser where users have names")
+            wrong.append(f"{member} could not follow {other}: {why}; set masterauth, and masteruser if users have names")
     needed, left = int(member.config("min-replicas-to-write") or 0), len(cluster.members) - 2
     if needed > left:
-        wrong.append(f"{member} has min-replicas-to-write {needed}: with one VM away {left} are left, and no write is taken")
+        wrong.append(f"{member} has min-replicas-to-write {needed}: with one VM away {left} are left, and writes end")
     if not cluster.sentinels and (watchers := watching(member)):
         wrong.append(f"a Sentinel watches {member}, at {', '.join(watchers)}: set SENTINELS, or it undoes a switch")
     return wrong

@@ -37,8 +37,8 @@ Steps of a switch, and what a restart makes of it when the hook is killed after 
  6. The successor leads: REPLICAOF NO ONE and CONFIG REWRITE in one transaction; with Sentinel SENTINEL FAILOVER, which
     does the same. Each is what it is after a restart.
  7. The pause ends, clients are sent away, and the others follow, each with its file in one transaction.
-`restore` does step 7, and what step 5 says. Where a server that went on is asked for a role and does not answer, nothing
-is taken back before it does: it may have taken over.
+`restore` does step 7, and what step 5 says. Nothing is taken back as long as the successor does not answer: it may have
+taken over.
 
 Cannot promise
 - Replication is asynchronous: a primary that dies without a switch takes with it what no replica has.

@@ -222,8 +222,8 @@ def settled(cluster: Cluster) -> Seen:
 
 
 def lead_again(cluster: Cluster, seen: Seen) -> None:
-    """Nobody is a primary: this member stepped down, and the hook was killed before another stepped up; or one that came
-    back empty follows another. One leads that has everything, and no other can."""
+    """Nobody is a primary: this member stepped down, and the hook was killed before another led; or one that came back
+    empty follows another. One leads that has everything, and no other can."""
     facts = memory().recall()
     heir = cluster.members.get(facts.get("to", ""))
     if heir and heir not in seen:

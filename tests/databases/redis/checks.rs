@@ -78,7 +78,8 @@ async fn a_right_that_is_missing_is_found_before_anything_is_stopped() {
     let stage = Stage::<Redis>::bare().await;
     let trio = &stage.trio;
     let account = [("REDIS_USER", "hooks"), ("REDIS_PASSWORD", "open")];
-    let rights = "+info +ping +role +multi +exec +discard +replicaof +config|get +config|set +config|rewrite +client|list \
+    let rights = "+info +ping +role +multi +exec +discard +replicaof +config|get +config|set +config|rewrite \
+                  +client|list \
                   +client|pause +client|unpause +client|kill";
     let all: Vec<_> =
         ["ACL", "SETUSER", "hooks", "reset", "on", ">open"].into_iter().chain(rights.split(' ')).collect();
