@@ -137,7 +137,10 @@ def drain(told: Told) -> None:
     cluster = Cluster()
     cluster.spared(told.affected)
     if told.vm in cluster.status:
-        keep(told, cluster)
+        try:
+            keep(told, cluster)
+        except OSError as error:
+            progress(f"data that are lost will be for people, for nothing can be kept: {error}")
     time.sleep(number("SETTLE_MS", 500) / 1000)
     stop = setting("STOP", "")
     if stop:

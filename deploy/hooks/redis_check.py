@@ -12,7 +12,6 @@ from disks import Process, unmounted, unwritable_state
 from redis_members import Cluster, Seen
 from redis_sentinels import Sentinels
 from redis_server import Member, Server
-from redis_switch import watching
 
 # CLIENT PAUSE ... WRITE is from there on.
 OLDEST = (6, 2)
@@ -95,11 +94,11 @@ def own(cluster: Cluster, seen: Seen) -> list[str]:
     member, wrong = cluster.own, []
     for other in cluster.others():
         if other in seen and (why := member.why_unlinked(other)):
-            wrong.append(f"{member} could not follow {other}: {why}; set masterauth, and masteruser if users have names")
+            wrong.append(f"{member} could not follow {other}: {why}; set masterauth and masteruser")
     needed, left = int(member.config("min-replicas-to-write") or 0), len(cluster.members) - 2
     if needed > left:
         wrong.append(f"{member} has min-replicas-to-write {needed}: with one VM away {left} are left, and writes end")
-    if not cluster.sentinels and (watchers := watching(member)):
+    if not cluster.sentinels and (watchers := member.watchers()):
         wrong.append(f"a Sentinel watches {member}, at {', '.join(watchers)}: set SENTINELS, or it undoes a switch")
     return wrong
 

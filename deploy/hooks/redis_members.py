@@ -46,13 +46,25 @@ class Cluster:
         return seen
 
     def primary(self, seen: Seen) -> Member | None:
-        """Who is it? Sentinel knows. Without it: of several, the one with the longest history, for one that came back
-        empty has the shortest."""
+        """Who is it? Sentinel knows. Without it: of several, the one that has everything that the others have."""
         primaries = [member for member, view in seen.items() if view.is_primary]
         if self.sentinels:
             named = self.sentinels.primary()
             return next((member for member in primaries if member.is_at(named)), None)
-        return max(primaries, key=lambda member: (seen[member].offset, member is not self.own), default=None)
+        whole = [member for member in primaries if all(self.is_spare(other, member, seen) for other in primaries)]
+        if primaries and not whole:
+            names = " and ".join(map(str, primaries))
+            raise Failed(
+                f"{names} take writes, and nobody can tell whether one has all that the other"
+                " holds: compare them, save what is missing, and say REPLICAOF on the one that is to follow"
+            )
+        return max(whole, key=lambda member: (seen[member].offset, member is not self.own), default=None)
+
+    def is_spare(self, member: Member, primary: Member, seen: Seen) -> bool:
+        """Whether nothing is lost when this member follows that one. Sentinel has it follow in any case."""
+        if member is primary or not seen[member].is_primary or seen[primary].holds_all_of(seen[member]):
+            return True
+        return self.sentinels is not None or member.is_empty()
 
     def no_primary(self) -> str:
         return "; ".join(["no member is a primary", *self.unseen.values()])
@@ -74,28 +86,13 @@ class Cluster:
         self.put_priorities_back(seen)
         for member, view in seen.items():
             try:
-                if member is not primary and not primary.is_at(view.follows):
-                    self.let_follow(member, seen, primary)
-                else:
+                if member is primary or primary.is_at(view.follows):
                     member.call("CONFIG", "REWRITE")
+                elif self.is_spare(member, primary, seen):
+                    member.follow(primary)
             except Unreachable:
                 if member in (self.own, primary):
                     raise
-
-    def let_follow(self, member: Member, seen: Seen, primary: Member) -> None:
-        """A replica follows another. A primary gives up all that it has, so that the other must have that first, but
-        for one that is empty; Sentinel asks nobody."""
-        view = seen[member]
-        is_spare = not view.is_primary or seen[primary].holds_all_of(view)
-        if not is_spare and member is self.own:
-            is_spare = self.sentinels is not None or member.is_empty()
-            if not is_spare:
-                raise Failed(
-                    f"{member} takes writes beside {primary}, and nobody can tell whether {primary} has all that it"
-                    f" holds: compare them, save what is missing, and say REPLICAOF {primary.host} {primary.port} there"
-                )
-        if is_spare:
-            member.follow(primary)
 
 
 def steer(cluster: Cluster, sentinels: Sentinels, successor: Member, seen: Seen, seconds: float) -> None:

@@ -172,6 +172,11 @@ class Member(Server):
         for kind in ("normal", "pubsub"):
             self.call("CLIENT", "KILL", "TYPE", kind)
 
+    def watchers(self) -> list[str]:
+        """The addresses of Sentinels: they give their connections names."""
+        clients = [resp.parted(line.split(" "), "=") for line in self.call("CLIENT", "LIST").split("\n")]
+        return sorted({each["addr"] for each in clients if each.get("name", "").startswith("sentinel-")})
+
     def is_empty(self) -> bool:
         return not self.info("keyspace")
 

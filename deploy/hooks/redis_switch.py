@@ -22,6 +22,7 @@ from allclear_hook import (
     progress,
     until,
 )
+from disks import unwritable_state
 from redis_members import Cluster, Seen, steer
 from redis_server import Member, Server, View
 
@@ -80,6 +81,8 @@ def unfit(cluster: Cluster, told: Told, member: Member, seen: Seen) -> str:
 def look_first(cluster: Cluster, heir: Member) -> None:
     """What would go wrong later, while everything is still writable."""
     own = cluster.own
+    if wrong := unwritable_state():
+        raise Failed(wrong[0])
     for member in (own, heir):
         if refused := member.refuses():
             raise Failed(f"{member} refuses the hooks' user what a switch needs, {refused}")
@@ -87,14 +90,8 @@ def look_first(cluster: Cluster, heir: Member) -> None:
             raise Failed(f"{member} has replica-read-only no: as a replica it would take writes, and lose them")
     if why := own.why_unlinked(heir):
         raise Failed(f"{own} could not follow {heir}: {why}; set masterauth, and masteruser where users have names")
-    if not cluster.sentinels and (watchers := watching(own)):
+    if not cluster.sentinels and (watchers := own.watchers()):
         raise Failed(f"a Sentinel watches {own}, at {', '.join(watchers)}, and would undo a switch; set SENTINELS")
-
-
-def watching(member: Member) -> list[str]:
-    """The addresses of Sentinels: they give their connections names."""
-    clients = [resp.parted(line.split(" "), "=") for line in member.call("CLIENT", "LIST").split("\n")]
-    return sorted({each["addr"] for each in clients if each.get("name", "").startswith("sentinel-")})
 
 
 def keep_files(cluster: Cluster, heir: Member) -> None:

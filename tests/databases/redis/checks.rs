@@ -175,3 +175,31 @@ async fn a_sentinel_that_the_settings_do_not_name_is_found() {
     assert!(ended.status == FAILED && ended.said.contains("a Sentinel watches db-0"), "{ended:?}");
     assert_eq!(stage.primary(), 0);
 }
+
+/// A replica may announce itself by a name, as with Sentinel's resolve-hostnames; any spelling of its address is one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
+async fn a_member_that_is_announced_by_a_name_is_known_by_its_address() {
+    if !is_installed::<Redis>() {
+        return;
+    }
+    let stage = Stage::<Redis>::bare().await;
+    let trio = &stage.trio;
+    let last = trio.vms[0].host().rsplit_once('.').unwrap().1;
+    let name = format!("127.{last}");
+    for place in [1, 2] {
+        ask(trio, place, &["CONFIG", "SET", "replica-announce-ip", &name]).unwrap();
+        ask(trio, place, &["CLIENT", "KILL", "TYPE", "master"]).unwrap();
+    }
+    until("names", || {
+        let told = ask(trio, 0, &["INFO", "replication"]).map_err(|error| error.to_string())?;
+        let count = told[0].matches(&format!("ip={name},")).count();
+        if count == 2 && told[0].matches("state=online").count() == 2 { Ok(()) } else { Err(told[0].clone()) }
+    });
+    let ended = check::<Redis>(trio, &[]);
+    assert_eq!(ended.status, DONE, "{ended:?}");
+    for phase in ["failover", "restore", "ready"] {
+        Hook::until_done::<Redis>(trio, 0, phase, &[]);
+    }
+    assert_ne!(stage.primary(), 0);
+}
