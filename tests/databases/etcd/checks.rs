@@ -62,10 +62,14 @@ async fn a_leader_that_cannot_go_is_asked_once_with_the_reasons_of_both_it_could
     let others: Vec<_> = (0..VMS.len()).filter(|place| *place != leader).collect();
     let point = "maintenance/transfer-leadership";
     let hook = Hook::stopped_where::<Etcd>(&stage.trio, leader, "failover", point, &told);
-    others.iter().for_each(|place| stage.trio.freeze(*place));
+    for place in &others {
+        stage.trio.freeze(*place);
+    }
     hook.signal(Signal::SIGCONT);
     let ended = hook.end();
-    others.iter().for_each(|place| stage.trio.thaw(*place));
+    for place in &others {
+        stage.trio.thaw(*place);
+    }
     let is_told =
         others.iter().all(|place| ended.said.contains(&format!("{} did not become the leader (", VMS[*place])));
     assert!(ended.status == FAILED && is_told, "{ended:?}");
