@@ -1,26 +1,41 @@
 """The switch of Redis from one primary to another, as the head of `redis_hook.py` has it, and how it is taken back."""
 
+from __future__ import annotations
+
 import signal
-import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import resp
-from allclear_hook import (Blocked, Done, Failed, NotApplicable, NotDone, Unknown, Unreachable, number, progress,
-                           until)
-from redis_members import Cluster, steer
+from allclear_hook import (
+    Blocked,
+    Done,
+    Failed,
+    Memory,
+    NotApplicable,
+    NotDone,
+    Told,
+    Tries,
+    Unknown,
+    Unreachable,
+    number,
+    progress,
+    until,
+)
+from disks import unwritable_state
+from redis_members import Cluster, Seen, steer
+from redis_server import Member, Server, View
 
-# FAILOVER gives up after this. It waits for an acknowledgement, which comes once a second.
-FAILOVER_MS = 1500
-# After an acknowledgement of the successor the next one comes in 1 s; FAILOVER is sent this much earlier.
-EARLY = 0.06
 # CLIENT PAUSE ends by itself after this. Longer than all that is done under it, as short as a dead hook allows.
 PAUSE_MS = 5000
 CATCH_UP = 0.5
 SENTINEL_SEES = 12
+# A Sentinel has promoted, or is told to forget it, after this.
+PROMOTED = 1.2
 
 
 @contextmanager
-def uninterrupted():
+def uninterrupted() -> Iterator[None]:
     """SIGTERM waits until the switch is over. It takes less than the 5 s after which SIGKILL follows."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     try:
@@ -29,12 +44,12 @@ def uninterrupted():
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
 
 
-def successor(cluster, told, seen):
+def successor(cluster: Cluster, told: Told, seen: Seen) -> Member:
     """The member that takes over; blocked with the reason for each when there is none."""
     reasons, fit = [], []
     for member in cluster.others():
         reason = unfit(cluster, told, member, seen)
-        reasons += [f"{member} {reason}"] if reason else []
+        reasons += [reason] if reason else []
         fit += [] if reason else [member]
     if not fit:
         raise Blocked("no member can take over: " + "; ".join(reasons or ["there is no other"]))
@@ -43,192 +58,238 @@ def successor(cluster, told, seen):
     return cluster.members[told.in_order_of_preference([member.vm for member in fit])[0]]
 
 
-def unfit(cluster, told, member, seen):
+def unfit(cluster: Cluster, told: Told, member: Member, seen: Seen) -> str:
     primary = seen[cluster.own]
     if member.vm in told.avoid:
-        return "is on a VM to avoid"
+        return f"{member} is on a VM to avoid"
     if member not in seen:
-        return "does not answer"
+        return cluster.unseen[member]
     view, entry = seen[member], member.entry(primary)
     lag = primary.offset - view.offset
     if view.is_primary:
-        return "is a primary itself"
-    if not entry or entry["state"] != "online" or not view.is_linked:
-        return f"does not stream from {cluster.own}"
+        return f"{member} is a primary itself"
+    if not entry or entry.get("state") != "online" or not view.is_linked:
+        why = "" if view.is_linked else member.why_unlinked(cluster.own)
+        return f"{member} does not stream from {cluster.own}" + (f": {why}" if why else "")
     if (cluster.priority(member) if cluster.sentinels else view.priority) == 0:
-        return "has replica-priority 0"
+        return f"{member} has replica-priority 0"
     if lag > number("MAX_LAG", 1 << 20):
-        return f"lags {lag} bytes behind"
-    return None
+        return f"{member} lags {lag} bytes behind"
+    return ""
 
 
-def look_first(cluster, heir):
+def look_first(cluster: Cluster, heir: Member) -> None:
     """What would go wrong later, while everything is still writable."""
     own = cluster.own
-    if own.config("replica-read-only") != "yes":
-        raise Failed(f"{own} has replica-read-only no: as a replica it would take writes, and lose them")
-    if own.config("requirepass") and not own.config("masterauth"):
-        raise Failed(f"{own} has no masterauth: it could not follow {heir}")
+    if wrong := unwritable_state():
+        raise Failed(wrong[0])
     for member in (own, heir):
+        if refused := member.refuses():
+            raise Failed(f"{member} refuses the hooks' user what a switch needs, {refused}")
+        if member.config("replica-read-only") != "yes":
+            raise Failed(f"{member} has replica-read-only no: as a replica it would take writes, and lose them")
+    if why := own.why_unlinked(heir):
+        raise Failed(f"{own} could not follow {heir}: {why}; set masterauth, and masteruser where users have names")
+    if not cluster.sentinels and (watchers := own.watchers()):
+        raise Failed(f"a Sentinel watches {own}, at {', '.join(watchers)}, and would undo a switch; set SENTINELS")
+
+
+def keep_files(cluster: Cluster, heir: Member) -> None:
+    """Shows that both can write their configuration files, by which a restart knows who is the primary."""
+    for member in (cluster.own, heir):
         try:
             member.call("CONFIG", "REWRITE")
         except resp.Error as error:
             raise Failed(f"a switch would not outlive a restart of {member}: {error}") from error
 
 
-def checkpoint(told):
+def checkpoint(told: Told) -> Done | NotApplicable:
     cluster = Cluster(told)
-    seen = looked(cluster)
+    seen = cluster.looked()
     if not seen[cluster.own].is_primary:
         return NotApplicable(f"{cluster.own} is no primary")
     heir = successor(cluster, told, seen)
     if cluster.sentinels and not told.is_dry_run:
-        steer(cluster, heir, seen, min(SENTINEL_SEES, told.seconds_left()))
+        steer(cluster, cluster.sentinels, heir, seen, min(SENTINEL_SEES, told.seconds_left()))
     return Done(f"{heir} would take over")
 
 
-def failover(told):
+def failover(told: Told) -> Done | NotApplicable:
     cluster = Cluster(told)
     own = cluster.own
-    seen = settled(cluster)
+    seen = cluster.looked() if told.is_dry_run else settled(cluster)
     if not seen[own].is_primary:
-        finish(cluster, seen)
+        if not told.is_dry_run:
+            finish(cluster, seen)
         return NotApplicable(f"{own} is a replica")
     heir = successor(cluster, told, seen)
+    look_first(cluster, heir)
     if told.is_dry_run:
         return Done(f"{heir} would take over")
-    look_first(cluster, heir)
+    tries = Tries(told, "redis")
+    tries.check()
+    keep_files(cluster, heir)
     progress(f"{heir} takes over")
     if cluster.sentinels:
-        steer(cluster, heir, seen, min(SENTINEL_SEES, told.seconds_left()))
-        hand_over_by_sentinel(cluster, heir, min(SENTINEL_SEES, told.seconds_left() / 2))
-    else:
-        hand_over(own, heir, heir.entry(seen[own]))
-    finish(cluster, looked(cluster))
+        steer(cluster, cluster.sentinels, heir, seen, min(SENTINEL_SEES, told.seconds_left()))
+        cluster.sentinels.ask("CKQUORUM")
+        first = cluster.sentinels.reachable()[0]
+        cluster.sentinels.wait_for_glance(heir, first, min(SENTINEL_SEES, told.seconds_left() / 2))
+    hand_over(cluster, heir, tries)
+    finish(cluster, cluster.looked())
     return Done(f"{heir} has taken over")
 
 
-def hand_over(own, heir, entry):
-    wait_for_acknowledgement(own, heir)
-    with uninterrupted():
-        own.call("FAILOVER", "TO", entry["ip"], entry["port"], "TIMEOUT", FAILOVER_MS)
-        if not until(lambda: not own.look().is_handing_over, FAILOVER_MS / 1000 + 1):
-            give_up(own, heir)
-    if own.look().is_primary:
-        raise Blocked(f"{heir} did not catch up within {FAILOVER_MS} ms; {own} is the primary as before")
-    own.send_clients_away()
-
-
-def wait_for_acknowledgement(own, heir):
-    """Comes back shortly before the next one is due. Where nothing is written FAILOVER has nothing to wait for."""
-    def acknowledged():
-        return (heir.entry(own.look()) or {}).get("offset")
-
-    last = acknowledged()
-    if until(lambda: acknowledged() != last, 1.3, every=0.002):
-        time.sleep(1 - EARLY)
-
-
-def give_up(own, heir, though_it_hangs=False):
-    """FAILOVER waits without end for a successor that went away. It may be ended while that has not taken over. As long
-    as nobody is followed, nothing is handed over."""
-    try:
-        has_taken_over = heir is not None and heir.look().is_primary
-    except resp.Refused:
-        has_taken_over = False
-    except Unreachable as error:
-        if not though_it_hangs:
-            raise Unknown(f"{heir} hangs while it takes over: {error}") from error
-        has_taken_over = False
-    if not has_taken_over:
-        own.call("FAILOVER", "ABORT")
-
-
-def hand_over_by_sentinel(cluster, heir, seconds):
+def hand_over(cluster: Cluster, heir: Member, tries: Tries) -> None:
     own, sentinels = cluster.own, cluster.sentinels
-    sentinels.ask("CKQUORUM")
-    if asked := sentinels.reachable():
-        sentinels.wait_for_glance(heir, asked[0], seconds)
-    asked = sentinels.reachable()
-    if not asked:
-        raise Blocked("no Sentinel answers, or all are in TILT")
+    asked = sentinels.reachable() if sentinels else []
     with uninterrupted():
-        own.call("CLIENT", "PAUSE", PAUSE_MS, "WRITE")
         try:
-            written = own.look().offset
-            if not until(lambda: heir.look().offset >= written, CATCH_UP, every=0.001):
-                raise Blocked(f"{heir} did not catch up within {CATCH_UP} s")
-            # First down, then up: whatever happens in between, there are no two.
-            written = own.step_down_for(heir)
-            if not until(lambda: heir.look().offset >= written, CATCH_UP / 5, every=0.001):
+            own.call("CLIENT", "PAUSE", PAUSE_MS, "WRITE")
+            step_down(own, heir)
+        except (Blocked, Unreachable) as error:
+            tries.was_in_vain(str(error))
+            # Nobody was asked to take over.
+            if not own.look().is_primary:
                 own.lead()
-                raise Blocked(f"{own} was written to while it stepped down; it is the primary as before")
-            if not sentinels.promote(heir, asked, 1.2):
-                own.lead()
-                raise Blocked(f"no Sentinel promoted {heir}; {own} is the primary as before")
-            until(lambda: heir.is_at(sentinels.primary()), 1.5)
-            own.send_clients_away()
+            memory().forget()
+            raise Failed(f"{error}; {own} is the primary as before") from error
+        else:
+            take_over(cluster, heir, asked, tries)
         finally:
-            own.call("CLIENT", "UNPAUSE")
+            release(own)
+        if sentinels:
+            until(lambda: heir.is_at(sentinels.primary()), 1.5)
+        own.send_clients_away()
 
 
-def settled(cluster, is_last=False):
+def take_over(cluster: Cluster, heir: Member, asked: list[Server], tries: Tries) -> None:
+    try:
+        if cluster.sentinels:
+            cluster.sentinels.promote(heir, asked, PROMOTED)
+        else:
+            heir.lead()
+    except (Blocked, Unreachable) as error:
+        tries.was_in_vain(str(error))
+        if settled(cluster)[cluster.own].is_primary:
+            memory().forget()
+            raise Failed(f"{error}; {cluster.own} is the primary as before") from error
+
+
+def release(member: Member) -> None:
+    """The pause ends by itself where this fails."""
+    try:
+        member.call("CLIENT", "UNPAUSE")
+    except Unreachable as error:
+        progress(str(error))
+
+
+def step_down(own: Member, heir: Member) -> None:
+    """First down, then up: whatever happens in between, and whoever is restarted, there are no two."""
+    before = own.look()
+    catch_up(heir, before, CATCH_UP)
+    memory().remember({"to": heir.vm, "history": before.history, "offset": before.offset})
+    stepped = own.step_down_for(heir)
+    if stepped.history != before.history:
+        raise Blocked(f"{own} was restarted while it stepped down")
+    catch_up(heir, stepped, CATCH_UP / 5)
+
+
+def catch_up(heir: Member, view: View, seconds: float) -> None:
+    if not until(lambda: heir.look().holds_all_of(view), seconds, every=0.001):
+        raise Blocked(f"{heir} did not catch up within {seconds:g} s")
+
+
+def memory() -> Memory:
+    """To whom this member stepped down, and up to where that one had it all."""
+    return Memory("redis")
+
+
+def settled(cluster: Cluster) -> Seen:
     """Ends what an attempt that was killed has left under way, and looks."""
-    own = cluster.own
-    if not until(lambda: not own.look().is_handing_over, FAILOVER_MS / 1000 + 1):
-        give_up(own, cluster.at(own.look().follows), is_last)
     if cluster.sentinels:
         cluster.sentinels.give_up(5)
-    seen = looked(cluster)
-    if is_half_way(cluster, seen):
-        own.lead()
-        # The others try once a second.
-        until(lambda: own.look().replicas, 2.5, every=0.05)
-        seen = looked(cluster)
-    return seen
+    seen = cluster.looked()
+    if any(view.is_primary for view in seen.values()):
+        return seen
+    lead_again(cluster, seen)
+    # The others try once a second to follow.
+    until(lambda: cluster.own.look().replicas or not cluster.own.look().is_primary, 2.5, every=0.05)
+    return cluster.looked()
 
 
-def looked(cluster):
-    seen = cluster.look()
-    if cluster.own not in seen:
-        raise Blocked(f"{cluster.own} does not answer")
-    return seen
+def lead_again(cluster: Cluster, seen: Seen) -> None:
+    """Nobody is a primary: this member stepped down, and the hook was killed before another led; or one that came back
+    empty follows another. One leads that has everything, and no other can."""
+    facts = memory().recall()
+    heir = cluster.members.get(facts.get("to", ""))
+    if heir and heir not in seen:
+        raise Blocked(f"{cluster.own} stepped down for {heir}, which may have taken over: {cluster.unseen[heir]}")
+    # What was sent to it and is still on its way, as a word of a Sentinel that was given up, is not done any more.
+    for member in cluster.others():
+        if member in seen:
+            member.send_clients_away()
+            seen[member] = member.look()
+            if seen[member].is_primary:
+                return
+    complete = [member for member, view in seen.items() if heir and view.has(facts["history"], int(facts["offset"]))]
+    complete.sort(key=lambda member: (member is not cluster.own, member is not heir))
+    leader = complete[0] if complete else best(cluster, seen)
+    progress(f"no member is a primary; {leader} has everything, and leads")
+    if cluster.sentinels and leader is not cluster.own:
+        asked = cluster.sentinels.reachable()
+        steer(cluster, cluster.sentinels, leader, seen, SENTINEL_SEES)
+        cluster.sentinels.promote(leader, asked, PROMOTED)
+    else:
+        leader.lead()
 
 
-def is_half_way(cluster, seen):
-    """Whether this member stepped down and nobody stepped up: the two follow each other, and it has everything. One
-    that came back empty may look like that too, and has less."""
-    own = seen[cluster.own]
-    heir = cluster.at(own.follows)
-    return heir in seen and cluster.own.is_at(seen[heir].follows) and own.offset >= seen[heir].offset
+def best(cluster: Cluster, seen: Seen) -> Member:
+    """Who has everything that any other has, if every member answers."""
+    if cluster.unseen:
+        raise Blocked(cluster.no_primary())
+    if linked := [str(member) for member, view in seen.items() if view.is_linked]:
+        raise Blocked(f"no member is a primary, and {', '.join(linked)} follow one that is not among MEMBERS")
+    first = max(seen, key=lambda member: (seen[member].offset, member is cluster.own))
+    apart = [member for member, view in seen.items() if not (seen[first].holds_all_of(view) or member.is_empty())]
+    if apart:
+        raise Blocked(
+            f"no member is a primary, and nobody can tell whether {first} has all that {', '.join(map(str, apart))}"
+            " holds: compare them, and say REPLICAOF NO ONE and CONFIG REWRITE on the one that is to lead"
+        )
+    return first
 
 
-def finish(cluster, seen):
+def finish(cluster: Cluster, seen: Seen) -> None:
     """What is left when the roles have changed. It may be done again, by whichever hook comes first."""
     primary = cluster.at(seen[cluster.own].follows)
-    if primary in seen and seen[primary].is_primary:
+    if primary in seen and primary is not None and seen[primary].is_primary:
         cluster.gather(primary, seen)
+        memory().forget()
 
 
-def confirm_failover(told):
+def confirm_failover(told: Told) -> Done | NotDone | Unknown:
     cluster = Cluster(told)
     seen = cluster.look()
     own = seen.get(cluster.own)
-    if own is None or own.is_handing_over:
-        return Unknown(f"{cluster.own} does not answer" if own is None else "FAILOVER is still under way")
+    if own is None:
+        return Unknown(cluster.unseen[cluster.own])
     primary = cluster.at(own.follows)
-    if primary in seen and seen[primary].is_primary:
+    if primary in seen and primary is not None and seen[primary].is_primary:
         return Done()
-    return NotDone(f"{cluster.own} is a primary" if own.is_primary else f"{cluster.own} follows no primary")
+    if own.is_primary:
+        return NotDone(f"{cluster.own} is a primary")
+    return NotDone("; ".join([f"{cluster.own} follows no primary", *cluster.unseen.values()]))
 
 
-def undo_failover(told):
+def undo_failover(told: Told) -> Done:
     cluster = Cluster(told)
-    seen = settled(cluster, is_last=True)
-    cluster.own.call("CLIENT", "UNPAUSE")
+    release(cluster.own)
+    seen = settled(cluster)
     primary = cluster.primary(seen)
     if primary is None:
         cluster.put_priorities_back(seen)
-        raise Blocked("no member is a primary")
+        raise Blocked(cluster.no_primary())
     cluster.gather(primary, seen)
+    memory().forget()
     return Done(f"{primary} is the primary")

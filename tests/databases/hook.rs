@@ -48,10 +48,39 @@ impl Hook {
         point: usize,
         more: &[(&str, &str)],
     ) -> Ended {
+        Self::killed_where::<S>(trio, place, phase, &point.to_string(), more)
+    }
+
+    /// Kills it at the first point that is called so, as `before CONFIG REWRITE`.
+    pub(crate) fn killed_where<S: System>(
+        trio: &Trio,
+        place: usize,
+        phase: &str,
+        point: &str,
+        more: &[(&str, &str)],
+    ) -> Ended {
         let killer = trio.vms[place].folder.join("killed.py");
         std::fs::write(&killer, KILLED).unwrap();
-        let by = ["python3", killer.to_str().unwrap(), &point.to_string()];
+        let by = ["python3", killer.to_str().unwrap(), point];
         Self::begin_by::<S>(trio, place, phase, &by, more).end()
+    }
+
+    /// Begins it, and stops it at the first point that is called so; SIGCONT has it go on.
+    pub(crate) fn stopped_where<S: System>(
+        trio: &Trio,
+        place: usize,
+        phase: &str,
+        point: &str,
+        more: &[(&str, &str)],
+    ) -> Self {
+        let killer = trio.vms[place].folder.join("killed.py");
+        std::fs::write(&killer, KILLED).unwrap();
+        let more = [more, &[("ONLY_STOPPED", "yes")]].concat();
+        let by = ["python3", killer.to_str().unwrap(), point];
+        let mut hook = Self::begin_by::<S>(trio, place, phase, &by, &more);
+        let mut lines = BufReader::new(hook.0.stdout.as_mut().unwrap()).lines();
+        assert!(lines.any(|line| line.unwrap().starts_with("killed ")), "it ended before {point}");
+        hook
     }
 
     fn begin_by<S: System>(trio: &Trio, place: usize, phase: &str, by: &[&str], more: &[(&str, &str)]) -> Self {

@@ -27,16 +27,18 @@ ETCD_LOOKS = ("maintenance/status", "kv/range", "cluster/member/list")
 FILES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.symlink", "os.link", "os.truncate", "os.kill",
          "shutil.rmtree", "shutil.move", "shutil.copyfile"}  # fmt: skip
 
-left = number = 0
+left = 0
+number = wanted = ""
 
 
 def point(what):
-    global left
+    global left, wanted
     left -= 1
-    if left == 0:
+    if left == 0 or (wanted and wanted in what):
         os.write(1, f"killed {number}: {what}\n".encode())
+        wanted = ""
         # With the programs that it waits for, as its supervisor does.
-        os.killpg(0, signal.SIGKILL)
+        os.killpg(0, signal.SIGSTOP if "ONLY_STOPPED" in os.environ else signal.SIGKILL)
 
 
 def audited(event, arguments):
@@ -88,7 +90,7 @@ def started(_process, arguments, *_, **__):
 
 
 def main():
-    global left, number
+    global left, number, wanted
     # A group of its own, if it has none yet.
     if os.getpgrp() != os.getpid():
         os.setsid()
@@ -102,7 +104,7 @@ def main():
     allclear_hook.Client.say = around(allclear_hook.Client.say, said)
     resp.Connection.all = around(resp.Connection.all, asked)
     subprocess.Popen.__init__ = around(subprocess.Popen.__init__, started)
-    left = number = int(number)
+    left, wanted = (int(number), "") if number.isdigit() else (0, number)
     sys.addaudithook(audited)
     sys.argv = [program, *arguments]
     runpy.run_path(program, run_name="__main__")

@@ -60,7 +60,9 @@ async fn a_failover_is_killed_at_each_point<S: System>() {
     let stage = Stage::<S>::bare().await;
     let writers = Writers::start::<S>(&stage.trio);
     let watch = Watch::begin::<S>(&stage.trio);
-    for point in 1.. {
+    // Sentinel takes its time with each: where that is too long for one run, the next begins where it ended.
+    let first = std::env::var("KILLED_FROM").map_or(1, |point| point.parse().unwrap());
+    for point in first.. {
         let primary = stage.primary();
         let told = [("ALLCLEAR_EVENT_ID", &*format!("event-{point}"))];
         // Whoever was restarted may not be a successor yet.

@@ -20,10 +20,15 @@ pub const REDIS: System = System {
     user: "redis",
     found,
     boot,
-    settings: |trio, _place| Ok(vec![("MEMBERS", trio.members(0))]),
+    settings: |trio, place| Ok(vec![("MEMBERS", trio.members(0)), ("STATE_DIR", state(trio, place))]),
     connect: |trio, place, patience| Ok(Box::new(connect(trio, place, patience)?) as Box<dyn Client>),
     rows,
 };
+
+/// Where its hooks keep what they must not forget.
+pub fn state(trio: &Trio, place: usize) -> String {
+    trio.vms[place].folder.join("state").display().to_string()
+}
 
 fn found(trio: &Trio) -> anyhow::Result<()> {
     for place in 0..VMS.len() {

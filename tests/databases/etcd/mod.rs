@@ -1,6 +1,8 @@
 //! etcd. Every member takes writes and hands them to the leader, which is called the primary here.
 
+mod checks;
 mod client;
+mod lost;
 
 use std::fs;
 use std::io;
@@ -72,6 +74,11 @@ impl System for Etcd {
 
     fn connect(trio: &Trio, place: usize, patience: Duration) -> io::Result<Connection> {
         open(trio, place, patience)
+    }
+
+    /// Each hands them to the leader, and consensus is etcd's own.
+    fn takes_writes(_trio: &Trio, _place: usize) -> bool {
+        false
     }
 
     fn rows(trio: &Trio, place: usize) -> io::Result<Vec<Row>> {

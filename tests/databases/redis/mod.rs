@@ -1,10 +1,13 @@
 //! Redis replication, alone and under Sentinel.
 
+mod answers;
+mod checks;
+mod restarts;
 mod switches;
 
 use std::fs;
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use allclear::databases::REDIS;
 use allclear::databases::redis::client::Connection;
@@ -36,7 +39,7 @@ impl System for Redis {
     }
 
     fn boot(trio: &Trio, place: usize) {
-        (REDIS.boot)(trio, place).unwrap();
+        until_it_listens(&trio.vms[place].addresses[0], || (REDIS.boot)(trio, place).unwrap());
     }
 
     fn promote(trio: &Trio, among: &[usize]) {
@@ -106,8 +109,12 @@ impl System for Sentinel {
         role(trio, place).is_ok_and(|told| told[0] == "master").then_some(place)
     }
 
-    fn settings(trio: &Trio, _place: usize) -> Vec<(&'static str, String)> {
-        vec![("MEMBERS", trio.members(0)), ("SENTINELS", trio.members(WATCHER))]
+    fn settings(trio: &Trio, place: usize) -> Vec<(&'static str, String)> {
+        [Redis::settings(trio, place), vec![("SENTINELS", trio.members(WATCHER))]].concat()
+    }
+
+    fn takes_writes(trio: &Trio, place: usize) -> bool {
+        Redis::takes_writes(trio, place)
     }
 
     /// Asks the Sentinel of this member where to go.
@@ -141,5 +148,22 @@ fn watch(trio: &Trio, place: usize) {
         fs::write(&settings, text).unwrap();
         trio.own(&settings).unwrap();
     }
-    trio.spawn(place, "redis-sentinel", &[&settings.display().to_string()]).unwrap();
+    let start = || trio.spawn(place, "redis-sentinel", &[&settings.display().to_string()]).unwrap();
+    until_it_listens(&vm.addresses[WATCHER], start);
+}
+
+/// A server that was killed may hold its port for a moment. Its service would start it again, too.
+fn until_it_listens(address: &str, start: impl Fn()) {
+    until("a server that answers", || {
+        start();
+        let began = Instant::now();
+        while began.elapsed() < GLANCE {
+            let answer = Connection::open(address, GLANCE).and_then(|mut server| server.ask(&["PING"]));
+            if answer.as_ref().map_or_else(|error| error.to_string().contains("LOADING"), |_| true) {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Err(format!("nothing answers at {address}"))
+    });
 }

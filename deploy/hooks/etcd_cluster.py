@@ -1,0 +1,140 @@
+"""The members of an etcd cluster over its JSON gateway, as the hooks of `etcd.py` see them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from allclear_hook import Blocked, Failed, Told, Unreachable, members, setting
+
+Answer = dict[str, Any]
+
+
+def coded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+class Member:
+    def __init__(self, vm: str, address: tuple[str, int]) -> None:
+        host, port = address
+        secure = setting("CACERT", "")
+        self.vm = vm
+        self.url = f"{'https' if secure else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
+        self._tls = None
+        try:
+            if secure:
+                self._tls = ssl.create_default_context(cafile=secure)
+                if setting("CERT", ""):
+                    self._tls.load_cert_chain(setting("CERT"), setting("KEY"))
+        except OSError as error:
+            raise Failed(f"CACERT, CERT or KEY cannot be read: {error}") from error
+
+    def post(self, path: str, body: Mapping[str, Any] | None = None, seconds: float = 1.0) -> Answer:
+        request = urllib.request.Request(f"{self.url}/v3/{path}", json.dumps(body or {}).encode())
+        # Members are asked directly, whatever proxy the environment names.
+        opener = urllib.request.build_opener(
+            urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=self._tls)
+        )
+        try:
+            with opener.open(request, timeout=seconds) as answer:
+                said = json.load(answer)
+        except urllib.error.HTTPError as error:
+            raise Unreachable(f"{self.vm}: {why(error)}") from error
+        except (OSError, ValueError) as error:
+            raise Unreachable(f"{self.vm}: {error}") from error
+        if not isinstance(said, dict):
+            raise Unreachable(f"{self.vm}: {said!r:.80} is no answer of etcd")
+        return said
+
+    def status(self) -> Answer:
+        return self.post("maintenance/status")
+
+    def agrees(self) -> Answer:
+        """A read that needs a majority, and all that it had agreed on before."""
+        return self.post("kv/range", {"key": coded("allclear"), "count_only": True})
+
+    def why_it_does_not_serve(self) -> str:
+        """By a read that needs a majority; nothing when it serves."""
+        try:
+            self.agrees()
+        except Unreachable as error:
+            return str(error)
+        return ""
+
+
+def why(error: urllib.error.HTTPError) -> str:
+    """In the server's own words."""
+    said = error.read(2000).decode(errors="replace").strip()
+    try:
+        told = json.loads(said)
+        return str(told.get("message") or told.get("error") or said)
+    except (ValueError, AttributeError):
+        return f"HTTP {error.code}: {said[:200]}"
+
+
+class Cluster:
+    """What every member that answers says of itself, all asked at once."""
+
+    def __init__(self) -> None:
+        self.members = {vm: Member(vm, address) for vm, address in members().items()}
+        self.lost: dict[str, str] = {}
+        self.status: dict[str, Answer] = {}
+        with ThreadPoolExecutor(len(self.members)) as threads:
+            for vm, said in zip(self.members, threads.map(asked, self.members.values())):
+                if isinstance(said, str):
+                    self.lost[vm] = said
+                else:
+                    self.status[vm] = said
+
+    def id(self, vm: str) -> str:
+        return str(self.status[vm]["header"]["member_id"])
+
+    def leader(self) -> str | None:
+        """Its VM; nothing when none of those that answer is the leader."""
+        return next((vm for vm, status in self.status.items() if status.get("leader") == self.id(vm)), None)
+
+    def any(self, without: Collection[str] = ()) -> Member:
+        """Somebody to ask about all."""
+        found = [vm for vm in self.status if vm not in without]
+        if not found:
+            raise Unreachable("; ".join(self.lost.values()) or "there is no other member")
+        return self.members[found[0]]
+
+    def listed(self) -> list[Answer]:
+        listed = self.any().post("cluster/member/list")["members"]
+        return [one for one in listed if isinstance(one, dict)]
+
+    def spared(self, without: Collection[str]) -> list[str]:
+        """The healthy members that can decide without those; blocked where they are too few."""
+        voters = [one for one in self.listed() if not one.get("isLearner")]
+        ids = {str(one["ID"]) for one in voters}
+        spared = [vm for vm in self.status if vm not in without and self.id(vm) in ids]
+        needed = len(voters) // 2 + 1
+        if len(spared) < needed:
+            reasons = "".join(f"; {reason}" for reason in self.lost.values())
+            raise Blocked(
+                f"{len(spared)} of {len(voters)} members are healthy and spared by the event, and {needed} are needed:"
+                f" their VMs must go one after the other{reasons}"
+            )
+        return spared
+
+
+def asked(member: Member) -> Answer | str:
+    try:
+        member.agrees()
+        return member.status()
+    except Unreachable as error:
+        return str(error)
+
+
+def here(told: Told) -> Member:
+    address = members().get(told.vm)
+    if not address:
+        raise Failed(f"MEMBERS does not name {told.vm}, this VM")
+    return Member(told.vm, address)

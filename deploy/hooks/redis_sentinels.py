@@ -1,0 +1,110 @@
+"""The Sentinels that watch a Redis replication, as the hooks of `redis_hook.py` see them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import resp
+from allclear_hook import Blocked, Failed, Told, Unreachable, members, setting, until
+from redis_server import Member, Server
+
+# How many are asked to promote, one after the other: each has its time, and writes wait for all of them.
+ASKED = 2
+
+
+class Sentinels:
+    """SENTINELS, those first whose VM stays."""
+
+    def __init__(self, told: Told) -> None:
+        self.name = setting("SENTINEL_NAME", "mymaster")
+        places = sorted(members("SENTINELS").items(), key=lambda each: each[0] in told.avoid)
+        self.servers = [Server(vm, *place, "SENTINEL") for vm, place in places]
+
+    def ask(self, *words: object) -> Any:
+        """The first answer."""
+        reasons = []
+        for server in self.servers:
+            try:
+                return server.call("SENTINEL", words[0], self.name, *words[1:])
+            except Unreachable as error:
+                reasons.append(str(error))
+        raise Unreachable("no Sentinel answers: " + "; ".join(reasons))
+
+    def primary(self) -> tuple[str, int] | None:
+        told = self.ask("GET-MASTER-ADDR-BY-NAME")
+        if not told:
+            raise Failed(f"Sentinel watches nothing that is called {self.name}; set SENTINEL_NAME")
+        return told[0], int(told[1])
+
+    def reachable(self) -> list[Server]:
+        """Those that answer and act: one in TILT mistrusts its clock, and does nothing."""
+        found, reasons = [], []
+        for server in self.servers:
+            try:
+                if resp.facts(server.call("INFO", "sentinel")).get("sentinel_tilt") == "0":
+                    found.append(server)
+                else:
+                    reasons.append(f"the one on {server} is in TILT, or no Sentinel")
+            except Unreachable as error:
+                reasons.append(str(error))
+        if not found:
+            raise Blocked("no Sentinel acts: " + "; ".join(reasons))
+        return found
+
+    def replicas(self, server: Server) -> list[dict[str, str]]:
+        return [resp.pairs(flat) for flat in server.call("SENTINEL", "REPLICAS", self.name)]
+
+    def what_it_sees(self, server: Server) -> dict[str, str]:
+        return resp.pairs(server.call("SENTINEL", "MASTER", self.name))
+
+    def would_choose_only(self, successor: Member, server: Server) -> bool:
+        """Whether this Sentinel, by what it knows, cannot promote another one."""
+        open_to_it: list[tuple[str, int]] = []
+        for replica in self.replicas(server):
+            is_gone = {"s_down", "disconnected"} & set(replica["flags"].split(","))
+            if replica["slave-priority"] != "0" and not is_gone:
+                open_to_it.append((replica["ip"], int(replica["port"])))
+        return bool(open_to_it) and all(map(successor.is_at, open_to_it))
+
+    def switching(self) -> list[Server]:
+        """Those that are in the middle of a failover."""
+        def is_at_it(server: Server) -> bool:
+            try:
+                return "failover_in_progress" in self.what_it_sees(server)["flags"]
+            except Unreachable:
+                return False
+
+        return [server for server in self.servers if is_at_it(server)]
+
+    def give_up(self, seconds: float) -> None:
+        """Lets them finish, and ends what they do not."""
+        until(lambda: not self.switching(), seconds, every=0.1)
+        for server in self.switching():
+            server.call("SENTINEL", "RESET", self.name)
+
+    def wait_for_glance(self, successor: Member, server: Server, seconds: float) -> None:
+        """Comes back when it is good to have this Sentinel promote. It tells the new address when it has looked at the
+        successor again, every 10 s, but 1 s after the last look during a switch. It needs 0.3 s to promote. Asked
+        0.55 s after a look, it has promoted shortly before the next one and does not need another."""
+        def looked_lately() -> bool:
+            mine = (each for each in self.replicas(server) if successor.is_at((each["ip"], int(each["port"]))))
+            return any(500 <= int(each["info-refresh"]) <= 600 for each in mine)
+
+        until(looked_lately, seconds, every=0.02)
+
+    def promote(self, successor: Member, asked: list[Server], seconds: float) -> None:
+        """Has it promoted by the first of these Sentinels that does so. Raised: none has, and none will later."""
+        reasons = []
+        for server in asked[:ASKED]:
+            try:
+                server.call("SENTINEL", "FAILOVER", self.name)
+            except resp.Error as error:
+                reasons.append(str(error))
+                if "INPROG" not in str(error):
+                    continue
+            if until(lambda: successor.look().is_primary, seconds):
+                return
+            reasons.append(f"the one on {server} did not within {seconds:g} s")
+            server.call("SENTINEL", "RESET", self.name)
+        if not successor.look().is_primary:
+            raise Blocked(f"no Sentinel promoted {successor}: {'; '.join(reasons)}")
