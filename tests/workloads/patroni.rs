@@ -1,14 +1,22 @@
 //! The Patroni adapter against a stand-in: it answers as Patroni's REST API does, and switches nothing real.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use allclear::http_client::{Login, Options};
+use allclear::machine::drill::Mode;
 use allclear::machine::workload::{Intent, Phase};
-use allclear::workloads::{Adapter, Command, Ended, News, Task};
+use allclear::workloads::{Adapter, Command, Ended, HttpHook, News, Task};
 use serde_json::{Value, json};
+use tokio_rustls::TlsAcceptor;
 
 use crate::bench::{Bench, end, next, task, within};
+use crate::certificates::Authority;
 use crate::server::{Request, Server, answer};
+
+/// The candidate of a request that asks whether a switchover would be taken.
+const CHECK: &str = "no member: a check by allclear";
 
 /// A Patroni cluster of three behind one address.
 struct Patroni {
@@ -20,22 +28,34 @@ struct Cluster {
     leader: &'static str,
     /// Per member that follows.
     states: Vec<(&'static str, &'static str)>,
-    /// How the next switchover is answered; what is left out is made.
-    refusal: Option<(u16, &'static str)>,
-    /// It is made all the same.
+    /// How a switchover to a member is answered; what is left out is made.
+    refusals: BTreeMap<&'static str, (u16, &'static str)>,
+    /// PostgreSQL of the leader is stopped and started again by what is refused.
+    is_stopped_in_vain: bool,
+    /// How often it was started.
+    starts: usize,
+    is_encrypted: bool,
+    /// A switchover is made all the same.
     loses_the_answer: bool,
 }
 
 impl Patroni {
     async fn start() -> Self {
+        Self::start_with(None).await
+    }
+
+    async fn start_with(tls: Option<TlsAcceptor>) -> Self {
         let cluster = Arc::new(Mutex::new(Cluster {
             leader: "db-0",
             states: vec![("db-0", "streaming"), ("db-1", "streaming"), ("db-2", "streaming")],
-            refusal: None,
+            refusals: BTreeMap::new(),
+            is_stopped_in_vain: false,
+            starts: 1,
+            is_encrypted: tls.is_some(),
             loses_the_answer: false,
         }));
         let behind = cluster.clone();
-        let server = Server::start(move |request| behind.lock().unwrap().respond(request)).await;
+        let server = Server::start_with(tls, move |request| behind.lock().unwrap().respond(request)).await;
         Self { server, cluster }
     }
 
@@ -51,26 +71,42 @@ impl Patroni {
     }
 
     async fn outcome(&self, task: &Task) -> Ended {
+        self.outcome_of(task, HttpHook::default()).await
+    }
+
+    /// With options or members of this hook.
+    async fn outcome_of(&self, task: &Task, hook: HttpHook) -> Ended {
         let bench = Bench::new();
         let (runner, mut reports) = bench.open();
-        runner.run(task, &self.command(&bench));
+        let argv = HttpHook { adapter: Adapter::Patroni, url: self.server.url("/"), ..hook }.command();
+        runner.run(task, &Command { argv, ..bench.shell("") });
         end(&mut reports).await
     }
 
     fn command(&self, bench: &Bench) -> Command {
-        Command { argv: Adapter::Patroni.command(&self.server.url("/")), ..bench.shell("") }
+        Command {
+            argv: HttpHook { adapter: Adapter::Patroni, ..HttpHook::at(&self.server.url("/")) }.command(),
+            ..bench.shell("")
+        }
     }
 }
 
 impl Cluster {
     fn respond(&mut self, request: &Request) -> Option<Vec<u8>> {
         match (request.method.as_str(), request.path.as_str()) {
-            ("GET", "/cluster") => answer(200, &[], &self.shown().to_string()),
+            ("GET", "/cluster") => answer(200, &[], &self.shown(&request.headers["host"]).to_string()),
+            ("GET", "/config") => answer(200, &[], "{\"ttl\": 30}"),
+            // The address is the leader's and every other member's.
+            ("GET", "/patroni") => answer(200, &[], &self.leaders_word().to_string()),
             ("POST", "/switchover") => {
-                if let Some((status, text)) = self.refusal.take() {
-                    return answer(status, &[], text);
-                }
                 let wanted: Value = serde_json::from_str(&request.body).unwrap();
+                if let Some((status, text)) = self.refusals.get(wanted["candidate"].as_str().unwrap()) {
+                    self.starts += usize::from(self.is_stopped_in_vain);
+                    return answer(*status, &[], text);
+                }
+                if wanted.get("leader").is_none() {
+                    return answer(400, &[], "Switchover could be performed only from a specific leader");
+                }
                 assert_eq!(wanted["leader"], self.leader);
                 let (name, _) = self.states.iter().find(|(name, _)| wanted["candidate"] == *name).unwrap();
                 self.leader = name;
@@ -81,12 +117,22 @@ impl Cluster {
         }
     }
 
-    fn shown(&self) -> Value {
+    fn leaders_word(&self) -> Value {
+        let senders = self.states.iter().filter(|(_, state)| *state == "streaming");
+        let senders: Vec<_> =
+            senders.map(|(name, state)| json!({ "application_name": name, "state": state })).collect();
+        json!({ "role": "primary", "state": "running", "timeline": 2, "xlog": { "location": 500 },
+                "postmaster_start_time": self.starts.to_string(), "replication": senders })
+    }
+
+    fn shown(&self, host: &str) -> Value {
+        let scheme = if self.is_encrypted { "https" } else { "http" };
+        let api = format!("{scheme}://{host}/patroni");
         let member = |(name, state): &(&str, &str)| {
             if *name == self.leader {
-                json!({ "name": name, "role": "leader", "state": "running", "timeline": 2 })
+                json!({ "name": name, "role": "leader", "state": "running", "timeline": 2, "api_url": api })
             } else {
-                json!({ "name": name, "role": "replica", "state": state, "timeline": 2, "lag": 0 })
+                json!({ "name": name, "role": "replica", "state": state, "timeline": 2, "lag": 0, "api_url": api })
             }
         };
         json!({ "members": self.states.iter().map(member).collect::<Vec<_>>(), "scope": "orders" })
@@ -117,17 +163,106 @@ async fn without_a_fit_standby_nothing_is_asked_for() {
     assert_eq!(patroni.switchovers().len(), 0);
 }
 
+const NOT_SYNCHRONOUS: (u16, &str) = (412, "candidate name does not match with sync_standby");
+const NO_GOOD: (u16, &str) = (412, "switchover is not possible: no good candidates have been found");
+const FAILED: (u16, &str) = (503, "Switchover failed");
+
 #[tokio::test]
-async fn a_switchover_that_is_refused_is_blocked_and_one_that_is_lost_is_unknown() {
-    let patroni = Patroni::start().await;
-    for (status, text) in [(412, "candidate name does not match with sync_standby"), (503, "Switchover failed")] {
-        patroni.with(|cluster| cluster.refusal = Some((status, text)));
-        let ended = patroni.outcome(&asking(Intent::Run, Phase::Failover)).await;
-        assert!(matches!(&ended, Ended::Blocked(why) if why.contains(text)), "{ended}");
+async fn a_candidate_that_is_refused_is_passed_over_for_the_next_one() {
+    for refusal in [NOT_SYNCHRONOUS, NO_GOOD, FAILED] {
+        let patroni = Patroni::start().await;
+        patroni.with(|cluster| cluster.refusals = BTreeMap::from([("db-2", refusal)]));
+        assert_eq!(patroni.outcome(&asking(Intent::Run, Phase::Failover)).await, Ended::Done, "{refusal:?}");
+        let asked = patroni.switchovers().into_iter().map(|wanted| wanted["candidate"].clone());
+        assert_eq!(asked.collect::<Vec<_>>(), ["db-2", "db-1"]);
     }
+}
+
+#[tokio::test]
+async fn where_all_are_refused_each_refusal_is_told() {
+    let patroni = Patroni::start().await;
+    patroni.with(|cluster| cluster.refusals = BTreeMap::from([("db-2", NO_GOOD), ("db-1", FAILED)]));
+    let ended = patroni.outcome(&asking(Intent::Run, Phase::Failover)).await;
+    let is_told = |why: &String| {
+        [("db-2", NO_GOOD), ("db-1", FAILED)].iter().all(|(name, (_, text))| why.contains(name) && why.contains(text))
+    };
+    assert!(matches!(&ended, Ended::Blocked(why) if is_told(why)), "{ended}");
+    assert_eq!(patroni.switchovers().len(), 2);
+}
+
+/// Such an attempt has cost writes, so the next candidate waits for the next attempt, of which there are few.
+#[tokio::test]
+async fn a_switchover_that_stopped_writes_in_vain_has_failed() {
+    let patroni = Patroni::start().await;
+    patroni.with(|cluster| {
+        cluster.refusals = BTreeMap::from([("db-2", FAILED)]);
+        cluster.is_stopped_in_vain = true;
+    });
+    let ended = patroni.outcome(&asking(Intent::Run, Phase::Failover)).await;
+    assert!(matches!(&ended, Ended::Failed(why) if why.contains("in vain") && why.contains(FAILED.1)), "{ended}");
+    assert_eq!(patroni.switchovers().len(), 1);
+}
+
+#[tokio::test]
+async fn a_switchover_whose_answer_is_lost_is_unknown_and_can_be_confirmed() {
+    let patroni = Patroni::start().await;
     patroni.with(|cluster| cluster.loses_the_answer = true);
     assert!(matches!(patroni.outcome(&asking(Intent::Run, Phase::Failover)).await, Ended::Unknown(_)));
     assert_eq!(patroni.outcome(&asking(Intent::Confirm, Phase::Failover)).await, Ended::Done);
+}
+
+#[tokio::test]
+async fn a_dry_run_switches_nothing_over() {
+    let patroni = Patroni::start().await;
+    let task = Task { drill: Some(Mode::DryRun), ..asking(Intent::Run, Phase::Failover) };
+    assert_eq!(patroni.outcome(&task).await, Ended::Done);
+    let asked = patroni.switchovers();
+    assert!(asked.iter().all(|wanted| wanted.get("leader").is_none()) && asked.len() == 1, "{asked:?}");
+    patroni.with(|cluster| cluster.refusals = BTreeMap::from([(CHECK, (401, "no auth header received"))]));
+    let ended = patroni.outcome(&task).await;
+    assert!(matches!(&ended, Ended::Blocked(why) if why.contains("password_file")), "{ended}");
+}
+
+#[tokio::test]
+async fn a_check_tells_all_that_is_wrong_and_asks_for_no_switchover() {
+    let patroni = Patroni::start().await;
+    let check = asking(Intent::Run, Phase::Check);
+    assert_eq!(patroni.outcome(&check).await, Ended::Done);
+    let members = [("db-0", "db-0"), ("db-1", "vm-1"), ("db-9", "vm-9")];
+    let members = members.map(|(name, vm)| (name.to_owned(), vm.to_owned())).into();
+    let ended = patroni.outcome_of(&check, HttpHook { members, ..HttpHook::default() }).await;
+    for part in ["db-2 is not in `members`", "`members` has db-9 on vm-9", "db-1 is on vm-1, where no replica"] {
+        assert!(matches!(&ended, Ended::Failed(why) if why.contains(part)), "{part}: {ended}");
+    }
+    patroni.with(|cluster| {
+        cluster.states = vec![("db-0", ""), ("db-1", "start failed"), ("db-2", "creating replica")];
+        cluster.refusals = BTreeMap::from([(CHECK, (401, "no auth header received"))]);
+    });
+    let ended = patroni.outcome(&check).await;
+    for part in ["db-1 is not streaming but \"start failed\"", "creating replica", "no standby could take over now"] {
+        assert!(matches!(&ended, Ended::Failed(why) if why.contains(part)), "{part}: {ended}");
+    }
+    patroni.with(|cluster| cluster.states[1].1 = "streaming");
+    patroni.with(|cluster| cluster.states[2].1 = "streaming");
+    let ended = patroni.outcome(&check).await;
+    assert!(matches!(&ended, Ended::Failed(why) if why.contains("db-0 would refuse a switchover: 401")), "{ended}");
+    let asked = patroni.switchovers();
+    assert!(asked.iter().all(|wanted| wanted.get("leader").is_none()) && !asked.is_empty(), "{asked:?}");
+}
+
+#[tokio::test]
+async fn over_https_members_are_asked_at_their_own_addresses_with_the_login() {
+    let (authority, folder) = (Authority::new(), tempfile::tempdir().unwrap());
+    let patroni = Patroni::start_with(Some(authority.server("127.0.0.1"))).await;
+    let password_file = folder.path().join("password");
+    std::fs::write(&password_file, "open sesame").unwrap();
+    let login = Some(Login::Basic { username: "db".to_owned(), password_file });
+    let options = Options { ca: Some(authority.file(folder.path(), "ca.pem")), identity: None, login };
+    let hook = HttpHook { options, ..HttpHook::default() };
+    assert_eq!(patroni.outcome_of(&asking(Intent::Run, Phase::Failover), hook).await, Ended::Done);
+    assert_eq!(patroni.switchovers().len(), 1);
+    let posts = patroni.server.requests("POST");
+    assert_eq!(posts[0].headers["authorization"], "Basic ZGI6b3BlbiBzZXNhbWU=");
 }
 
 #[tokio::test]
