@@ -36,7 +36,7 @@ impl Api<'_> {
         view.leader = self.leaders_status(leader).await;
         let mut others = BTreeMap::new();
         for member in view.doubtful() {
-            if let Ok(status) = self.status_of(member).await {
+            if let Some(status) = self.followers_status(member).await {
                 others.insert(member.name.clone(), status);
             }
         }
@@ -47,11 +47,17 @@ impl Api<'_> {
     /// A member's word on itself, asked at the address that it has in `/cluster`.
     pub(super) async fn status_of(&self, member: &Member) -> Result<Status, String> {
         let url = self.url_of(member.api_url.as_deref()).ok_or("its address in /cluster cannot be asked")?;
-        Status::read(&self.get(&url, "patroni", ASK_WITHIN).await?)
+        let status = Status::read(&self.get(&url, "patroni", ASK_WITHIN).await?)?;
+        if status.is_of(&member.name) { Ok(status) } else { Err("another member answers there".to_owned()) }
+    }
+
+    /// The word of a member that follows; a leader that answers at its address is another one.
+    pub(super) async fn followers_status(&self, member: &Member) -> Option<Status> {
+        self.status_of(member).await.ok().filter(|status| !status.is_leader())
     }
 
     /// The word of this hook's own Patroni on itself.
-    pub(super) async fn own_status(&self) -> Result<Status, String> {
+    async fn own_status(&self) -> Result<Status, String> {
         Status::read(&self.get(&self.server.url, "patroni", ASK_WITHIN).await?)
     }
 
@@ -59,7 +65,7 @@ impl Api<'_> {
         match self.status_of(leader).await {
             Ok(status) => Some(status),
             // The hook's own Patroni may be the leader's.
-            Err(_) => self.own_status().await.ok(),
+            Err(_) => self.own_status().await.ok().filter(|status| status.is_of(&leader.name)),
         }
         .filter(Status::is_leader)
     }

@@ -39,7 +39,7 @@ pub(super) async fn await_rejoin(api: &Api<'_>) -> Ended {
 async fn look(api: &Api<'_>) -> Result<View, String> {
     let mut view = api.look().await?;
     let Some(member) = view.member_on(&VmName::new(api.facts.text("vm")), api.names) else { return Ok(view) };
-    if let Ok(status) = api.status_of(member).await {
+    if let Some(status) = api.followers_status(member).await {
         let name = member.name.clone();
         view.others.insert(name, status);
     }

@@ -20,6 +20,8 @@ pub(super) struct Status {
     /// By their names, the members that stream from it.
     senders: BTreeSet<String>,
     pub(super) version: Option<String>,
+    /// Of the member; told since 4.0.
+    name: Option<String>,
 }
 
 impl Status {
@@ -38,7 +40,13 @@ impl Status {
             started: text(&said["postmaster_start_time"]),
             senders: streaming.filter_map(|sender| Some(sender["application_name"].as_str()?.to_lowercase())).collect(),
             version: text(&said["patroni"]["version"]),
+            name: text(&said["patroni"]["name"]),
         })
+    }
+
+    /// Members that advertise an address which leads elsewhere are answered for by others.
+    pub(super) fn is_of(&self, member: &str) -> bool {
+        self.name.as_deref().is_none_or(|name| name == member)
     }
 
     pub(super) fn is_leader(&self) -> bool {

@@ -1,143 +1,19 @@
-//! The Patroni adapter against a stand-in: it answers as Patroni's REST API does, and switches nothing real.
+//! The Patroni adapter against a stand-in.
+
+mod cluster;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use allclear::http_client::{Login, Options};
 use allclear::machine::drill::Mode;
 use allclear::machine::workload::{Intent, Phase};
-use allclear::workloads::{Adapter, Command, Ended, HttpHook, News, Task};
-use serde_json::{Value, json};
-use tokio_rustls::TlsAcceptor;
+use allclear::workloads::{Ended, HttpHook, News, Task};
+use serde_json::json;
 
+use self::cluster::{CHECK, Patroni};
 use crate::bench::{Bench, end, next, task, within};
 use crate::certificates::Authority;
-use crate::server::{Request, Server, answer};
-
-/// The candidate of a request that asks whether a switchover would be taken.
-const CHECK: &str = "no member: a check by allclear";
-
-/// A Patroni cluster of three behind one address.
-struct Patroni {
-    server: Server,
-    cluster: Arc<Mutex<Cluster>>,
-}
-
-struct Cluster {
-    leader: &'static str,
-    /// Per member that follows.
-    states: Vec<(&'static str, &'static str)>,
-    /// How a switchover to a member is answered; what is left out is made.
-    refusals: BTreeMap<&'static str, (u16, &'static str)>,
-    /// PostgreSQL of the leader is stopped and started again by what is refused.
-    is_stopped_in_vain: bool,
-    /// How often it was started.
-    starts: usize,
-    is_encrypted: bool,
-    /// A switchover is made all the same.
-    loses_the_answer: bool,
-}
-
-impl Patroni {
-    async fn start() -> Self {
-        Self::start_with(None).await
-    }
-
-    async fn start_with(tls: Option<TlsAcceptor>) -> Self {
-        let cluster = Arc::new(Mutex::new(Cluster {
-            leader: "db-0",
-            states: vec![("db-0", "streaming"), ("db-1", "streaming"), ("db-2", "streaming")],
-            refusals: BTreeMap::new(),
-            is_stopped_in_vain: false,
-            starts: 1,
-            is_encrypted: tls.is_some(),
-            loses_the_answer: false,
-        }));
-        let behind = cluster.clone();
-        let server = Server::start_with(tls, move |request| behind.lock().unwrap().respond(request)).await;
-        Self { server, cluster }
-    }
-
-    fn with(&self, change: impl FnOnce(&mut Cluster)) {
-        change(&mut self.cluster.lock().unwrap());
-    }
-
-    /// What was asked of it.
-    fn switchovers(&self) -> Vec<Value> {
-        let posts = self.server.requests("POST");
-        assert!(posts.iter().all(|post| post.path == "/switchover"));
-        posts.iter().map(|post| serde_json::from_str(&post.body).unwrap()).collect()
-    }
-
-    async fn outcome(&self, task: &Task) -> Ended {
-        self.outcome_of(task, HttpHook::default()).await
-    }
-
-    /// With options or members of this hook.
-    async fn outcome_of(&self, task: &Task, hook: HttpHook) -> Ended {
-        let bench = Bench::new();
-        let (runner, mut reports) = bench.open();
-        let argv = HttpHook { adapter: Adapter::Patroni, url: self.server.url("/"), ..hook }.command();
-        runner.run(task, &Command { argv, ..bench.shell("") });
-        end(&mut reports).await
-    }
-
-    fn command(&self, bench: &Bench) -> Command {
-        Command {
-            argv: HttpHook { adapter: Adapter::Patroni, ..HttpHook::at(&self.server.url("/")) }.command(),
-            ..bench.shell("")
-        }
-    }
-}
-
-impl Cluster {
-    fn respond(&mut self, request: &Request) -> Option<Vec<u8>> {
-        match (request.method.as_str(), request.path.as_str()) {
-            ("GET", "/cluster") => answer(200, &[], &self.shown(&request.headers["host"]).to_string()),
-            ("GET", "/config") => answer(200, &[], "{\"ttl\": 30}"),
-            // The address is the leader's and every other member's.
-            ("GET", "/patroni") => answer(200, &[], &self.leaders_word().to_string()),
-            ("POST", "/switchover") => {
-                let wanted: Value = serde_json::from_str(&request.body).unwrap();
-                if let Some((status, text)) = self.refusals.get(wanted["candidate"].as_str().unwrap()) {
-                    self.starts += usize::from(self.is_stopped_in_vain);
-                    return answer(*status, &[], text);
-                }
-                if wanted.get("leader").is_none() {
-                    return answer(400, &[], "Switchover could be performed only from a specific leader");
-                }
-                assert_eq!(wanted["leader"], self.leader);
-                let (name, _) = self.states.iter().find(|(name, _)| wanted["candidate"] == *name).unwrap();
-                self.leader = name;
-                let said = format!("Successfully switched over to {name:?}");
-                if self.loses_the_answer { None } else { answer(200, &[], &said) }
-            }
-            _ => answer(404, &[], ""),
-        }
-    }
-
-    fn leaders_word(&self) -> Value {
-        let senders = self.states.iter().filter(|(_, state)| *state == "streaming");
-        let senders: Vec<_> =
-            senders.map(|(name, state)| json!({ "application_name": name, "state": state })).collect();
-        json!({ "role": "primary", "state": "running", "timeline": 2, "xlog": { "location": 500 },
-                "postmaster_start_time": self.starts.to_string(), "replication": senders })
-    }
-
-    fn shown(&self, host: &str) -> Value {
-        let scheme = if self.is_encrypted { "https" } else { "http" };
-        let api = format!("{scheme}://{host}/patroni");
-        let member = |(name, state): &(&str, &str)| {
-            if *name == self.leader {
-                json!({ "name": name, "role": "leader", "state": "running", "timeline": 2, "api_url": api })
-            } else {
-                json!({ "name": name, "role": "replica", "state": state, "timeline": 2, "lag": 0, "api_url": api })
-            }
-        };
-        json!({ "members": self.states.iter().map(member).collect::<Vec<_>>(), "scope": "orders" })
-    }
-}
 
 fn asking(intent: Intent, phase: Phase) -> Task {
     Task { intent, phase, ..task() }
@@ -152,6 +28,27 @@ async fn the_leader_is_moved_to_the_preferred_standby_and_that_can_be_confirmed(
     assert_eq!(patroni.outcome(&asking(Intent::Confirm, Phase::Failover)).await, Ended::Done);
     assert_eq!(patroni.outcome(&asking(Intent::Run, Phase::Failover)).await, Ended::NotApplicable);
     assert_eq!(patroni.switchovers().len(), 1);
+}
+
+/// A configuration may give members an address without a host, or one that is every machine's own.
+#[tokio::test]
+async fn members_that_advertise_no_address_of_their_own_are_asked_through_this_vms_patroni() {
+    for advertised in ["http://:8008/patroni", "http://0.0.0.0:1/patroni"] {
+        let patroni = Patroni::start().await;
+        patroni.with(|cluster| cluster.advertised = Some(advertised));
+        assert_eq!(patroni.outcome(&asking(Intent::Run, Phase::Failover)).await, Ended::Done, "{advertised}");
+        assert_eq!(patroni.switchovers().len(), 1);
+    }
+}
+
+/// Behind an address that is every machine's own the leader answers for those that follow, and is not behind itself.
+#[tokio::test]
+async fn nobody_is_fit_by_the_word_of_another_member() {
+    let patroni = Patroni::start().await;
+    patroni.with(|cluster| cluster.lag = json!("unknown"));
+    let ended = patroni.outcome(&asking(Intent::Run, Phase::Failover)).await;
+    assert!(matches!(&ended, Ended::Blocked(why) if why.contains("how far db-1 lags behind is not known")), "{ended}");
+    assert_eq!(patroni.switchovers().len(), 0);
 }
 
 #[tokio::test]
