@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
@@ -51,7 +51,11 @@ impl Authority {
     /// A certificate and its key, as files in this folder.
     pub(crate) fn issue(&self, folder: &Path, name: &str) -> (PathBuf, PathBuf) {
         let key = KeyPair::generate().unwrap();
-        let certificate = CertificateParams::new([name.to_owned()]).unwrap().signed_by(&key, &self.0).unwrap();
+        let mut params = CertificateParams::new([name.to_owned()]).unwrap();
+        // To OpenSSL a certificate that has its authority's name has signed itself.
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, name);
+        let certificate = params.signed_by(&key, &self.0).unwrap();
         let files = (folder.join(format!("{name}.pem")), folder.join(format!("{name}.key")));
         std::fs::write(&files.0, certificate.pem()).unwrap();
         std::fs::write(&files.1, key.serialize_pem()).unwrap();

@@ -64,7 +64,9 @@ impl HttpHook {
         let mut flag = |name: &str, value: String| argv.push(format!("--{name}={value}"));
         let path = |path: &PathBuf| path.display().to_string();
         let Options { ca, identity, login } = &self.options;
-        ca.iter().for_each(|ca| flag("ca", path(ca)));
+        if let Some(ca) = ca {
+            flag("ca", path(ca));
+        }
         if let Some(Identity { certificate, key }) = identity {
             flag("cert", path(certificate));
             flag("key", path(key));
@@ -77,7 +79,9 @@ impl HttpHook {
             Some(Login::Bearer { token_file }) => flag("bearer-file", path(token_file)),
             None => {}
         }
-        self.members.iter().for_each(|(member, vm)| flag("member", format!("{vm}={member}")));
+        for (member, vm) in &self.members {
+            flag("member", format!("{vm}={member}"));
+        }
         argv.push(self.url.clone());
         argv
     }

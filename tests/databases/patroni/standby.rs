@@ -1,7 +1,5 @@
 //! A standby cluster: its leader takes no writes and follows a primary elsewhere, and has to leave its VM all the same.
 
-use std::fs;
-use std::net::TcpStream;
 use std::time::Duration;
 
 use allclear::databases::Client as _;
@@ -12,7 +10,7 @@ use super::super::record::Row;
 use super::super::trio::{System as _, Trio, VMS, find, is_installed, until, vms_of};
 use super::adapter::{run, until_done};
 use super::rest::{leader, members, until_cluster};
-use super::{NEWEST, Newest, Old, Patroni, Setup, found_members};
+use super::{Newest, Old, Patroni, Setup, found_members};
 
 struct Standby<S>(std::marker::PhantomData<S>);
 
