@@ -23,8 +23,9 @@ impl Setup for Secured {
         authority.issue(folder, trio.vms[0].host());
         authority.issue(folder, "client");
         fs::write(folder.join("password"), PASSWORD).unwrap();
-        let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
-        files.filter(|file| file.is_file()).for_each(|file| trio.own(&file).unwrap());
+        for file in fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()) {
+            trio.own(&file).unwrap();
+        }
     }
 
     fn member(vm: &str) -> String {
