@@ -22,8 +22,8 @@ async fn a_check_finds_what_is_wrong_and_changes_nothing<S: Setup>() {
         ended => Err(ended.said),
     });
     let before = kept(&stage.trio);
-    for place in 0..VMS.len() {
-        let others: Vec<&str> = VMS.into_iter().filter(|vm| *vm != VMS[place]).collect();
+    for (place, own) in VMS.into_iter().enumerate() {
+        let others: Vec<&str> = VMS.into_iter().filter(|vm| *vm != own).collect();
         let ended = run::<S>(&stage.trio, place, "check", &json!({ "prefer_vms": others }));
         assert_eq!(ended.status, Some(0), "{ended:?}");
         assert!(ended.said.contains("a cluster of 3 with asynchronous replication"), "{ended:?}");

@@ -50,7 +50,7 @@ fn place_of(member: &Value) -> usize {
     VMS.iter().position(|vm| member["name"] == *vm).unwrap()
 }
 
-async fn the_leader_of_a_standby_cluster_is_moved<S: Setup>() {
+fn the_leader_of_a_standby_cluster_is_moved<S: Setup>() {
     if !is_installed::<Patroni<S>>() {
         return;
     }
@@ -82,14 +82,14 @@ async fn the_leader_of_a_standby_cluster_is_moved<S: Setup>() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[test]
 #[ignore = "all of them take half an hour"]
-async fn newest() {
-    the_leader_of_a_standby_cluster_is_moved::<Newest>().await;
+fn newest() {
+    the_leader_of_a_standby_cluster_is_moved::<Newest>();
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[test]
 #[ignore = "all of them take half an hour"]
-async fn old() {
-    the_leader_of_a_standby_cluster_is_moved::<Old>().await;
+fn old() {
+    the_leader_of_a_standby_cluster_is_moved::<Old>();
 }
