@@ -8,3 +8,6 @@ verify:
 fix:
     cargo clippy --all-targets --fix --allow-dirty --allow-staged
     cargo fmt
+    # `.ci/python` installs it
+    target/lint/bin/ruff check --fix
+    target/lint/bin/ruff format

@@ -1,47 +1,50 @@
 """A member of a toy database that counts: `kv.py NAME SOCKET FOLDER`, once for each VM. `kv.rs` does the same.
 All share the folder. Its file `primary` says who counts, and how far the count was at the last checkpoint."""
 
+from __future__ import annotations
+
 import asyncio
 import os
 import sys
 from pathlib import Path
 
-from allclear_workload import DONE, NOT_APPLICABLE, NOT_DONE, Hook, Phase, Role, Workload, blocked
+from allclear_workload import DONE, NOT_APPLICABLE, NOT_DONE, Hook, Outcome, Phase, Role, Step, Workload, blocked
 
 
 class Kv:
-    def __init__(self, name, folder):
+    def __init__(self, name: str, folder: str) -> None:
         self.name, self.folder = name, Path(folder)
         # what it has counted as the primary; a replica has nothing
-        self.count = None if (self.folder / "primary").exists() else 0
+        self.count: int | None = None if (self.folder / "primary").exists() else 0
 
-    def look(self):
+    def look(self) -> Role:
         """Looks whether it is the primary, and counts if it is. A new primary goes on from the checkpoint."""
         primary, _, saved = (self.folder / "primary").read_text().partition(" ")
         self.count = (int(saved) if self.count is None else self.count) + 1 if primary == self.name else None
         return Role.REPLICA if self.count is None else Role.PRIMARY
 
-    async def save(self, primary):
+    async def save(self, primary: str | None) -> Outcome:
         """Checkpoint and switch in one: whatever happens, the file is the old one or the new one."""
         # it does not wait, so that nothing is counted meanwhile
         if self.count is None or primary is None:
             return NOT_APPLICABLE if self.count is None else blocked("there is no member to switch to")
-        with open(self.folder / self.name, "w") as following:
+        with open(self.folder / self.name, "w") as following:  # noqa: ASYNC230
             following.write(f"{primary} {self.count}")
             following.flush()
             os.fsync(following.fileno())
         os.replace(following.name, self.folder / "primary")
         print(f"{self.name}: {primary} is the primary, and has {self.count}", flush=True)
         self.count = self.count if primary == self.name else None
+        return DONE
 
-    async def is_over(self, step):
+    async def is_over(self, step: Step) -> Outcome:
         return DONE if self.look() == Role.REPLICA else NOT_DONE
 
-    async def rejoin(self, step):
+    async def rejoin(self, step: Step) -> None:
         print(f"{self.name}: is back as {self.look().name.lower()}", flush=True)
 
 
-async def main(name, socket, folder):
+async def main(name: str, socket: str, folder: str) -> None:
     kv = Kv(name, folder)
     if kv.count == 0:
         await kv.save(name)

@@ -155,7 +155,9 @@ def call(
     """Runs a program of the system, and returns what it printed."""
     name = os.fspath(arguments[0])
     try:
-        ran = subprocess.run(arguments, stdin=stdin, capture_output=True, text=True, timeout=seconds, env=env, check=False)
+        ran = subprocess.run(
+            arguments, stdin=stdin, capture_output=True, errors="replace", timeout=seconds, env=env, check=False
+        )
     except FileNotFoundError as error:
         raise Failed(f"{name} is not installed") from error
     except PermissionError as error:

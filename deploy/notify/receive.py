@@ -6,6 +6,8 @@
 A pattern to begin from: what it remembers is gone when it ends.
 """
 
+from __future__ import annotations
+
 import argparse
 import base64
 import collections
@@ -16,18 +18,20 @@ import json
 import ssl
 import sys
 import time
+from email.message import Message
+from typing import Any, ClassVar
 
 TOLERANCE_S = 300  # how far the clocks of sender and receiver may be apart
 REMEMBERED = 10_000  # a notice is told within an hour, so its repeats are not far away
 LONGEST = 1 << 20
 
 
-def key_of(path):
+def key_of(path: str) -> bytes:
     with open(path, encoding="ascii") as file:
         return base64.b64decode(file.read().strip().removeprefix("whsec_"), validate=True)
 
 
-def is_genuine(key, headers, body, now):
+def is_genuine(key: bytes, headers: Message, body: bytes, now: float) -> bool:
     """Signed with the key, over these very bytes, just now."""
     try:
         sent_at = int(headers["webhook-timestamp"])
@@ -43,16 +47,18 @@ def is_genuine(key, headers, body, now):
 
 class Receiver(http.server.BaseHTTPRequestHandler):
     key = b""
-    seen = collections.OrderedDict()
+    seen: ClassVar[collections.OrderedDict[tuple[str, str], bool]] = collections.OrderedDict()
     timeout = 10
 
-    def do_POST(self):
+    def do_POST(self) -> None:
         length = self.headers.get("content-length", "")
         if not length.isdigit() or int(length) > LONGEST:
-            return self.answer(413)
+            self.answer(413)
+            return
         body = self.rfile.read(int(length))
         if not is_genuine(self.key, self.headers, body, time.time()):
-            return self.answer(401)
+            self.answer(401)
+            return
         notice = json.loads(body)
         # Source and id name a cloud event: what comes again is the same.
         name = (notice["source"], notice["id"])
@@ -61,18 +67,18 @@ class Receiver(http.server.BaseHTTPRequestHandler):
             if len(self.seen) > REMEMBERED:
                 self.seen.popitem(last=False)
             print(json.dumps(notice), flush=True)
-        return self.answer(204)
+        self.answer(204)
 
-    def answer(self, status):
+    def answer(self, status: int) -> None:
         self.send_response(status)
         self.send_header("content-length", "0")
         self.end_headers()
 
-    def log_message(self, format, *args):
+    def log_message(self, format: str, *args: Any) -> None:
         pass
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--key", required=True, help="the file that `secret_file` names at the sender")
     parser.add_argument("--listen", default="127.0.0.1:8800")
@@ -86,7 +92,8 @@ def main():
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(options.certificate, options.private_key)
         server.socket = context.wrap_socket(server.socket, server_side=True)
-    print(f"listening on {server.server_address[0]}:{server.server_address[1]}", file=sys.stderr, flush=True)
+    host, port = server.socket.getsockname()[:2]
+    print(f"listening on {host}:{port}", file=sys.stderr, flush=True)
     server.serve_forever()
 
 

@@ -4,7 +4,6 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use axum::serve::IncomingStream;
 use futures_util::{Stream, StreamExt as _};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio::net::TcpStream;
@@ -99,13 +98,6 @@ impl axum::serve::Listener for Incoming<Admitted<TcpStream>> {
 
     fn local_addr(&self) -> io::Result<Who> {
         Ok(Who::Anybody)
-    }
-}
-
-/// As axum's services ask for it.
-impl axum::extract::connect_info::Connected<IncomingStream<'_, Incoming<Admitted<TcpStream>>>> for Who {
-    fn connect_info(stream: IncomingStream<'_, Incoming<Admitted<TcpStream>>>) -> Self {
-        *stream.remote_addr()
     }
 }
 

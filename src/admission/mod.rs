@@ -8,6 +8,7 @@
 mod calls;
 mod connection;
 mod crowd;
+mod http1;
 mod incoming;
 mod listener;
 mod pace;
@@ -17,6 +18,7 @@ mod told;
 pub use calls::{Calls, Turns, grpc_server};
 pub use connection::Admitted;
 pub use crowd::Crowd;
+pub use http1::serve_http1;
 pub use incoming::{Door, Http1, Http2, Incoming, Porter, incoming};
 pub use listener::{Listener, Who};
 pub use pace::{Pace, Paces};

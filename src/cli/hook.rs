@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Subcommand;
 use serde::Serialize;
@@ -178,7 +178,7 @@ impl<'a> One<'a> {
         };
         let way = way.ok_or_else(|| format!("{} has no `{}`", self.name(), task.intent))?;
         let command = calls::command(way, self.hook);
-        let began = Instant::now();
+        let began = clock::since_1970();
         let answered = command::run_alone(task, &command, calls::surroundings(), given_up, hear).await;
         let command::Answered { ended, said, complained } = answered.map_err(|error| error.to_string())?;
         let own = self.hook.env.iter().map(|(name, value)| {
@@ -191,7 +191,7 @@ impl<'a> One<'a> {
             user: self.hook.user.clone(),
             told: own.chain(command::told(task)).collect(),
             answer: ended,
-            seconds: began.elapsed(),
+            seconds: clock::since_1970().saturating_sub(began),
             stdout: said,
             stderr: complained,
         })

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::{Context, Poll};
 
-use axum::extract::connect_info::Connected;
-use axum::serve::{IncomingStream, Listener};
+use axum::serve::Listener;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -27,12 +26,6 @@ impl Line {
 
     pub(super) fn close(&self) {
         self.0.store(CLOSED, Ordering::Release);
-    }
-}
-
-impl Connected<IncomingStream<'_, Gate>> for Line {
-    fn connect_info(stream: IncomingStream<'_, Gate>) -> Self {
-        stream.io().line.clone()
     }
 }
 
@@ -57,7 +50,7 @@ impl Listener for Gate {
 #[derive(Debug)]
 pub(super) struct Wire {
     stream: TcpStream,
-    line: Line,
+    pub(super) line: Line,
 }
 
 impl Wire {

@@ -19,12 +19,13 @@ use super::address::MOST_VMS;
 use super::clock::Clock;
 use super::exchange::exchange;
 use super::fault::{Fault, On, Switched};
-use super::gate::{Gate, Line};
+use super::gate::{Gate, Line, Wire};
 use super::house::House;
 use super::request_log::RequestLog;
 use super::scenario::{Scenario, ScenarioError};
 use super::tenant::Tenant;
 use super::{address, control};
+use crate::admission::serve_http1;
 use crate::machine::id::VmName;
 
 /// How long requests under way may take to end when the cloud is shut down.
@@ -204,8 +205,7 @@ async fn open(address: SocketAddr, what: &str) -> Result<(Gate, SocketAddr), Ser
 }
 
 async fn answer_at(gate: Gate, router: Router, house: Arc<House>) -> io::Result<()> {
-    let service = router.into_make_service_with_connect_info::<Line>();
-    axum::serve(gate, service).with_graceful_shutdown(house.stop.clone().cancelled_owned()).await
+    serve_http1(gate, router, |wire: &Wire, _| wire.line.clone(), house.stop.clone()).await
 }
 
 /// The router of a VM's own port.

@@ -11,8 +11,8 @@ use super::super::document::{NotBefore, Status};
 use super::super::event::Event;
 use super::super::id::{AttemptId, WorkloadName};
 use super::super::time::Timestamp;
-use super::super::workload::{HookId, Intent, Member, Phase};
 use super::*;
+use crate::machine::workload::{HookId, Intent, Member, Phase};
 
 fn listing(ids: &[&str]) -> Document {
     Document::new(ids.iter().map(|id| announced(id, Status::Scheduled)).collect())

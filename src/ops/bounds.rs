@@ -10,6 +10,7 @@ use axum::response::Response;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
+use super::answers::Room;
 use super::http::problem;
 use crate::admission::{self, Admitted, Crowd, Door, Http1, Incoming, Paces, TurnedAway, Turns, Who};
 
@@ -30,15 +31,17 @@ pub(super) fn incoming(listener: TcpListener, stop: CancellationToken) -> Incomi
     admission::incoming(listener, Door::default(), porter, stop)
 }
 
-/// The same routes, whose answers are made anew for each call, in its turn.
-pub(super) fn in_turn<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> Router<S> {
+/// The same routes, whose answers are made anew for each call, in its turn and as far as there is room for them.
+pub(super) fn in_turn<S: Clone + Send + Sync + 'static>(routes: Router<S>, room: Room) -> Router<S> {
     let turns = Arc::new(Turns::new(ANSWERS_AT_ONCE, ANSWERS_A_SECOND));
-    routes.layer(from_fn_with_state(turns, wait))
+    routes.layer(from_fn_with_state((turns, room), wait))
 }
 
-async fn wait(State(turns): State<Arc<Turns>>, request: Request, next: Next) -> Response {
-    if turns.wait(Who::Anybody).await {
-        return next.run(request).await;
+async fn wait(State((turns, room)): State<(Arc<Turns>, Room)>, request: Request, next: Next) -> Response {
+    if !turns.wait(Who::Anybody).await {
+        return problem(StatusCode::TOO_MANY_REQUESTS, "too many ask; ask again, or ask another replica");
     }
-    problem(StatusCode::TOO_MANY_REQUESTS, "too many ask; ask again, or ask another replica")
+    let full =
+        || problem(StatusCode::SERVICE_UNAVAILABLE, "too many answers are not read; ask again, or ask another replica");
+    room.make(next.run(request)).await.unwrap_or_else(full)
 }

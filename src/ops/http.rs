@@ -13,9 +13,10 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use super::answers::Room;
 use super::host::HostNames;
 use super::{bounds, metrics, page, watch};
-use crate::admission::Who;
+use crate::admission::{Who, serve_http1};
 use crate::replica::deeds::Refused;
 use crate::replica::view::View;
 
@@ -25,21 +26,21 @@ const OPENAPI: &str = include_str!(concat!(env!("OUT_DIR"), "/openapi.json"));
 /// Serves until it is stopped.
 pub async fn serve(listener: TcpListener, view: View, names: HostNames, stop: CancellationToken) -> io::Result<()> {
     let listener = bounds::incoming(listener, stop.clone());
-    let service = router(view, names, stop.clone()).into_make_service_with_connect_info::<Who>();
-    axum::serve(listener, service).with_graceful_shutdown(stop.cancelled_owned()).await
+    serve_http1(listener, router(view, names, stop.clone()), |_, who| *who, stop).await
 }
 
 fn router(view: View, names: HostNames, stop: CancellationToken) -> Router {
     let door = Arc::new(Door { names, view: view.clone() });
+    let room = Room::new();
     let of_the_view = Router::new()
         .route("/v1/events", get(|State(view): State<View>| async move { Json(view.events()) }))
         .route("/v1/events/{id}", get(event))
         .route("/metrics", get(|State(view): State<View>| async move { metrics::answer(&view) }))
-        .merge(watch::router(view.clone(), stop));
+        .merge(watch::router(view.clone(), room.clone(), stop));
     // Balancers and dashboards ask for the status often, and keep nobody from anything else.
     let status = Router::new().route("/v1/status", get(|State(view): State<View>| async move { Json(view.status()) }));
-    bounds::in_turn(of_the_view)
-        .merge(bounds::in_turn(status))
+    bounds::in_turn(of_the_view, room.clone())
+        .merge(bounds::in_turn(status, room))
         .route("/openapi.json", get(|| async { ([(header::CONTENT_TYPE, "application/json")], OPENAPI) }))
         .route("/livez", get(alive))
         .route("/readyz", get(ready))

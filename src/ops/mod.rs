@@ -1,5 +1,6 @@
 //! What operators see.
 
+mod answers;
 mod bounds;
 pub mod harmless;
 pub mod host;

@@ -1,19 +1,22 @@
 //! The status as server-sent events: now, and whenever it changes.
 
 use std::convert::Infallible;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
 use axum::http::{StatusCode, header};
-use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use futures_util::{Stream, stream};
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt as _, stream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+use super::answers::Room;
 use super::http::problem;
 use crate::replica::view::{Changes, View};
 
@@ -27,17 +30,19 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
 /// A burst of changes is told as one.
 const BURST: Duration = Duration::from_millis(50);
 
-pub(super) fn router(view: View, stop: CancellationToken) -> Router<View> {
+pub(super) fn router(view: View, room: Room, stop: CancellationToken) -> Router<View> {
     let places = Arc::new(Semaphore::new(LISTENERS));
     let watch = move || {
-        let listener = places.clone().try_acquire_owned().map(|place| Listener::new(view.clone(), stop.clone(), place));
+        let place = places.clone().try_acquire_owned();
+        let listener = place.map(|place| Listener::new(view.clone(), room.clone(), stop.clone(), place));
         async move { listener.map_or_else(|_| full(), |listener| answer(listener.statuses())) }
     };
     Router::new().route("/v1/watch", get(watch))
 }
 
-fn answer(statuses: impl Stream<Item = Result<Event, Infallible>> + Send + 'static) -> Response {
-    ([(header::CACHE_CONTROL, "no-store")], Sse::new(statuses)).into_response()
+fn answer(statuses: impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static) -> Response {
+    let headers = [(header::CACHE_CONTROL, "no-store"), (header::CONTENT_TYPE, "text/event-stream")];
+    (headers, Body::from_stream(statuses)).into_response()
 }
 
 fn full() -> Response {
@@ -48,23 +53,30 @@ fn full() -> Response {
 struct Listener {
     view: View,
     changes: Changes,
+    room: Room,
     stop: CancellationToken,
-    /// What was told last, without what is never the same twice.
-    told: String,
+    /// A digest of what was told last, without what is never the same twice.
+    told: Option<u64>,
     _place: OwnedSemaphorePermit,
 }
 
 impl Listener {
-    fn new(view: View, stop: CancellationToken, place: OwnedSemaphorePermit) -> Self {
-        Self { changes: view.changes(), view, stop, told: String::new(), _place: place }
+    fn new(view: View, room: Room, stop: CancellationToken, place: OwnedSemaphorePermit) -> Self {
+        Self { changes: view.changes(), view, room, stop, told: None, _place: place }
     }
 
-    fn statuses(self) -> impl Stream<Item = Result<Event, Infallible>> {
-        stream::unfold(self, |mut listener| async { Some((Ok(listener.next().await?), listener)) })
+    /// Each event takes its room until it is read.
+    fn statuses(self) -> impl Stream<Item = Result<Bytes, Infallible>> {
+        let events = stream::unfold(self, |mut listener| async {
+            let event = listener.next().await?;
+            Some((listener.room.hold(event.into()).await?, listener))
+        });
+        events.flat_map(|event| stream::iter(event.map(Ok)))
     }
 
-    async fn next(&mut self) -> Option<Event> {
-        if !self.told.is_empty() {
+    /// As server-sent events are written.
+    async fn next(&mut self) -> Option<String> {
+        if self.told.is_some() {
             self.news().await?;
         }
         let status = self.view.status();
@@ -76,12 +88,13 @@ impl Listener {
             replica.last_document_age_ms = None;
             replica.clock_difference_ms = replica.clock_difference_ms.map(|ahead| ahead / 1000);
         }
-        let lasting = serde_json::to_string(&lasting).ok()?;
-        if lasting == self.told {
-            return Some(Event::default().event("alive").data(now));
+        let mut digest = DefaultHasher::new();
+        serde_json::to_string(&lasting).ok()?.hash(&mut digest);
+        if self.told == Some(digest.finish()) {
+            return Some(format!("event: alive\ndata: {now}\n\n"));
         }
-        self.told = lasting;
-        Event::default().json_data(&status).ok()
+        self.told = Some(digest.finish());
+        Some(format!("data: {}\n\n", serde_json::to_string(&status).ok()?))
     }
 
     /// Waits until the status may have changed, or a sign of life is due. Nothing when the replica stops.

@@ -7,9 +7,20 @@ import resource
 import sys
 
 from allclear_workload import (
-    CANCELLED, DONE, NOT_DONE, Hook, JournalError, Mode, OnAbsent, OnFailure, Phase, Role, RunsOn,
-    StillRegistered, Workload, blocked,
-)  # fmt: skip
+    CANCELLED,
+    NOT_DONE,
+    Hook,
+    JournalError,
+    Mode,
+    OnAbsent,
+    OnFailure,
+    Phase,
+    Role,
+    RunsOn,
+    StillRegistered,
+    Workload,
+    blocked,
+)
 
 STRINGS = {}
 
@@ -22,10 +33,11 @@ def told(step):
     def listed(name, items):
         return f" {name}={','.join(items)}" if items else ""
 
-    members = [
-        f"{peer.vm}:{Role(peer.role).name.lower()}{'' if peer.connected else ':gone'}{':affected' if peer.affected else ''}"
-        for peer in step.members
-    ]
+    def member(peer):
+        marks = ("" if peer.connected else ":gone") + (":affected" if peer.affected else "")
+        return f"{peer.vm}:{Role(peer.role).name.lower()}{marks}"
+
+    members = [member(peer) for peer in step.members]
     mode = " dry" if step.mode == Mode.DRY_RUN else ""
     lists = listed("members", members) + listed("avoid", step.avoid) + listed("prefer", step.prefer)
     journaled = f" journaled={step.journaled.word}" if step.journaled else ""
@@ -104,9 +116,10 @@ async def main():
                     return
                 if line == "leave":
                     try:
-                        return await workload.leave()
+                        await workload.leave()
                     except StillRegistered as error:
-                        return say(error)
+                        say(error)
+                    return
                 if line == "role primary":
                     workload.role = Role.PRIMARY
                 elif line.startswith("room "):

@@ -1,4 +1,4 @@
-"""Decodes one OTLP request strictly: prints its spans as JSON, and fails on anything that the protocol does not know."""
+"""Decodes one OTLP request strictly: prints its spans as JSON, and fails on what the protocol does not know."""
 
 import json
 import sys
@@ -41,24 +41,26 @@ def main():
     for group in request.resource_spans:
         for scope in group.scope_spans:
             for span in scope.spans:
-                spans.append({
-                    "resource": table(group.resource.attributes),
-                    "scope": scope.scope.name,
-                    "trace": span.trace_id.hex(),
-                    "id": span.span_id.hex(),
-                    "parent": span.parent_span_id.hex(),
-                    "name": span.name,
-                    "kind": Span.SpanKind.Name(span.kind),
-                    "start": span.start_time_unix_nano,
-                    "end": span.end_time_unix_nano,
-                    "attributes": table(span.attributes),
-                    "events": [
-                        {"name": each.name, "at": each.time_unix_nano, "attributes": table(each.attributes)}
-                        for each in span.events
-                    ],
-                    "status": Status.StatusCode.Name(span.status.code),
-                    "message": span.status.message,
-                })
+                spans.append(
+                    {
+                        "resource": table(group.resource.attributes),
+                        "scope": scope.scope.name,
+                        "trace": span.trace_id.hex(),
+                        "id": span.span_id.hex(),
+                        "parent": span.parent_span_id.hex(),
+                        "name": span.name,
+                        "kind": Span.SpanKind.Name(span.kind),
+                        "start": span.start_time_unix_nano,
+                        "end": span.end_time_unix_nano,
+                        "attributes": table(span.attributes),
+                        "events": [
+                            {"name": each.name, "at": each.time_unix_nano, "attributes": table(each.attributes)}
+                            for each in span.events
+                        ],
+                        "status": Status.StatusCode.Name(span.status.code),
+                        "message": span.status.message,
+                    }
+                )
     json.dump(spans, sys.stdout)
 
 

@@ -21,10 +21,11 @@ ACTS = re.compile(
 )
 REDIS_LOOKS = {"INFO", "ROLE", "PING", "AUTH", "HELLO", "CLIENT LIST", "CLIENT INFO", "CONFIG GET", "ACL WHOAMI",
                "ACL DRYRUN", "ACL GETUSER", "SENTINEL MASTER", "SENTINEL MASTERS", "SENTINEL REPLICAS",
-               "SENTINEL SENTINELS", "SENTINEL GET-MASTER-ADDR-BY-NAME", "SENTINEL CKQUORUM", "WAIT", "TIME"}
+               "SENTINEL SENTINELS", "SENTINEL GET-MASTER-ADDR-BY-NAME", "SENTINEL CKQUORUM", "WAIT",
+               "TIME"}  # fmt: skip
 ETCD_LOOKS = ("maintenance/status", "kv/range", "cluster/member/list")
 FILES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.symlink", "os.link", "os.truncate", "os.kill",
-         "shutil.rmtree", "shutil.move", "shutil.copyfile"}
+         "shutil.rmtree", "shutil.move", "shutil.copyfile"}  # fmt: skip
 
 left = 0
 
@@ -42,13 +43,12 @@ def audited(event, arguments):
     if event in FILES:
         point(f"before {event} {arguments[0]}")
     elif event == "open":
-        path, mode, flags = arguments
+        path, _, flags = arguments
         writes = (flags or 0) & (os.O_WRONLY | os.O_RDWR)
         if writes and isinstance(path, (str, bytes, os.PathLike)) and not os.fsdecode(path).startswith("/dev/"):
             point(f"before it writes {os.fsdecode(path)}")
-    elif event == "urllib.Request":
-        if not arguments[0].endswith(ETCD_LOOKS):
-            point(f"before {arguments[0]}")
+    elif event == "urllib.Request" and not arguments[0].endswith(ETCD_LOOKS):
+        point(f"before {arguments[0]}")
 
 
 def around(function, what):

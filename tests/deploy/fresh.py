@@ -66,7 +66,9 @@ def say(text):
 
 
 def run(*command, check=True, **kept):
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, **kept)
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, check=False, **kept
+    )
     if check and done.returncode:
         raise SystemExit(f"{' '.join(command)}: exit status {done.returncode}\n{done.stdout}")
     return done.stdout
@@ -132,22 +134,22 @@ class Network:
 class Cloud:
     def __init__(self, network, program, folder, processes):
         self.network = network
-        log = open(folder / "cloud.log", "w")
         command = [program, "fake-cloud", "--listen", f"127.0.0.1:{CLOUD_PORT}", "--vms", ",".join(VMS)]
-        processes.append(subprocess.Popen(network.inside("cloud") + command, stdout=log, stderr=log))
+        with open(folder / "cloud.log", "w") as log:
+            processes.append(subprocess.Popen(network.inside("cloud") + command, stdout=log, stderr=log))
         for number, vm in enumerate(VMS, 1):
             path = str(folder / f"{vm}.sock")
             for place, ends in (("cloud", (path, str(CLOUD_PORT + number))), (vm, (str(CLOUD_PORT), path))):
-                processes.append(subprocess.Popen(network.inside(place) + [sys.executable, "-c", CABLE, *ends]))
+                processes.append(subprocess.Popen([*network.inside(place), sys.executable, "-c", CABLE, *ends]))
         until("the cloud answers", lambda: self.ask("GET", "/control/state", check=False))
 
     def ask(self, method, path, body=None, check=True):
         code = ("import sys, urllib.request as r; "
                 f"q = r.Request('http://127.0.0.1:{CLOUD_PORT}' + sys.argv[2], method=sys.argv[1], "
                 "data=sys.argv[3].encode() or None); print(r.urlopen(q, timeout=10).read().decode())")
-        told = subprocess.run(self.network.inside("cloud") + [sys.executable, "-c", code, method, path,
-                                                              json.dumps(body) if body else ""],
-                              capture_output=True, text=True)
+        told = subprocess.run([*self.network.inside("cloud"), sys.executable, "-c", code, method, path,
+                               json.dumps(body) if body else ""],
+                              capture_output=True, text=True, check=False)
         if check and told.returncode:
             raise SystemExit(f"{method} {path}: {told.stderr}")
         return json.loads(told.stdout) if told.returncode == 0 and told.stdout.strip() else None
@@ -185,14 +187,14 @@ class Machine:
     def __init__(self, name, network, base, folder, processes):
         self.name = name
         self.group = Group(network.of(name))
-        log = open(folder / f"{name}.console", "w")
         command = ["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--volatile=overlay",
                    f"--directory={base}", f"--machine={network.of(name)}", f"--hostname={name}",
                    f"--network-namespace-path=/run/netns/{network.of(name)}", "--link-journal=no",
                    "--resolv-conf=off", "--timezone=off", "--console=pipe", "--boot"]
-        self.nspawn = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                       preexec_fn=self.group.enter,
-                                       env={**os.environ, "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1"})
+        with open(folder / f"{name}.console", "w") as log:
+            self.nspawn = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                           preexec_fn=self.group.enter,
+                                           env={**os.environ, "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1"})
         processes.append(self.nspawn)
         self.init = until(f"{name} has an init", self.find_init)
         until(f"{name} is up", lambda: self.does("systemctl is-system-running", check=False).strip()
@@ -224,7 +226,8 @@ class Machine:
     def hook_is(self, command, user=""):
         path = self.root() / "etc/allclear/allclear.toml"
         table = f"command = {command}\n{user}\n"
-        path.write_text(re.sub(r"^command = .*\n(user = .*)?\n?", lambda _: table, path.read_text(), flags=re.MULTILINE))
+        known = r"^command = .*\n(user = .*)?\n?"
+        path.write_text(re.sub(known, lambda _: table, path.read_text(), flags=re.MULTILINE))
 
     def replica(self):
         return int(self.does("systemctl show --value --property MainPID allclear"))
@@ -352,7 +355,8 @@ def is_sandboxed(machine):
     assert "User=allclear" in told and "NoNewPrivileges=yes" in told, told
     pid = machine.replica()
     status = machine.does(f"cat /proc/{pid}/status")
-    assert re.search(r"^CapBnd:\s0+$", status, re.MULTILINE) and re.search(r"^Seccomp:\s2$", status, re.MULTILINE), status
+    for confined in (r"^CapBnd:\s0+$", r"^Seccomp:\s2$"):
+        assert re.search(confined, status, re.MULTILINE), status
     say(f"sandboxed: {machine.does('systemd-analyze security --no-pager allclear | tail -1').strip()}")
 
 
@@ -362,15 +366,18 @@ def changes_versions(cloud, machines, package, following):
         machine.hook_is('["/bin/sh", "-c", "logger --tag slow begun; sleep 20; logger --tag slow ended"]')
         machine.does("systemctl restart allclear")
     all_is_well(machines)
+
+    def begun():
+        return machines["db-1"].does("journalctl --no-pager --output cat --identifier slow").split("\n")[:-1]
+
     for new in (following, package):
         say(f"upgrade to {new.name}")
         event = cloud.announce(type="Reboot", source="Platform", vm="db-1", notice="10m")
-        begun = lambda: machines["db-1"].does("journalctl --no-pager --output cat --identifier slow").split("\n")[:-1]
         before = begun().count("begun")
         until("the hook runs", lambda: begun().count("begun") > before)
         for machine in machines.values():
             machine.takes(new)
-        for name, machine in machines.items():
+        for machine in machines.values():
             pid = machine.replica()
             print(machine.does(step("on each machine, for another version")), flush=True)
             assert machine.replica() not in (0, pid), "it was restarted"

@@ -37,7 +37,8 @@ def main(endpoint, vm):
                 if seen.get(event_id) == event["EventStatus"]:
                     continue
                 seen[event_id] = event["EventStatus"]
-                print(event["EventStatus"], event["EventType"], event["EventSource"], event["NotBefore"] or "-", flush=True)
+                told = (event["EventStatus"], event["EventType"], event["EventSource"], event["NotBefore"] or "-")
+                print(*told, flush=True)
                 if event["EventStatus"] == "Scheduled":
                     request(url, {"StartRequests": [{"EventId": event_id}]})
                     print("approved", flush=True)

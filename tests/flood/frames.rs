@@ -44,6 +44,16 @@ pub(crate) fn call(stream: u32, path: &str) -> Vec<u8> {
     frame(HEADERS, END_HEADERS, stream, &fields)
 }
 
+/// A question as browsers ask it over HTTP/2.
+pub(crate) fn get(stream: u32, path: &str) -> Vec<u8> {
+    let mut fields = vec![0x82, 0x86];
+    for (name, value) in [(0x04, path), (0x01, "localhost")] {
+        fields.extend([name, u8::try_from(value.len()).unwrap()]);
+        fields.extend(value.as_bytes());
+    }
+    frame(HEADERS, END_HEADERS | END_STREAM, stream, &fields)
+}
+
 /// A message of gRPC: how long it is said to be, and how it begins.
 pub(crate) fn message(announced: u32, begins: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0];

@@ -21,7 +21,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("rpc", &["machine", "wire", "reach", "tls", "admission", "replica", "workloads"]),
     ("ops", &["machine", "tls", "admission", "replica"]),
     ("outlet", &["machine", "wire", "http_client", "replica"]),
-    ("fake_cloud", &["machine", "simulator"]),
+    // it serves the same protocol as the status port
+    ("fake_cloud", &["machine", "simulator", "admission"]),
     // which versions of the service there are, by what a certificate can be known, who may be told what, and where
     // requests may go, is known there
     ("config", &["machine", "metadata", "tls", "http_client", "outlet"]),
@@ -75,8 +76,9 @@ const FOREIGN: &[(&str, &[&str])] = &[
     ("webpki", &["tls"]),
     ("rcgen", &["tls"]),
     ("percent_encoding", &["tls"]),
-    ("hyper_util", &["tls", "reach"]),
-    ("tower", &["tls", "reach"]),
+    ("hyper", &["admission", "ops"]),
+    ("hyper_util", &["tls", "reach", "admission"]),
+    ("tower", &["tls", "reach", "admission"]),
     ("socket2", &["reach"]),
     // hooks, and the replicas of a demo
     ("tokio::process", &["workloads", "cli"]),

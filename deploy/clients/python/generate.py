@@ -1,14 +1,19 @@
 """Describes the messages from the one .proto while the package is built. Nothing generated is kept in the source, where
-it could differ from the .proto; and a description, unlike generated code, is read by every version of protobuf."""
+it could differ from the .proto; and a description, unlike generated code, is read by every version of protobuf. What is
+written by hand for those who read it, the enumerations, is compared with the .proto here."""
 
+from __future__ import annotations
+
+import runpy
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
-class Describe(BuildHookInterface):
-    def initialize(self, version, build_data):
+class Describe(BuildHookInterface[Any]):
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         # needed for building only
         from grpc_tools import protoc
 
@@ -20,7 +25,22 @@ class Describe(BuildHookInterface):
         described = f"{self.folder.name}/workload.binpb"
         if protoc.main(["protoc", f"-I{place}", f"--descriptor_set_out={described}", "workload.proto"]) != 0:
             raise RuntimeError(f"protoc failed on {place}/workload.proto")
+        _compare(Path(described), root / "allclear_workload/enums.py")
         build_data["force_include"][described] = "allclear_workload/workload.binpb"
 
-    def finalize(self, version, build_data, artifact_path):
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         self.folder.cleanup()
+
+
+def _compare(described: Path, written: Path) -> None:
+    """Fails where the enumerations that are written down are not those that are described."""
+    from google.protobuf import descriptor_pb2
+
+    found = runpy.run_path(str(written))
+    [file] = descriptor_pb2.FileDescriptorSet.FromString(described.read_bytes()).file
+    for enum in file.enum_type:
+        prefix = enum.value[0].name.removesuffix("UNSPECIFIED")
+        values = {value.name.removeprefix(prefix): value.number for value in enum.value}
+        members = {member.name: member.value for member in found.get(enum.name, ())}
+        if members != values:
+            raise RuntimeError(f"{written}: {enum.name} has {members}, and workload.proto {values}")

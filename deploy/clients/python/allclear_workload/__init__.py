@@ -9,7 +9,7 @@ from .step import Step
 from .workload import Standing, StillRegistered, Workload
 
 __all__ = [
-    "CANCELLED", "DONE", "Hook", "Intent", "JournalError", "Mode", "NOT_APPLICABLE", "NOT_DONE", "OnAbsent",
+    "CANCELLED", "DONE", "NOT_APPLICABLE", "NOT_DONE", "Hook", "Intent", "JournalError", "Mode", "OnAbsent",
     "OnFailure", "Outcome", "Phase", "Role", "RunsOn", "Standing", "Step", "StillRegistered", "Workload", "blocked",
     "failed", "unknown",
 ]  # fmt: skip

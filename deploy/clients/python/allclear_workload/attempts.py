@@ -1,10 +1,16 @@
 """What this workload has been given, and carrying it out: turn, journal, handler, deadline, end."""
 
+from __future__ import annotations
+
 import asyncio
 import logging
+import os
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any
 
-from .journal import File, Journal, ended
-from .messages import pb
+from .hook import Handler, Hook
+from .journal import Act, File, Journal, Line, ended
+from .messages import Message, StepMessage, pb
 from .outcome import CANCELLED, DONE, NOT_APPLICABLE, NOT_DONE, Outcome, blocked, failed, unknown
 from .step import Controls, Step
 
@@ -15,19 +21,21 @@ log = logging.getLogger(__package__)
 
 
 class Attempts:
-    def __init__(self, hooks, path, on_news):
-        self.running = {}
+    """The attempts of one workload, over all of its sessions. `on_news` is called when there is something to send."""
+
+    def __init__(self, hooks: Sequence[Hook], path: str | os.PathLike[str] | None, on_news: Callable[[], None]) -> None:
+        self.running: dict[str, Controls] = {}
         self._hooks, self._on_news = hooks, on_news
         self._file = File(path) if path is not None else None
         self.journal = self._file.journal if self._file else Journal()
         self._turn = asyncio.Lock()
-        self._unwritten = []
+        self._unwritten: list[Line] = []
         self._ended = asyncio.Event()
         # so that none is collected while it runs
-        self._tasks = set()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._is_over = False
 
-    def receive(self, step, act):
+    def receive(self, step: StepMessage, act: Act) -> Outcome | None:
         """An outcome where the step is answered without being written down."""
         received = self.journal.receive(step, act)
         if isinstance(received, Outcome):
@@ -38,14 +46,14 @@ class Attempts:
             self._spawn(self._carry_out(step, act, controls))
         return None
 
-    def acknowledge(self, attempt):
+    def acknowledge(self, attempt: str) -> None:
         if self.journal.acknowledge(attempt):
             self._unwritten.append({"acknowledged": {"attempt": attempt}})
             self._spawn(self.flush())
 
-    def due(self, told, running):
+    def due(self, told: list[str], running: bool) -> list[Message]:
         """What the replica is to be told now: ends that were not `told` yet, and what `running` handlers said."""
-        due = []
+        due: list[Message] = []
         for attempt, controls in self.running.items() if running else ():
             if controls.progress:
                 due.append(pb.Report(attempt=attempt, progress=controls.progress))
@@ -58,36 +66,39 @@ class Attempts:
                 due.append(pb.Report(attempt=record.attempt, outcome=record.outcome.message()))
         return due
 
-    def has_something_to_say(self):
+    def has_something_to_say(self) -> bool:
         return any(controls.progress or controls.needs_ms is not None for controls in self.running.values())
 
-    async def flush(self):
+    async def flush(self) -> None:
+        """Writes down what was acknowledged."""
         try:
             await self._write([])
         except OSError as error:
             # it is told, and acknowledged, once more
             log.warning("the journal cannot be written: %s", error)
 
-    def close(self):
+    def close(self) -> None:
         """Lets go of the journal as soon as nothing runs any more."""
         self._is_over = True
-        self._left()
+        self._let_go()
 
-    async def _carry_out(self, step, act, controls):
+    async def _carry_out(self, step: StepMessage, act: Act, controls: Controls) -> None:
         attempt = step.attempt
         handler = await self._prepare(step, act, controls)
         if isinstance(handler, Outcome):
-            return await self._end(attempt, handler, is_begun=False)
+            await self._end(attempt, handler, is_begun=False)
+            return
         try:
             await self._write([self.journal.records[attempt].begun()])
         except OSError as error:
             # without a memory of it nothing is begun
             outcome = blocked(f"the workload cannot write its journal: {error}")
-            return await self._end(attempt, outcome, is_begun=False)
+            await self._end(attempt, outcome, is_begun=False)
+            return
         outcome = await _run(handler, Step(step, self.journal.standing(attempt), controls), controls)
         await self._end(attempt, outcome, is_begun=True)
 
-    async def _prepare(self, step, act, controls):
+    async def _prepare(self, step: StepMessage, act: Act, controls: Controls) -> Handler | Outcome:
         """The function that is to be called, or the outcome where none is."""
         of_phase = [hook for hook in self._hooks if hook.phase == step.phase]
         if step.ordinal >= len(of_phase):
@@ -104,13 +115,14 @@ class Attempts:
             return DONE
         if act == "confirm" and hook.confirm is None:
             return _from_the_journal(standing)
-        return getattr(hook, act) or NOT_APPLICABLE
+        handler: Handler | None = getattr(hook, act)
+        return handler or NOT_APPLICABLE
 
-    async def _turn_of(self, attempt):
+    async def _turn_of(self, attempt: str) -> None:
         while not self.journal.is_turn_of(attempt):
             await self._ended.wait()
 
-    async def _end(self, attempt, outcome, is_begun):
+    async def _end(self, attempt: str, outcome: Outcome, *, is_begun: bool) -> None:
         begun = [] if is_begun else [self.journal.records[attempt].begun()]
         try:
             await self._write([*begun, ended(attempt, outcome)])
@@ -123,7 +135,7 @@ class Attempts:
         self._ended = asyncio.Event()
         self._on_news()
 
-    async def _write(self, lines):
+    async def _write(self, lines: list[Line]) -> None:
         async with self._turn:
             lines = [*lines, *self._unwritten]
             self._unwritten = []
@@ -131,18 +143,21 @@ class Attempts:
                 whole = self.journal.lines()
                 await asyncio.to_thread(self._file.append, lines, lambda: whole)
 
-    def _spawn(self, coroutine):
+    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._left)
 
-    def _left(self, task=None):
+    def _left(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
+        self._let_go()
+
+    def _let_go(self) -> None:
         if self._is_over and not self._tasks and self._file:
             self._file.close()
 
 
-def _from_the_journal(standing):
+def _from_the_journal(standing: Outcome | None) -> Outcome:
     """The answer to confirm of a hook that cannot look for itself."""
     if standing in (DONE, NOT_DONE):
         return standing
@@ -151,7 +166,7 @@ def _from_the_journal(standing):
     return unknown("the journal does not know it")
 
 
-async def _run(handler, step, controls):
+async def _run(handler: Handler, step: Step, controls: Controls) -> Outcome:
     task = asyncio.ensure_future(_told(handler, step))
     await _first(asyncio.shield(task), controls.cancel.wait(), controls.time_is_up())
     if not task.done():
@@ -165,7 +180,7 @@ async def _run(handler, step, controls):
     return task.result()
 
 
-async def _told(handler, step):
+async def _told(handler: Handler, step: Step) -> Outcome:
     try:
         answer = await handler(step)
     except Exception as error:
@@ -176,7 +191,7 @@ async def _told(handler, step):
     return answer if isinstance(answer, Outcome) else unknown(f"the hook's code answered {answer!r}, not an Outcome")
 
 
-async def _first(*coroutines):
+async def _first(*coroutines: Awaitable[object]) -> None:
     """Until one of them has ended. The others are dropped."""
     tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
     try:

@@ -1,13 +1,18 @@
 """What is remembered of attempts: which were begun, how they ended, and which ends are acknowledged. On disk, where a
 path is given: one line of JSON for each of these, the same as the Rust library writes (src/workload)."""
 
+from __future__ import annotations
+
 import fcntl
 import json
 import os
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
+from typing import Any, Literal
 
-from .messages import Intent, Mode
+from .messages import Intent, Mode, StepMessage
 from .outcome import DONE, NOT_DONE, STALE, Outcome, blocked, unknown
 
 # Acknowledged attempts are forgotten beyond this number, the oldest first.
@@ -17,59 +22,68 @@ OPEN = 64
 # The file is written anew when it has more lines than this, and holds what is remembered.
 LINES = 8000
 
+# What an attempt is asked for; the name of a Hook's function.
+Act = Literal["run", "confirm", "undo", "dry_run"]
+# One line of the file: {what: its facts}.
+Line = dict[str, dict[str, Any]]
+
 _KEYS = {
     "journal": {"version"},
     "begun": {"attempt", "step", "act", "event", "vm", "fence"},
     "ended": {"attempt", "outcome", "reason"},
     "acknowledged": {"attempt"},
 }
-_ACTS = {Intent.RUN: "run", Intent.CONFIRM: "confirm", Intent.UNDO: "undo"}
+_ACTS: dict[int, Act] = {Intent.RUN: "run", Intent.CONFIRM: "confirm", Intent.UNDO: "undo"}
 
 
 class JournalError(Exception):
-    pass
+    """The journal cannot be used: its file cannot be read or written, or another process has it. The text says why."""
 
 
 @dataclass
 class Record:
+    """What is remembered of one attempt."""
+
     attempt: str
     step: str
-    act: str
+    act: Act
     # Event and VM. Fences are compared within it: of different ones, a lower one may come later.
-    scope: tuple
-    fence: tuple
+    scope: tuple[str, str]
+    fence: tuple[int, int]
     outcome: Outcome | None = None
     is_acknowledged: bool = False
     # A former life of this process had begun it, and did not live to its end.
     is_interrupted: bool = False
 
     @property
-    def is_open(self):
+    def is_open(self) -> bool:
         return not self.is_acknowledged and not self.is_interrupted
 
-    def begun(self):
+    def begun(self) -> Line:
         event, vm = self.scope
         told = {"attempt": self.attempt, "step": self.step, "act": self.act, "event": event, "vm": vm}
         return {"begun": {**told, "fence": list(self.fence)}}
 
 
-def act_of(step):
+def act_of(step: StepMessage) -> Act | None:
     """run, confirm, undo or dry_run; None for what a newer replica may mean."""
     if step.intent not in _ACTS or step.mode not in list(Mode):
         return None
     return "dry_run" if step.mode == Mode.DRY_RUN else _ACTS[step.intent]
 
 
-def ended(attempt, outcome):
+def ended(attempt: str, outcome: Outcome) -> Line:
     return {"ended": {"attempt": attempt, "outcome": outcome.word, "reason": outcome.reason}}
 
 
 class Journal:
-    def __init__(self):
-        # by attempt, in the order in which they were received
-        self.records = {}
+    """What is remembered of all attempts, in memory."""
 
-    def receive(self, step, act):
+    def __init__(self) -> None:
+        # by attempt, in the order in which they were received
+        self.records: dict[str, Record] = {}
+
+    def receive(self, step: StepMessage, act: Act) -> Literal["begin", "known"] | Outcome:
         """`begin` for what is new, `known` for what runs or has ended, or an outcome for which there is no room."""
         known = self.records.get(step.attempt)
         if known:
@@ -88,18 +102,18 @@ class Journal:
             return "known"
         return "begin"
 
-    def _begin(self, attempt, step, act, scope, fence):
+    def _begin(self, attempt: str, step: str, act: Act, scope: tuple[str, str], fence: tuple[int, int]) -> None:
         if len(self.records) >= REMEMBERED:
             oldest = next((record for record in self.records.values() if not record.is_open), None)
             if oldest:
                 del self.records[oldest.attempt]
         self.records[attempt] = Record(attempt, step, act, scope, fence)
 
-    def end(self, attempt, outcome):
+    def end(self, attempt: str, outcome: Outcome) -> None:
         if attempt in self.records:
             self.records[attempt].outcome = outcome
 
-    def acknowledge(self, attempt):
+    def acknowledge(self, attempt: str) -> bool:
         """Whether that is news."""
         record = self.records.get(attempt)
         if not record or record.outcome is None or record.is_acknowledged:
@@ -107,14 +121,14 @@ class Journal:
         record.is_acknowledged = True
         return True
 
-    def is_turn_of(self, attempt):
+    def is_turn_of(self, attempt: str) -> bool:
         """Whether everything that was received earlier for the same step has ended."""
         return all(record.outcome or record.is_interrupted for record in self._earlier(attempt))
 
-    def standing(self, attempt):
+    def standing(self, attempt: str) -> Outcome | None:
         """How its step stands before this attempt: done or not, or unknown where an effect may have been had in part.
         None where it was never begun."""
-        standing = None
+        standing: Outcome | None = None
         for record in self._earlier(attempt):
             act, outcome = record.act, record.outcome
             if act in ("run", "confirm") and outcome == DONE:
@@ -124,11 +138,11 @@ class Journal:
                 standing = NOT_DONE
             elif act in ("run", "undo") and outcome is None:
                 standing = _interrupted()
-            elif act in ("run", "undo") and outcome.word not in ("blocked", "not_applicable", "stale"):
+            elif act in ("run", "undo") and outcome and outcome.word not in ("blocked", "not_applicable", "stale"):
                 standing = outcome
         return standing
 
-    def _earlier(self, attempt):
+    def _earlier(self, attempt: str) -> Iterator[Record]:
         step = self.records[attempt].step
         for record in self.records.values():
             if record.attempt == attempt:
@@ -136,13 +150,13 @@ class Journal:
             if record.step == step:
                 yield record
 
-    def open(self):
+    def open(self) -> list[Record]:
         """What a replica is told when the workload dials: what runs, and every end that was not acknowledged."""
         return [record for record in self.records.values() if record.is_open]
 
-    def lines(self):
+    def lines(self) -> list[Line]:
         """Everything, as the file of a journal begins."""
-        lines = [{"journal": {"version": 1}}]
+        lines: list[Line] = [{"journal": {"version": 1}}]
         for record in self.records.values():
             lines.append(record.begun())
             if record.outcome:
@@ -152,7 +166,8 @@ class Journal:
         return lines
 
     @classmethod
-    def read(cls, lines):
+    def read(cls, lines: Iterable[Line]) -> Journal:
+        """As the lines have it. Raises ValueError, TypeError, KeyError or AttributeError for any other line."""
         journal = cls()
         for line in lines:
             [(what, told)] = line.items()
@@ -173,32 +188,33 @@ class Journal:
         return journal
 
 
-def _interrupted():
+def _interrupted() -> Outcome:
     return unknown("the workload was restarted while it ran")
 
 
 class File:
     """A journal on disk: lines that are appended and synced, and now and then a whole new file in place of the old."""
 
-    def __init__(self, path):
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             # held as long as the process lives
-            self._lock = open(f"{path}.lock", "a")
+            self._lock = FileIO(f"{path}.lock", "a")
             try:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 self._lock.close()
                 text = f"the journal {path} is in use by another process; give each workload its own"
                 raise JournalError(text) from None
-            self._file = None
+            self._file: FileIO | None = None
+            self._lines, self._is_torn = 0, False
             self.journal = self._read()
             self._replace(self.journal.lines())
         except OSError as error:
             raise JournalError(f"cannot use the journal {path}: {error}") from error
 
-    def _read(self):
+    def _read(self) -> Journal:
         try:
             text = self.path.read_bytes()
         except FileNotFoundError:
@@ -216,16 +232,17 @@ class File:
                 "for an empty one: move it away if hooks may be run again"
             ) from error
 
-    def append(self, lines, whole):
+    def append(self, lines: list[Line], whole: Callable[[], list[Line]]) -> None:
         """On disk when it returns. `whole()` is everything that was written before."""
-        if self._is_torn or self._lines + len(lines) > LINES:
-            return self._replace(whole() + lines)
+        if self._file is None or self._is_torn or self._lines + len(lines) > LINES:
+            self._replace(whole() + lines)
+            return
         self._is_torn = True
         self._write(self._file, lines)
         self._is_torn = False
         self._lines += len(lines)
 
-    def _replace(self, lines):
+    def _replace(self, lines: list[Line]) -> None:
         """A crash leaves the old file or the new one, whole."""
         following = f"{self.path}.next"
         with open(following, "wb", buffering=0) as file:
@@ -237,20 +254,21 @@ class File:
         finally:
             os.close(folder)
         self.close_file()
-        self._file = open(self.path, "ab", buffering=0)
+        self._file = FileIO(self.path, "a")
         self._lines, self._is_torn = len(lines), False
 
     @staticmethod
-    def _write(file, lines):
+    def _write(file: FileIO, lines: list[Line]) -> None:
         rest = memoryview("".join(json.dumps(line) + "\n" for line in lines).encode())
         while rest:
             rest = rest[file.write(rest) :]
         os.fsync(file.fileno())
 
-    def close_file(self):
+    def close_file(self) -> None:
         if self._file:
             self._file.close()
 
-    def close(self):
+    def close(self) -> None:
+        """Another process may have it from now on."""
         self.close_file()
         self._lock.close()

@@ -1,0 +1,182 @@
+"""One session with the replica: what is said and heard in it, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import grpc
+
+from .attempts import Attempts
+from .journal import act_of
+from .messages import Message, StepMessage, pb
+from .outcome import Outcome, cut, failed
+
+METHOD = "/allclear.workload.v1.Workloads/Session"
+# Lengths of time are seconds.
+# A registration is answered when it is in the log, or after 10 s.
+ANSWER_WITHIN = 15.0
+# A goodbye that asks for nothing is not answered, and need not be waited for.
+PARTS_WITHIN = 1.0
+PROGRESS_EVERY = 1.0
+LONGEST_ID = 512
+OPTIONS = [
+    # nothing that a replica says is larger
+    ("grpc.max_receive_message_length", 1024 * 1024),
+    # each dial is a new one, and how long to wait between two is decided here
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.enable_http_proxy", 0),
+    # a path is no name that an HTTP server takes
+    ("grpc.default_authority", "localhost"),
+]
+
+log = logging.getLogger(__package__)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a workload stands with its replica.
+
+    word: dialling, refused, connected or stopped.
+    why: the reason of `dialling`, or what the replica does not understand of one that it has `refused`.
+    vm: the replica's name, which is its VM's, when `connected`.
+    problems: what the replica finds odd about the registration, when `connected`.
+    """
+
+    word: Literal["dialling", "refused", "connected", "stopped"]
+    why: str = ""
+    vm: str = ""
+    problems: tuple[str, ...] = ()
+
+
+class SessionEnded(Exception):
+    """The session is over, or there was none. It is dialled again `after` so many seconds at the earliest."""
+
+    def __init__(self, why: str, word: Literal["dialling", "refused"] = "dialling", after: float = 0.0) -> None:
+        super().__init__(why)
+        self.standing, self.after = Standing(word, why=why), after
+
+
+class Session:
+    """What is said and heard. `open` comes first, and `close` last. `wake` is called when something was heard."""
+
+    def __init__(self, socket: str | os.PathLike[str], attempts: Attempts, wake: Callable[[], None]) -> None:
+        self._channel = grpc.aio.insecure_channel(f"unix:{socket}", options=OPTIONS)
+        self._attempts, self._wake = attempts, wake
+        self._loop = asyncio.get_running_loop()
+        self._call: Any = self._channel.stream_stream(
+            METHOD, request_serializer=pb.FromWorkload.SerializeToString, response_deserializer=pb.ToWorkload.FromString
+        )()
+        # attempts whose end was told in this session and need not be told again yet, the earliest first
+        self.told: list[str] = []
+        self._refused: list[tuple[str, Outcome]] = []
+        self.lease = ANSWER_WITHIN
+        self.heard_at = self.progress_at = self._loop.time()
+        # ends with the session, and with the reason; nothing is read before it is open
+        self.reading: asyncio.Future[None] = self._loop.create_future()
+
+    async def open(self, hello: Message) -> Any:
+        """The replica's welcome."""
+        await self._call.write(pb.FromWorkload(hello=hello))
+        first = await self._read()
+        if first.WhichOneof("message") == "go_away":
+            raise _away(first.go_away)
+        if first.WhichOneof("message") != "welcome":
+            raise SessionEnded("the replica did not begin with a welcome")
+        self.lease = min(300, max(1, first.welcome.lease_ms / 1000))
+        self.heard_at = self._loop.time()
+        self.reading = asyncio.ensure_future(self._hear())
+        self.reading.add_done_callback(lambda _: self._wake())
+        return first.welcome
+
+    async def say(self, **message: Message) -> None:
+        try:
+            await asyncio.wait_for(self._call.write(pb.FromWorkload(**message)), self.lease)
+        except asyncio.InvalidStateError:
+            # the call is over; reading says why
+            await self.reading
+            raise SessionEnded("the replica ended the session") from None
+
+    async def report(self) -> None:
+        """Sends what is due of the attempts."""
+        for attempt, outcome in self._refused:
+            await self.say(report=pb.Report(attempt=attempt, outcome=outcome.message()))
+        self._refused = []
+        now = self._loop.time()
+        for report in self._attempts.due(self.told, now >= self.progress_at):
+            if not report.HasField("outcome"):
+                self.progress_at = now + PROGRESS_EVERY
+            await self.say(report=report)
+
+    async def part(self, unregister: bool) -> None:
+        """Says goodbye, and waits until the replica has heard it, or has answered what it does not grant."""
+        await self.say(goodbye=pb.Goodbye(unregister=unregister))
+        await self._call.done_writing()
+        await asyncio.wait([self.reading], timeout=ANSWER_WITHIN if unregister else PARTS_WITHIN)
+        if not unregister:
+            return
+        if not self.reading.done():
+            raise asyncio.TimeoutError
+        error = self.reading.exception()
+        if isinstance(error, grpc.aio.AioRpcError):
+            raise error
+
+    async def close(self) -> None:
+        """What was under way is not waited for: it has been said goodbye to, or is lost."""
+        self.reading.cancel()
+        self._call.cancel()
+        await self._channel.close()
+
+    async def _read(self) -> Any:
+        message = await self._call.read()
+        if message is grpc.aio.EOF:
+            if await self._call.code() != grpc.StatusCode.OK:
+                raise grpc.aio.AioRpcError(
+                    await self._call.code(), await self._call.initial_metadata(),
+                    await self._call.trailing_metadata(), await self._call.details(),
+                )  # fmt: skip
+            raise SessionEnded("the replica ended the session")
+        return message
+
+    async def _hear(self) -> None:
+        while True:
+            message = await self._read()
+            self.heard_at = self._loop.time()
+            what = message.WhichOneof("message")
+            if what == "step":
+                self._step(message.step)
+            elif what == "cancel" and message.cancel.attempt in self._attempts.running:
+                log.info("attempt %s is cancelled: %s", message.cancel.attempt, message.cancel.reason)
+                self._attempts.running[message.cancel.attempt].cancel.set()
+            elif what == "deadline" and message.deadline.attempt in self._attempts.running:
+                self._attempts.running[message.deadline.attempt].set_time_left(message.deadline.time_left_ms)
+            elif what == "acknowledged":
+                self._attempts.acknowledge(message.acknowledged.attempt)
+            elif what == "go_away":
+                raise _away(message.go_away)
+            elif what == "problem":
+                log.warning("the replica sees a problem: %s", message.problem.message)
+
+    def _step(self, step: StepMessage) -> None:
+        if not all(0 < len(name) <= LONGEST_ID for name in (step.attempt, step.step)):
+            log.warning("the replica sent a step without a proper id")
+            return
+        act = act_of(step)
+        outcome: Outcome | None
+        if act is None:
+            outcome = failed("this workload does not know what the replica asks for; is the replica newer?")
+        else:
+            outcome = self._attempts.receive(step, act)
+        if outcome:
+            self._refused.append((step.attempt, outcome))
+        if step.attempt in self.told:
+            self.told.remove(step.attempt)
+        self._wake()
+
+
+def _away(away: Any) -> SessionEnded:
+    return SessionEnded(cut(away.reason), after=away.after_ms / 1000)
