@@ -1,9 +1,9 @@
 //! From the configuration to how hooks are run.
 
-use crate::config::{self, Config, Way};
+use crate::config::{self, Config, Http, Way};
 use crate::machine::workload::Phase;
 use crate::replica::hooks::{Calls, Configured};
-use crate::workloads::{Adapter, Command, Surroundings};
+use crate::workloads::{Adapter, Command, HttpHook, Surroundings};
 
 /// How each hook of this VM is reached.
 pub(super) fn of(config: &Config) -> Configured {
@@ -29,11 +29,16 @@ pub(super) fn of(config: &Config) -> Configured {
 pub(crate) fn command(way: &Way, hook: &config::Hook) -> Command {
     let argv = match way {
         Way::Command(argv) => argv.clone(),
-        Way::Http(url) => Adapter::None.command(url),
-        Way::Patroni(url) => Adapter::Patroni.command(url),
+        Way::Http(http) => over_http(Adapter::None, http, &[]),
+        Way::Patroni { api, members } => over_http(Adapter::Patroni, api, members),
     };
     let secret = hook.env.iter().filter(|(name, value)| config::is_secret(name, value)).map(|(name, _)| name.clone());
     Command { argv, env: hook.env.iter().cloned().collect(), secret: secret.collect(), user: hook.user.clone() }
+}
+
+fn over_http(adapter: Adapter, http: &Http, members: &[(String, String)]) -> Vec<String> {
+    let Http { url, options } = http.clone();
+    HttpHook { adapter, url, options, members: members.to_vec() }.command()
 }
 
 /// The loader's own, and those of a clock that it loads.

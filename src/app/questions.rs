@@ -24,7 +24,7 @@ fn roles(config: &Config) -> Vec<Told> {
             config::RoleSource::Command(argv) => {
                 RoleSource::Command(Command { argv: argv.clone(), user, ..Command::default() })
             }
-            config::RoleSource::Http(address) => RoleSource::Http(address.clone()),
+            config::RoleSource::Http(http) => RoleSource::Http { url: http.url.clone(), options: http.options.clone() },
         };
         let (workload, group) = (workload.name.clone(), workload.group.clone());
         Some(Told { workload, group, source, every: role.every })

@@ -217,7 +217,7 @@ pub(super) fn all<'a>(config: &'a Config, vm: &VmName) -> impl Iterator<Item = O
 fn words(way: &Way) -> Vec<String> {
     match way {
         Way::Command(argv) => argv.clone(),
-        Way::Http(url) | Way::Patroni(url) => vec!["POST".to_owned(), url.clone()],
+        Way::Http(http) | Way::Patroni { api: http, .. } => vec!["POST".to_owned(), http.url.clone()],
     }
 }
 

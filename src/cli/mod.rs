@@ -16,6 +16,7 @@ mod exit;
 mod export;
 mod fake_cloud;
 mod hook;
+mod http_hook;
 mod manual;
 mod member;
 mod policy;
@@ -40,7 +41,7 @@ pub use exit::Exit;
 
 use crate::config::{self, Config};
 use crate::ops::harmless::harmless;
-use crate::workloads::{self, Adapter};
+use crate::workloads;
 
 /// Answers for a replicated database when the cloud asks to take a machine down.
 #[derive(Parser)]
@@ -84,14 +85,8 @@ enum Command {
     DemoHook(demo_hook::DemoHook),
     #[command(hide = true)]
     DemoKv(demo_kv::DemoKv),
-    /// Asks a server to do what a hook is for, and answers as a command hook does; started by supervisors
     #[command(hide = true)]
-    HttpHook {
-        /// Whose answers are expected: none, patroni
-        #[arg(long, default_value = "none", value_parser = adapter)]
-        adapter: Adapter,
-        url: String,
-    },
+    HttpHook(http_hook::Arguments),
     /// Runs the hook of one attempt and leaves its outcome in the attempt's folder; started by replicas
     #[command(hide = true)]
     Supervise {
@@ -121,7 +116,7 @@ impl Command {
             Self::Manual(manual) => ended(manual.run()),
             Self::DemoHook(hook) => hook.run(),
             Self::DemoKv(member) => member.run().into(),
-            Self::HttpHook { adapter, url } => workloads::http_hook(&url, adapter),
+            Self::HttpHook(arguments) => arguments.run(),
             Self::Supervise { folder } => workloads::supervise(&folder),
         }
     }
@@ -129,10 +124,6 @@ impl Command {
 
 fn ended(done: Result<(), Exit>) -> ExitCode {
     done.err().unwrap_or(Exit::Done).into()
-}
-
-fn adapter(word: &str) -> Result<Adapter, String> {
-    Adapter::from_word(word).ok_or_else(|| "it is none or patroni".to_owned())
 }
 
 /// What commands need that look at one replica's configuration.

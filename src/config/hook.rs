@@ -2,12 +2,14 @@
 
 use core::time::Duration;
 
+use super::http::{self, Http};
 use super::policy;
-use super::reader::Table;
+use super::reader::{Found, Table};
 use super::scalar;
 use super::secret::is_secret;
 use super::written::Value;
 use crate::machine::hook_id::digest;
+use crate::machine::id::VmName;
 use crate::machine::workload as registered;
 use crate::machine::workload::{OnFailure, Phase, RunsOn};
 
@@ -19,9 +21,9 @@ pub enum Way {
     /// A program, by its absolute path or its bare name, and its arguments, run without a shell; never empty.
     Command(Vec<String>),
     /// An address that is posted to.
-    Http(String),
-    /// The address of Patroni's REST API.
-    Patroni(String),
+    Http(Http),
+    /// Patroni's REST API, and names of its members with their VMs where these are called otherwise.
+    Patroni { api: Http, members: Vec<(String, String)> },
 }
 
 /// What a workload wants run in a phase.
@@ -46,7 +48,7 @@ pub(super) fn read(table: &mut Table<'_>) -> Option<Hook> {
     let phase = table.required("phase", scalar::word(Phase::WORDS, Phase::from_word), why);
     let name = table.optional("name", scalar::hook_name);
     let command = table.optional("command", scalar::command).map(Way::Command);
-    let http = table.optional("http", scalar::hook_url).map(Way::Http);
+    let http = http::read(table).map(Way::Http);
     let neither = "names nothing to run: add `command = [\"/path/to/program\"]` or `http = \"http://…\"`";
     let run = table.one_of(("command", command), ("http", http), neither);
     let patroni = read_adapter(table, phase.as_ref().map(|phase| phase.value), run.as_ref());
@@ -89,13 +91,16 @@ pub(super) fn read(table: &mut Table<'_>) -> Option<Hook> {
     Some(Hook { registered, run, confirm, undo, user, env })
 }
 
-/// Of what the hook runs, as whom, and with which variables. What a secret is does not count: it is replaced from time to
-/// time, and the log is told nothing of it.
+/// Of what the hook runs, as whom, and with which variables. What a secret is does not count, nor where secrets and
+/// certificates stand: they are replaced from time to time, and the log is told nothing of them.
 fn digest_of(run: &Way, user: Option<&str>, env: &[(String, String)]) -> u64 {
     let (how, words) = match run {
         Way::Command(argv) => ("command", argv.iter().map(String::as_str).collect()),
-        Way::Http(url) => ("http", vec![url.as_str()]),
-        Way::Patroni(url) => ("patroni", vec![url.as_str()]),
+        Way::Http(http) => ("http", vec![http.url.as_str()]),
+        Way::Patroni { api, members } => {
+            let members = members.iter().flat_map(|(member, vm)| [member.as_str(), vm]);
+            ("patroni", [api.url.as_str()].into_iter().chain(members).collect())
+        }
     };
     let known = env.iter().flat_map(|(name, value)| {
         let value = if is_secret(name, value) { "" } else { value };
@@ -107,9 +112,10 @@ fn digest_of(run: &Way, user: Option<&str>, env: &[(String, String)]) -> u64 {
 /// A program as a list, or an address in a table.
 fn read_way(table: &mut Table<'_>, key: &'static str) -> Option<Way> {
     if table.is_table(key) {
-        let why = "write the address that is posted to";
-        let url = table.table(key, |way| way.required("http", scalar::hook_url, why)).flatten();
-        return url.map(|url| Way::Http(url.value));
+        return table
+            .table(key, |way| http::required(way, "write the address that is posted to"))
+            .flatten()
+            .map(Way::Http);
     }
     table.optional(key, scalar::command_or_advice).map(Way::Command)
 }
@@ -117,21 +123,49 @@ fn read_way(table: &mut Table<'_>, key: &'static str) -> Option<Way> {
 /// What an adapter makes of a hook's address.
 fn read_adapter(table: &mut Table<'_>, phase: Option<Phase>, run: Option<&Way>) -> Option<Way> {
     const KNOWN: &[&str] = &["patroni"];
-    table.optional("adapter", scalar::word(KNOWN, |word| (word == "patroni").then(|| word.to_owned())))?;
+    let adapter = table.optional("adapter", scalar::word(KNOWN, |word| (word == "patroni").then(|| word.to_owned())));
+    let members = read_members(table);
+    if table.has("members") && !table.has("adapter") {
+        let message = format!("`{}.members` means nothing here: it needs `adapter = \"patroni\"`", table.path());
+        table.mistake(&table.place_of("members"), message);
+    }
+    adapter?;
     let place = table.place_of("adapter");
     let refuse = |why: &str| table.mistake(&place, format!("`{}.adapter` {why}", table.path()));
     if !table.has("http") {
         refuse("needs `http`, the address of the REST API of this VM's Patroni, as \"http://127.0.0.1:8008\"");
     }
-    if phase.is_some_and(|phase| !matches!(phase, Phase::Failover | Phase::Restore | Phase::Ready)) {
-        refuse("\"patroni\" is for the phases failover, restore and ready");
+    if phase.is_some_and(|phase| !matches!(phase, Phase::Check | Phase::Failover | Phase::Restore | Phase::Ready)) {
+        refuse("\"patroni\" is for the phases check, failover, restore and ready");
     }
     for key in ["confirm", "undo"].into_iter().filter(|key| table.has(key)) {
         let message = format!("`{}.{key}` means nothing here: Patroni itself is asked", table.path());
         table.mistake(&table.place_of(key), message);
     }
-    let Some(Way::Http(url)) = run else { return None };
-    Some(Way::Patroni(url.clone()))
+    let Some(Way::Http(api)) = run else { return None };
+    Some(Way::Patroni { api: api.clone(), members })
+}
+
+/// Names of Patroni's members, each with its VM.
+fn read_members(table: &mut Table<'_>) -> Vec<(String, String)> {
+    let entries: Vec<(Found<String>, Option<String>)> = table.entries("members", scalar::name).unwrap_or_default();
+    let mut members: Vec<(String, String)> = Vec::new();
+    for (member, vm) in entries {
+        let Some(vm) = vm else { continue };
+        let twice = |what: &str| table.mistake(&member.place, format!("`{}.members` names {what} twice", table.path()));
+        if members.iter().any(|(known, _)| known.eq_ignore_ascii_case(&member.value)) {
+            twice(&format!("the member {}", member.value));
+        }
+        if members.iter().any(|(_, known)| VmName::new(known) == VmName::new(&vm)) {
+            twice(&format!("the VM {vm}"));
+        }
+        members.push((member.value, vm));
+    }
+    if table.is_empty("members") {
+        let message = format!("`{}.members` is empty: leave it out where members are named as their VMs", table.path());
+        table.mistake(&table.place_of("members"), message);
+    }
+    members
 }
 
 fn read_env(table: &mut Table<'_>) -> Vec<(String, String)> {

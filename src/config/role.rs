@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 
+use super::http::{self, Http};
 use super::reader::Table;
 use super::scalar;
 
@@ -17,12 +18,12 @@ pub enum RoleSource {
     /// A program and its arguments, run without a shell; never empty.
     Command(Vec<String>),
     /// What answers a GET.
-    Http(String),
+    Http(Http),
 }
 
 pub(super) fn read_source(table: &mut Table<'_>) -> Option<RoleSource> {
     let command = table.optional("command", scalar::command).map(RoleSource::Command);
-    let http = table.optional("http", scalar::hook_url).map(RoleSource::Http);
+    let http = http::read(table).map(RoleSource::Http);
     let neither = "names nobody to ask: add `command = [\"/path/to/program\"]` or `http = \"http://…\"`";
     table.one_of(("command", command), ("http", http), neither)
 }

@@ -173,10 +173,9 @@ pub(super) fn url(value: &Value) -> Result<Url, String> {
     parse_external(&text).map_err(|why| if text.contains('@') { why } else { format!("is {text:?}: it {why}") })
 }
 
-/// The URL of a hook or a role.
+/// The URL of a hook or a role, as it is written: a hook is known by it.
 pub(super) fn hook_url(value: &Value) -> Result<String, String> {
-    let text = name(value)?;
-    if url(value)?.scheme() == "http" { Ok(text) } else { Err(format!("is {text:?}: only http:// is spoken here")) }
+    url(value).and_then(|_| name(value))
 }
 
 /// As `command`, where an address may stand too.
@@ -227,10 +226,10 @@ mod tests {
 
     #[test]
     fn a_hook_is_never_at_an_address_of_the_platform() {
-        for good in ["http://127.0.0.1:8008/switchover", "http://[::1]:8008/", "http://db-0.internal"] {
+        for good in ["http://127.0.0.1:8008/switchover", "http://[::1]:8008/", "https://db-0.internal"] {
             assert_eq!(hook_url(&written(good)).as_deref(), Ok(good));
         }
-        for bad in ["http://169.254.169.254:80/a", "http://0xa9fea9fe/", "https://a/", "HTTPS://a/", "127.0.0.1:80"] {
+        for bad in ["http://169.254.169.254:80/a", "https://0xa9fea9fe/", "ftp://a/", "127.0.0.1:80"] {
             hook_url(&written(bad)).expect_err(bad);
         }
     }

@@ -57,7 +57,7 @@ pub fn tables(trio: &Trio, place: usize, name: &str, settings: Settings) -> anyh
     for workload in each(&mut tables, "workload") {
         if let Some(Value::Table(role)) = workload.get_mut("role") {
             here.adapt_commands(role);
-            here.adapt_address(role);
+            here.adapt_address(role, false);
         }
         for hook in each(workload, "hook") {
             here.adapt_commands(hook);
@@ -76,9 +76,8 @@ struct Here {
 
 impl Here {
     fn adapt_hook(&self, hook: &mut Table) {
-        // What is asked over HTTP has nothing but its address.
         if hook.contains_key("http") {
-            return self.adapt_address(hook);
+            return self.adapt_address(hook, true);
         }
         hook.remove("user");
         if let Some(user) = &self.user {
@@ -90,12 +89,24 @@ impl Here {
         }
     }
 
-    /// `http` among the settings is where this VM's server is asked.
-    fn adapt_address(&self, table: &mut Table) {
-        let setting = self.settings.iter().find(|(name, _)| *name == "http");
-        if let (Some(Value::String(address)), Some((_, here))) = (table.get_mut("http"), setting) {
+    /// `http` among the settings is where this VM's server is asked, and the others go along with it. `members` are
+    /// MEMBER=VM, separated by blanks, and mean something to hooks alone.
+    fn adapt_address(&self, table: &mut Table, is_hook: bool) {
+        let Some(Value::String(address)) = table.get_mut("http") else { return };
+        if let Some((_, here)) = self.settings.iter().find(|(name, _)| *name == "http") {
             let (_, path) = address.trim_start_matches("http://").split_once('/').unwrap_or_default();
             *address = format!("{here}/{path}");
+        }
+        for (name, value) in self.settings.iter().filter(|(name, _)| *name != "http") {
+            let value = if *name == "members" {
+                let pairs = value.split(' ').filter_map(|pair| pair.split_once('='));
+                Value::Table(pairs.map(|(member, vm)| (member.into(), Value::String(vm.into()))).collect())
+            } else {
+                Value::String(value.clone())
+            };
+            if is_hook || *name != "members" {
+                table.insert((*name).into(), value);
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! Clients: `plain` for the metadata service, `Client` for every other server.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -31,6 +31,16 @@ pub struct Options {
 pub enum Login {
     Basic { username: String, password_file: PathBuf },
     Bearer { token_file: PathBuf },
+}
+
+impl Options {
+    /// Every file that is read for a request, those that only the client may read first.
+    pub fn files(&self) -> (Vec<&Path>, Vec<&Path>) {
+        let key = self.identity.as_ref().map(|identity| identity.key.as_path());
+        let open = self.ca.iter().chain(self.identity.as_ref().map(|identity| &identity.certificate));
+        let secret = self.login.as_ref().map(Login::file).into_iter().chain(key);
+        (secret.collect(), open.map(PathBuf::as_path).collect())
+    }
 }
 
 /// A client for the server of one URL. Connections are not kept, so a failed connection carried no request.
@@ -71,6 +81,12 @@ impl Client {
 }
 
 impl Login {
+    fn file(&self) -> &Path {
+        match self {
+            Self::Basic { password_file: file, .. } | Self::Bearer { token_file: file } => file,
+        }
+    }
+
     async fn header(&self) -> Result<HeaderValue, String> {
         let (file, value) = match self {
             Self::Basic { username, password_file } => {

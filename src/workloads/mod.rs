@@ -20,7 +20,7 @@ use std::sync::Arc;
 pub use command::{Command, OpenError, Runner, Surroundings, supervise};
 pub use contract::{Ended, Fence, News, Report, Standing, Task};
 pub use front::{Call, Front};
-pub use http::{Adapter, http_hook};
+pub use http::{Adapter, HttpHook};
 pub use inherited::close_descriptors;
 pub use ready::{Owner, ReadyHook};
 pub use role::RoleSource;

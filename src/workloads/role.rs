@@ -18,7 +18,10 @@ const BODY_LIMIT: usize = 4096;
 pub enum RoleSource {
     Command(Command),
     /// Answers a GET with 200.
-    Http(String),
+    Http {
+        url: String,
+        options: Options,
+    },
 }
 
 impl RoleSource {
@@ -26,7 +29,7 @@ impl RoleSource {
     pub async fn ask(&self, facts: &BTreeMap<&str, String>, surroundings: &Surroundings) -> Result<Role, String> {
         let said = match self {
             Self::Command(command) => run(command, facts, surroundings).await?,
-            Self::Http(address) => get(address).await?,
+            Self::Http { url, options } => get(url, options).await?,
         };
         parse(&said).ok_or_else(|| "it said neither primary nor replica".to_owned())
     }
@@ -40,9 +43,9 @@ async fn run(command: &Command, facts: &BTreeMap<&str, String>, surroundings: &S
 }
 
 /// Errors go into logs, so they do not contain the address: its query may hold a secret.
-async fn get(address: &str) -> Result<String, String> {
+async fn get(address: &str, options: &Options) -> Result<String, String> {
     let url = parse_external(address).map_err(|why| format!("its address {why}"))?;
-    let client = Client::new(&url, &Options::default()).await?;
+    let client = Client::new(&url, options).await?;
     let request = client.request(Method::GET, url);
     let reply = exchange(request, PATIENCE, Body::Whole(BODY_LIMIT)).await.map_err(Failure::into_reason)?;
     if reply.status != 200 {
@@ -58,7 +61,12 @@ fn parse(said: &str) -> Option<Role> {
         Some(object) => object.get("role")?.as_str()?,
         None => said.split_whitespace().next()?,
     };
-    Role::from_word(word).filter(|role| *role != Role::Unknown)
+    match word {
+        // Patroni's words: its primary is called master before 4.0, and a standby cluster has a leader of its own.
+        "master" | "leader" | "standby_leader" => Some(Role::Primary),
+        "sync_standby" | "quorum_standby" => Some(Role::Replica),
+        _ => Role::from_word(word).filter(|role| *role != Role::Unknown),
+    }
 }
 
 #[cfg(test)]
@@ -70,7 +78,27 @@ mod tests {
         assert_eq!(parse("primary\n"), Some(Role::Primary));
         assert_eq!(parse("  replica of db-1\n"), Some(Role::Replica));
         assert_eq!(parse(r#"{"role": "primary", "lag": 0}"#), Some(Role::Primary));
-        for nothing in ["", "unknown", "Primary", "primaryish", "{}", r#"{"role": 1}"#, r#""primary""#, "{\"role\""] {
+        for leader in ["master", "primary", "leader", "standby_leader"] {
+            assert_eq!(
+                parse(&format!(r#"{{"state": "running", "role": "{leader}"}}"#)),
+                Some(Role::Primary),
+                "{leader}"
+            );
+        }
+        for standby in ["replica", "sync_standby", "quorum_standby"] {
+            assert_eq!(parse(&format!(r#"{{"role": "{standby}"}}"#)), Some(Role::Replica), "{standby}");
+        }
+        for nothing in [
+            r#"{"role": "demoted"}"#,
+            "",
+            "unknown",
+            "Primary",
+            "primaryish",
+            "{}",
+            r#"{"role": 1}"#,
+            r#""primary""#,
+            "{\"role\"",
+        ] {
             assert_eq!(parse(nothing), None, "{nothing}");
         }
     }

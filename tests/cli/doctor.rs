@@ -303,6 +303,41 @@ fn hooks_that_cannot_be_run_are_told() {
 }
 
 #[test]
+fn what_hooks_over_http_need_is_tried_and_nothing_is_sent() {
+    let bench = Bench::new();
+    let hook = |way: &str| {
+        format!("{}[[workload]]\nname = \"w\"\n[[workload.hook]]\nphase = \"drain\"\n{way}\n", bench.text())
+    };
+    let file = |name: &str, mode: u32| {
+        let path = bench.path(name);
+        std::fs::write(&path, "open sesame").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        path
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let https = format!("http = \"https://{}/drain\"", listener.local_addr().unwrap());
+    let with_password = |path: &str| format!("{https}\nusername = \"me\"\npassword_file = {path:?}");
+    let good = file("good", 0o600);
+    let (_, findings) = bench.asked(&hook(&with_password(&good)));
+    assert!(any(&findings, "w.drain: address, secrets and certificates can be used"), "{findings:#?}");
+    bench.fails(&hook(&with_password("/nowhere/password")), "http", "w.drain: /nowhere/password: No such file");
+    bench.fails(&hook(&format!("{https}\nca = {good:?}")), "http", &format!("w.drain: {good}: "));
+    bench.warns(&hook(&with_password(&file("open", 0o604))), "can be read by everybody");
+    let members = "http = \"http://127.0.0.1:1\"\nadapter = \"patroni\"\nmembers = { a = \"DB-0\", b = \"db-7\" }";
+    let patroni = hook(members).replace("phase = \"drain\"", "phase = \"restore\"");
+    let pair = bench.pair();
+    bench.warns(&patroni.replace(&bench.text(), &pair), "has b on db-7, which is not among");
+    let role = format!("{}[[workload]]\nname = \"w\"\nrole = {{ {https}, ca = \"/nowhere/ca\" }}\n", bench.text());
+    bench.fails(&role, "http", "w.role: /nowhere/ca");
+    if nix::unistd::geteuid().is_root() {
+        let way = format!("{}\nuser = \"nobody\"", with_password(&good));
+        bench.fails(&hook(&way), "http", "may not be read by nobody");
+    }
+    assert_eq!(listener.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock, "nobody dialled");
+}
+
+#[test]
 fn what_a_collector_of_traces_says_is_told_and_fails_nothing() {
     let bench = Bench::new();
     let collector = TcpListener::bind("127.0.0.3:0").unwrap();

@@ -24,7 +24,7 @@ cert = "/c.pem"
 
 [[workload]]
 name = "w"
-role = {{ http = "https://127.0.0.1:1/" }}
+role = {{ http = "ftp://127.0.0.1:1/" }}
 
 [[workload.hook]]
 phase = "drain"
@@ -42,7 +42,7 @@ confirm = "http://127.0.0.1:1/"
         "{path}:5:8: `policy.margn` is not a known key: did you mean `margin`?
 {path}:10:10: `cluster.tls.ca` is missing: the file of the cluster's authority, in PEM
 {path}:10:10: `cluster.tls.key` is missing: the file of its private key, in PEM
-{path}:15:17: `workload.role.http` is \"https://127.0.0.1:1/\": only http:// is spoken here
+{path}:15:17: `workload.role.http` is \"ftp://127.0.0.1:1/\": it has to begin with https:// or http://
 {path}:24:11: `workload.hook.confirm` is \"http://127.0.0.1:1/\": write {{ http = \"http://127.0.0.1:1/\" }}
 "
     );

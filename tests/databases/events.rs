@@ -153,6 +153,7 @@ macro_rules! events {
 events! {
     etcd: crate::etcd::Etcd;
     patroni: crate::patroni::Patroni;
+    patroni_old: crate::patroni::Patroni<crate::patroni::Old>;
     mariadb: crate::mariadb::MariaDb;
     postgresql: crate::postgresql::Postgresql;
     redis: crate::redis::Redis;

@@ -1,8 +1,9 @@
 """Runs a hook of `deploy/hooks`, and kills it at a point that is counted: before or right after anything that it does
-outside of itself. Ends as the hook does where there are fewer such points.
+outside of itself. With ONLY_STOPPED it is stopped there, and goes on when it is told to. Ends as the hook does where there
+are fewer such points.
 
-killed.py POINT PROGRAM NAME: the point is a number from 1 on. The last line on standard output, where it kills, is
-`killed POINT: WHAT`.
+killed.py POINT PROGRAM NAME: the point is a number from 1 on, or what the first such point is called. The last line on
+standard output, where it kills, is `killed POINT: WHAT`.
 """
 
 import os

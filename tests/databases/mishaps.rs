@@ -205,8 +205,8 @@ tests! {
     a_vm_that_dies_in_its_switch_leaves_one_primary: the_vm_dies_in_its_switch;
 }
 
-// Where a program of the hook set is called. Patroni's switch is one request, which `tests/workloads/patroni.rs` loses in
-// every way.
+// Where a program of the hook set is called. Patroni's switch is one request, which `patroni/killed.rs` breaks off around and
+// in, and `tests/workloads/patroni` loses in every way.
 tests! {
     {
         postgresql: crate::postgresql::Postgresql;

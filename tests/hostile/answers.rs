@@ -7,11 +7,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
+use allclear::http_client::Options;
 use allclear::machine::document::{Kind, Source};
 use allclear::machine::id::{EventId, VmName, WorkloadName};
 use allclear::machine::time::Timestamp;
 use allclear::machine::workload::{Intent, Phase, Role};
-use allclear::workloads::{Adapter, Command, Ended, Fence, News, Report, RoleSource, Runner, Surroundings, Task};
+use allclear::workloads::{Command, Ended, Fence, HttpHook, News, Report, RoleSource, Runner, Surroundings, Task};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::Receiver;
@@ -81,7 +82,7 @@ async fn reply(mut stream: TcpStream, answer: Vec<u8>) {
 async fn a_role_is_one_of_two_or_a_reason_why_nobody_can_tell() {
     let corpus = lines(include_str!("corpus/answers.txt"));
     let address = server(5, corpus[..3].into()).await;
-    let source = RoleSource::Http(format!("http://{address}/role"));
+    let source = RoleSource::Http { url: format!("http://{address}/role"), options: Options::default() };
     let mut known = 0;
     for round in 0..rounds(500) {
         match source.ask(&BTreeMap::new(), &Surroundings::default()).await {
@@ -151,7 +152,7 @@ async fn a_hook_over_http_ends_with_an_outcome_and_a_reason_of_one_line() {
     let address = server(6, lines(include_str!("corpus/answers.txt"))).await;
     let folder = tempfile::tempdir().unwrap();
     let (runner, mut reports) = open(folder.path());
-    let command = Command { argv: Adapter::None.command(&format!("http://{address}/hook")), ..Command::default() };
+    let command = Command { argv: HttpHook::at(&format!("http://{address}/hook")).command(), ..Command::default() };
     let mut outcomes = BTreeMap::new();
     for batch in 0..rounds(6) {
         for number in 0..12 {

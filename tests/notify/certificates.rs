@@ -1,12 +1,14 @@
 //! Certificate authorities and what they vouch for, made for one test.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair};
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+use tokio_rustls::rustls::server::{WantsServerCert, WebPkiClientVerifier};
+use tokio_rustls::rustls::{ConfigBuilder, RootCertStore, ServerConfig};
 
 pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
 
@@ -26,15 +28,45 @@ impl Authority {
 
     /// A server of this name or address.
     pub(crate) fn server(&self, name: &str) -> TlsAcceptor {
-        let key = KeyPair::generate().unwrap();
-        let certificate = CertificateParams::new([name.to_owned()]).unwrap().signed_by(&key, &self.0).unwrap();
-        let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
         let config = ServerConfig::builder_with_provider(default_provider().into())
             .with_safe_default_protocol_versions()
             .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate.der().clone()], key)
-            .unwrap();
-        TlsAcceptor::from(std::sync::Arc::new(config))
+            .with_no_client_auth();
+        self.acceptor(name, config)
+    }
+
+    /// One that wants to see a certificate of this authority.
+    pub(crate) fn strict_server(&self, name: &str) -> TlsAcceptor {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.0.der().clone()).unwrap();
+        let provider = Arc::new(default_provider());
+        let verifier = WebPkiClientVerifier::builder_with_provider(roots.into(), provider.clone()).build().unwrap();
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_client_cert_verifier(verifier);
+        self.acceptor(name, config)
+    }
+
+    /// A certificate and its key, as files in this folder.
+    pub(crate) fn issue(&self, folder: &Path, name: &str) -> (PathBuf, PathBuf) {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new([name.to_owned()]).unwrap();
+        // To OpenSSL a certificate that has its authority's name has signed itself.
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, name);
+        let certificate = params.signed_by(&key, &self.0).unwrap();
+        let files = (folder.join(format!("{name}.pem")), folder.join(format!("{name}.key")));
+        std::fs::write(&files.0, certificate.pem()).unwrap();
+        std::fs::write(&files.1, key.serialize_pem()).unwrap();
+        files
+    }
+
+    fn acceptor(&self, name: &str, config: ConfigBuilder<ServerConfig, WantsServerCert>) -> TlsAcceptor {
+        let key = KeyPair::generate().unwrap();
+        let certificate = CertificateParams::new([name.to_owned()]).unwrap().signed_by(&key, &self.0).unwrap();
+        let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+        let config = config.with_single_cert(vec![certificate.der().clone()], key).unwrap();
+        TlsAcceptor::from(Arc::new(config))
     }
 }

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+#[allow(dead_code, reason = "others use it")]
 mod certificates;
 #[path = "../cluster/cloud.rs"]
 #[allow(dead_code, reason = "others use it")]

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use allclear::machine::workload::Intent;
-use allclear::workloads::{Adapter, Command, Ended, Task};
+use allclear::workloads::{Command, Ended, HttpHook, Task};
 
 use crate::bench::{Bench, end, task};
 use crate::server::{Server, answer};
@@ -11,7 +11,7 @@ use crate::server::{Server, answer};
 /// What a hook at this address comes to.
 async fn outcome_of(bench: &Bench, task: &Task, url: &str) -> Ended {
     let (runner, mut reports) = bench.open();
-    runner.run(task, &Command { argv: Adapter::None.command(url), ..bench.shell("") });
+    runner.run(task, &Command { argv: HttpHook::at(url).command(), ..bench.shell("") });
     end(&mut reports).await
 }
 
@@ -35,7 +35,7 @@ async fn the_facts_are_posted_and_the_headers_tell_requests_apart() {
     }
     let bench = Bench::new();
     let (runner, mut reports) = bench.open();
-    runner.run(&again, &Command { argv: Adapter::None.command(&url), ..bench.shell("") });
+    runner.run(&again, &Command { argv: HttpHook::at(&url).command(), ..bench.shell("") });
     assert_eq!(reports.recv().await.unwrap().attempt, "event/1:again");
 
     let posts = server.requests("POST");
@@ -104,7 +104,7 @@ async fn nobody_but_the_configured_server_is_asked() {
     let bench = Bench::new();
     let (runner, mut reports) = bench.open();
     let server = Server::start(|_| answer(200, &[], "")).await;
-    let mut command = Command { argv: Adapter::None.command(&server.url("/")), ..bench.shell("") };
+    let mut command = Command { argv: HttpHook::at(&server.url("/")).command(), ..bench.shell("") };
     for name in ["http_proxy", "HTTP_PROXY", "ALL_PROXY"] {
         command.env.insert(name.into(), elsewhere.clone());
     }
@@ -117,7 +117,7 @@ async fn nobody_but_the_configured_server_is_asked() {
 
 #[tokio::test]
 async fn the_platform_is_never_asked() {
-    for url in ["http://169.254.169.254/", "http://0xa9fea9fe/", "https://127.0.0.1/"] {
+    for url in ["http://169.254.169.254/", "http://0xa9fea9fe/", "ftp://127.0.0.1/"] {
         assert!(matches!(outcome(url).await, Ended::Failed(_)), "{url}");
     }
 }

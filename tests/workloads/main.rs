@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod bench;
+#[path = "../notify/certificates.rs"]
+mod certificates;
 mod command;
 mod confined;
 mod contract;
@@ -15,6 +17,7 @@ mod moments;
 mod patroni;
 mod restart;
 mod roles;
+mod secured;
 mod server;
 mod stand_in;
 mod user;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use allclear::http_client::Options;
 use allclear::machine::workload::Role;
 use allclear::workloads::{Command, RoleSource, Surroundings};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -57,7 +58,10 @@ async fn what_a_program_says_that_never_stops_talking_is_no_answer() {
 #[tokio::test]
 async fn an_address_tells_the_role() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let source = RoleSource::Http(format!("http://{}/role", listener.local_addr().unwrap()));
+    let source = RoleSource::Http {
+        url: format!("http://{}/role", listener.local_addr().unwrap()),
+        options: Options::default(),
+    };
     tokio::spawn(async move {
         for answer in ["200 OK\r\ncontent-length: 7\r\n\r\nprimary", "503 No\r\ncontent-length: 7\r\n\r\nprimary"] {
             let (mut stream, _) = listener.accept().await.unwrap();

@@ -5,9 +5,10 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
@@ -19,6 +20,7 @@ pub(crate) struct Request {
 }
 
 pub(crate) struct Server {
+    scheme: &'static str,
     address: SocketAddr,
     requests: Arc<Mutex<Vec<Request>>>,
     serving: JoinHandle<()>,
@@ -27,29 +29,39 @@ pub(crate) struct Server {
 impl Server {
     /// Answers with these bytes, or breaks the connection off.
     pub(crate) async fn start(respond: impl Fn(&Request) -> Option<Vec<u8>> + Send + Sync + 'static) -> Self {
+        Self::start_with(None, respond).await
+    }
+
+    /// Over TLS, where somebody accepts that.
+    pub(crate) async fn start_with(
+        tls: Option<TlsAcceptor>,
+        respond: impl Fn(&Request) -> Option<Vec<u8>> + Send + Sync + 'static,
+    ) -> Self {
+        let scheme = if tls.is_some() { "https" } else { "http" };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let requests = Arc::new(Mutex::new(Vec::new()));
         let (seen, respond) = (requests.clone(), Arc::new(respond));
         let serving = tokio::spawn(async move {
             loop {
-                let (mut stream, _) = listener.accept().await.unwrap();
-                let (seen, respond) = (seen.clone(), respond.clone());
+                let (stream, _) = listener.accept().await.unwrap();
+                let (seen, respond, tls) = (seen.clone(), respond.clone(), tls.clone());
                 tokio::spawn(async move {
-                    let Some(request) = read(&mut stream).await else { return };
-                    seen.lock().unwrap().push(request.clone());
-                    if let Some(bytes) = respond(&request) {
-                        let _ = stream.write_all(&bytes).await;
-                        let _ = stream.shutdown().await;
+                    match tls {
+                        None => serve(stream, &seen, &*respond).await,
+                        Some(tls) => {
+                            let Ok(stream) = tls.accept(stream).await else { return };
+                            serve(stream, &seen, &*respond).await;
+                        }
                     }
                 });
             }
         });
-        Self { address, requests, serving }
+        Self { scheme, address, requests, serving }
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
-        format!("http://{}{path}", self.address)
+        format!("{}://{}{path}", self.scheme, self.address)
     }
 
     /// Those with this method, the oldest first.
@@ -65,7 +77,20 @@ impl Drop for Server {
     }
 }
 
-async fn read(stream: &mut TcpStream) -> Option<Request> {
+async fn serve(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    seen: &Mutex<Vec<Request>>,
+    respond: &(impl Fn(&Request) -> Option<Vec<u8>> + ?Sized),
+) {
+    let Some(request) = read(&mut stream).await else { return };
+    seen.lock().unwrap().push(request.clone());
+    if let Some(bytes) = respond(&request) {
+        let _ = stream.write_all(&bytes).await;
+        let _ = stream.shutdown().await;
+    }
+}
+
+async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Option<Request> {
     let mut bytes = Vec::new();
     let head = loop {
         if let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {

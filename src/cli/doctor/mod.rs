@@ -6,6 +6,7 @@ mod checks;
 mod collector;
 mod disk;
 mod finding;
+mod http_hooks;
 mod listeners;
 mod metadata;
 mod peers;
@@ -70,16 +71,17 @@ async fn all(config: &Config) -> Vec<Finding> {
     // What is wrong with them is among the findings.
     let tls = credentials::of(config, &name).ok();
     let visitor = tls.as_ref().map(|tls| Visitor { cluster: &config.cluster.name, replica: &name, tls: tls.as_ref() });
-    let (peers, disk, listeners, receivers, collector) = tokio::join!(
+    let (peers, disk, listeners, http_hooks, receivers, collector) = tokio::join!(
         peers::findings(config, visitor.as_ref(), &name, running.is_some()),
         disk::findings(config),
         listeners::findings(config, visitor.as_ref(), &name, running.as_ref()),
+        http_hooks::findings(config),
         receivers::findings(config),
         collector::findings(config),
     );
     let programs = programs::findings(config);
     let checks = checks::findings(config, &name).await;
-    let all = [certificates, peers, disk, listeners, programs, checks, receivers, collector];
+    let all = [certificates, peers, disk, listeners, programs, http_hooks, checks, receivers, collector];
     findings.extend(all.into_iter().flatten());
     findings
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use allclear::workloads::{Adapter, Call, Command, Ended, Report, Task};
+use allclear::workloads::{Call, Command, Ended, HttpHook, Report, Task};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::Receiver;
 
@@ -25,7 +25,7 @@ impl Kind for Service {
         let go = Arc::new(AtomicBool::new(false));
         let is_let_go = go.clone();
         let server = Server::start(move |request| respond(&behaviour, request, is_let_go.load(Ordering::SeqCst))).await;
-        let argv = Adapter::None.command(&server.url("/hook"));
+        let argv = HttpHook::at(&server.url("/hook")).command();
         let command = Command { argv, ..bench.shell("") };
         Self { bench, server, go, command }
     }

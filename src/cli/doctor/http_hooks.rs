@@ -1,0 +1,94 @@
+//! Whether the addresses, certificates and secrets of hooks and roles over HTTP can be used. Nothing is sent.
+
+use std::collections::BTreeMap;
+
+use nix::unistd::AccessFlags;
+
+use super::finding::Finding;
+use super::programs::may;
+use crate::config::{self, Config, Http, RoleSource, Way};
+use crate::http_client::{Client, parse_external, secret};
+use crate::machine::id::VmName;
+
+const CHECK: &str = "http";
+
+/// What is asked over HTTP, by whom, and with whose rights.
+struct Asked<'a> {
+    by: String,
+    http: &'a Http,
+    user: Option<&'a str>,
+}
+
+pub(super) async fn findings(config: &Config) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for asked in config.workloads.iter().flat_map(of_workload) {
+        findings.extend(tried(&asked).await);
+    }
+    findings.extend(strange_vms(config).into_values());
+    findings
+}
+
+/// VMs of Patroni's members that have no replica here. Replicas may have been added since, so nothing fails by it.
+fn strange_vms(config: &Config) -> BTreeMap<&str, Finding> {
+    let known: Vec<VmName> = config.cluster.replicas.iter().map(|peer| peer.name.clone()).collect();
+    let hooks = config.workloads.iter().flat_map(|workload| &workload.hooks);
+    let members = hooks.filter_map(|hook| match &hook.run {
+        Way::Patroni { members, .. } => Some(members),
+        Way::Command(_) | Way::Http(_) => None,
+    });
+    let strange = members.flatten().filter(|(_, vm)| !known.is_empty() && !known.contains(&VmName::new(vm)));
+    let finding = |member: &str, vm: &str| {
+        let what = format!("`members` has {member} on {vm}, which is not among `cluster.replicas`");
+        Finding::warn(CHECK, what, "correct the name of the VM, or mind that no replica is there")
+    };
+    strange.map(|(member, vm)| (member.as_str(), finding(member, vm))).collect()
+}
+
+fn of_workload(workload: &config::Workload) -> Vec<Asked<'_>> {
+    let mut all = Vec::new();
+    if let Some(RoleSource::Http(http)) = workload.role.as_ref().map(|role| &role.source) {
+        all.push(Asked { by: format!("{}.role", workload.name), http, user: None });
+    }
+    for hook in &workload.hooks {
+        for way in [Some(&hook.run), hook.confirm.as_ref(), hook.undo.as_ref()].into_iter().flatten() {
+            let (Way::Http(http) | Way::Patroni { api: http, .. }) = way else { continue };
+            let by = format!("{}.{}", workload.name, hook.registered.phase);
+            // A failover of Patroni is its own `confirm`.
+            if all.iter().all(|known: &Asked<'_>| known.by != by || known.http != http) {
+                all.push(Asked { by, http, user: hook.user.as_deref() });
+            }
+        }
+    }
+    all
+}
+
+async fn tried(asked: &Asked<'_>) -> Vec<Finding> {
+    let Asked { by, http: Http { url, options }, user } = asked;
+    let wrong = match parse_external(url) {
+        Ok(url) => Client::new(&url, options).await.err(),
+        Err(why) => Some(format!("its address {why}")),
+    };
+    if let Some(wrong) = wrong {
+        let advice = "mend it, or correct the configuration; until then nothing can be asked there";
+        return vec![Finding::fail(CHECK, format!("{by}: {wrong}"), advice)];
+    }
+    let (secret, open) = options.files();
+    let mut findings = Vec::new();
+    for file in secret.iter().chain(&open).filter(|file| !may(file, *user, AccessFlags::R_OK, 0o4)) {
+        let (what, user) = (format!("{by}: {}", file.display()), user.unwrap_or_default());
+        let advice = format!("give it to {user}, or to a group of {user}");
+        findings.push(Finding::fail(CHECK, format!("{what} may not be read by {user}, as whom it is asked"), advice));
+    }
+    for file in secret {
+        findings.extend(
+            secret::exposed(file)
+                .await
+                .map(|wrong| Finding::warn(CHECK, format!("{by}: {wrong}"), "what stands in it is secret")),
+        );
+    }
+    if findings.is_empty() {
+        findings
+            .push(Finding::ok(CHECK, format!("{by}: address, secrets and certificates can be used; nothing was sent")));
+    }
+    findings
+}

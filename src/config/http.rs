@@ -1,0 +1,82 @@
+//! `http` and what goes along with it: a server's address, whom to trust there, and who asks.
+
+use super::reader::Table;
+use super::scalar;
+use super::written::Value;
+use crate::http_client::{Identity, Login, Options, Url, is_confidential, parse_external};
+
+/// The keys that mean something beside `http` alone.
+const BESIDE: [&str; 6] = ["ca", "cert", "key", "username", "password_file", "bearer_file"];
+
+/// An address that is asked, and how. What is secret stands in files, which are read at each request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Http {
+    pub url: String,
+    pub options: Options,
+}
+
+/// Nothing where `http` is left out or wrong.
+pub(super) fn read(table: &mut Table<'_>) -> Option<Http> {
+    let url = table.optional("http", scalar::hook_url);
+    read_beside(table, url)
+}
+
+/// Left out is a mistake too; `why` says what the address is for.
+pub(super) fn required(table: &mut Table<'_>, why: &str) -> Option<Http> {
+    let url = table.required("http", scalar::hook_url, why);
+    read_beside(table, url.map(|url| url.value))
+}
+
+fn read_beside(table: &mut Table<'_>, url: Option<String>) -> Option<Http> {
+    let ca = table.optional("ca", scalar::path);
+    let certificate = table.optional("cert", scalar::path);
+    let key = table.optional("key", scalar::path);
+    let username = table.optional("username", username);
+    let password_file = table.optional("password_file", scalar::path);
+    let bearer_file = table.optional("bearer_file", scalar::path);
+    refuse_halves(table);
+    refuse_in_vain(table, url.as_deref().and_then(|url| parse_external(url).ok()).as_ref());
+    let basic = username.zip(password_file).map(|(username, password_file)| Login::Basic { username, password_file });
+    let bearer = bearer_file.map(|token_file| Login::Bearer { token_file });
+    let identity = certificate.zip(key).map(|(certificate, key)| Identity { certificate, key });
+    Some(Http { url: url?, options: Options { ca, identity, login: basic.or(bearer) } })
+}
+
+/// Basic authentication ends the name at its first colon.
+fn username(value: &Value) -> Result<String, String> {
+    let name = scalar::name(value)?;
+    if name.contains(':') { Err(format!("is {name:?}: a colon would end the name")) } else { Ok(name) }
+}
+
+/// Keys that only mean something together, and those that exclude each other.
+fn refuse_halves(table: &Table<'_>) {
+    let path = table.path();
+    for (one, other) in [("cert", "key"), ("username", "password_file")] {
+        for (there, missing) in [(one, other), (other, one)] {
+            if table.has(there) && !table.has(missing) {
+                table.mistake(&table.place_of(there), format!("`{path}.{there}` needs `{missing}`: write both"));
+            }
+        }
+    }
+    if table.has("bearer_file") && (table.has("username") || table.has("password_file")) {
+        let message = format!("`{path}.bearer_file` stands beside a user and a password: write one of them");
+        table.mistake(&table.place_of("bearer_file"), message);
+    }
+}
+
+/// Keys without an address, certificates without encryption, and secrets that would leave the machine without it.
+fn refuse_in_vain(table: &Table<'_>, url: Option<&Url>) {
+    let refuse = |key: &str, why: &str| table.mistake(&table.place_of(key), format!("`{}.{key}` {why}", table.path()));
+    for key in BESIDE.into_iter().filter(|key| table.has(key)) {
+        match url {
+            None if !table.has("http") => refuse(key, "means nothing here: it needs `http`, the address that is asked"),
+            Some(url) if url.scheme() == "http" && ["ca", "cert", "key"].contains(&key) => {
+                refuse(key, "means nothing here: `http` begins with http://, write https://");
+            }
+            Some(url) if !is_confidential(url) && ["password_file", "bearer_file"].contains(&key) => {
+                refuse(key, "would go unencrypted to another machine: write https:// in `http`");
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Patroni whose REST API speaks HTTPS, wants to see a certificate and a password, and whose members are not named as
+//! their VMs are.
+
+use std::fs;
+use std::path::PathBuf;
+
+use super::super::certificates::Authority;
+use super::super::events;
+use super::super::stage::Kind;
+use super::super::trio::{Trio, Vm};
+use super::{Patroni, Setup, rest};
+
+pub(super) struct Secured;
+
+const PASSWORD: &str = "open sesame";
+
+impl Setup for Secured {
+    const NAME: &'static str = "Patroni over HTTPS";
+
+    fn prepare(trio: &Trio) {
+        let (authority, folder) = (Authority::new(), &trio.elsewhere.folder);
+        authority.file(folder, "ca.pem");
+        authority.issue(folder, trio.vms[0].host());
+        authority.issue(folder, "client");
+        fs::write(folder.join("password"), PASSWORD).unwrap();
+        for file in fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()) {
+            trio.own(&file).unwrap();
+        }
+    }
+
+    fn member(vm: &str) -> String {
+        vm.replace("db-", "pg-")
+    }
+
+    fn own(trio: &Trio, vm: &Vm) -> (String, String) {
+        let file = |name: &str| file(trio, name).display().to_string();
+        let (ca, certificate, key) =
+            (file("ca.pem"), file(&format!("{}.pem", vm.host())), file(&format!("{}.key", vm.host())));
+        let rest = format!(
+            ", certfile: '{certificate}', keyfile: '{key}', cafile: '{ca}', verify_client: required, authentication: \
+             {{username: allclear, password: '{PASSWORD}'}}"
+        );
+        let (certificate, key) = (file("client.pem"), file("client.key"));
+        (rest, format!("ctl: {{cacert: '{ca}', certfile: '{certificate}', keyfile: '{key}'}}\n"))
+    }
+
+    fn settings(trio: &Trio, vm: &Vm) -> Vec<(&'static str, String)> {
+        let file = |name: &str| file(trio, name).display().to_string();
+        let members = trio.vms.iter().map(|vm| format!("{}={}", Self::member(vm.name).to_uppercase(), vm.name));
+        vec![
+            ("http", format!("https://{}", rest(vm))),
+            ("ca", file("ca.pem")),
+            ("cert", file("client.pem")),
+            ("key", file("client.key")),
+            ("username", "allclear".to_owned()),
+            ("password_file", file("password")),
+            ("members", members.collect::<Vec<_>>().join(" ")),
+        ]
+    }
+}
+
+fn file(trio: &Trio, name: &str) -> PathBuf {
+    trio.elsewhere.folder.join(name)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
+async fn a_reboot_of_the_primarys_vm_costs_no_acknowledged_write() {
+    events::takes_the_primary::<Patroni<Secured>>(Kind::Reboot).await;
+}
