@@ -1,6 +1,6 @@
 """Runs a hook of `deploy/hooks`, and kills it at a point that is counted: before or right after anything that it does
-outside of itself. With ONLY_STOPPED it is stopped there, and goes on when it is told to. Ends as the hook does where there
-are fewer such points.
+outside of itself. With ONLY_STOPPED it is stopped there, and goes on when it is told to. Ends as the hook does where
+there are fewer such points.
 
 killed.py POINT PROGRAM NAME: the point is a number from 1 on, or what the first such point is called. The last line on
 standard output, where it kills, is `killed POINT: WHAT`.
@@ -86,7 +86,7 @@ def looks(words):
 
 def started(_process, arguments, *_, **__):
     name = Path(os.fsdecode(arguments[0])).name
-    looks = name == "pg_controldata" or name in ("psql", "mariadb") and len(arguments) > 2
+    looks = name == "pg_controldata" or (name in ("psql", "mariadb") and len(arguments) > 2)
     return "" if looks else " ".join(map(os.fsdecode, arguments[:6]))
 
 
