@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from allclear_hook import (
+    Blocked,
     Failed,
     Told,
     Unreachable,
@@ -179,6 +180,8 @@ class Here:
             said = until(lambda: self.answering() or not self.pid(), 120, 0.02)
             if isinstance(said, Group):
                 return said
+            if self.pid():
+                raise Blocked(f"{self.vm}: the server was started, and does not answer yet{words()}")
         raise Failed(f"{self.vm}: the server does not answer after its start{words()}")
 
     def answering(self) -> Group | None:
