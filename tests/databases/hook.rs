@@ -80,6 +80,12 @@ impl Hook {
         let mut hook = Self::begin_by::<S>(trio, place, phase, &by, &more);
         let mut lines = BufReader::new(hook.0.stdout.as_mut().unwrap()).lines();
         assert!(lines.any(|line| line.unwrap().starts_with("killed ")), "it ended before {point}");
+        // It says so right before it stops.
+        let stat = format!("/proc/{}/stat", hook.0.id());
+        until("a hook that is stopped", || match std::fs::read_to_string(&stat) {
+            Ok(text) if text.contains(") T ") => Ok(()),
+            told => Err(format!("{told:?}")),
+        });
         hook
     }
 
