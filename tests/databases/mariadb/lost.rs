@@ -70,8 +70,8 @@ async fn an_empty_folder_below_a_disk_that_is_not_mounted_is_not_filled() {
     MariaDb::boot(&stage.trio, 2);
     let vm = &stage.trio.vms[2];
     let (fstab, data) = (vm.folder.join("fstab"), vm.data());
-    let state = vm.folder.join("state/mariadb-place.json");
-    let remembered = fs::read_to_string(&state).unwrap();
+    let place = vm.folder.join("state/mariadb-place.json");
+    let remembered = fs::read_to_string(&place).unwrap();
     fs::write(&fstab, format!("# disks\nUUID=1 / ext4 defaults 0 1\n/dev/sdc1 {} xfs defaults 0 2\n", data.display()))
         .unwrap();
     let listed = [("FSTAB", fstab.to_str().unwrap())];
@@ -82,16 +82,16 @@ async fn an_empty_folder_below_a_disk_that_is_not_mounted_is_not_filled() {
     assert_eq!(status, FAILED, "{said}");
     // Without an entry: the data were on a file system of their own when they were seen last.
     let on_a_disk = format!("{{\"datadir\": \"{0}/\", \"mount\": \"{0}\"}}", data.display());
-    fs::write(&state, on_a_disk).unwrap();
+    fs::write(&place, on_a_disk).unwrap();
     let (status, said) = call(&stage, 2, "restore", &[]);
     assert!(status == BLOCKED && said.contains("its data were on the one at"), "{status:?} {said}");
     // Or the configuration names another folder.
-    fs::write(&state, remembered.replace("/data/", "/somewhere/")).unwrap();
+    fs::write(&place, remembered.replace("/data/", "/somewhere/")).unwrap();
     let (status, said) = call(&stage, 2, "restore", &[]);
     assert!(status == BLOCKED && said.contains("start it where they are"), "{status:?} {said}");
     assert_eq!(by_socket(&stage.trio, 2, "SHOW DATABASES LIKE 'app'"), "");
     // One that nobody mounts at the start does not count.
-    fs::write(&state, remembered).unwrap();
+    fs::write(&place, remembered).unwrap();
     fs::write(&fstab, format!("/dev/sdc1 {} xfs noauto,nofail 0 2\n", data.display())).unwrap();
     let (status, said) = call(&stage, 2, "restore", &listed);
     assert_eq!(status, DONE, "{said}");

@@ -173,7 +173,7 @@ async fn a_primary_with_a_named_connection_stays_the_primary() {
     assert_eq!(stage.primary(), 0);
 }
 
-/// Without gtid_strict_mode a replica that took a write of its own goes on, and numbers alone do not tell.
+/// Without `gtid_strict_mode` a replica that took a write of its own goes on, and numbers alone do not tell.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_replica_with_a_transaction_of_its_own_is_never_the_candidate() {
