@@ -40,7 +40,7 @@ async fn each_thing_that_is_wrong_is_told_with_what_to_do() {
     finds(&stage, 0, &[("SEMI_SYNC_MS", "1000")], "rpl_semi_sync_master_enabled is off");
     let programs = stage.trio.vms[0].folder.join("programs");
     fs::create_dir(&programs).unwrap();
-    for name in ["python3", "mariadb"] {
+    for name in ["setsid", "setpriv", "python3", "mariadb"] {
         symlink(find(name).unwrap(), programs.join(name)).unwrap();
     }
     finds(&stage, 0, &[("PATH", programs.to_str().unwrap())], "mariadb-dump is not installed");
