@@ -8,6 +8,7 @@ otherwise has failed, with the reason.
 from __future__ import annotations
 
 import json
+import math
 import os
 import select
 import subprocess
@@ -115,9 +116,13 @@ def setting(name: str, default: str | None = None) -> str:
 def number(name: str, default: float) -> float:
     value = setting(name, str(default))
     try:
-        return float(value)
+        found = float(value)
     except ValueError as error:
         raise Failed(f"{name} is {value!r}, which is not a number") from error
+    # Nothing is beyond a bound that is no number.
+    if not math.isfinite(found):
+        raise Failed(f"{name} is {value!r}, which is not a number")
+    return found
 
 
 def members(name: str = "MEMBERS") -> dict[str, tuple[str, int]]:

@@ -81,8 +81,11 @@ class EnvTable(unittest.TestCase):
                 setting("OTHER")
 
     def test_what_is_no_number_is_named(self):
-        with patch.dict(os.environ, {"LAG": "1.5", "WRONG": "1,5"}, clear=True):
+        with patch.dict(os.environ, {"LAG": "1.5", "WRONG": "1,5", "NONE": "nan", "ENDLESS": "inf"}, clear=True):
             self.assertEqual((number("LAG", 3), number("OTHER", 3)), (1.5, 3))
+            for name in ("NONE", "ENDLESS"):
+                with self.assertRaisesRegex(Failed, f"^{name} is '.*', which is not a number$"):
+                    number(name, 3)
             with self.assertRaisesRegex(Failed, "^WRONG is '1,5', which is not a number$"):
                 number("WRONG", 3)
 
