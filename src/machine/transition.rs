@@ -181,10 +181,15 @@ fn is_restored_wrongly(before: &State, event: &Event, attempt: &Attempt) -> bool
     let slot = before.slots.get(&attempt.member).filter(|slot| slot.stint == attempt.stint);
     let is_due = |slot: &Slot| slot.needs_restore || attempt.hook.phase == Phase::Ready;
     let returns = slot.is_some_and(|slot| is_due(slot) && slot.events.is_empty());
-    let is_back = event.over_at().is_some() && before.is_listed(&event.announcement.id);
+    let is_back = is_back(before, event);
     attempt.hook.phase >= Phase::Restore
         && event.drill.as_ref().is_none_or(|drill| drill.mode != Mode::DryRun)
         && (attempt.on != attempt.member.vm || is_back || !returns)
+}
+
+/// It is over, and listed again. What the platform lists is no drill, whatever it is called.
+fn is_back(before: &State, event: &Event) -> bool {
+    event.drill.is_none() && event.over_at().is_some() && before.is_listed(&event.announcement.id)
 }
 
 /// S8: only what was run and is not done is taken back, when the event is over, or a failover before it is claimed.
@@ -195,7 +200,7 @@ fn is_undone_wrongly(before: &State, event: &Event, attempt: &Attempt) -> bool {
     let mut earlier = before.open_events().flat_map(|event| &event.attempts).filter(of_hook);
     let has_run = earlier.any(|earlier| earlier.intent == Intent::Run);
     let is_done = matches!(last_outcome(before, first, attempt), None | Some(Outcome::Done | Outcome::NotApplicable));
-    let is_back = event.over_at().is_some() && before.is_listed(&event.announcement.id);
+    let is_back = is_back(before, event);
     let returns = before.slots.get(member).is_some_and(|slot| slot.events.is_empty()) && !is_back;
     let is_awaited = id.phase == Phase::Failover && event.entered.iter().all(|(stage, _)| *stage < Stage::Claimed);
     attempt.intent == Intent::Undo && (!has_run || is_done || !(returns || is_awaited))
