@@ -91,3 +91,20 @@ impl Iterator for Held {
         (part > 0).then(|| self.bytes.split_to(part))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn another_answer_is_made_when_there_is_room_for_it() {
+        let room = Room::new();
+        // Two of them are more than there is room for.
+        let answer = || async { Response::new(Body::from(vec![7; (HELD as usize) << 9])) };
+        let unread = room.make(answer()).await.expect("room for one");
+        assert!(room.make(answer()).await.is_none(), "nobody has read the first one");
+        let read = to_bytes(unread.into_body(), usize::MAX).await.expect("an answer");
+        assert_eq!(read, vec![7; (HELD as usize) << 9]);
+        assert!(room.make(answer()).await.is_some(), "the first one was read");
+    }
+}
