@@ -17,7 +17,7 @@ use crate::machine::id::{EventId, VmName};
 use crate::machine::workload::{Intent, Phase};
 use crate::ops::harmless::harmless;
 use crate::replica::clock;
-use crate::workloads::{Ended, Fence, News, Task, command};
+use crate::workloads::{Deadline, Ended, Fence, News, Task, command};
 
 /// Runs single hooks by hand
 #[derive(Subcommand)]
@@ -156,7 +156,7 @@ impl<'a> One<'a> {
             group: self.workload.group.clone(),
             vm: self.vm.clone(),
             intent,
-            deadline: clock::now().plus(registered.timeout),
+            deadline: Deadline::within(registered.timeout, clock::now()),
             avoid: vec![],
             prefer: vec![],
             traceparent: None,

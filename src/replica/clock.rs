@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::machine::cluster_time::{self, ClockReading, Clocks, Trust};
 use crate::machine::time::Timestamp;
-use crate::workloads::Wall;
+use crate::workloads::{Deadline, Wall};
 
 /// The wall clock. It may jump; nothing that matters hangs on the difference of two readings.
 pub fn now() -> Timestamp {
@@ -88,6 +88,12 @@ impl ClusterTime {
     /// A moment of the cluster's time on this machine's wall clock.
     pub fn on_the_wall(&self, moment: Timestamp) -> Timestamp {
         Timestamp(moment.0.saturating_add(self.wall_is_ahead_by()))
+    }
+
+    /// A moment of the cluster's time as hooks are given it.
+    pub fn deadline(&self, moment: Timestamp) -> Deadline {
+        let left = moment.since(self.now());
+        Deadline { at: tokio::time::Instant::now() + left, on_the_wall: self.on_the_wall(moment) }
     }
 
     /// A moment of this machine's wall clock in the cluster's time.

@@ -55,7 +55,7 @@ impl Hooks {
             Some(Standing::Running) if !here.knows_the_time() => {}
             Some(Standing::Running) => {
                 let (ends, is_over) = (event.deadline_of(attempt), steps::is_overrun(event, attempt, here.time.now()));
-                self.front.change_deadline(&key, ends, here.time.on_the_wall(ends), is_over);
+                self.front.change_deadline(&key, ends, here.time.deadline(ends), is_over);
             }
             Some(Standing::Ended(Ended::Lost(_))) if again_if_lost && !here.knows_the_time() => {}
             Some(Standing::Ended(Ended::Lost(why))) if again_if_lost && here.time.now() < attempt.deadline => {
@@ -267,7 +267,7 @@ fn task(here: &Here, event: &Event, attempt: &Attempt, key: String, is_traced: b
         group: state.workload(&attempt.member).and_then(|workload| workload.group.clone()),
         vm: attempt.member.vm.clone(),
         intent: attempt.intent,
-        deadline: here.time.on_the_wall(event.deadline_of(attempt)),
+        deadline: here.time.deadline(event.deadline_of(attempt)),
         avoid: errands::avoid(&state, &situation, &attempt.member),
         prefer: errands::prefer(&state, &situation, &attempt.member),
         traceparent: is_traced.then(|| TraceId::of(&here.cluster, event).parent(attempt.id)),

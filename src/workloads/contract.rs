@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use tokio::time::Instant;
 
 use crate::machine::document::{Kind, Source};
 use crate::machine::drill::Mode;
@@ -32,12 +33,33 @@ pub struct Task {
     /// The affected one.
     pub vm: VmName,
     pub intent: Intent,
-    pub deadline: Timestamp,
+    pub deadline: Deadline,
     pub avoid: Vec<VmName>,
     pub prefer: Vec<VmName>,
     pub traceparent: Option<String>,
     /// `None`: the event is real.
     pub drill: Option<Mode>,
+}
+
+/// When an attempt has to be done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Deadline {
+    /// On the steady clock, which alone counts: a wall clock may jump.
+    pub at: Instant,
+    /// The same moment on this machine's wall clock, which is only shown.
+    pub on_the_wall: Timestamp,
+}
+
+impl Deadline {
+    /// So long from now, where the wall clock shows this.
+    pub fn within(span: Duration, wall: Timestamp) -> Self {
+        Self { at: Instant::now() + span, on_the_wall: wall.plus(span) }
+    }
+
+    /// Zero when it is past.
+    pub fn left(self) -> Duration {
+        self.at.saturating_duration_since(Instant::now())
+    }
 }
 
 /// Grows with every attempt that is begun: who has seen a higher one may refuse a lower one. Terms come first.
@@ -141,7 +163,7 @@ pub(super) fn facts(task: &Task) -> Map<String, Value> {
         ("step", json!(task.step)),
         ("fence", json!(task.fence.to_string())),
         ("intent", json!(task.intent.as_word())),
-        ("deadline", json!(rfc3339(task.deadline))),
+        ("deadline", json!(rfc3339(task.deadline.on_the_wall))),
         ("avoid_vms", json!(names(&task.avoid))),
         ("prefer_vms", json!(names(&task.prefer))),
         ("traceparent", json!(task.traceparent)),

@@ -2,7 +2,7 @@
 
 use super::command::{Command, Runner};
 use super::session::{Sessions, Terms};
-use super::{Standing, Task};
+use super::{Deadline, Standing, Task};
 use crate::machine::time::Timestamp;
 
 /// How an attempt is run.
@@ -58,11 +58,11 @@ impl Front {
         self.sessions.forget(attempt);
     }
 
-    /// The log has this deadline for a running attempt. A command keeps the one that it was started with, so it is
-    /// ended when it is over earlier.
-    pub fn change_deadline(&self, attempt: &str, deadline: Timestamp, on_the_wall: Timestamp, is_over: bool) {
+    /// The log has this deadline for a running attempt, which is `as_logged` in the cluster's time. A command keeps the
+    /// one that it was started with, so it is ended when it is over earlier.
+    pub fn change_deadline(&self, attempt: &str, as_logged: Timestamp, deadline: Deadline, is_over: bool) {
         if self.commands.known(attempt).is_none() {
-            self.sessions.change_deadline(attempt, deadline, on_the_wall);
+            self.sessions.change_deadline(attempt, as_logged, deadline);
         } else if is_over {
             self.commands.cancel(attempt);
         }

@@ -18,7 +18,7 @@ mod text;
 use std::sync::Arc;
 
 pub use command::{Command, OpenError, Runner, Surroundings, supervise};
-pub use contract::{Ended, Fence, News, Report, Standing, Task};
+pub use contract::{Deadline, Ended, Fence, News, Report, Standing, Task};
 pub use front::{Call, Front};
 pub use http::{Adapter, HttpHook};
 pub use inherited::close_descriptors;

@@ -183,13 +183,11 @@ async fn is_prepared_while_clocks_never_rest(vms: &[&'static str], seed: u64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "a jump while a hook is being started is taken for time that passed: once in some hundred jumps"]
 async fn of_three_clocks_that_never_rest_change_nothing() {
     is_prepared_while_clocks_never_rest(&THREE, 1).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "a jump while a hook is being started is taken for time that passed: once in some hundred jumps"]
 async fn of_a_pair_clocks_that_never_rest_change_nothing() {
     is_prepared_while_clocks_never_rest(&PAIR, 2).await;
 }

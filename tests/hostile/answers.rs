@@ -12,7 +12,9 @@ use allclear::machine::document::{Kind, Source};
 use allclear::machine::id::{EventId, VmName, WorkloadName};
 use allclear::machine::time::Timestamp;
 use allclear::machine::workload::{Intent, Phase, Role};
-use allclear::workloads::{Command, Ended, Fence, HttpHook, News, Report, RoleSource, Runner, Surroundings, Task};
+use allclear::workloads::{
+    Command, Deadline, Ended, Fence, HttpHook, News, Report, RoleSource, Runner, Surroundings, Task,
+};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::Receiver;
@@ -113,7 +115,7 @@ fn task(attempt: String, deadline: Duration) -> Task {
         group: None,
         vm: VmName::new("db-0"),
         intent: Intent::Run,
-        deadline: Timestamp::default().plus(now + deadline),
+        deadline: Deadline::within(deadline, Timestamp::default().plus(now)),
         avoid: Vec::new(),
         prefer: Vec::new(),
         traceparent: None,

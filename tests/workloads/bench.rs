@@ -10,7 +10,7 @@ use allclear::machine::document::{Kind, Source};
 use allclear::machine::id::{EventId, GroupName, VmName, WorkloadName};
 use allclear::machine::time::Timestamp;
 use allclear::machine::workload::{Intent, Phase};
-use allclear::workloads::{Command, Ended, Fence, News, Report, Runner, Surroundings, Task};
+use allclear::workloads::{Command, Deadline, Ended, Fence, News, Report, Runner, Surroundings, Task};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::sync::mpsc::Receiver;
@@ -142,8 +142,9 @@ pub(crate) fn task() -> Task {
     }
 }
 
-pub(crate) fn within(span: Duration) -> Timestamp {
-    Timestamp::default().plus(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap() + span)
+pub(crate) fn within(span: Duration) -> Deadline {
+    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    Deadline::within(span, Timestamp::default().plus(since_1970))
 }
 
 pub(crate) async fn next(reports: &mut Receiver<Report>) -> News {

@@ -15,7 +15,7 @@ async fn a_hook_sees_the_facts_and_nothing_else_of_the_environment() {
     let bench = Bench::new();
     let (runner, mut reports) = bench.open();
     let mut task = task();
-    task.deadline = Timestamp(4_102_444_800_123);
+    task.deadline.on_the_wall = Timestamp(4_102_444_800_123);
     let mut command = Command { argv: vec!["/usr/bin/env".into()], ..bench.shell("") };
     command.env.insert("PGPORT".into(), "5433".into());
     command.env.insert("LANG".into(), "de_DE.UTF-8".into());
@@ -26,7 +26,7 @@ async fn a_hook_sees_the_facts_and_nothing_else_of_the_environment() {
     let printed = bench.printed("stdout");
     let mut seen: BTreeMap<_, _> = printed.lines().map(|line| line.split_once('=').unwrap()).collect();
     let left: u64 = seen.remove("ALLCLEAR_TIME_LEFT_MS").unwrap().parse().unwrap();
-    let expected = 4_102_444_800_123 - within(std::time::Duration::ZERO).0;
+    let expected = 4_102_444_800_123 - within(std::time::Duration::ZERO).on_the_wall.0;
     assert!(left.abs_diff(expected.unsigned_abs()) < 60_000, "{left} {expected}");
     let folder = bench.folder.path().to_str().unwrap();
     let expected = BTreeMap::from([
@@ -61,7 +61,7 @@ async fn the_same_facts_are_on_standard_input_as_json() {
     let bench = Bench::new();
     let (runner, mut reports) = bench.open();
     let mut task = task();
-    task.deadline = Timestamp(4_102_444_800_000);
+    task.deadline.on_the_wall = Timestamp(4_102_444_800_000);
     task.group = None;
     task.vm = VmName::new("db\0-0");
     runner.run(&task, &bench.shell("cat"));

@@ -108,7 +108,7 @@ async fn after_a_restart_of_the_machine_a_hook_without_an_outcome_is_lost_whatev
         fs::create_dir_all(bench.attempt()).unwrap();
         let request = serde_json::json!({
             "place": "another boot", "argv": ["/bin/true"], "env": {}, "own_env": {}, "user": null, "facts": {},
-            "deadline_ms": 0,
+            "ends_at": { "secs": 0, "nanos": 0 },
         });
         fs::write(bench.attempt().join("request.json"), request.to_string()).unwrap();
         for (file, content) in left {

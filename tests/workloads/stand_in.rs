@@ -60,7 +60,7 @@ async fn stand_in(folder: &Path, argv: &str) {
     if argv.is_empty() {
         let (served, _reports) = serve(folder).await;
         let (task, is_inherited) = (task(), false);
-        served.run(&task, &Call::Session(Terms { is_inherited, deadline: task.deadline }));
+        served.run(&task, &Call::Session(Terms { is_inherited, deadline: task.deadline.on_the_wall }));
         return tokio::time::sleep(LIMIT).await;
     }
     let (runner, _reports) = open(&folder.join("hooks"));

@@ -10,7 +10,7 @@ use crate::machine::state::State;
 use crate::machine::workload::{Intent, Phase, Role};
 use crate::replica::view::View;
 use crate::wire::pb::allclear::workload::v1 as pb;
-use crate::workloads::session::{self, Said, Told};
+use crate::workloads::session::{Said, Told};
 use crate::workloads::{Ended, Task, one_line};
 
 /// When a workload is to dial again, after it was sent away.
@@ -23,12 +23,12 @@ pub(super) fn to_workload(message: pb::to_workload::Message) -> pb::ToWorkload {
 pub(super) fn told(told: Told, state: &State, view: &View) -> pb::ToWorkload {
     use pb::to_workload::Message;
     to_workload(match told {
-        Told::Step { task, until } => Message::Step(step(*task, session::left(until), state, view)),
+        Told::Step(task) => Message::Step(step(*task, state, view)),
         Told::Cancel { attempt, reason } => Message::Cancel(pb::Cancel { attempt, reason }),
-        Told::Deadline { attempt, deadline, until } => Message::Deadline(pb::Deadline {
+        Told::Deadline { attempt, deadline } => Message::Deadline(pb::Deadline {
             attempt,
-            time_left_ms: ms(session::left(until)),
-            deadline_unix_ms: deadline.0,
+            time_left_ms: ms(deadline.left()),
+            deadline_unix_ms: deadline.on_the_wall.0,
         }),
         Told::Acknowledged(attempt) => Message::Acknowledged(pb::Acknowledged { attempt }),
         Told::GoAway(reason) => Message::GoAway(go_away(&reason)),
@@ -39,7 +39,7 @@ pub(super) fn go_away(reason: &str) -> pb::GoAway {
     pb::GoAway { reason: reason.to_owned(), after_ms: ms(DIAL_AGAIN_AFTER) }
 }
 
-fn step(task: Task, left: Duration, state: &State, view: &View) -> pb::Step {
+fn step(task: Task, state: &State, view: &View) -> pb::Step {
     let names = |vms: &[crate::machine::id::VmName]| vms.iter().map(ToString::to_string).collect();
     pb::Step {
         members: members(&task, state),
@@ -74,8 +74,8 @@ fn step(task: Task, left: Duration, state: &State, view: &View) -> pb::Step {
         group: task.group.map(|group| group.0),
         avoid: names(&task.avoid),
         prefer: names(&task.prefer),
-        time_left_ms: ms(left),
-        deadline_unix_ms: task.deadline.0,
+        time_left_ms: ms(task.deadline.left()),
+        deadline_unix_ms: task.deadline.on_the_wall.0,
         traceparent: task.traceparent,
     }
 }

@@ -1,6 +1,7 @@
 //! What stands in an attempt's folder. Fields are only ever added, for a replica and its supervisors may be of two versions.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -41,7 +42,8 @@ pub(super) struct Request {
     /// The environment without the hook's own and the facts.
     pub(super) env: BTreeMap<String, String>,
     pub(super) facts: Map<String, Value>,
-    pub(super) deadline_ms: i64,
+    /// By the clock that counts from the machine's start, which no jump of its wall clock moves.
+    pub(super) ends_at: Duration,
 }
 
 /// Written before the hook is started. The supervisor leads the session that the hook lives in.

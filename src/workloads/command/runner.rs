@@ -6,6 +6,7 @@ use std::future::pending;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinSet, spawn_blocking};
@@ -19,7 +20,6 @@ use super::own::{self, OpenError};
 use super::records::{Outcome, Request};
 use super::spool::{Doing, Folder, GONE};
 use super::{Command, Surroundings, clock, process};
-use crate::machine::time::Timestamp;
 use crate::workloads::{Ended, News, Report, Standing, Task, contract};
 
 /// Further ones are blocked until one has ended.
@@ -95,7 +95,7 @@ impl Runner {
             None => {}
         }
         let running = attempts.values().filter(|entry| entry.standing == Standing::Running).count();
-        if let Err(ended) = acceptable(&task.attempt, task.deadline, running) {
+        if let Err(ended) = acceptable(&task.attempt, task.deadline.left(), running) {
             return self.report(attempt, ended);
         }
         let cancel = CancellationToken::new();
@@ -143,7 +143,7 @@ impl Runner {
             command: command.clone(),
             env: [("PATH", path), ("HOME", home), ("LANG", lang)].map(|(k, v)| (k.to_owned(), v.clone())).into(),
             facts: contract::facts(task),
-            deadline_ms: task.deadline.0,
+            ends_at: clock::since_boot() + task.deadline.left(),
         }
     }
 
@@ -189,11 +189,11 @@ impl Runner {
     }
 }
 
-fn acceptable(attempt: &str, deadline: Timestamp, running: usize) -> Result<(), Ended> {
+fn acceptable(attempt: &str, left: Duration, running: usize) -> Result<(), Ended> {
     if !is_usable(attempt) {
         return Err(Ended::Failed("the attempt's id is too long to be kept, or empty".to_owned()));
     }
-    if deadline <= clock::now() {
+    if left.is_zero() {
         return Err(Ended::TimedOut);
     }
     if running >= MAX_RUNNING {
@@ -249,14 +249,14 @@ mod tests {
 
     #[test]
     fn only_so_many_run_at_once_and_the_next_one_is_to_come_again() {
-        let later = Timestamp(i64::MAX);
+        let later = Duration::MAX;
         assert_eq!(acceptable("1", later, MAX_RUNNING - 1), Ok(()));
         assert!(matches!(acceptable("1", later, MAX_RUNNING), Err(Ended::Blocked(_))));
     }
 
     #[test]
     fn nothing_is_begun_after_its_deadline_or_without_a_usable_id() {
-        assert_eq!(acceptable("1", Timestamp(1), 0), Err(Ended::TimedOut));
-        assert!(matches!(acceptable("", Timestamp(i64::MAX), 0), Err(Ended::Failed(_))));
+        assert_eq!(acceptable("1", Duration::ZERO, 0), Err(Ended::TimedOut));
+        assert!(matches!(acceptable("", Duration::MAX, 0), Err(Ended::Failed(_))));
     }
 }

@@ -21,7 +21,6 @@ use super::records::{Mark, Outcome, Progress, Request};
 use super::secrets::Secrets;
 use super::spool::{Doing, Folder, SpoolError};
 use super::{clock, output, process, start};
-use crate::machine::time::Timestamp;
 use crate::workloads::contract::exit;
 use crate::workloads::{Ended, close_descriptors, contract};
 
@@ -117,7 +116,7 @@ enum Stop {
 }
 
 async fn attend(folder: &Folder, request: &Request, cancelled: impl AsyncFnOnce()) -> (Ended, Progress) {
-    let left = Timestamp(request.deadline_ms).since(clock::now());
+    let left = request.ends_at.saturating_sub(clock::since_boot());
     if left.is_zero() {
         return (Ended::TimedOut, Progress::default());
     }

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::Told;
 use crate::machine::time::Timestamp;
-use crate::workloads::{Ended, Standing, Task};
+use crate::workloads::{Deadline, Ended, Standing, Task};
 
 /// How long a workload that is told to stop has for it.
 pub(super) const STOPS_WITHIN: Duration = Duration::from_secs(5);
@@ -17,9 +17,8 @@ pub(super) struct Attempt {
     pub(super) task: Task,
     pub(super) standing: Standing,
     pub(super) reach: Reach,
-    /// As the log has it.
-    deadline: Timestamp,
-    until: Instant,
+    /// The deadline as the log has it.
+    as_logged: Timestamp,
     stop: Option<Stop>,
     /// The workload said itself how it ended, and waits to hear that this is kept.
     pub(super) is_told_by_workload: bool,
@@ -74,13 +73,12 @@ impl Progress {
 }
 
 impl Attempt {
-    pub(super) fn new(task: Task, reach: Reach, deadline: Timestamp, until: Instant) -> Self {
+    pub(super) fn new(task: Task, reach: Reach, as_logged: Timestamp) -> Self {
         Self {
             task,
             standing: Standing::Running,
             reach,
-            deadline,
-            until,
+            as_logged,
             stop: None,
             is_told_by_workload: false,
             progress: Progress::default(),
@@ -93,7 +91,7 @@ impl Attempt {
     }
 
     pub(super) fn step(&self) -> Told {
-        Told::Step { task: Box::new(self.task.clone()), until: self.until }
+        Told::Step(Box::new(self.task.clone()))
     }
 
     /// What somebody who runs it needs to know, now that it is there again.
@@ -101,7 +99,7 @@ impl Attempt {
         let attempt = self.task.attempt.clone();
         match self.stop {
             Some(stop) => Told::Cancel { attempt, reason: stop.reason().to_owned() },
-            None => Told::Deadline { attempt, deadline: self.task.deadline, until: self.until },
+            None => Told::Deadline { attempt, deadline: self.task.deadline },
         }
     }
 
@@ -113,11 +111,11 @@ impl Attempt {
     }
 
     /// False when the log says the same as before, or it is too late for more time.
-    pub(super) fn change_deadline(&mut self, deadline: Timestamp, on_the_wall: Timestamp, until: Instant) -> bool {
-        if self.deadline == deadline || self.stop.is_some() {
+    pub(super) fn change_deadline(&mut self, as_logged: Timestamp, deadline: Deadline) -> bool {
+        if self.as_logged == as_logged || self.stop.is_some() {
             return false;
         }
-        (self.deadline, self.until, self.task.deadline) = (deadline, until, on_the_wall);
+        (self.as_logged, self.task.deadline) = (as_logged, deadline);
         true
     }
 
@@ -130,17 +128,17 @@ impl Attempt {
     }
 
     pub(super) fn next_due(&self) -> Option<Instant> {
-        let ends = self.stop.map_or(self.until, |stop| stop.at + STOPS_WITHIN);
+        let ends = self.stop.map_or(self.task.deadline.at, |stop| stop.at + STOPS_WITHIN);
         self.is_running().then(|| self.progress.due().map_or(ends, |due| due.min(ends)))
     }
 
     pub(super) fn has_reached_its_deadline(&self, now: Instant) -> bool {
-        self.stop.is_none() && now >= self.until
+        self.stop.is_none() && now >= self.task.deadline.at
     }
 
     /// A workload that stops because its time is over says that it was cancelled. Its clock may be ahead by a moment.
     pub(super) fn as_it_was(&self, ended: Ended, now: Instant) -> Ended {
-        let by_deadline = self.stop.map_or(now + TELL_EVERY >= self.until, |stop| stop.by_deadline);
+        let by_deadline = self.stop.map_or(now + TELL_EVERY >= self.task.deadline.at, |stop| stop.by_deadline);
         if ended == Ended::Cancelled && by_deadline { Ended::TimedOut } else { ended }
     }
 

@@ -8,7 +8,7 @@ use super::sessions::{Book, Sessions, end, not_connected, not_known, send, stop,
 use super::{Terms, Told};
 use crate::machine::time::Timestamp;
 use crate::machine::workload::{Condition, OnAbsent, Workload};
-use crate::workloads::{Ended, News, Standing, Task};
+use crate::workloads::{Deadline, Ended, News, Standing, Task};
 
 impl Sessions {
     /// Those that the log knows may come back to this life of the replica: until they come or their time is over, they
@@ -28,7 +28,7 @@ impl Sessions {
     pub fn run(&self, task: &Task, terms: Terms) {
         let now = Instant::now();
         let mut book = self.shared.change();
-        let Book { seats, attempts, reports, wall, .. } = &mut *book;
+        let Book { seats, attempts, reports, .. } = &mut *book;
         let key = &task.attempt;
         match attempts.get(key).map(|attempt| &attempt.standing) {
             Some(Standing::Running) => return,
@@ -36,7 +36,7 @@ impl Sessions {
             None => {}
         }
         let reach = if terms.is_inherited { Reach::Inherited } else { Reach::Unsent };
-        let mut attempt = Attempt::new(task.clone(), reach, terms.deadline, now + task.deadline.since(wall()));
+        let mut attempt = Attempt::new(task.clone(), reach, terms.deadline);
         let mut seat = seats.get_mut(&task.workload);
         let claimed = seat.as_mut().and_then(|seat| seat.take_claim(key));
         let is_live = seat.as_ref().is_some_and(|seat| seat.is_live());
@@ -99,12 +99,11 @@ impl Sessions {
         }
     }
 
-    /// The log has another deadline for it, which is this one on the machine's wall clock. Mostly it is as before.
-    pub fn change_deadline(&self, key: &str, deadline: Timestamp, on_the_wall: Timestamp) {
+    /// The log has this deadline for it, `as_logged` in the cluster's time. Mostly it is as before.
+    pub fn change_deadline(&self, key: &str, as_logged: Timestamp, deadline: Deadline) {
         let mut book = self.shared.book();
-        let until = Instant::now() + on_the_wall.since((book.wall)());
         let attempt = book.attempts.get_mut(key).filter(|attempt| attempt.is_running());
-        if attempt.is_some_and(|attempt| attempt.change_deadline(deadline, on_the_wall, until)) {
+        if attempt.is_some_and(|attempt| attempt.change_deadline(as_logged, deadline)) {
             drop(book);
             self.remind(key);
         }

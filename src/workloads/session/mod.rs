@@ -17,9 +17,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use tokio::time::Instant;
-
-use super::{Ended, Task};
+use super::{Deadline, Ended, Task};
 use crate::machine::id::WorkloadName;
 use crate::machine::state::WORKLOAD_LIMIT;
 use crate::machine::time::Timestamp;
@@ -69,13 +67,10 @@ impl Visit {
     }
 }
 
-/// What a workload is told. `until` is on the clock that counts.
+/// What a workload is told.
 #[derive(Clone, Debug)]
 pub enum Told {
-    Step {
-        task: Box<Task>,
-        until: Instant,
-    },
+    Step(Box<Task>),
     Cancel {
         attempt: String,
         reason: String,
@@ -83,18 +78,12 @@ pub enum Told {
     /// When the attempt has to be done, again or anew.
     Deadline {
         attempt: String,
-        deadline: Timestamp,
-        until: Instant,
+        deadline: Deadline,
     },
     /// The log has its outcome.
     Acknowledged(String),
     /// The session is over.
     GoAway(String),
-}
-
-/// How long it is until a moment of the clock that counts.
-pub fn left(until: Instant) -> Duration {
-    until.saturating_duration_since(Instant::now())
 }
 
 /// What a workload says of an attempt.

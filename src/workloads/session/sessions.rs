@@ -50,7 +50,7 @@ impl Drop for Sessions {
 }
 
 impl Sessions {
-    /// Deadlines are moments of this machine's wall clock.
+    /// When a workload expects to be done is shown by this machine's wall clock.
     pub fn open(wall: Wall) -> (Self, mpsc::Receiver<Report>) {
         let (reports, receiver) = mpsc::channel(REPORTS);
         let book = Mutex::new(Book {

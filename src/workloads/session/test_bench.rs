@@ -10,7 +10,7 @@ use crate::machine::document::{Kind, Source};
 use crate::machine::id::{EventId, VmName};
 use crate::machine::workload::{Intent, OnAbsent, Origin, Phase};
 use crate::workloads::command::clock;
-use crate::workloads::{Fence, News, Report};
+use crate::workloads::{Deadline, Fence, News, Report};
 
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 
@@ -62,7 +62,7 @@ pub(super) fn task(attempt: &str) -> Task {
         group: None,
         vm: VmName::new("vm"),
         intent: Intent::Run,
-        deadline: clock::now().plus(60 * SECOND),
+        deadline: Deadline::within(60 * SECOND, clock::now()),
         avoid: Vec::new(),
         prefer: Vec::new(),
         traceparent: None,
@@ -119,7 +119,7 @@ pub(super) fn words(told: &mut Receiver<Told>) -> Vec<&'static str> {
     let mut words = Vec::new();
     while let Ok(told) = told.try_recv() {
         words.push(match told {
-            Told::Step { .. } => "step",
+            Told::Step(_) => "step",
             Told::Cancel { .. } => "cancel",
             Told::Deadline { .. } => "deadline",
             Told::Acknowledged(_) => "acknowledged",

@@ -7,7 +7,7 @@ use super::*;
 use crate::machine::state::WORKLOAD_LIMIT;
 use crate::machine::workload::{Condition, OnAbsent};
 use crate::workloads::command::clock;
-use crate::workloads::{News, Standing};
+use crate::workloads::{Deadline, News, Standing};
 
 #[tokio::test(start_paused = true)]
 async fn an_attempt_is_sent_once_and_its_outcome_is_kept_until_the_log_has_it() {
@@ -126,7 +126,7 @@ async fn more_time_moves_the_deadline() {
     assert_eq!(bench.reports.recv().await.unwrap().news, News::MoreTime { needs: 90 * SECOND });
     assert!(bench.reports.try_recv().is_err(), "asked too often");
     for _ in 0..2 {
-        bench.sessions.change_deadline("a", Timestamp(1), clock::now().plus(90 * SECOND));
+        bench.sessions.change_deadline("a", Timestamp(1), Deadline::within(90 * SECOND, clock::now()));
     }
     assert_eq!(words(&mut told), ["step", "deadline", "deadline"], "the second question is answered, too");
     bench.beat(&visit, 80 * SECOND).await;

@@ -80,7 +80,7 @@ impl Kind for Session {
     /// What stands in the log already when this replica begins was given out by an earlier one.
     fn ask(&self, replica: &Replica, task: &Task) {
         let is_inherited = self.bench.path("killed").exists();
-        replica.run(task, &Call::Session(Terms { is_inherited, deadline: task.deadline }));
+        replica.run(task, &Call::Session(Terms { is_inherited, deadline: task.deadline.on_the_wall }));
     }
 
     async fn ask_and_be_killed(&self) {
