@@ -8,13 +8,14 @@ use allclear::machine::time::Timestamp;
 use allclear::workloads::{Command, Ended, News, Task};
 use serde_json::{Value, json};
 
-use crate::bench::{ATTEMPT, Bench, LIMIT, end, next, outcome, task, until, within};
+use crate::bench::{ATTEMPT, Bench, LIMIT, end, next, outcome, task, until};
 
 #[tokio::test]
 async fn a_hook_sees_the_facts_and_nothing_else_of_the_environment() {
     let bench = Bench::new();
     let (runner, mut reports) = bench.open();
     let mut task = task();
+    // A wall clock that is wrong is shown as it is, and takes or gives no time.
     task.deadline.on_the_wall = Timestamp(4_102_444_800_123);
     let mut command = Command { argv: vec!["/usr/bin/env".into()], ..bench.shell("") };
     command.env.insert("PGPORT".into(), "5433".into());
@@ -26,8 +27,7 @@ async fn a_hook_sees_the_facts_and_nothing_else_of_the_environment() {
     let printed = bench.printed("stdout");
     let mut seen: BTreeMap<_, _> = printed.lines().map(|line| line.split_once('=').unwrap()).collect();
     let left: u64 = seen.remove("ALLCLEAR_TIME_LEFT_MS").unwrap().parse().unwrap();
-    let expected = 4_102_444_800_123 - within(std::time::Duration::ZERO).on_the_wall.0;
-    assert!(left.abs_diff(expected.unsigned_abs()) < 60_000, "{left} {expected}");
+    assert!((30_000..=60_000).contains(&left), "{left}");
     let folder = bench.folder.path().to_str().unwrap();
     let expected = BTreeMap::from([
         ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
