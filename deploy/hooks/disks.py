@@ -1,48 +1,102 @@
-"""Where a server keeps its data, and whether the disk of that is there."""
+"""The file systems that a server's data are on: whether they are mounted, and where they were.
+
+An empty folder below a mount point that is not mounted looks like lost data, and what is copied there is on another disk.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
-from allclear_hook import setting
+from allclear_hook import Memory, setting
 
 FSTAB = "/etc/fstab"
+UNITS = Path("/etc/systemd/system")
+
+
+def mounted() -> set[Path]:
+    """All mount points. A device that is its parent's is no proof of the contrary: folders are mounted, too."""
+    lines = Path("/proc/self/mountinfo").read_text(errors="surrogateescape").splitlines()
+    return {Path(unescaped(line.split(" ")[4])) for line in lines}
+
+
+def unescaped(path: str) -> str:
+    """As fstab(5) and the kernel write blanks in names."""
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), path)
 
 
 def mount_of(path: Path) -> Path:
-    """The mount point that a path is on, by the device of each folder against its parent's."""
-    place = Path(os.path.realpath(path))
-    while not os.path.ismount(place) and place != place.parent:
-        place = place.parent
-    return place
+    """The mount point of the file system that holds it, or is to hold it."""
+    resolved, points = path.resolve(), mounted()
+    return next(folder for folder in (resolved, *resolved.parents) if folder in points)
 
 
-def expected_mounts(path: Path) -> list[Path]:
-    """The mount points above a path, or at it, that the machine's table of file systems names."""
+def configured() -> set[Path]:
+    """Where file systems are to be mounted, as fstab and the units of systemd have it. One that nobody mounts by itself
+    is not missing."""
     try:
-        lines = Path(setting("FSTAB", FSTAB)).read_text(errors="replace").split("\n")
-    except FileNotFoundError:
-        return []
+        lines = Path(setting("FSTAB", FSTAB)).read_text(errors="surrogateescape").splitlines()
+    except OSError:
+        lines = []
     entries = [line.split() for line in lines if not line.lstrip().startswith("#")]
-    # A blank in a name is written so there.
-    places = {Path(os.path.normpath(entry[1].replace("\\040", " "))) for entry in entries if len(entry) > 1}
-    whole = [Path(os.path.abspath(path)), Path(os.path.realpath(path))]
-    return sorted(place for place in places if place.is_absolute() and any(is_under(each, place) for each in whole))
+    found = {unescaped(entry[1]) for entry in entries if len(entry) > 3 and mounts_itself(entry[3].split(","))}
+    for unit in UNITS.glob("*.mount"):
+        try:
+            found |= {line[6:].strip() for line in unit.read_text().splitlines() if line.startswith("Where=")}
+        except OSError:
+            continue  # Of others, which says nothing of this server.
+    return {Path(os.path.normpath(point)) for point in found if point.startswith("/")}
 
 
-def is_under(path: Path, folder: Path) -> bool:
-    return path == folder or folder in path.parents
+def mounts_itself(options: list[str]) -> bool:
+    return "noauto" not in options or "x-systemd.automount" in options
 
 
 def unmounted(path: Path) -> str:
     """Why what is seen at this path is not what the machine has there when all its disks are mounted, or nothing."""
-    for place in expected_mounts(path):
-        if not os.path.ismount(place):
-            return f"{place} is not mounted, and {setting('FSTAB', FSTAB)} says that it is a disk of its own: mount it"
+    ways = {Path(os.path.abspath(path)), path.resolve()}
+    expected = {point for point in configured() if any(point == way or point in way.parents for way in ways)}
+    there = mounted()
+    absent = [point for point in expected if point.resolve() not in there]
+    if absent:
+        deepest = max(absent, key=lambda point: len(point.parts))
+        return f"{deepest} is not mounted, though this machine is to have a file system there: mount it"
     if path.is_symlink() and not path.exists():
-        return f"{path} leads to {os.path.realpath(path)}, which is not there: is its disk mounted?"
+        return f"{path} leads to {path.resolve()}, which is not there: is its disk mounted?"
     return ""
+
+
+class Place:
+    """Where a server's data were when they were whole, so that another folder is never taken for it."""
+
+    def __init__(self, name: str) -> None:
+        self._memory = Memory(f"{name}-place")
+
+    def note(self, path: Path) -> None:
+        now = {"folder": str(path.resolve()), "mount": str(mount_of(path))}
+        if self._memory.recall() != now:
+            self._memory.remember(now)
+
+    def folder(self) -> str:
+        """Nothing when they were never seen."""
+        return str(self._memory.recall().get("folder", ""))
+
+    def is_another(self, path: Path) -> str:
+        """Why the data that were seen would not be at this path, or nothing."""
+        before = self._memory.recall()
+        if before and before["folder"] != str(path.resolve()):
+            return f"it is to run on {path}, and its data were in {before['folder']}: set it to where they are"
+        return unmounted(path) or self.is_on_another_disk(path)
+
+    def is_on_another_disk(self, path: Path) -> str:
+        before, now = self._memory.recall().get("mount", ""), str(mount_of(path))
+        if not before or before == now:
+            return ""
+        return (
+            f"the data were on the file system at {before}, and {path} is on the one at {now}: {before} is not mounted,"
+            f" mount it; if the disk was replaced for good, remove {self._memory.path}"
+        )
 
 
 def unwritable_state() -> list[str]:

@@ -21,7 +21,7 @@ Promises
 
 Steps, and what a restart of etcd makes of it when the hook is killed after each
   failover: etcd moves its leader by itself, or does not; there is nothing between.
-  drain: 1. STATE_DIR/etcd.json, where the data are; 2. STATE_DIR/etcd.env, which only an etcd without data looks at;
+  drain: 1. STATE_DIR/etcd-place.json, where the data are; 2. STATE_DIR/etcd.env, which only an etcd without data looks at;
   3. STOP: the service starts it again with the VM, or `restore` does.
   restore: etcd_data.py has the steps of data that are lost. Else 1. START; 2. the key allclear/VM is written, and
   removed; killed between, it stays until the next time.

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from allclear_hook import Blocked, Failed, Memory, Told, call, progress, setting
-from disks import mount_of, unmounted
+from disks import Place, unmounted
 from etcd_cluster import Answer, Cluster
 
 # An etcd that refuses to start without its data leaves a file that is far smaller, with no member in it.
@@ -29,6 +29,10 @@ A_MEMBER = b"peerURLs"
 
 def memory() -> Memory:
     return Memory("etcd")
+
+
+def where() -> Place:
+    return Place("etcd")
 
 
 def folder() -> Path | None:
@@ -71,10 +75,7 @@ def remember_place() -> None:
     if not log(place):
         progress(f"etcd serves, and {place} has no data of it: DATA_DIR or --wal-dir is another")
         return
-    seen = {"folder": os.path.realpath(place), "mount": str(mount_of(place))}
-    facts = memory().recall()
-    if facts.get("seen") != seen:
-        memory().remember({**facts, "seen": seen})
+    where().note(place)
 
 
 def is_lost() -> bool:
@@ -91,16 +92,13 @@ def is_lost() -> bool:
             f"{place} has no log, but {path.name}: only a part of the data is there. Put the rest back; or empty the"
             " folder, and the member is added anew"
         )
-    seen: dict[str, str] = memory().recall().get("seen", {})
-    if not seen:
+    if not where().folder():
         raise Failed(
             f"{place} is empty, and these hooks never saw etcd's data in it: DATA_DIR may be wrong. If they are lost,"
             " etcdctl member remove and member add"
         )
-    if os.path.realpath(place) != seen["folder"]:
-        raise Failed(f"{place} is empty, and etcd's data were seen in {seen['folder']}: DATA_DIR may be wrong")
-    if str(mount_of(place)) != seen["mount"]:
-        raise Blocked(f"{place} is empty, and was on a disk at {seen['mount']}, which is not mounted: mount it")
+    if why := where().is_another(place):
+        raise Blocked(f"{place} is empty: {why}")
     return True
 
 

@@ -72,11 +72,12 @@ Settings (env)
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 from allclear_hook import Answer, Blocked, Done, Failed, Told, Unknown, number, serve, until
 from mariadb_check import check
 from mariadb_copy import fill
-from mariadb_data import data_here, not_mounted, place
+from mariadb_data import data_here, place
 from mariadb_members import Group, Server, memory, patience
 from mariadb_replication import (
     follow,
@@ -116,8 +117,8 @@ def drain(told: Told) -> None:
 def restore(told: Told) -> Answer:
     data = until(lambda: data_here(told), max(0.0, told.seconds_left() - 2), every=0.2)
     if not data:
-        before = place().recall().get("datadir")
-        why = not_mounted(before) if before else ""
+        before = place().folder()
+        why = place().is_another(Path(before)) if before else ""
         raise Blocked(f"{told.vm}: its server does not answer" + (f"; {why}" if why else ""))
     if data == "lost":
         fill(told)

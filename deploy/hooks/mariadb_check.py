@@ -14,7 +14,7 @@ from pathlib import Path
 from allclear_hook import Done, Failed, Told, Unreachable, call, checked, members, number, progress, setting
 from mariadb_configuration import wrong_configuration
 from mariadb_copy import SIZE, dump_folder
-from mariadb_data import copier_lacks, not_mounted, on_socket, socket
+from mariadb_data import copier_lacks, on_socket, place, socket
 from mariadb_members import Group, Row, Server, memory, option_file, over_tcp
 from mariadb_replication import (
     has_more,
@@ -215,9 +215,8 @@ def wrong_here(told: Told, group: Group) -> Iterator[str]:
     yield from wrong_configuration(here)
     if not os.access(here.look["datadir"], os.R_OK | os.X_OK):
         yield f"the hooks' user may not look into {here.look['datadir']}: run the hooks as the server's user"
-    mount = not_mounted(here.look["datadir"])
-    if mount:
-        yield mount
+    if why := place().is_another(Path(here.look["datadir"])):
+        yield why
     yield from wrong_socket(here)
     for server in group.others(here):
         refused = refuses_replication(server.vm)

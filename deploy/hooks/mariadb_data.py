@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
-from allclear_hook import Blocked, Failed, Memory, Told, Unreachable, setting
+from allclear_hook import Blocked, Failed, Told, Unreachable, setting
+from disks import Place
 from mariadb_members import FOLLOWS, LOOK, Group, Server
 from mariadb_rights import missing
 
@@ -37,7 +37,7 @@ def data_here(told: Told) -> str:
         with Group(told, only=told.vm) as group:
             here = group.here
             if not here.is_copying and (here.follows or here.named or any_position(here)):
-                remember_where(here)
+                place().note(Path(here.look["datadir"]))
                 return "whole"
     except Unreachable as error:
         # Accounts are lost with the rest; but it may be that the hooks' own is wrong.
@@ -60,7 +60,9 @@ def by_socket(told: Told, refused: str) -> str:
     if here.is_copying:
         return "lost"
     if not names and not (here.follows or here.named or any_position(here)):
-        where_it_was(here)
+        # An empty folder where a disk should be mounted is no lost disk: a copy would go below the mount point.
+        if why := place().is_another(Path(here.look["datadir"])):
+            raise Blocked(why)
         return "lost"
     if refused:
         raise Failed(f"{refused}; and there are data: create the accounts, or mend the password")
@@ -78,71 +80,5 @@ def any_position(server: Server) -> bool:
     return any(server.look[name] for name in ("position", "binlog", "state", "replicated"))
 
 
-def place() -> Memory:
-    """Where the data were when they were whole."""
-    return Memory("mariadb-place")
-
-
-def remember_where(server: Server) -> None:
-    now = {"datadir": server.look["datadir"], "mount": str(mount_of(server.look["datadir"]))}
-    if place().recall() != now:
-        place().remember(now)
-
-
-def where_it_was(server: Server) -> None:
-    """An empty folder where a disk should be mounted is no lost disk: a copy would go below the mount point."""
-    wrong = not_mounted(server.look["datadir"])
-    if wrong:
-        raise Blocked(wrong)
-
-
-def not_mounted(datadir: str) -> str:
-    """Why this may not be where the data belong; nothing where all is as it was."""
-    before, now = place().recall(), str(mount_of(datadir))
-    if before and before["datadir"] != datadir:
-        return f"the server runs on {datadir}, and its data were in {before['datadir']}: start it where they are"
-    if before and before["mount"] != now:
-        return (
-            f"{datadir} is on the file system at {now}, and its data were on the one at {before['mount']}: mount that,"
-            f" and start the server again; if the disk was replaced for good, remove {place().path}"
-        )
-    expected = [mount for mount in expected_mounts() if lies_in(datadir, mount)]
-    absent = [mount for mount in expected if os.path.realpath(mount) not in mounted()]
-    return f"{absent[0]} is not mounted, though {fstab()} has it, and {datadir} is there: mount it" if absent else ""
-
-
-def mount_of(path: str) -> Path:
-    """The mount point of the file system that holds it."""
-    folder, points = Path(path).resolve(), mounted()
-    while str(folder) not in points and folder != folder.parent:
-        folder = folder.parent
-    return folder
-
-
-def mounted() -> set[str]:
-    lines = Path("/proc/self/mountinfo").read_text(errors="surrogateescape").splitlines()
-    return {unescaped(line.split(" ")[4]) for line in lines}
-
-
-def unescaped(path: str) -> str:
-    """As fstab(5) and the kernel write blanks in names."""
-    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), path)
-
-
-def lies_in(path: str, folder: str) -> bool:
-    return Path(folder) == Path(path) or Path(folder) in Path(os.path.abspath(path)).parents
-
-
-def fstab() -> str:
-    return setting("FSTAB", "/etc/fstab")
-
-
-def expected_mounts() -> list[str]:
-    """Mount points but the root, the longest first. A line that nobody mounts at the start is none that is missing."""
-    try:
-        lines = Path(fstab()).read_text(errors="replace").splitlines()
-    except OSError:
-        return []
-    fields = [line.split() for line in lines if line.strip() and not line.lstrip().startswith("#")]
-    points = [unescaped(words[1]) for words in fields if len(words) > 3 and "noauto" not in words[3].split(",")]
-    return sorted((point for point in points if point.startswith("/") and point != "/"), key=len, reverse=True)
+def place() -> Place:
+    return Place("mariadb")

@@ -7,7 +7,8 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from allclear_hook import Blocked, Client, Failed, Memory, Told, Unreachable, members, number, setting
+from allclear_hook import Blocked, Failed, Memory, Told, Unreachable, members, number, setting
+from client import Client
 
 if TYPE_CHECKING:
     from typing_extensions import Self

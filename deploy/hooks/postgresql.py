@@ -61,7 +61,6 @@ from allclear_hook import Blocked, Done, Failed, NotApplicable, Told, serve, set
 from postgresql_candidate import flush
 from postgresql_check import check
 from postgresql_members import Group, change_synchronous, synchronous
-from postgresql_mounts import note_mount
 from postgresql_restore import behind, restore
 from postgresql_server import Here
 from postgresql_switch import confirm_failover, failover, undo_failover
@@ -98,7 +97,7 @@ def shutdown(told: Told) -> Done:
     here = Here(told)
     if not here.standby_signal.exists():
         raise NotApplicable(f"{told.vm} is no standby")
-    note_mount(here)
+    here.place.note(here.path)
     if here.is_stopping():
         # A primary that was moved away: whatever it still archives is gained.
         return Done(f"{told.vm} is shut down, and ends with: {here.in_the_way()}")

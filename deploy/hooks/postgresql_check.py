@@ -24,7 +24,6 @@ from pgbouncer_pooler import Poolers, lacks
 from postgresql_candidate import senders
 from postgresql_data import IDENTIFY
 from postgresql_members import Group, lower_limits, primary_conninfo, synchronous
-from postgresql_mounts import missing_mount
 from postgresql_server import Here
 
 PROGRAMS = ("postgres", "pg_controldata", "pg_rewind", "pg_basebackup")
@@ -76,8 +75,8 @@ def check(told: Told) -> Done:
 
 
 def of_directory(here: Here) -> Iterator[str]:
-    if missing_mount(here, here.path):
-        yield f"{missing_mount(here, here.path)}, which {here.path} has been on or is to be on, is not mounted"
+    if why := here.place.is_another(here.path):
+        yield f"PGDATA: {why}"
     if not (here.path / "global" / "pg_control").exists():
         yield f"PGDATA: {here.path} has no data (no global/pg_control in it)"
         return

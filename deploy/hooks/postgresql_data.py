@@ -41,8 +41,8 @@ from allclear_hook import (
     setting,
     until,
 )
+from disks import unmounted
 from postgresql_members import Group, primary_conninfo
-from postgresql_mounts import check_mounts
 from postgresql_server import SHUT_DOWN, Here, end, replace, size, sync
 from psql import Psql
 
@@ -174,11 +174,14 @@ def recover(told: Told, here: Here) -> None:
 def copy(told: Told, here: Here, group: Group, primary: str, memory: Memory) -> None:
     source = primary_conninfo(here.vm, primary)
     prove_source(source, group.seen[primary]["system"])
-    check_mounts(here)
+    if why := here.place.is_another(here.path):
+        raise Blocked(f"PGDATA: {why}; nothing was copied")
     facts = memory.recall()
     places = tablespaces(here, group.servers[primary], facts)
     wal = here.path / "pg_wal"
     link = os.readlink(wal) if wal.is_symlink() else facts.get("wal", "") if facts.get("step") == "copying" else ""
+    if link and (why := unmounted(Path(link))):
+        raise Blocked(f"{why}, for the log of PostgreSQL; nothing was copied")
     here.stop(must_end=True)
     memory.remember({"step": "copying", "tablespaces": [str(place.parent) for place in places], "wal": link})
     here.path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -234,7 +237,8 @@ def tablespaces(here: Here, primary: Psql, facts: dict[str, Any]) -> list[Path]:
                 f"{location}, where a tablespace has to be, holds {', '.join(sorted(held))}, which is not known to be "
                 f"this member's: empty it to have it copied; nothing was changed"
             )
-        check_mounts(here, location)
+        if why := unmounted(location):
+            raise Blocked(f"{why}, for a tablespace; nothing was copied")
         found.append(location / version)
     return found
 

@@ -26,7 +26,6 @@ from postgresql_members import (
     primary_conninfo,
     synchronous,
 )
-from postgresql_mounts import note_mount
 from postgresql_server import Here
 from postgresql_switch import undo_failover
 
@@ -42,7 +41,7 @@ def restore(told: Told) -> Done:
     poolers = Poolers(setting("POOLERS", "").split())
     if primary != told.vm:
         rejoin(told, here, group, primary)
-    note_mount(here)
+    here.place.note(here.path)
     poolers.point_and_resume(primary)
     memory.forget()
     return Done()

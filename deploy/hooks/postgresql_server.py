@@ -23,6 +23,7 @@ from allclear_hook import (
     setting,
     until,
 )
+from disks import Place
 from postgresql_members import Group, literal, primary_conninfo
 
 # Where Debian and RPM install each version.
@@ -47,6 +48,7 @@ class Here:
         if self.vm not in members():
             raise Failed(f"MEMBERS does not have this VM, {self.vm}")
         self.path = path or Path(setting("PGDATA"))
+        self.place = Place(f"postgresql-{self.vm}")
         self.standby_signal = self.path / "standby.signal"
         self.log = Path(setting("STATE_DIR", "/var/lib/allclear-hooks")) / "postgresql.log"
         self._logs = {self.log}

@@ -36,7 +36,6 @@ from postgresql_members import (
     set_synchronous,
     synchronous,
 )
-from postgresql_mounts import note_mount
 from postgresql_server import Here, Stuck
 from psql import Psql
 
@@ -95,7 +94,7 @@ class Switch:
         self.stops.check()
         self.poolers.check(told.vm)
         progress(f"{to} is to be promoted")
-        note_mount(self.here)
+        self.here.place.note(self.here.path)
         flush(group, [told.vm, to], told.seconds_left())
         check_replay(group, told.vm, to)
         if told.seconds_left() < SWITCH_WITHIN:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 
-from allclear_hook import Client, Unreachable, progress
+from allclear_hook import Unreachable, progress
+from client import Client
 
 END = " end-of-answer"
 

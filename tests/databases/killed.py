@@ -99,10 +99,10 @@ def main():
     sys.dont_write_bytecode = True
     number, program, *arguments = sys.argv[1:]
     sys.path.insert(0, str(Path(program).parent))
-    import allclear_hook
+    import client
     import resp
 
-    allclear_hook.Client.say = around(allclear_hook.Client.say, said)
+    client.Client.say = around(client.Client.say, said)
     resp.Connection.all = around(resp.Connection.all, asked)
     subprocess.Popen.__init__ = around(subprocess.Popen.__init__, started)
     left, wanted = (int(number), "") if number.isdigit() else (0, number)

@@ -53,7 +53,7 @@ async fn a_member_is_not_removed_for_data_that_only_seem_to_be_gone() {
     let other = vm.folder.join("other");
     fs::create_dir(&other).unwrap();
     trio.own(&other).unwrap();
-    is_left(&restored(("DATA_DIR", other.to_str().unwrap())), FAILED, "DATA_DIR may be wrong");
+    is_left(&restored(("DATA_DIR", other.to_str().unwrap())), BLOCKED, "set it to where they are");
     // What the hooks remember is gone with another disk.
     fs::rename(&data, &aside).unwrap();
     is_left(&restored(("STATE_DIR", other.to_str().unwrap())), FAILED, "these hooks never saw");
@@ -61,12 +61,12 @@ async fn a_member_is_not_removed_for_data_that_only_seem_to_be_gone() {
     let fstab = vm.folder.join("fstab");
     fs::write(&fstab, format!("# disks\nUUID=1 {} ext4 defaults 0 2\n", data.display())).unwrap();
     is_left(&restored(("FSTAB", fstab.to_str().unwrap())), BLOCKED, "is not mounted");
-    let kept = vm.folder.join("state/etcd.json");
+    let kept = vm.folder.join("state/etcd-place.json");
     let remembered = fs::read_to_string(&kept).unwrap();
     let mut facts: Value = serde_json::from_str(&remembered).unwrap();
-    facts["seen"]["mount"] = json!(vm.folder);
+    facts["mount"] = json!(vm.folder);
     fs::write(&kept, facts.to_string()).unwrap();
-    is_left(&restored(("X", "")), BLOCKED, "which is not mounted");
+    is_left(&restored(("X", "")), BLOCKED, "is not mounted, mount it");
     fs::write(&kept, &remembered).unwrap();
     std::os::unix::fs::symlink("/nowhere/etcd", &data).unwrap();
     is_left(&restored(("X", "")), BLOCKED, "is its disk mounted?");

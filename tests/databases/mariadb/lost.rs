@@ -81,14 +81,14 @@ async fn an_empty_folder_below_a_disk_that_is_not_mounted_is_not_filled() {
     let (status, said) = call(&stage, 2, "check", &listed);
     assert_eq!(status, FAILED, "{said}");
     // Without an entry: the data were on a file system of their own when they were seen last.
-    let on_a_disk = format!("{{\"datadir\": \"{0}/\", \"mount\": \"{0}\"}}", data.display());
+    let on_a_disk = format!("{{\"folder\": \"{0}\", \"mount\": \"{0}\"}}", data.display());
     fs::write(&place, on_a_disk).unwrap();
     let (status, said) = call(&stage, 2, "restore", &[]);
-    assert!(status == BLOCKED && said.contains("its data were on the one at"), "{status:?} {said}");
+    assert!(status == BLOCKED && said.contains("the data were on the file system at"), "{status:?} {said}");
     // Or the configuration names another folder.
-    fs::write(&place, remembered.replace("/data/", "/somewhere/")).unwrap();
+    fs::write(&place, remembered.replace("/data\"", "/somewhere\"")).unwrap();
     let (status, said) = call(&stage, 2, "restore", &[]);
-    assert!(status == BLOCKED && said.contains("start it where they are"), "{status:?} {said}");
+    assert!(status == BLOCKED && said.contains("set it to where they are"), "{status:?} {said}");
     assert_eq!(by_socket(&stage.trio, 2, "SHOW DATABASES LIKE 'app'"), "");
     // One that nobody mounts at the start does not count.
     fs::write(&place, remembered).unwrap();

@@ -2,7 +2,7 @@
 
 use super::super::hook::{BLOCKED, DONE, FAILED, Hook};
 use super::super::stage::Stage;
-use super::super::trio::{System as _, Trio, VMS, find, is_installed, until};
+use super::super::trio::{System as _, Trio, VMS, is_installed, until};
 use super::{Postgresql, READING, open};
 
 fn ask(trio: &Trio, place: usize, what: &str) -> Vec<Vec<String>> {
@@ -119,13 +119,13 @@ async fn a_data_disk_that_is_not_mounted_is_no_lost_data() {
     }
     let stage = Stage::<Postgresql>::bare().await;
     let trio = &stage.trio;
-    let noted = trio.vms[1].folder.join("state/postgresql-db-1-mount.json");
+    let noted = trio.vms[1].folder.join("state/postgresql-db-1-place.json");
     Hook::until_done::<Postgresql>(trio, 1, "restore", &[]);
-    assert!(noted.exists(), "its mount was noted");
+    assert!(noted.exists(), "its place was noted");
     trio.kill(1);
     trio.lose_data(1).unwrap();
     let data = trio.vms[1].data();
-    std::fs::write(&noted, format!(r#"{{"mount": "{}"}}"#, data.display())).unwrap();
+    std::fs::write(&noted, format!(r#"{{"folder": "{0}", "mount": "{0}"}}"#, data.display())).unwrap();
     let ended = Hook::run::<Postgresql>(trio, 1, "restore", &[]);
     assert_eq!(ended.status, BLOCKED, "{ended:?}");
     assert!(ended.said.contains("is not mounted") && !data.exists(), "{ended:?}");
@@ -147,26 +147,4 @@ async fn data_of_which_some_are_missing_are_not_copied_over() {
     let ended = Hook::run::<Postgresql>(&stage.trio, 1, "restore", &[]);
     assert_eq!(ended.status, FAILED, "{ended:?}");
     assert!(ended.said.contains("has no global/pg_control") && data.join("base").exists(), "{ended:?}");
-}
-
-/// Blanks stand there as octal numbers, and swap has no place.
-#[test]
-fn what_fstab_has_is_expected_to_be_mounted() {
-    let Some(python) = find("python3") else { return println!("SKIPPED: there is no python3") };
-    let folder = tempfile::tempdir().unwrap();
-    let fstab = folder.path().join("fstab");
-    let lines = "# UUID=0 /old ext4 defaults 0 2\nUUID=1 /data\\040disk/pg xfs defaults,nofail 0 2\n\n\
-                 /dev/sdb1 none swap sw 0 0\n  UUID=2 / ext4 defaults 0 1\n";
-    std::fs::write(&fstab, lines).unwrap();
-    let hooks = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/hooks");
-    let script = format!(
-        "import sys; sys.dont_write_bytecode = True; sys.path.insert(0, {hooks:?})\n\
-         from pathlib import Path; import postgresql_mounts as mounts\n\
-         mounts.UNITS = ()\n\
-         print(sorted(map(str, mounts.configured(Path({fstab:?})))))\n\
-         print(mounts.mount_of(Path('/a/b/c'), {{Path('/'), Path('/a'), Path('/a/bc')}}))"
-    );
-    let output = std::process::Command::new(python).args(["-c", &script]).output().unwrap();
-    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-    assert_eq!(said, "['/', '/data disk/pg']\n/a\n");
 }

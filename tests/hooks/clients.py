@@ -7,7 +7,8 @@ import unittest
 from unittest.mock import patch
 
 import allclear_hook
-from allclear_hook import MOST_WARNINGS, Client, Failed, Unreachable
+from allclear_hook import Failed, Unreachable
+from client import MOST_WARNINGS, Client
 from settings import Clock
 
 # Does what each line says, and ends what it answers with `;END`.

@@ -1,0 +1,106 @@
+"""A database's own client program, by which a hook talks to a server."""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+
+from allclear_hook import Failed, Unreachable, until
+
+# A server that warns without end would fill the memory of a hook that does not listen.
+MOST_WARNINGS = 4096
+
+
+class Client:
+    """It stays: a switch has no time to start one for each question.
+
+    What it prints is the answer. What it writes to standard error beside is a warning, or the reason of an error.
+    """
+
+    def __init__(self, name: str, arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+        self.name, self.lost = name, ""
+        self._said = b""
+        self._warned = b""
+        # A session of its own, so that a signal to the hook does not end it in the middle of a switch. It ends with the
+        # hook, because its input does.
+        try:
+            self._process = subprocess.Popen(
+                arguments,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                env=environment,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise Failed(f"{arguments[0]} cannot be run: {error.strerror}") from error
+        assert self._process.stdin and self._process.stdout and self._process.stderr
+        self._input, self._output, self._errors = self._process.stdin, self._process.stdout, self._process.stderr
+
+    def say(self, text: str) -> None:
+        self._check()
+        try:
+            self._input.write(text.encode())
+        except BrokenPipeError:
+            pass  # Why it ended is in its output.
+
+    def hear(self, mark: str, seconds: float, count: int = 1) -> list[str]:
+        """What it says before each of so many marks. Who is late is not asked again: what it says from then on would be
+        taken for the answer to something else."""
+        self._check()
+        end, ends = mark.encode(), time.monotonic() + seconds
+        while self._said.count(end) < count:
+            outputs = [one for one in (self._output, self._errors) if not one.closed]
+            ready = select.select(outputs, [], [], max(0.0, ends - time.monotonic()))[0]
+            if self._errors in ready:
+                self._hear_warnings()
+                continue
+            read = os.read(self._output.fileno(), 65536) if ready else b""
+            if not read:
+                self.lost = self._why_it_was_lost() if ready else f"did not answer within {seconds:g} s"
+                self.close()
+            self._check()
+            self._said += read
+        *parts, self._said = self._said.split(end, count)
+        return [part.decode(errors="replace") for part in parts]
+
+    def warnings(self) -> str:
+        """What it wrote to standard error since it was asked last. It has, by the time its answer is there."""
+        while not self._errors.closed and select.select([self._errors], [], [], 0)[0]:
+            self._hear_warnings()
+        warned, self._warned = self._warned.decode(errors="replace"), b""
+        return warned.strip()
+
+    def _hear_warnings(self) -> None:
+        read = os.read(self._errors.fileno(), 65536)
+        if not read:
+            self._errors.close()
+        self._warned = (self._warned + read)[-MOST_WARNINGS:]
+
+    def _why_it_was_lost(self) -> str:
+        # Its standard error is closed when it has ended, as its output is.
+        until(lambda: self._errors.closed or not self._hear_the_last_warnings(), 1)
+        return self.why_it_ended(self.warnings().splitlines())
+
+    def _hear_the_last_warnings(self) -> bool:
+        if select.select([self._errors], [], [], 0.2)[0]:
+            self._hear_warnings()
+        return not self._errors.closed
+
+    def why_it_ended(self, said: list[str]) -> str:
+        """By the lines of its standard error."""
+        return said[-1] if said else "the connection was lost"
+
+    def _check(self) -> None:
+        if self.lost:
+            raise Unreachable(f"{self.name}: {self.lost}")
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._input, self._output, self._errors):
+            pipe.close()
