@@ -184,7 +184,13 @@ fn serve(
     // What their routes start of their own accord runs there as well.
     let entered = answering.enter();
     let for_operators = rpc::operator_routes(view.clone(), here.clone(), stop.clone());
-    let for_workloads = rpc::workload_routes(here.clone(), hooks.clone(), view.clone(), stop.clone());
+    let for_workloads = rpc::workload_routes(
+        here.clone(),
+        hooks.clone(),
+        view.clone(),
+        config.registration.grants.clone(),
+        stop.clone(),
+    );
     drop(entered);
     let contact = rpc::contact_service(here.clone(), observer.clone());
     let between_replicas = rpc::with_health_and_reflection(routes.add_service(contact));
@@ -199,7 +205,7 @@ fn serve(
     let serving = ops::http::serve(listeners.status, view.clone(), names, stop.clone());
     servers.spawn_on(logged("status.listen", serving), answering);
     if let Some(listener) = listeners.workloads {
-        let guard = Guard::of_workloads(&config.registration.allow_uids, here.deeds.clone());
+        let guard = Guard::of_workloads(&config.registration.uids(), here.deeds.clone());
         let routes = rpc::with_health_and_reflection(for_workloads);
         let serving = rpc::serve(listener, routes, guard, stop.clone());
         servers.spawn_on(logged("workloads.socket", serving), answering);

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::reader::Table;
 use super::scalar;
+use crate::machine::ownership::Grants;
 
 /// `[status]`: the page, JSON and metrics over HTTP; read only.
 #[derive(Clone, PartialEq, Debug)]
@@ -26,11 +27,18 @@ pub struct Operator {
 pub struct Registration {
     /// Mode 0660. Left out: the usual place, if it can be used.
     pub socket: Option<PathBuf>,
-    /// Users that may register, beside root and the replica's own.
+    /// Users that may register what is neither in a group nor in the configuration, beside root and the replica's own.
     pub allow_uids: Vec<u32>,
+    /// By `group.allow_uids` and `workload.allow_uids`.
+    pub grants: Grants,
 }
 
 impl Registration {
+    /// Everybody who may register anything.
+    pub fn uids(&self) -> Vec<u32> {
+        self.allow_uids.iter().copied().chain(self.grants.uids()).collect()
+    }
+
     pub fn path(&self) -> PathBuf {
         self.socket.clone().unwrap_or_else(|| PathBuf::from("/run/allclear/workloads.sock"))
     }
@@ -48,7 +56,12 @@ pub(super) fn read_operator(table: &mut Table<'_>) -> Operator {
 
 pub(super) fn read_registration(table: &mut Table<'_>) -> Registration {
     let socket = table.optional("socket", scalar::socket);
+    Registration { socket, allow_uids: read_uids(table), grants: Grants::default() }
+}
+
+/// `allow_uids`, of whatever has it.
+pub(super) fn read_uids(table: &mut Table<'_>) -> Vec<u32> {
     let uids = table.list("allow_uids", scalar::number(0..=u32::MAX));
     let uids = uids.map(|uids| uids.into_iter().map(|uid| uid.value).collect());
-    Registration { socket, allow_uids: uids.unwrap_or_else(|| table.default("allow_uids", Vec::new())) }
+    uids.unwrap_or_else(|| table.default("allow_uids", Vec::new()))
 }

@@ -3,6 +3,7 @@
 use core::ops::RangeInclusive;
 use core::time::Duration;
 
+use super::listeners;
 use super::reader::{Found, Table};
 use super::scalar;
 use super::written::Value;
@@ -120,11 +121,13 @@ fn source(value: &Value) -> Result<Source, String> {
     })(value)
 }
 
-pub(super) fn read_groups(table: &mut Table<'_>) -> Option<Vec<Group>> {
+/// Each with the users that may be a member of it by dialling in.
+pub(super) fn read_groups(table: &mut Table<'_>) -> Option<Vec<(Group, Vec<u32>)>> {
     let groups = table.tables("group", |table| {
         let name = table.required("name", scalar::name, "workloads name their group by it");
         let max_unavailable = table.or("max_unavailable", scalar::number(1..=100), 1);
-        name.map(|name| (name.clone(), Group { name: GroupName(name.value), max_unavailable }))
+        let uids = listeners::read_uids(table);
+        name.map(|name| (name.clone(), (Group { name: GroupName(name.value), max_unavailable }, uids)))
     });
     table.refuse_repeats("group", groups.iter().flatten().map(|(name, _)| name));
     groups.into_iter().map(|group| group.map(|(_, group)| group)).collect()

@@ -13,6 +13,7 @@ use super::reader::{self, Table};
 use super::tracing;
 use super::workload::{self, Workload};
 use super::written::Value;
+use crate::machine::ownership::Grants;
 use crate::machine::policy::Policy;
 use crate::machine::workload::Group;
 use crate::outlet::notices::receiver::Receiver;
@@ -62,6 +63,12 @@ pub(super) fn read(document: &Value, findings: &Findings) -> Option<Config> {
         let receivers = notify::read_all(table);
         let cluster = cluster?;
         let policy = Policy { repost_after: cluster.repost_after, ..policy? };
+        let (groups, workloads) = (groups?, workloads?);
+        let grants = Grants {
+            groups: groups.iter().map(|(group, uids)| (group.name.clone(), uids.clone())).collect(),
+            workloads: workloads.iter().map(|it| (it.name.clone(), it.allow_uids.clone())).collect(),
+        };
+        let registration = Registration { grants, ..registration };
         let config = Config {
             replica: replica.into_replica()?,
             cluster,
@@ -71,8 +78,8 @@ pub(super) fn read(document: &Value, findings: &Findings) -> Option<Config> {
             registration,
             tracing,
             policy,
-            groups: groups?,
-            workloads: workloads?,
+            groups: groups.into_iter().map(|(group, _)| group).collect(),
+            workloads,
             receivers: receivers?,
             printed: String::new(),
         };

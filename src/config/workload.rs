@@ -4,6 +4,7 @@ use core::time::Duration;
 use std::collections::BTreeSet;
 
 use super::hook::{self, Hook};
+use super::listeners;
 use super::reader::{Found, Table};
 use super::role::{self, Role};
 use super::scalar;
@@ -29,6 +30,8 @@ pub struct Workload {
     pub role: Option<Role>,
     /// How often its `ready` hooks are asked, whatever goes on; `None` where it has none.
     pub ready_interval: Option<Duration>,
+    /// Users that may dial in under its name, beside root and the replica's own.
+    pub allow_uids: Vec<u32>,
     /// In the order of the file.
     pub hooks: Vec<Hook>,
 }
@@ -84,6 +87,7 @@ fn read_workload(table: &mut Table<'_>) -> Option<Read> {
     }
     let interval =
         table.optional("ready_interval", scalar::duration(Duration::from_millis(100)..=Duration::from_hours(1)));
+    let allow_uids = listeners::read_uids(table);
     let hooks = table.tables("hook", hook::read).into_iter().collect::<Option<Vec<_>>>();
     refuse_repeated_names(table, hooks.iter().flatten());
     let has_ready = hooks.iter().flatten().any(|hook| hook.registered.phase == Phase::Ready);
@@ -101,6 +105,7 @@ fn read_workload(table: &mut Table<'_>) -> Option<Read> {
         role: source
             .map(|source| Role { source, every: every.unwrap_or_else(|| table.default("role_every", ROLE_EVERY)) }),
         ready_interval,
+        allow_uids,
         hooks,
     });
     Some(Read { name, after, workload })

@@ -32,6 +32,7 @@ pub mod observe;
 pub mod obstacle;
 pub mod operator;
 pub mod order;
+pub mod ownership;
 mod peers;
 pub mod plan;
 pub mod platform_time;

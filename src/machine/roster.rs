@@ -8,6 +8,7 @@ use super::apply::{Applied, registered};
 use super::command::Ignored;
 use super::departure;
 use super::id::{VmName, WorkloadName};
+use super::ownership::Refusal;
 use super::restoring;
 use super::slot_changes;
 use super::state::{Replica, State, WORKLOAD_LIMIT};
@@ -42,8 +43,13 @@ pub(super) fn register(state: &mut State, by: &VmName, workloads: &[Workload], g
 /// Who dials in is connected.
 pub(super) fn enlist(state: &mut State, by: &VmName, workload: &Workload) -> Applied {
     let now = state.now;
+    match state.may_replace(by, workload) {
+        Ok(()) if workload.dials_in() => {}
+        Err(Refusal::Needed { .. }) => return Err(Ignored::NotNow),
+        Ok(()) | Err(_) => return Err(Ignored::NotYours),
+    }
     let replica = registered(state, by)?;
-    let workload = known_as(&replica.workloads, &Workload { origin: Origin::Dialled, ..workload.clone() });
+    let workload = known_as(&replica.workloads, workload);
     let before: Vec<Workload> = replica.effective().cloned().collect();
     let known = replica.dialled.get(&workload.name);
     if known.is_some_and(|known| *known == workload) && !replica.is_absent(&workload) {

@@ -12,7 +12,7 @@ use super::needs::affected;
 use super::state::{Replica, State};
 use super::time::Timestamp;
 use super::words::words;
-use super::workload::{Member, Origin, Phase, Role, Workload};
+use super::workload::{Member, Phase, Role, Workload};
 
 /// A taken slot.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -111,7 +111,7 @@ impl State {
     pub fn unready_since(&self, member: &Member) -> Option<Timestamp> {
         let replica = self.replicas.get(&member.vm)?;
         let workload = replica.workload(&member.workload).filter(|workload| is_asked(replica, workload))?;
-        let since = if workload.origin == Origin::Dialled { &replica.away } else { &replica.unready };
+        let since = if workload.dials_in() { &replica.away } else { &replica.unready };
         since.get(&member.workload).copied()
     }
 
@@ -183,7 +183,7 @@ impl State {
 fn is_asked(replica: &Replica, workload: &Workload) -> bool {
     let has_hook = workload.hooks_of(Phase::Ready).next().is_some();
     let has_role = replica.condition(&workload.name).role != Role::Unknown;
-    has_hook || (workload.origin == Origin::Dialled && has_role)
+    has_hook || (workload.dials_in() && has_role)
 }
 
 /// The words for how a member is.

@@ -16,7 +16,7 @@ use super::slot::Slot;
 use super::suspicion::{Leadership, Suspicion};
 use super::time::Timestamp;
 use super::version;
-use super::workload::{Condition, Group, Member, OnAbsent, Origin, Role, Workload};
+use super::workload::{Condition, Group, Member, OnAbsent, Role, Workload};
 
 /// Closed events that are kept, and for how long. These are no settings: every replica folds the same log, and a limit
 /// that differs between two of them would make two histories of it. Whoever wants to keep more exports it.
@@ -132,7 +132,7 @@ impl Replica {
 
     /// It dialled in and is away; one that is configured never is.
     pub fn is_absent(&self, workload: &Workload) -> bool {
-        workload.origin == Origin::Dialled && !self.condition(&workload.name).connected
+        workload.dials_in() && !self.condition(&workload.name).connected
     }
 
     /// It has a workload of the group.

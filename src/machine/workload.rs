@@ -26,6 +26,11 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// It dials the replica, and may be away.
+    pub fn dials_in(&self) -> bool {
+        matches!(self.origin, Origin::Dialled { .. })
+    }
+
     pub fn on(&self, vm: &VmName) -> Member {
         Member { vm: vm.clone(), workload: self.name.clone() }
     }
@@ -106,7 +111,10 @@ pub enum Origin {
     /// By the configuration of its VM's replica.
     Configured,
     /// By itself: it dials the replica, and may be away.
-    Dialled,
+    Dialled {
+        /// The user of the VM as which it dialled in first; the name is this user's as long as it is registered.
+        owner: u32,
+    },
 }
 
 /// What the absence of a workload that dials in means for the events of its VM.

@@ -8,7 +8,7 @@ use super::former::Former;
 use super::here::Here;
 use crate::machine::attempt::Attempt;
 use crate::machine::id::WorkloadName;
-use crate::machine::workload::{HookId, Intent, Origin};
+use crate::machine::workload::{HookId, Intent};
 use crate::workloads::session::Terms;
 use crate::workloads::{self, Call};
 
@@ -33,7 +33,7 @@ pub(super) fn call(
     let (state, name) = (here.state(), &attempt.member.workload);
     let id = state.hook_run_on(&here.name, &attempt.member, attempt.hook);
     let workload = state.replicas.get(&here.name).and_then(|replica| replica.workload(name));
-    let dials_in = workload.filter(|workload| workload.origin == Origin::Dialled);
+    let dials_in = workload.filter(|workload| workload.dials_in());
     // What it was when it was taken away is run by this replica.
     if dials_in.is_some_and(|workload| id.is_none_or(|id| workload.hook(id).is_some())) {
         return Some(Call::Session(Terms { is_inherited, deadline: attempt.deadline }));

@@ -107,7 +107,7 @@ mod tests {
             group: None,
             after: Vec::new(),
             hooks: Vec::new(),
-            origin: Origin::Dialled,
+            origin: Origin::Dialled { owner: 0 },
             on_absent: OnAbsent::Hold,
         }
     }

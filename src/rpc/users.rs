@@ -46,8 +46,8 @@ impl Guard {
         Self { users: Users::own_and(&[]), deeds, why: Refused::Operator }
     }
 
-    pub fn of_workloads(allow_uids: &[u32], deeds: Arc<Deeds>) -> Self {
-        Self { users: Users::own_and(allow_uids), deeds, why: Refused::Workload }
+    pub fn of_workloads(uids: &[u32], deeds: Arc<Deeds>) -> Self {
+        Self { users: Users::own_and(uids), deeds, why: Refused::Workload }
     }
 
     pub(super) fn before(self: Arc<Self>, routes: Routes) -> Routes {
@@ -71,7 +71,9 @@ impl Guard {
         let who = caller.map_or_else(|| "nobody known".into(), |(uid, _)| format!("uid {uid}"));
         self.deeds.refusals.note(self.why, &who, caller.and_then(|(_, pid)| pid), call.uri().path());
         Err(Status::permission_denied(if self.why == Refused::Workload {
-            format!("{who} may not register here: add it to `workloads.allow_uids` of the replica's configuration")
+            format!(
+                "{who} may not register here: add it to `workloads.allow_uids`, or to that of its group or workload, in the replica's configuration"
+            )
         } else {
             format!("{who} may not ask here: ask as root, or as uid {}, as which this replica runs", self.users.own)
         }))

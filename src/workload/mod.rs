@@ -92,7 +92,8 @@ pub enum Standing {
     Dialling {
         why: String,
     },
-    /// The replica does not understand the registration. It is dialled all the same: it may be replaced.
+    /// The replica does not understand the registration, or this user may not make it. It is dialled all the same: that
+    /// may change.
     Refused {
         why: String,
     },

@@ -62,7 +62,10 @@ struct End {
 
 impl From<Status> for End {
     fn from(status: Status) -> Self {
-        Self { is_refused: status.code() == Code::InvalidArgument, ..Self::lost(cut(status.message())) }
+        Self {
+            is_refused: matches!(status.code(), Code::InvalidArgument | Code::PermissionDenied),
+            ..Self::lost(cut(status.message()))
+        }
     }
 }
 

@@ -47,6 +47,7 @@ mod nemesis;
 mod operators;
 mod over_http;
 mod overlaps;
+mod owners;
 mod pair;
 mod plan;
 mod posts;

@@ -190,7 +190,7 @@ fn workloads_beyond_the_limit_do_not_dial_in_until_there_is_room() {
         let (group, after, hooks, on_absent) = (None, Vec::new(), Vec::new(), OnAbsent::Hold);
         Workload { name: name(number), group, after, hooks, origin, on_absent }
     };
-    let enlist = |number| Command::Enlist { workload: workload(number, Origin::Dialled) };
+    let enlist = |number| Command::Enlist { workload: workload(number, Origin::Dialled { owner: 0 }) };
     let workloads = vec![workload(0, Origin::Configured), workload(1, Origin::Configured)];
     commit(&mut state, Command::Register { workloads, groups: Vec::new() });
     for number in 1..WORKLOAD_LIMIT {

@@ -17,7 +17,7 @@ use allclear::machine::errands;
 use allclear::machine::id::{AttemptId, EventId, VmName, WorkloadName};
 use allclear::machine::order;
 use allclear::machine::steps;
-use allclear::machine::workload::{Condition, Member, Readiness, Role};
+use allclear::machine::workload::{Condition, Member, Origin, Readiness, Role, Workload};
 
 use crate::parse;
 use crate::world::World;
@@ -25,7 +25,11 @@ use crate::world::World;
 impl World {
     pub(crate) fn enlist(&mut self, rest: &str) -> Result<String, String> {
         let (vm, text) = rest.split_once(' ').ok_or("enlist VM NAME …")?;
-        let workload = parse::workload(text)?;
+        let (text, owner) = match text.split_once(" owner=") {
+            Some((text, owner)) => (text, owner.parse().map_err(|_| "an owner is a number")?),
+            None => (text, 0),
+        };
+        let workload = Workload { origin: Origin::Dialled { owner }, ..parse::workload(text)? };
         let answers = self.named(vm).into_iter().map(|vm| {
             let workload = workload.clone();
             self.commit(&vm, Command::Enlist { workload })

@@ -186,7 +186,7 @@ fn changes(cluster: &Cluster, world: &World) -> Vec<Action> {
     for (replica, condition) in world.conditions.iter().enumerate() {
         let roles = [Role::Unknown, Role::Primary, Role::Replica].into_iter().filter(|role| *role != condition.role);
         found.extend(roles.map(|role| Action::Change(replica, Condition { role, ..*condition })));
-        if workload.origin == Origin::Dialled {
+        if workload.dials_in() {
             found.push(Action::Change(replica, Condition { connected: !condition.connected, ..*condition }));
         }
     }

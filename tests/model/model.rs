@@ -177,7 +177,7 @@ fn has_failover(cluster: &Cluster) -> bool {
 }
 
 fn is_dialled(cluster: &Cluster) -> bool {
-    cluster.workload.as_ref().is_some_and(|workload| workload.origin == Origin::Dialled)
+    cluster.workload.as_ref().is_some_and(|workload| workload.dials_in())
 }
 
 fn is_restorable(cluster: &Cluster) -> bool {

@@ -217,7 +217,7 @@ impl Cluster {
     /// A member counts as prepared though nothing was done to it: it is away, or its hook may fail.
     pub(crate) fn may_fail(&self) -> bool {
         self.workload.iter().flat_map(|it| &it.hooks).any(|hook| hook.on_failure == OnFailure::Continue)
-            || self.workload.as_ref().is_some_and(|it| it.origin == Origin::Dialled)
+            || self.workload.as_ref().is_some_and(|it| it.dials_in())
             || self.sick > 0
     }
 
@@ -262,14 +262,14 @@ impl World {
         };
         for replica in 0..cluster.replicas {
             let by = name(replica);
-            let of_origin = |origin| cluster.workload.iter().find(move |workload| workload.origin == origin);
+            let dialled = cluster.workload.iter().find(|workload| workload.dials_in());
             // What stands in for one that dials in is the same.
-            let stands_in = of_origin(Origin::Dialled).filter(|workload| workload.on_absent == OnAbsent::Command);
-            let configured = of_origin(Origin::Configured).or(stands_in);
+            let stands_in = dialled.filter(|workload| workload.on_absent == OnAbsent::Command);
+            let configured = cluster.workload.iter().find(|workload| !workload.dials_in()).or(stands_in);
             let workloads = configured.map(|it| Workload { origin: Origin::Configured, ..it.clone() });
             let register = Command::Register { workloads: workloads.into_iter().collect(), groups: Vec::new() };
             world.commit(cluster, &by, register);
-            if let Some(workload) = of_origin(Origin::Dialled).cloned() {
+            if let Some(workload) = dialled.cloned() {
                 world.commit(cluster, &by, Command::Enlist { workload });
             }
         }
@@ -337,7 +337,7 @@ impl World {
     pub(crate) fn is_dialled(&self, cluster: &Cluster, replica: usize) -> bool {
         let Some(workload) = &cluster.workload else { return false };
         let known = self.log.replicas.get(&name(replica)).and_then(|replica| replica.workload(&workload.name));
-        known.is_some_and(|workload| workload.origin == Origin::Dialled)
+        known.is_some_and(|workload| workload.dials_in())
     }
 
     pub(crate) fn situation(&self) -> Situation {

@@ -67,7 +67,7 @@ pub(crate) fn dialled() -> Workload {
     hooks[0].worst = Some(Duration::from_secs(90));
     hooks[1].exclusive = true;
     hooks[2].kinds = vec![Kind::Freeze, Kind::Other("Defrost".into())];
-    Workload { hooks, origin: Origin::Dialled, on_absent: OnAbsent::Skip, ..postgres() }
+    Workload { hooks, origin: Origin::Dialled { owner: 0 }, on_absent: OnAbsent::Skip, ..postgres() }
 }
 
 pub(crate) fn conditions() -> Vec<(WorkloadName, Condition)> {
@@ -81,7 +81,7 @@ pub(crate) fn conditions() -> Vec<(WorkloadName, Condition)> {
 }
 
 pub(crate) fn dialled_state() -> State {
-    let stood_for = Workload { origin: Origin::Dialled, on_absent: OnAbsent::Command, ..cache() };
+    let stood_for = Workload { origin: Origin::Dialled { owner: 0 }, on_absent: OnAbsent::Command, ..cache() };
     let replica = Replica {
         workloads: vec![cache()],
         dialled: [dialled(), stood_for].map(|workload| (workload.name.clone(), workload)).into(),

@@ -13,7 +13,7 @@ use crate::machine::policy::{Action, Treatment};
 use crate::machine::state::{Replica, State};
 use crate::machine::takeover::Takeover;
 use crate::machine::time::Timestamp;
-use crate::machine::workload::{Hook, HookId, Intent, Member, OnAbsent, OnFailure, Origin, Phase, Role, Workload};
+use crate::machine::workload::{Hook, HookId, Intent, Member, OnAbsent, OnFailure, Phase, Role, Workload};
 
 pub(super) fn violated(before: &State, event: &Event, claim: &Claim) -> Option<Broken> {
     let lists = |replica: &Replica| replica.lists(&event.announcement.id) == Some(&Status::Scheduled);
@@ -125,9 +125,7 @@ pub(super) fn needed<'a>(
 /// It dialled in, is away, and said that nothing is to be asked of it then.
 fn is_passed_over(before: &State, vm: &VmName, workload: &Workload) -> bool {
     let is_away = before.replicas.get(vm).and_then(|replica| replica.conditions.get(&workload.name));
-    workload.origin == Origin::Dialled
-        && workload.on_absent == OnAbsent::Skip
-        && is_away.is_some_and(|known| !known.connected)
+    workload.dials_in() && workload.on_absent == OnAbsent::Skip && is_away.is_some_and(|known| !known.connected)
 }
 
 fn has_time(event: &Event, treatment: &Treatment, hook: &Hook) -> bool {

@@ -82,8 +82,8 @@ fn shortened(given: &str) -> String {
     given.chars().take(MAX_NAME_BYTES).collect()
 }
 
-/// The greeting, or every mistake in it.
-pub(super) fn read(hello: pb::Hello, polls: bool) -> Result<Greeting, String> {
+/// The greeting of a user's workload, or every mistake in it.
+pub(super) fn read(hello: pb::Hello, owner: u32, polls: bool) -> Result<Greeting, String> {
     let mut mistakes = Mistakes::default();
     if !hello.versions.contains(&VERSION) {
         mistakes.add(&"versions", &format!("this replica speaks {VERSION}"));
@@ -125,7 +125,7 @@ pub(super) fn read(hello: pb::Hello, polls: bool) -> Result<Greeting, String> {
         group: hello.group.map(GroupName),
         after: hello.after.into_iter().map(WorkloadName).collect(),
         hooks,
-        origin: Origin::Dialled,
+        origin: Origin::Dialled { owner },
         on_absent,
     };
     Ok(Greeting { workload, boot: hello.boot, lease, retain, role: role.unwrap_or_default(), known, polls })

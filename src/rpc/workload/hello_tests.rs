@@ -11,12 +11,12 @@ fn hook_of(phase: pb::Phase) -> pb::Hook {
 }
 
 fn refused(hello: pb::Hello) -> String {
-    read(hello, false).err().unwrap_or_default()
+    read(hello, 0, false).err().unwrap_or_default()
 }
 
 #[test]
 fn what_is_left_out_has_a_meaning() -> Result<(), String> {
-    let greeting = read(pb::Hello { hooks: vec![hook_of(pb::Phase::Drain)], ..hello() }, true)?;
+    let greeting = read(pb::Hello { hooks: vec![hook_of(pb::Phase::Drain)], ..hello() }, 0, true)?;
     assert_eq!((greeting.lease, greeting.retain, greeting.polls), (Duration::from_secs(10), None, true));
     let hook = &greeting.workload.hooks[0];
     assert_eq!((hook.timeout, hook.attempts, hook.on_failure), (Duration::from_mins(1), 2, OnFailure::Hold));
@@ -83,7 +83,7 @@ fn there_may_be_so_many_of_each() {
 #[test]
 fn a_failover_that_cannot_be_asked_is_accepted_with_a_warning() -> Result<(), String> {
     let hooks = vec![hook_of(pb::Phase::Drain), hook_of(pb::Phase::Failover)];
-    let greeting = read(pb::Hello { hooks, on_absent: pb::OnAbsent::Command.into(), ..hello() }, false)?;
+    let greeting = read(pb::Hello { hooks, on_absent: pb::OnAbsent::Command.into(), ..hello() }, 0, false)?;
     let places: Vec<_> = odd(&greeting.workload, &[]).into_iter().filter_map(|problem| problem.place).collect();
     assert_eq!(places, ["hooks[1].can_confirm", "on_absent"]);
     Ok(())

@@ -4,7 +4,6 @@
 mod asking;
 mod events;
 mod hello;
-mod holders;
 mod message;
 mod stream;
 
@@ -22,14 +21,15 @@ use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
 
 use self::events::Open;
-use self::holders::Holders;
 use self::message::ms;
 use self::stream::{Answer, Stream, UNREAD};
-use super::users::caller;
+use super::users::{Users, caller};
 use crate::admission::Paces;
 use crate::machine::command::{Command, Ignored, Verdict};
 use crate::machine::id::WorkloadName;
-use crate::machine::workload::{Member, Workload};
+use crate::machine::ownership::{self, Caller, Grants};
+use crate::machine::workload::Workload;
+use crate::replica::deeds::Refused;
 use crate::replica::here::Here;
 use crate::replica::hooks::{Hooks, is_recorded};
 use crate::replica::late;
@@ -55,18 +55,25 @@ struct Door {
     view: View,
     open: Arc<Open>,
     lines: asking::Lines,
-    holders: Holders,
+    grants: Grants,
+    trusted: Users,
     /// By user.
     changes: Paces<u32>,
     stop: CancellationToken,
 }
 
 /// The workloads' service.
-pub fn workload_routes(here: Arc<Here>, hooks: Arc<Hooks>, view: View, stop: CancellationToken) -> Routes {
+pub fn workload_routes(
+    here: Arc<Here>,
+    hooks: Arc<Hooks>,
+    view: View,
+    grants: Grants,
+    stop: CancellationToken,
+) -> Routes {
     let open = Open::new(&view, here.name.clone(), stop.clone());
-    let (lines, holders) = (asking::Lines::default(), Holders::new());
+    let (lines, trusted) = (asking::Lines::default(), Users::own_and(&[]));
     let changes = Paces::new(CHANGES_AT_ONCE, CHANGES_A_SECOND);
-    let door = Door { here, hooks, view, open, lines, holders, changes, stop };
+    let door = Door { here, hooks, view, open, lines, grants, trusted, changes, stop };
     let server = WorkloadsServer::new(Arc::new(door));
     Routes::new(server.max_decoding_message_size(MAX_MESSAGE_BYTES))
 }
@@ -79,9 +86,11 @@ impl Door {
         uid: u32,
         polls: bool,
     ) -> Result<(Visit, mpsc::Receiver<Told>, pb::Welcome), Status> {
-        let mut greeting = hello::read(hello, polls).map_err(Status::invalid_argument)?;
+        let mut greeting = hello::read(hello, uid, polls).map_err(Status::invalid_argument)?;
         let sessions = &self.hooks.front.sessions;
-        self.holders.may_take(sessions, &greeting.workload.name, uid, &self.here.deeds.refusals)?;
+        let (vm, caller) = (&self.here.name, self.caller(uid));
+        let welcome = self.here.state().may_enlist(vm, &greeting.workload, &caller);
+        welcome.map_err(|why| self.denied(uid, &greeting.workload.name, &why))?;
         let reserved =
             sessions.reserve(&greeting.workload.name, &greeting.boot).map_err(|refusal| refused(&refusal))?;
         self.enlist(&greeting.workload, uid).await?;
@@ -92,7 +101,6 @@ impl Door {
         let lease_ms = ms(greeting.lease);
         tracing::info!(workload = %greeting.workload.name, uid, boot = greeting.boot, "a workload dialled in");
         let (visit, told) = sessions.admit(&reserved, greeting);
-        self.holders.note(sessions, &visit.workload, uid);
         let welcome = pb::Welcome {
             version: hello::VERSION,
             session: visit.shown(),
@@ -129,6 +137,9 @@ impl Door {
         match timeout(RECORDED_WITHIN, enlisting).await {
             Ok(Verdict::Applied | Verdict::Ignored(Ignored::Repeated)) => Ok(()),
             Ok(Verdict::Ignored(Ignored::TooManyWorkloads)) => Err(refused(&Refusal::Full)),
+            Ok(Verdict::Ignored(Ignored::NotYours)) => {
+                Err(Status::permission_denied(format!("{} is the workload of another user", workload.name)))
+            }
             Ok(Verdict::Ignored(why)) => Err(Status::unavailable(format!("the registration was ignored: {why}"))),
             Err(_) => Err(Status::unavailable("the registration could not be recorded: no quorum answers; dial again")),
         }
@@ -154,21 +165,26 @@ impl Door {
         recorded.into_keys().collect()
     }
 
-    async fn unregister(&self, name: &WorkloadName, force: bool) -> Result<(), Status> {
+    fn caller(&self, uid: u32) -> Caller {
+        self.grants.caller(uid, self.trusted.is_trusted(uid))
+    }
+
+    fn denied(&self, uid: u32, name: &WorkloadName, why: &ownership::Refusal) -> Status {
+        if matches!(why, ownership::Refusal::Needed { .. }) {
+            return Status::failed_precondition(why.to_string());
+        }
+        self.here.deeds.refusals.note(Refused::Session, &format!("uid {uid}"), None, &name.0);
+        Status::permission_denied(format!("{why} (you are uid {uid})"))
+    }
+
+    async fn unregister(&self, name: &WorkloadName, uid: u32, force: bool) -> Result<(), Status> {
         let state = self.here.state();
         let sessions = &self.hooks.front.sessions;
         if self.listed(&state, name).is_none() && !sessions.is_seated(name) {
             return Ok(());
         }
-        let member = Member { vm: self.here.name.clone(), workload: name.clone() };
-        let is_due = |event: &&crate::machine::event::Event| event.touched(&member);
-        if let Some(event) = state.open_events().find(is_due)
-            && !force
-        {
-            let why =
-                format!("event {} has begun to prepare {name}, and has yet to put it back", event.announcement.id);
-            return Err(Status::failed_precondition(format!("{why}; wait for it, or force it")));
-        }
+        let may = state.may_delist(&self.here.name, name, &self.caller(uid), force);
+        may.map_err(|why| self.denied(uid, name, &why))?;
         sessions.let_go(name);
         let delist = Command::Delist { workload: name.clone() };
         let delisting = async {
@@ -218,6 +234,7 @@ impl workloads_server::Workloads for Arc<Door> {
         let stream = Stream {
             door: self.clone(),
             visit,
+            uid,
             messages,
             told,
             out,
@@ -253,8 +270,7 @@ impl workloads_server::Workloads for Arc<Door> {
             return Err(Status::invalid_argument("workload: it is no workload's name"));
         }
         let workload = WorkloadName(workload);
-        self.holders.may_remove(&workload, uid, &self.here.deeds.refusals)?;
-        Door::unregister(self, &workload, force).await?;
+        Door::unregister(self, &workload, uid, force).await?;
         Ok(Response::new(pb::UnregisterResponse {}))
     }
 

@@ -28,6 +28,8 @@ pub(super) type Answer = Result<pb::ToWorkload, Status>;
 pub(super) struct Stream {
     pub(super) door: Arc<Door>,
     pub(super) visit: Visit,
+    /// The user on the other side.
+    pub(super) uid: u32,
     pub(super) messages: Streaming<pb::FromWorkload>,
     pub(super) told: mpsc::Receiver<Told>,
     pub(super) out: mpsc::Sender<Answer>,
@@ -116,7 +118,7 @@ impl Stream {
             },
             Some(From::Goodbye(pb::Goodbye { unregister: false })) => Err(End::Gone),
             Some(From::Goodbye(pb::Goodbye { unregister: true })) => {
-                match self.door.unregister(&self.visit.workload, false).await {
+                match self.door.unregister(&self.visit.workload, self.uid, false).await {
                     Ok(()) => Err(End::Gone),
                     Err(status) => Err(End::With(status)),
                 }

@@ -9,7 +9,7 @@ use crate::machine::errands::prefer;
 use crate::machine::event::Event;
 use crate::machine::state::State;
 use crate::machine::steps;
-use crate::machine::workload::{Intent, Member, Origin};
+use crate::machine::workload::{Intent, Member};
 use crate::simulator::mistake::Mistake;
 use crate::simulator::program::{Key, Program, Task};
 
@@ -88,7 +88,7 @@ fn start(here: &Here, event: &Event, attempt: &Attempt, key: Key, is_inherited: 
     let Some(workload) = id.and_then(|id| state.keeper(&own, id)) else {
         return settle(here, key, Outcome::Failed("there is no such hook".into()), false);
     };
-    if workload.origin == Origin::Dialled {
+    if workload.dials_in() {
         let is_here = here.world.nodes[here.me].guest.borrow().as_ref().is_some_and(|guest| guest.is_here);
         // An earlier life may have sent it, and nobody knows of it.
         if is_inherited && is_here {

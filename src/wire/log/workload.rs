@@ -20,7 +20,8 @@ impl Stored for Workload {
             group: self.group.store(),
             after: self.after.store(),
             hooks: self.hooks.store(),
-            dialled: self.origin == Origin::Dialled,
+            dialled: self.dials_in(),
+            owner: self.owner().unwrap_or_default(),
             on_absent: (self.on_absent != OnAbsent::default()).then(|| self.on_absent.store()),
         }
     }
@@ -32,7 +33,7 @@ impl Stored for Workload {
             group: take!(message.group at "group"),
             after: take!(message.after at "after"),
             hooks: take!(message.hooks at "hooks"),
-            origin: if message.dialled { Origin::Dialled } else { Origin::Configured },
+            origin: if message.dialled { Origin::Dialled { owner: message.owner } } else { Origin::Configured },
             on_absent: on_absent.unwrap_or_default(),
         })
     }

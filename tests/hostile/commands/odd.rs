@@ -281,7 +281,7 @@ pub(super) fn command(dice: &mut Dice, state: &State) -> Command {
         }
         20 => Command::EndDrill { event: id },
         21 => Command::Ask { what: asked(dice, state), who: "uid 0 on db-0".into(), reason: String::new() },
-        22 => Command::Enlist { workload: workload(dice, "pg", Origin::Dialled) },
+        22 => Command::Enlist { workload: workload(dice, "pg", Origin::Dialled { owner: 0 }) },
         23 => Command::Delist { workload: WorkloadName((*dice.one(&WORKLOADS)).into()) },
         24 => note(dice),
         25 => notified(dice, &id),

@@ -13,6 +13,7 @@ use allclear::machine::cluster_time::ClockReading;
 use allclear::machine::command::Command;
 use allclear::machine::document::{Announcement, Document, NotBefore, Status};
 use allclear::machine::id::WorkloadName;
+use allclear::machine::ownership::Grants;
 use allclear::machine::policy::Policy;
 use allclear::machine::situation::Timing;
 use allclear::replica::clock::{self, ClusterTime};
@@ -171,7 +172,7 @@ pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<Report>) {
     let listener = UnixListener::bind(&path).unwrap();
     let guard = rpc::Guard::of_workloads(&[], here.deeds.clone());
     let stop = CancellationToken::new();
-    let routes = rpc::workload_routes(here.clone(), hooks.clone(), View::new(here), stop.clone());
+    let routes = rpc::workload_routes(here.clone(), hooks.clone(), View::new(here), Grants::default(), stop.clone());
     tokio::spawn(rpc::serve(listener, routes, guard, stop.clone()));
     let (replica, name) = (Served { hooks, _serving: stop.drop_guard() }, task().workload);
     let is_here = || replica.sessions.presences().iter().any(|each| each.workload.name == name && each.connected);

@@ -146,7 +146,7 @@ class Workload:
             if await self._open(session):
                 await self._converse(session)
         except grpc.aio.AioRpcError as error:
-            is_refused = error.code() == grpc.StatusCode.INVALID_ARGUMENT
+            is_refused = error.code() in (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.PERMISSION_DENIED)
             raise SessionEnded(cut(error.details()), "refused" if is_refused else "dialling") from None
         except asyncio.TimeoutError:
             raise SessionEnded(f"the replica at {self._socket} does not answer") from None
