@@ -12,6 +12,7 @@ pub mod config;
 pub mod consensus;
 pub mod databases;
 pub mod fake_cloud;
+pub mod files;
 pub mod http_client;
 pub mod machine;
 pub mod metadata;

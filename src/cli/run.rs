@@ -9,11 +9,12 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::{Configured, Exit, failed, misused, say};
 use crate::consensus::OpenError;
-use crate::{app, config, ops, workloads};
+use crate::{app, config, files, ops, workloads};
 
 const LET_GO_WITHIN: Duration = Duration::from_secs(1);
 
 pub(super) fn run(file: &Configured) -> Result<(), Exit> {
+    files::check_way(&file.path).map_err(|why| misused(format_args!("the configuration cannot be trusted: {why}")))?;
     let config = file.load()?;
     ops::logging::start(&config::log_filter()).map_err(misused)?;
     keep_to_itself();
@@ -50,6 +51,7 @@ fn exit_of(error: &anyhow::Error) -> Exit {
 /// user.
 fn keep_to_itself() {
     workloads::close_descriptors();
+    files::keep_to_oneself();
     if let Err(error) = set_dumpable(false) {
         tracing::warn!(%error, "this process can be looked into by others of its user");
     }

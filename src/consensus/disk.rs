@@ -21,6 +21,7 @@ use super::platter::Platter;
 use super::recent::Recent;
 use super::tally::{self, Tally};
 use super::{inspection, sealed};
+use crate::files;
 use crate::wire::pb::allclear::raft::v1::Identity;
 
 /// Raised when an older program could no longer read what a newer one writes.
@@ -61,7 +62,7 @@ impl Disk {
         let io = |source| OpenError::Io { path: directory.into(), source };
         let path = directory.join(FILE);
         if replica.is_some() {
-            std::fs::create_dir_all(directory).map_err(io)?;
+            files::own_files(directory)?;
         } else if !path.try_exists().map_err(io)? {
             return Err(OpenError::NothingStored { path: directory.into() });
         }

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::files::Unsafe;
+
 /// Why a replica could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -26,6 +28,8 @@ pub enum OpenError {
     NewerFormat { path: PathBuf, found: u32, known: u32 },
     #[error("{} belongs to {what} {found:?}, not {expected:?}; check {what}.name and data_dir", path.display())]
     OfAnother { path: PathBuf, what: &'static str, found: String, expected: String },
+    #[error("the data directory cannot be used: {0}")]
+    Unsafe(#[from] Unsafe),
     #[error("{} holds nothing of a cluster: there is nothing to restore", path.display())]
     NothingStored { path: PathBuf },
     #[error("cannot start from what is stored: {0}")]

@@ -13,7 +13,7 @@ use super::situation::Situation;
 use super::state::State;
 use super::steps;
 use super::time::Timestamp;
-use super::workload::{Member, Phase};
+use super::workload::{Member, Phase, Workload};
 
 /// Impacts this close together count as one wave of maintenance.
 const SAME_WAVE: Duration = Duration::from_hours(24);
@@ -64,7 +64,7 @@ pub fn errands<'a>(state: &'a State, me: &VmName) -> Vec<Errand<'a>> {
 /// nothing of the same member begins beside it. A workload that dials in remembers for itself.
 pub fn is_forgotten(state: &State, attempt: &Attempt, up_to: AttemptId) -> bool {
     let workload = state.replicas.get(&attempt.on).and_then(|replica| replica.workload(&attempt.member.workload));
-    let remembers = workload.is_some_and(|workload| workload.dials_in());
+    let remembers = workload.is_some_and(Workload::dials_in);
     attempt.id <= up_to && attempt.outcome.is_none() && !remembers
 }
 

@@ -1,6 +1,6 @@
 //! Unix sockets: made so that nobody gets in who is not to.
 
-use std::fs::{DirBuilder, Metadata, OpenOptions, Permissions, symlink_metadata};
+use std::fs::{DirBuilder, OpenOptions, Permissions, symlink_metadata};
 use std::io;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use nix::fcntl::OFlag;
 use nix::unistd::geteuid;
 use tokio::net::{UnixListener, UnixSocket, UnixStream};
+
+use crate::files;
 
 /// Connections that nobody has taken yet.
 const BACKLOG: u32 = 1024;
@@ -28,8 +30,8 @@ pub enum SocketError {
 pub async fn bind(path: &Path, mode: u32) -> Result<UnixListener, SocketError> {
     let failed = |source| SocketError::Io { path: path.into(), source };
     make_way(path).await?;
-    if let Some(why) = path.parent().and_then(exposure) {
-        tracing::warn!(socket = %path.display(), "{why}, and can serve another socket in its place");
+    if let Some(Err(why)) = path.parent().map(files::check_way) {
+        tracing::warn!(socket = %path.display(), %why, "others can serve another socket in its place");
     }
     made(path, mode).and_then(|socket| socket.listen(BACKLOG)).map_err(failed)
 }
@@ -70,21 +72,6 @@ fn made(path: &Path, mode: u32) -> io::Result<UnixSocket> {
     // By what was opened: the path may lead elsewhere by now.
     std::fs::set_permissions(format!("/proc/self/fd/{}", itself.as_raw_fd()), Permissions::from_mode(mode))?;
     Ok(socket)
-}
-
-/// Who else could put another socket where one is.
-fn exposure(folder: &Path) -> Option<String> {
-    let found = std::fs::metadata(if folder.as_os_str().is_empty() { Path::new(".") } else { folder }).ok()?;
-    let who = writers(&found, geteuid().as_raw())?;
-    Some(format!("{who} can write {}", folder.display()))
-}
-
-fn writers(folder: &Metadata, own: u32) -> Option<String> {
-    let is_sticky = folder.mode() & 0o1000 != 0;
-    if ![0, own].contains(&folder.uid()) {
-        return Some(format!("uid {}", folder.uid()));
-    }
-    (folder.mode() & 0o002 != 0 && !is_sticky).then(|| "every user of this machine".into())
 }
 
 #[cfg(test)]
@@ -154,16 +141,5 @@ mod tests {
             assert!(waiting.len() < 100, "it never fills");
         }
         assert!(matches!(bind(&path, 0o600).await, Err(SocketError::InUse { .. })));
-    }
-
-    #[test]
-    fn a_folder_that_others_can_write_is_told_of() {
-        let folder = tempfile::tempdir().unwrap();
-        let told = |mode| {
-            std::fs::set_permissions(folder.path(), Permissions::from_mode(mode)).unwrap();
-            writers(&std::fs::metadata(folder.path()).unwrap(), geteuid().as_raw())
-        };
-        assert_eq!([told(0o755), told(0o1777), told(0o770)], [None, None, None]);
-        assert_eq!(told(0o777).as_deref(), Some("every user of this machine"));
     }
 }

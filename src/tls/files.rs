@@ -14,6 +14,7 @@ use webpki::KeyUsage;
 use super::chain;
 use super::names::{Names, Realm};
 use super::refusal::Refusal;
+use crate::files;
 use crate::machine::time::Timestamp;
 
 const CERT: &str = "cluster.tls.cert";
@@ -102,6 +103,7 @@ impl Files {
                 mode & 0o7777
             )));
         }
+        exchangeable(&self.key).map_err(&unfit)?;
         PrivateKeyDer::from_pem_slice(&bytes).map_err(|error| unfit(format!("holds no private key in PEM: {error}")))
     }
 }
@@ -129,6 +131,7 @@ fn of_own(refusal: &Refusal) -> String {
 fn certificates(key: &'static str, path: &Path) -> Result<Vec<CertificateDer<'static>>, Unfit> {
     let unfit = |why: String| Unfit { key, path: path.to_owned(), why };
     let (bytes, _) = bytes(path).map_err(&unfit)?;
+    exchangeable(path).map_err(&unfit)?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).take(MOST_CERTIFICATES).collect();
     let found = found.map_err(|error| unfit(format!("{NO_CERTIFICATE}: {error}")))?;
     if found.is_empty() { Err(unfit(NO_CERTIFICATE.into())) } else { Ok(found) }
@@ -143,6 +146,11 @@ fn certificates_of(key: &'static str, path: &Path) -> Result<Vec<TrustAnchor<'st
         path: path.to_owned(),
         why: format!("holds no certificate of an authority: {error}"),
     })
+}
+
+/// Fails where somebody else could put another file in its place.
+fn exchangeable(path: &Path) -> Result<(), String> {
+    files::check_way(path).map_err(|why| format!("cannot be trusted: {why}"))
 }
 
 /// The whole file and its mode.

@@ -17,6 +17,7 @@ mod cluster;
 #[path = "../cluster/disks.rs"]
 #[allow(dead_code, reason = "others use it")]
 mod disks;
+mod files;
 #[path = "../cluster/links.rs"]
 #[allow(dead_code, reason = "others use it")]
 mod links;

@@ -19,7 +19,7 @@ use allclear::machine::plan::plan;
 use allclear::machine::slot::SlotState;
 use allclear::machine::slots;
 use allclear::machine::time::Timestamp;
-use allclear::machine::workload::{Condition, Intent, Member, OnAbsent, Origin, Phase, Readiness, Role, Workload};
+use allclear::machine::workload::{Condition, Intent, Member, OnAbsent, Phase, Readiness, Role, Workload};
 
 use crate::mutant::Mutant;
 use crate::world::{Cluster, GONE_BY, MOMENTS, Post, Run, Shown, Trouble, World, event_id, name};

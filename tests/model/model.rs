@@ -25,7 +25,7 @@ use allclear::machine::cause::StartCause;
 use allclear::machine::claim::Reason;
 use allclear::machine::event::{Ending, Event};
 use allclear::machine::lifecycle::Stage;
-use allclear::machine::workload::{Intent, Origin, Phase, Role, Workload};
+use allclear::machine::workload::{Intent, Phase, Role, Workload};
 use stateright::{Model, Property};
 
 use action::Action;
@@ -177,7 +177,7 @@ fn has_failover(cluster: &Cluster) -> bool {
 }
 
 fn is_dialled(cluster: &Cluster) -> bool {
-    cluster.workload.as_ref().is_some_and(|workload| workload.dials_in())
+    cluster.workload.as_ref().is_some_and(Workload::dials_in)
 }
 
 fn is_restorable(cluster: &Cluster) -> bool {

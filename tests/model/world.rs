@@ -217,7 +217,7 @@ impl Cluster {
     /// A member counts as prepared though nothing was done to it: it is away, or its hook may fail.
     pub(crate) fn may_fail(&self) -> bool {
         self.workload.iter().flat_map(|it| &it.hooks).any(|hook| hook.on_failure == OnFailure::Continue)
-            || self.workload.as_ref().is_some_and(|it| it.dials_in())
+            || self.workload.as_ref().is_some_and(Workload::dials_in)
             || self.sick > 0
     }
 
@@ -337,7 +337,7 @@ impl World {
     pub(crate) fn is_dialled(&self, cluster: &Cluster, replica: usize) -> bool {
         let Some(workload) = &cluster.workload else { return false };
         let known = self.log.replicas.get(&name(replica)).and_then(|replica| replica.workload(&workload.name));
-        known.is_some_and(|workload| workload.dials_in())
+        known.is_some_and(Workload::dials_in)
     }
 
     pub(crate) fn situation(&self) -> Situation {

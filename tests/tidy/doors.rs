@@ -9,16 +9,17 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("wire", &["machine"]),
     ("admission", &[]),
     ("reach", &[]),
-    ("tls", &["machine", "admission", "reach"]),
-    ("consensus", &["machine", "wire", "reach", "tls", "admission"]),
+    ("files", &[]),
+    ("tls", &["machine", "admission", "reach", "files"]),
+    ("consensus", &["machine", "wire", "reach", "tls", "admission", "files"]),
     ("http_client", &[]),
     ("metadata", &["machine", "http_client"]),
     // embedded by databases, so it stands on what goes over the wire alone
     ("workload", &["wire"]),
-    ("workloads", &["machine", "wire", "http_client"]),
+    ("workloads", &["machine", "wire", "http_client", "files"]),
     // what it proposes and what it shows are messages
     ("replica", &["machine", "wire", "tls", "admission", "consensus", "metadata", "workloads"]),
-    ("rpc", &["machine", "wire", "reach", "tls", "admission", "replica", "workloads"]),
+    ("rpc", &["machine", "wire", "reach", "tls", "admission", "replica", "workloads", "files"]),
     ("ops", &["machine", "tls", "admission", "replica"]),
     ("outlet", &["machine", "wire", "http_client", "replica"]),
     // it serves the same protocol as the status port
@@ -49,6 +50,7 @@ const ALL: &[&str] = &[
     "ops",
     "outlet",
     "reach",
+    "files",
     "http_client",
     "fake_cloud",
     "config",
@@ -83,7 +85,7 @@ const FOREIGN: &[(&str, &[&str])] = &[
     // hooks, and the replicas of a demo
     ("tokio::process", &["workloads", "cli"]),
     // the fourth for sockets and their users
-    ("nix", &["workloads", "cli", "databases", "rpc"]),
+    ("nix", &["workloads", "cli", "databases", "rpc", "files"]),
     // the last two for what stands before every call, which tonic's routes take in no other way
     ("axum", &["ops", "fake_cloud", "rpc", "admission"]),
     // the second for scenarios, the third for the tables of hook sets

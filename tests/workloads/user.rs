@@ -39,7 +39,7 @@ async fn a_hook_of_another_user_can_be_ended_and_cannot_read_the_spool() {
         return;
     }
     let bench = Bench::new();
-    fs::set_permissions(bench.folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    fs::set_permissions(bench.folder.path(), fs::Permissions::from_mode(0o1777)).unwrap();
     let ended = run_as(&bench, "nobody", "ls $BENCH/hooks 2>/dev/null && exit 3; id -u > $BENCH/who; exit 11").await;
     assert_eq!(ended, Ended::NotApplicable);
     assert_eq!(bench.line("who").await, User::from_name("nobody").unwrap().unwrap().uid.to_string());

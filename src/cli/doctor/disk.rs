@@ -11,6 +11,7 @@ use nix::unistd::{AccessFlags, access, geteuid};
 
 use super::finding::Finding;
 use crate::config::Config;
+use crate::files;
 use crate::replica::clock;
 
 const CHECK: &str = "disk";
@@ -37,6 +38,13 @@ pub(super) async fn findings(config: &Config) -> Vec<Finding> {
 }
 
 fn look(folder: &Path) -> Vec<Finding> {
+    if let Err(why) = files::check_way(folder) {
+        return vec![Finding::fail(
+            CHECK,
+            why.to_string(),
+            "do that: a replica starts on nothing that others can exchange",
+        )];
+    }
     match fs::metadata(folder) {
         Ok(found) if !found.is_dir() => {
             let what = format!("{} is no directory", folder.display());

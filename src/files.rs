@@ -1,0 +1,222 @@
+//! Whose the files of a replica are. Whoever can exchange its data, its keys or its configuration is the replica, so these
+//! lie where nobody else can: root and the replica's own user have them, and every folder on the way there.
+
+use std::fs::{self, DirBuilder, Metadata, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use nix::sys::stat::{Mode, umask};
+use nix::unistd::{getegid, geteuid};
+
+/// Who else could exchange it, or what keeps this from being found out.
+#[derive(Debug, thiserror::Error)]
+pub enum Unsafe {
+    #[error(
+        "{} belongs to uid {owner}, who could put anything there: give it to uid {} or root, or use another path",
+        path.display(), geteuid()
+    )]
+    OfAnother { path: PathBuf, owner: u32 },
+    #[error("{} can be written by {whom}, who could exchange what is in it: chmod {mode} it, or use another path", path.display())]
+    Writable { path: PathBuf, whom: &'static str, mode: &'static str },
+    #[error("{} is a symbolic link, where a replica keeps nothing but files and folders of its own: remove it", .0.display())]
+    Link(PathBuf),
+    #[error("{} cannot be looked at: {why}", path.display())]
+    Unseen { path: PathBuf, why: io::Error },
+}
+
+/// What this process makes from now on is its user's alone, where it does not say otherwise.
+pub fn keep_to_oneself() {
+    umask(Mode::from_bits_truncate(0o077));
+}
+
+/// Makes a folder of the replica's own where it is missing, and closes it to everybody else. Its whole path.
+pub fn own_folder(path: &Path) -> Result<PathBuf, Unsafe> {
+    let path = &std::path::absolute(path).map_err(unseen(path))?;
+    check_above(path)?;
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(unseen(path))?;
+    let found = fs::symlink_metadata(path).map_err(unseen(path))?;
+    if found.is_symlink() {
+        check(path, &found)?;
+    }
+    let led = path.canonicalize().map_err(unseen(path))?;
+    check_above(&led)?;
+    own(&led, &fs::metadata(&led).map_err(unseen(&led))?)?;
+    Ok(led)
+}
+
+/// The same, and with each file and folder in it.
+pub fn own_files(folder: &Path) -> Result<(), Unsafe> {
+    let folder = own_folder(folder)?;
+    for entry in fs::read_dir(&folder).map_err(unseen(&folder))? {
+        let entry = entry.map_err(unseen(&folder))?.path();
+        let found = match fs::symlink_metadata(&entry) {
+            Ok(found) => found,
+            // Another process of the replica has just removed it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(unseen(&entry)(error)),
+        };
+        if found.is_symlink() {
+            return Err(Unsafe::Link(entry));
+        }
+        own(&entry, &found)?;
+    }
+    Ok(())
+}
+
+fn unseen(path: &Path) -> impl FnOnce(io::Error) -> Unsafe + use<> {
+    let path = path.to_owned();
+    move |why| Unsafe::Unseen { path, why }
+}
+
+/// It is this user's and nobody else's; or root's, as the folder of a disk is. A folder that was open is closed, for what
+/// somebody may have put there is theirs; what somebody may have written to a file cannot be told any more.
+fn own(path: &Path, found: &Metadata) -> Result<(), Unsafe> {
+    let is_own = found.uid() == geteuid().as_raw();
+    if !(is_own && found.is_dir()) {
+        check(path, found)?;
+    }
+    if is_own && found.mode() & 0o077 != 0 {
+        let mode = found.mode() & 0o700;
+        let closed = fs::set_permissions(path, Permissions::from_mode(mode));
+        closed.map_err(unseen(path))?;
+    }
+    Ok(())
+}
+
+/// Whether nobody but root and this user can exchange what is at this path, or will be: neither it, nor a folder on the
+/// way, nor what a link on the way leads to. What is not there yet is nobody's.
+pub fn check_way(path: &Path) -> Result<(), Unsafe> {
+    let path = &std::path::absolute(path).map_err(unseen(path))?;
+    check_each(path)?;
+    match path.canonicalize() {
+        Ok(led) if led != *path => check_each(&led),
+        _ => Ok(()),
+    }
+}
+
+fn check_above(path: &Path) -> Result<(), Unsafe> {
+    path.parent().map_or(Ok(()), check_each)
+}
+
+fn check_each(path: &Path) -> Result<(), Unsafe> {
+    let ways: Vec<&Path> = path.ancestors().collect();
+    for way in ways.into_iter().rev() {
+        match fs::symlink_metadata(way) {
+            Ok(found) => check(way, &found)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(why) => return Err(unseen(way)(why)),
+        }
+    }
+    Ok(())
+}
+
+fn check(path: &Path, found: &Metadata) -> Result<(), Unsafe> {
+    let (owner, mode) = (found.uid(), found.mode());
+    if owner != 0 && owner != geteuid().as_raw() {
+        return Err(Unsafe::OfAnother { path: path.to_owned(), owner });
+    }
+    // Of a link the mode says nothing, and in a sticky folder everybody has what is theirs.
+    if found.is_symlink() || found.is_dir() && mode & 0o1000 != 0 {
+        return Ok(());
+    }
+    let writable = |whom, mode| Err(Unsafe::Writable { path: path.to_owned(), whom, mode });
+    if mode & 0o002 != 0 {
+        return writable("every user of this machine", "o-w");
+    }
+    // The group of the process itself, as a container's volume has it.
+    if mode & 0o020 != 0 && found.gid() != getegid().as_raw() {
+        return writable("its group", "g-w");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{chown, symlink};
+
+    use super::*;
+
+    fn set(path: &Path, mode: u32) {
+        fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::symlink_metadata(path).unwrap().mode() & 0o7777
+    }
+
+    #[test]
+    fn what_is_made_and_what_was_open_is_this_users_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = folder.path().join("above/data");
+        own_files(&own).unwrap();
+        assert_eq!((mode(&own), mode(own.parent().unwrap())), (0o700, 0o700));
+        set(&own, 0o755);
+        for (name, open) in [("lock", 0o644), ("hooks", 0o777)] {
+            let made = if name == "hooks" { fs::create_dir(own.join(name)) } else { fs::write(own.join(name), "") };
+            made.unwrap();
+            set(&own.join(name), open);
+        }
+        own_files(&own).unwrap();
+        assert_eq!([&own, &own.join("lock"), &own.join("hooks")].map(|path| mode(path)), [0o700, 0o600, 0o700]);
+    }
+
+    #[test]
+    fn who_could_exchange_it_is_told_with_what_to_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let (above, own) = (folder.path().join("above"), folder.path().join("above/data"));
+        own_files(&own).unwrap();
+        let refused = |what: &str| {
+            let why = own_files(&own).unwrap_err().to_string();
+            assert!(why.contains(what), "{what}: {why}");
+        };
+        set(&above, 0o777);
+        refused("can be written by every user of this machine");
+        set(&above, 0o1777);
+        own_files(&own).unwrap();
+        set(&above, 0o755);
+        fs::write(own.join("consensus"), "").unwrap();
+        set(&own.join("consensus"), 0o602);
+        refused("chmod o-w it");
+        set(&own.join("consensus"), 0o600);
+        symlink("/etc/passwd", own.join("lock")).unwrap();
+        refused("is a symbolic link");
+        fs::remove_file(own.join("lock")).unwrap();
+        if geteuid().is_root() {
+            chown(own.join("consensus"), Some(64_218), None).unwrap();
+            refused("belongs to uid 64218");
+            chown(own.join("consensus"), Some(0), None).unwrap();
+            chown(&above, None, Some(64_218)).unwrap();
+            set(&above, 0o775);
+            refused("can be written by its group");
+            set(&above, 0o755);
+            chown(&above, Some(64_218), None).unwrap();
+            refused("above belongs to uid 64218");
+        }
+    }
+
+    #[test]
+    fn a_link_on_the_way_is_as_good_as_where_it_leads_and_who_made_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (real, link) = (folder.path().join("real"), folder.path().join("link"));
+        fs::create_dir(&real).unwrap();
+        symlink(&real, &link).unwrap();
+        own_folder(&link.join("data")).unwrap();
+        set(&real, 0o777);
+        assert!(check_way(&link.join("data")).is_err());
+        set(&real, 0o755);
+        if geteuid().is_root() {
+            nix::unistd::fchownat(
+                nix::fcntl::AT_FDCWD,
+                &link,
+                Some(64_218.into()),
+                None,
+                nix::fcntl::AtFlags::AT_SYMLINK_NOFOLLOW,
+            )
+            .unwrap();
+            assert!(matches!(check_way(&link.join("data")), Err(Unsafe::OfAnother { owner: 64_218, .. })));
+        }
+        // What is not there yet is nobody's.
+        check_way(&folder.path().join("not/there")).unwrap();
+    }
+}
