@@ -1,6 +1,7 @@
 //! The processes of a VM, found by its folder: what was started there, however it was started, works in the folder or
 //! names it.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -66,10 +67,14 @@ pub fn signal(folder: &Path, signal: Signal) {
     }
 }
 
-/// `kill -9`, until none is left that could be killed.
+/// `kill -9`, until none is left, and nothing of any: a server that is started again takes the number of one that has
+/// ended and that nobody has seen to for a server that runs.
 pub fn end(folder: &Path) {
+    let mut ended = BTreeSet::new();
     for _ in 0..LOOKS {
-        if of(folder).is_empty() {
+        let left = of(folder);
+        ended.extend(left.iter().copied());
+        if left.is_empty() && !ended.iter().any(|pid| Path::new(&format!("/proc/{pid}")).exists()) {
             return;
         }
         signal(folder, Signal::SIGKILL);
