@@ -1,5 +1,6 @@
 //! The adapter is killed before, in and after each of its requests, and with it everything on its VM, which then boots:
-//! never two members take writes, nothing that was acknowledged is lost, and the next attempt ends it well.
+//! never two members take writes, nothing that was acknowledged is lost, and the next attempt ends it well. It is
+//! synchronous, for the death of an asynchronous primary's VM loses what its standbys did not have yet.
 
 use serde_json::json;
 
@@ -9,6 +10,7 @@ use super::super::trio::{System as _, VMS, Vm, is_installed};
 use super::super::writers::Writers;
 use super::adapter::{begin, end, hook, run, until_done};
 use super::proxy::{Point, Proxies};
+use super::rest::{configure, members, until_cluster};
 use super::{Newest, Old, Patroni, Setup};
 
 /// Everybody finds the members' REST API behind a proxy.
@@ -31,6 +33,9 @@ async fn a_failover_is_killed_at_each_request<S: Setup>() {
     let proxies = Proxies::start(&stage.trio);
     let writers = Writers::start::<Patroni<Proxied<S>>>(&stage.trio);
     let watch = Watch::begin::<Patroni<Proxied<S>>>(&stage.trio);
+    configure(&stage.trio, "{\"synchronous_mode\": true}");
+    let is_synchronous = |member: &serde_json::Value| member["role"] == "sync_standby";
+    until_cluster(&stage.trio, "a synchronous standby", |cluster| members(cluster).any(is_synchronous));
     until_done::<Proxied<S>>(&stage.trio, 1, "restore", &json!({}));
     until_done::<Proxied<S>>(&stage.trio, 2, "restore", &json!({}));
     let points = (1..).flat_map(|number| [Point::Before(number), Point::Meanwhile(number), Point::After(number)]);

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::super::processes;
 use super::super::stage::Stage;
-use super::super::trio::{Trio, VMS, Vm, is_installed};
+use super::super::trio::{Trio, VMS, Vm, is_installed, until};
 use super::super::writers::Writers;
 use super::adapter::{run, until_done};
-use super::rest::{configure, members, until_cluster};
+use super::rest::{configure, get, leader, members, until_cluster};
 use super::{NEWEST, Newest, Old, Patroni, Setup};
 
 /// The primary, and the two others.
@@ -90,6 +90,7 @@ async fn a_paused_cluster_is_switched_over_and_a_synchronous_one_to_its_standby<
     let stage = Stage::<Patroni<S>>::bare().await;
     let writers = Writers::start::<Patroni<S>>(&stage.trio);
     let (primary, near, far) = around(&stage);
+    until_all_follow(&stage.trio);
     configure(&stage.trio, "{\"pause\": true}");
     until_cluster(&stage.trio, "a pause", |cluster| cluster["pause"] == true);
     until_done::<S>(&stage.trio, primary, "failover", &preferring(far, near));
@@ -128,7 +129,15 @@ fn until_all_follow(trio: &Trio) {
         let follows = |member: &&Value| member["lag"].as_u64().is_some_and(|lag| lag < 1 << 20);
         members(cluster).filter(follows).count() == 2 && members(cluster).all(is_well)
     };
-    until_cluster(trio, "two members that follow", all);
+    let cluster = until_cluster(trio, "two members that follow", all);
+    // Whether they stream, its leader says.
+    let leader = place_of(&leader(&cluster).unwrap()["name"]);
+    until("two members that stream", || {
+        let said = get(trio, leader, "/patroni").map_err(|error| error.to_string())?;
+        let streams = |it: &&Value| it["state"] == "streaming";
+        let count = said["replication"].as_array().into_iter().flatten().filter(streams).count();
+        if count == 2 { Ok(()) } else { Err(said.to_string()) }
+    });
 }
 
 /// The last of the members is tagged, as people write it.
