@@ -22,7 +22,7 @@ from allclear_hook import (
 )
 from pgbouncer_pooler import Poolers, lacks
 from postgresql_candidate import senders
-from postgresql_data import IDENTIFY
+from postgresql_data import IDENTIFY, barred
 from postgresql_members import Group, lower_limits, primary_conninfo, synchronous
 from postgresql_mounts import missing_mount
 from postgresql_server import Here
@@ -85,12 +85,7 @@ def of_directory(here: Here) -> Iterator[str]:
     if owner != os.geteuid():
         yield f"{here.path} is of the user with the number {owner}: give it as `user` of the hooks"
     else:
-        barred = sorted(inside.name for inside in here.path.iterdir() if not is_open(inside))
-        if barred:
-            yield (
-                f"{here.path} has {', '.join(barred)}, which its owner cannot read and write: pg_rewind fails at that,"
-                f" and pg_basebackup; give it to the owner with all rights, or move it out of PGDATA"
-            )
+        yield from barred(here)
     pid = here.pid()
     if not pid:
         yield f"no server runs on {here.path} on this VM: start it, or correct PGDATA"
@@ -100,12 +95,6 @@ def of_directory(here: Here) -> Iterator[str]:
     nearest = next(path for path in (folder, *folder.parents) if path.exists())
     if not os.access(nearest, os.W_OK | os.X_OK):
         yield f"STATE_DIR: {nearest} cannot be written: make {folder}, for the user of the hooks"
-
-
-def is_open(path: Path) -> bool:
-    """For this user. What is gone meanwhile is in nobody's way."""
-    rights = os.R_OK | os.W_OK | (os.X_OK if path.is_dir() else 0)
-    return path.is_symlink() or os.access(path, rights) or not path.exists()
 
 
 def of_programs(here: Here) -> Iterator[str]:

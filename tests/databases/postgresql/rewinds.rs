@@ -132,11 +132,11 @@ async fn a_copy_that_is_killed_at_any_point_makes_no_second_primary() {
     a_restore_is_killed_at_each_point(After::Loss).await;
 }
 
-/// A configuration that only root may change, as tools for configurations leave it: the dry run of `pg_rewind` is well, and
-/// it ends in the middle, when some files are the new primary's. Before version 14 `pg_control` was spoilt then.
+/// A file that only root may change, as tools for configurations leave it: the dry run of `pg_rewind` is well, and it ends
+/// in the middle, when some files are the new primary's. Before version 14 `pg_control` was spoilt then.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
-async fn a_rewind_that_fails_in_the_middle_makes_no_second_primary() {
+async fn a_rewind_that_cannot_write_a_file_makes_no_second_primary() {
     if !is_installed::<Postgresql>() {
         return;
     }
@@ -144,14 +144,20 @@ async fn a_rewind_that_fails_in_the_middle_makes_no_second_primary() {
     let trio = &stage.trio;
     let place = go_down(&stage, 1, After::Crash);
     let watch = Watch::begin::<Postgresql>(trio);
-    let settings = trio.vms[place].data().join("postgresql.conf");
-    fs::set_permissions(&settings, fs::Permissions::from_mode(0o444)).unwrap();
-    for _ in 0..2 {
-        let ended = Hook::run::<Postgresql>(trio, place, "restore", &[]);
-        assert!(ended.status == BLOCKED && ended.said.contains("postgresql.conf"), "{ended:?}");
-        Postgresql::boot(trio, place);
-    }
-    fs::set_permissions(&settings, fs::Permissions::from_mode(0o644)).unwrap();
+    let chmod = |file: &str, mode| {
+        fs::set_permissions(trio.vms[place].data().join(file), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    chmod("postgresql.conf", 0o444);
+    let ended = Hook::run::<Postgresql>(trio, place, "restore", &[]);
+    assert!(ended.status == FAILED && ended.said.contains("nothing was changed: "), "{ended:?}");
+    assert!(ended.said.contains("has postgresql.conf, which its owner cannot"), "{ended:?}");
+    chmod("postgresql.conf", 0o644);
+    // Only `pg_rewind` itself finds this one.
+    chmod("global/pg_filenode.map", 0o444);
+    let ended = Hook::run::<Postgresql>(trio, place, "restore", &[]);
+    assert!(ended.status == BLOCKED && ended.said.contains("pg_filenode.map"), "{ended:?}");
+    Postgresql::boot(trio, place);
+    chmod("global/pg_filenode.map", 0o600);
     Hook::until_done::<Postgresql>(trio, place, "restore", &[]);
     all_have(trio, 1);
     watch.end();
