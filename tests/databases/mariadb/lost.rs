@@ -115,7 +115,7 @@ async fn the_folder_of_a_file_system_is_no_schema() {
     for vm in &stage.trio.vms {
         let roots = vm.data().join("lost+found");
         fs::create_dir(&roots).unwrap();
-        fs::set_permissions(&roots, Permissions::from_mode(0o000)).unwrap();
+        fs::set_permissions(&roots, Permissions::from_mode(0o700)).unwrap();
     }
     assert!(by_socket(&stage.trio, 2, "SHOW DATABASES").contains("#mysql50#lost+found"));
     let ended = Hook::killed_where::<MariaDb>(&stage.trio, 2, "restore", "START SLAVE '' UNTIL", &[]);
