@@ -209,6 +209,11 @@ def of_replication(group: Group, details: dict[str, dict[str, Any]]) -> Iterator
     for vm, said in group.seen.items():
         if not said["can_rewind"]:
             yield f"{vm}: neither data checksums nor wal_log_hints: it would be copied anew after a crash"
+        # pg_basebackup takes two, and whoever else streams is not counted.
+        senders_needed = len(members()) + 1
+        if said["limits"]["max_wal_senders"] < senders_needed:
+            few = said["limits"]["max_wal_senders"]
+            yield f"{vm}: max_wal_senders = {few}: as primary it needs {senders_needed}, for the others and a copy"
         if said["slot"]:
             yield f"{vm}: primary_slot_name is set, and slots do not move with the primary: unset it, use wal_keep_size"
         if vm == found[0]:

@@ -47,6 +47,7 @@ async fn whatever_is_missing_is_found_before_any_event() {
         assert!(ended.said.contains(told), "{name} {value}: {ended:?}");
     }
     for (place, setting, told) in [
+        (0, "max_wal_senders = 3", "db-0: max_wal_senders = 3: as primary it needs 4"),
         (1, "primary_slot_name = 'a_slot'", "db-1: primary_slot_name is set"),
         (0, "recovery_target_timeline = 'current'", "db-0: set hot_standby = on and recovery_target_timeline"),
         (0, "wal_keep_size = 0", "db-0: set wal_keep_size"),
