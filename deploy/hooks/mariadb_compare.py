@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from allclear_hook import Failed, Told, Unreachable, members, progress
-from mariadb_members import Row, Server, one_line, over_tcp
+from mariadb_members import LOST_AND_FOUND, Row, Server, one_line, over_tcp
 from mariadb_replication import stopped_by
 
-OWN = "('mysql', 'sys', 'information_schema', 'performance_schema', 'allclear')"
+OWN = f"('mysql', 'sys', 'information_schema', 'performance_schema', 'allclear', '{LOST_AND_FOUND}')"
 # Each kind of thing that a schema has, by name.
 THINGS = f"""SELECT 'schema' AS kind, schema_name AS name, '' AS part FROM information_schema.schemata
     WHERE schema_name NOT IN {OWN}

@@ -22,13 +22,26 @@ from pathlib import Path
 from allclear_hook import Blocked, Failed, Memory, Told, Unreachable, call, members, progress, setting
 from mariadb_compare import compare
 from mariadb_data import OTHERS, SCHEMAS, any_position, on_socket
-from mariadb_members import COPYING, FOLLOWS, LOOK, Group, Server, covers, one_line, option_file, over_tcp, positions
+from mariadb_members import (
+    COPYING,
+    FOLLOWS,
+    LOOK,
+    LOST_AND_FOUND,
+    Group,
+    Server,
+    covers,
+    one_line,
+    option_file,
+    over_tcp,
+    positions,
+)
 from mariadb_replication import change, runs
 from mariadb_rights import lacks, refuses_replication
 
 DUMP = (
     "--all-databases", "--single-transaction", "--master-data=2", "--gtid", "--routines", "--events", "--triggers",
     "--flush-privileges", "--comments", "--default-character-set=utf8mb4", "--ignore-table=mysql.gtid_slave_pos",
+    f"--ignore-database={LOST_AND_FOUND}",
 )  # fmt: skip
 # How much of the dump has its position, before any data.
 HEAD = 8192

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from allclear_hook import Blocked, Failed, Told, Unreachable, setting
 from disks import Place
-from mariadb_members import FOLLOWS, LOOK, Group, Server
+from mariadb_members import FOLLOWS, LOOK, LOST_AND_FOUND, Group, Server
 from mariadb_rights import missing
 
 # Debian has the first, RPM systems have the second.
 SOCKETS = ("/run/mysqld/mysqld.sock", "/var/lib/mysql/mysql.sock")
 # Schemas beside those that a fresh server has. Asked of an account that sees all of them.
-OTHERS = """FROM information_schema.schemata
-  WHERE schema_name NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys', 'test', 'allclear')"""
+OTHERS = f"""FROM information_schema.schemata WHERE schema_name NOT IN
+  ('mysql', 'information_schema', 'performance_schema', 'sys', 'test', 'allclear', '{LOST_AND_FOUND}')"""
 SCHEMAS = f"SELECT COALESCE(GROUP_CONCAT(schema_name SEPARATOR ', '), '') AS names {OTHERS}"
 # Access denied, and a host that may not connect. A client that expects TLS has the latter within an error of its own.
 REFUSED = re.compile(r"error (1044|1045|1130|1698):|\b1130 - |Access denied|not allowed to connect")

@@ -28,6 +28,8 @@ LOOK = (
     f" WHERE schema_name = 'allclear' AND schema_comment = '{COPYING}') AS copying"
 )
 FOLLOWS = "SHOW ALL SLAVES STATUS"
+# What a server that has its data at a mount point takes for a schema, unless its ignore_db_dirs has the folder.
+LOST_AND_FOUND = "#mysql50#lost+found"
 DELIMITER = "$allclear$"
 # How `--batch` writes what would end a field or a row.
 ESCAPED = re.compile(r"\\(.)")

@@ -14,8 +14,9 @@ and includes all else. `SET conffile`, `RELOAD` and `RESUME` are one step from o
 Needs: the members' addresses in these files as in MEMBERS; transaction or statement pooling (a session would have to
 end before a pause is complete); an admin whom psql can be (PGUSER, PGPASSFILE); for `point` a login at the members.
 With so_reuseport several processes share an address, and a connection to it is to any of them: give the address that
-each has alone, the folder of its Unix socket (unix_socket_dir, as /run/pgbouncer/1:6432) or a port of its own. With
-peers (1.21 or later) it is seen when one is not named; before, only that there are several.
+each has alone, the folder of its Unix socket (unix_socket_dir, as /run/pgbouncer/1:6432) or a port of its own. When one
+is not named this is seen on its own machine, and with peers (1.21 or later) from everywhere; else only that there are
+several.
 Promises: a transaction that runs is waited for and never cut off by a pause; a pause that does not come about within
 PAUSE_SECONDS is taken back.
 Cannot promise: that a pooler that does not answer is paused or pointed. It is pointed when `restore` of the database

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 
 from allclear_hook import Blocked, Failed, Unreachable, members, progress, setting
 from psql import Psql, Refused
@@ -22,7 +26,8 @@ class Pooler:
         if not (colon and host and self.port.isdigit()):
             raise Failed(f"{address!r} is not the HOST:PORT of a pooler, nor the FOLDER:PORT of its Unix socket")
         self.host = host.strip("[]")
-        self.console = Psql(f"pooler {address}", self.host, int(self.port), "pgbouncer")
+        # Clients give themselves names, with whatever they like in them.
+        self.console = Psql(f"pooler {address}", self.host, int(self.port), "pgbouncer", "-Pformat=csv")
 
     def ask(self, command: str, seconds: float = 2, unless: str | None = None) -> str:
         """An error that says `unless` is none: it is so already."""
@@ -38,7 +43,7 @@ class Pooler:
             raise
 
     def rows(self, command: str) -> list[list[str]]:
-        return [line.split("|") for line in self.ask(command).splitlines()]
+        return list(csv.reader(io.StringIO(self.ask(command), newline="")))
 
     def settings(self) -> dict[str, str]:
         return {row[0]: row[1] for row in self.rows("SHOW CONFIG") if len(row) > 1}
@@ -110,9 +115,25 @@ class Poolers:
                 )
             numbers.add(pooler.settings().get("peer_id", "0"))
             peers |= pooler.peers()
+        found += self.unnamed()
         if peers - numbers:
             found.append(f"the pooler's processes with peer_id {' and '.join(sorted(peers - numbers))} are not named")
         return found
+
+    def unnamed(self) -> Iterator[str]:
+        """Processes on this machine that share a port with others, which are named by their Unix sockets."""
+        named: dict[str, set[str]] = {}
+        for pooler in self.reached():
+            if pooler.host.startswith("/"):
+                named.setdefault(pooler.settings().get("listen_port", ""), set()).add(os.path.realpath(pooler.host))
+        for port, folders in named.items():
+            count = listening(port)
+            if count > len(folders):
+                yield (
+                    f"{count} processes of a pooler listen at port {port} of this machine (so_reuseport), and"
+                    f" {len(folders)} of them {'is' if len(folders) == 1 else 'are'} named"
+                    f" ({', '.join(sorted(folders))}): name the FOLDER:PORT of each one's unix_socket_dir"
+                )
 
     def check_processes(self) -> None:
         """That each process is named, for one that is not would go on with its clients at the old primary."""
@@ -147,15 +168,23 @@ class Poolers:
                 progress(f"pooler {address} is not pointed to {vm}, and may be paused")
 
 
+def listening(port: str) -> int:
+    """How many sockets of this machine share an address with this port, as its kernel lists them."""
+    found: Counter[str] = Counter()
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        if port.isdigit() and Path(table).exists():
+            words = [line.split() for line in Path(table).read_text().splitlines()[1:]]
+            found.update(each[1] for each in words if each[1].endswith(f":{int(port):04X}") and each[3] == "0A")
+    return max(found.values(), default=0)
+
+
 def in_transactions(address: str) -> str:
     """The server processes whose transactions a pause waits for, for the end of a reason."""
     try:
         pooler = Pooler(address)
-        names = pooler.ask("\\pset tuples_only off\nSHOW SERVERS").splitlines()
+        rows = list(csv.DictReader(io.StringIO(pooler.ask("\\pset tuples_only off\nSHOW SERVERS"), newline="")))
     except Unreachable:
         return ""
-    head = names[0].split("|") if names else []
-    rows = [dict(zip(head, line.split("|"))) for line in names[1:]]
     pids = [row["remote_pid"] for row in rows if row.get("state") == "active" and row.get("remote_pid", "0") != "0"]
     return f"; transactions run in the server's processes {', '.join(pids)}" if pids else ""
 

@@ -22,7 +22,7 @@ from allclear_hook import (
 )
 from pgbouncer_pooler import Poolers, lacks
 from postgresql_candidate import senders
-from postgresql_data import IDENTIFY
+from postgresql_data import IDENTIFY, barred
 from postgresql_members import Group, lower_limits, primary_conninfo, synchronous
 from postgresql_server import Here
 
@@ -83,6 +83,8 @@ def of_directory(here: Here) -> Iterator[str]:
     owner = here.path.stat().st_uid
     if owner != os.geteuid():
         yield f"{here.path} is of the user with the number {owner}: give it as `user` of the hooks"
+    else:
+        yield from barred(here)
     pid = here.pid()
     if not pid:
         yield f"no server runs on {here.path} on this VM: start it, or correct PGDATA"
@@ -206,6 +208,11 @@ def of_replication(group: Group, details: dict[str, dict[str, Any]]) -> Iterator
     for vm, said in group.seen.items():
         if not said["can_rewind"]:
             yield f"{vm}: neither data checksums nor wal_log_hints: it would be copied anew after a crash"
+        # pg_basebackup takes two, and whoever else streams is not counted.
+        senders_needed = len(members()) + 1
+        if said["limits"]["max_wal_senders"] < senders_needed:
+            few = said["limits"]["max_wal_senders"]
+            yield f"{vm}: max_wal_senders = {few}: as primary it needs {senders_needed}, for the others and a copy"
         if said["slot"]:
             yield f"{vm}: primary_slot_name is set, and slots do not move with the primary: unset it, use wal_keep_size"
         if vm == found[0]:

@@ -5,7 +5,7 @@ Whoever starts the server while this is going on, or after it was cut off anywhe
 rewind
   1. standby.signal is put: a standby, which follows nobody of another history.
   2. After a crash the server recovers as a standby that listens to no log but its own: as before.
-  3. pg_rewind is tried without effect; when it cannot work nothing is changed.
+  3. pg_rewind is tried without effect; when it cannot work, or there is what it cannot write, nothing is changed.
   4. PG_VERSION is put out of use, in durable writing: from here on the server refuses to start. pg_rewind removes
      standby.signal, which the new primary does not have, and leaves this file alone.
   5. pg_rewind. When it is cut off it is tried again, and where that cannot work the directory is copied anew.
@@ -26,6 +26,7 @@ import os
 import shutil
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,8 @@ def rewind(told: Told, here: Here, group: Group, primary: str, memory: Memory) -
         # Without it pg_rewind reads the timeline from before the promotion, and spoils this directory.
         group.servers[primary].ask("CHECKPOINT", told.seconds_left())
         if not was_cut_off:
+            for why in barred(here):
+                raise Failed(f"nothing was changed: {why}")
             recover(told, here)
         try:
             run_rewind(told, here, primary, "--dry-run")
@@ -108,6 +111,22 @@ def rewind(told: Told, here: Here, group: Group, primary: str, memory: Memory) -
     here.be_standby()
     replace(here.path / "PG_VERSION", f"{here.major()}\n")
     memory.forget()
+
+
+def barred(here: Here) -> Iterator[str]:
+    """What this user has no right to there, which a dry run of pg_rewind does not tell. What is gone meanwhile is in
+    nobody's way, and so is what a link leads to."""
+
+    def is_open(path: Path) -> bool:
+        rights = os.R_OK | os.W_OK | (os.X_OK if path.is_dir() else 0)
+        return path.is_symlink() or os.access(path, rights) or not path.exists()
+
+    found = sorted(inside.name for inside in here.path.iterdir() if not is_open(inside))
+    if found:
+        yield (
+            f"{here.path} has {', '.join(found)}, which its owner cannot read and write: pg_rewind fails at that, and"
+            f" pg_basebackup; give it to the owner with all rights, or move it out of PGDATA"
+        )
 
 
 def own_files(here: Here) -> Path:

@@ -31,8 +31,11 @@ ROOTS = ("/usr/lib/postgresql/", "/usr/pgsql-")
 SHUT_DOWN = ("shut down", "shut down in recovery")
 # They end last, or with the others: a stop does not wait for them.
 NOT_IN_THE_WAY = re.compile(r"postgres: (.*: )?(logger|background writer|walwriter|stats collector|checkpointer)\b")
-# Of the server's log, what says why.
-REASONS = re.compile(r"\b(FATAL|PANIC|ERROR|DETAIL):\s+(.*)|hot standby is not possible.*")
+# Of the server's log, what says why: in lines for people, as values separated by commas, or as JSON.
+REASONS = re.compile(
+    r"\b(?:FATAL|PANIC|ERROR|DETAIL):\s+(.*)|\b(?:FATAL|PANIC|ERROR),\w{5},(.*)"
+    r'|"error_severity":"(?:FATAL|PANIC|ERROR)",(.*)|(hot standby is not possible.*)'
+)
 TAIL = 65536
 
 
@@ -215,7 +218,9 @@ class Here:
             self._note_its_log()
             new = [reason for log in self._logs for reason in reasons(log, sizes.get(log, 0))]
             found = new or [reason for log in self._logs for reason in reasons(log, 0)]
-            return "".join(f"; {reason}" for reason in dict.fromkeys(found[-3:]))
+            # A server that speaks another language has other words for an error.
+            last = found[-3:] or [line for log in self._logs for line in lines(log, sizes.get(log, 0))[-2:]]
+            return "".join(f"; {reason}" for reason in dict.fromkeys(last))
 
         return said
 
@@ -239,15 +244,17 @@ def size(log: Path) -> int:
     return log.stat().st_size if log.exists() else 0
 
 
-def reasons(log: Path, since: int) -> list[str]:
+def lines(log: Path, since: int) -> list[str]:
     try:
         with log.open("rb") as file:
             file.seek(max(since, log.stat().st_size - TAIL))
-            text = file.read().decode(errors="replace")
+            return [line for line in file.read().decode(errors="replace").split("\n") if line.strip()]
     except OSError:
         return []
-    found = [REASONS.search(line) for line in text.splitlines()]
-    return [match[2] or match[0] for match in found if match]
+
+
+def reasons(log: Path, since: int) -> list[str]:
+    return [match[match.lastindex or 0] for match in map(REASONS.search, lines(log, since)) if match]
 
 
 def processes_of(parent: int | None) -> dict[int, str]:

@@ -6,11 +6,13 @@ Connecting is `psql`'s matter: what the hook's env table has of PGUSER, PGPASSFI
 from __future__ import annotations
 
 import os
+import secrets
 
 from allclear_hook import Unreachable, progress
 from client import Client
 
-END = " end-of-answer"
+# No answer can hold it: it was not known when what is answered was written.
+END = f" end-of-answer-{secrets.token_hex(8)}"
 
 
 class Refused(Unreachable):
@@ -18,7 +20,7 @@ class Refused(Unreachable):
 
 
 class Psql(Client):
-    def __init__(self, name: str, host: str, port: int, database: str | None = None) -> None:
+    def __init__(self, name: str, host: str, port: int, database: str | None = None, *options: str) -> None:
         environment = {
             "PGAPPNAME": f"allclear {os.environ.get('ALLCLEAR_VM', '')}",
             "PGCONNECT_TIMEOUT": "5",
@@ -27,7 +29,7 @@ class Psql(Client):
             "PGPORT": str(port),
             "PGDATABASE": database or os.environ.get("PGDATABASE", "postgres"),
         }
-        super().__init__(name, ["psql", "-X", "-q", "-A", "-t", "-w", "-v", "VERBOSITY=terse"], environment)
+        super().__init__(name, ["psql", "-X", "-q", "-A", "-t", "-w", "-v", "VERBOSITY=terse", *options], environment)
 
     def ask(self, statement: str, seconds: float = 5) -> str:
         self.send(statement)

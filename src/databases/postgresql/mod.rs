@@ -55,7 +55,9 @@ fn found(trio: &Trio) -> anyhow::Result<()> {
         let (vm, data) = (&trio.vms[0], data(place));
         let from = ["-h", vm.host(), "-p", vm.port(), "-U", "postgres"];
         trio.run(place, "pg_basebackup", &[&["-D", &data, "-c", "fast", "--no-sync"], &from[..]].concat())?;
-        fs::write(trio.vms[place].data().join("standby.signal"), "")?;
+        let signal = trio.vms[place].data().join("standby.signal");
+        fs::write(&signal, "")?;
+        trio.own(&signal)?;
         boot(trio, place)?;
     }
     trio.until("two standbys that stream", || {

@@ -29,6 +29,8 @@ async fn stage_with_a_member_that_is_down() -> Stage<Etcd> {
     stage
 }
 
+/// Below a mount point whose disk came too late, behind a link that leads nowhere, or in a folder that its user may not look
+/// into etcd seems to have no data, and starts as a new member where it may.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_member_is_not_removed_for_data_that_only_seem_to_be_gone() {

@@ -49,6 +49,8 @@ fn is_untouched(stage: &Stage<MariaDb>) {
     assert_eq!(by_socket(&stage.trio, 2, found).trim(), "");
 }
 
+/// Names and values with whatever ends a field, a row or a statement elsewhere, text in several encodings, and a routine
+/// with a line like those in which a dump says its position.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn everything_is_copied_and_compared() {
     if !is_installed::<MariaDb>() {
@@ -91,6 +93,7 @@ async fn a_dump_that_fails_leaves_everything_untouched() {
     assert_eq!(status, DONE, "{said}");
 }
 
+/// Where the program ends early, for want of memory or of room, what it has written until then loads without an error.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_dump_that_is_cut_or_empty_leaves_everything_untouched() {

@@ -1,8 +1,10 @@
 //! Data count as lost only when the server itself says so, where they belong.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 
 use super::super::hook::{BLOCKED, DONE, FAILED, Hook};
+use super::super::killed::killed_at;
 use super::super::stage::{Kind, Stage};
 use super::super::trio::{System as _, is_installed};
 use super::super::writers::Writers;
@@ -96,4 +98,29 @@ async fn an_empty_folder_below_a_disk_that_is_not_mounted_is_not_filled() {
     let (status, said) = call(&stage, 2, "restore", &listed);
     assert_eq!(status, DONE, "{said}");
     assert_eq!(by_socket(&stage.trio, 2, "SELECT COUNT(*) FROM app.records").trim(), "1");
+}
+
+/// A server that has its data at a mount point takes the folder lost+found there for a schema, unless `ignore_db_dirs` has
+/// it: a new disk would not be empty, and a dump fails at that folder, into which only root may look.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
+async fn the_folder_of_a_file_system_is_no_schema() {
+    if !is_installed::<MariaDb>() {
+        return;
+    }
+    let mut stage = Stage::<MariaDb>::bare().await;
+    by_socket(&stage.trio, 0, "INSERT INTO app.records VALUES (1, 1)");
+    stage.take_away(Kind::Redeploy, 2);
+    MariaDb::boot(&stage.trio, 2);
+    for vm in &stage.trio.vms {
+        let roots = vm.data().join("lost+found");
+        fs::create_dir(&roots).unwrap();
+        fs::set_permissions(&roots, Permissions::from_mode(0o700)).unwrap();
+    }
+    assert!(by_socket(&stage.trio, 2, "SHOW DATABASES").contains("#mysql50#lost+found"));
+    let ended = Hook::killed_where::<MariaDb>(&stage.trio, 2, "restore", "START SLAVE '' UNTIL", &[]);
+    assert!(killed_at(&ended).is_some(), "{ended:?}");
+    Hook::until_done::<MariaDb>(&stage.trio, 2, "restore", &[]);
+    assert_eq!(by_socket(&stage.trio, 2, "SELECT COUNT(*) FROM app.records").trim(), "1");
+    assert_eq!(call(&stage, 2, "check", &[]).0, DONE);
 }

@@ -1,5 +1,10 @@
 //! What is missing or wrong is found by `check`, which changes nothing, and told with what to do about it.
 
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, chown};
+
+use nix::unistd::geteuid;
+
 use super::super::hook::{BLOCKED, DONE, FAILED, Hook};
 use super::super::stage::Stage;
 use super::super::trio::{System as _, Trio, VMS, is_installed, until};
@@ -42,6 +47,7 @@ async fn whatever_is_missing_is_found_before_any_event() {
         assert!(ended.said.contains(told), "{name} {value}: {ended:?}");
     }
     for (place, setting, told) in [
+        (0, "max_wal_senders = 3", "db-0: max_wal_senders = 3: as primary it needs 4"),
         (1, "primary_slot_name = 'a_slot'", "db-1: primary_slot_name is set"),
         (0, "recovery_target_timeline = 'current'", "db-0: set hot_standby = on and recovery_target_timeline"),
         (0, "wal_keep_size = 0", "db-0: set wal_keep_size"),
@@ -125,12 +131,47 @@ async fn a_data_disk_that_is_not_mounted_is_no_lost_data() {
     trio.kill(1);
     trio.lose_data(1).unwrap();
     let data = trio.vms[1].data();
-    std::fs::write(&noted, format!(r#"{{"folder": "{0}", "mount": "{0}"}}"#, data.display())).unwrap();
+    fs::write(&noted, format!(r#"{{"folder": "{0}", "mount": "{0}"}}"#, data.display())).unwrap();
     let ended = Hook::run::<Postgresql>(trio, 1, "restore", &[]);
     assert_eq!(ended.status, BLOCKED, "{ended:?}");
     assert!(ended.said.contains("is not mounted") && !data.exists(), "{ended:?}");
-    std::fs::remove_file(&noted).unwrap();
+    fs::remove_file(&noted).unwrap();
     Hook::until_done::<Postgresql>(trio, 1, "restore", &[]);
+}
+
+/// A new file system has a folder lost+found of root's. It is filled all the same, and told from then on: `pg_basebackup`
+/// from there would fail at that folder, and `pg_rewind`. What else is there, as a hidden file at a mount point, may be
+/// somebody's.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
+async fn a_new_file_system_at_the_place_of_the_data_is_filled() {
+    if !is_installed::<Postgresql>() {
+        return;
+    }
+    let stage = Stage::<Postgresql>::bare().await;
+    let trio = &stage.trio;
+    let data = trio.vms[1].data();
+    let (roots, hidden) = (data.join("lost+found"), data.join(".snapshot"));
+    trio.kill(1);
+    trio.lose_data(1).unwrap();
+    fs::create_dir_all(&roots).unwrap();
+    trio.own(&data).unwrap();
+    chown(&roots, Some(geteuid().as_raw()), None).unwrap();
+    fs::set_permissions(&roots, fs::Permissions::from_mode(0o000)).unwrap();
+    fs::write(&hidden, "").unwrap();
+    let ended = Hook::run::<Postgresql>(trio, 1, "restore", &[]);
+    assert!(ended.status == FAILED && ended.said.contains("but other contents"), "{ended:?}");
+    fs::remove_file(&hidden).unwrap();
+    Hook::until_done::<Postgresql>(trio, 1, "restore", &[]);
+    let ended = Hook::run::<Postgresql>(trio, 1, "check", &[]);
+    assert!(ended.status == FAILED && ended.said.contains("has lost+found, which its owner cannot read"), "{ended:?}");
+    fs::set_permissions(data.join("pg_hba.conf"), fs::Permissions::from_mode(0o400)).unwrap();
+    let ended = Hook::run::<Postgresql>(trio, 1, "check", &[]);
+    assert!(ended.said.contains("has lost+found, pg_hba.conf, which"), "{ended:?}");
+    fs::set_permissions(data.join("pg_hba.conf"), fs::Permissions::from_mode(0o600)).unwrap();
+    fs::remove_dir(&roots).unwrap();
+    let ended = Hook::run::<Postgresql>(trio, 1, "check", &[]);
+    assert_eq!(ended.status, DONE, "{ended:?}");
 }
 
 /// Some data are there, and the file is not that a server begins with: a person has to look.
@@ -143,7 +184,7 @@ async fn data_of_which_some_are_missing_are_not_copied_over() {
     let stage = Stage::<Postgresql>::bare().await;
     stage.trio.kill(1);
     let data = stage.trio.vms[1].data();
-    std::fs::remove_file(data.join("global/pg_control")).unwrap();
+    fs::remove_file(data.join("global/pg_control")).unwrap();
     let ended = Hook::run::<Postgresql>(&stage.trio, 1, "restore", &[]);
     assert_eq!(ended.status, FAILED, "{ended:?}");
     assert!(ended.said.contains("has no global/pg_control") && data.join("base").exists(), "{ended:?}");

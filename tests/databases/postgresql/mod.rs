@@ -6,6 +6,7 @@ mod names;
 mod packaged;
 mod pooled;
 mod processes;
+mod reasons;
 mod rewinds;
 mod stops;
 mod switches;

@@ -1,12 +1,15 @@
 //! However the set of synchronous standbys is spelt, and whatever a server warns of at a log-in.
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use super::super::hook::{DONE, FAILED, Hook};
 use super::super::stage::Stage;
 use super::super::trio::{Trio, is_installed, until};
 use super::super::writers::Writers;
 use super::{Postgresql, READING, Synchronous, open};
 
-/// Each takes both standbys in. The server compares names without their case; a quoted star is one too.
+/// Each takes both standbys in. The server compares names without their case; a quoted star is one too. `*` is what most
+/// guides begin with, and names with a hyphen have to be quoted, in whatever case somebody writes them.
 const SPELLINGS: [&str; 5] =
     ["*", r#"FIRST 1 ("DB-1", "db-2")"#, r#"ANY 1 ("*")"#, r#""Db-1","db-2""#, r#"first 2 ( "db-2" , * )"#];
 
@@ -45,6 +48,7 @@ async fn a_standby_leaves_the_synchronous_set_however_that_is_spelt() {
     }
 }
 
+/// It was set by hand, and the hooks were set up without it: a switch would leave every commit waiting.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_synchronous_set_that_the_hooks_do_not_know_of_is_told() {
@@ -79,6 +83,60 @@ async fn a_warning_at_each_log_in_changes_nothing() {
     for phase in ["restore", "ready", "check"] {
         let ended = Hook::run::<Postgresql>(&stage.trio, 0, phase, &[]);
         assert_eq!(ended.status, DONE, "{phase}: {ended:?}");
+    }
+    stage.all_is_there(writers);
+}
+
+/// Settings of a role, by which the server writes to its client beside the answers: plans of several lines for each query
+/// with `auto_explain`, which some have loaded for every session, and all that it does.
+const TALKATIVE: [(&[&str], &str); 2] = [
+    (
+        &[
+            "session_preload_libraries = 'auto_explain'",
+            "auto_explain.log_min_duration = 0",
+            "auto_explain.log_level = notice",
+        ],
+        "Query Text: ",
+    ),
+    (&["client_min_messages = debug1", "log_statement = 'all'"], "LOG:  statement: "),
+];
+
+/// A client warns at each log-in of a password file that others may read, and ignores it: in an image of a container its
+/// rights are often wrong.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
+async fn whatever_is_written_beside_an_answer_is_no_part_of_it() {
+    if !is_installed::<Postgresql>() {
+        return;
+    }
+    let stage = Stage::<Postgresql>::bare().await;
+    ask(&stage.trio, 0, "create role hooks login superuser");
+    let passwords = stage.trio.elsewhere.folder.join("passwords");
+    std::fs::write(&passwords, "*:*:*:hooks:none\n").unwrap();
+    std::fs::set_permissions(&passwords, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let readable = [("PGUSER", "hooks"), ("PGPASSFILE", passwords.to_str().unwrap())];
+    let writers = Writers::start::<Postgresql>(&stage.trio);
+    for (settings, more, written) in [
+        (&[][..], &readable[..], "permissions should be u=rw"),
+        (TALKATIVE[0].0, &readable[..1], TALKATIVE[0].1),
+        (TALKATIVE[1].0, &readable[..1], TALKATIVE[1].1),
+    ] {
+        let primary = stage.primary();
+        ask(&stage.trio, primary, "alter role hooks reset all");
+        for setting in settings {
+            ask(&stage.trio, primary, &format!("alter role hooks set {setting}"));
+        }
+        until("successors", || match Hook::run::<Postgresql>(&stage.trio, primary, "check", more) {
+            ended if ended.status == DONE => Ok(()),
+            ended => Err(format!("{ended:?}")),
+        });
+        for phase in ["failover", "restore", "ready"] {
+            let ended = Hook::run::<Postgresql>(&stage.trio, primary, phase, more);
+            assert_eq!(ended.status, DONE, "{written}: {phase}: {ended:?}");
+            assert!(ended.said.contains(written), "it has written: {ended:?}");
+        }
+        assert_ne!(stage.primary(), primary);
+        writers.go_on();
     }
     stage.all_is_there(writers);
 }

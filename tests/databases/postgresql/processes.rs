@@ -1,7 +1,8 @@
 //! Several processes of `PgBouncer` at one address (`so_reuseport`): each is paused and pointed, or nothing is begun.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read as _, Write as _};
+use std::net::TcpStream;
 use std::time::Duration;
 
 use super::super::hook::{DONE, FAILED, Hook, UNDO};
@@ -134,6 +135,7 @@ fn let_in(trio: &Trio) -> usize {
     (0..20).filter(|_| asks().is_ok()).count()
 }
 
+/// The same for the hooks of the pooler's own VM: one process would go on to let clients in.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_drain_that_is_killed_at_any_point_is_done_again_or_taken_back_for_each_process() {
@@ -174,6 +176,7 @@ async fn a_drain_that_is_killed_at_any_point_is_done_again_or_taken_back_for_eac
     assert_eq!(let_in(trio), 20);
 }
 
+/// A connection to an address that several processes share comes to any of them, a pause of one leaves the others at work.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn each_process_at_one_address_is_paused_and_pointed() {
@@ -202,4 +205,53 @@ async fn each_process_at_one_address_is_paused_and_pointed() {
     writers.go_on();
     let cost = stage.all_is_there(writers);
     assert_eq!(cost.errors, 0);
+}
+
+/// Each process needs a Unix socket of its own, and whoever adds a process forgets that hooks name each; or one is named
+/// twice, by a link to its folder.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
+async fn a_process_that_is_not_named_is_missed() {
+    if !is_installed::<Shared>() {
+        return;
+    }
+    let stage = Stage::<Shared>::bare().await;
+    let [one, _] = own_addresses(&stage.trio);
+    let link = stage.trio.elsewhere.folder.join("link");
+    std::os::unix::fs::symlink(stage.trio.elsewhere.folder.join(PROCESSES[0]), &link).unwrap();
+    let twice = format!("{one} {}:{}", link.display(), shared(&stage.trio).1);
+    for named in [&one, &twice] {
+        for phase in ["check", "failover"] {
+            let ended = Hook::run::<Shared>(&stage.trio, 0, phase, &[("POOLERS", named)]);
+            assert_eq!((ended.status, stage.primary()), (FAILED, 0), "{phase}: {ended:?}");
+            assert!(ended.said.contains("2 processes of a pooler listen at port"), "{phase}: {ended:?}");
+        }
+        for phase in ["check", "drain"] {
+            let ended = Hook::run::<Drained>(&stage.trio, 0, phase, &[("POOLER", named)]);
+            assert!(ended.status == FAILED && ended.said.contains("1 of them is named"), "{phase}: {ended:?}");
+        }
+    }
+    assert_eq!(let_in(&stage.trio), 20);
+}
+
+/// Programs name themselves by their command line, which may be a script of several lines, and the console lists these
+/// names from 1.18 on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
+async fn a_client_whose_name_has_line_ends_and_bars_is_drained_as_others_are() {
+    if !is_installed::<Drained>() {
+        return;
+    }
+    let stage = Stage::<Drained>::bare().await;
+    let name = "ruby -e 'a\r\nfalse end-of-answer\nputs \"1,2|3\"\n'";
+    let facts = format!("user\0postgres\0database\0postgres\0application_name\0{name}\0\0");
+    let length = u32::try_from(facts.len() + 8).unwrap().to_be_bytes();
+    let mut client = TcpStream::connect(&stage.trio.elsewhere.addresses[1]).unwrap();
+    client.write_all(&[&length[..], &196_608_u32.to_be_bytes(), facts.as_bytes()].concat()).unwrap();
+    client.read_exact(&mut [0]).unwrap();
+    let ended = Hook::run::<Drained>(&stage.trio, 0, "drain", &[]);
+    assert!(ended.status == DONE && ended.said.contains("1 clients did not leave"), "{ended:?}");
+    assert_eq!(let_in(&stage.trio), 0);
+    Hook::until_done::<Drained>(&stage.trio, 0, "restore", &[]);
+    assert_eq!(let_in(&stage.trio), 20);
 }

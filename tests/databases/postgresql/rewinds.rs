@@ -3,10 +3,11 @@
 //! primary, and the next attempt ends it well.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::super::hook::{DONE, Hook};
+use super::super::hook::{BLOCKED, DONE, FAILED, Hook};
 use super::super::killed::{Watch, killed_at};
 use super::super::stage::Stage;
 use super::super::trio::{System, Trio, VMS, is_installed, until};
@@ -24,6 +25,8 @@ pub(super) enum After {
     Crash,
     /// Its data are gone.
     Loss,
+    /// As after a crash, but for the part of its log in which its history and the others' parted.
+    Gap,
 }
 
 /// A primary crashes in a switch that somebody else ended. Returns its place.
@@ -34,15 +37,21 @@ pub(super) fn go_down<S: System>(stage: &Stage<S>, round: usize, after: After) -
     for place in &others {
         trio.kill(*place);
     }
+    let parted = ask(trio, primary, "select pg_walfile_name(pg_current_wal_lsn())").unwrap();
     ask(trio, primary, &format!("insert into rows values (99, {round})")).unwrap();
+    if after == After::Gap {
+        ask(trio, primary, "select pg_switch_wal()").unwrap();
+    }
     ask(trio, primary, "checkpoint").unwrap();
     ask(trio, primary, &format!("insert into rows select 98, 1000 * {round} + n from generate_series(1, 999) n"))
         .unwrap();
     trio.kill(primary);
     fs::write(trio.vms[primary].data().join("standby.signal"), "").unwrap();
     trio.own(&trio.vms[primary].data().join("standby.signal")).unwrap();
-    if after == After::Loss {
-        trio.lose_data(primary).unwrap();
+    match after {
+        After::Crash => {}
+        After::Loss => trio.lose_data(primary).unwrap(),
+        After::Gap => fs::remove_file(trio.vms[primary].data().join("pg_wal").join(&parted[0][0])).unwrap(),
     }
     for place in &others {
         S::boot(trio, *place);
@@ -116,8 +125,64 @@ async fn a_rewind_that_is_killed_at_any_point_makes_no_second_primary() {
     a_restore_is_killed_at_each_point(After::Crash).await;
 }
 
+/// `pg_basebackup` is cut off by a time limit or a full disk, and leaves a folder that a server starts from.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_copy_that_is_killed_at_any_point_makes_no_second_primary() {
     a_restore_is_killed_at_each_point(After::Loss).await;
+}
+
+/// A file that only root may change, as tools for configurations leave it: the dry run of `pg_rewind` is well, and it ends
+/// in the middle, when some files are the new primary's. Before version 14 `pg_control` was spoilt then.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
+async fn a_rewind_that_cannot_write_a_file_makes_no_second_primary() {
+    if !is_installed::<Postgresql>() {
+        return;
+    }
+    let stage = Stage::<Postgresql>::bare().await;
+    let trio = &stage.trio;
+    let place = go_down(&stage, 1, After::Crash);
+    let watch = Watch::begin::<Postgresql>(trio);
+    let chmod = |file: &str, mode| {
+        fs::set_permissions(trio.vms[place].data().join(file), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    chmod("postgresql.conf", 0o444);
+    let ended = Hook::run::<Postgresql>(trio, place, "restore", &[]);
+    assert!(ended.status == FAILED && ended.said.contains("nothing was changed: "), "{ended:?}");
+    assert!(ended.said.contains("has postgresql.conf, which its owner cannot"), "{ended:?}");
+    chmod("postgresql.conf", 0o644);
+    // Only `pg_rewind` itself finds this one.
+    chmod("global/pg_filenode.map", 0o444);
+    let ended = Hook::run::<Postgresql>(trio, place, "restore", &[]);
+    assert!(ended.status == BLOCKED && ended.said.contains("pg_filenode.map"), "{ended:?}");
+    Postgresql::boot(trio, place);
+    chmod("global/pg_filenode.map", 0o600);
+    Hook::until_done::<Postgresql>(trio, place, "restore", &[]);
+    all_have(trio, 1);
+    watch.end();
+}
+
+/// `pg_rewind` reads the log from the last checkpoint that both histories have, and that is removed when a crashed member
+/// was at work for long without its standbys: it says that it cannot find a record, and leaves all as it was.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
+async fn a_rewind_that_lacks_a_part_of_the_log_makes_no_second_primary() {
+    if !is_installed::<Postgresql>() {
+        return;
+    }
+    let stage = Stage::<Postgresql>::bare().await;
+    let trio = &stage.trio;
+    let place = go_down(&stage, 1, After::Gap);
+    let watch = Watch::begin::<Postgresql>(trio);
+    let ended = Hook::run::<Postgresql>(trio, place, "restore", &[]);
+    assert!(ended.status == FAILED && ended.said.contains("nothing was changed: pg_rewind: error: "), "{ended:?}");
+    Postgresql::boot(trio, place);
+    let is_standby = until("a standby of nobody", || ask(trio, place, "select pg_is_in_recovery()"));
+    assert_eq!(is_standby, [["t"]]);
+    trio.kill(place);
+    trio.lose_data(place).unwrap();
+    Hook::until_done::<Postgresql>(trio, place, "restore", &[]);
+    all_have(trio, 1);
+    watch.end();
 }

@@ -198,3 +198,80 @@ async fn a_standby_whose_replay_waits_for_a_session_is_found_before_the_stop() {
     });
     assert!(gap < LONGEST, "{gap:?}");
 }
+
+/// A receiver of logical changes, which hangs once it is there.
+fn hanging_logical_receiver(stage: &Stage<Postgresql>, slot: &str) -> Child {
+    let (trio, vm) = (&stage.trio, &stage.trio.vms[0]);
+    ask(trio, 0, &format!("select pg_create_logical_replication_slot('{slot}', 'test_decoding')"));
+    let mut command = trio.command(0, "pg_recvlogical").unwrap();
+    command.args(["-h", vm.host(), "-p", vm.port(), "-U", "postgres", "-d", "postgres", "-S", slot, "--start"]);
+    let child = command.args(["-f", "/dev/null"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    until("a receiver", || {
+        let active = ask(trio, 0, &format!("select active from pg_replication_slots where slot_name = '{slot}'"));
+        if active == [["t"]] { Ok(()) } else { Err(format!("{active:?}")) }
+    });
+    signal(&child.id().to_string(), Signal::SIGSTOP);
+    child
+}
+
+/// Capture of changes by a client that does not read, and by one that reads and never confirms, as libraries do that do not
+/// count the server's keepalives: a primary waits for both without end, and a fast stop needs somebody to end the senders.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
+async fn receivers_of_logical_changes_do_not_hold_up_a_switch() {
+    if !is_installed::<Postgresql>() {
+        return;
+    }
+    let stage = Stage::<Postgresql>::bare().await;
+    ask(&stage.trio, 0, "alter system set wal_level = logical");
+    stage.trio.kill(0);
+    Postgresql::boot(&stage.trio, 0);
+    let mut deaf = hanging_logical_receiver(&stage, "deaf");
+    ask(&stage.trio, 0, "create table bulk as select repeat('x', 500) from generate_series(1, 100000)");
+    let mut silent = hanging_logical_receiver(&stage, "silent");
+    let writers = Writers::start::<Postgresql>(&stage.trio);
+    writers.go_on();
+    until("a successor", || match Hook::run::<Postgresql>(&stage.trio, 0, "failover", &[EVENT]) {
+        ended if ended.status == DONE => Ok(()),
+        ended if ended.status == BLOCKED => Err(format!("{ended:?}")),
+        ended => panic!("{ended:?}"),
+    });
+    assert_ne!(stage.primary(), 0);
+    writers.go_on();
+    Hook::until_done::<Postgresql>(&stage.trio, 0, "restore", &[EVENT]);
+    let cost = stage.all_is_there(writers);
+    assert!(cost.gap < LONGEST, "{:?}", cost.gap);
+    for child in [&mut deaf, &mut silent] {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}
+
+/// Where the server parts from idle sessions, those of the hooks are idle while another member writes a checkpoint or
+/// stops: a switch would end before its promotion, and each further one too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
+async fn a_limit_on_idle_sessions_does_not_end_a_switch() {
+    if !is_installed::<Postgresql>() {
+        return;
+    }
+    let stage = Stage::<Postgresql>::bare().await;
+    ask(&stage.trio, 0, "create role hooks login superuser");
+    ask(&stage.trio, 0, "alter role hooks set idle_session_timeout = '500ms'");
+    // It makes the stop last for a second.
+    let mut backup = receiver(&stage, "backup");
+    signal(&backup.id().to_string(), Signal::SIGSTOP);
+    ask(&stage.trio, 0, "create table bulk as select repeat('x', 500) from generate_series(1, 100000)");
+    let writers = Writers::start::<Postgresql>(&stage.trio);
+    writers.go_on();
+    let told = [EVENT, ("PGUSER", "hooks")];
+    Hook::until_done::<Postgresql>(&stage.trio, 0, "failover", &told);
+    assert_ne!(stage.primary(), 0);
+    for phase in ["restore", "ready", "check"] {
+        let ended = Hook::run::<Postgresql>(&stage.trio, 0, phase, &told);
+        assert_eq!(ended.status, DONE, "{phase}: {ended:?}");
+    }
+    stage.all_is_there(writers);
+    backup.kill().unwrap();
+    backup.wait().unwrap();
+}

@@ -147,6 +147,7 @@ async fn the_primary_s_own_words_to_a_replica_that_it_refuses_are_the_reason() {
     }
 }
 
+/// Sentinels find each other and never forget one: who was added later takes part in every vote, and nobody has told it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_sentinel_that_the_settings_do_not_name_is_found() {

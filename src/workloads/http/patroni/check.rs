@@ -16,6 +16,8 @@ use crate::workloads::http::say;
 
 /// The first version whose words are known here.
 const OLDEST: (u64, u64) = (2, 1);
+/// Before, a standby cluster was taken for a synchronous one by its setting, and had no synchronous standby to switch to.
+const NONE_SYNCHRONOUS_IN_STANDBY_CLUSTERS: (u64, u64) = (3, 2);
 
 pub(super) async fn check(api: &Api<'_>) -> Ended {
     let view = match api.look().await {
@@ -78,7 +80,16 @@ fn of_settings(view: &View, settings: &Value) -> Vec<String> {
         ));
     }
     let wants_synchronous = is_on(&settings["synchronous_mode"]) || settings["synchronous_mode"] == "quorum";
-    if wants_synchronous && !view.cluster.members.iter().any(Member::is_synchronous) {
+    if is_true(&settings["standby_cluster"]) {
+        let version = view.leader.as_ref().and_then(|leader| leader.version.as_deref()).unwrap_or_default();
+        let heeds_it = numbers_of(version).is_some_and(|numbers| numbers < NONE_SYNCHRONOUS_IN_STANDBY_CLUSTERS);
+        if wants_synchronous && heeds_it {
+            problems.push(format!(
+                "synchronous_mode is on in a standby cluster, which Patroni {version} would not switch over: turn it off \
+                 here, or upgrade to 3.2 or later"
+            ));
+        }
+    } else if wants_synchronous && !view.cluster.members.iter().any(Member::is_synchronous) {
         problems.push(
             "replication is to be synchronous, and no standby is: nobody could take over; see `nosync` tags and \
              pg_stat_replication"
@@ -184,9 +195,12 @@ fn member_url(api: &Api<'_>, member: &Member) -> Option<Url> {
 }
 
 fn too_old(name: &str, version: &str) -> Option<String> {
-    let mut numbers = version.split('.').map(|number| number.parse::<u64>().unwrap_or_default());
-    let known = (numbers.next()?, numbers.next().unwrap_or_default());
-    (known < OLDEST).then(|| format!("{name} runs Patroni {version}: 2.1 or later is needed"))
+    (numbers_of(version)? < OLDEST).then(|| format!("{name} runs Patroni {version}: 2.1 or later is needed"))
+}
+
+fn numbers_of(version: &str) -> Option<(u64, u64)> {
+    let mut numbers = version.split('.').map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next().and_then(Result::ok).unwrap_or_default()))
 }
 
 #[cfg(test)]
@@ -195,7 +209,8 @@ mod tests {
 
     #[test]
     fn versions_before_2_1_are_too_old() {
-        for (version, is_old) in [("1.6.5", true), ("2.0.2", true), ("2.1.0", false), ("3.0.2", false), ("10.1", false)]
+        for (version, is_old) in
+            [("1.6.5", true), ("2.0.2", true), ("2.1.0", false), ("3.0.2", false), ("10.1", false), ("unknown", false)]
         {
             assert_eq!(too_old("db-0", version).is_some(), is_old, "{version}");
         }

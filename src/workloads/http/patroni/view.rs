@@ -133,8 +133,9 @@ impl View {
             let vm = names.vm_of(&member.name);
             preferred.iter().position(|it| Some(it) == vm.as_ref()).unwrap_or(preferred.len())
         };
-        // With synchronous replication nobody else is taken.
-        let synchronous_only = self.cluster.members.iter().any(Member::is_synchronous);
+        // With synchronous replication nobody else is taken. There is none in a standby cluster, where some versions go on
+        // to call members synchronous that once were.
+        let synchronous_only = !leader.is_standby_leader() && self.cluster.members.iter().any(Member::is_synchronous);
         let (mut fit, mut unfit) = (Vec::new(), Vec::new());
         for member in self.cluster.followers(leader) {
             let name = &member.name;

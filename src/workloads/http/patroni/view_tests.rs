@@ -260,6 +260,15 @@ fn a_standby_cluster_has_a_leader_to_switch_over_as_well() {
     }
 }
 
+/// Up to 3.3.0 `/cluster` calls a member of a standby cluster synchronous when the store says so from a time before it was
+/// one: Patroni itself then takes any other as well.
+#[test]
+fn nobody_is_synchronous_in_a_standby_cluster() {
+    let mut cluster = with(0, &json!({ "role": "standby_leader", "state": "streaming" }));
+    cluster["members"][1]["role"] = json!("sync_standby");
+    assert_eq!(candidate(&cluster, &json!({})), Ok("db-2".into()));
+}
+
 #[test]
 fn answers_that_are_no_cluster_are_refused() {
     for body in ["", "[]", "{}", r#"{"members": [{}]}"#, r#"{"members": 1}"#] {
