@@ -26,6 +26,7 @@ use crate::config::{self, Config};
 use crate::consensus::{self, Consensus};
 use crate::machine::id::VmName;
 use crate::machine::observe::Patience;
+use crate::machine::ownership::Grants;
 use crate::machine::situation::Timing;
 use crate::machine::version::VERSION;
 use crate::machine::workload::Workload;
@@ -122,6 +123,7 @@ pub async fn run_until(
         deeds: deeds.clone(),
         rounds: Rounds::default(),
         readiness: Latest::default(),
+        grants: Grants { trusted: rpc::trusted_users(), ..config.registration.grants.clone() },
     });
     let observer = Arc::new(observer(&config.metadata, endpoint, deeds));
     let hooks = Arc::new(hooks(&config, &spool, Front::new(commands, sessions))?);
@@ -184,13 +186,7 @@ fn serve(
     // What their routes start of their own accord runs there as well.
     let entered = answering.enter();
     let for_operators = rpc::operator_routes(view.clone(), here.clone(), stop.clone());
-    let for_workloads = rpc::workload_routes(
-        here.clone(),
-        hooks.clone(),
-        view.clone(),
-        config.registration.grants.clone(),
-        stop.clone(),
-    );
+    let for_workloads = rpc::workload_routes(here.clone(), hooks.clone(), view.clone(), stop.clone());
     drop(entered);
     let contact = rpc::contact_service(here.clone(), observer.clone());
     let between_replicas = rpc::with_health_and_reflection(routes.add_service(contact));

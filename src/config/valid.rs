@@ -66,6 +66,7 @@ pub(super) fn read(document: &Value, findings: &Findings) -> Option<Config> {
         let (groups, workloads) = (groups?, workloads?);
         let grants = Grants {
             groups: groups.iter().map(|(group, uids)| (group.name.clone(), uids.clone())).collect(),
+            trusted: Vec::new(),
             workloads: workloads.iter().map(|it| (it.name.clone(), it.allow_uids.clone())).collect(),
         };
         let registration = Registration { grants, ..registration };

@@ -11,12 +11,14 @@ use super::id::{EventId, GroupName, VmName, WorkloadName};
 use super::state::State;
 use super::workload::{Member, Origin, Workload};
 
-/// What a replica's configuration gives to users of its machine, beside root and its own.
+/// What a replica's configuration gives to users of its machine.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Grants {
-    /// Who may register a member of a group.
+    /// Root, and the replica's own user: they may everything.
+    pub trusted: Vec<u32>,
+    /// Who may register a member of a group; one that is not named here is open to nobody.
     pub groups: BTreeMap<GroupName, Vec<u32>>,
-    /// Who may register under the name of a configured workload.
+    /// Of every configured workload who may register under its name.
     pub workloads: BTreeMap<WorkloadName, Vec<u32>>,
 }
 
@@ -25,28 +27,24 @@ impl Grants {
         self.groups.values().chain(self.workloads.values()).flatten().copied()
     }
 
-    pub fn caller(&self, uid: u32, is_trusted: bool) -> Caller {
-        let workloads = self.workloads.iter().filter(|(_, uids)| uids.contains(&uid));
-        let groups = self.groups.iter().filter(|(_, uids)| uids.contains(&uid));
-        Caller {
-            uid,
-            is_trusted,
-            workloads: workloads.map(|(name, _)| name.clone()).collect(),
-            groups: groups.map(|(name, _)| name.clone()).collect(),
+    pub fn trusts(&self, uid: u32) -> bool {
+        self.trusted.contains(&uid)
+    }
+
+    fn give(&self, workload: &Workload, uid: u32) -> Result<(), Refusal> {
+        if self.trusts(uid) {
+            return Ok(());
+        }
+        let name = &workload.name;
+        if self.workloads.get(name).is_some_and(|uids| !uids.contains(&uid)) {
+            return Err(Refusal::Configured(name.clone()));
+        }
+        let is_open = |group: &GroupName| self.groups.get(group).is_some_and(|uids| uids.contains(&uid));
+        match workload.group.as_ref().filter(|group| !is_open(group)) {
+            Some(group) => Err(Refusal::Group(group.clone())),
+            None => Ok(()),
         }
     }
-}
-
-/// A user of a replica's machine, as the kernel names it and that replica's configuration allows.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Caller {
-    pub uid: u32,
-    /// Root, or the replica's own user.
-    pub is_trusted: bool,
-    /// Configured workloads as which it may dial in.
-    pub workloads: Vec<WorkloadName>,
-    /// Groups of which it may be a member.
-    pub groups: Vec<GroupName>,
 }
 
 /// Why a registration, or the end of one, is refused.
@@ -109,20 +107,17 @@ impl Workload {
 }
 
 impl State {
-    /// Whether the caller may dial in at this VM as this workload.
-    pub fn may_enlist(&self, vm: &VmName, workload: &Workload, caller: &Caller) -> Result<(), Refusal> {
-        let Some(replica) = self.replicas.get(vm) else { return Ok(()) };
-        let name = &workload.name;
-        if !caller.is_trusted {
-            let is_configured = replica.workloads.iter().any(|known| known.name == *name);
-            if is_configured && !caller.workloads.contains(name) {
-                return Err(Refusal::Configured(name.clone()));
-            }
-            if let Some(group) = workload.group.as_ref().filter(|group| !caller.groups.contains(group)) {
-                return Err(Refusal::Group(group.clone()));
-            }
-        }
+    /// Whether its user may dial in at this VM as this workload.
+    pub fn may_enlist(&self, vm: &VmName, workload: &Workload, grants: &Grants) -> Result<(), Refusal> {
+        workload.owner().map_or(Ok(()), |uid| grants.give(workload, uid))?;
         self.may_replace(vm, workload)
+    }
+
+    /// Those that dialled in at this VM before its configuration took their names or groups from their users.
+    pub fn given_no_more(&self, vm: &VmName, grants: &Grants) -> Vec<WorkloadName> {
+        let dialled = self.replicas.get(vm).into_iter().flat_map(|replica| replica.dialled.values());
+        let is_refused = |workload: &&Workload| workload.owner().is_some_and(|uid| grants.give(workload, uid).is_err());
+        dialled.filter(is_refused).map(|workload| workload.name.clone()).collect()
     }
 
     /// Whether this registration may take the place of the one of its name, whoever asks.
@@ -138,13 +133,19 @@ impl State {
         }
     }
 
-    /// Whether the caller may end this registration. With force whoever is trusted may do so during an event.
-    pub fn may_delist(&self, vm: &VmName, name: &WorkloadName, caller: &Caller, force: bool) -> Result<(), Refusal> {
+    /// Whether this user may end the registration. With force whoever is trusted may do so during an event.
+    pub fn may_delist(
+        &self,
+        vm: &VmName,
+        name: &WorkloadName,
+        (uid, grants): (u32, &Grants),
+        force: bool,
+    ) -> Result<(), Refusal> {
         let Some(known) = self.replicas.get(vm).and_then(|replica| replica.dialled.get(name)) else { return Ok(()) };
-        if let Some(by) = known.owner().filter(|by| !caller.is_trusted && *by != caller.uid) {
+        if let Some(by) = known.owner().filter(|by| !grants.trusts(uid) && *by != uid) {
             return Err(Refusal::Owned { name: name.clone(), by });
         }
-        match self.needs(&known.on(vm)).filter(|_| !(force && caller.is_trusted)) {
+        match self.needs(&known.on(vm)).filter(|_| !(force && grants.trusts(uid))) {
             Some(event) => Err(Refusal::Needed { name: name.clone(), event: event.announcement.id.clone() }),
             None => Ok(()),
         }

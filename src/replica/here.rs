@@ -18,6 +18,7 @@ use crate::machine::alone::Alone;
 use crate::machine::cluster_time::Trust;
 use crate::machine::command::{Command, Verdict};
 use crate::machine::id::VmName;
+use crate::machine::ownership::Grants;
 use crate::machine::policy::Policy;
 use crate::machine::situation::{Lead, Situation, Timing};
 use crate::machine::state::State;
@@ -48,6 +49,8 @@ pub struct Here {
     pub deeds: Arc<Deeds>,
     pub rounds: Rounds,
     pub readiness: Latest,
+    /// What its configuration gives to those who dial in.
+    pub grants: Grants,
 }
 
 impl Here {

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::here::Here;
 use super::hooks::Hooks;
 use crate::machine::command::Command;
+use crate::machine::id::WorkloadName;
 use crate::machine::state::Replica;
 use crate::machine::workload::Condition;
 use crate::workloads::session::{Presence, Sessions};
@@ -59,7 +60,11 @@ async fn record(here: &Here, sessions: &Sessions) -> bool {
             sessions.take_off(&presence.workload.name);
         }
     }
-    let due = due(&me, &presences);
+    let given_no_more = here.state().given_no_more(&here.name, &here.grants);
+    for name in &given_no_more {
+        tracing::warn!(workload = %name, "the configuration does not give this name or its group to its user any more");
+    }
+    let due = due(&me, &presences, &given_no_more);
     for command in due {
         match here.propose(&command).await {
             Ok(verdict) => tracing::debug!(command = command.as_word(), ?verdict, "recorded"),
@@ -73,10 +78,11 @@ async fn record(here: &Here, sessions: &Sessions) -> bool {
 }
 
 /// What the log does not say yet.
-fn due(me: &Replica, presences: &[Presence]) -> Vec<Command> {
-    let mut commands = Vec::new();
+fn due(me: &Replica, presences: &[Presence], given_no_more: &[WorkloadName]) -> Vec<Command> {
+    let mut commands: Vec<_> = given_no_more.iter().map(|name| Command::Delist { workload: name.clone() }).collect();
     let mut conditions = Vec::new();
-    for Presence { workload, role, connected, has_dialled, is_due_to_go } in presences {
+    let given = |presence: &&Presence| !given_no_more.contains(&presence.workload.name);
+    for Presence { workload, role, connected, has_dialled, is_due_to_go } in presences.iter().filter(given) {
         let name = &workload.name;
         let known = me.dialled.get(name);
         if *is_due_to_go && known.is_some() {
@@ -98,7 +104,6 @@ fn due(me: &Replica, presences: &[Presence]) -> Vec<Command> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::id::WorkloadName;
     use crate::machine::workload::{OnAbsent, Origin, Role, Workload};
 
     fn workload(name: &str) -> Workload {
@@ -122,7 +127,7 @@ mod tests {
     }
 
     fn words(me: &Replica, presences: &[Presence]) -> Vec<&'static str> {
-        due(me, presences).iter().map(Command::as_word).collect()
+        due(me, presences, &[]).iter().map(Command::as_word).collect()
     }
 
     #[test]

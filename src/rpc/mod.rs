@@ -22,6 +22,6 @@ pub use expected::with_health_and_reflection;
 pub use operator::operator_routes;
 pub use socket::bind;
 pub use tonic::service::Routes;
-pub use users::{Guard, Users};
+pub use users::{Guard, Users, trusted_users};
 pub use visit::{Visit, Visitor, visit};
 pub use workload::workload_routes;

@@ -12,6 +12,11 @@ use tonic::{Extensions, Status};
 
 use crate::replica::deeds::{Deeds, Refused};
 
+/// Root, and the replica's own.
+pub fn trusted_users() -> Vec<u32> {
+    vec![0, geteuid().as_raw()]
+}
+
 /// Root, the replica's own user, and those of the configuration.
 #[derive(Clone, Debug)]
 pub struct Users {

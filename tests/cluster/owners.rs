@@ -129,3 +129,25 @@ async fn who_may_dial_in_takes_no_hooks_away_from_anybody() {
     cluster.until_stage(0, &id, "started").await;
     assert_eq!(cluster.cloud.posts().await.len(), 1);
 }
+
+/// He came first, while nobody had configured it. Then it is the configuration's, at the next start.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_the_configuration_takes_for_itself_is_taken_from_its_user() {
+    let Some(mut cluster) = cluster().await else { return };
+    assert_eq!(told(OTHER, &cluster.door(0), &["later - -"]), "[Ok]");
+    cluster.kill(0);
+    let file = cluster.configuration(0);
+    let toml = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, toml.replace("name = \"guarded\"", "name = \"later\"")).unwrap();
+    cluster.start(0);
+    cluster.ready().await;
+    let is_told = async || cluster.log(0).contains("does not give this name or its group");
+    cluster.until_true("a word about it", is_told).await;
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 0 })).await;
+    cluster.until_true("the drain", async || cluster.hooks.begun() == ["drain"]).await;
+    open_the_door(&cluster);
+    assert_eq!(told(OTHER, &cluster.door(0), &["later - -"]), "[PermissionDenied]");
+    assert!(cluster.cloud.posts().await.is_empty());
+    cluster.hooks.open("gate");
+    cluster.until_stage(0, &id, "started").await;
+}

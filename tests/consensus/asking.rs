@@ -10,6 +10,7 @@ use allclear::machine::alone::{Alone, Peer};
 use allclear::machine::document::Document;
 use allclear::machine::id::VmName;
 use allclear::machine::observe::Patience;
+use allclear::machine::ownership::Grants;
 use allclear::machine::policy::Policy;
 use allclear::machine::situation::{Channel, Timing};
 use allclear::machine::time::Timestamp;
@@ -71,6 +72,7 @@ impl Asking {
             deeds: Arc::new(Deeds::new().unwrap()),
             rounds: Rounds::default(),
             readiness: Latest::default(),
+            grants: Grants { trusted: vec![0], ..Grants::default() },
         });
         let observer = Arc::new(observer(name.as_str()).await);
         let stop = CancellationToken::new();

@@ -23,11 +23,11 @@ use tonic::{Request, Response, Status, Streaming};
 use self::events::Open;
 use self::message::ms;
 use self::stream::{Answer, Stream, UNREAD};
-use super::users::{Users, caller};
+use super::users::caller;
 use crate::admission::Paces;
 use crate::machine::command::{Command, Ignored, Verdict};
 use crate::machine::id::WorkloadName;
-use crate::machine::ownership::{self, Caller, Grants};
+use crate::machine::ownership;
 use crate::machine::workload::Workload;
 use crate::replica::deeds::Refused;
 use crate::replica::here::Here;
@@ -55,25 +55,17 @@ struct Door {
     view: View,
     open: Arc<Open>,
     lines: asking::Lines,
-    grants: Grants,
-    trusted: Users,
     /// By user.
     changes: Paces<u32>,
     stop: CancellationToken,
 }
 
 /// The workloads' service.
-pub fn workload_routes(
-    here: Arc<Here>,
-    hooks: Arc<Hooks>,
-    view: View,
-    grants: Grants,
-    stop: CancellationToken,
-) -> Routes {
+pub fn workload_routes(here: Arc<Here>, hooks: Arc<Hooks>, view: View, stop: CancellationToken) -> Routes {
     let open = Open::new(&view, here.name.clone(), stop.clone());
-    let (lines, trusted) = (asking::Lines::default(), Users::own_and(&[]));
+    let lines = asking::Lines::default();
     let changes = Paces::new(CHANGES_AT_ONCE, CHANGES_A_SECOND);
-    let door = Door { here, hooks, view, open, lines, grants, trusted, changes, stop };
+    let door = Door { here, hooks, view, open, lines, changes, stop };
     let server = WorkloadsServer::new(Arc::new(door));
     Routes::new(server.max_decoding_message_size(MAX_MESSAGE_BYTES))
 }
@@ -88,8 +80,7 @@ impl Door {
     ) -> Result<(Visit, mpsc::Receiver<Told>, pb::Welcome), Status> {
         let mut greeting = hello::read(hello, uid, polls).map_err(Status::invalid_argument)?;
         let sessions = &self.hooks.front.sessions;
-        let (vm, caller) = (&self.here.name, self.caller(uid));
-        let welcome = self.here.state().may_enlist(vm, &greeting.workload, &caller);
+        let welcome = self.here.state().may_enlist(&self.here.name, &greeting.workload, &self.here.grants);
         welcome.map_err(|why| self.denied(uid, &greeting.workload.name, &why))?;
         let reserved =
             sessions.reserve(&greeting.workload.name, &greeting.boot).map_err(|refusal| refused(&refusal))?;
@@ -165,10 +156,6 @@ impl Door {
         recorded.into_keys().collect()
     }
 
-    fn caller(&self, uid: u32) -> Caller {
-        self.grants.caller(uid, self.trusted.is_trusted(uid))
-    }
-
     fn denied(&self, uid: u32, name: &WorkloadName, why: &ownership::Refusal) -> Status {
         if matches!(why, ownership::Refusal::Needed { .. }) {
             return Status::failed_precondition(why.to_string());
@@ -183,7 +170,7 @@ impl Door {
         if self.listed(&state, name).is_none() && !sessions.is_seated(name) {
             return Ok(());
         }
-        let may = state.may_delist(&self.here.name, name, &self.caller(uid), force);
+        let may = state.may_delist(&self.here.name, name, (uid, &self.here.grants), force);
         may.map_err(|why| self.denied(uid, name, &why))?;
         sessions.let_go(name);
         let delist = Command::Delist { workload: name.clone() };

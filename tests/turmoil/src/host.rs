@@ -10,6 +10,7 @@ use allclear::machine::command::Command;
 use allclear::machine::id::VmName;
 use allclear::machine::observe::Patience;
 use allclear::machine::operator::Asked;
+use allclear::machine::ownership::Grants;
 use allclear::machine::policy::Policy;
 use allclear::machine::situation::Timing;
 use allclear::machine::state::State;
@@ -137,6 +138,7 @@ async fn open(
         deeds: Arc::new(Deeds::new()?),
         rounds: Rounds::default(),
         readiness: Latest::default(),
+        grants: Grants { trusted: vec![0], ..Grants::default() },
     });
     Ok((here, routes))
 }

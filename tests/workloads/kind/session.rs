@@ -158,6 +158,7 @@ pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<Report>) {
         deeds: Arc::new(Deeds::new().unwrap()),
         rounds: Rounds::default(),
         readiness: Latest::default(),
+        grants: Grants { trusted: vec![0], ..Grants::default() },
     });
     // nobody beats here, so nobody tells the time
     here.time.lead();
@@ -172,7 +173,7 @@ pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<Report>) {
     let listener = UnixListener::bind(&path).unwrap();
     let guard = rpc::Guard::of_workloads(&[], here.deeds.clone());
     let stop = CancellationToken::new();
-    let routes = rpc::workload_routes(here.clone(), hooks.clone(), View::new(here), Grants::default(), stop.clone());
+    let routes = rpc::workload_routes(here.clone(), hooks.clone(), View::new(here), stop.clone());
     tokio::spawn(rpc::serve(listener, routes, guard, stop.clone()));
     let (replica, name) = (Served { hooks, _serving: stop.drop_guard() }, task().workload);
     let is_here = || replica.sessions.presences().iter().any(|each| each.workload.name == name && each.connected);
