@@ -21,7 +21,7 @@ pub enum Unsafe {
     Writable { path: PathBuf, whom: &'static str, mode: &'static str },
     #[error("{} is a symbolic link, where a replica keeps nothing but files and folders of its own: remove it", .0.display())]
     Link(PathBuf),
-    #[error("{} cannot be looked at: {why}", path.display())]
+    #[error("cannot use {}: {why}", path.display())]
     Unseen { path: PathBuf, why: io::Error },
 }
 

@@ -81,8 +81,8 @@ impl fmt::Display for Refusal {
             }
             Self::Needed { name, event } => write!(
                 f,
-                "event {event} is open and has {name} prepared or put back: wait until it is over; what it was registered \
-                 with stays until then"
+                "event {event} is open and has {name} prepared or put back: wait until it is over, or force it as root or \
+                 as the replica's own user; what it was registered with stays until then"
             ),
         }
     }

@@ -241,7 +241,7 @@ fn a_data_directory_that_cannot_be_used_is_told() {
     std::fs::create_dir(bench.path("data")).unwrap();
     if nix::unistd::geteuid().is_root() {
         std::os::unix::fs::chown(bench.path("data"), Some(65534), None).unwrap();
-        bench.warns(&bench.text(), "belongs to uid 65534");
+        bench.fails(&bench.text(), "disk", "belongs to uid 65534");
     }
 }
 

@@ -14,7 +14,17 @@ use super::writers::Writers;
 /// Looks all the time who takes writes.
 pub(crate) struct Watch {
     is_over: Arc<AtomicBool>,
-    looking: JoinHandle<Vec<String>>,
+    looking: Option<JoinHandle<Vec<String>>>,
+}
+
+/// As long as it looks there is a trio, also when its test has failed.
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(looking) = self.looking.take() {
+            let _ = looking.join();
+        }
+    }
 }
 
 impl Watch {
@@ -35,13 +45,13 @@ impl Watch {
             }
             found
         });
-        Self { is_over, looking }
+        Self { is_over, looking: Some(looking) }
     }
 
     /// Never did two members take writes at one moment.
-    pub(crate) fn end(self) {
+    pub(crate) fn end(mut self) {
         self.is_over.store(true, Ordering::Relaxed);
-        let found = self.looking.join().unwrap();
+        let found = self.looking.take().unwrap().join().unwrap();
         assert!(found.is_empty(), "{found:?}");
     }
 }
@@ -62,8 +72,9 @@ async fn a_failover_is_killed_at_each_point<S: System>() {
     let watch = Watch::begin::<S>(&stage.trio);
     // Sentinel takes its time with each: where that is too long for one run, the next begins where it ended.
     let first = std::env::var("KILLED_FROM").map_or(1, |point| point.parse().unwrap());
-    for point in first.. {
-        let primary = stage.primary();
+    let mut points = first..;
+    let last = loop {
+        let (point, primary) = (points.next().unwrap(), stage.primary());
         let told = [("ALLCLEAR_EVENT_ID", &*format!("event-{point}"))];
         // Whoever was restarted may not be a successor yet.
         let ended = until("a failover", || match Hook::killed::<S>(&stage.trio, primary, "failover", point, &told) {
@@ -73,7 +84,7 @@ async fn a_failover_is_killed_at_each_point<S: System>() {
         let Some(at) = killed_at(&ended) else {
             assert_eq!(ended.status, Some(0), "{ended:?}");
             println!("{}: a failover has {} points", S::NAME, point - 1);
-            break;
+            break primary;
         };
         println!("{}: {at}", S::NAME);
         stage.trio.kill(primary);
@@ -82,8 +93,8 @@ async fn a_failover_is_killed_at_each_point<S: System>() {
         Hook::until_done::<S>(&stage.trio, primary, "failover", again);
         Hook::until_done::<S>(&stage.trio, primary, "restore", &told);
         writers.go_on();
-    }
-    Hook::until_done::<S>(&stage.trio, 0, "restore", &[]);
+    };
+    Hook::until_done::<S>(&stage.trio, last, "restore", &[]);
     watch.end();
     stage.all_is_there(writers);
 }

@@ -4,9 +4,10 @@
 
 use serde_json::json;
 
+use super::super::hook::BLOCKED;
 use super::super::killed::Watch;
 use super::super::stage::Stage;
-use super::super::trio::{System as _, VMS, Vm, is_installed};
+use super::super::trio::{System as _, VMS, Vm, is_installed, until};
 use super::super::writers::Writers;
 use super::adapter::{begin, end, hook, run, until_done};
 use super::proxy::{Point, Proxies};
@@ -42,13 +43,19 @@ async fn a_failover_is_killed_at_each_request<S: Setup>() {
     for (count, point) in points.enumerate() {
         let primary = stage.primary();
         let hook = hook::<Proxied<S>>(&stage.trio, primary, "failover");
-        let child = proxies.aim(point, || {
-            let child = begin(&hook, primary, "failover", &json!({}));
-            let pid = child.id().cast_signed();
-            (child, pid)
+        // Who is synchronous is agreed on a moment after a switch, and until then Patroni refuses everybody.
+        let (ended, hit) = until("a failover", || {
+            let child = proxies.aim(point, || {
+                let child = begin(&hook, primary, "failover", &json!({}));
+                let pid = child.id().cast_signed();
+                (child, pid)
+            });
+            match (end(child), proxies.hit()) {
+                (ended, None) if ended.status == BLOCKED => Err(ended.said),
+                (ended, hit) => Ok((ended, hit)),
+            }
         });
-        let ended = end(child);
-        let Some(at) = proxies.hit() else {
+        let Some(at) = hit else {
             assert_eq!(ended.status, Some(0), "{ended:?}");
             println!("{}: a failover has {count} points", S::NAME);
             assert!(count > 9, "it looks, switches over, and looks again");
