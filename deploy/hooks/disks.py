@@ -86,7 +86,10 @@ class Place:
         """Why the data that were seen would not be at this path, or nothing."""
         before = self._memory.recall()
         if before and before["folder"] != str(path.resolve()):
-            return f"it is to run on {path}, and its data were in {before['folder']}: set it to where they are"
+            return (
+                f"it is to run on {path}, and its data were in {before['folder']}: set it to where they are; if they"
+                f" moved for good, remove {self._memory.path}"
+            )
         return unmounted(path) or self.is_on_another_disk(path)
 
     def is_on_another_disk(self, path: Path) -> str:
