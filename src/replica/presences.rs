@@ -61,13 +61,13 @@ async fn record(here: &Here, sessions: &Sessions) -> bool {
         }
     }
     let given_no_more = here.state().given_no_more(&here.name, &here.grants);
-    for name in &given_no_more {
-        tracing::warn!(workload = %name, "the configuration does not give this name or its group to its user any more");
-    }
     let due = due(&me, &presences, &given_no_more);
     for command in due {
         match here.propose(&command).await {
-            Ok(verdict) => tracing::debug!(command = command.as_word(), ?verdict, "recorded"),
+            Ok(verdict) => {
+                tracing::debug!(command = command.as_word(), ?verdict, "recorded");
+                tell_of_one_given_no_more(&command, &given_no_more);
+            }
             Err(error) => {
                 tracing::debug!(command = command.as_word(), %error, "not recorded yet");
                 return false;
@@ -75,6 +75,15 @@ async fn record(here: &Here, sessions: &Sessions) -> bool {
         }
     }
     true
+}
+
+/// Once for each, however long it took to be recorded.
+fn tell_of_one_given_no_more(recorded: &Command, given_no_more: &[WorkloadName]) {
+    if let Command::Delist { workload } = recorded
+        && given_no_more.contains(workload)
+    {
+        tracing::warn!(%workload, "the configuration does not give this name or its group to its user any more");
+    }
 }
 
 /// What the log does not say yet.

@@ -77,7 +77,8 @@ impl Guard {
         self.deeds.refusals.note(self.why, &who, caller.and_then(|(_, pid)| pid), call.uri().path());
         Err(Status::permission_denied(if self.why == Refused::Workload {
             format!(
-                "{who} may not register here: add it to `workloads.allow_uids`, or to that of its group or workload, in the replica's configuration"
+                "{who} may not register here: add it to `workloads.allow_uids`, or to that of its group or workload, in \
+                 the replica's configuration"
             )
         } else {
             format!("{who} may not ask here: ask as root, or as uid {}, as which this replica runs", self.users.own)
