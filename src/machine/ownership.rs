@@ -8,6 +8,7 @@ use core::fmt;
 
 use super::event::Event;
 use super::id::{EventId, GroupName, VmName, WorkloadName};
+use super::lifecycle::Stage;
 use super::state::State;
 use super::workload::{Member, Origin, Workload};
 
@@ -127,7 +128,7 @@ impl State {
         if let Some(by) = known.owner().filter(|_| known.owner() != workload.owner()) {
             return Err(Refusal::Owned { name: name.clone(), by });
         }
-        match self.needs(&known.on(vm)).filter(|_| known.is_more_than(workload)) {
+        match self.prepares(vm).filter(|_| known.is_more_than(workload)) {
             Some(event) => Err(Refusal::Needed { name: name.clone(), event: event.announcement.id.clone() }),
             None => Ok(()),
         }
@@ -149,6 +150,13 @@ impl State {
             Some(event) => Err(Refusal::Needed { name: name.clone(), event: event.announcement.id.clone() }),
             None => Ok(()),
         }
+    }
+
+    /// The event that has what is on this VM prepared. Once it has started nothing is due before it any more, and a
+    /// database that comes back with other hooks has to be let in, or nobody could restore it.
+    fn prepares(&self, vm: &VmName) -> Option<&Event> {
+        let has_begun = |event: &Event| matches!(event.stage(), Stage::Started | Stage::Restoring | Stage::Closed);
+        self.open_events().find(|event| event.affects(vm) && !has_begun(event))
     }
 
     /// The open event that has the member prepared, or has yet to put it back.
