@@ -104,7 +104,10 @@ def data() -> list[str]:
                 return wrong + started(process) + unit()
             elsewhere += [path.parents[2] for path in opened if path.parts[-3:] == database.parts[-3:]]
         except PermissionError:
-            hidden.append(f"etcd's process cannot be looked at: run the hooks as its user, {process.owner()}")
+            hidden.append(f"etcd's process cannot be looked at: run the hooks as its user, {user_of(process)}")
+        except OSError:
+            # It has ended since.
+            continue
     if elsewhere:
         wrong.append(f"etcd has its data in {elsewhere[0]}, and DATA_DIR is {place}")
     # Of another etcd, or one that has ended, nothing has to be seen where this one is.
@@ -120,6 +123,15 @@ def name_of(comm: Path) -> str:
         return comm.read_text().strip()
     except OSError:
         return ""
+
+
+def user_of(process: Path) -> str:
+    try:
+        return process.owner()
+    except KeyError:
+        return f"with the number {process.stat().st_uid}"
+    except OSError:
+        return "which ends just now"
 
 
 def files_of(process: Path) -> set[Path]:

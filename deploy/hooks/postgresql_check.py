@@ -88,12 +88,20 @@ def of_directory(here: Here) -> Iterator[str]:
     pid = here.pid()
     if not pid:
         yield f"no server runs on {here.path} on this VM: start it, or correct PGDATA"
-    elif Path(f"/proc/{pid}").stat().st_uid != os.geteuid() and not setting("STOP", ""):
+    elif user_of(pid) not in (None, os.geteuid()) and not setting("STOP", ""):
         yield "the server runs as another user, which the hooks cannot stop: give its user as `user` of the hooks"
     folder = here.log.parent
     nearest = next(path for path in (folder, *folder.parents) if path.exists())
     if not os.access(nearest, os.W_OK | os.X_OK):
         yield f"STATE_DIR: {nearest} cannot be written: make {folder}, for the user of the hooks"
+
+
+def user_of(pid: int) -> int | None:
+    """None of a process that has ended since."""
+    try:
+        return Path(f"/proc/{pid}").stat().st_uid
+    except OSError:
+        return None
 
 
 def of_programs(here: Here) -> Iterator[str]:
