@@ -14,6 +14,7 @@ use super::departure;
 use super::document::Status;
 use super::drill;
 use super::event::{Ending, Event};
+use super::exclusion;
 use super::id::{AttemptId, EventId, VmName};
 use super::impact;
 use super::lifecycle::Stage;
@@ -77,6 +78,8 @@ fn dispatch(state: &mut State, by: &VmName, command: &Command) -> Applied {
         Command::Lead { term, turn, voters } => suspicion::lead(state, by, *term, *turn, voters),
         Command::Suspect { replica, number } => suspicion::suspect(state, replica, *number),
         Command::Absolve { replica } => suspicion::absolve(state, replica),
+        Command::Exclude { replica } => exclusion::exclude(state, replica),
+        Command::Readmit { replica } => exclusion::readmit(state, replica),
         Command::Account { number, journal } => suspicion::account(state, by, *number, journal),
         Command::Dismiss { replica } => departure::dismiss(state, replica),
         Command::Drill { announcement, mode, who } => drill::begin(state, by, announcement, *mode, who),

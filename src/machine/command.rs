@@ -86,6 +86,10 @@ pub enum Command {
     Suspect { replica: VmName, number: u64 },
     /// Somebody vouches that this replica, which is no member any more, does not run.
     Absolve { replica: VmName },
+    /// An operator removes this replica: it is not brought in again by itself.
+    Exclude { replica: VmName },
+    /// An operator adds this replica, which may have been excluded before.
+    Readmit { replica: VmName },
     /// What the asking replica did alone, as it stands in its journal; clears it under the current number.
     Account { number: u64, journal: Vec<Journaled> },
     /// This replica's VM is deleted by an event, and it is no member any more.
@@ -137,6 +141,8 @@ impl Command {
             Self::Suspect { .. } => "suspect",
             Self::Account { .. } => "account",
             Self::Absolve { .. } => "absolve",
+            Self::Exclude { .. } => "exclude",
+            Self::Readmit { .. } => "readmit",
             Self::Dismiss { .. } => "dismiss",
             Self::Drill { .. } => "drill",
             Self::EndDrill { .. } => "end_drill",

@@ -16,6 +16,7 @@ pub mod document;
 pub mod drill;
 pub mod errands;
 pub mod event;
+pub mod exclusion;
 pub mod explain;
 pub mod hook_id;
 pub mod id;

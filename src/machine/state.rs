@@ -55,6 +55,8 @@ pub struct State {
     pub slots: BTreeMap<Member, Slot>,
     /// How many slots were ever taken.
     pub stints: u64,
+    /// The replicas that an operator removed, in that order; see `exclusion`.
+    pub excluded: Vec<VmName>,
 }
 
 /// Before the first entry.
@@ -74,6 +76,7 @@ impl Default for State {
             notices: BTreeMap::new(),
             slots: BTreeMap::new(),
             stints: 0,
+            excluded: Vec::new(),
         }
     }
 }

@@ -78,6 +78,8 @@ impl World {
                 number: number.parse().map_err(|_| "a suspicion has a number")?,
             },
             ("absolve", [vm]) => Command::Absolve { replica: VmName::new(vm) },
+            ("exclude", [vm]) => Command::Exclude { replica: VmName::new(vm) },
+            ("readmit", [vm]) => Command::Readmit { replica: VmName::new(vm) },
             ("discount", [vm]) => Command::Discount { replica: VmName::new(vm) },
             ("dismiss", [vm]) => Command::Dismiss { replica: VmName::new(vm) },
             ("forget", [event]) => Command::Forget { event: EventId::new(event) },

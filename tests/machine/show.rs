@@ -72,6 +72,8 @@ pub(crate) fn command(command: &Command) -> String {
         Command::Lead { term, turn, voters } => format!("lead in term {term}, turn {turn}, {} voters", voters.len()),
         Command::Suspect { replica, number } => format!("suspect {replica}, number {number}"),
         Command::Absolve { replica } => format!("absolve {replica}"),
+        Command::Exclude { replica } => format!("exclude {replica}"),
+        Command::Readmit { replica } => format!("readmit {replica}"),
         Command::Account { number, journal } => format!("account under {number}, {} entries", journal.len()),
         Command::Dismiss { replica } => format!("dismiss {replica}"),
         Command::Drill { announcement, mode, .. } => format!("drill {}: {mode}", announcement.id),

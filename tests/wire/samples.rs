@@ -39,6 +39,8 @@ pub(crate) fn samples() -> Vec<(String, Record)> {
     samples.push(("state rich".into(), Record::State(rich_state())));
     samples.push(("state groups".into(), Record::State(grouped_state())));
     samples.push(("state led".into(), Record::State(led_state())));
+    let excluded = vec![VmName::new("db-4"), VmName::new("db-3")];
+    samples.push(("state excluded".into(), Record::State(State { excluded, ..State::default() })));
     samples.push(("journal empty".into(), Record::Journal(Vec::new())));
     samples.push(("journal rich".into(), Record::Journal(journal())));
     samples.push(("state departed".into(), Record::State(departed_state())));
@@ -89,6 +91,8 @@ pub(crate) fn commands() -> Vec<(String, Command)> {
         Command::Suspect { replica: VmName::new("db-1"), number: 9 },
         Command::Account { number: 9, journal: journal() },
         Command::Absolve { replica: VmName::new("db-1") },
+        Command::Exclude { replica: VmName::new("db-1") },
+        Command::Readmit { replica: VmName::new("db-1") },
         Command::Dismiss { replica: VmName::new("_DB-2") },
         Command::Drill { announcement: announcement("drill-1"), mode: Mode::Rehearsal, who: "uid 0 on db-0".into() },
         Command::EndDrill { event: event.clone() },
@@ -180,6 +184,8 @@ fn name(command: &Command) -> String {
         | Command::Suspect { .. }
         | Command::Account { .. }
         | Command::Absolve { .. }
+        | Command::Exclude { .. }
+        | Command::Readmit { .. }
         | Command::Dismiss { .. }
         | Command::Drill { .. }
         | Command::EndDrill { .. }

@@ -79,6 +79,8 @@ commands! {
     Lead(lead) { term: term, turn: turn, voters: voters }
     Suspect(suspect) { replica: replica, number: number }
     Absolve(absolve) { replica: replica }
+    Exclude(exclude) { replica: replica }
+    Readmit(readmit) { replica: replica }
     Account(account) { number: number, journal: journal }
     Dismiss(dismiss) { replica: replica }
     Drill(drill) { announcement: announcement required, mode: mode, who: who }

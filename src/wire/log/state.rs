@@ -23,6 +23,7 @@ message!(State as State {
     notices: notices,
     slots: slots,
     stints: stints,
+    excluded: excluded,
 });
 
 impl Paired<Member> for Slot {

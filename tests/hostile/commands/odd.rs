@@ -272,7 +272,11 @@ pub(super) fn command(dice: &mut Dice, state: &State) -> Command {
         14 => Command::Lead { term: dice.number() % 50, turn: dice.number() % 50, voters: vec![vm(dice), vm(dice)] },
         15 => suspect(dice, state),
         16 => account(dice, state),
-        17 => Command::Absolve { replica: vm(dice) },
+        17 => match dice.below(3) {
+            0 => Command::Absolve { replica: vm(dice) },
+            1 => Command::Exclude { replica: vm(dice) },
+            _ => Command::Readmit { replica: vm(dice) },
+        },
         18 if dice.once_in(2) => Command::Dismiss { replica: vm(dice) },
         18 => Command::Raise { version: dice.number() },
         19 => {
