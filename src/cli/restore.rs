@@ -1,9 +1,14 @@
 //! `allclear member restore`: a cluster of one out of the disk of a stopped replica, when all others are lost.
 
+use std::sync::Arc;
+
 use super::{Configured, Exit, say};
 use crate::config::Config;
 use crate::consensus::{Holding, OpenError, Survivor};
 use crate::machine::id::VmName;
+use crate::machine::version::VERSION;
+use crate::replica::clock::ClusterTime;
+use crate::replica::folded::Folded;
 
 /// Makes a cluster of one out of this stopped replica's disk, when the other disks are lost for good
 ///
@@ -33,7 +38,7 @@ impl Restore {
 
     fn restore(&self, config: &Config) -> Result<Result<(), Exit>, OpenError> {
         let directory = &config.replica.data_dir;
-        let survivor = Survivor::open(directory, &config.cluster.name)?;
+        let survivor = Survivor::open(directory, &config.cluster.name, &folded())?;
         let holding = survivor.holding();
         if let Some(name) = config.replica.name.as_ref().filter(|name| **name != VmName::new(&holding.replica)) {
             let (found, expected) = (holding.replica, name.to_string());
@@ -51,15 +56,20 @@ impl Restore {
     }
 }
 
+/// Only asked what this program can read.
+fn folded() -> Folded {
+    Folded::new(Arc::new(ClusterTime::default()), VERSION).0
+}
+
 fn shown(config: &Config, holding: &Holding) -> String {
-    let Holding { replica, last, term, committed, voters, learners } = holding;
+    let Holding { replica, last, term, committed, voters, learners, unreadable } = holding;
     let others: Vec<&str> =
         voters.iter().chain(learners).map(String::as_str).filter(|name| *name != replica.as_str()).collect();
     let others = if others.is_empty() { "nobody".into() } else { others.join(", ") };
     let learners = if learners.is_empty() { "none".into() } else { learners.join(", ") };
     format!(
         "{directory} holds what {replica} of cluster {cluster} knows: entries up to {last} (term {term}), of which those \
-         up to {committed} are known to be decided. Voters: {voters}. Learners: {learners}.\n\
+         up to {committed} are known to be decided. Voters: {voters}. Learners: {learners}.\n{unreadable}\
          - {replica} alone becomes the cluster. What it holds counts as decided, also what was not; what the others \
          decided without it is lost: answers to events, approvals, ends of hooks.\n\
          - An approval that is lost may be posted once more.\n\
@@ -70,5 +80,8 @@ fn shown(config: &Config, holding: &Holding) -> String {
         directory = config.replica.data_dir.display(),
         cluster = config.cluster.name,
         voters = voters.join(", "),
+        unreadable = unreadable.as_ref().map_or_else(String::new, |(index, why)| format!(
+            "- Log entry {index} cannot be read: {why}. This entry and all later ones on this disk are lost with the restore.\n"
+        )),
     )
 }

@@ -57,7 +57,7 @@ impl Service for ClusterService {
         use pb::confirm_response::Outcome;
         let (_, extensions, request) = request.into_parts();
         self.0.admit(request.to.as_ref())?;
-        self.0.is_from_replica(&extensions)?;
+        self.0.is_from_any_member(&extensions)?;
         let outcome = match self.0.read_index(self.deadline(request.within_ms)).await {
             Ok(index) => Outcome::Index(index),
             Err(error) => Outcome::Refused(error.into()),
@@ -71,18 +71,18 @@ impl Service for ClusterService {
         self.0.admit(request.to.as_ref())?;
         self.0.is_from(&extensions, &request.by)?;
         let change = request.change.ok_or_else(|| Status::invalid_argument("the request asks for nothing"))?;
-        let is_known = self.0.knows(&request.by) || self.0.peers.channel(&request.by).is_some();
-        // A replica that waits to become a member may ask for itself.
-        let waits = matches!(&change, pb::change_request::Change::Add(add) if add.replica == request.by);
-        if !is_known && !waits {
-            return Err(Status::failed_precondition(format!("{} is no member of this cluster", request.by)));
-        }
-        // Not by its certificate alone, which may be that of one that was removed.
-        if !is_known && self.0.options.tls.is_some() {
+        // Not by its certificate, which may be that of one that was removed, and stands in the configuration still.
+        let is_member = self.0.knows(&request.by);
+        if !is_member && self.0.options.tls.is_some() {
             let why = format!("{} is no member, and no certificate makes it one: ask a member instead", request.by);
             return Ok(Response::new(pb::ChangeResponse {
                 outcome: Some(Outcome::Refused(AskError::Refused(why).into())),
             }));
+        }
+        // A replica that waits to become a member may ask for itself.
+        let waits = matches!(&change, pb::change_request::Change::Add(add) if add.replica == request.by);
+        if !is_member && !waits && self.0.peers.channel(&request.by).is_none() {
+            return Err(Status::failed_precondition(format!("{} is no member of this cluster", request.by)));
         }
         let within = Duration::from_millis(request.within_ms.into()).min(CHANGE_WITHIN);
         // Not given up either when the asking replica is gone.
@@ -114,6 +114,12 @@ impl ClusterService {
         // Whoever only looks how a replica fares has no node.
         if !is_known || *node == 0 {
             return None;
+        }
+        if self.0.excludes(replica) {
+            return Some(format!(
+                "{replica} was removed by an operator; bring it back with `allclear member add {replica} ADDRESS` on another \
+                 replica"
+            ));
         }
         askers.asks(replica, *node, now);
         askers.nodes(now).get(replica).filter(|nodes| nodes.len() > 1).map(|nodes| told(replica, nodes))

@@ -7,8 +7,13 @@ use openraft::entry::RaftEntry as _;
 use openraft::vote::RaftLeaderId as _;
 use openraft::{EntryPayload, alias::LeaderIdOf};
 
+use super::options::MAX_REPLICAS;
 use super::types::{Entry, LogId, Member, Membership, Proposed, SnapshotMeta, StoredMembership, Types, Vote};
 use crate::wire::pb::allclear::raft::v1 as pb;
+
+/// In a membership; names of VMs and of DNS are shorter.
+const MAX_NAME_BYTES: usize = 256;
+const MAX_ADDRESS_BYTES: usize = 512;
 
 /// A message that lacks a part it must have, or contradicts itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -34,6 +39,12 @@ pub(crate) fn pb_vote(vote: &Vote) -> pb::Vote {
 }
 
 pub(crate) fn membership(membership: pb::Membership) -> Result<Membership, Malformed> {
+    let is_named =
+        |member: &pb::Member| member.replica.len() <= MAX_NAME_BYTES && member.address.len() <= MAX_ADDRESS_BYTES;
+    // A lost disk is a member beside the new one of its name for a while.
+    if membership.members.len() > MAX_REPLICAS * 2 || !membership.members.iter().all(is_named) {
+        return Err(Malformed("the membership has more members, or longer names, than a cluster has"));
+    }
     let voters = membership.voters.into_iter().map(|set| set.nodes.into_iter().collect::<BTreeSet<_>>());
     let members = membership
         .members

@@ -15,14 +15,15 @@ use redb::{
 use tokio::sync::watch;
 
 use super::failure::OpenError;
-use super::log::put_committed;
+use super::leap::OwnTerm;
+use super::log::{VOTE, put_committed};
 use super::means::Means;
 use super::platter::Platter;
 use super::recent::Recent;
 use super::tally::{self, Tally};
 use super::{inspection, sealed};
 use crate::files;
-use crate::wire::pb::allclear::raft::v1::Identity;
+use crate::wire::pb::allclear::raft::v1::{Identity, Vote};
 
 /// Raised when an older program could no longer read what a newer one writes.
 const FORMAT: u32 = 1;
@@ -41,6 +42,7 @@ pub(crate) struct Disk {
     database: Database,
     pub(crate) identity: Identity,
     pub(super) recent: Recent,
+    pub(super) term: OwnTerm,
     path: PathBuf,
     tally: Tally,
     means: Means,
@@ -109,9 +111,10 @@ impl Disk {
         let left = Arc::new(AtomicBool::new(false));
         let platter = Platter { file, left: Arc::clone(&left) };
         let database = builder().create_with_backend(platter).map_err(|error| unreadable(path, error))?;
-        let (identity, recent, means) = (Identity::default(), Recent::default(), Means::default());
+        let (identity, recent, means, term) =
+            (Identity::default(), Recent::default(), Means::default(), OwnTerm::default());
         let (path, in_use) = (path.into(), watch::Sender::new(()));
-        Ok(Self { database, identity, recent, path, tally, means, left, lock: None, in_use })
+        Ok(Self { database, identity, recent, term, path, tally, means, left, lock: None, in_use })
     }
 
     /// That it is this replica's, or any one's, and whole.
@@ -136,6 +139,7 @@ impl Disk {
         let written = self.read(|transaction| inspection::inspect(transaction, self.tally.least()))?;
         self.note(written)?;
         self.identity = identity;
+        self.term.stored(self.message::<Vote>(VOTE)?.map_or(0, |vote| vote.term));
         Ok(Arc::new(self))
     }
 

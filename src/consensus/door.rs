@@ -31,6 +31,7 @@ use super::shared::Shared;
 use super::standing::Standing;
 use super::state::State;
 use super::types::SharedFold;
+use super::vouching::Words;
 use crate::tls::Credentials;
 use crate::wire::pb::allclear::cluster::v1 as pb;
 use crate::wire::pb::allclear::cluster::v1::consensus_server::ConsensusServer;
@@ -61,7 +62,13 @@ impl Consensus {
         let (weak, start) = (Arc::downgrade(&disk), Start::now());
         let fold: SharedFold = Arc::new(RwLock::new(fold));
         let (publish, published) = watch::channel(None);
-        let network = Network { cluster: identity.cluster.clone(), node: identity.node, peers: Arc::clone(&peers) };
+        let term = disk.term.clone();
+        let network = Network {
+            cluster: identity.cluster.clone(),
+            node: identity.node,
+            peers: Arc::clone(&peers),
+            term: term.clone(),
+        };
         let state = State::new(Arc::clone(&disk), Arc::clone(&fold), publish);
         state.check()?;
         let raft = Raft::new(identity.node, options.raft()?, network, LogStore(disk), state).await;
@@ -81,6 +88,8 @@ impl Consensus {
             disk: weak,
             confirming: Shared::default(),
             askers: Askers::default(),
+            words: Words::default(),
+            term,
             changing: tokio::sync::Mutex::new(()),
             stop: CancellationToken::new(),
             let_go,
@@ -208,7 +217,7 @@ impl Consensus {
 }
 
 fn routes(consensus: &Consensus) -> Routes {
-    let raft = RaftServer::new(RaftService(consensus.clone()))
+    let raft = RaftServer::new(RaftService::new(consensus.clone()))
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
     let cluster = ConsensusServer::new(ClusterService(consensus.clone()))

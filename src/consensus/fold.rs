@@ -19,6 +19,14 @@ pub trait Fold: Send + Sync + 'static {
     /// Whether this program can apply the entry, whenever that comes to be committed.
     fn understands(&self, entry: &[u8]) -> Result<(), Undecodable>;
 
+    /// Whether this program can take this snapshot over. Changes nothing.
+    fn understands_snapshot(&self, snapshot: &[u8]) -> Result<(), Undecodable>;
+
+    /// An operator removed the replica of this name: it is not brought in again by itself.
+    fn excludes(&self, _replica: &str) -> bool {
+        false
+    }
+
     /// On every replica, in order. Returns the verdict that the proposer receives.
     fn apply(&mut self, index: u64, entry: &[u8]) -> Result<Vec<u8>, Undecodable>;
 

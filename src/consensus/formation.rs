@@ -231,7 +231,8 @@ fn met_formed(own: &pb::Greeting, address: &str, rejoin_after: Duration, heard: 
             let seconds = rejoin_after.as_secs();
             format!(
                 "{known}; it follows as soon as node {node:x} is silent, and votes in its place by itself when that was out \
-                 of contact for {seconds} s, or at once after `allclear member remove {replica}`"
+                 of contact for {seconds} s, or at once after `allclear member remove {replica}` and `allclear member add {replica} \
+                 {address}` on another one"
             )
         } else {
             format!(

@@ -14,6 +14,7 @@ use redb::{ReadableTable as _, WriteTransaction};
 use super::disk::{Disk, LOG, META};
 use super::failure::OpenError;
 use super::recent::Batch;
+use super::state::WHAT_TO_DO;
 use super::types::{Entry, LogId, Types, Vote};
 use super::{codec, sealed};
 use crate::wire::pb::allclear::raft::v1 as pb;
@@ -33,7 +34,16 @@ impl Disk {
     /// What is there of a range, up to so many bytes beyond the first. What is stored but not understood stops the
     /// replica: skipping it would fork its state from the others'.
     pub(super) fn entries(&self, range: (Bound<u64>, Bound<u64>), most: usize) -> Result<Vec<Entry>, OpenError> {
-        let found = self.read(|transaction| {
+        self.stored(range, most)?.iter().map(|(index, message)| decode(*index, message)).collect()
+    }
+
+    /// The same, not decoded yet.
+    pub(super) fn stored(
+        &self,
+        range: (Bound<u64>, Bound<u64>),
+        most: usize,
+    ) -> Result<Vec<(u64, Vec<u8>)>, OpenError> {
+        self.read(|transaction| {
             let (mut found, mut bytes) = (Vec::new(), 0);
             for pair in transaction.open_table(LOG)?.range(range)? {
                 let (index, sealed) = pair?;
@@ -45,8 +55,7 @@ impl Disk {
                 found.push((index.value(), message.to_vec()));
             }
             Ok(found)
-        });
-        found?.iter().map(|(index, message)| decode(*index, message)).collect()
+        })
     }
 
     pub(super) fn position(&self, key: &str) -> Result<Option<LogId>, OpenError> {
@@ -55,8 +64,9 @@ impl Disk {
 }
 
 /// Entries from before there were seals tell by themselves where they belong.
-fn decode(index: u64, message: &[u8]) -> Result<Entry, OpenError> {
-    let undecodable = |what: String| OpenError::Start(format!("log entry {index} cannot be decoded: {what}"));
+pub(super) fn decode(index: u64, message: &[u8]) -> Result<Entry, OpenError> {
+    let undecodable =
+        |what: String| OpenError::Start(format!("log entry {index} cannot be decoded: {what}; {WHAT_TO_DO}"));
     let entry = pb::Entry::decode(message).map_err(|why| undecodable(why.to_string()))?;
     let entry = codec::entry(entry).map_err(|why| undecodable(why.to_string()))?;
     let found = entry.log_id.index();
@@ -159,8 +169,11 @@ impl RaftLogStorage<Types> for LogStore {
     async fn save_vote(&mut self, vote: &Vote) -> Result<(), io::Error> {
         self.all_written().await?;
         let vote = codec::pb_vote(vote);
-        let write =
-            move |disk: &Disk| disk.write(|transaction| sealed::put(&mut transaction.open_table(META)?, VOTE, &vote));
+        let write = move |disk: &Disk| {
+            disk.write(|transaction| sealed::put(&mut transaction.open_table(META)?, VOTE, &vote))?;
+            disk.term.stored(vote.term);
+            Ok(())
+        };
         self.0.run(write).await
     }
 

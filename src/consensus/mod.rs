@@ -22,6 +22,7 @@ mod fold;
 mod formation;
 mod heartbeat;
 mod inspection;
+mod leap;
 mod log;
 mod means;
 mod membership;
@@ -45,6 +46,7 @@ mod transfer;
 mod turns;
 mod types;
 mod upkeep;
+mod vouching;
 
 #[cfg(test)]
 mod damage_tests;

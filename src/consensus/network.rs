@@ -18,6 +18,7 @@ use tonic::transport::Channel;
 use tonic::{Code, Status};
 
 use super::codec::{self, Malformed, pb_log_id, pb_vote};
+use super::leap::OwnTerm;
 use super::options::{MAX_MESSAGE_BYTES, MAX_SNAPSHOT_BYTES};
 use super::peers::{Peers, said};
 use super::types::{Member, Snapshot, Types, Vote};
@@ -36,6 +37,7 @@ pub(crate) struct Network {
     pub(crate) cluster: String,
     pub(crate) node: u64,
     pub(crate) peers: Arc<Peers>,
+    pub(super) term: OwnTerm,
 }
 
 impl RaftNetworkFactory<Types> for Network {
@@ -47,6 +49,7 @@ impl RaftNetworkFactory<Types> for Network {
             node: self.node,
             member: member.clone(),
             peers: Arc::clone(&self.peers),
+            term: self.term.clone(),
         }
     }
 }
@@ -61,6 +64,7 @@ pub(crate) struct Link {
     node: u64,
     member: Member,
     peers: Arc<Peers>,
+    term: OwnTerm,
 }
 
 impl Link {
@@ -85,6 +89,21 @@ impl Link {
         result
     }
 
+    /// A vote in an answer. One that leaps is no answer: this replica would take its term over.
+    fn vote_in(&self, answer: Option<pb::Vote>) -> Result<Vote, RpcError> {
+        let vote = codec::vote(answer)?;
+        self.term.check(&vote).map_err(|leap| {
+            let why = format!("{} answers with a vote that is not taken: {leap}", self.member.replica);
+            self.peers.note(&self.member.replica, Some(&why));
+            Unreachable::from_string(why)
+        })?;
+        Ok(vote)
+    }
+
+    fn vote_response(&self, response: pb::VoteResponse) -> Result<VoteResponse<Types>, RpcError> {
+        Ok(VoteResponse::new(self.vote_in(response.vote)?, response.last.map(codec::log_id), response.granted))
+    }
+
     fn vote_request(&self, rpc: &VoteRequest<Types>) -> pb::VoteRequest {
         pb::VoteRequest {
             to: Some(self.to.clone()),
@@ -98,7 +117,8 @@ impl Link {
 /// Nobody there, or somebody else: wait before the next try. Anything else may pass at once.
 fn failed(status: &Status) -> RpcError {
     let why = format!("{:?}: {}", status.code(), said(status));
-    let is_lasting = [Code::Unavailable, Code::FailedPrecondition, Code::Unimplemented, Code::PermissionDenied];
+    let is_lasting =
+        [Code::Unavailable, Code::FailedPrecondition, Code::Unimplemented, Code::PermissionDenied, Code::OutOfRange];
     if is_lasting.contains(&status.code()) {
         Unreachable::from_string(why).into()
     } else {
@@ -133,7 +153,7 @@ impl RaftNetworkV2<Types> for Link {
             Some(pb::append_response::Outcome::Accepted(pb::Accepted {})) => Ok(AppendEntriesResponse::Success),
             Some(pb::append_response::Outcome::Conflict(pb::Conflict {})) => Ok(AppendEntriesResponse::Conflict),
             Some(pb::append_response::Outcome::Higher(vote)) => {
-                Ok(AppendEntriesResponse::HigherVote(codec::vote(Some(vote))?))
+                Ok(AppendEntriesResponse::HigherVote(self.vote_in(Some(vote))?))
             }
             None => Err(Malformed("the answer says nothing").into()),
         }
@@ -142,13 +162,13 @@ impl RaftNetworkV2<Types> for Link {
     async fn vote(&mut self, rpc: VoteRequest<Types>, option: RPCOption) -> Result<VoteResponse<Types>, RpcError> {
         let request = self.vote_request(&rpc);
         let call = async |mut client: RaftClient<Channel>| client.vote(request).await;
-        vote_response(self.call(RPCTypes::Vote, option.soft_ttl(), call).await?)
+        self.vote_response(self.call(RPCTypes::Vote, option.soft_ttl(), call).await?)
     }
 
     async fn pre_vote(&mut self, rpc: VoteRequest<Types>, option: RPCOption) -> Result<VoteResponse<Types>, RpcError> {
         let request = self.vote_request(&rpc);
         let call = async |mut client: RaftClient<Channel>| client.pre_vote(request).await;
-        vote_response(self.call(RPCTypes::Vote, option.soft_ttl(), call).await?)
+        self.vote_response(self.call(RPCTypes::Vote, option.soft_ttl(), call).await?)
     }
 
     async fn full_snapshot(
@@ -173,9 +193,7 @@ impl RaftNetworkV2<Types> for Link {
         let call = async |mut client: RaftClient<Channel>| client.install(parts).await;
         let install = self.call(RPCTypes::InstallSnapshot, option.soft_ttl(), call);
         match select(std::pin::pin!(install), std::pin::pin!(cancel)).await {
-            Either::Left((response, _)) => {
-                Ok(SnapshotResponse::new(codec::vote(response?.vote).map_err(RpcError::from)?))
-            }
+            Either::Left((response, _)) => Ok(SnapshotResponse::new(self.vote_in(response?.vote)?)),
             Either::Right((closed, _)) => Err(closed.into()),
         }
     }
@@ -197,10 +215,6 @@ impl RaftNetworkV2<Types> for Link {
     }
 }
 
-fn vote_response(response: pb::VoteResponse) -> Result<VoteResponse<Types>, RpcError> {
-    Ok(VoteResponse::new(codec::vote(response.vote)?, response.last.map(codec::log_id), response.granted))
-}
-
 /// The head, then the state in pieces that share its memory.
 fn pieces(head: pb::InstallHead, mut state: Bytes) -> impl Iterator<Item = pb::InstallRequest> + Send {
     use pb::install_request::Part;
@@ -210,3 +224,7 @@ fn pieces(head: pb::InstallHead, mut state: Bytes) -> impl Iterator<Item = pb::I
     });
     std::iter::once(Part::Head(head)).chain(rest).map(|part| pb::InstallRequest { part: Some(part) })
 }
+
+#[cfg(test)]
+#[path = "network_tests.rs"]
+mod tests;

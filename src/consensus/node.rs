@@ -14,6 +14,7 @@ use super::askers::Askers;
 use super::contact::Start;
 use super::disk::Disk;
 use super::failure::AskError;
+use super::leap::OwnTerm;
 use super::options::{Options, Timing};
 use super::peers::Peers;
 use super::shared::Shared;
@@ -21,6 +22,7 @@ use super::standing::Standing;
 use super::state::State;
 use super::turns::Turns;
 use super::types::{Member, Membership, SharedFold, Types};
+use super::vouching::Words;
 use crate::wire::pb::allclear::raft::v1::{Destination, Identity};
 
 /// A handle on this replica's consensus; cheap to clone.
@@ -47,6 +49,8 @@ pub struct Parts {
     pub(super) disk: Weak<Disk>,
     pub(super) confirming: Shared<Result<u64, AskError>>,
     pub(super) askers: Askers,
+    pub(super) words: Words,
+    pub(super) term: OwnTerm,
     /// Held by whoever changes the membership: one change at a time.
     pub(super) changing: tokio::sync::Mutex<()>,
     pub(super) stop: CancellationToken,

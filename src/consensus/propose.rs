@@ -42,7 +42,8 @@ impl Consensus {
         }
         let stamped = match self.fold.read() {
             Ok(fold) if !fold.can_stamp() => return Err(AskError::NoLeader),
-            Ok(fold) => fold.stamp(proposal, by),
+            // One that this program could not apply would stop it.
+            Ok(fold) => fold.stamp(proposal, by).and_then(|entry| fold.understands(&entry).map(|()| entry)),
             Err(_) => return Err(AskError::stopped(&"the state was left half applied")),
         };
         let entry = Bytes::from(

@@ -1,15 +1,19 @@
-//! What other replicas' consensus asks of this one: decode, check whom it is for, hand to openraft, encode.
+//! What other replicas' consensus asks of this one: decode, check whom it is from and for, and that it is no leap and can
+//! be read whenever it comes to be applied; then hand it to openraft, and encode the answer.
 
 use std::time::Duration;
 
 use bytes::BytesMut;
+use openraft::EntryPayload;
 use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, TransferLeaderRequest, VoteRequest, VoteResponse};
 use tonic::{Request, Response, Status, Streaming};
 
 use super::codec::{self, Malformed, pb_log_id, pb_vote};
+use super::fold::{Fold, Undecodable};
 use super::node::Consensus;
 use super::options::MAX_SNAPSHOT_BYTES;
-use super::types::{Snapshot, Types};
+use super::types::{Entry, LogId, Proposed, Snapshot, Types, Vote};
+use crate::admission::Told;
 use crate::wire::pb::allclear::raft::v1 as pb;
 use pb::raft_server::Raft;
 
@@ -17,7 +21,10 @@ use pb::raft_server::Raft;
 const PIECE_WITHIN: Duration = Duration::from_secs(10);
 
 /// Serves `allclear.raft.v1`.
-pub(crate) struct RaftService(pub(crate) Consensus);
+pub(crate) struct RaftService {
+    consensus: Consensus,
+    told: Told,
+}
 
 impl From<Malformed> for Status {
     fn from(error: Malformed) -> Self {
@@ -35,8 +42,9 @@ impl Raft for RaftService {
     async fn append(&self, request: Request<pb::AppendRequest>) -> Result<Response<pb::AppendResponse>, Status> {
         use pb::append_response::Outcome;
         let (_, extensions, request) = request.into_parts();
-        self.0.admit(request.to.as_ref())?;
-        self.0.is_from_node(&extensions, request.vote.as_ref())?;
+        let this = &self.consensus;
+        this.admit(request.to.as_ref())?;
+        this.is_from_member(&extensions, request.vote.as_ref()).await?;
         let rpc = AppendEntriesRequest {
             vote: codec::vote(request.vote)?,
             prev_log_id: request.previous.map(codec::log_id),
@@ -44,7 +52,10 @@ impl Raft for RaftService {
             leader_commit: request.committed.map(codec::log_id),
         };
         in_a_row(&rpc)?;
-        let outcome = match self.0.raft.append_entries(rpc).await.map_err(stopped)? {
+        let ends = [rpc.prev_log_id, rpc.leader_commit].into_iter().flatten();
+        self.is_no_leap(&rpc.vote, ends.chain(rpc.entries.iter().map(|entry| entry.log_id)))?;
+        self.are_readable(&rpc.entries)?;
+        let outcome = match this.raft.append_entries(rpc).await.map_err(stopped)? {
             AppendEntriesResponse::Success | AppendEntriesResponse::PartialSuccess(_) => {
                 Outcome::Accepted(pb::Accepted {})
             }
@@ -52,19 +63,19 @@ impl Raft for RaftService {
             AppendEntriesResponse::HigherVote(vote) => Outcome::Higher(pb_vote(&vote)),
         };
         if !matches!(outcome, Outcome::Higher(_)) {
-            self.0.heard_leader();
+            this.heard_leader();
         }
         Ok(Response::new(pb::AppendResponse { outcome: Some(outcome) }))
     }
 
     async fn vote(&self, request: Request<pb::VoteRequest>) -> Result<Response<pb::VoteResponse>, Status> {
-        let rpc = self.vote_request(request)?;
-        Ok(vote_response(&self.0.raft.vote(rpc).await.map_err(stopped)?))
+        let rpc = self.vote_request(request).await?;
+        Ok(vote_response(&self.consensus.raft.vote(rpc).await.map_err(stopped)?))
     }
 
     async fn pre_vote(&self, request: Request<pb::VoteRequest>) -> Result<Response<pb::VoteResponse>, Status> {
-        let rpc = self.vote_request(request)?;
-        Ok(vote_response(&self.0.raft.pre_vote(rpc).await.map_err(stopped)?))
+        let rpc = self.vote_request(request).await?;
+        Ok(vote_response(&self.consensus.raft.pre_vote(rpc).await.map_err(stopped)?))
     }
 
     async fn install(
@@ -76,8 +87,12 @@ impl Raft for RaftService {
         let Some(Part::Head(head)) = next_part(&mut parts).await? else {
             return Err(Malformed("the snapshot has no head").into());
         };
-        self.0.admit(head.to.as_ref())?;
-        self.0.is_from_node(&extensions, head.vote.as_ref())?;
+        let this = &self.consensus;
+        this.admit(head.to.as_ref())?;
+        this.is_from_member(&extensions, head.vote.as_ref()).await?;
+        let vote = codec::vote(head.vote)?;
+        let meta = codec::snapshot_meta(head.snapshot.unwrap_or_default())?;
+        self.is_no_leap(&vote, [meta.last_log_id, *meta.last_membership.log_id()].into_iter().flatten())?;
         let size = usize::try_from(head.size).unwrap_or(usize::MAX);
         if size > MAX_SNAPSHOT_BYTES {
             return Err(Malformed("the snapshot is too large").into());
@@ -93,11 +108,10 @@ impl Raft for RaftService {
         if state.len() != size {
             return Err(Malformed("the snapshot is shorter than its head said").into());
         }
-        let vote = codec::vote(head.vote)?;
-        let meta = codec::snapshot_meta(head.snapshot.unwrap_or_default())?;
+        self.is_understood("snapshot", |fold| fold.understands_snapshot(&state))?;
         let snapshot = Snapshot { meta, snapshot: state.freeze() };
-        let response = self.0.raft.install_full_snapshot(vote, snapshot).await.map_err(stopped)?;
-        self.0.heard_leader();
+        let response = this.raft.install_full_snapshot(vote, snapshot).await.map_err(stopped)?;
+        this.heard_leader();
         Ok(Response::new(pb::InstallResponse { vote: Some(pb_vote(&response.vote)) }))
     }
 
@@ -106,24 +120,64 @@ impl Raft for RaftService {
         request: Request<pb::TransferLeaderRequest>,
     ) -> Result<Response<pb::TransferLeaderResponse>, Status> {
         let (_, extensions, request) = request.into_parts();
-        self.0.admit(request.to.as_ref())?;
-        self.0.is_from_node(&extensions, request.from.as_ref())?;
-        let last = request.last.map(codec::log_id);
-        let rpc = TransferLeaderRequest::new(codec::vote(request.from)?, request.successor, last);
-        let answer = self.0.raft.handle_transfer_leader(rpc).await.map_err(stopped)?;
+        let this = &self.consensus;
+        this.admit(request.to.as_ref())?;
+        this.is_from_member(&extensions, request.from.as_ref()).await?;
+        let (from, last) = (codec::vote(request.from)?, request.last.map(codec::log_id));
+        self.is_no_leap(&from, last)?;
+        let rpc = TransferLeaderRequest::new(from, request.successor, last);
+        let answer = this.raft.handle_transfer_leader(rpc).await.map_err(stopped)?;
         answer.map_err(|refused| Status::aborted(refused.to_string()))?;
         Ok(Response::new(pb::TransferLeaderResponse {}))
     }
 }
 
 impl RaftService {
-    fn vote_request(&self, request: Request<pb::VoteRequest>) -> Result<VoteRequest<Types>, Status> {
+    pub(super) fn new(consensus: Consensus) -> Self {
+        Self { consensus, told: Told::default() }
+    }
+
+    async fn vote_request(&self, request: Request<pb::VoteRequest>) -> Result<VoteRequest<Types>, Status> {
         let (_, extensions, request) = request.into_parts();
-        self.0.admit(request.to.as_ref())?;
-        self.0.is_from_node(&extensions, request.vote.as_ref())?;
+        self.consensus.admit(request.to.as_ref())?;
+        self.consensus.is_from_member(&extensions, request.vote.as_ref()).await?;
         let mut rpc = VoteRequest::new(codec::vote(request.vote)?, request.last.map(codec::log_id));
+        self.is_no_leap(&rpc.vote, rpc.last_log_id)?;
         rpc.leadership_transfer = request.leadership_transfer;
         Ok(rpc)
+    }
+
+    fn is_no_leap(&self, vote: &Vote, positions: impl IntoIterator<Item = LogId>) -> Result<(), Status> {
+        let last = self.consensus.with_metrics(|metrics| metrics.last_log_index);
+        let checked = self.consensus.term.check_all(vote, last, positions);
+        checked.map_err(|leap| self.refused(vote.leader_id.voted_for, "leap", Status::out_of_range(leap.to_string())))
+    }
+
+    /// Whoever takes an entry that it cannot read stops when that is committed, and so would the whole cluster.
+    fn are_readable(&self, entries: &[Entry]) -> Result<(), Status> {
+        for entry in entries {
+            if let EntryPayload::Normal(Proposed(bytes)) = &entry.payload {
+                let what = format!("log entry {}", entry.log_id.index());
+                self.is_understood(&what, |fold| fold.understands(bytes))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_understood(&self, what: &str, ask: impl FnOnce(&dyn Fold) -> Result<(), Undecodable>) -> Result<(), Status> {
+        let fold = self.consensus.fold.read().map_err(|_| stopped("the state was left half applied"))?;
+        ask(&**fold).map_err(|why| {
+            let why = format!("the {what} cannot be read here and is not taken: {why}");
+            self.refused(self.consensus.identity.node, "unreadable", Status::unimplemented(why))
+        })
+    }
+
+    /// Tells of it in the log, once a minute for each node.
+    fn refused(&self, node: u64, word: &'static str, status: Status) -> Status {
+        if let Some(untold) = self.told.is_news(&format!("{node:x}"), word) {
+            tracing::warn!(node = format!("{node:x}"), why = status.message(), untold, "a message was refused");
+        }
+        status
     }
 }
 

@@ -14,11 +14,13 @@ use openraft::entry::RaftEntry as _;
 
 use super::disk::{Disk, IDENTITY, LOG, META, random_node};
 use super::failure::OpenError;
-use super::log::{COMMITTED, PURGED, VOTE};
+use super::fold::Fold;
+use super::leap::TERMS_AT_MOST;
+use super::log::{COMMITTED, PURGED, VOTE, decode};
 use super::means::Means;
 use super::roster::Members;
 use super::state::SNAPSHOT;
-use super::types::{Entry, LogId, Member, Membership};
+use super::types::{Entry, LogId, Member, Membership, Proposed};
 use super::{codec, sealed};
 use crate::wire::pb::allclear::raft::v1 as pb;
 
@@ -33,6 +35,8 @@ pub struct Holding {
     pub committed: u64,
     pub voters: Vec<String>,
     pub learners: Vec<String>,
+    /// The first entry that this program cannot read, and why. It and all that follow are lost with the restore.
+    pub unreadable: Option<(u64, String)>,
 }
 
 /// The data directory of a replica that does not run; locked as long as this lives.
@@ -42,11 +46,12 @@ pub struct Survivor {
     term: u64,
     committed: u64,
     membership: Membership,
+    unreadable: Option<(u64, String)>,
 }
 
 impl Survivor {
-    /// Changes nothing. Blocks.
-    pub fn open(directory: &Path, cluster: &str) -> Result<Self, OpenError> {
+    /// With the fold that is to apply the log. Changes nothing. Blocks.
+    pub fn open(directory: &Path, cluster: &str, fold: &dyn Fold) -> Result<Self, OpenError> {
         let disk = Disk::open_by(Means::default(), directory, cluster, None)?;
         let (mut last, mut membership) = (disk.position(PURGED)?, Membership::default());
         if let Some(head) = disk.message::<pb::Snapshot>(SNAPSHOT)?.and_then(|snapshot| snapshot.head) {
@@ -54,8 +59,16 @@ impl Survivor {
             last = last.max(meta.last_log_id);
             membership = meta.last_membership.membership().clone();
         }
-        let committed = last.max(disk.position(COMMITTED)?).map_or(0, |id| id.index());
-        for entry in disk.entries((Bound::Unbounded, Bound::Unbounded), usize::MAX)? {
+        let known = last.max(disk.position(COMMITTED)?).map_or(0, |id| id.index());
+        let mut unreadable = None;
+        for (index, message) in disk.stored((Bound::Unbounded, Bound::Unbounded), usize::MAX)? {
+            let entry = match read(index, &message, fold) {
+                Ok(entry) => entry,
+                Err(why) => {
+                    unreadable = Some((index, why));
+                    break;
+                }
+            };
             last = last.max(Some(entry.log_id));
             if let EntryPayload::Membership(next) = entry.payload {
                 membership = next;
@@ -65,9 +78,12 @@ impl Survivor {
         let Some(last) = last.filter(|_| !is_empty) else {
             return Err(OpenError::NothingStored { path: directory.into() });
         };
+        // Nobody of the former cluster counts any more, so a term that is no honest one is not gone on from.
         let voted = disk.message::<pb::Vote>(VOTE)?.map_or(0, |vote| vote.term);
-        let term = voted.max(last.committed_leader_id().term);
-        Ok(Self { disk, last, term, committed, membership })
+        let written = last.committed_leader_id().term;
+        let term = if voted <= written.saturating_add(TERMS_AT_MOST) { voted.max(written) } else { written };
+        let committed = known.min(last.index());
+        Ok(Self { disk, last, term, committed, membership, unreadable })
     }
 
     pub fn holding(&self) -> Holding {
@@ -79,6 +95,7 @@ impl Survivor {
             committed: self.committed,
             voters,
             learners,
+            unreadable: self.unreadable.clone(),
         }
     }
 
@@ -99,10 +116,24 @@ impl Survivor {
         let id = codec::log_id(pb::LogId { term, index });
         let entry = Entry::new(id, EntryPayload::Membership(membership));
         self.disk.write(|transaction| {
-            sealed::put_entry(&mut transaction.open_table(LOG)?, &entry)?;
+            let mut log = transaction.open_table(LOG)?;
+            log.retain_in(index.., |_, _| false)?;
+            sealed::put_entry(&mut log, &entry)?;
             let mut meta = transaction.open_table(META)?;
+            if self.unreadable.is_some() {
+                sealed::put(&mut meta, COMMITTED, &codec::pb_log_id(&self.last))?;
+            }
             sealed::put(&mut meta, VOTE, &pb::Vote { term, node, committed: true })?;
             sealed::put(&mut meta, IDENTITY, &pb::Identity { node, ..own.clone() })
         })
     }
+}
+
+/// As the replica would at its start.
+fn read(index: u64, message: &[u8], fold: &dyn Fold) -> Result<Entry, String> {
+    let entry = decode(index, message).map_err(|why| why.to_string())?;
+    if let EntryPayload::Normal(Proposed(bytes)) = &entry.payload {
+        fold.understands(bytes).map_err(|why| why.to_string())?;
+    }
+    Ok(entry)
 }

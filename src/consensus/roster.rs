@@ -148,7 +148,7 @@ impl Consensus {
     }
 
     /// Everybody whom the configuration or the log names.
-    fn peers_to_ask(&self) -> Vec<(String, Channel)> {
+    pub(super) fn peers_to_ask(&self) -> Vec<(String, Channel)> {
         let configured = self.others().map(|(name, channel)| (name.to_owned(), channel));
         let membership = self.membership();
         let is_other =

@@ -18,6 +18,11 @@ use super::types::{LogId, Proposed, SharedFold, Snapshot, SnapshotMeta, StoredMe
 use super::{codec, sealed};
 use crate::wire::pb::allclear::raft::v1 as pb;
 
+/// About what is stored and cannot be read.
+pub(super) const WHAT_TO_DO: &str = "nothing is skipped. Run the program version that wrote it. Where there is none, and \
+    the other replicas go on: stop this one, empty its data_dir and start it again; it comes back as a new one. Where all \
+    replicas stop at it: run `allclear member restore` beside one of them, which cuts its log before the entry";
+
 pub(super) const SNAPSHOT: &str = "snapshot";
 
 /// The folded state in memory, rebuilt from the snapshot and the log at every start.
@@ -31,8 +36,7 @@ pub(crate) struct State {
 }
 
 fn refused(what: &str, why: impl std::fmt::Display) -> io::Error {
-    let advice = "nothing is skipped; run the program version that wrote it";
-    io::Error::new(io::ErrorKind::InvalidData, format!("{what} cannot be applied: {why}; {advice}"))
+    io::Error::new(io::ErrorKind::InvalidData, format!("{what} cannot be applied: {why}; {WHAT_TO_DO}"))
 }
 
 impl State {

@@ -39,6 +39,10 @@ impl Fold for Counter {
         Ok(())
     }
 
+    fn understands_snapshot(&self, snapshot: &[u8]) -> Result<(), Undecodable> {
+        <[u8; 8]>::try_from(snapshot).map(drop).map_err(|_| Undecodable("not a count".into()))
+    }
+
     fn apply(&mut self, _index: u64, _entry: &[u8]) -> Result<Vec<u8>, Undecodable> {
         self.count += 1;
         Ok(Vec::new())

@@ -150,7 +150,8 @@ impl Consensus {
             known.any(|known| known.member.address == address && known.silent_for < SILENT_AFTER)
         };
         let lineage = lineage(&self.membership());
-        let asked = self.options.replicas.iter().filter(|(name, address)| !is_settled(name, address));
+        let is_out = |name: &str| self.excludes(name) && members.iter().all(|known| known.member.replica != name);
+        let asked = self.options.replicas.iter().filter(|(name, address)| !is_settled(name, address) && !is_out(name));
         let calls = asked.filter_map(|(name, address)| Some((name, address, self.peers.channel(name)?))).map(
             async |(name, address, channel)| {
                 let member = Member { replica: name.clone(), address: address.clone(), lineage };

@@ -35,6 +35,12 @@ impl Folded {
         version::check_command(&entry.command, self.known).map_err(beyond)?;
         Ok(entry)
     }
+
+    fn decode_state(&self, snapshot: &[u8]) -> Result<State, Undecodable> {
+        let state = log::decode_state(snapshot).map_err(|error| undecodable(&error))?;
+        version::check_state(&state, self.known).map_err(beyond)?;
+        Ok(state)
+    }
 }
 
 impl Fold for Folded {
@@ -52,6 +58,14 @@ impl Fold for Folded {
 
     fn understands(&self, entry: &[u8]) -> Result<(), Undecodable> {
         self.decode(entry).map(drop)
+    }
+
+    fn understands_snapshot(&self, snapshot: &[u8]) -> Result<(), Undecodable> {
+        self.decode_state(snapshot).map(drop)
+    }
+
+    fn excludes(&self, replica: &str) -> bool {
+        self.state.is_excluded(&VmName::new(replica))
     }
 
     fn apply(&mut self, index: u64, entry: &[u8]) -> Result<Vec<u8>, Undecodable> {
@@ -82,9 +96,7 @@ impl Fold for Folded {
     }
 
     fn restore(&mut self, snapshot: &[u8]) -> Result<(), Undecodable> {
-        let state = log::decode_state(snapshot).map_err(|error| undecodable(&error))?;
-        version::check_state(&state, self.known).map_err(beyond)?;
-        self.state = state;
+        self.state = self.decode_state(snapshot)?;
         self.time.applied(self.state.now, !self.state.open.is_empty());
         self.is_news = true;
         self.published();
@@ -124,6 +136,7 @@ mod tests {
         let says = |why: Undecodable| why.0.contains("raised to version 2") && why.0.ends_with("upgrade this replica");
         assert!(older.understands(&entry).is_err_and(says));
         assert!(older.apply(1, &entry).is_err_and(says));
+        assert!(older.understands_snapshot(&newer.snapshot()).is_err_and(says));
         assert!(older.restore(&newer.snapshot()).is_err_and(says));
         assert_eq!(older.state, State::default());
         assert!(folded(VERSION + 1).restore(&newer.snapshot()).is_ok());

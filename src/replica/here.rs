@@ -119,6 +119,12 @@ impl Here {
         self.configured.iter().cloned().chain(others).collect()
     }
 
+    /// It is a member, or may become one: it is configured, has yet to take part, and no operator removed it.
+    pub fn may_take_part(&self, name: &VmName) -> bool {
+        let is_out = self.state().is_excluded(name) && !names(&self.consensus.members()).contains(name);
+        self.members().contains(name) && !is_out
+    }
+
     pub fn situation(&self) -> Situation {
         let standing = self.consensus.standing().borrow().clone();
         self.situation_under(&standing)

@@ -44,7 +44,7 @@ impl Hearing {
     /// Who speaks; refuses whoever is not of this cluster, or somebody else of it.
     fn admit(&self, extensions: &Extensions, cluster: &str, replica: &str) -> Result<VmName, Status> {
         let name = VmName::new(replica);
-        if cluster != self.here.cluster || !self.here.everybody().contains(&name) {
+        if cluster != self.here.cluster || !self.here.may_take_part(&name) {
             let message = format!("{replica} of cluster {cluster:?} is no member here");
             return Err(Status::permission_denied(message));
         }

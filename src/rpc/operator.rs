@@ -48,6 +48,12 @@ impl Answers {
         let asking = Asking { here: &self.here, view: &self.view, who: format!("{uid} on {}", self.here.name) };
         (asking, request.into_inner())
     }
+
+    /// Whether it changed anything or not.
+    async fn record(&self, command: Command) -> Result<(), Status> {
+        let recorded = self.here.propose(&command).await;
+        recorded.map(drop).map_err(|error| refused(&error, error.is_refusal()))
+    }
 }
 
 /// A refusal changed nothing; anything else may have.
@@ -119,6 +125,7 @@ impl operator_server::Operator for Answers {
         asking.note(format!("{replica} at {shown_address:?} to be added to the members"), reason).await?;
         let added = asked.add_member(&replica, &address).await;
         let voter = added.map_err(|error| refused(&error, error.is_refusal()))?;
+        self.record(Command::Readmit { replica: VmName::new(&replica) }).await?;
         Ok(Response::new(shown::AddMemberResponse { voter }))
     }
 
@@ -128,12 +135,21 @@ impl operator_server::Operator for Answers {
         let (replica, members) = (name(given)?, self.here.consensus.members());
         let for_good = if gone { ", gone for good" } else { "" };
         asking.note(format!("{replica} to be removed from the members{for_good}"), reason).await?;
-        if members.voters.contains(&replica) || members.learners.contains(&replica) || !gone {
+        let (is_member, vm) =
+            (members.voters.contains(&replica) || members.learners.contains(&replica), VmName::new(&replica));
+        if is_member {
+            // First: one with an empty disk would be brought in again at once.
+            self.record(Command::Exclude { replica: vm.clone() }).await?;
+        }
+        if is_member || !gone {
             let removed = asked.remove_member(&replica).await;
+            if is_member && removed.as_ref().is_err_and(|error| error.is_refusal()) {
+                self.record(Command::Readmit { replica: vm.clone() }).await?;
+            }
             removed.map_err(|error| refused(&error, error.is_refusal()))?;
         }
         if gone {
-            let absolved = self.here.propose(&Command::Absolve { replica: VmName::new(&replica) }).await;
+            let absolved = self.here.propose(&Command::Absolve { replica: vm }).await;
             let unknown = format!("{replica} is no member, and nobody waits for its account");
             match absolved {
                 Ok(Verdict::Applied) => {}

@@ -28,10 +28,20 @@ impl Caller {
 
     /// Refuses one whose certificate is none of these replicas'.
     pub fn is_one_of<'a>(&self, mut known: impl Iterator<Item = &'a str>) -> Result<(), Refusal> {
-        if known.any(|replica| self.credentials.realm().is(&self.names, replica).is_ok()) {
+        if known.any(|replica| self.bears(replica)) {
             return Ok(());
         }
         Err(self.noted(Refusal::UnknownReplica(self.names.to_string())))
+    }
+
+    /// Whether its certificate is this replica's; nobody is refused for it.
+    pub fn bears(&self, replica: &str) -> bool {
+        self.credentials.realm().is(&self.names, replica).is_ok()
+    }
+
+    /// The refusal of one that is no member of the cluster.
+    pub fn is_no_member(&self) -> Refusal {
+        self.noted(Refusal::NoMember(self.names.to_string()))
     }
 
     pub(super) fn max_connection_age(&self) -> Duration {

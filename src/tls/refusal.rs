@@ -26,6 +26,8 @@ pub enum Refusal {
     WrongName { wanted: String, named: String },
     #[error("it is neither configured here nor a member: it names {0}; add it to cluster.replicas")]
     UnknownReplica(String),
+    #[error("it is no member of the cluster: it names {0}; where an operator removed it, stop it or add it again")]
+    NoMember(String),
     #[error("it refuses this replica's certificate{0}")]
     ByPeer(&'static str),
     #[error("it did not end the handshake")]
@@ -38,7 +40,7 @@ pub enum Refusal {
 
 impl Refusal {
     /// In the order of `place`.
-    pub const WORDS: [&'static str; 13] = [
+    pub const WORDS: [&'static str; 14] = [
         "plain_text",
         "no_certificate",
         "unknown_authority",
@@ -48,6 +50,7 @@ impl Refusal {
         "unnamed",
         "wrong_name",
         "unknown_replica",
+        "no_member",
         "by_peer",
         "unfinished",
         "too_many",
@@ -69,10 +72,11 @@ impl Refusal {
             Self::Unnamed(_) => 6,
             Self::WrongName { .. } => 7,
             Self::UnknownReplica(_) => 8,
-            Self::ByPeer(_) => 9,
-            Self::Unfinished => 10,
-            Self::TooMany => 11,
-            Self::Other(_) => 12,
+            Self::NoMember(_) => 9,
+            Self::ByPeer(_) => 10,
+            Self::Unfinished => 11,
+            Self::TooMany => 12,
+            Self::Other(_) => 13,
         }
     }
 

@@ -1,7 +1,7 @@
 //! A cluster to test with, and a fold that remembers every line it was given.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -29,9 +29,11 @@ pub(crate) struct Shown {
     pub(crate) restored: usize,
 }
 
-/// Applies lines of text. `unknown` is a line that no program understands; `unstamped` one that no leader takes.
+/// Applies lines of text. `unknown` is a line that a newer program alone understands; `unstamped` one that no leader
+/// takes.
 #[derive(Default)]
 pub(crate) struct Ledger {
+    pub(crate) is_newer: bool,
     now: Shown,
     shown: Lines,
 }
@@ -45,13 +47,16 @@ impl Fold for Ledger {
     }
 
     fn understands(&self, entry: &[u8]) -> Result<(), Undecodable> {
-        if entry.starts_with(b"unknown") { Err(Undecodable("a kind of line from the future".into())) } else { Ok(()) }
+        let is_unknown = entry.starts_with(b"unknown") && !self.is_newer;
+        if is_unknown { Err(Undecodable("a kind of line from the future".into())) } else { Ok(()) }
+    }
+
+    fn understands_snapshot(&self, snapshot: &[u8]) -> Result<(), Undecodable> {
+        snapshot.split(|byte| *byte == b'\n').try_for_each(|line| self.understands(line))
     }
 
     fn apply(&mut self, index: u64, entry: &[u8]) -> Result<Vec<u8>, Undecodable> {
-        if entry.starts_with(b"unknown") {
-            return Err(Undecodable("a kind of line from the future".into()));
-        }
+        self.understands(entry)?;
         self.now.lines.push(String::from_utf8_lossy(entry).into());
         Ok(format!("line {} at {index}", self.now.lines.len()).into())
     }
@@ -120,6 +125,8 @@ pub(crate) struct Cluster {
     pub(crate) max_voters: usize,
     pub(crate) replace_after: Duration,
     pub(crate) rejoin_after: Duration,
+    /// Those that run a newer program.
+    pub(crate) newer: BTreeSet<String>,
     pub(crate) replicas: BTreeMap<String, Replica>,
 }
 
@@ -138,6 +145,7 @@ impl Cluster {
             max_voters: MAX_VOTERS,
             replace_after: Duration::from_mins(10),
             rejoin_after: Duration::from_mins(1),
+            newer: BTreeSet::new(),
             replicas: BTreeMap::new(),
         }
     }
@@ -177,7 +185,7 @@ impl Cluster {
     pub(crate) async fn start_with(&mut self, options: Options) -> Result<(), OpenError> {
         let name = options.replica.clone();
         let address = self.addresses.iter().find(|(other, _)| *other == name).unwrap().1.clone();
-        let fold = Ledger::default();
+        let fold = Ledger { is_newer: self.newer.contains(&name), ..Ledger::default() };
         let shown = Arc::clone(&fold.shown);
         let (consensus, routes) = Consensus::open(options, fold).await?;
         let stop = CancellationToken::new();

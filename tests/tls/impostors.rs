@@ -30,9 +30,9 @@ fn denied<T: std::fmt::Debug>(answer: Result<T, Status>, why: &str) {
     assert!(status.message().contains(why), "{why}: {status:?}");
 }
 
-struct Met {
-    to: Option<Destination>,
-    nodes: Vec<(String, u64)>,
+pub(crate) struct Met {
+    pub(crate) to: Option<Destination>,
+    pub(crate) nodes: Vec<(String, u64)>,
 }
 
 /// Of the second replica.
@@ -42,7 +42,7 @@ pub(crate) fn greeting() -> cluster_v1::GreetRequest {
 }
 
 /// Who the first replica is, and who the members are, as it tells the second.
-async fn greet(address: &str, shown: &Arc<Credentials>) -> Met {
+pub(crate) async fn greet(address: &str, shown: &Arc<Credentials>) -> Met {
     let answer = ConsensusClient::new(dial(address, shown)).greet(greeting()).await.unwrap().into_inner();
     let members = answer.membership.unwrap().members.into_iter();
     Met {

@@ -33,6 +33,7 @@ mod pki;
 #[path = "../cluster/plan.rs"]
 #[allow(dead_code, reason = "others use it")]
 mod plan;
+mod removed;
 mod renewal;
 #[path = "../cluster/resolver.rs"]
 mod resolver;

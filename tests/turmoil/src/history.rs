@@ -153,6 +153,14 @@ impl Fold for Watched {
         self.fold.understands(entry)
     }
 
+    fn understands_snapshot(&self, snapshot: &[u8]) -> Result<(), Undecodable> {
+        self.fold.understands_snapshot(snapshot)
+    }
+
+    fn excludes(&self, replica: &str) -> bool {
+        self.fold.excludes(replica)
+    }
+
     fn apply(&mut self, index: u64, entry: &[u8]) -> Result<Vec<u8>, Undecodable> {
         let decoded = log::decode_entry(entry).map_err(|error| Undecodable(error.to_string()))?;
         let before = self.state.clone();
