@@ -83,6 +83,7 @@ impl Consensus {
             start,
             heard: watch::Sender::new(None),
             outside: watch::Sender::new(Some("starting".into())),
+            unreadable: watch::Sender::new(None),
             standing: watch::Sender::new(Standing::outside("starting")),
             turns: Mutex::default(),
             disk: weak,
@@ -133,9 +134,9 @@ impl Consensus {
         left_behind(&self.membership(), &self.identity.replica, self.identity.node).is_some()
     }
 
-    /// False while it is no member, as far as it knows, or has yet to find out.
+    /// False while it is no member, as far as it knows, or has yet to find out, and while it cannot follow.
     pub fn takes_part(&self) -> bool {
-        self.outside.borrow().is_none()
+        self.outside.borrow().is_none() && self.unreadable.borrow().is_none()
     }
 
     /// On any replica: members and leadership as somebody wishes, who is named in the logs.

@@ -43,6 +43,8 @@ pub struct Parts {
     pub(super) heard: watch::Sender<Option<Instant>>,
     /// Why this replica takes no part, while it does not.
     pub(super) outside: watch::Sender<Option<String>>,
+    /// What its leader sends that this program cannot read, while it does.
+    pub(super) unreadable: watch::Sender<Option<String>>,
     pub(super) standing: watch::Sender<Standing>,
     pub(super) turns: Mutex<Turns>,
     /// To read the log from, as long as it is in use.
@@ -90,6 +92,12 @@ impl Consensus {
 
     pub(super) fn heard_leader(&self) {
         self.heard.send_replace(Some(Instant::now()));
+    }
+
+    /// What was taken is read. Where all that is committed is in the log, nothing is left that could not be read.
+    pub(super) fn has_read_up_to(&self, committed: Option<u64>) {
+        let last = self.with_metrics(|metrics| metrics.last_log_index);
+        self.unreadable.send_if_modified(|reason| committed <= last && reason.take().is_some());
     }
 
     pub(super) fn with_metrics<R>(&self, read: impl FnOnce(&RaftMetrics<Types>) -> R) -> R {

@@ -14,6 +14,7 @@ use super::node::Consensus;
 use super::options::MAX_SNAPSHOT_BYTES;
 use super::types::{Entry, LogId, Proposed, Snapshot, Types, Vote};
 use crate::admission::Told;
+use crate::machine::command::bounded;
 use crate::wire::pb::allclear::raft::v1 as pb;
 use pb::raft_server::Raft;
 
@@ -55,8 +56,10 @@ impl Raft for RaftService {
         let ends = [rpc.prev_log_id, rpc.leader_commit].into_iter().flatten();
         self.is_no_leap(&rpc.vote, ends.chain(rpc.entries.iter().map(|entry| entry.log_id)))?;
         self.are_readable(&rpc.entries)?;
+        let committed = rpc.leader_commit.map(|id| id.index());
         let outcome = match this.raft.append_entries(rpc).await.map_err(stopped)? {
             AppendEntriesResponse::Success | AppendEntriesResponse::PartialSuccess(_) => {
+                this.has_read_up_to(committed);
                 Outcome::Accepted(pb::Accepted {})
             }
             AppendEntriesResponse::Conflict => Outcome::Conflict(pb::Conflict {}),
@@ -112,6 +115,7 @@ impl Raft for RaftService {
         let snapshot = Snapshot { meta, snapshot: state.freeze() };
         let response = this.raft.install_full_snapshot(vote, snapshot).await.map_err(stopped)?;
         this.heard_leader();
+        this.has_read_up_to(None);
         Ok(Response::new(pb::InstallResponse { vote: Some(pb_vote(&response.vote)) }))
     }
 
@@ -168,6 +172,7 @@ impl RaftService {
         let fold = self.consensus.fold.read().map_err(|_| stopped("the state was left half applied"))?;
         ask(&**fold).map_err(|why| {
             let why = format!("the {what} cannot be read here and is not taken: {why}");
+            self.consensus.unreadable.send_replace(Some(bounded(&why)));
             self.refused(self.consensus.identity.node, "unreadable", Status::unimplemented(why))
         })
     }

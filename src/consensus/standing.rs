@@ -177,6 +177,9 @@ impl Consensus {
     }
 
     fn role(&self, metrics: &RaftMetrics<Types>, quorum: bool) -> Role {
+        if let Some(reason) = self.unreadable.borrow().clone() {
+            return Role::Outside(reason);
+        }
         let reason = self.outside.borrow().clone();
         // One that was removed while it was away does not learn it from its log.
         if metrics.membership_config.get_node(&self.identity.node).is_none() || (reason.is_some() && !quorum) {

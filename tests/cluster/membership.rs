@@ -67,12 +67,13 @@ async fn a_replica_that_lost_its_disk_is_removed_and_added_and_then_votes_and_ha
     let why = refused(&cluster, third, &["member", "add", &name, &address]);
     assert!(why.contains("remove it first"), "{why}");
 
-    // Asked of a follower, and of the one that waits.
     done(&cluster, third, &["member", "remove", &name]);
     let left = cluster.until(leader, "one less", |status| status.replicas.iter().any(|replica| !replica.member)).await;
     let gone = left.replicas.iter().find(|replica| !replica.member).unwrap();
     assert_eq!((gone.name.as_str(), gone.configured, gone.voter), (name.as_str(), true, false));
-    assert_eq!(done(&cluster, lost, &["member", "add", &name, &address]), format!("{name} is a voter\n"));
+    let why = refused(&cluster, lost, &["member", "add", &name, &address]);
+    assert!(why.contains("ask a member instead"), "{why}");
+    assert_eq!(done(&cluster, third, &["member", "add", &name, &address]), format!("{name} is a voter\n"));
     cluster.ready().await;
     let votes = async || {
         let after = row(&members(&cluster, lost), &name).clone();

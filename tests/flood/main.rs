@@ -35,6 +35,7 @@ mod pki;
 #[allow(dead_code, reason = "others use it")]
 mod plan;
 mod somebody;
+mod together;
 #[path = "../cluster/workload.rs"]
 #[allow(dead_code, reason = "others use it")]
 mod workload;
