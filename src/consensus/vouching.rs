@@ -60,9 +60,9 @@ fn vouched_for(node: u64, members: &BTreeSet<&str>, others: &BTreeSet<&str>, wor
         return of_members.into_iter().find_map(named);
     }
     let of_others = words.iter().filter(|(by, _)| others.contains(by.as_str()));
-    let names: Vec<String> = of_others.filter_map(named).collect();
-    let first = names.first()?.clone();
-    let same = names.iter().filter(|name| **name == first).count();
+    let told: Vec<String> = of_others.filter_map(named).collect();
+    let first = told.first()?.clone();
+    let same = told.iter().filter(|name| **name == first).count();
     // The one in question is one of the others, and does not count.
     let voices = others.iter().filter(|name| **name != first).count();
     (same * 2 > voices).then_some(first)
