@@ -21,6 +21,7 @@ use super::means::Means;
 use super::platter::Platter;
 use super::recent::Recent;
 use super::tally::{self, Tally};
+use super::weight::Weights;
 use super::{inspection, sealed};
 use crate::files;
 use crate::wire::pb::allclear::raft::v1::{Identity, Vote};
@@ -43,6 +44,7 @@ pub(crate) struct Disk {
     pub(crate) identity: Identity,
     pub(super) recent: Recent,
     pub(super) term: OwnTerm,
+    pub(super) weights: Weights,
     path: PathBuf,
     tally: Tally,
     means: Means,
@@ -111,10 +113,10 @@ impl Disk {
         let left = Arc::new(AtomicBool::new(false));
         let platter = Platter { file, left: Arc::clone(&left) };
         let database = builder().create_with_backend(platter).map_err(|error| unreadable(path, error))?;
-        let (identity, recent, means, term) =
-            (Identity::default(), Recent::default(), Means::default(), OwnTerm::default());
+        let (identity, recent, means) = (Identity::default(), Recent::default(), Means::default());
+        let (term, weights) = (OwnTerm::default(), Weights::default());
         let (path, in_use) = (path.into(), watch::Sender::new(()));
-        Ok(Self { database, identity, recent, term, path, tally, means, left, lock: None, in_use })
+        Ok(Self { database, identity, recent, term, weights, path, tally, means, left, lock: None, in_use })
     }
 
     /// That it is this replica's, or any one's, and whole.
@@ -138,6 +140,7 @@ impl Disk {
         }
         let written = self.read(|transaction| inspection::inspect(transaction, self.tally.least()))?;
         self.note(written)?;
+        self.weigh()?;
         self.identity = identity;
         self.term.stored(self.message::<Vote>(VOTE)?.map_or(0, |vote| vote.term));
         Ok(Arc::new(self))

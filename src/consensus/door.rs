@@ -97,6 +97,7 @@ impl Consensus {
         });
         tokio::spawn(opened.stop.clone().run_until_cancelled_owned(opened.clone().form()));
         tokio::spawn(opened.stop.clone().run_until_cancelled_owned(opened.clone().keep_up()));
+        tokio::spawn(opened.stop.clone().run_until_cancelled_owned(opened.clone().keep_the_log_small()));
         tokio::spawn(opened.clone().watch_standing());
         Ok((opened.clone(), routes(&opened)))
     }

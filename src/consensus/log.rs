@@ -20,7 +20,7 @@ use super::{codec, sealed};
 use crate::wire::pb::allclear::raft::v1 as pb;
 
 /// Entries that are sent together hold at most this many bytes, unless one alone holds more.
-const MAX_BATCH_BYTES: usize = 1 << 20;
+pub(super) const MAX_BATCH_BYTES: usize = 1 << 20;
 
 pub(super) const VOTE: &str = "vote";
 pub(super) const COMMITTED: &str = "committed";
@@ -104,11 +104,16 @@ impl LogStore {
         while let Some(Batch { entries, committed, flushed }) = self.0.recent.next() {
             let count = entries.len();
             let write = move |disk: &Disk| {
+                let mut written = Vec::with_capacity(entries.len());
                 disk.write(|transaction| {
                     let mut table = transaction.open_table(LOG)?;
-                    entries.iter().try_for_each(|entry| sealed::put_entry(&mut table, entry))?;
+                    for entry in &entries {
+                        written.push(sealed::put_entry(&mut table, entry)?);
+                    }
                     committed.map_or(Ok(()), |committed| put_committed(transaction, &committed))
-                })
+                })?;
+                disk.weights.add(written);
+                Ok(())
             };
             let result = self.0.run(write).await;
             self.0.recent.written(count, flushed, result);
@@ -209,7 +214,9 @@ impl RaftLogStorage<Types> for LogStore {
         self.all_written().await?;
         let first = last.map_or(0, |id| id.index().saturating_add(1));
         let write = move |disk: &Disk| {
-            disk.write(|transaction| Ok(transaction.open_table(LOG)?.retain_in(first.., |_, _| false)?))
+            disk.write(|transaction| Ok(transaction.open_table(LOG)?.retain_in(first.., |_, _| false)?))?;
+            disk.weights.remove(first..);
+            Ok(())
         };
         self.0.run(write).await
     }
@@ -220,7 +227,9 @@ impl RaftLogStorage<Types> for LogStore {
             disk.write(|transaction| {
                 sealed::put(&mut transaction.open_table(META)?, PURGED, &codec::pb_log_id(&upto))?;
                 Ok(transaction.open_table(LOG)?.retain_in(..=upto.index(), |_, _| false)?)
-            })
+            })?;
+            disk.weights.remove(..=upto.index());
+            Ok(())
         };
         self.0.run(write).await
     }

@@ -47,6 +47,7 @@ mod turns;
 mod types;
 mod upkeep;
 mod vouching;
+mod weight;
 
 #[cfg(test)]
 mod damage_tests;

@@ -17,8 +17,13 @@ pub const MAX_PROPOSAL_BYTES: usize = 1 << 20;
 pub(super) const MAX_ENTRY_BYTES: usize = MAX_PROPOSAL_BYTES + (64 << 10);
 /// The largest message: a batch of entries, the entry that overfilled it, and their framing.
 pub(super) const MAX_MESSAGE_BYTES: usize = 4 << 20;
-/// The largest snapshot that is sent or taken in.
-pub(super) const MAX_SNAPSHOT_BYTES: usize = 256 << 20;
+/// The largest snapshot that is sent or taken in. `machine::room` bounds what is in the state: at most 16 MiB of documents,
+/// as much of open events, and half of that of closed ones, beside what is registered and recorded.
+pub(super) const MAX_SNAPSHOT_BYTES: usize = 64 << 20;
+/// A log that takes more on the disk is folded into a snapshot, however few entries it has.
+pub(super) const MAX_LOG_BYTES: usize = 8 << 20;
+/// So much of it is kept then for replicas that lag a little.
+pub(super) const KEPT_LOG_BYTES: usize = 2 << 20;
 /// More voters only make every decision slower; further replicas are learners.
 pub const MAX_VOTERS: usize = 7;
 /// So many entries are folded into a snapshot, unless somebody opens a replica with fewer.

@@ -26,10 +26,12 @@ pub(super) fn value<'b>(key: &str, sealed: &'b [u8]) -> Result<&'b [u8], Error> 
     seal::unseal(key.as_bytes(), sealed).map_err(|changed| Error::Corrupted(format!("{key}: {changed}")))
 }
 
-pub(super) fn put_entry(table: &mut Table<u64, &[u8]>, entry: &Entry) -> Result<(), Error> {
+/// Its index, and how many bytes it takes.
+pub(super) fn put_entry(table: &mut Table<u64, &[u8]>, entry: &Entry) -> Result<(u64, usize), Error> {
     let (index, message) = (entry.log_id.index(), codec::pb_entry(entry).encode_to_vec());
-    table.insert(index, seal::seal(&index.to_le_bytes(), message).as_slice())?;
-    Ok(())
+    let sealed = seal::seal(&index.to_le_bytes(), message);
+    table.insert(index, sealed.as_slice())?;
+    Ok((index, sealed.len()))
 }
 
 pub(super) fn entry(index: u64, sealed: &[u8]) -> Result<&[u8], Error> {

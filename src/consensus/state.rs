@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use super::disk::{Disk, META};
 use super::failure::OpenError;
 use super::fold::{Fold, Undecodable};
+use super::log::MAX_BATCH_BYTES;
 use super::options::MAX_SNAPSHOT_BYTES;
 use super::types::{LogId, Proposed, SharedFold, Snapshot, SnapshotMeta, StoredMembership, Types};
 use super::{codec, sealed};
@@ -47,14 +48,20 @@ impl State {
     /// Nothing on the disk is beyond this program: whoever could not apply an entry does not vote either.
     pub(super) fn check(&self) -> Result<(), OpenError> {
         let refused = |what: &str, why| OpenError::Start(refused(what, why).to_string());
-        for entry in self.disk.entries((Bound::Unbounded, Bound::Unbounded), usize::MAX)? {
-            if let EntryPayload::Normal(Proposed(bytes)) = entry.payload {
-                let index = entry.log_id.index();
-                let understood = self.change(|fold| fold.understands(&bytes));
-                understood.map_err(|why| refused(&format!("log entry {index}"), why))?;
+        let mut next = Bound::Unbounded;
+        loop {
+            // In pieces: all of it at once may be more than a replica holds otherwise.
+            let piece = self.disk.entries((next, Bound::Unbounded), MAX_BATCH_BYTES)?;
+            let Some(last) = piece.last() else { return Ok(()) };
+            next = Bound::Excluded(last.log_id.index());
+            for entry in piece {
+                if let EntryPayload::Normal(Proposed(bytes)) = entry.payload {
+                    let index = entry.log_id.index();
+                    let understood = self.change(|fold| fold.understands(&bytes));
+                    understood.map_err(|why| refused(&format!("log entry {index}"), why))?;
+                }
             }
         }
-        Ok(())
     }
 
     /// A panic in the fold ends this state machine, so a poisoned lock is never entered for writing again.

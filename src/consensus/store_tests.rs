@@ -17,6 +17,7 @@ use tokio::time::timeout;
 use super::disk::{Disk, META};
 use super::log::LogStore;
 use super::means::Means;
+use super::options::MAX_LOG_BYTES;
 use super::state::{SNAPSHOT, State};
 use super::types::{LogId, SnapshotMeta, StoredMembership, Types};
 use super::{AskError, Consensus, Fold, Options, Role, SNAPSHOT_EVERY, Timing, Undecodable};
@@ -142,11 +143,9 @@ impl StorageBackend for Failing {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn after_a_failed_fsync_nothing_more_is_acknowledged_and_the_replica_must_exit() {
-    let failing = Arc::new(AtomicBool::new(false));
-    let backend = Failing { disk: InMemoryBackend::new(), failing: Arc::clone(&failing) };
-    let options = Options {
+/// A cluster of one.
+fn alone() -> Options {
+    Options {
         max_voters: 7,
         replace_after: Duration::from_mins(10),
         rejoin_after: Duration::from_mins(1),
@@ -158,11 +157,42 @@ async fn after_a_failed_fsync_nothing_more_is_acknowledged_and_the_replica_must_
         snapshot_every: SNAPSHOT_EVERY,
         tls: None,
         means: Means::default(),
-    };
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_of_large_entries_is_folded_before_there_are_many_and_nothing_is_lost() {
+    const ENTRIES: u64 = 96;
+    let directory = tempfile::tempdir().unwrap();
+    for count in [ENTRIES, ENTRIES + 1] {
+        let fold = Counter::default();
+        let shown = Arc::clone(&fold.shown);
+        let disk = Disk::open(directory.path(), "orders", "db-0").unwrap();
+        let mut weighs = disk.weights.all();
+        assert!(*weighs.borrow() <= MAX_LOG_BYTES, "at the start");
+        let (consensus, _routes) = Consensus::open_on(disk, alone(), Box::new(fold)).await.unwrap();
+        let mut standing = consensus.standing();
+        timeout(LIMIT, standing.wait_for(|now| now.role == Role::Leader)).await.unwrap().unwrap();
+        let known = *shown.lock().unwrap();
+        for _ in known..count {
+            consensus.propose(vec![7; 512 << 10]).await.unwrap();
+        }
+        assert_eq!(*shown.lock().unwrap(), count);
+        timeout(LIMIT, weighs.wait_for(|all| *all <= MAX_LOG_BYTES)).await.expect("it is too large").unwrap();
+        let bytes = Disk::bytes(directory.path()).unwrap();
+        assert!(bytes <= 128 << 20, "{} MiB on the disk", bytes >> 20);
+        assert!(consensus.shutdown().await);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_failed_fsync_nothing_more_is_acknowledged_and_the_replica_must_exit() {
+    let failing = Arc::new(AtomicBool::new(false));
+    let backend = Failing { disk: InMemoryBackend::new(), failing: Arc::clone(&failing) };
     let fold = Counter::default();
     let shown = Arc::clone(&fold.shown);
     let disk = Disk::on(backend, None).unwrap();
-    let (consensus, _routes) = Consensus::open_on(disk, options, Box::new(fold)).await.unwrap();
+    let (consensus, _routes) = Consensus::open_on(disk, alone(), Box::new(fold)).await.unwrap();
     let mut standing = consensus.standing();
     timeout(LIMIT, standing.wait_for(|now| now.role == Role::Leader)).await.unwrap().unwrap();
     consensus.propose("durable").await.unwrap();

@@ -7,6 +7,7 @@ use crate::simulator::cloud::Notice;
 
 const LONGEST_MS: u64 = 10 * 60 * 1000;
 const LARGEST_BODY: usize = 16 * 1024 * 1024;
+const MOST_LIES: u64 = 1000;
 
 /// One thing that goes wrong.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -50,6 +51,11 @@ pub(super) enum Fault {
     Shows {
         event: String,
         fields: Map<String, Value>,
+    },
+    /// The document lists so many made-up events beside its own, each of so many made-up machines, others each time.
+    Lies {
+        events: u64,
+        resources: u64,
     },
     /// The answer's `Date` tells no time.
     Undated,
@@ -107,6 +113,7 @@ impl Switched {
                 | Fault::WrongTypes { .. }
                 | Fault::Lacks { .. }
                 | Fault::Shows { .. }
+                | Fault::Lies { .. }
                 | Fault::Undated
                 | Fault::Dated { .. }
         );
@@ -127,6 +134,9 @@ impl Fault {
             }
             Self::Oversized { bytes } if *bytes > LARGEST_BODY => {
                 mistakes.push(format!("bytes: {bytes} is more than {LARGEST_BODY}; use less"));
+            }
+            Self::Lies { events, resources } if *events > MOST_LIES || *resources > MOST_LIES => {
+                mistakes.push(format!("events and resources: at most {MOST_LIES} of each"));
             }
             Self::Status { status } if !(200..600).contains(status) => {
                 mistakes.push(format!("{status} is no final HTTP status; use one from 200 to 599"));

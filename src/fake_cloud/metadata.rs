@@ -8,7 +8,7 @@ use super::answer::{Answer, Ending};
 use super::fault::{Fault, Field, Switched};
 use super::tenant::Tenant;
 use super::version::ApiVersion;
-use super::{document, instance};
+use super::{document, instance, lies};
 use crate::machine::id::VmName;
 use crate::machine::time::Timestamp;
 
@@ -56,6 +56,9 @@ impl Tenant {
         }
         let plain = self.plain(now, seq, asked, fault);
         match fault {
+            Some(Switched { fault: Fault::Lies { events, resources }, .. }) if plain.status == 200 => {
+                Answer { body: lies::with_lies(&plain.body, seq, *events, *resources), ..plain }
+            }
             Some(switched) if plain.status == 200 => shaped(plain, &switched.fault),
             Some(_) | None => plain,
         }

@@ -15,6 +15,7 @@ mod fault;
 mod gate;
 mod house;
 mod instance;
+mod lies;
 mod metadata;
 mod order;
 mod record;

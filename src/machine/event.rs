@@ -13,6 +13,7 @@ use super::id::{AttemptId, VmName};
 use super::lifecycle::Stage;
 use super::operator::Wish;
 use super::policy::Treatment;
+use super::room::RECORD_BYTES;
 use super::takeover::Takeover;
 use super::time::Timestamp;
 use super::words::words;
@@ -295,7 +296,7 @@ impl Event {
     /// It has not come and gone so often that its record would grow without end: then a start is not taken back any more,
     /// and when it is listed again after its end it is a new event.
     pub fn may_return(&self) -> bool {
-        self.entered.len() < STAGES_LIMIT
+        self.entered.len() < STAGES_LIMIT && self.record_bytes() < RECORD_BYTES
     }
 
     /// The claim whose post is not recorded yet.

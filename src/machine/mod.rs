@@ -2,6 +2,7 @@
 //!
 //! Compiles as `no_std` with `alloc`; time, identity and the situation are arguments.
 
+pub mod allowance;
 pub mod alone;
 pub mod apply;
 pub mod attempt;
@@ -40,6 +41,7 @@ pub mod platform_time;
 pub mod policy;
 pub mod readiness;
 pub mod restoring;
+pub mod room;
 mod roster;
 mod running;
 pub mod sight;

@@ -10,6 +10,7 @@ use super::command::Command;
 use super::document::{Announcement, Document, Kind, Status};
 use super::id::{EventId, VmName};
 use super::lifecycle::Stage;
+use super::room;
 use super::state::{Replica, State};
 use super::time::Timestamp;
 
@@ -49,6 +50,8 @@ pub struct Observation {
     taken_back: BTreeMap<EventId, Row>,
     /// So many reports of this replica are taken into account.
     reports: u64,
+    /// So many events that were listed last are not believed as they are: there is no room for them.
+    left_out: usize,
 }
 
 /// When a poll was asked for and answered, on a clock that never goes back: what it says was so at some time in between.
@@ -130,7 +133,7 @@ impl Observation {
         // A timer that is late makes the next span a little shorter.
         let apart = patience.poll_interval * 9 / 10;
         let (mut missed, mut taken_back) = (BTreeMap::new(), BTreeMap::new());
-        self.take_over(polled, |before, seen| {
+        self.take_over(polled, state, |before, seen| {
             let id = &before.id;
             let (is_decided, has_begun) = (is_decided(state, before), is_begun(state, id));
             let (polls, span) =
@@ -160,8 +163,8 @@ impl Observation {
 
     /// A validated document arrived that was asked for beside the polls. What it lists is news, and what it does not list
     /// is none.
-    pub fn looked(&mut self, document: &Document) {
-        self.take_over(document, |known, _| Some(known.status.clone()));
+    pub fn looked(&mut self, document: &Document, state: &State) {
+        self.take_over(document, state, |known, _| Some(known.status.clone()));
         self.missed.retain(|id, _| document.get(id).is_none());
         self.taken_back.retain(|id, _| document.get(id).is_none_or(|seen| seen.status < Status::Started));
     }
@@ -171,6 +174,7 @@ impl Observation {
     fn take_over(
         &mut self,
         listed: &Document,
+        state: &State,
         mut kept_as: impl FnMut(&Announcement, Option<&Announcement>) -> Option<Status>,
     ) {
         let before = self.document.take().unwrap_or_default();
@@ -192,7 +196,13 @@ impl Observation {
                 Status::Missing | Status::Other(_) | Status::Scheduled => seen.clone(),
             })
         });
-        self.document = Some(Document::new(known.chain(new).collect()));
+        let (document, left_out) = room::fitting(Document::new(known.chain(new).collect()), &before, state);
+        (self.document, self.left_out) = (Some(document), left_out);
+    }
+
+    /// How many events of what was listed last there was no room for.
+    pub const fn left_out(&self) -> usize {
+        self.left_out
     }
 
     /// A poll brought no information.
@@ -235,7 +245,8 @@ impl Observation {
             Some(_) => self.is_current && self.missed.is_empty(),
             None => committed.document.as_ref() != Some(&document),
         };
-        is_news.then(|| Command::Report { after: committed.reports, document })
+        // Nobody would take it.
+        (is_news && state.takes(&document)).then(|| Command::Report { after: committed.reports, document })
     }
 
     /// Whether the report that is due may wait for those of others: another replica's says the same, and this one does not
@@ -247,6 +258,17 @@ impl Observation {
             && state.replicas.iter().any(|(name, replica)| name != me && says_the_same(replica))
             && !votes()
     }
+}
+
+/// Whether a report says something else than the one before it of an event that names a VM of this cluster.
+pub fn concerns_us(document: &Document, state: &State, me: &VmName) -> bool {
+    let replica = state.replicas.get(me).filter(|replica| replica.discounted.is_none());
+    let Some(before) = replica.and_then(|replica| replica.document.as_ref()) else { return true };
+    let is_other = |one: &Document, other: &Document| {
+        let mut ours = one.events.iter().filter(|event| event.concerns(state));
+        ours.any(|event| other.get(&event.id) != Some(event))
+    };
+    is_other(document, before) || is_other(before, document)
 }
 
 #[cfg(test)]

@@ -83,10 +83,10 @@ fn a_look_beside_the_polls_brings_news_and_ends_nothing() {
     let (mut observation, state) = (Observation::default(), State::default());
     poll(&mut observation, &state, 0, &listing(&["e1"]));
     poll(&mut observation, &state, 1, &listing(&[]));
-    observation.looked(&listing(&["e2"]));
-    observation.looked(&listing(&["e2"]));
+    observation.looked(&listing(&["e2"]), &state);
+    observation.looked(&listing(&["e2"]), &state);
     assert_eq!(reported(&observation), listing(&["e1", "e2"]));
-    observation.looked(&listing(&["e1", "e2"]));
+    observation.looked(&listing(&["e1", "e2"]), &state);
     poll(&mut observation, &state, 2, &listing(&["e2"]));
     assert_eq!(reported(&observation), listing(&["e1", "e2"]), "it was listed meanwhile");
 }
@@ -127,7 +127,7 @@ fn what_hooks_were_begun_for_is_missing_after_two_polls_and_gone_after_ten_secon
     let missing = Document::new([announced("e1", Status::Missing)].into());
     for second in 2..=10 {
         poll(&mut observation, &state, second, &listing(&[]));
-        observation.looked(&listing(&[]));
+        observation.looked(&listing(&[]), &state);
         assert_eq!(reported(&observation), missing, "after {second} s");
     }
     poll(&mut observation, &state, 11, &listing(&["e1"]));
@@ -146,7 +146,7 @@ fn that_an_event_has_started_is_taken_back_after_ten_seconds_and_five_polls() {
     for second in 1..=8 {
         poll(&mut observation, &state, second, &listing(&["e1"]));
     }
-    observation.looked(&started);
+    observation.looked(&started, &state);
     for second in 9..=18 {
         poll(&mut observation, &state, second, &listing(&["e1"]));
     }
@@ -312,3 +312,6 @@ fn what_an_earlier_life_reported_is_not_denied_when_it_is_in_the_log_late() {
     observation.take_up(&late, &me);
     assert_eq!(reported(&observation), listing(&["e2"]), "once it is taken up two polls are enough");
 }
+
+#[path = "observe_room_tests.rs"]
+mod room;

@@ -14,6 +14,7 @@ use super::document::Status;
 use super::event::Event;
 use super::id::{EventId, VmName};
 use super::lifecycle::Stage;
+use super::room::WISHES_BYTES;
 use super::situation::Situation;
 use super::slot_changes;
 use super::state::State;
@@ -309,12 +310,10 @@ fn next(state: &mut State, asker: Asker<'_>, what: What) -> Wish {
 /// What is in force stays, however many came after it.
 fn keep(wishes: &mut Vec<Wish>, wish: Wish) {
     wishes.push(wish);
-    if wishes.len() <= WISH_LIMIT {
-        return;
-    }
     let kinds = [Wish::holds_or_releases, Wish::holds_or_approves, Wish::pauses_or_resumes];
-    let in_force = kinds.map(|kind| last(wishes, kind).map(|wish| wish.number));
-    if let Some(place) = wishes.iter().position(|wish| !in_force.contains(&Some(wish.number))) {
+    while wishes.len() > WISH_LIMIT || wishes.iter().map(Wish::bytes).sum::<usize>() > WISHES_BYTES {
+        let in_force = kinds.map(|kind| last(wishes, kind).map(|wish| wish.number));
+        let Some(place) = wishes.iter().position(|wish| !in_force.contains(&Some(wish.number))) else { return };
         wishes.remove(place);
     }
 }

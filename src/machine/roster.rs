@@ -10,6 +10,7 @@ use super::departure;
 use super::id::{VmName, WorkloadName};
 use super::ownership::Refusal;
 use super::restoring;
+use super::sight;
 use super::slot_changes;
 use super::state::{Replica, State, WORKLOAD_LIMIT};
 use super::time::Timestamp;
@@ -19,7 +20,8 @@ pub(super) fn register(state: &mut State, by: &VmName, workloads: &[Workload], g
     if state.replicas.get(by).is_some_and(|replica| replica.workloads == workloads && replica.groups == groups) {
         return Err(Ignored::Repeated);
     }
-    if !state.replicas.contains_key(by) {
+    let is_new = !state.replicas.contains_key(by);
+    if is_new {
         departure::part(state, by);
     }
     let before = effective(state, by);
@@ -31,6 +33,9 @@ pub(super) fn register(state: &mut State, by: &VmName, workloads: &[Workload], g
     }
     forget_the_unknown(replica);
     keep_what_is_owed(state, by, &before);
+    if is_new {
+        sight::welcome(state);
+    }
     let is_new = |workload: &&Workload| before.iter().all(|known| known.name != workload.name);
     for workload in workloads.iter().filter(is_new) {
         if let Some(group) = &workload.group {

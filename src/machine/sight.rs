@@ -12,9 +12,10 @@ use super::event::{Ending, Event};
 use super::id::{EventId, VmName};
 use super::lifecycle::Stage;
 use super::restoring;
+use super::room::{ANNOUNCEMENT_BYTES, HISTORY_BYTES};
 use super::slot::{Slot, SlotState};
 use super::slot_changes;
-use super::state::{HISTORY_AGE, HISTORY_LIMIT, OPEN_LIMIT, State};
+use super::state::{HISTORY_AGE, HISTORY_LIMIT, OPEN_LIMIT, OPEN_LIMIT_OF_OTHERS, State};
 use super::time::Timestamp;
 use super::workload::Member;
 
@@ -23,6 +24,10 @@ pub(super) fn report(state: &mut State, by: &VmName, after: u64, document: &Docu
     if replica.reports != after {
         return Err(Ignored::OutOfOrder);
     }
+    if !state.takes(document) {
+        return Err(Ignored::TooManyEvents);
+    }
+    let replica = registered(state, by)?;
     replica.reports += 1;
     let was_current = replica.discounted.take().is_none();
     let before = replica.document.replace(document.clone()).filter(|_| was_current).unwrap_or_default();
@@ -56,7 +61,7 @@ fn sight(state: &mut State, by: &VmName, id: &EventId) {
     if state.open.len() >= OPEN_LIMIT {
         return;
     }
-    let Some(shown) = state.shown(id) else { return };
+    let Some(shown) = state.shown(id).filter(|shown| has_room(state, shown)) else { return };
     let event =
         reopened(state, id).unwrap_or_else(|| Event::first_seen_as(plausible(shown, now), by.clone(), now).into());
     state.open.insert(id.clone(), event);
@@ -101,7 +106,7 @@ pub(super) fn show_anew(state: &mut State, id: &EventId) {
     };
     // What is missing or cannot be read stays what it was.
     let shown = if shown.status.says_nothing() && !known.status.says_nothing() {
-        Announcement { resources: shown.joined_with(known).resources, ..known.clone() }
+        state.fitted(Announcement { resources: shown.joined_with(known).resources, ..known.clone() })
     } else {
         shown
     };
@@ -268,15 +273,24 @@ pub(super) fn close_restored(state: &mut State) -> bool {
     if closed.is_empty() {
         return false;
     }
-    while state.history.len() > HISTORY_LIMIT {
-        state.history.pop_front();
-    }
+    shorten(state);
     let is_old = |event: &Event| event.entered_at(Stage::Closed).is_some_and(|at| now.since(at) > HISTORY_AGE);
     while state.closed_events().next().is_some_and(is_old) {
         state.history.pop_front();
     }
     take_up(state);
     true
+}
+
+/// What concerned nobody of this cluster goes first, and the oldest of it: events that an endpoint makes up push nothing of
+/// ours out of the history.
+fn shorten(state: &mut State) {
+    let mut bytes: usize = state.closed_events().map(Event::bytes).sum();
+    while state.history.len() > HISTORY_LIMIT || bytes > HISTORY_BYTES {
+        let least = state.closed_events().position(|event| !event.is_of_concern(state)).unwrap_or(0);
+        let Some(gone) = state.history.remove(least) else { return };
+        bytes = bytes.saturating_sub(gone.bytes());
+    }
 }
 
 pub(super) fn forget(state: &mut State, id: &EventId) -> Applied {
@@ -303,6 +317,16 @@ pub(super) fn take_up(state: &mut State) {
     }
 }
 
+/// A replica is new: what names its VM concerns this cluster, though there was no room for it before.
+pub(super) fn welcome(state: &mut State) {
+    let is_full = |event: &&Event| event.announcement.bytes() > ANNOUNCEMENT_BYTES / 2;
+    let full: Vec<EventId> = state.open_events().filter(is_full).map(|event| event.announcement.id.clone()).collect();
+    for id in full {
+        show_anew(state, &id);
+    }
+    take_up(state);
+}
+
 /// What current documents list and is not open.
 fn listed_elsewhere(state: &State) -> impl Iterator<Item = (&VmName, &Announcement)> {
     let current = state.replicas.iter().filter(|(_, replica)| replica.discounted.is_none());
@@ -312,12 +336,19 @@ fn listed_elsewhere(state: &State) -> impl Iterator<Item = (&VmName, &Announceme
     listed.filter(|(_, announcement)| !state.open.contains_key(&announcement.id))
 }
 
+/// Those that name nobody of this cluster leave some places free.
+fn has_room(state: &State, announcement: &Announcement) -> bool {
+    let open = state.open.len();
+    open < OPEN_LIMIT_OF_OTHERS || (open < OPEN_LIMIT && announcement.concerns(state))
+}
+
 /// The listed events for which there is no room: nobody prepares for them or approves them before another one closes.
 pub fn beyond_the_limit(state: &State) -> BTreeSet<&EventId> {
-    if state.open.len() < OPEN_LIMIT {
+    if state.open.len() < OPEN_LIMIT_OF_OTHERS {
         return BTreeSet::new();
     }
-    listed_elsewhere(state).map(|(_, announcement)| &announcement.id).collect()
+    let beyond = listed_elsewhere(state).filter(|(_, announcement)| !has_room(state, announcement));
+    beyond.map(|(_, announcement)| &announcement.id).collect()
 }
 
 pub(super) fn enter(event: &mut Event, stage: Stage, now: Timestamp) {

@@ -24,6 +24,8 @@ pub const HISTORY_LIMIT: usize = 1_000;
 pub const HISTORY_AGE: Duration = Duration::from_hours(90 * 24);
 /// Open events. An announcement beyond is not taken up until one closes, and `beyond_the_limit` tells of it.
 pub const OPEN_LIMIT: usize = 256;
+/// Beyond so many, none is taken up that names nobody of this cluster: the rest is for those that do.
+pub const OPEN_LIMIT_OF_OTHERS: usize = 192;
 /// Workloads of one replica, configured or dialled in; a further one is refused.
 pub const WORKLOAD_LIMIT: usize = 64;
 
@@ -255,7 +257,7 @@ impl State {
         let documents = known.filter_map(|(_, replica)| replica.document.as_ref());
         let views = documents.chain(fresh.map(|(_, document)| document)).filter_map(|document| document.get(event));
         views.fold(None, |shown: Option<Announcement>, view| {
-            Some(shown.map_or_else(|| view.clone(), |shown| shown.joined_with(view)))
+            Some(shown.map_or_else(|| view.clone(), |shown| self.fitted(shown.joined_with(view))))
         })
     }
 

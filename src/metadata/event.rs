@@ -13,6 +13,7 @@ use super::date;
 use super::document::{MAX_RESOURCES, cut, shown};
 use crate::machine::document::{Announcement, Kind, NotBefore, Source, Status};
 use crate::machine::id::{EventId, VmName};
+use crate::machine::room::ANNOUNCEMENT_BYTES;
 
 /// Bytes of an id or a name. A longer one is refused: cut, it could be equal to another.
 const MAX_NAME: usize = 256;
@@ -28,7 +29,7 @@ pub(super) fn read(element: &Value) -> Result<Announcement, &'static str> {
     let Value::Object(fields) = element else {
         return Err("it is not an object");
     };
-    Ok(Announcement {
+    let announcement = Announcement {
         id: id(fields)?,
         status: Status::from_word(&word(fields, "EventStatus")),
         kind: Kind::from_word(&word(fields, "EventType")),
@@ -38,7 +39,11 @@ pub(super) fn read(element: &Value) -> Result<Announcement, &'static str> {
         not_before: not_before(fields),
         description: shown(text(fields, "Description"), MAX_DESCRIPTION),
         duration: fields.get("DurationInSeconds").and_then(duration),
-    })
+    };
+    if announcement.bytes() > ANNOUNCEMENT_BYTES {
+        return Err("the names of its resources are longer than 64 KiB together");
+    }
+    Ok(announcement)
 }
 
 /// The id of an element of which nothing else may be readable.

@@ -134,7 +134,7 @@ async fn tail(here: &Here) -> Option<Vec<Entry>> {
 async fn act(hands: &Hands, mut situation: Situation, request: Option<&Request>) -> Result<PostOutcome, NotApproved> {
     let failed = |why: String| NotApproved::Failed(why);
     let here = &hands.here;
-    let document = hands.observer.look().await.map_err(|why| failed(why.to_string()))?;
+    let document = hands.observer.look(&here.state()).await.map_err(|why| failed(why.to_string()))?;
     let looked_at = clock::steady();
     if let Some(alone) = &mut situation.alone {
         alone.document = hands.observer.believed();

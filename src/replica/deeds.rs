@@ -2,6 +2,7 @@
 //! decided by it. Every label has a fixed set of values, and each series is there from the start, so that the first of
 //! its kind is seen as a rise.
 
+mod excess;
 mod labels;
 mod refusals;
 
@@ -12,6 +13,7 @@ use prometheus::proto::MetricFamily;
 use prometheus::{Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry};
 use tokio::sync::broadcast;
 
+pub use self::excess::Excess;
 pub use self::labels::{Export, Refused, Rung, Telling};
 pub use self::refusals::Refusals;
 use super::clock;
@@ -45,6 +47,7 @@ pub struct Deeds {
     trace_exports: IntCounterVec,
     rungs: broadcast::Sender<Rung>,
     pub refusals: Refusals,
+    pub excess: Excess,
 }
 
 fn tell_its_start(registry: &Registry) -> prometheus::Result<()> {
@@ -119,6 +122,7 @@ impl Deeds {
             )?,
             rungs: broadcast::Sender::new(RUNGS_KEPT),
             refusals: Refusals::new(&registry)?,
+            excess: Excess::new(&registry)?,
             registry,
         };
         deeds.begin_at_zero();

@@ -14,12 +14,13 @@ use super::deeds::Deeds;
 use super::errands::Inherited;
 use super::here::Here;
 use super::rounds::Loop;
-use crate::consensus::Standing;
+use crate::consensus::{AskError, Standing};
+use crate::machine::allowance::Allowance;
 use crate::machine::cluster_time::{ASKS_FOR, ClockReading, Trust};
 use crate::machine::command::Command;
 use crate::machine::document::Document;
 use crate::machine::id::{EventId, VmName};
-use crate::machine::observe::{Observation, Patience, PollTime};
+use crate::machine::observe::{Observation, Patience, PollTime, concerns_us};
 use crate::machine::platform_time::PlatformTime;
 use crate::machine::situation;
 use crate::machine::state::State;
@@ -51,6 +52,7 @@ struct Sight {
     platform: PlatformTime,
     /// When it began to ask.
     opened: Timestamp,
+    allowance: Allowance,
 }
 
 /// Looks of many approvals at once: one look serves all that asked before it began.
@@ -77,6 +79,7 @@ impl Observer {
             took: Duration::ZERO,
             platform: PlatformTime::default(),
             opened,
+            allowance: Allowance::default(),
         });
         Self { service, patience, sight, looks: Looks::default(), polls: watch::channel(()).0, deeds }
     }
@@ -93,7 +96,7 @@ impl Observer {
 
     /// A document that was asked for after this was called, for an approval. It is no poll: what it does not list is not
     /// gone because of it.
-    pub async fn look(&self) -> Result<Document, NoInformation> {
+    pub async fn look(&self, state: &State) -> Result<Document, NoInformation> {
         let begun = self.looks.begun.load(Ordering::SeqCst);
         let mut last = self.looks.last.lock().await;
         if let Some((_, looked)) = last.as_ref().filter(|(number, _)| *number > begun) {
@@ -101,7 +104,7 @@ impl Observer {
         }
         let number = self.looks.begun.fetch_add(1, Ordering::SeqCst) + 1;
         let polled = self.service.look().await;
-        let looked = self.take(polled, |observation, polled| observation.looked(&polled.document));
+        let looked = self.take(polled, |observation, polled| observation.looked(&polled.document, state));
         *last = Some((number, looked.clone()));
         looked
     }
@@ -120,6 +123,7 @@ impl Observer {
                     tracing::warn!("the metadata endpoint lists something without a readable EventId");
                 }
                 observe(&mut sight.observation, &polled);
+                self.deeds.excess.left_out(sight.observation.left_out());
                 sight.channel.document(now);
                 if let Some(date) = polled.date {
                     sight.platform.saw(date, polled.took, now);
@@ -239,10 +243,18 @@ impl Observer {
             }
             let due = self.due(&here, &workloads, &groups);
             let again = due.is_some() || here.time.trust() == Trust::Unknown;
-            if let Some(command) = due
-                && let Some(Err(error)) = stop.run_until_cancelled(here.propose(&command)).await
-            {
-                tracing::debug!(%error, command = command.as_word(), "not reported yet");
+            if let Some(command) = due {
+                match stop.run_until_cancelled(here.propose(&command)).await {
+                    Some(Ok(_)) => self.spend(&command),
+                    Some(Err(error)) => {
+                        tracing::debug!(%error, command = command.as_word(), "not reported yet");
+                        // The log may have taken it.
+                        if matches!(error, AskError::Unknown(_)) {
+                            self.spend(&command);
+                        }
+                    }
+                    None => return,
+                }
             }
             tokio::select! {
                 _ = state.changed() => {}
@@ -259,9 +271,25 @@ impl Observer {
         if !known.is_some_and(|replica| replica.workloads == workloads && replica.groups == groups) {
             return Some(Command::Register { workloads: workloads.into(), groups: groups.into() });
         }
-        let observation = &mut self.sight().observation;
-        observation.take_up(&state, &here.name);
-        observation.report_by(here.time.trust(), &state, &here.name)
+        let mut sight = self.sight();
+        sight.observation.take_up(&state, &here.name);
+        let report = sight.observation.report_by(here.time.trust(), &state, &here.name)?;
+        let is_let = match &report {
+            Command::Report { document, .. } => {
+                let concerns_us = concerns_us(document, &state, &here.name);
+                sight.allowance.admits(document.bytes(), concerns_us, clock::steady())
+            }
+            _ => true,
+        };
+        drop(sight);
+        self.deeds.excess.waits(!is_let);
+        is_let.then_some(report)
+    }
+
+    fn spend(&self, command: &Command) {
+        if let Command::Report { document, .. } = command {
+            self.sight().allowance.spend(document.bytes(), clock::steady());
+        }
     }
 
     fn may_wait(&self, here: &Here) -> bool {

@@ -63,7 +63,7 @@ fn count(here: &Here, reason: Reason, outcome: &PostOutcome, event_since: Timest
 
 /// `None` when the claim lapsed or was given to another; nothing was sent then, and nothing is.
 async fn act(hands: &Hands, claimed: &Claimed, stop: &CancellationToken) -> Option<PostOutcome> {
-    let document = match stop.run_until_cancelled(hands.observer.look()).await {
+    let document = match stop.run_until_cancelled(hands.observer.look(&hands.here.state())).await {
         Some(Ok(document)) => document,
         Some(Err(why)) => return Some(PostOutcome::NotSent(bounded(&format!("no fresh document: {why}")))),
         None => return Some(PostOutcome::NotSent("this replica stops".into())),

@@ -115,6 +115,11 @@ impl Cloud {
         self.gets(vm).await.len()
     }
 
+    /// How many requests there were in all when this VM polled last.
+    pub(crate) async fn last_poll(&self, vm: &str) -> u64 {
+        self.gets(vm).await.last().map_or(0, |get| get["seq"].as_u64().unwrap())
+    }
+
     /// By how many milliseconds of a second this VM polls after that one; the middle of several looks.
     pub(crate) async fn polls_apart(&self, vm: &str, other: &str) -> i64 {
         let of = async |vm| -> Vec<i64> {

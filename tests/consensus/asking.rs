@@ -13,6 +13,7 @@ use allclear::machine::observe::Patience;
 use allclear::machine::ownership::Grants;
 use allclear::machine::policy::Policy;
 use allclear::machine::situation::{Channel, Timing};
+use allclear::machine::state::State;
 use allclear::machine::time::Timestamp;
 use allclear::metadata::pace::Pace;
 use allclear::metadata::{ApiVersion, Endpoint, Timeouts};
@@ -117,7 +118,7 @@ async fn observer(vm: &str) -> Observer {
         LIMIT * 4,
         Arc::new(Deeds::new().unwrap()),
     );
-    observer.look().await.unwrap();
+    observer.look(&State::default()).await.unwrap();
     observer
 }
 

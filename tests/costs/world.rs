@@ -22,7 +22,7 @@ use allclear::metadata::read_document;
 
 use super::allocations;
 
-const VMS: [&str; 3] = ["db-0", "db-1", "db-2"];
+pub(crate) const VMS: [&str; 3] = ["db-0", "db-1", "db-2"];
 const ROUNDS_AT_MOST: usize = 5_000;
 
 pub(crate) struct World {
@@ -196,7 +196,7 @@ impl World {
 }
 
 /// Everything that a replica is to see to, done.
-fn outcomes(state: &State, name: &VmName) -> Vec<(VmName, Command)> {
+pub(crate) fn outcomes(state: &State, name: &VmName) -> Vec<(VmName, Command)> {
     let done = |errand: Errand<'_>| match errand {
         Errand::Run { event, attempt, .. } | Errand::Cancel { event, attempt } => {
             Command::Settle { event: event.announcement.id.clone(), attempt: attempt.id, outcome: Outcome::Done }

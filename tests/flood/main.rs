@@ -21,6 +21,7 @@ mod disks;
 mod doors;
 mod flood;
 mod frames;
+mod lies;
 #[path = "../cluster/links.rs"]
 #[allow(dead_code, reason = "others use it")]
 mod links;

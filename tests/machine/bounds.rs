@@ -18,7 +18,7 @@ use allclear::machine::takeover::{Outlook, outlook};
 use allclear::machine::time::Timestamp;
 use allclear::machine::workload::{OnAbsent, Origin, Workload};
 
-fn announcement(number: usize) -> Announcement {
+pub(crate) fn announcement(number: usize) -> Announcement {
     Announcement {
         id: EventId::new(&format!("e{number}")),
         status: Status::Scheduled,
@@ -32,12 +32,12 @@ fn announcement(number: usize) -> Announcement {
     }
 }
 
-fn commit(state: &mut State, command: Command) {
+pub(crate) fn commit(state: &mut State, command: Command) {
     let entry = Entry { at: Timestamp(0), by: VmName::new("a"), command };
     assert_eq!(apply(state, &entry), Verdict::Applied);
 }
 
-fn report(state: &mut State, numbers: impl Iterator<Item = usize>) {
+pub(crate) fn report(state: &mut State, numbers: impl Iterator<Item = usize>) {
     let after = state.replicas[&VmName::new("a")].reports;
     commit(state, Command::Report { after, document: Document::new(numbers.map(announcement).collect()) });
 }
@@ -162,7 +162,7 @@ fn an_event_beyond_the_limit_is_not_approved_alone_either() {
     assert_ne!(obstacle(&state), Some(Obstacle::NotTakenUp));
 }
 
-fn ask(state: &mut State, what: Asked) {
+pub(crate) fn ask(state: &mut State, what: Asked) {
     commit(state, Command::Ask { what, who: "uid 0 on a".into(), reason: "why not".into() });
 }
 

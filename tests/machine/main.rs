@@ -9,6 +9,7 @@ mod bounds;
 mod operator;
 mod parse;
 mod proposal;
+mod room;
 mod roster;
 mod show;
 mod waves;

@@ -116,6 +116,7 @@ impl View {
         warnings.extend(warning::overdrafts(&state, now));
         warnings.extend(warning::events_beyond(&state));
         warnings.extend(warning::implausible_notices(&state));
+        warnings.extend(warning::excess(&self.here.deeds.excess));
         warnings.extend(warning::platform_time_differs(&self.here.contacts.differences));
         warnings.extend(warning::policies_differ(&self.here.contacts.policies));
         warnings.extend(self.tls().into_iter().flat_map(|tls| warning::of_certificate(tls, clock::now())));

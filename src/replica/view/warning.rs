@@ -9,16 +9,17 @@ use crate::machine::last_call;
 use crate::machine::lifecycle::Stage;
 use crate::machine::sight::{beyond_the_limit, is_implausible};
 use crate::machine::slot::Slot;
-use crate::machine::state::{OPEN_LIMIT, State};
+use crate::machine::state::{OPEN_LIMIT, OPEN_LIMIT_OF_OTHERS, State};
 use crate::machine::time::Timestamp;
 use crate::machine::workload::Member;
 use crate::replica::clock::rfc3339;
+use crate::replica::deeds::Excess;
 use crate::replica::differences::Differences;
 use crate::replica::policies::Policies;
 use crate::tls::Credentials;
 use crate::wire::pb::allclear::operator::v1 as shown;
 
-/// So many second approvals are shown.
+/// So many second approvals are shown, and so many VMs of one.
 pub(super) const MOST: usize = 10;
 /// A certificate that ends sooner is worth a warning.
 const RENEWED_BEFORE: Duration = Duration::from_hours(14 * 24);
@@ -46,13 +47,31 @@ pub fn events_beyond(state: &State) -> Option<shown::Warning> {
     let beyond = beyond_the_limit(state);
     let first = beyond.first()?;
     let text = format!(
-        "{} announced events, {first} among them, are beyond the {OPEN_LIMIT} that this cluster keeps open: they are \
+        "{} announced events, {first} among them, are beyond the {OPEN_LIMIT} that this cluster keeps open \
+         ({OPEN_LIMIT_OF_OTHERS} where they name none of its VMs): they are \
          neither prepared for nor approved until others close, and start when their notice ends; look for what \
          announces so many, and prepare for them by hand",
         beyond.len()
     );
     let since = state.open_events().map(Event::first_seen).max().unwrap_or(state.now);
     Some(shown::Warning { since: rfc3339(since), text, event: String::new() })
+}
+
+/// What this replica's metadata endpoint says beyond what is kept of it.
+pub(super) fn excess(excess: &Excess) -> impl Iterator<Item = shown::Warning> {
+    let [left_out, waited] = excess.since();
+    let look = "look for what answers in the endpoint's place, or announces so many events of such a size";
+    let left_out = left_out.map(|since| {
+        let what = "the metadata endpoint of this VM lists more than there is room for: events that are not in the list \
+                    below are neither prepared for nor approved, and start when their notice ends";
+        (since, format!("{what}; {look}"))
+    });
+    let waited = waited.map(|since| {
+        let what = "the metadata endpoint of this VM says so much that is new that it is told to the cluster late";
+        (since, format!("{what}, what concerns this cluster before the rest; {look}"))
+    });
+    let warning = |(since, text)| shown::Warning { since: rfc3339(since), text, event: String::new() };
+    left_out.into_iter().chain(waited).map(warning)
 }
 
 /// Members that do not come back.
@@ -99,12 +118,11 @@ pub(super) fn overdrafts(state: &State, now: Timestamp) -> impl Iterator<Item = 
     };
     let warning = |event: &Event| {
         let out: Vec<String> = last_call::overdraft(state, event).iter().map(ToString::to_string).collect();
-        let vms: Vec<_> = event.announcement.resources.iter().map(ToString::to_string).collect();
         let text = format!(
             "at {} the platform takes {} although {} is out: from {} on its hooks move away what they can, and nobody \
              approves it before there is room",
             rfc3339(event.notice_ends()),
-            vms.join(" and "),
+            named(event, " and "),
             out.join(" and "),
             rfc3339(last_call::begins_at(state, event)),
         );
@@ -170,17 +188,26 @@ pub(super) fn of_certificate(credentials: &Credentials, wall: Timestamp) -> Vec<
     unfit.into_iter().chain(soon).collect()
 }
 
+/// Its VMs, as far as a line of a log has room for them.
+fn named(event: &Event, between: &str) -> String {
+    let vms = &event.announcement.resources;
+    let mut named: Vec<String> = vms.iter().take(MOST).map(ToString::to_string).collect();
+    if vms.len() > MOST {
+        named.push(format!("{} more", vms.len() - MOST));
+    }
+    named.join(between)
+}
+
 /// What is known of them, and what to do.
 fn second_approver(event: &Event, started: Timestamp) -> String {
     let announced = &event.announcement;
-    let vms: Vec<_> = announced.resources.iter().map(ToString::to_string).collect();
     format!(
         "somebody else approved event {} ({} of {}): it was seen as started at {}, {}, and no replica of this cluster \
          approved it; look for another agent that polls Scheduled Events on a VM of the same availability set, scale \
          set or cloud service, or for automation that approves for it, and leave approving to one of the two",
         announced.id,
         announced.kind,
-        vms.join(", "),
+        named(event, ", "),
         rfc3339(started),
         before_notice_ended(event, started)
     )

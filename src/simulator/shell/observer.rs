@@ -75,7 +75,8 @@ impl Here {
 
     /// Asks the endpoint for an approval. It is no poll.
     pub(super) async fn look(&self) -> Result<Document, NoInformation> {
-        self.take(Observation::looked).await
+        let state = self.state();
+        self.take(|observation, document| observation.looked(document, &state)).await
     }
 
     async fn take(&self, observe: impl Fn(&mut Observation, &Document)) -> Result<Document, NoInformation> {

@@ -1,0 +1,37 @@
+//! A document in which the service makes things up: events of machines that nobody knows, others in each answer.
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+/// The longest description that is read whole.
+const DESCRIPTION: usize = 1024;
+const KINDS: [&str; 4] = ["Reboot", "Freeze", "Redeploy", "Terminate"];
+
+/// The document with so many made-up events beside its own, each of so many machines. Some of them keep their id and are
+/// something else in each answer, and all others are new. `seq` tells one answer from the other.
+pub(super) fn with_lies(body: &Bytes, seq: u64, events: u64, resources: u64) -> Bytes {
+    let mut page: Value = serde_json::from_slice(body).unwrap_or_default();
+    if let Some(listed) = page["Events"].as_array_mut() {
+        listed.extend((0..events).map(|number| lie(seq, number, resources)));
+    }
+    page.to_string().into()
+}
+
+fn lie(seq: u64, number: u64, resources: u64) -> Value {
+    let keeps_its_id = number % 4 == 0;
+    let id = if keeps_its_id { format!("lie-{number}") } else { format!("LIE-{seq}-{number}") };
+    let names: Vec<String> = (0..resources).map(|name| format!("_other-{seq}-{number}-{name}")).collect();
+    let kind = KINDS[usize::try_from((seq + number) % KINDS.len() as u64).unwrap_or_default()];
+    let has_started = keeps_its_id && seq % 3 == 0;
+    json!({
+        "EventId": id,
+        "EventStatus": if has_started { "Started" } else { "Scheduled" },
+        "EventType": kind,
+        "ResourceType": "VirtualMachine",
+        "Resources": names,
+        "NotBefore": "",
+        "Description": format!("{seq:08x}").repeat(DESCRIPTION / 8),
+        "EventSource": "Platform",
+        "DurationInSeconds": seq % 1_000,
+    })
+}

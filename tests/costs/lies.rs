@@ -1,0 +1,264 @@
+//! Claim: a metadata service that lies for an hour costs a bounded number of bytes, of the state and of the log, and nothing
+//! of ours is lost: what was open stays open, what is announced meanwhile is prepared for and approved, what closed is
+//! remembered.
+
+use std::time::Duration;
+
+use allclear::machine::allowance::{self, Allowance};
+use allclear::machine::apply::apply;
+use allclear::machine::command::{Command, Entry, Ignored, Verdict};
+use allclear::machine::document::{Announcement, Document, Kind, NotBefore, Source, Status};
+use allclear::machine::event::Event;
+use allclear::machine::id::{EventId, VmName};
+use allclear::machine::lifecycle::Stage;
+use allclear::machine::observe::{Observation, Patience, PollTime, concerns_us};
+use allclear::machine::operator::Asked;
+use allclear::machine::plan::plan;
+use allclear::machine::room::{ANNOUNCEMENT_BYTES, DOCUMENT_BYTES};
+use allclear::machine::state::State;
+use allclear::machine::time::Timestamp;
+use allclear::wire::log::{decode_state, encode_entry, encode_state};
+use allocation_counter::measure;
+
+use super::world::{VMS, World, outcomes};
+
+const HOUR: u64 = 3_600;
+/// What the state of one replica takes in memory.
+const MOST_OF_STATE: u64 = 32 << 20;
+/// As a snapshot.
+const MOST_OF_SNAPSHOT: usize = 24 << 20;
+/// What all replicas put into the log in an hour.
+const MOST_OF_LOG: usize = VMS.len() * (allowance::AT_ONCE + 3_600 * allowance::EACH_SECOND) + (32 << 20);
+/// Each lie is told for so many polls.
+const LIE_LASTS: u64 = 60;
+const LIES: u64 = 9;
+/// It has been there before, and an operator holds it.
+const HELD: &str = "held";
+
+/// The same dice at each run.
+fn dice(of: u64) -> u64 {
+    let mut mixed = of.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+fn announced(id: &str, status: Status, vms: Vec<VmName>) -> Announcement {
+    Announcement {
+        id: EventId::new(id),
+        status,
+        kind: Kind::Reboot,
+        source: Source::Platform,
+        resource_type: "VirtualMachine".into(),
+        resources: vms,
+        not_before: NotBefore::Unknown,
+        description: "Host server is undergoing maintenance.".into(),
+        duration: None,
+    }
+}
+
+fn strangers(count: u64, from: u64) -> Vec<VmName> {
+    (0..count).map(|number| VmName::new(&format!("s{}", dice(from + number)))).collect()
+}
+
+/// What the service makes up for one replica at one poll.
+fn lies(poll: u64, replica: u64) -> Vec<Announcement> {
+    let (lie, own) = (poll / LIE_LASTS % LIES, dice(poll * 8 + replica));
+    let scheduled = |id: String, vms| announced(&id, Status::Scheduled, vms);
+    match lie {
+        // As many as fit, others each time.
+        0 => (0..1_000).map(|number| scheduled(format!("{number}-{poll}"), strangers(1, own + number))).collect(),
+        // Each as large as may be, others each time, and at each replica.
+        1 => (0..16).map(|number| scheduled(format!("{number}-{own}"), strangers(900, own + number))).collect(),
+        // The same with other VMs each time.
+        2 => (0..16).map(|number| scheduled(format!("same-{number}"), strangers(900, own + number))).collect(),
+        // Texts.
+        3 => {
+            let text = |length: usize, of: u64| format!("{of:016x}").repeat(length / 16);
+            let texts = |number| Announcement {
+                kind: Kind::Other(text(256, own)),
+                resource_type: text(256, own),
+                description: text(1_024, own + number),
+                not_before: NotBefore::At(Timestamp(i64::try_from(own >> 20).unwrap())),
+                ..scheduled(format!("text-{number}"), strangers(2, number))
+            };
+            (0..600).map(texts).collect()
+        }
+        // Of our VMs.
+        4 => (0..300).map(|number| scheduled(format!("{number}-{}", poll / 4), vec![VmName::new(VMS[0])])).collect(),
+        // Started, and not, and gone.
+        5 if poll.is_multiple_of(12) => Vec::new(),
+        5 => {
+            let status = || if poll % 12 < 6 { Status::Scheduled } else { Status::Started };
+            (0..300).map(|number| announced(&format!("flaps-{number}"), status(), strangers(20, number))).collect()
+        }
+        // In other letters, and with a name that begins otherwise.
+        6 => {
+            let id = |number: u64| if poll % 2 == 0 { format!("CASE-{number}") } else { format!("case-{number}") };
+            let vms = |number: u64| vec![VmName::new(&format!("{}x{number}", if poll % 2 == 0 { "_" } else { "" }))];
+            (0..1_000).map(|number| scheduled(id(number), vms(number))).collect()
+        }
+        // There for some polls, then over, with large lists: they fill the history.
+        7 => (0..200).map(|number| scheduled(format!("{number}-{}", poll / 6), strangers(20, own + number))).collect(),
+        // Not readable now and then.
+        _ => {
+            let one = |number: u64| {
+                let read = scheduled(format!("odd-{number}"), strangers(50, own + number));
+                if (poll + number) % 3 == 0 { Announcement::unreadable(read.id, "it is odd") } else { read }
+            };
+            (0..300).map(one).collect()
+        }
+    }
+}
+
+/// What is true at this poll: an event is there all the time, and now and then one comes, starts and goes.
+fn truth(poll: u64) -> Vec<Announcement> {
+    let ours = |id: &str, status, vm: usize| announced(id, status, vec![VmName::new(VMS[vm])]);
+    let (number, at) = (poll / 200, poll % 200);
+    let status = match at {
+        20..100 => Some(Status::Scheduled),
+        100..140 => Some(Status::Started),
+        _ => None,
+    };
+    let passing = status.map(|status| ours(&format!("ours-{number}"), status, 1));
+    [ours(HELD, Status::Scheduled, 2)].into_iter().chain(passing).collect()
+}
+
+struct Liar {
+    world: World,
+    seen: [(Observation, Allowance); VMS.len()],
+    /// Bytes of the log.
+    log: usize,
+}
+
+impl Liar {
+    fn new() -> Self {
+        let mut liar = Self { world: World::with_hooks(1), seen: Default::default(), log: 0 };
+        liar.poll(0, false);
+        let hold = Asked::Hold { event: EventId::new(HELD), until: Timestamp(5_400_000), no_hooks: false };
+        let verdict = liar.commit(VMS[0], Command::Ask { what: hold, who: "root".into(), reason: "not now".into() });
+        assert_eq!(verdict, Verdict::Applied);
+        liar
+    }
+
+    fn commit(&mut self, by: &str, command: Command) -> Verdict {
+        let entry = Entry { at: self.world.situation.now, by: VmName::new(by), command };
+        self.log += encode_entry(&entry).len();
+        apply(&mut self.world.state, &entry)
+    }
+
+    /// One poll of every replica, and what the leader and all of them do about it.
+    fn poll(&mut self, poll: u64, with_lies: bool) {
+        let now = Timestamp(i64::try_from(poll).unwrap() * 1_000);
+        self.world.situation.now = now;
+        for (place, name) in VMS.iter().enumerate() {
+            let lies = if with_lies { lies(poll, place as u64) } else { Vec::new() };
+            let document = Document::new(truth(poll).into_iter().chain(lies).collect());
+            let (me, state) = (VmName::new(name), &self.world.state);
+            let (observation, allowance) = &mut self.seen[place];
+            observation.take_up(state, &me);
+            observation.saw(&document, state, PollTime::at_once(now), Patience::default(), |_| true);
+            let believed = observation.document().unwrap();
+            assert!(believed.bytes() <= 2 * DOCUMENT_BYTES, "{} bytes are believed", believed.bytes());
+            let Some(report) = observation.report(state, &me) else { continue };
+            let Command::Report { document, .. } = &report else { unreachable!() };
+            let bytes = document.bytes();
+            if allowance.admits(bytes, concerns_us(document, state, &me), now) {
+                allowance.spend(bytes, now);
+                assert_eq!(self.commit(name, report), Verdict::Applied);
+            }
+        }
+        for _ in 0..8 {
+            let due = plan(&self.world.state, &self.world.situation);
+            let ended =
+                VMS.map(VmName::new).iter().flat_map(|name| outcomes(&self.world.state, name)).collect::<Vec<_>>();
+            if due.is_empty() && ended.is_empty() {
+                break;
+            }
+            for command in due {
+                self.commit(VMS[1], command);
+            }
+            for (by, command) in ended {
+                let verdict = self.commit(by.as_str(), command);
+                assert_ne!(verdict, Verdict::Ignored(Ignored::UnknownEvent));
+            }
+        }
+    }
+
+    fn state(&self) -> &State {
+        &self.world.state
+    }
+
+    fn is_bounded(&self, poll: u64) {
+        let stored = encode_state(self.state());
+        let mut read = None;
+        let held = measure(|| read = Some(decode_state(&stored).unwrap())).bytes_current;
+        let held = u64::try_from(held).unwrap();
+        assert!(held <= MOST_OF_STATE, "{} KiB of memory after {poll} polls", held >> 10);
+        assert!(stored.len() <= MOST_OF_SNAPSHOT, "a snapshot of {} KiB after {poll} polls", stored.len() >> 10);
+        assert!(self.log <= MOST_OF_LOG, "{} KiB in the log after {poll} polls", self.log >> 10);
+        let too_large = self.state().open_events().find(|event| event.announcement.bytes() > ANNOUNCEMENT_BYTES);
+        assert!(too_large.is_none(), "{too_large:?}");
+    }
+
+    fn is_kept(&self, poll: u64) {
+        let held = self.state().open_event(&EventId::new(HELD)).expect("an operator holds it");
+        assert!(held.stage() <= Stage::Preparing && held.claims.is_empty(), "{:?} at {poll}", held.stage());
+        assert_eq!(held.wishes.len(), 1);
+        // The one that is there now, and every one before.
+        for number in 0..=poll / 200 {
+            let at = poll - number * 200;
+            let event = self.state().event(&EventId::new(&format!("ours-{number}")));
+            let stage = event.map(Event::stage);
+            let accepted = event.is_some_and(Event::is_accepted);
+            match at {
+                0..20 => {}
+                20..80 => assert!(event.is_some(), "ours-{number} is not known at {poll}"),
+                80..160 => assert!(accepted, "ours-{number} is {stage:?} at {poll}"),
+                160.. => assert_eq!((accepted, stage), (true, Some(Stage::Closed)), "ours-{number} at {poll}"),
+            }
+        }
+    }
+}
+
+fn lie_for(polls: u64) -> (usize, usize) {
+    let mut liar = Liar::new();
+    for poll in 1..=polls {
+        liar.poll(poll, true);
+        if poll.is_multiple_of(50) {
+            liar.is_kept(poll);
+            liar.is_bounded(poll);
+        }
+    }
+    (encode_state(liar.state()).len(), liar.log)
+}
+
+#[test]
+fn whatever_a_service_lies_costs_a_bounded_number_of_bytes_and_nothing_of_ours_is_lost() {
+    lie_for(LIE_LASTS * LIES + 60);
+}
+
+#[test]
+#[ignore = "takes minutes: an hour of polls"]
+fn an_hour_of_lies_costs_a_bounded_number_of_bytes_and_nothing_of_ours_is_lost() {
+    let (snapshot, log) = lie_for(HOUR);
+    println!("a snapshot of {} KiB, {} KiB in the log", snapshot >> 10, log >> 10);
+}
+
+#[test]
+fn a_replica_that_comes_back_reports_what_there_is_room_for() {
+    let mut liar = Liar::new();
+    for poll in 1..=4 {
+        liar.poll(poll, true);
+    }
+    // Its earlier life reported something else than this one sees.
+    liar.seen[0].0 = Observation::default();
+    let other = 7 * LIE_LASTS;
+    for poll in other..other + 40 {
+        liar.poll(poll, true);
+    }
+    let reported = liar.state().replicas[&VmName::new(VMS[0])].document.as_ref().unwrap();
+    assert!(reported.bytes() <= DOCUMENT_BYTES, "{} bytes", reported.bytes());
+    assert!(liar.seen[0].0.left_out() > 0);
+    assert!(Duration::from_secs(40) < Allowance::LONGEST);
+}

@@ -1,0 +1,118 @@
+//! A metadata service that says something else at each poll, in documents as long as they are read, to all replicas.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::cluster::Cluster;
+use super::workload::hook;
+use super::{ALONE, memory};
+
+/// Whatever a service lies costs at most so much. Debug builds take more of memory.
+const MEMORY: u64 = if cfg!(debug_assertions) { 160 << 20 } else { 64 << 20 };
+const DISK: u64 = 256 << 20;
+/// Each lie goes on for so many polls of every replica.
+const IN_EVERY_RUN: usize = 40;
+/// As many polls as an hour has, together.
+const OF_AN_HOUR: usize = 3_600 / LIES.len();
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+/// How many events, and of how many machines each: documents of up to 1 MiB.
+const LIES: [(u64, u64); 4] = [(600, 1), (150, 150), (25, 900), (1_000, 0)];
+
+/// What is in a folder, in bytes.
+fn bytes_of(folder: &Path) -> u64 {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    entries
+        .map(|entry| match entry.metadata() {
+            Ok(metadata) if metadata.is_dir() => bytes_of(&entry.path()),
+            Ok(metadata) => metadata.len(),
+            Err(_) => 0,
+        })
+        .sum()
+}
+
+struct Lied {
+    cluster: Cluster,
+    most_on_disk: u64,
+}
+
+impl Lied {
+    /// Until every replica has heard so many lies of this kind.
+    async fn hears(&mut self, events: u64, resources: u64, polls: usize) {
+        let fault = json!({ "kind": "lies", "events": events, "resources": resources });
+        self.cluster.cloud.fault(json!({ "fault": fault, "on": "get" })).await;
+        let before = self.cluster.cloud.last_poll("db-0").await;
+        while self.cluster.cloud.last_poll("db-0").await < before + 3 * polls as u64 {
+            self.look();
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+        self.cluster.cloud.clear_faults().await;
+    }
+
+    fn look(&mut self) {
+        for place in 0..3 {
+            let bytes = bytes_of(&self.cluster.configuration(place).with_extension("data"));
+            self.most_on_disk = self.most_on_disk.max(bytes);
+        }
+    }
+
+    /// An event is announced, prepared for, approved and over, while the service lies.
+    async fn approves(&self) {
+        let event = self.cluster.cloud.announce(json!({ "type": "Reboot", "vm": 1 })).await;
+        self.cluster.until_true("an approval", async || !self.cluster.cloud.approvals(&event).is_empty()).await;
+        self.cluster.cloud.finish(&event).await;
+        self.cluster.until_stage(0, &event, "closed").await;
+        assert_eq!(self.cluster.cloud.approvals(&event).len(), 1);
+    }
+}
+
+async fn lie_for(polls: usize) {
+    let _alone = ALONE.lock().await;
+    let cluster = Cluster::of(&["db-0", "db-1", "db-2"])
+        .workload("database", vec![hook("drain"), hook("restore")])
+        .also("metadata.poll_interval", "100ms")
+        .start()
+        .await;
+    let held = cluster.cloud.announce(json!({ "type": "Reboot", "source": "Platform", "vm": 2 })).await;
+    cluster.until_stage(0, &held, "preparing").await;
+    let (status, _, told) = cluster.says(0, &["hold", &held, "--until", "2h", "--reason", "not now"]);
+    assert_eq!(status, 0, "{told}");
+    let mut lied = Lied { cluster, most_on_disk: 0 };
+    for (events, resources) in LIES {
+        lied.hears(events, resources, polls).await;
+        let fault = json!({ "kind": "lies", "events": events, "resources": resources });
+        lied.cluster.cloud.fault(json!({ "fault": fault, "on": "get" })).await;
+        lied.approves().await;
+        lied.cluster.cloud.clear_faults().await;
+    }
+    lied.look();
+    let Lied { cluster, most_on_disk } = lied;
+    for place in 0..3 {
+        let peak = memory::peak(&cluster, place);
+        println!("replica {place}: at the most {:.1} MiB of memory", memory::mib(peak));
+        assert!(peak < MEMORY, "{:.1} MiB", memory::mib(peak));
+        assert!(
+            cluster.log(place).contains("the metadata endpoint lists more than there is room for"),
+            "it is not told"
+        );
+        let warnings = cluster.status(place).await.unwrap().warnings;
+        assert!(warnings.iter().any(|warning| warning.text.contains("more than there is room for")), "{warnings:#?}");
+        let stage = cluster.event(place, &held).await.unwrap().stage;
+        assert_eq!(stage, "preparing", "an operator holds it");
+    }
+    assert!(cluster.cloud.approvals(&held).is_empty());
+    println!("at the most {:.1} MiB of disk", memory::mib(most_on_disk));
+    assert!(most_on_disk < DISK, "{:.1} MiB", memory::mib(most_on_disk));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_service_that_lies_costs_little_memory_and_disk_and_delays_no_approval() {
+    lie_for(IN_EVERY_RUN).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes minutes: as many polls as an hour has"]
+async fn a_service_that_lies_for_an_hour_costs_little_memory_and_disk_and_delays_no_approval() {
+    lie_for(OF_AN_HOUR).await;
+}
