@@ -3,6 +3,10 @@
 
 use core::time::Duration;
 
+use super::command::Command;
+use super::id::VmName;
+use super::observe::concerns_us;
+use super::state::State;
 use super::time::Timestamp;
 
 /// What may be spent at once, in bytes.
@@ -30,6 +34,18 @@ impl Allowance {
     /// The log took it, or may have.
     pub fn spend(&mut self, bytes: usize, now: Timestamp) {
         (self.spent, self.at) = (self.left_spent(now).saturating_add(bytes), now);
+    }
+
+    /// The same of a report; whatever else a replica says is not told because of its endpoint.
+    pub fn admits_report(&self, report: &Command, state: &State, me: &VmName, now: Timestamp) -> bool {
+        let Command::Report { document, .. } = report else { return true };
+        self.admits(document.bytes(), concerns_us(document, state, me), now)
+    }
+
+    pub fn spend_on(&mut self, told: &Command, now: Timestamp) {
+        if let Command::Report { document, .. } = told {
+            self.spend(document.bytes(), now);
+        }
     }
 
     fn left_spent(&self, now: Timestamp) -> usize {

@@ -21,6 +21,8 @@ use super::workload::{HookId, Intent, Member, Phase};
 
 /// An endpoint that shows an event in turns as started and as to come, or as gone, adds two stages each time.
 const STAGES_LIMIT: usize = 200;
+/// Whatever it gathered, it comes back a few times.
+const FEW_STAGES: usize = 20;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Event {
@@ -296,7 +298,9 @@ impl Event {
     /// It has not come and gone so often that its record would grow without end: then a start is not taken back any more,
     /// and when it is listed again after its end it is a new event.
     pub fn may_return(&self) -> bool {
-        self.entered.len() < STAGES_LIMIT && self.record_bytes() < RECORD_BYTES
+        // Of many members the record is long at once.
+        let is_short = || self.entered.len() < FEW_STAGES || self.record_bytes() < RECORD_BYTES;
+        self.entered.len() < STAGES_LIMIT && is_short()
     }
 
     /// The claim whose post is not recorded yet.

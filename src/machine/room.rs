@@ -23,7 +23,7 @@ pub const DOCUMENT_BYTES: usize = 256 << 10;
 pub const DOCUMENTS_BYTES: usize = 16 << 20;
 /// The history. The oldest go first, and before them those that concerned nobody of us.
 pub const HISTORY_BYTES: usize = 8 << 20;
-/// What an event has gathered: one with more does not come back under its id, but begins anew.
+/// What an event has gathered: one with more comes back under its id a few times, and then begins anew.
 pub const RECORD_BYTES: usize = 64 << 10;
 /// What operators asked for about one event, and about no single one.
 pub const WISHES_BYTES: usize = 32 << 10;

@@ -20,7 +20,7 @@ use crate::machine::cluster_time::{ASKS_FOR, ClockReading, Trust};
 use crate::machine::command::Command;
 use crate::machine::document::Document;
 use crate::machine::id::{EventId, VmName};
-use crate::machine::observe::{Observation, Patience, PollTime, concerns_us};
+use crate::machine::observe::{Observation, Patience, PollTime};
 use crate::machine::platform_time::PlatformTime;
 use crate::machine::situation;
 use crate::machine::state::State;
@@ -274,22 +274,14 @@ impl Observer {
         let mut sight = self.sight();
         sight.observation.take_up(&state, &here.name);
         let report = sight.observation.report_by(here.time.trust(), &state, &here.name)?;
-        let is_let = match &report {
-            Command::Report { document, .. } => {
-                let concerns_us = concerns_us(document, &state, &here.name);
-                sight.allowance.admits(document.bytes(), concerns_us, clock::steady())
-            }
-            _ => true,
-        };
+        let is_let = sight.allowance.admits_report(&report, &state, &here.name, clock::steady());
         drop(sight);
         self.deeds.excess.waits(!is_let);
         is_let.then_some(report)
     }
 
     fn spend(&self, command: &Command) {
-        if let Command::Report { document, .. } = command {
-            self.sight().allowance.spend(document.bytes(), clock::steady());
-        }
+        self.sight().allowance.spend_on(command, clock::steady());
     }
 
     fn may_wait(&self, here: &Here) -> bool {

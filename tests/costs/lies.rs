@@ -134,7 +134,7 @@ struct Liar {
 impl Liar {
     fn new() -> Self {
         let mut liar = Self { world: World::with_hooks(1), seen: Default::default(), log: 0 };
-        liar.poll(0, false);
+        liar.hear(0, false);
         let hold = Asked::Hold { event: EventId::new(HELD), until: Timestamp(5_400_000), no_hooks: false };
         let verdict = liar.commit(VMS[0], Command::Ask { what: hold, who: "root".into(), reason: "not now".into() });
         assert_eq!(verdict, Verdict::Applied);
@@ -148,7 +148,12 @@ impl Liar {
     }
 
     /// One poll of every replica, and what the leader and all of them do about it.
-    fn poll(&mut self, poll: u64, with_lies: bool) {
+    fn poll(&mut self, poll: u64) {
+        self.hear(poll, true);
+        self.act();
+    }
+
+    fn hear(&mut self, poll: u64, with_lies: bool) {
         let now = Timestamp(i64::try_from(poll).unwrap() * 1_000);
         self.world.situation.now = now;
         for (place, name) in VMS.iter().enumerate() {
@@ -168,6 +173,9 @@ impl Liar {
                 assert_eq!(self.commit(name, report), Verdict::Applied);
             }
         }
+    }
+
+    fn act(&mut self) {
         for _ in 0..8 {
             let due = plan(&self.world.state, &self.world.situation);
             let ended =
@@ -224,7 +232,7 @@ impl Liar {
 fn lie_for(polls: u64) -> (usize, usize) {
     let mut liar = Liar::new();
     for poll in 1..=polls {
-        liar.poll(poll, true);
+        liar.poll(poll);
         if poll.is_multiple_of(50) {
             liar.is_kept(poll);
             liar.is_bounded(poll);
@@ -249,13 +257,13 @@ fn an_hour_of_lies_costs_a_bounded_number_of_bytes_and_nothing_of_ours_is_lost()
 fn a_replica_that_comes_back_reports_what_there_is_room_for() {
     let mut liar = Liar::new();
     for poll in 1..=4 {
-        liar.poll(poll, true);
+        liar.poll(poll);
     }
     // Its earlier life reported something else than this one sees.
     liar.seen[0].0 = Observation::default();
     let other = 7 * LIE_LASTS;
     for poll in other..other + 40 {
-        liar.poll(poll, true);
+        liar.poll(poll);
     }
     let reported = liar.state().replicas[&VmName::new(VMS[0])].document.as_ref().unwrap();
     assert!(reported.bytes() <= DOCUMENT_BYTES, "{} bytes", reported.bytes());

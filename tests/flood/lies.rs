@@ -70,14 +70,15 @@ impl Lied {
 async fn lie_for(polls: usize) {
     let _alone = ALONE.lock().await;
     let cluster = Cluster::of(&["db-0", "db-1", "db-2"])
-        .workload("database", vec![hook("drain"), hook("restore")])
+        .workload("database", vec![hook("drain").waits_for("gate"), hook("restore")])
         .also("metadata.poll_interval", "100ms")
         .start()
         .await;
-    let held = cluster.cloud.announce(json!({ "type": "Reboot", "source": "Platform", "vm": 2 })).await;
-    cluster.until_stage(0, &held, "preparing").await;
+    let held = cluster.cloud.announce(json!({ "type": "Reboot", "source": "Platform", "vm": 2, "notice": "4h" })).await;
+    cluster.until_true("the drain", async || cluster.hooks.begun() == ["drain"]).await;
     let (status, _, told) = cluster.says(0, &["hold", &held, "--until", "2h", "--reason", "not now"]);
     assert_eq!(status, 0, "{told}");
+    cluster.hooks.open("gate");
     let mut lied = Lied { cluster, most_on_disk: 0 };
     for (events, resources) in LIES {
         lied.hears(events, resources, polls).await;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Here;
+use crate::machine::allowance::Allowance;
 use crate::machine::cluster_time::{ASKS_FOR, ClockReading, Trust};
 use crate::machine::command::Command;
 use crate::machine::contacts::Health;
@@ -38,6 +39,7 @@ pub(super) struct Sight {
     platform: PlatformTime,
     /// The highest incarnation that was seen; only a mistake looks at it.
     incarnation: u64,
+    allowance: Allowance,
 }
 
 impl Sight {
@@ -160,8 +162,11 @@ pub(super) async fn report(here: Here) {
         let news = News::of([&signals.changed, &signals.polled]);
         let due = due(&here);
         let again = due.is_some() || here.trust() == Trust::Unknown;
-        if let Some(command) = &due {
-            let _ = here.propose(command).await;
+        if let Some(command) = &due
+            && here.propose(command).await.is_ok()
+        {
+            let now = here.steady();
+            here.process.sight.borrow_mut().allowance.spend_on(command, now);
         }
         here.wait(news, again.then_some(REPORT_AGAIN_AFTER)).await;
     }
@@ -175,9 +180,10 @@ fn due(here: &Here) -> Option<Command> {
     if !known.is_some_and(|replica| replica.workloads == *workloads && replica.groups == groups) {
         return Some(Command::Register { workloads: workloads.clone(), groups });
     }
-    let observation = &mut here.process.sight.borrow_mut().observation;
-    observation.take_up(&state, here.name());
-    observation.report_by(here.trust(), &state, here.name())
+    let sight = &mut *here.process.sight.borrow_mut();
+    sight.observation.take_up(&state, here.name());
+    let report = sight.observation.report_by(here.trust(), &state, here.name())?;
+    sight.allowance.admits_report(&report, &state, here.name(), here.steady()).then_some(report)
 }
 
 fn groups(here: &Here) -> Vec<Group> {
