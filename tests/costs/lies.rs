@@ -30,8 +30,10 @@ const MOST_OF_SNAPSHOT: usize = 24 << 20;
 /// What all replicas put into the log: at once, and at each poll; 203 MiB in an hour.
 const MOST_OF_LOG: [u64; 2] = [6 << 20, 56 << 10];
 /// Each lie is told for so many polls.
-const LIE_LASTS: u64 = 30;
+const LIE_LASTS: u64 = 12;
 const LIES: u64 = 9;
+/// An event of ours comes, starts and goes in so many polls.
+const LIFE: u64 = 100;
 /// This one is of our VMs: whoever believes it has as much to remember as of what is true.
 const OF_OURS: u64 = 4;
 /// It has been there before, and an operator holds it.
@@ -88,7 +90,7 @@ fn lies(poll: u64, replica: u64) -> Vec<Announcement> {
         }
         // Of our VMs.
         OF_OURS => {
-            (0..60).map(|number| scheduled(format!("{number}-{}", poll / 15), vec![VmName::new(VMS[0])])).collect()
+            (0..60).map(|number| scheduled(format!("{number}-{}", poll / 6), vec![VmName::new(VMS[0])])).collect()
         }
         // Started, and not, and gone.
         5 if poll.is_multiple_of(12) => Vec::new(),
@@ -118,10 +120,10 @@ fn lies(poll: u64, replica: u64) -> Vec<Announcement> {
 /// What is true at this poll: an event is there all the time, and now and then one comes, starts and goes.
 fn truth(poll: u64) -> Vec<Announcement> {
     let ours = |id: &str, status, vm: usize| announced(id, status, vec![VmName::new(VMS[vm])]);
-    let (number, at) = (poll / 200, poll % 200);
+    let (number, at) = (poll / LIFE, poll % LIFE);
     let status = match at {
-        20..100 => Some(Status::Scheduled),
-        100..140 => Some(Status::Started),
+        10..50 => Some(Status::Scheduled),
+        50..70 => Some(Status::Started),
         _ => None,
     };
     let passing = status.map(|status| ours(&format!("ours-{number}"), status, 1));
@@ -222,17 +224,17 @@ impl Liar {
         let (cycle, of_ours) = (LIES * LIE_LASTS, OF_OURS * LIE_LASTS);
         let believed =
             (poll.saturating_sub(of_ours) / cycle * cycle + of_ours + LIE_LASTS) * u64::from(poll >= of_ours);
-        for number in 0..=poll / 200 {
-            let at = poll - number * 200;
+        for number in 0..=poll / LIFE {
+            let at = poll - number * LIFE;
             let event = self.state().event(&EventId::new(&format!("ours-{number}")));
             let stage = event.map(Event::stage);
             let accepted = event.is_some_and(Event::is_accepted);
             match at {
-                0..20 => {}
-                20..80 => assert!(event.is_some(), "ours-{number} is not known at {poll}"),
-                80..160 => assert!(accepted, "ours-{number} is {stage:?} at {poll}"),
-                160.. if number * 200 + 160 < believed => {}
-                160.. => assert_eq!((accepted, stage), (true, Some(Stage::Closed)), "ours-{number} at {poll}"),
+                0..10 => {}
+                10..40 => assert!(event.is_some(), "ours-{number} is not known at {poll}"),
+                40..90 => assert!(accepted, "ours-{number} is {stage:?} at {poll}"),
+                90.. if number * LIFE + 90 < believed => {}
+                90.. => assert_eq!((accepted, stage), (true, Some(Stage::Closed)), "ours-{number} at {poll}"),
             }
         }
     }
@@ -242,7 +244,7 @@ fn lie_for(polls: u64) -> (usize, usize) {
     let mut liar = Liar::new();
     for poll in 1..=polls {
         liar.poll(poll);
-        if poll.is_multiple_of(50) {
+        if poll.is_multiple_of(25) {
             liar.is_kept(poll);
             liar.is_bounded(poll);
         }
@@ -252,7 +254,7 @@ fn lie_for(polls: u64) -> (usize, usize) {
 
 #[test]
 fn whatever_a_service_lies_costs_a_bounded_number_of_bytes_and_nothing_of_ours_is_lost() {
-    lie_for(LIE_LASTS * LIES + LIE_LASTS);
+    lie_for(LIE_LASTS * (LIES + 1));
 }
 
 #[test]
