@@ -86,7 +86,11 @@ impl Announcement {
     pub fn joined_with(&self, other: &Self) -> Self {
         let longer = |one: &String, other: &String| if one.is_empty() { other.clone() } else { one.clone() };
         let added = |one: &Self, other: &Self| -> Vec<VmName> {
-            let added = other.resources.iter().filter(|vm| !one.resources.contains(vm));
+            if one.resources == other.resources {
+                return one.resources.clone();
+            }
+            let known = Names::of(&one.resources);
+            let added = other.resources.iter().filter(|vm| !known.contain(vm));
             one.resources.iter().chain(added).cloned().collect()
         };
         match (&self.status, &other.status) {
@@ -112,8 +116,37 @@ impl Announcement {
     /// The same decision fits both: what happens to which VMs, and who asked for it. A view that cannot be read says
     /// nothing against it.
     pub fn is_decided_like(&self, other: &Self) -> bool {
-        let names = |one: &Self, other: &Self| one.resources.iter().all(|vm| other.resources.contains(vm));
-        self.kind == other.kind && self.source == other.source && names(self, other) && names(other, self)
+        let is_same = self.kind == other.kind && self.source == other.source;
+        is_same && self.names_no_other(other) && other.names_no_other(self)
+    }
+
+    /// Every VM of it is one of the other's.
+    pub fn names_no_other(&self, other: &Self) -> bool {
+        if self.resources == other.resources {
+            return true;
+        }
+        let known = Names::of(&other.resources);
+        self.resources.iter().all(|vm| known.contain(vm))
+    }
+}
+
+/// VMs among which others are looked for: in order where they are many, for a list may have a thousand, and another one, too.
+struct Names<'a> {
+    few: &'a [VmName],
+    many: Vec<&'a VmName>,
+}
+
+impl<'a> Names<'a> {
+    const FEW: usize = 16;
+
+    fn of(names: &'a [VmName]) -> Self {
+        let mut many: Vec<_> = if names.len() > Self::FEW { names.iter().collect() } else { Vec::new() };
+        many.sort_unstable();
+        Self { few: names, many }
+    }
+
+    fn contain(&self, vm: &VmName) -> bool {
+        if self.many.is_empty() { self.few.contains(vm) } else { self.many.binary_search(&vm).is_ok() }
     }
 }
 
@@ -268,6 +301,22 @@ pub(super) mod tests {
         let found = ["a", "b", "c", "D", "e"].map(|id| document.get(&EventId::new(id)).map(|event| &event.status));
         let scheduled = Some(&Status::Scheduled);
         assert_eq!(found, [Some(&Status::Started), None, scheduled, scheduled, None]);
+    }
+
+    #[test]
+    fn views_of_many_vms_are_joined_as_those_of_few() {
+        let names = |prefix: &str, range: core::ops::Range<usize>| -> Vec<VmName> {
+            range.map(|number| VmName::new(&alloc::format!("{prefix}{number}"))).collect()
+        };
+        let of = |resources| Announcement { resources, ..announced("e", Status::Scheduled) };
+        for count in [3, 2 * Names::FEW] {
+            let [one, other] = [of(names("vm", 0..count)), of(names("_VM", 1..count + 1))];
+            assert_eq!(one.joined_with(&other).resources, names("vm", 0..count + 1));
+            assert!(!one.names_no_other(&other) && !other.names_no_other(&one) && !one.is_decided_like(&other));
+            let again = of(names("_Vm", 0..count).into_iter().rev().collect());
+            assert!(one.is_decided_like(&again) && again.names_no_other(&one));
+            assert_eq!(one.joined_with(&again).resources, one.resources);
+        }
     }
 
     #[test]

@@ -82,7 +82,8 @@ pub fn avoid(state: &State, situation: &Situation, member: &Member) -> Vec<VmNam
         })
     };
     let unfit = |name: &&VmName| !situation.reaches(name) || is_away(name) || taking().any(|event| event.affects(name));
-    let named = taking().flat_map(|event| event.announcement.resources.iter().filter(|name| event.affects(name)));
+    let named =
+        taking().flat_map(|event| event.announcement.resources.iter().filter(|name| !event.departed.contains(*name)));
     let mut avoided: Vec<VmName> = situation.members.iter().filter(unfit).chain(named).cloned().collect();
     avoided.sort();
     avoided.dedup();

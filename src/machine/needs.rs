@@ -120,7 +120,7 @@ fn step<'a>(
 
 /// The workloads on the VMs that an event names, by VM.
 pub(super) fn affected<'a>(state: &'a State, event: &Event) -> Vec<(&'a VmName, &'a Workload)> {
-    let named = event.announcement.resources.iter().filter(|vm| event.affects(vm));
+    let named = event.announcement.resources.iter().filter(|vm| !event.departed.contains(*vm));
     let replicas: BTreeMap<_, _> = named.filter_map(|vm| state.replicas.get_key_value(vm)).collect();
     replicas.into_iter().flat_map(|(vm, replica)| replica.effective().map(move |workload| (vm, workload))).collect()
 }

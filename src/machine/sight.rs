@@ -116,7 +116,7 @@ pub(super) fn show_anew(state: &mut State, id: &EventId) {
     let is_other = !shown.is_decided_like(known);
     let is_treated_otherwise = shown.kind != known.kind || shown.source != known.source;
     let Ok(event) = open(state, id) else { return };
-    let has_grown = shown.resources.iter().any(|vm| !event.announcement.resources.contains(vm));
+    let has_grown = !shown.names_no_other(&event.announcement);
     if (has_grown || is_treated_otherwise) && event.stage() == Stage::Approved {
         event.reopened = Some(now);
     }
