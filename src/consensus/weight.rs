@@ -16,7 +16,7 @@ use super::disk::{Disk, LOG};
 use super::failure::OpenError;
 use super::node::Consensus;
 use super::options::{KEPT_LOG_BYTES, MAX_LOG_BYTES};
-use super::types::Types;
+use super::types::{LogId, Types};
 
 /// The longest that a snapshot is waited for.
 const SNAPSHOT_WITHIN: Duration = Duration::from_secs(30);
@@ -92,7 +92,7 @@ impl Disk {
 }
 
 fn folded(metrics: &RaftMetrics<Types>) -> u64 {
-    metrics.snapshot.as_ref().map_or(0, |id| id.index())
+    metrics.snapshot.as_ref().map_or(0, LogId::index)
 }
 
 impl Consensus {
@@ -108,7 +108,7 @@ impl Consensus {
 
     async fn shorten_the_log(&self) {
         let Some(upto) = self.disk.upgrade().and_then(|disk| disk.weights.last_beyond(KEPT_LOG_BYTES)) else { return };
-        let applied = self.with_metrics(|metrics| metrics.last_applied.as_ref().map_or(0, |id| id.index()));
+        let applied = self.with_metrics(|metrics| metrics.last_applied.as_ref().map_or(0, LogId::index));
         let upto = upto.min(applied);
         if self.with_metrics(folded) < upto {
             if self.raft.trigger().snapshot().await.is_err() {

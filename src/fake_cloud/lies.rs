@@ -18,11 +18,11 @@ pub(super) fn with_lies(body: &Bytes, seq: u64, events: u64, resources: u64) -> 
 }
 
 fn lie(seq: u64, number: u64, resources: u64) -> Value {
-    let keeps_its_id = number % 4 == 0;
+    let keeps_its_id = number.is_multiple_of(4);
     let id = if keeps_its_id { format!("lie-{number}") } else { format!("LIE-{seq}-{number}") };
     let names: Vec<String> = (0..resources).map(|name| format!("_other-{seq}-{number}-{name}")).collect();
     let kind = KINDS[usize::try_from((seq + number) % KINDS.len() as u64).unwrap_or_default()];
-    let has_started = keeps_its_id && seq % 3 == 0;
+    let has_started = keeps_its_id && seq.is_multiple_of(3);
     json!({
         "EventId": id,
         "EventStatus": if has_started { "Started" } else { "Scheduled" },

@@ -56,14 +56,15 @@ fn tell_its_start(registry: &Registry) -> prometheus::Result<()> {
     Ok(())
 }
 
+fn approvals() -> HistogramOpts {
+    let help = "From the first sight of an event to the platform's acceptance of this replica's post.";
+    HistogramOpts::new("allclear_announce_to_approval_seconds", help)
+}
+
 impl Deeds {
     pub fn new() -> prometheus::Result<Self> {
         let registry = Registry::new();
         tell_its_start(&registry)?;
-        let approval_opts = HistogramOpts::new(
-            "allclear_announce_to_approval_seconds",
-            "From the first sight of an event to the platform's acceptance of this replica's post.",
-        );
         let hook_opts =
             HistogramOpts::new("allclear_hook_duration_seconds", "From an attempt's entry in the log to its end here.");
         let counters =
@@ -80,10 +81,7 @@ impl Deeds {
                 &["phase", "outcome"],
             )?,
             hook_durations: kept(&registry, HistogramVec::new(hook_opts.buckets(HOOK_BUCKETS.into()), &["phase"])?)?,
-            announce_to_approval: kept(
-                &registry,
-                Histogram::with_opts(approval_opts.buckets(APPROVAL_BUCKETS.into()))?,
-            )?,
+            announce_to_approval: kept(&registry, Histogram::with_opts(approvals().buckets(APPROVAL_BUCKETS.into()))?)?,
             takeovers: counters(
                 "allclear_takeovers_total",
                 "Times this replica acted for another: 2 its leader was silent, 3 its leader's metadata channel was \

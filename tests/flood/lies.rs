@@ -109,7 +109,7 @@ async fn lie_for(polls: usize, each: &'static str, less: u64) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_service_that_lies_costs_little_memory_and_disk_and_delays_no_approval() {
     // A debug build that shares its machine has no time to read more.
-    lie_for(IN_EVERY_RUN, "1s", 2).await;
+    lie_for(IN_EVERY_RUN, "1s", 4).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
