@@ -1,6 +1,7 @@
 //! Wires the rooms into one running replica. The one place that knows all of them.
 
 pub(crate) mod calls;
+pub mod confidence;
 pub mod credentials;
 mod listening;
 mod questions;

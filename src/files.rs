@@ -13,12 +13,14 @@ use nix::unistd::{getegid, geteuid};
 #[derive(Debug, thiserror::Error)]
 pub enum Unsafe {
     #[error(
-        "{} belongs to uid {owner}, who could put anything there: give it to uid {} or root, or use another path",
-        path.display(), geteuid()
+        "{} belongs to uid {owner}, who could put anything there: give it to uid {uid} or root, or use another path",
+        path.display()
     )]
-    OfAnother { path: PathBuf, owner: u32 },
+    OfAnother { path: PathBuf, owner: u32, uid: u32 },
     #[error("{} can be written by {whom}, who could exchange what is in it: chmod {mode} it, or use another path", path.display())]
     Writable { path: PathBuf, whom: &'static str, mode: &'static str },
+    #[error("{} can be read by every user of this machine, and holds what is secret: chmod o= it", .0.display())]
+    Readable(PathBuf),
     #[error("{} is a symbolic link, where a replica keeps nothing but files and folders of its own: remove it", .0.display())]
     Link(PathBuf),
     #[error("cannot use {}: {why}", path.display())]
@@ -37,7 +39,7 @@ pub fn own_folder(path: &Path) -> Result<PathBuf, Unsafe> {
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(unseen(path))?;
     let found = fs::symlink_metadata(path).map_err(unseen(path))?;
     if found.is_symlink() {
-        check(path, &found)?;
+        check(path, &found, own_uid())?;
     }
     let led = path.canonicalize().map_err(unseen(path))?;
     check_above(&led)?;
@@ -74,7 +76,7 @@ fn unseen(path: &Path) -> impl FnOnce(io::Error) -> Unsafe + use<> {
 fn own(path: &Path, found: &Metadata) -> Result<(), Unsafe> {
     let is_own = found.uid() == geteuid().as_raw();
     if !(is_own && found.is_dir()) {
-        check(path, found)?;
+        check(path, found, own_uid())?;
     }
     if is_own && found.mode() & 0o077 != 0 {
         let mode = found.mode() & 0o700;
@@ -87,23 +89,46 @@ fn own(path: &Path, found: &Metadata) -> Result<(), Unsafe> {
 /// Whether nobody but root and this user can exchange what is at this path, or will be: neither it, nor a folder on the
 /// way, nor what a link on the way leads to. What is not there yet is nobody's.
 pub fn check_way(path: &Path) -> Result<(), Unsafe> {
+    check_way_for(path, own_uid())
+}
+
+/// The same for whoever reads it as this user.
+pub fn check_way_for(path: &Path, uid: u32) -> Result<(), Unsafe> {
     let path = &std::path::absolute(path).map_err(unseen(path))?;
-    check_each(path)?;
+    check_each(path, uid)?;
     match path.canonicalize() {
-        Ok(led) if led != *path => check_each(&led),
+        Ok(led) if led != *path => check_each(&led, uid),
         _ => Ok(()),
     }
 }
 
-fn check_above(path: &Path) -> Result<(), Unsafe> {
-    path.parent().map_or(Ok(()), check_each)
+/// The same of a file that holds a secret, which others must not read either. Its group may: it has whom root put there,
+/// and that is how a service without root's rights is let in to what is root's, by packages, by volumes of Kubernetes.
+pub fn check_secret(path: &Path, uid: u32) -> Result<(), Unsafe> {
+    check_way_for(path, uid)?;
+    check_unread(path)
 }
 
-fn check_each(path: &Path) -> Result<(), Unsafe> {
+/// Whether its owner and its group alone may read what is there.
+pub fn check_unread(path: &Path) -> Result<(), Unsafe> {
+    let mode = fs::metadata(path).map_err(unseen(path))?.mode();
+    if mode & 0o007 == 0 { Ok(()) } else { Err(Unsafe::Readable(path.to_owned())) }
+}
+
+/// This process's user.
+pub fn own_uid() -> u32 {
+    geteuid().as_raw()
+}
+
+fn check_above(path: &Path) -> Result<(), Unsafe> {
+    path.parent().map_or(Ok(()), |above| check_each(above, own_uid()))
+}
+
+fn check_each(path: &Path, uid: u32) -> Result<(), Unsafe> {
     let ways: Vec<&Path> = path.ancestors().collect();
     for way in ways.into_iter().rev() {
         match fs::symlink_metadata(way) {
-            Ok(found) => check(way, &found)?,
+            Ok(found) => check(way, &found, uid)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(why) => return Err(unseen(way)(why)),
         }
@@ -111,10 +136,10 @@ fn check_each(path: &Path) -> Result<(), Unsafe> {
     Ok(())
 }
 
-fn check(path: &Path, found: &Metadata) -> Result<(), Unsafe> {
+fn check(path: &Path, found: &Metadata, uid: u32) -> Result<(), Unsafe> {
     let (owner, mode) = (found.uid(), found.mode());
-    if owner != 0 && owner != geteuid().as_raw() {
-        return Err(Unsafe::OfAnother { path: path.to_owned(), owner });
+    if owner != 0 && owner != uid {
+        return Err(Unsafe::OfAnother { path: path.to_owned(), owner, uid });
     }
     // Of a link the mode says nothing, and in a sticky folder everybody has what is theirs.
     if found.is_symlink() || found.is_dir() && mode & 0o1000 != 0 {
@@ -192,6 +217,25 @@ mod tests {
             set(&above, 0o755);
             chown(&above, Some(64_218), None).unwrap();
             refused("above belongs to uid 64218");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_for_its_owner_and_at_most_its_group() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        fs::write(&path, "").unwrap();
+        for (mode, is_safe) in [(0o600, true), (0o440, true), (0o604, false), (0o601, false), (0o666, false)] {
+            set(&path, mode);
+            assert_eq!(check_secret(&path, own_uid()).is_ok(), is_safe, "{mode:o}");
+        }
+        set(&path, 0o644);
+        assert!(check_secret(&path, own_uid()).unwrap_err().to_string().contains("chmod o= it"));
+        set(&path, 0o600);
+        if geteuid().is_root() {
+            chown(&path, Some(64_218), None).unwrap();
+            assert!(matches!(check_secret(&path, 0), Err(Unsafe::OfAnother { owner: 64_218, uid: 0, .. })));
+            check_secret(&path, 64_218).unwrap();
         }
     }
 

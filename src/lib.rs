@@ -21,6 +21,7 @@ pub mod outlet;
 pub mod reach;
 pub mod replica;
 pub mod rpc;
+pub mod secrets;
 pub mod simulator;
 pub mod tls;
 pub mod wire;

@@ -32,8 +32,9 @@ pub(crate) fn command(way: &Way, hook: &config::Hook) -> Command {
         Way::Http(http) => over_http(Adapter::None, http, &[]),
         Way::Patroni { api, members } => over_http(Adapter::Patroni, api, members),
     };
-    let secret = hook.env.iter().filter(|(name, value)| config::is_secret(name, value)).map(|(name, _)| name.clone());
-    Command { argv, env: hook.env.iter().cloned().collect(), secret: secret.collect(), user: hook.user.clone() }
+    let config::Env { written, shown, files } = hook.env.clone();
+    let (env, env_files) = (written.into_iter().collect(), files.into_iter().collect());
+    Command { argv, env, shown, env_files, user: hook.user.clone() }
 }
 
 fn over_http(adapter: Adapter, http: &Http, members: &[(String, String)]) -> Vec<String> {

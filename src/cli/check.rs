@@ -1,10 +1,10 @@
 //! `allclear check`: the configuration as it is understood, or every mistake in it, the certificates that it names among
-//! them. Opens no port, asks nobody.
+//! them. Opens no port, asks nobody. What it would rather have otherwise it tells on standard error.
 
 use std::io::Write as _;
 
-use super::{Configured, Exit, failed, misused};
-use crate::app::credentials;
+use super::{Configured, Exit, failed, misused, say};
+use crate::app::{confidence, credentials};
 use crate::machine::id::VmName;
 
 pub(super) fn check(file: &Configured) -> Result<(), Exit> {
@@ -12,6 +12,9 @@ pub(super) fn check(file: &Configured) -> Result<(), Exit> {
     let name = config.replica.name.as_ref().map(VmName::as_str);
     if let Some(Err(unfit)) = credentials::look(&config, name) {
         return Err(misused(format_args!("{}: {unfit}", file.path.display())));
+    }
+    for told in confidence::told_to_all(&config, &file.path).into_iter().chain(confidence::too_short(&config)) {
+        say(told);
     }
     let printed = write!(std::io::stdout().lock(), "{config}");
     printed.map_err(|error| failed(format_args!("the configuration is valid, but could not be printed: {error}")))

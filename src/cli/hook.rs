@@ -181,10 +181,8 @@ impl<'a> One<'a> {
         let began = clock::since_1970();
         let answered = command::run_alone(task, &command, calls::surroundings(), given_up, hear).await;
         let command::Answered { ended, said, complained } = answered.map_err(|error| error.to_string())?;
-        let own = self.hook.env.iter().map(|(name, value)| {
-            let value = if config::is_secret(name, value) { "***".to_owned() } else { value.clone() };
-            (name.clone(), value)
-        });
+        let own = self.hook.env.for_people();
+        let own = own.map(|(name, value)| (name.to_owned(), value.unwrap_or("***").to_owned()));
         Ok(Shown {
             hook: self.name(),
             runs: words(way),

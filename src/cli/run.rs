@@ -16,6 +16,9 @@ const LET_GO_WITHIN: Duration = Duration::from_secs(1);
 pub(super) fn run(file: &Configured) -> Result<(), Exit> {
     files::check_way(&file.path).map_err(|why| misused(format_args!("the configuration cannot be trusted: {why}")))?;
     let config = file.load()?;
+    if let Some(why) = app::confidence::told_to_all(&config, &file.path) {
+        return Err(misused(format_args!("the configuration keeps no secrets: {why}")));
+    }
     ops::logging::start(&config::log_filter()).map_err(misused)?;
     keep_to_itself();
     allow_many_connections();

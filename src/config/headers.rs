@@ -1,7 +1,7 @@
-//! `headers` and `header_files` of a table that says whom to tell something.
+//! `headers`, `headers_shown` and `header_files` of a table that says whom to tell something.
 
 use super::reader::Table;
-use super::scalar;
+use super::{scalar, secret};
 use super::written::Value;
 use crate::http_client::header::HeaderName;
 use crate::outlet::headers::{Headers, header_name, header_value};
@@ -18,8 +18,13 @@ pub(super) fn read(table: &mut Table<'_>) -> Option<Headers> {
         }
         header_value(&text)
     });
-    let secret = entries(table, "header_files", &|_, value| scalar::path(value));
-    let headers = Headers { written: written?, secret: secret? };
+    let shown = table.show_alone("headers", "headers_shown", str::eq_ignore_ascii_case);
+    let credentials = table.credentials();
+    let secret = entries(table, "header_files", &|_, value| secret::file(value, credentials).map(|file| file.path));
+    let mut headers = Headers { written: written?, secret: secret? };
+    for (name, value) in &mut headers.written {
+        value.set_sensitive(!shown.iter().any(|shown| name.as_str().eq_ignore_ascii_case(shown)));
+    }
     if let Some((both, _)) = headers.written.iter().find(|(it, _)| headers.secret.iter().any(|(file, _)| file == it)) {
         let path = table.path();
         table.mistake(&table.place_of("headers"), format!("`{path}.headers` has {both}, as `{path}.header_files` has"));

@@ -2,12 +2,11 @@
 
 use core::time::Duration;
 
+use super::env::{self, Env};
 use super::http::{self, Http};
 use super::policy;
 use super::reader::{Found, Table};
 use super::scalar;
-use super::secret::is_secret;
-use super::written::Value;
 use crate::machine::hook_id::digest;
 use crate::machine::id::VmName;
 use crate::machine::workload as registered;
@@ -38,8 +37,8 @@ pub struct Hook {
     pub undo: Option<Way>,
     /// Whose rights its commands have when the replica runs as root.
     pub user: Option<String>,
-    /// Added to its commands' environment, in the order of the file.
-    pub env: Vec<(String, String)>,
+    /// Added to its commands' environment.
+    pub env: Env,
 }
 
 pub(super) fn read(table: &mut Table<'_>) -> Option<Hook> {
@@ -61,7 +60,7 @@ pub(super) fn read(table: &mut Table<'_>) -> Option<Hook> {
         let message = format!("`{}.{key}` means nothing here: a check changes nothing", table.path());
         table.mistake(&table.place_of(key), message);
     }
-    let (user, env) = (table.optional("user", scalar::name), read_env(table));
+    let (user, env) = (table.optional("user", scalar::name), env::read(table));
     let registered = registered::Hook {
         timeout: table.or("timeout", up_to_a_day(1), Duration::from_mins(1)),
         attempts: table.or("attempts", scalar::number(1..=100), 2),
@@ -91,9 +90,9 @@ pub(super) fn read(table: &mut Table<'_>) -> Option<Hook> {
     Some(Hook { registered, run, confirm, undo, user, env })
 }
 
-/// Of what the hook runs, as whom, and with which variables. What a secret is does not count, nor where secrets and
-/// certificates stand: they are replaced from time to time, and the log is told nothing of them.
-fn digest_of(run: &Way, user: Option<&str>, env: &[(String, String)]) -> u64 {
+/// Of what the hook runs, as whom, and with which variables. Of values those count alone that may be shown, nor does it
+/// count where secrets and certificates stand: they are replaced from time to time, and the log is told nothing of them.
+fn digest_of(run: &Way, user: Option<&str>, env: &Env) -> u64 {
     let (how, words) = match run {
         Way::Command(argv) => ("command", argv.iter().map(String::as_str).collect()),
         Way::Http(http) => ("http", vec![http.url.as_str()]),
@@ -102,10 +101,7 @@ fn digest_of(run: &Way, user: Option<&str>, env: &[(String, String)]) -> u64 {
             ("patroni", [api.url.as_str()].into_iter().chain(members).collect())
         }
     };
-    let known = env.iter().flat_map(|(name, value)| {
-        let value = if is_secret(name, value) { "" } else { value };
-        [name.as_str(), value]
-    });
+    let known = env.for_people().flat_map(|(name, value)| [name, value.unwrap_or_default()]);
     digest([how].into_iter().chain(words).chain(["as", user.unwrap_or_default()]).chain(known))
 }
 
@@ -166,24 +162,4 @@ fn read_members(table: &mut Table<'_>) -> Vec<(String, String)> {
         table.mistake(&table.place_of("members"), message);
     }
     members
-}
-
-fn read_env(table: &mut Table<'_>) -> Vec<(String, String)> {
-    // A value may be a secret, so it is not repeated.
-    let text = |value: &Value| scalar::text(value).map_err(|_| "is not a text: write it in quotes".to_owned());
-    let entries = table.entries("env", text).unwrap_or_default();
-    for (name, _) in &entries {
-        if name.value.contains('=') {
-            table.mistake(&name.place, format!("{:?} cannot name a variable: it contains =", name.value));
-        }
-        if name.value.starts_with("ALLCLEAR_") {
-            let message = format!("{} is one of the names that are set for every hook: choose another", name.value);
-            table.mistake(&name.place, message);
-        }
-    }
-    let variables: Vec<_> = entries.into_iter().filter_map(|(name, text)| Some((name.value, text?))).collect();
-    for (name, _) in variables.iter().filter(|(name, value)| is_secret(name, value)) {
-        table.hide("env", name);
-    }
-    variables
 }

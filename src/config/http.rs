@@ -30,10 +30,10 @@ pub(super) fn required(table: &mut Table<'_>, why: &str) -> Option<Http> {
 fn read_beside(table: &mut Table<'_>, url: Option<String>) -> Option<Http> {
     let ca = table.optional("ca", scalar::path);
     let certificate = table.optional("cert", scalar::path);
-    let key = table.optional("key", scalar::path);
+    let key = table.secret_file("key");
     let username = table.optional("username", username);
-    let password_file = table.optional("password_file", scalar::path);
-    let bearer_file = table.optional("bearer_file", scalar::path);
+    let password_file = table.secret_file("password_file");
+    let bearer_file = table.secret_file("bearer_file");
     refuse_halves(table);
     refuse_in_vain(table, url.as_deref().and_then(|url| parse_external(url).ok()).as_ref());
     let basic = username.zip(password_file).map(|(username, password_file)| Login::Basic { username, password_file });
@@ -45,7 +45,8 @@ fn read_beside(table: &mut Table<'_>, url: Option<String>) -> Option<Http> {
 /// Basic authentication ends the name at its first colon.
 fn username(value: &Value) -> Result<String, String> {
     let name = scalar::name(value)?;
-    if name.contains(':') { Err(format!("is {name:?}: a colon would end the name")) } else { Ok(name) }
+    // What follows it may be a password.
+    if name.contains(':') { Err("has a colon in it, which would end the name".to_owned()) } else { Ok(name) }
 }
 
 /// Keys that only mean something together, and those that exclude each other.

@@ -59,22 +59,43 @@ fn line(message: &str) -> String {
     if message.chars().nth(LONGEST).is_some() { shown + "…" } else { shown }
 }
 
+/// A value that nobody is shown, because nobody has said that it is harmless.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Hidden {
+    /// As in `workload.hook.env.PGPASSWORD`.
+    pub path: String,
+    pub place: Place,
+    /// It is not cut out of what is said.
+    pub is_too_short: bool,
+}
+
 /// Where the readers put what they find.
 #[derive(Default)]
-pub(super) struct Findings(RefCell<Vec<Mistake>>);
+pub(super) struct Findings {
+    mistakes: RefCell<Vec<Mistake>>,
+    hidden: RefCell<Vec<Hidden>>,
+}
 
 impl Findings {
     pub(super) fn add(&self, place: &Place, message: impl Into<String>) {
-        self.0.borrow_mut().push(Mistake { place: place.clone(), message: line(&message.into()) });
+        self.mistakes.borrow_mut().push(Mistake { place: place.clone(), message: line(&message.into()) });
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.0.borrow().is_empty()
+        self.mistakes.borrow().is_empty()
+    }
+
+    pub(super) fn hide(&self, hidden: Hidden) {
+        self.hidden.borrow_mut().push(hidden);
+    }
+
+    pub(super) fn hidden(&self) -> Vec<Hidden> {
+        self.hidden.borrow().clone()
     }
 
     /// In the order of the file, each once.
     pub(super) fn into_sorted(self) -> Vec<Mistake> {
-        let mut mistakes = self.0.into_inner();
+        let mut mistakes = self.mistakes.into_inner();
         mistakes.sort();
         mistakes.dedup();
         mistakes

@@ -5,6 +5,7 @@
 //! and knows no default that depends on the machine it runs on.
 
 mod cluster;
+mod env;
 mod environment;
 mod headers;
 mod hook;
@@ -30,14 +31,14 @@ use std::io::Read as _;
 use std::path::Path;
 
 pub use cluster::{Cluster, Peer, Replica};
+pub use env::{Env, NOT_SHOWN};
 pub use environment::{colours_refused, environment, log_filter};
 pub use hook::{Hook, Way};
 pub use http::Http;
 pub use listeners::{Operator, Registration, Status};
 pub use metadata::Metadata;
-pub use mistake::{Mistake, Mistakes, Place};
+pub use mistake::{Hidden, Mistake, Mistakes, Place};
 pub use role::{Role, RoleSource};
-pub use secret::is_secret;
 pub use tls::Tls;
 pub use valid::Config;
 pub use workload::Workload;
@@ -77,8 +78,10 @@ pub fn read(
     if !findings.is_empty() {
         return Err(fail(findings));
     }
+    let environment: Vec<_> = environment.into_iter().collect();
+    let credentials = secret::credentials(&environment);
     merged::override_with(&mut document, environment, &findings);
-    let config = valid::read(&document, &findings);
+    let config = valid::read(&document, reader::Reading { findings: &findings, credentials: &credentials });
     match config {
         Some(config) if findings.is_empty() => Ok(config),
         Some(_) | None => Err(fail(findings)),

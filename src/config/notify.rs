@@ -26,7 +26,7 @@ pub(super) fn read_all(table: &mut Table<'_>) -> Option<Vec<Receiver>> {
 fn read(table: &mut Table<'_>) -> Option<(Found<String>, Receiver)> {
     let name = table.required("name", short_name, "what it was told is noted under it");
     let url = table.optional("url", scalar::url).map(Address::Written);
-    let file = table.optional("url_file", scalar::path).map(Address::InFile);
+    let file = table.secret_file("url_file").map(Address::InFile);
     let neither = "has no address: add `url = \"https://…\"`, or `url_file` where it is a secret";
     let address = table.one_of(("url", url), ("url_file", file), neither);
     let format = table.or("format", scalar::word(Format::WORDS, Format::from_word), Format::CloudEvents);
@@ -39,7 +39,7 @@ fn read(table: &mut Table<'_>) -> Option<(Found<String>, Receiver)> {
     let hour = Duration::from_hours(1);
     let blocked_after = scalar::duration(Duration::from_secs(1)..=24 * hour);
     let blocked_after = table.or("blocked_after", blocked_after, Duration::from_mins(1));
-    let secret_file = table.optional("secret_file", scalar::path);
+    let secret_file = table.secret_file("secret_file");
     let headers = headers::read(table);
     let ca = table.optional("ca", scalar::path);
     let name = name?;

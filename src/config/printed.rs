@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use toml::Value;
 
 use super::reader::Found;
+use super::secret::SecretFile;
 use super::written;
 use crate::http_client::Url;
 use crate::machine::document::{Kind, Source};
@@ -37,6 +38,7 @@ printed!(u32 => |value| i64::from(*value));
 printed!(String => |value| value.clone());
 printed!(PathBuf => |value| value.display().to_string());
 printed!(Duration => |value| humantime::format_duration(*value).to_string());
+printed!(SecretFile => |value| value.written.clone());
 // Whoever reads a value as it was written wants a text.
 printed!(written::Value => |value| super::scalar::text(value).unwrap_or_default());
 printed!(

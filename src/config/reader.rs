@@ -4,10 +4,22 @@
 //! nothing about wording; the parsers of `scalar` say what is wrong, the reader says where. What was read, defaults too, it
 //! keeps as it is printed.
 
+mod confidence;
+
+use std::path::Path;
+
 use super::mistake::{Findings, Place};
 use super::printed::Printed;
 use super::scalar;
 use super::written::{Entry, Shape, Value};
+
+/// What every table is read with.
+#[derive(Clone, Copy)]
+pub(super) struct Reading<'a> {
+    pub(super) findings: &'a Findings,
+    /// The folder of this service's credentials.
+    pub(super) credentials: &'a Path,
+}
 
 /// One table of the document while it is read.
 pub(super) struct Table<'a> {
@@ -17,7 +29,7 @@ pub(super) struct Table<'a> {
     entries: &'a [Entry],
     asked: Vec<&'static str>,
     printed: toml::Table,
-    findings: &'a Findings,
+    reading: Reading<'a>,
 }
 
 /// A value and where it stands, for mistakes that only show when values are compared.
@@ -31,12 +43,12 @@ pub(super) struct Found<T> {
 pub(super) fn read_table<T>(
     path: String,
     value: &Value,
-    findings: &Findings,
+    reading: Reading<'_>,
     read: impl FnOnce(&mut Table<'_>) -> T,
 ) -> (T, toml::Table) {
     let entries = if let Shape::Table(entries) = &value.shape { entries.as_slice() } else { &[] };
     let mut table =
-        Table { path, place: value.place.clone(), entries, asked: Vec::new(), printed: toml::Table::new(), findings };
+        Table { path, place: value.place.clone(), entries, asked: Vec::new(), printed: toml::Table::new(), reading };
     let result = read(&mut table);
     table.report_unknown();
     (result, table.into_printed())
@@ -156,12 +168,14 @@ impl<'a> Table<'a> {
         key: &'static str,
         parse: impl Fn(&Value) -> Result<T, String>,
     ) -> Option<Vec<(Found<String>, Option<T>)>> {
-        let entries = self.accept_key(key, scalar::table)?.value;
+        // What is written instead may be a secret.
+        let table = |value: &Value| scalar::table(value).map_err(|_| "is not a table: write { NAME = \"value\" }".into());
+        let entries = self.accept_key(key, table)?.value;
         let path = self.path_to(key);
         let read = |entry: &Entry| {
             let key = Value { place: entry.place.clone(), shape: Shape::Text(entry.key.clone()), unquoted: None };
-            self.accept(&format!("a key of {path}"), &key, scalar::name)?;
-            let found = self.accept(&format!("{path}.{}", entry.key), &entry.value, &parse);
+            self.accept(&format!("a key of {path}"), &key, scalar::key)?;
+            let found = self.accept(&format!("{path}.{}", scalar::shown_key(&entry.key)), &entry.value, &parse);
             Some((Found { value: entry.key.clone(), place: entry.place.clone() }, found.map(|found| found.value)))
         };
         let entries: Vec<_> = entries.iter().filter_map(read).collect();
@@ -194,7 +208,7 @@ impl<'a> Table<'a> {
     }
 
     fn read_inner<T>(&mut self, key: &'static str, value: &Value, read: impl FnOnce(&mut Table<'_>) -> T) -> T {
-        let (result, printed) = read_table(self.path_to(key), value, self.findings, read);
+        let (result, printed) = read_table(self.path_to(key), value, self.reading, read);
         self.insert(key, printed);
         result
     }
@@ -211,7 +225,7 @@ impl<'a> Table<'a> {
         let Some(values) = self.accept(&path, &value, list) else { return Vec::new() };
         let is_table = |value: &&Value| self.accept(&path, value, scalar::table).is_some();
         let tables: Vec<_> = values.value.iter().filter(is_table).collect();
-        let read = tables.into_iter().map(|value| read_table(path.clone(), value, self.findings, &read));
+        let read = tables.into_iter().map(|value| read_table(path.clone(), value, self.reading, &read));
         let (results, printed): (_, Vec<_>) = read.unzip();
         self.insert(key, printed);
         results
@@ -228,13 +242,6 @@ impl<'a> Table<'a> {
 
     fn insert(&mut self, key: &'static str, printed: impl Into<toml::Value>) {
         self.printed.insert(key.to_owned(), printed.into());
-    }
-
-    /// Prints an entry without its value.
-    pub(super) fn hide(&mut self, key: &str, entry: &str) {
-        if let Some(value) = self.printed.get_mut(key).and_then(|entries| entries.get_mut(entry)) {
-            *value = "(not shown)".into();
-        }
     }
 
     /// Whether it is written, right or wrong.
@@ -296,7 +303,7 @@ impl<'a> Table<'a> {
     }
 
     pub(super) fn mistake(&self, place: &Place, message: impl Into<String>) {
-        self.findings.add(place, message);
+        self.reading.findings.add(place, message);
     }
 
     fn report_unknown(&self) {

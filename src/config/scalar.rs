@@ -54,6 +54,24 @@ pub(super) fn name(value: &Value) -> Result<String, String> {
     Ok(text)
 }
 
+/// A key that the user chooses. Who takes it for a line of settings writes its value there too.
+pub(super) fn key(value: &Value) -> Result<String, String> {
+    let text = text(value)?;
+    if text.trim().is_empty() {
+        return Err("is empty".to_owned());
+    }
+    if text.trim() != text || text.chars().any(char::is_control) {
+        let shown = shown_key(&text);
+        return Err(format!("is {shown:?}: a name has no blanks around it and no line breaks in it"));
+    }
+    Ok(text)
+}
+
+/// As far as it is a name.
+pub(super) fn shown_key(key: &str) -> &str {
+    key.split_inclusive('=').next().unwrap_or_default()
+}
+
 /// Follows a `#` where operators call a hook, as its number does.
 pub(super) fn hook_name(value: &Value) -> Result<String, String> {
     let text = text(value)?;
@@ -169,8 +187,9 @@ pub(super) fn listen(value: &Value) -> Result<SocketAddr, String> {
 /// The URL of a server that is not the platform.
 pub(super) fn url(value: &Value) -> Result<Url, String> {
     let text = name(value)?;
-    // A password is not repeated.
-    parse_external(&text).map_err(|why| if text.contains('@') { why } else { format!("is {text:?}: it {why}") })
+    // A password is not repeated, nor a token.
+    let is_plain = !text.contains(['@', '?', '#']);
+    parse_external(&text).map_err(|why| if is_plain { format!("is {text:?}: it {why}") } else { why })
 }
 
 /// The URL of a hook or a role, as it is written: a hook is known by it.
@@ -181,7 +200,7 @@ pub(super) fn hook_url(value: &Value) -> Result<String, String> {
 /// As `command`, where an address may stand too.
 pub(super) fn command_or_advice(value: &Value) -> Result<Vec<String>, String> {
     match &value.shape {
-        Shape::Text(text) if text.starts_with("http") => Err(format!("is {text:?}: write {{ http = {text:?} }}")),
+        Shape::Text(text) if text.starts_with("http") => Err("is an address: write it as { http = \"…\" }".to_owned()),
         _ => command(value),
     }
 }

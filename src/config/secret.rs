@@ -1,47 +1,78 @@
-//! Which variables of a hook hold a secret, as far as names and values tell. A file is the better place for one.
+//! Where a secret stands: in a file, or among the credentials that systemd hands to a service. What is written there by
+//! mistake may be the secret itself, so no mistake repeats it.
 
-const ENDINGS: [&str; 9] = ["PASSWORD", "PASSWD", "PASSPHRASE", "PWD", "SECRET", "TOKEN", "KEY", "AUTH", "CREDENTIALS"];
+use std::path::{Path, PathBuf};
 
-/// Where a secret stands is none, nor is nothing.
-pub fn is_secret(name: &str, value: &str) -> bool {
-    let name = name.to_ascii_uppercase();
-    let is_named_so = ENDINGS.iter().any(|ending| name.ends_with(ending)) && !value.starts_with('/');
-    !value.is_empty() && (is_named_so || has_password(value))
+use super::scalar;
+use super::written::Value;
+
+const CREDENTIAL: &str = "credential:";
+/// Of the unit as it is delivered, for whoever looks from outside of it.
+const ELSEWHERE: &str = "/run/credentials/allclear.service";
+const VARIABLE: &str = "CREDENTIALS_DIRECTORY";
+
+/// A file that holds a secret, and how it was written.
+#[derive(Clone)]
+pub(super) struct SecretFile {
+    pub(super) path: PathBuf,
+    pub(super) written: String,
 }
 
-/// As an address of a database may have one: `scheme://user:password@host`.
-fn has_password(value: &str) -> bool {
-    value.split("://").skip(1).any(|rest| {
-        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-        authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
-    })
+/// The folder of this service's credentials.
+pub(super) fn credentials(environment: &[(String, String)]) -> PathBuf {
+    let set = environment.iter().find(|(name, value)| name == VARIABLE && value.starts_with('/'));
+    PathBuf::from(set.map_or(ELSEWHERE, |(_, value)| value))
+}
+
+/// A whole path, or `credential:NAME`.
+pub(super) fn file(value: &Value, credentials: &Path) -> Result<SecretFile, String> {
+    let written = scalar::name(value).map_err(|_| "is no file that a secret stands in: write its path in quotes")?;
+    let path = match written.strip_prefix(CREDENTIAL) {
+        Some(name) if is_name(name) => credentials.join(name),
+        Some(_) => return Err("names no credential: write credential:NAME as in LoadCredential=NAME:PATH".to_owned()),
+        None if written.starts_with('/') => PathBuf::from(&written),
+        None => {
+            return Err("is no file that a secret stands in: write its whole path, from / on, or credential:NAME for \
+                        one that systemd loads"
+                .to_owned());
+        }
+    };
+    Ok(SecretFile { path, written })
+}
+
+/// As systemd has them.
+fn is_name(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'/' && byte != b':';
+    (1..=255).contains(&name.len()) && name.bytes().all(is_plain) && !name.starts_with('.')
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::mistake::Place;
+    use super::super::written::Shape;
     use super::*;
 
+    fn read(text: &str) -> Result<PathBuf, String> {
+        let shape = Shape::Text(text.to_owned());
+        let value = Value { place: Place::Variable(String::new()), shape, unquoted: None };
+        file(&value, &credentials(&[(VARIABLE.to_owned(), "/run/credentials/a.service".to_owned())]))
+            .map(|file| file.path)
+    }
+
     #[test]
-    fn a_secret_is_known_by_its_name_or_by_what_it_is() {
-        for (name, value) in [
-            ("PGPASSWORD", "x"),
-            ("MYSQL_PWD", "x"),
-            ("api_token", "x"),
-            ("REDISCLI_AUTH", "x"),
-            ("AWS_SECRET_ACCESS_KEY", "x"),
-            ("DSN", "postgres://me:x@db-0:5432/orders"),
-        ] {
-            assert!(is_secret(name, value), "{name}");
+    fn a_secret_stands_in_a_file_or_is_a_credential() {
+        assert_eq!(read("/etc/token"), Ok(PathBuf::from("/etc/token")));
+        assert_eq!(read("credential:pg.password"), Ok(PathBuf::from("/run/credentials/a.service/pg.password")));
+        let none = ["", " ", "m4rk", "./m4rk", "m4rk\n", "credential:", "credential:../m4rk", "credential:m4 rk"];
+        for wrong in none {
+            let why = read(wrong).unwrap_err();
+            assert!(!why.contains("m4"), "{why}");
         }
-        for (name, value) in [
-            ("PGPORT", "5432"),
-            ("REDIS_PASSWORD_FILE", "/etc/redis/password"),
-            ("PGSSLKEY", "/etc/tls/key.pem"),
-            ("PGPASSWORD", ""),
-            ("DSN", "postgres://me@db-0:5432/orders"),
-            ("DSN", "http://db-0:8008/a@b"),
-        ] {
-            assert!(!is_secret(name, value), "{name}");
-        }
+    }
+
+    #[test]
+    fn outside_of_a_service_its_credentials_are_where_systemd_keeps_them() {
+        assert_eq!(credentials(&[]), Path::new(ELSEWHERE));
+        assert_eq!(credentials(&[(VARIABLE.to_owned(), "here".to_owned())]), Path::new(ELSEWHERE));
     }
 }

@@ -20,7 +20,7 @@ pub(super) fn read(table: &mut Table<'_>) -> Option<Collector> {
 fn endpoint(value: &Value) -> Result<String, String> {
     let (text, url) = (scalar::name(value)?, scalar::url(value)?);
     if url.query().is_some() {
-        return Err(format!("is {text:?}: write it without a ?, as \"http://127.0.0.1:4318\""));
+        return Err("has a ? in it: write it without, as \"http://127.0.0.1:4318\"".to_owned());
     }
     let base = text.trim_end_matches('/');
     if base.ends_with("/v1/traces") {

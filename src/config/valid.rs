@@ -6,10 +6,10 @@ use core::net::SocketAddr;
 use super::cluster::{self, Cluster, Replica};
 use super::listeners::{self, Operator, Registration, Status};
 use super::metadata::{self, Metadata};
-use super::mistake::Findings;
+use super::mistake::Hidden;
 use super::notify;
 use super::policy;
-use super::reader::{self, Table};
+use super::reader::{self, Reading, Table};
 use super::tracing;
 use super::workload::{self, Workload};
 use super::written::Value;
@@ -36,11 +36,13 @@ pub struct Config {
     /// In the order of the file.
     pub workloads: Vec<Workload>,
     pub receivers: Vec<Receiver>,
+    /// What is not printed.
+    pub hidden: Vec<Hidden>,
     printed: String,
 }
 
 /// As a file that says the same without any default: what `allclear check` shows. Reading it again gives the same
-/// configuration, but for secrets that stand in the environment of a hook.
+/// configuration, but for what is hidden.
 impl fmt::Display for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.printed)
@@ -48,8 +50,8 @@ impl fmt::Display for Config {
 }
 
 /// Nothing where a required value is missing or wrong; the findings then say so.
-pub(super) fn read(document: &Value, findings: &Findings) -> Option<Config> {
-    let (config, printed) = reader::read_table(String::new(), document, findings, |table| {
+pub(super) fn read(document: &Value, reading: Reading<'_>) -> Option<Config> {
+    let (config, printed) = reader::read_table(String::new(), document, reading, |table| {
         let replica = table.table_or_empty("replica", cluster::read_replica);
         let cluster = table.table_or_empty("cluster", |table| cluster::read_cluster(table, &replica));
         let metadata = table.table_or_empty("metadata", metadata::read);
@@ -82,12 +84,13 @@ pub(super) fn read(document: &Value, findings: &Findings) -> Option<Config> {
             groups: groups.into_iter().map(|(group, _)| group).collect(),
             workloads,
             receivers: receivers?,
+            hidden: Vec::new(),
             printed: String::new(),
         };
         check_listeners(table, &config);
         Some(config)
     });
-    config.map(|config| Config { printed: printed.to_string(), ..config })
+    config.map(|config| Config { printed: printed.to_string(), hidden: reading.findings.hidden(), ..config })
 }
 
 /// Two listeners cannot share a port of an address, or of all addresses. Port 0 lets the system choose each time.

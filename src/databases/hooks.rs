@@ -83,6 +83,11 @@ impl Here {
         if let Some(user) = &self.user {
             hook.insert("user".into(), Value::String(user.clone()));
         }
+        // Nothing of these servers is secret.
+        let shown = hook.entry("env_shown").or_insert_with(|| Value::Array(Vec::new()));
+        if let Value::Array(shown) = shown {
+            shown.extend(self.settings.iter().map(|(name, _)| Value::String((*name).into())));
+        }
         let env = hook.entry("env").or_insert_with(|| Value::Table(Table::new()));
         if let Value::Table(env) = env {
             env.extend(self.settings.iter().map(|(name, value)| ((*name).into(), Value::String(value.clone()))));

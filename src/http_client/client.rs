@@ -11,8 +11,10 @@ use reqwest::{ClientBuilder, Method, RequestBuilder, Url};
 use rustls::ClientConfig;
 
 use super::address::is_confidential;
+use super::reason;
 use super::tls::{self, Identity};
-use super::{reason, secret};
+use crate::files;
+use crate::secrets::{self, Secrets};
 
 const CONNECT_WITHIN: Duration = Duration::from_secs(3);
 
@@ -47,26 +49,39 @@ impl Options {
 pub struct Client {
     http: reqwest::Client,
     authorization: Option<HeaderValue>,
+    secrets: Secrets,
 }
 
 impl Client {
     /// Reads all files of the options; the system's certificate authorities only if the URL is `https`.
     ///
     /// # Errors
-    /// The unreadable file, or a login that would be sent unencrypted to another machine.
+    /// The file that cannot be read or trusted, or a login that would be sent unencrypted to another machine.
     pub async fn new(url: &Url, options: &Options) -> Result<Self, String> {
+        Self::for_user(url, options, files::own_uid()).await
+    }
+
+    /// The same with files that may be this user's, as whom the server is asked.
+    pub async fn for_user(url: &Url, options: &Options, uid: u32) -> Result<Self, String> {
         let authorization = match &options.login {
             Some(_) if !is_confidential(url) => {
                 return Err("the login would be sent unencrypted: use https://".to_owned());
             }
-            Some(login) => Some(login.header().await?),
+            Some(login) => Some(login.header(uid).await?),
             None => None,
         };
+        let (authorization, secrets) = authorization.unzip();
         let (is_https, ca, identity) = (url.scheme() == "https", options.ca.clone(), options.identity.clone());
-        let tls = tokio::task::spawn_blocking(move || tls::read(is_https, ca.as_deref(), identity.as_ref())).await;
+        let read = move || tls::read(is_https, ca.as_deref(), identity.as_ref(), uid);
+        let tls = tokio::task::spawn_blocking(read).await;
         let builder = builder(tls.map_err(|error| error.to_string())??);
         let http = builder.connect_timeout(CONNECT_WITHIN).pool_max_idle_per_host(0).build();
-        Ok(Self { http: http.map_err(|error| reason(&error))?, authorization })
+        Ok(Self { http: http.map_err(|error| reason(&error))?, authorization, secrets: secrets.unwrap_or_default() })
+    }
+
+    /// What the server is told of the login, which it may repeat.
+    pub fn secrets(&self) -> &Secrets {
+        &self.secrets
     }
 
     /// A request with the login of the options. A request to another URL that is not confidential goes without it.
@@ -87,25 +102,26 @@ impl Login {
         }
     }
 
-    async fn header(&self) -> Result<HeaderValue, String> {
-        let (file, value) = match self {
-            Self::Basic { username, password_file } => {
-                let pair = format!("{username}:{}", secret::read(password_file).await?);
-                (password_file, format!("Basic {}", BASE64_STANDARD.encode(pair)))
-            }
-            Self::Bearer { token_file } => (token_file, format!("Bearer {}", secret::read(token_file).await?)),
+    /// And what of it is secret: the password, and what is made of it.
+    async fn header(&self, uid: u32) -> Result<(HeaderValue, Secrets), String> {
+        let file = self.file();
+        let secret = secrets::read_for(file, uid).await?;
+        let (scheme, sent) = match self {
+            Self::Basic { username, .. } => ("Basic", BASE64_STANDARD.encode(format!("{username}:{secret}"))),
+            Self::Bearer { .. } => ("Bearer", secret.clone()),
         };
+        let (value, secrets) = (format!("{scheme} {sent}"), Secrets::of([secret.as_str(), &sent]));
         let mut value: HeaderValue =
             value.parse().map_err(|_| format!("{}: not one line of visible characters", file.display()))?;
         value.set_sensitive(true);
-        Ok(value)
+        Ok((value, secrets))
     }
 }
 
 /// The builder of the metadata service's client. The service speaks plain HTTP: the client trusts no certificate
 /// authority, so that no `https` request can ever succeed.
 pub fn plain() -> Result<ClientBuilder, String> {
-    Ok(builder(tls::read(false, None, None)?))
+    Ok(builder(tls::read(false, None, None, files::own_uid())?))
 }
 
 fn builder(tls: ClientConfig) -> ClientBuilder {

@@ -6,7 +6,6 @@
 mod address;
 mod client;
 mod exchange;
-pub mod secret;
 #[cfg(test)]
 mod tests;
 mod tls;

@@ -10,6 +10,8 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 
+use crate::files;
+
 /// The certificate with which a client authenticates itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Identity {
@@ -19,15 +21,21 @@ pub struct Identity {
     pub key: PathBuf,
 }
 
-/// Trusts the authorities in the file `ca`, and the system's if `system` is set; without both no handshake succeeds.
-pub(super) fn read(system: bool, ca: Option<&Path>, identity: Option<&Identity>) -> Result<ClientConfig, String> {
+/// Trusts the authorities in the file `ca`, and the system's if `system` is set; without both no handshake succeeds. The
+/// files are safe from everybody but root and this user: whoever could exchange the authorities would be told the login.
+pub(super) fn read(
+    system: bool,
+    ca: Option<&Path>,
+    identity: Option<&Identity>,
+    uid: u32,
+) -> Result<ClientConfig, String> {
     let mut roots = RootCertStore::empty();
     if system {
         // An authority that cannot be parsed only matters to the servers that it issued certificates for.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     }
     if let Some(ca) = ca {
-        for certificate in certificates(ca)? {
+        for certificate in certificates(ca, uid)? {
             roots.add(certificate).map_err(|error| wrong(ca, &error))?;
         }
     }
@@ -40,8 +48,10 @@ pub(super) fn read(system: bool, ca: Option<&Path>, identity: Option<&Identity>)
     let mut config = match identity {
         None => builder.with_no_client_auth(),
         Some(Identity { certificate, key }) => {
+            found(key)?;
+            files::check_secret(key, uid).map_err(|why| why.to_string())?;
             let private_key = PrivateKeyDer::from_pem_file(key).map_err(|error| wrong(key, &error))?;
-            let config = builder.with_client_auth_cert(certificates(certificate)?, private_key);
+            let config = builder.with_client_auth_cert(certificates(certificate, uid)?, private_key);
             config.map_err(|error| wrong(certificate, &error))?
         }
     };
@@ -50,12 +60,18 @@ pub(super) fn read(system: bool, ca: Option<&Path>, identity: Option<&Identity>)
     Ok(config)
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+fn certificates(path: &Path, uid: u32) -> Result<Vec<CertificateDer<'static>>, String> {
+    found(path)?;
+    files::check_way_for(path, uid).map_err(|why| why.to_string())?;
     let certificates = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     match certificates.map_err(|error| wrong(path, &error))? {
         none if none.is_empty() => Err(wrong(path, &"has no certificate in it; PEM is expected")),
         certificates => Ok(certificates),
     }
+}
+
+fn found(path: &Path) -> Result<(), String> {
+    path.metadata().map(drop).map_err(|error| wrong(path, &error))
 }
 
 fn wrong(path: &Path, why: &dyn Display) -> String {

@@ -4,7 +4,8 @@
 use std::path::PathBuf;
 
 use crate::http_client::header::{CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
-use crate::http_client::{Url, is_confidential, secret};
+use crate::http_client::{Url, is_confidential};
+use crate::secrets::{self, Secrets};
 
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Headers {
@@ -25,22 +26,19 @@ impl Headers {
     pub(super) async fn read(&self) -> Result<HeaderMap, String> {
         let mut headers: HeaderMap = self.written.iter().cloned().collect();
         for (name, path) in &self.secret {
-            let mut value = header_value(&secret::read(path).await?)
+            let mut value = header_value(&secrets::read(path).await?)
                 .map_err(|why| format!("what stands in {} {why}", path.display()))?;
             value.set_sensitive(true);
             headers.insert(name.clone(), value);
         }
         Ok(headers)
     }
+}
 
-    /// Files that others may read, too: one sentence each.
-    pub async fn exposed(&self) -> Vec<String> {
-        let mut exposed = Vec::new();
-        for (_, path) in &self.secret {
-            exposed.extend(secret::exposed(path).await);
-        }
-        exposed
-    }
+/// What of them is secret, with the word for its kind before it (`Bearer ...`) and without.
+pub(super) fn secrets_of(headers: &HeaderMap) -> Secrets {
+    let secret = headers.values().filter(|value| value.is_sensitive()).filter_map(|value| value.to_str().ok());
+    Secrets::of(secret.flat_map(|value| [Some(value), value.split_once(' ').map(|(_, rest)| rest)]).flatten())
 }
 
 /// A header that a configuration may set: not one that says where the request ends or whom it is for, nor a signature's.

@@ -105,6 +105,20 @@ pub enum Ended {
     Lost(String),
 }
 
+impl Ended {
+    /// With what it says of why as this makes it.
+    #[must_use]
+    pub(super) fn reworded(self, reword: impl FnOnce(&str) -> String) -> Self {
+        match self {
+            Self::Failed(reason) => Self::Failed(reword(&reason)),
+            Self::Blocked(reason) => Self::Blocked(reword(&reason)),
+            Self::Unknown(reason) => Self::Unknown(reword(&reason)),
+            Self::Lost(reason) => Self::Lost(reword(&reason)),
+            Self::Done | Self::NotApplicable | Self::NotDone | Self::TimedOut | Self::Cancelled => self,
+        }
+    }
+}
+
 impl fmt::Display for Ended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

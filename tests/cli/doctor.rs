@@ -323,7 +323,7 @@ fn what_hooks_over_http_need_is_tried_and_nothing_is_sent() {
     assert!(any(&findings, "w.drain: address, secrets and certificates can be used"), "{findings:#?}");
     bench.fails(&hook(&with_password("/nowhere/password")), "http", "w.drain: /nowhere/password: No such file");
     bench.fails(&hook(&format!("{https}\nca = {good:?}")), "http", &format!("w.drain: {good}: "));
-    bench.warns(&hook(&with_password(&file("open", 0o604))), "can be read by everybody");
+    bench.fails(&hook(&with_password(&file("open", 0o604))), "http", "open can be read by every user");
     let members = "http = \"http://127.0.0.1:1\"\nadapter = \"patroni\"\nmembers = { a = \"DB-0\", b = \"db-7\" }";
     let patroni = hook(members).replace("phase = \"drain\"", "phase = \"restore\"");
     let pair = bench.pair();

@@ -4,6 +4,7 @@
 
 mod bench;
 mod check;
+mod confidence;
 mod demo;
 mod doctor;
 mod exits;

@@ -43,7 +43,7 @@ confirm = "http://127.0.0.1:1/"
 {path}:10:10: `cluster.tls.ca` is missing: the file of the cluster's authority, in PEM
 {path}:10:10: `cluster.tls.key` is missing: the file of its private key, in PEM
 {path}:15:17: `workload.role.http` is \"ftp://127.0.0.1:1/\": it has to begin with https:// or http://
-{path}:24:11: `workload.hook.confirm` is \"http://127.0.0.1:1/\": write {{ http = \"http://127.0.0.1:1/\" }}
+{path}:24:11: `workload.hook.confirm` is an address: write it as {{ http = \"…\" }}
 "
     );
     assert_eq!((stderr(&output), stdout(&output), output.status.code()), (expected.as_str(), "", Some(2)));

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::io::Write as _;
 use std::net::Ipv4Addr;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::LazyLock;
 
@@ -206,6 +206,8 @@ impl Plan {
                 own = self.tables.get(place).map_or("", String::as_str),
             );
             std::fs::write(path("toml"), toml).unwrap();
+            // Variables of hooks may be secret.
+            std::fs::set_permissions(path("toml"), std::fs::Permissions::from_mode(0o600)).unwrap();
             let (name, page) = ((*vm).to_owned(), format!("http://{}", pages[place]));
             let program = env!("CARGO_BIN_EXE_allclear").into();
             replicas.push(Replica { name, program, socket: path("operator").into(), page, child: None });

@@ -127,7 +127,8 @@ impl Hooks {
             writeln!(toml, "{}", hook.keys.join("\n")).unwrap();
             let env = hook.env.iter().map(|(name, value)| format!("{name} = {value:?}"));
             let env: Vec<_> = env.chain([format!("FOLDER = \"{}\"", self.folder.display())]).collect();
-            writeln!(toml, "env = {{ {} }}", env.join(", ")).unwrap();
+            let names: Vec<_> = hook.env.iter().map(|(name, _)| *name).chain(["FOLDER"]).collect();
+            writeln!(toml, "env_shown = {names:?}\nenv = {{ {} }}", env.join(", ")).unwrap();
         }
         toml
     }

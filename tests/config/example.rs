@@ -46,6 +46,7 @@ fn named_by(table: &toml::Table, path: &str, named: &mut BTreeSet<(String, Strin
     const UNREAD: &[&str] = &[
         "cluster.replicas",
         "workload.hook.env",
+        "workload.hook.env_files",
         "workload.hook.members",
         "tracing.headers",
         "tracing.header_files",

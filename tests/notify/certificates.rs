@@ -1,5 +1,6 @@
 //! Certificate authorities and what they vouch for, made for one test.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -59,6 +60,7 @@ impl Authority {
         let files = (folder.join(format!("{name}.pem")), folder.join(format!("{name}.key")));
         std::fs::write(&files.0, certificate.pem()).unwrap();
         std::fs::write(&files.1, key.serialize_pem()).unwrap();
+        std::fs::set_permissions(&files.1, std::fs::Permissions::from_mode(0o600)).unwrap();
         files
     }
 

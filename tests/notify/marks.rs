@@ -42,7 +42,8 @@ fn certificate(folder: &Path, name: &str) -> (String, Vec<String>) {
     (format!("[cluster.tls]\ncert = \"{cert}\"\nkey = \"{key}\"\nca = \"{ca}\"\n"), secret)
 }
 
-fn workloads() -> String {
+fn workloads(folder: &Path) -> String {
+    let token = file(folder, "hook.token", &format!("{MARK}-in-a-file"));
     format!(
         r#"
 [[workload]]
@@ -51,9 +52,17 @@ role = {{ http = "http://127.0.0.1:1/role?{SEEN}" }}
 role_every = "100ms"
 [[workload.hook]]
 phase = "drain"
-command = ["/bin/sh", "-c", "echo progress: as $PASSWORD; sleep 1; (set -x; echo $PASSWORD at $DSN) >&2; exit 1"]
+command = ["/bin/sh", "-c", """env; env >&2; echo "progress: as $PASSWORD, $PLAIN, $TOKEN, $LINES" | fold -w 6
+    echo progress: as $PASSWORD, $PLAIN, $TOKEN, $LINES; sleep 1; (set -x; echo $PASSWORD at $DSN) >&2; exit 1"""]
 attempts = 1
-env = {{ PASSWORD = "{MARK}-password", DSN = "postgres://me:{MARK}-dsn@db-0/orders" }}
+env_shown = ["SHOWN"]
+env_files = {{ TOKEN = "{token}" }}
+[workload.hook.env]
+PASSWORD = "{MARK}-password"
+DSN = "postgres://me:{MARK}-dsn@db-0/orders"
+PLAIN = "{MARK}-of-no-known-name"
+LINES = "{MARK}-first\n{MARK}-second"
+SHOWN = "harmless"
 [[workload]]
 name = "proxy"
 [[workload.hook]]
@@ -92,7 +101,7 @@ async fn no_secret_stands_anywhere_whatever_fails_and_however_much_is_logged() {
     let token = file(folder.path(), "collector", &format!("Bearer {MARK}-collector"));
     let shared = format!(
         "[tracing]\nendpoint = \"http://{collector_at}\"\nheader_files = {{ authorization = {token:?} }}\n{}{}",
-        workloads(),
+        workloads(folder.path()),
         receivers(folder.path(), &angry)
     );
     let (own, keys): (Vec<_>, Vec<_>) =
@@ -163,6 +172,7 @@ async fn gathered(cluster: &Cluster, id: &str) -> Vec<(String, String)> {
         let config = cluster.configuration(place);
         let (code, printed) = program(&["check", "--config", config.to_str().unwrap()]);
         assert_eq!(code, Some(0), "{printed}");
+        assert!(printed.contains("SHOWN = \"harmless\"\n") && printed.contains("PLAIN = \"(not shown)\""), "{printed}");
         texts.push(("check".to_owned(), printed));
         for arguments in [&[][..], &["--json"]] {
             let doctor = cluster.asks(place, "doctor", arguments).wait_with_output().unwrap();
@@ -192,6 +202,27 @@ fn a_configuration_that_is_wrong_is_told_without_its_secrets() {
         (of_hook(&format!("http = \"http://me:{MARK}@127.0.0.1/\"")), "has a user in it"),
         (of_hook(&format!("command = [\"a\"]\nenv = {{ PASSWORD = [\"{MARK}\"] }}")), "not a text"),
         (of_hook("command = [\"a\"]\nenv = { PASSWORD = 77777777 }"), "not a text"),
+        (of_hook(&format!("command = [\"a\"]\nenv = \"PASSWORD={MARK}\"")), "not a table"),
+        (of_hook(&format!("command = [\"a\"]\nenv = [\"PASSWORD={MARK}\"]")), "not a table"),
+        (of_hook(&format!("command = [\"a\"]\nenv = {{ \"PASSWORD={MARK}\" = \"\" }}")), "cannot name a variable"),
+        (of_hook(&format!("command = [\"a\"]\nenv = {{ \" PASSWORD={MARK}\" = 7 }}")), "no blanks around it"),
+        (of_hook(&format!("command = [\"a\"]\nenv = {{ PASSWORD = {MARK} }}")), "not TOML"),
+        (of_hook(&format!("command = [\"a\"]\nenv = {{ PASSWORD = \"{MARK} }}")), "not TOML"),
+        (of_hook(&format!("command = [\"a\"]\nenv_files = {{ PASSWORD = \"{MARK}\" }}")), "write its whole path"),
+        (of_hook(&format!("command = [\"a\"]\nenv_files = {{ PASSWORD = \"credential:../{MARK}\" }}")), "no credential"),
+        (of_hook(&format!("command = [\"a\"]\nenv_files = \"{MARK}\"")), "not a table"),
+        (of_hook(&format!("http = \"http://127.0.0.1/\"\nbearer_file = \"{MARK}\"")), "write its whole path"),
+        (of_hook(&format!("http = \"http://127.0.0.1/\"\nusername = \"me\"\npassword_file = \"{MARK}\"")), "whole path"),
+        (of_hook(&format!("http = \"http://127.0.0.1/\"\nusername = \"me:{MARK}\"\npassword_file = \"/p\"")), "a colon"),
+        (of_hook("http = \"http://127.0.0.1/\"\nbearer_file = 77777777"), "write its path in quotes"),
+        (of_hook(&format!("http = \"htp://127.0.0.1/?token={MARK}\"")), "has to begin with"),
+        (of_hook(&format!("command = [\"a\"]\nconfirm = \"http://me:{MARK}@127.0.0.1/\"")), "is an address"),
+        (notify(&format!("url_file = \"{MARK}\"")), "write its whole path"),
+        (notify(&format!("url = \"https://a/\"\nsecret_file = \"{MARK}\"")), "write its whole path"),
+        (notify(&format!("url = \"https://a/\"\nheader_files = {{ A = \"{MARK}\" }}")), "write its whole path"),
+        (notify(&format!("url = \"https://a/\"\nheader_files = \"{MARK}\"")), "not a table"),
+        (notify(&format!("url = \"https://a/\"\nheaders = \"A: {MARK}\"")), "not a table"),
+        (format!("[tracing]\nendpoint = \"http://127.0.0.1/?token={MARK}\""), "has a ? in it"),
         (format!("[metadata]\nendpoint = \"http://me:{MARK}@127.0.0.1\""), "has a user in it"),
         (notify(&format!("url = \"https://me:{MARK}@a.example/\"")), "has a user in it"),
         (notify(&format!("url = \"https://a/\"\nheaders = {{ Authorization = \"Bearer {MARK}\" }}")), "is a secret"),

@@ -12,21 +12,23 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("files", &[]),
     ("tls", &["machine", "admission", "reach", "files"]),
     ("consensus", &["machine", "wire", "reach", "tls", "admission", "files"]),
-    ("http_client", &[]),
+    ("secrets", &["files"]),
+    ("http_client", &["files", "secrets"]),
     ("metadata", &["machine", "http_client"]),
     // embedded by databases, so it stands on what goes over the wire alone
     ("workload", &["wire"]),
-    ("workloads", &["machine", "wire", "http_client", "files"]),
+    ("workloads", &["machine", "wire", "http_client", "files", "secrets"]),
     // what it proposes and what it shows are messages
     ("replica", &["machine", "wire", "tls", "admission", "consensus", "metadata", "workloads"]),
     ("rpc", &["machine", "wire", "reach", "tls", "admission", "replica", "workloads", "files"]),
     ("ops", &["machine", "tls", "admission", "replica"]),
-    ("outlet", &["machine", "wire", "http_client", "replica"]),
+    ("outlet", &["machine", "wire", "http_client", "replica", "secrets"]),
     // it serves the same protocol as the status port
     ("fake_cloud", &["machine", "simulator", "admission"]),
     // which versions of the service there are, by what a certificate can be known, who may be told what, and where
     // requests may go, is known there
-    ("config", &["machine", "metadata", "tls", "http_client", "outlet"]),
+    // what is too short to be kept secret, is known there
+    ("config", &["machine", "metadata", "tls", "http_client", "outlet", "secrets"]),
     // which programs the PATH has, is known there
     ("databases", &["config"]),
     ("app", ALL),
@@ -51,6 +53,7 @@ const ALL: &[&str] = &[
     "outlet",
     "reach",
     "files",
+    "secrets",
     "http_client",
     "fake_cloud",
     "config",

@@ -1,6 +1,6 @@
 //! A spool of its own for each test, and an end to every process that was started in it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -114,6 +114,7 @@ pub(crate) fn shell(folder: &Path, script: &str) -> Command {
     Command {
         argv: ["/bin/sh", "-c", script].map(str::to_owned).into(),
         env: BTreeMap::from([("BENCH".to_owned(), folder.to_str().unwrap().to_owned())]),
+        shown: BTreeSet::from(["BENCH".to_owned()]),
         ..Command::default()
     }
 }

@@ -20,6 +20,7 @@ async fn a_hook_sees_the_facts_and_nothing_else_of_the_environment() {
     let mut command = Command { argv: vec!["/usr/bin/env".into()], ..bench.shell("") };
     command.env.insert("PGPORT".into(), "5433".into());
     command.env.insert("LANG".into(), "de_DE.UTF-8".into());
+    command.shown.extend(["PGPORT", "LANG", "ALLCLEAR_VM"].map(str::to_owned));
     command.env.insert("ALLCLEAR_VM".into(), "not this one".into());
     runner.run(&task, &command);
     assert_eq!(end(&mut reports).await, Ended::Done);

@@ -17,6 +17,7 @@ mod moments;
 mod patroni;
 mod restart;
 mod roles;
+mod secrets;
 mod secured;
 mod server;
 mod stand_in;

@@ -2,7 +2,8 @@
 //! are read anew each time and appear nowhere else.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use allclear::http_client::{Identity, Login, Options};
@@ -10,7 +11,7 @@ use allclear::machine::workload::Role;
 use allclear::workloads::{Command, Ended, HttpHook, RoleSource, Surroundings};
 use tempfile::TempDir;
 
-use crate::bench::{Bench, end, task};
+use crate::bench::{ATTEMPT, Bench, end, next, task};
 use crate::certificates::Authority;
 use crate::server::{Server, answer};
 
@@ -39,6 +40,7 @@ impl Pki {
     fn file(&self, name: &str, text: &str) -> PathBuf {
         let path = self.folder.path().join(name);
         fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
         path
     }
 
@@ -105,6 +107,54 @@ async fn a_secret_is_read_at_each_attempt_and_said_to_the_server_alone() {
     assert!(seen > 2, "the attempt has left its files");
 }
 
+/// Everything that it was told of who asks, in answers of each kind, and just where they are cut short.
+#[tokio::test]
+async fn what_a_server_repeats_of_the_login_is_neither_told_nor_kept() {
+    const TOKEN: &str = "t0ken-of-the-orders";
+    let pki = Pki::new();
+    let server = Server::start(|request| {
+        let login = &request.headers["authorization"];
+        let plain = if login.starts_with("Basic") { PASSWORD } else { TOKEN };
+        let long = format!("{}{login}", "x".repeat(280));
+        match (request.method.as_str(), request.path.split('?').next().unwrap()) {
+            ("POST", "/reason") => answer(500, &[], &format!("{{\"reason\": \"{login} at {}\"}}", request.path)),
+            ("POST", "/line") => answer(401, &[], &format!("no {login}, {plain}\n")),
+            ("POST", "/long") => answer(409, &[], &long),
+            ("POST", "/outcome") => answer(200, &[], &format!("{{\"outcome\": \"{login}\"}}")),
+            ("POST", "/elsewhere") => answer(202, &[("Location", &format!("http://127.0.0.9/{plain}"))], ""),
+            ("POST", _) => answer(202, &[("Location", "/job")], ""),
+            _ => answer(202, &[], &format!("{{\"progress\": \"for {login} {plain}\"}}")),
+        }
+    })
+    .await;
+    let logins = [pki.basic(PASSWORD), Login::Bearer { token_file: pki.file("token", TOKEN) }];
+    for login in logins {
+        for path in ["/reason?key=s33n-in-query", "/line", "/long", "/outcome", "/elsewhere", "/progress"] {
+            let bench = Bench::new();
+            let options = Options { login: Some(login.clone()), ..Options::default() };
+            let hook = HttpHook { options, ..HttpHook::at(&server.url(path)) };
+            let (runner, mut reports) = bench.open();
+            runner.run(&task(), &Command { argv: hook.command(), ..bench.shell("") });
+            let mut texts = vec![format!("{:?}", next(&mut reports).await)];
+            let is_progress = texts[0].starts_with("Progress");
+            assert_eq!(is_progress, path == "/progress", "{texts:?}");
+            if is_progress {
+                runner.cancel(ATTEMPT);
+                texts.push(end(&mut reports).await.to_string());
+            }
+            for file in files(&bench.attempt()) {
+                if !file.ends_with("request.json") {
+                    texts.push(String::from_utf8_lossy(&fs::read(&file).unwrap()).into_owned());
+                }
+            }
+            assert!(texts.iter().any(|text| text.contains("***")), "{path}: {texts:?}");
+            for secret in ["sesame", "ZGI6b3Bl", "t0ken-of", "s33n"] {
+                assert!(texts.iter().all(|text| !text.contains(secret)), "{path}: {secret} in {texts:?}");
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_token_goes_along_where_that_is_the_login() {
     let pki = Pki::new();
@@ -120,10 +170,13 @@ async fn files_that_cannot_be_used_are_waited_for_and_named() {
     let pki = Pki::new();
     let server = Server::start(|_| answer(200, &[], "")).await;
     let missing = Login::Basic { username: "db".to_owned(), password_file: "/nowhere/password".into() };
+    let open = Login::Bearer { token_file: pki.file("open", "token") };
+    fs::set_permissions(pki.folder.path().join("open"), Permissions::from_mode(0o644)).unwrap();
     for (options, name) in [
         (Options { login: Some(missing), ..Options::default() }, "/nowhere/password"),
         (Options { login: Some(pki.basic("")), ..Options::default() }, "password: is empty"),
         (Options { ca: Some(pki.file("broken.pem", "no certificate")), ..Options::default() }, "broken.pem"),
+        (Options { login: Some(open), ..Options::default() }, "open can be read by every user"),
     ] {
         let ended = done_with(&server, &options).await;
         assert!(matches!(&ended, Ended::Blocked(why) if why.contains(name)), "{ended}");

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use nix::unistd::AccessFlags;
+use nix::unistd::{AccessFlags, User};
 
 use super::finding::Finding;
 use super::programs::may;
 use crate::config::{self, Config, Http, RoleSource, Way};
-use crate::http_client::{Client, parse_external, secret};
+use crate::files;
+use crate::http_client::{Client, parse_external};
 use crate::machine::id::VmName;
 
 const CHECK: &str = "http";
@@ -65,7 +66,7 @@ fn of_workload(workload: &config::Workload) -> Vec<Asked<'_>> {
 async fn tried(asked: &Asked<'_>) -> Vec<Finding> {
     let Asked { by, http: Http { url, options }, user } = asked;
     let wrong = match parse_external(url) {
-        Ok(url) => Client::new(&url, options).await.err(),
+        Ok(url) => Client::for_user(&url, options, uid_of(*user)).await.err(),
         Err(why) => Some(format!("its address {why}")),
     };
     if let Some(wrong) = wrong {
@@ -79,16 +80,15 @@ async fn tried(asked: &Asked<'_>) -> Vec<Finding> {
         let advice = format!("give it to {user}, or to a group of {user}");
         findings.push(Finding::fail(CHECK, format!("{what} may not be read by {user}, as whom it is asked"), advice));
     }
-    for file in secret {
-        findings.extend(
-            secret::exposed(file)
-                .await
-                .map(|wrong| Finding::warn(CHECK, format!("{by}: {wrong}"), "what stands in it is secret")),
-        );
-    }
     if findings.is_empty() {
         findings
             .push(Finding::ok(CHECK, format!("{by}: address, secrets and certificates can be used; nothing was sent")));
     }
     findings
+}
+
+/// As whom the files are read.
+fn uid_of(user: Option<&str>) -> u32 {
+    let known = user.and_then(|name| User::from_name(name).ok().flatten());
+    known.map_or_else(files::own_uid, |user| user.uid.as_raw())
 }

@@ -13,13 +13,15 @@ mod peers;
 mod programs;
 mod receivers;
 
+use std::path::Path;
+
 use serde::Serialize;
 
 use self::finding::{Finding, Verdict};
 use super::ask::print;
 use super::told::page::{Page, Paper, faint, green, plain, red, yellow};
 use super::{Configured, Exit, examples, failed, runtime, say};
-use crate::app::credentials;
+use crate::app::{confidence, credentials};
 use crate::config::Config;
 use crate::rpc::Visitor;
 use crate::rpc::client::Asking;
@@ -53,6 +55,7 @@ impl Doctor {
             config.metadata.endpoint
         ));
         let mut findings = vec![Finding::ok("configuration", format!("{} is valid", self.file.path.display()))];
+        findings.extend(in_confidence(&config, &self.file.path));
         findings.extend(runtime.block_on(all(&config)));
         // A disk that never answers is not waited for.
         runtime.shutdown_background();
@@ -60,6 +63,15 @@ impl Doctor {
         print(self.json, &report, |report| told(Paper::of_stdout(), report)).map_err(failed)?;
         if report.ok { Ok(()) } else { Err(Exit::Failed) }
     }
+}
+
+/// Whether the file keeps what it holds.
+fn in_confidence(config: &Config, file: &Path) -> Vec<Finding> {
+    const CHECK: &str = "configuration";
+    let told = confidence::told_to_all(config, file);
+    let told = told.map(|why| Finding::fail(CHECK, why, "until then no replica starts with it"));
+    let short = confidence::too_short(config);
+    told.into_iter().chain(short.map(|why| Finding::warn(CHECK, why, "what is so short is found by trying"))).collect()
 }
 
 /// Side by side, as far as one does not need what another finds; each ends by itself.

@@ -16,6 +16,7 @@ struct Wanted<'a> {
     by: String,
     program: &'a str,
     path: Option<&'a str>,
+    hides_path: bool,
     user: Option<&'a str>,
 }
 
@@ -48,15 +49,18 @@ fn of_workload(workload: &config::Workload) -> Vec<Wanted<'_>> {
             by: format!("{}.role", workload.name),
             program,
             path: None,
+            hides_path: false,
             user,
         }));
     }
     for hook in &workload.hooks {
-        let path = hook.env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_str());
+        let path = hook.env.written.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_str());
+        let hides_path = path.is_some() && !hook.env.shown.contains("PATH");
         for way in [Some(&hook.run), hook.confirm.as_ref(), hook.undo.as_ref()].into_iter().flatten() {
             let Way::Command(argv) = way else { continue };
             let by = format!("{}.{}", workload.name, hook.registered.phase);
-            all.extend(argv.first().map(|program| Wanted { by, program, path, user: hook.user.as_deref() }));
+            let user = hook.user.as_deref();
+            all.extend(argv.first().map(|program| Wanted { by, program, path, hides_path, user }));
         }
     }
     all
@@ -68,6 +72,7 @@ fn tried(wanted: &Wanted<'_>, path: &str) -> Finding {
         let (what, advice) = if program.contains('/') {
             (format!("{program} of {by} does not exist"), "install it, or correct the command".to_owned())
         } else {
+            let path = if wanted.hides_path { "of its env" } else { path };
             (
                 format!("{program} of {by} is not in the PATH {path}"),
                 "write its whole path, or set PATH in env".to_owned(),

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::http_client::{Url, parse_external, secret};
+use crate::http_client::{Url, parse_external};
 use crate::machine::notice::Topic;
 use crate::machine::words::words;
 use crate::outlet::headers::Headers;
 use crate::outlet::post::client;
+use crate::secrets;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Receiver {
@@ -45,7 +46,7 @@ impl Receiver {
     pub(super) async fn url(&self) -> Result<Url, String> {
         let url = match &self.address {
             Address::Written(url) => url.clone(),
-            Address::InFile(path) => parse_external(&secret::read(path).await?)
+            Address::InFile(path) => parse_external(&secrets::read(path).await?)
                 .map_err(|why| format!("the address in {} {why}", path.display()))?,
         };
         self.headers.may_go_to(&url).map_err(|why| format!("its address {why}"))?;
@@ -57,15 +58,6 @@ impl Receiver {
         let key = async { super::signature::key(self.secret_file.as_deref()).await.map(drop) };
         let client = async { client(&self.url().await?, self.ca.as_deref()).await.map(drop) };
         let wrong = [client.await.err(), self.headers.read().await.err(), key.await.err()];
-        let mut wrong: Vec<String> = wrong.into_iter().flatten().collect();
-        let url_file = match &self.address {
-            Address::Written(_) => None,
-            Address::InFile(path) => Some(path),
-        };
-        for path in url_file.into_iter().chain(&self.secret_file) {
-            wrong.extend(secret::exposed(path).await);
-        }
-        wrong.extend(self.headers.exposed().await);
-        wrong
+        wrong.into_iter().flatten().collect()
     }
 }

@@ -9,9 +9,9 @@ use ring::hmac;
 
 use super::encoding::percent;
 use crate::http_client::header::HeaderMap;
-use crate::http_client::secret;
 use crate::machine::time::Timestamp;
 use crate::outlet::headers::header_value;
+use crate::secrets;
 
 const PREFIX: &str = "whsec_";
 /// What the scheme wants a key to have, in bytes.
@@ -21,7 +21,7 @@ const LONGEST: usize = 64;
 /// Nothing where notices are not signed.
 pub(super) async fn key(file: Option<&Path>) -> Result<Option<hmac::Key>, String> {
     let Some(file) = file else { return Ok(None) };
-    let secret = secret::read(file).await?;
+    let secret = secrets::read(file).await?;
     parse(&secret).map(Some).ok_or_else(|| {
         let advice = "`printf whsec_; openssl rand -base64 32` makes one";
         format!("{}: not a key of {SHORTEST} to {LONGEST} bytes in base64: {advice}", file.display())

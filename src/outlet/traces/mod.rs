@@ -14,12 +14,13 @@ use std::time::Duration;
 use bytes::Bytes;
 
 pub use self::export::export;
-use super::headers::Headers;
+use super::headers::{Headers, secrets_of};
 use super::post::post;
 use crate::http_client::header::{CONTENT_TYPE, HeaderValue};
 use crate::http_client::{Reply, Url, parse_external};
 use crate::machine::event::Event;
 use crate::machine::state::State;
+use crate::secrets::Secrets;
 
 /// Of a trace with more spans, several requests are made: collectors take only so many bytes at once.
 const SPANS_AT_ONCE: usize = 1_000;
@@ -61,14 +62,15 @@ impl Collector {
     }
 
     async fn post(&self, body: Bytes) -> Taken {
-        self.exchange(body).await.map_or_else(|why| Taken::NotNow(why, Duration::ZERO), |answer| taken(&answer))
+        self.exchange(body).await.map_or_else(|why| Taken::NotNow(why, Duration::ZERO), |(answer, secrets)| taken(&answer, &secrets))
     }
 
-    /// What is on the disk is read each time: it may have been renewed.
-    async fn exchange(&self, body: Bytes) -> Result<Reply, String> {
+    /// What is on the disk is read each time: it may have been renewed. The answer, and what it must not repeat.
+    async fn exchange(&self, body: Bytes) -> Result<(Reply, Secrets), String> {
         let (url, mut headers) = (self.url()?, self.headers.read().await?);
+        let secrets = secrets_of(&headers);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));
-        post(url, self.ca.as_deref(), headers, body).await
+        Ok((post(url, self.ca.as_deref(), headers, body).await?, secrets))
     }
 
     /// Where a trace is posted to.
@@ -80,15 +82,15 @@ impl Collector {
 }
 
 /// As the protocol has it: four statuses ask for another attempt, and nothing else does.
-fn taken(answer: &Reply) -> Taken {
+fn taken(answer: &Reply, secrets: &Secrets) -> Taken {
     match answer.status {
         200..=299 => match otlp::refused(&answer.body) {
-            Some((spans, why)) => Taken::Refused(format!("{spans} of its spans: {why}")),
+            Some((spans, why)) => Taken::Refused(format!("{spans} of its spans: {}", secrets.cut(&why))),
             None => Taken::Accepted,
         },
         status @ (429 | 502 | 503 | 504) => {
             Taken::NotNow(format!("it answers {status}"), answer.retry_after.unwrap_or_default())
         }
-        status => Taken::Refused(format!("it answers {status}: {}", otlp::reason(&answer.body))),
+        status => Taken::Refused(format!("it answers {status}: {}", secrets.cut(&otlp::reason(&answer.body)))),
     }
 }

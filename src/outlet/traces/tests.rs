@@ -225,7 +225,7 @@ fn the_event_tells_its_stages_wishes_and_what_its_vms_observed_in_order() {
 fn an_answer_is_taken_as_the_protocol_has_it() {
     let wish = Duration::from_secs(7);
     let said = |status: u16, body: &'static [u8]| {
-        taken(&Reply { status, retry_after: Some(wish), location: None, body: body.to_vec() })
+        taken(&Reply { status, retry_after: Some(wish), location: None, body: body.to_vec() }, &Secrets::of(["Bearer t0ken", "t0ken"]))
     };
     let refused = |why: &str| Taken::Refused(why.to_owned());
     assert_eq!(said(200, b""), Taken::Accepted);
@@ -239,6 +239,7 @@ fn an_answer_is_taken_as_the_protocol_has_it() {
     // google.rpc.Status { code: 3, message: "bad" }
     assert_eq!(said(400, b"\x08\x03\x12\x03bad"), refused("it answers 400: bad"));
     assert_eq!(said(404, b"404 page not found\n"), refused("it answers 404: 404 page not found"));
+    assert_eq!(said(403, b"who is Bearer t0ken or t0ken"), refused("it answers 403: who is *** or ***"));
     for status in [301, 401, 500, 999] {
         assert!(matches!(said(status, b""), Taken::Refused(_)), "{status}");
     }

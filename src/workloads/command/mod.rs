@@ -15,6 +15,7 @@
 mod alone;
 mod attempt;
 pub(super) mod clock;
+mod given;
 mod memory;
 mod name;
 mod output;
@@ -23,13 +24,14 @@ mod process;
 mod question;
 mod records;
 mod runner;
-mod secrets;
 mod spool;
 mod start;
 mod supervisor;
 mod user;
 
+use core::fmt;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -41,17 +43,32 @@ pub use runner::Runner;
 pub use supervisor::supervise;
 
 /// What is run: a program and its arguments, never a line for a shell.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Command {
     pub argv: Vec<String>,
     /// The hook's own variables. They may replace `PATH`, `HOME` and `LANG`, never the facts.
     #[serde(rename = "own_env")]
     pub env: BTreeMap<String, String>,
-    /// Of these variables the values: whatever the hook says, they are not repeated.
+    /// Of these variables the values may be shown. All others are cut out of whatever the hook says.
     #[serde(default)]
-    pub secret: BTreeSet<String>,
+    pub shown: BTreeSet<String>,
+    /// Further variables, whose values stand in files that are read at each attempt. They are never shown.
+    #[serde(default)]
+    pub env_files: BTreeMap<String, PathBuf>,
     /// Whom to run as, when the replica is root.
     pub user: Option<String>,
+}
+
+impl fmt::Debug for Command {
+    /// Without the values of its variables.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let variables: BTreeSet<_> = self.env.keys().chain(self.env_files.keys()).collect();
+        f.debug_struct("Command")
+            .field("argv", &self.argv)
+            .field("variables", &variables)
+            .field("user", &self.user)
+            .finish()
+    }
 }
 
 /// What is seen of the replica's own environment: by a hook these three, where it has a `user` with that user's `HOME`.

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
+use crate::secrets::Secrets;
 use crate::workloads::one_line;
 
 const KEPT: usize = 64 * 1024;
@@ -14,27 +15,37 @@ const LINE: usize = 4096;
 /// The longest text that is passed on to the cluster.
 const TEXT: usize = 300;
 
-/// Reads to the end, so that a hook that prints without end is never made to wait.
-pub(super) async fn keep(stream: Option<impl AsyncRead + Unpin>, file: &Path, mut hear: impl FnMut(&str)) {
+/// Reads to the end, so that a hook that prints without end is never made to wait. What it was given in confidence is
+/// neither heard nor kept.
+pub(super) async fn keep(
+    stream: Option<impl AsyncRead + Unpin>,
+    file: &Path,
+    secrets: &Secrets,
+    mut hear: impl FnMut(&str),
+) {
     let Some(mut stream) = stream else { return };
     // A hook is worth more than its output: without a file it is listened to only.
     let mut kept = std::fs::File::create(file).ok();
     let mut room = KEPT;
-    let mut lines = Lines::default();
+    let (mut lines, mut cutter) = (Lines::default(), secrets.cutter());
     let mut buffer = vec![0; 16 * 1024];
-    while let Ok(read @ 1..) = stream.read(&mut buffer).await {
-        let bytes = &buffer[..read];
-        lines.take(bytes, &mut hear);
-        let fitting = room.min(read);
+    loop {
+        let read = stream.read(&mut buffer).await.unwrap_or_default();
+        let bytes = if read == 0 { cutter.finish() } else { cutter.push(&buffer[..read]) };
+        lines.take(&bytes, &mut hear);
+        let fitting = room.min(bytes.len());
         if let Some(file) = &mut kept {
             let _ = file.write_all(&bytes[..fitting]);
         }
-        if fitting < read
+        if fitting < bytes.len()
             && let Some(mut full) = kept.take()
         {
             let _ = full.write_all(NOTE.as_bytes());
         }
         room -= fitting;
+        if read == 0 {
+            break;
+        }
     }
     lines.finish(&mut hear);
 }

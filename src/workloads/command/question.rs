@@ -9,10 +9,11 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command as Process};
 use tokio::time::timeout;
 
+use super::given::Given;
 use super::output::bounded;
-use super::secrets::Secrets;
 use super::user::Identity;
 use super::{Command, Surroundings};
+use crate::secrets::Secrets;
 
 /// What it says beyond is not read.
 const ANSWER_LIMIT: u64 = 4096;
@@ -36,17 +37,19 @@ pub struct Question<'a> {
 impl Question<'_> {
     /// Its answer, provided it ends within `patience`; otherwise why there is none.
     pub async fn ask(self, surroundings: &Surroundings, patience: Duration) -> Result<Answer, String> {
-        let mut child = self.start(surroundings)?;
+        let late = || format!("it did not answer within {} ms", patience.as_millis());
+        let given = timeout(patience, Given::to(self.command)).await.map_err(|_| late())??;
+        let mut child = self.start(surroundings, &given)?;
         let group = child.id();
-        let answer = timeout(patience, self.answer(&mut child)).await;
+        let answer = timeout(patience, self.answer(&mut child, &given.secrets)).await;
         if let Some(group) = group.and_then(|group| i32::try_from(group).ok()) {
             // Only fails where nobody is left.
             let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
         }
-        answer.unwrap_or_else(|_| Err(format!("it did not answer within {} ms", patience.as_millis())))
+        answer.unwrap_or_else(|_| Err(late()))
     }
 
-    fn start(&self, surroundings: &Surroundings) -> Result<Child, String> {
+    fn start(&self, surroundings: &Surroundings, given: &Given) -> Result<Child, String> {
         let [program, arguments @ ..] = self.command.argv.as_slice() else {
             return Err("its command is empty".to_owned());
         };
@@ -54,7 +57,7 @@ impl Question<'_> {
         let mut process = Process::new(program);
         process.args(arguments).current_dir("/").process_group(0).kill_on_drop(true);
         process.env_clear().env("PATH", &surroundings.path).env("HOME", &surroundings.home);
-        process.env("LANG", &surroundings.lang).envs(&self.command.env);
+        process.env("LANG", &surroundings.lang).envs(&given.env);
         process.envs(self.variables.iter().map(|(name, value)| (name, value)));
         process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         if let Some(identity) = &identity {
@@ -63,7 +66,7 @@ impl Question<'_> {
         process.spawn().map_err(|error| format!("cannot start {program}: {error}"))
     }
 
-    async fn answer(&self, child: &mut Child) -> Result<Answer, String> {
+    async fn answer(&self, child: &mut Child, secrets: &Secrets) -> Result<Answer, String> {
         if let Some(mut stdin) = child.stdin.take() {
             let input = self.input.clone();
             // Many programs do not read it.
@@ -73,8 +76,9 @@ impl Question<'_> {
         let (said, complaints) = tokio::join!(read(stdout), read(stderr));
         let (said, complaints) = (said?, complaints?);
         let status = child.wait().await.map_err(|error| format!("cannot wait for it: {error}"))?;
+        let complaints = secrets.cut(&complaints);
         let complaint = complaints.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-        Ok(Answer { status, said, complaint: bounded(&Secrets::of(self.command).hidden_in(complaint)) })
+        Ok(Answer { status, said, complaint: bounded(complaint) })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Starts a hook's program: as its user, with its environment and nothing else.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::process::Stdio;
 use std::time::Duration;
@@ -17,8 +18,13 @@ use crate::workloads::contract;
 const ROOM_WITHIN: Duration = Duration::from_secs(5);
 const ROOM_EVERY: Duration = Duration::from_millis(100);
 
-/// Fails at the latest after `left`. The reason names the program: who reads it does not see the configuration.
-pub(super) async fn start(request: &Request, facts: &Map<String, Value>, left: Duration) -> Result<Child, String> {
+/// With these variables of its own. Fails at the latest after `left`. The reason names the program: who reads it does not see the configuration.
+pub(super) async fn start(
+    request: &Request,
+    env: &BTreeMap<String, String>,
+    facts: &Map<String, Value>,
+    left: Duration,
+) -> Result<Child, String> {
     let [program, arguments @ ..] = request.command.argv.as_slice() else {
         return Err("its command is empty".to_owned());
     };
@@ -28,7 +34,7 @@ pub(super) async fn start(request: &Request, facts: &Map<String, Value>, left: D
     if let Some(identity) = &identity {
         command.env("HOME", &identity.home);
     }
-    command.envs(&request.command.env).envs(contract::variables(facts));
+    command.envs(env).envs(contract::variables(facts));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let give_up = Instant::now() + left.min(ROOM_WITHIN);
     loop {

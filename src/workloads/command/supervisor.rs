@@ -17,10 +17,11 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
+use super::given::Given;
 use super::records::{Mark, Outcome, Progress, Request};
-use super::secrets::Secrets;
 use super::spool::{Doing, Folder, SpoolError};
 use super::{clock, output, process, start};
+use crate::secrets::Secrets;
 use crate::workloads::contract::exit;
 use crate::workloads::{Ended, close_descriptors, contract};
 
@@ -116,12 +117,18 @@ enum Stop {
 }
 
 async fn attend(folder: &Folder, request: &Request, cancelled: impl AsyncFnOnce()) -> (Ended, Progress) {
-    let left = request.ends_at.saturating_sub(clock::since_boot());
+    let time_left = || request.ends_at.saturating_sub(clock::since_boot());
+    let given = match timeout(time_left(), Given::to(&request.command)).await {
+        Ok(Ok(given)) => given,
+        Ok(Err(why)) => return (Ended::Blocked(format!("it was not started: {why}")), Progress::default()),
+        Err(_) => return (Ended::TimedOut, Progress::default()),
+    };
+    let left = time_left();
     if left.is_zero() {
         return (Ended::TimedOut, Progress::default());
     }
     let facts = contract::with_time_left(request.facts.clone(), left);
-    let mut hook = match start::start(request, &facts, left).await {
+    let mut hook = match start::start(request, &given.env, &facts, left).await {
         Ok(hook) => hook,
         Err(reason) => return (Ended::Failed(reason), Progress::default()),
     };
@@ -132,7 +139,7 @@ async fn attend(folder: &Folder, request: &Request, cancelled: impl AsyncFnOnce(
         tokio::spawn(async move { input.write_all(facts.as_bytes()).await });
     }
     let streams = (hook.stdout.take(), hook.stderr.take());
-    let reading = tokio::spawn(listen(folder.clone(), streams, heard, Secrets::of(&request.command)));
+    let reading = tokio::spawn(listen(folder.clone(), streams, heard, given.secrets));
     tokio::spawn(tell(folder.clone(), hearing.clone()));
     let stop = tokio::select! {
         biased;
@@ -165,21 +172,24 @@ async fn listen(
     secrets: Secrets,
 ) {
     let progress = |line: &str| {
-        heard.send_if_modified(|heard| note(&mut heard.progress, line, &secrets));
+        heard.send_if_modified(|heard| note(&mut heard.progress, line));
     };
     let complaint = |line: &str| {
         heard.send_if_modified(|heard| {
-            heard.last_complaint = output::bounded(&secrets.hidden_in(line));
+            heard.last_complaint = output::bounded(line);
             false
         });
     };
     let (kept_stdout, kept_stderr) = (folder.path().join("stdout"), folder.path().join("stderr"));
-    tokio::join!(output::keep(stdout, &kept_stdout, progress), output::keep(stderr, &kept_stderr, complaint));
+    tokio::join!(
+        output::keep(stdout, &kept_stdout, &secrets, progress),
+        output::keep(stderr, &kept_stderr, &secrets, complaint)
+    );
 }
 
-fn note(progress: &mut Progress, line: &str, secrets: &Secrets) -> bool {
+fn note(progress: &mut Progress, line: &str) -> bool {
     if let Some(text) = line.strip_prefix("progress:") {
-        progress.text = Some(output::bounded(&secrets.hidden_in(text.trim())));
+        progress.text = Some(output::bounded(text.trim()));
         return true;
     }
     let seconds = line.strip_prefix("expect:").and_then(|seconds| seconds.trim().parse().ok());

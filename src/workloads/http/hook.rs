@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::answer::{self, Told};
 use super::facts::Facts;
 use super::server::Server;
-use super::{exchange, say};
+use super::exchange;
 use crate::http_client::header::CONTENT_TYPE;
 use crate::http_client::{Method, Url};
 use crate::workloads::Ended;
@@ -71,7 +71,7 @@ async fn follow(server: &Server, facts: &Facts, job: &Url) -> Ended {
             Break(ended) => return ended,
             Continue(told) => {
                 pause = told.retry_after.map_or(pause, |wanted| wanted.clamp(pause, ASK_AFTER_AT_MOST));
-                listener.hear(told);
+                listener.hear(server, told);
             }
         }
     }
@@ -86,16 +86,16 @@ struct Listener {
 }
 
 impl Listener {
-    fn hear(&mut self, told: Told) {
+    fn hear(&mut self, server: &Server, told: Told) {
         if let Some(progress) = told.progress.filter(|progress| self.progress.as_ref() != Some(progress)) {
-            say("progress", &progress);
+            server.say("progress", &progress);
             self.progress = Some(progress);
         }
         let Some(span) = told.expected_end else { return };
         let Some(end) = Instant::now().checked_add(span) else { return };
         let moved = |known: Instant| known.max(end).duration_since(known.min(end)) >= NEWS_FROM;
         if self.expected_end.is_none_or(moved) {
-            say("expect", span.as_secs_f64());
+            server.say("expect", span.as_secs_f64());
             self.expected_end = Some(end);
         }
     }

@@ -113,18 +113,14 @@ impl HttpHook {
     async fn ask(&self) -> Result<Ended, Ended> {
         let facts = Facts::of_standard_input().map_err(Ended::Failed)?;
         let server = Server::new(&self.url, &self.options).await?;
-        Ok(match self.adapter {
+        let ended = match self.adapter {
             Adapter::None => hook::run(&server, &facts).await,
             Adapter::Patroni => patroni::run(&server, &facts, &self.members).await,
-        })
+        };
+        Ok(server.without_secrets(ended))
     }
 }
 
 async fn exchange(request: RequestBuilder, patience: Duration) -> Result<Reply, Failure> {
     http_client::exchange(request, patience, Body::Whole(MAX_BODY)).await
-}
-
-fn say(word: &str, what: impl core::fmt::Display) {
-    // Nobody may listen any more.
-    let _ = writeln!(io::stdout(), "{word}: {what}");
 }

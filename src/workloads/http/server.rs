@@ -1,12 +1,17 @@
-//! The server of a hook, and the URLs that belong to it.
+//! The server of a hook, the URLs that belong to it, and what of its words is passed on.
+
+use core::fmt::Display;
+use std::io::{self, Write as _};
 
 use crate::http_client::{Client, Method, Options, RequestBuilder, Url, is_confidential, parse_external};
+use crate::secrets::Secrets;
 use crate::workloads::Ended;
 
 pub(super) struct Server {
     client: Client,
     pub(super) url: Url,
     has_login: bool,
+    secrets: Secrets,
 }
 
 impl Server {
@@ -18,7 +23,20 @@ impl Server {
         let url = parse_external(url).map_err(|why| Ended::Failed(format!("the address of the hook {why}")))?;
         let client = Client::new(&url, options).await;
         let client = client.map_err(|why| Ended::Blocked(format!("nothing was sent: {why}")))?;
-        Ok(Self { client, url, has_login: options.login.is_some() })
+        // Tokens often stand in the query of an address, whole.
+        let secrets = client.secrets().clone().and(url.query());
+        Ok(Self { client, url, has_login: options.login.is_some(), secrets })
+    }
+
+    /// Says something of the hook on standard output, without what the server is told in confidence and may repeat.
+    pub(super) fn say(&self, word: &str, what: impl Display) {
+        // Nobody may listen any more.
+        let _ = writeln!(io::stdout(), "{word}: {}", self.secrets.cut(&what.to_string()));
+    }
+
+    /// How it ended, without the same.
+    pub(super) fn without_secrets(&self, ended: Ended) -> Ended {
+        ended.reworded(|reason| self.secrets.cut(reason))
     }
 
     /// A URL that the server sent, if the URL has the server's own origin.

@@ -14,6 +14,7 @@ use super::{Greeting, MAX_UNREAD, Over, Refusal, Said, Told, Visit};
 use crate::machine::id::WorkloadName;
 use crate::machine::state::WORKLOAD_LIMIT;
 use crate::machine::workload::Role;
+use crate::secrets::Secrets;
 use crate::workloads::{Ended, News, Standing};
 
 /// A name that nobody else gets while its registration is on its way into the log.
@@ -91,7 +92,7 @@ impl Sessions {
     }
 
     pub fn report(&self, visit: &Visit, key: &str, said: Said) -> Result<(), Over> {
-        let now = Instant::now();
+        let (now, said) = (Instant::now(), said.without(&Secrets::of([visit.token.as_str()])));
         let mut book = self.shared.change();
         book.seat(visit)?.hear(None);
         let Book { seats, attempts, reports, wall, changes, .. } = &mut *book;

@@ -22,6 +22,7 @@ use crate::machine::id::WorkloadName;
 use crate::machine::state::WORKLOAD_LIMIT;
 use crate::machine::time::Timestamp;
 use crate::machine::workload::{Role, Workload};
+use crate::secrets::Secrets;
 
 pub use heard::Reservation;
 pub use sessions::Sessions;
@@ -92,6 +93,17 @@ pub enum Said {
     Progress { text: String, expected_end_in: Option<Duration> },
     MoreTime(Duration),
     Ended(Ended),
+}
+
+impl Said {
+    /// What was given to the workload in confidence is not passed on.
+    fn without(self, secrets: &Secrets) -> Self {
+        match self {
+            Self::Progress { text, expected_end_in } => Self::Progress { text: secrets.cut(&text), expected_end_in },
+            Self::MoreTime(needs) => Self::MoreTime(needs),
+            Self::Ended(ended) => Self::Ended(ended.reworded(|reason| secrets.cut(reason))),
+        }
+    }
 }
 
 /// Why an attempt is given to a session, and until when.

@@ -287,3 +287,16 @@ async fn what_waits_for_one_that_others_stand_in_for_is_given_back() {
         "whom the log does not know to be away"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_token_of_a_session_is_not_passed_on() {
+    let mut bench = Bench::open();
+    let (visit, _line) = bench.dial(greeting("1"));
+    bench.run("a");
+    let (shown, text) = (visit.shown(), format!("as {}", visit.shown()));
+    bench.sessions.report(&visit, "a", Said::Progress { text: text.clone(), expected_end_in: None }).unwrap();
+    let progress = format!("{:?}", bench.reports.recv().await.unwrap().news);
+    assert!(progress.contains("as ***.db") && !progress.contains(shown.split('.').next().unwrap()), "{progress}");
+    bench.sessions.report(&visit, "a", Said::Ended(Ended::Failed(text))).unwrap();
+    assert_eq!(bench.end().await, Ended::Failed("as ***.db".to_owned()));
+}

@@ -2,6 +2,7 @@
 //! their VMs are.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
 use super::super::certificates::Authority;
@@ -22,7 +23,14 @@ impl Setup for Secured {
         authority.file(folder, "ca.pem");
         authority.issue(folder, trio.vms[0].host());
         authority.issue(folder, "client");
-        fs::write(folder.join("password"), PASSWORD).unwrap();
+        // Whoever runs the hooks trusts no file of somebody else, and the servers have theirs.
+        fs::create_dir(of_hooks(trio, "")).unwrap();
+        for name in ["ca.pem", "client.pem", "client.key"] {
+            fs::copy(file(trio, name), of_hooks(trio, name)).unwrap();
+        }
+        let password = of_hooks(trio, "password");
+        fs::write(&password, PASSWORD).unwrap();
+        fs::set_permissions(&password, fs::Permissions::from_mode(0o600)).unwrap();
         for file in fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()) {
             trio.own(&file).unwrap();
         }
@@ -45,7 +53,7 @@ impl Setup for Secured {
     }
 
     fn settings(trio: &Trio, vm: &Vm) -> Vec<(&'static str, String)> {
-        let file = |name: &str| file(trio, name).display().to_string();
+        let file = |name: &str| of_hooks(trio, name).display().to_string();
         let members = trio.vms.iter().map(|vm| format!("{}={}", Self::member(vm.name).to_uppercase(), vm.name));
         vec![
             ("http", format!("https://{}", rest(vm))),
@@ -61,6 +69,10 @@ impl Setup for Secured {
 
 fn file(trio: &Trio, name: &str) -> PathBuf {
     trio.elsewhere.folder.join(name)
+}
+
+fn of_hooks(trio: &Trio, name: &str) -> PathBuf {
+    trio.elsewhere.folder.with_file_name("of-hooks").join(name)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

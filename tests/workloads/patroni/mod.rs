@@ -3,6 +3,7 @@
 mod cluster;
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use allclear::http_client::{Login, Options};
@@ -153,6 +154,7 @@ async fn over_https_members_are_asked_at_their_own_addresses_with_the_login() {
     let patroni = Patroni::start_with(Some(authority.server("127.0.0.1"))).await;
     let password_file = folder.path().join("password");
     std::fs::write(&password_file, "open sesame").unwrap();
+    std::fs::set_permissions(&password_file, std::fs::Permissions::from_mode(0o600)).unwrap();
     let login = Some(Login::Basic { username: "db".to_owned(), password_file });
     let options = Options { ca: Some(authority.file(folder.path(), "ca.pem")), identity: None, login };
     let hook = HttpHook { options, ..HttpHook::default() };

@@ -12,7 +12,6 @@ use super::view::View;
 use crate::http_client::Url;
 use crate::machine::id::VmName;
 use crate::workloads::Ended;
-use crate::workloads::http::say;
 
 /// The first version whose words are known here.
 const OLDEST: (u64, u64) = (2, 1);
@@ -27,7 +26,7 @@ pub(super) async fn check(api: &Api<'_>) -> Ended {
     let mut problems = Vec::new();
     match api.settings().await {
         Ok(settings) => {
-            say("progress", mode(&view, &settings));
+            api.server.say("progress", mode(&view, &settings));
             problems.extend(of_settings(&view, &settings));
         }
         Err(why) => problems.push(format!("Patroni's configuration cannot be read: {why}")),

@@ -9,7 +9,6 @@ use super::api::Api;
 use super::view::View;
 use crate::machine::id::VmName;
 use crate::workloads::Ended;
-use crate::workloads::http::say;
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// After its deadline.
@@ -32,7 +31,7 @@ pub(super) async fn await_rejoin(api: &Api<'_>) -> Ended {
             return Ended::Failed(why);
         }
         if told.as_ref() != Some(&why) {
-            say("progress", &why);
+            api.server.say("progress", &why);
             told = Some(why);
         }
         sleep(LOOK_EVERY.min(api.facts.time_left())).await;

@@ -14,7 +14,6 @@ use super::api::{Api, refusal};
 use super::view::{Plan, nobody};
 use crate::http_client::{Failure, Reply};
 use crate::workloads::Ended;
-use crate::workloads::http::say;
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
@@ -34,7 +33,7 @@ pub(super) async fn fail_over(api: &Api<'_>) -> Result<Ended, Ended> {
     let plan = api.look().await.map_err(Ended::Blocked)?.plan(api.facts, api.names)?;
     let mut refused = Vec::new();
     for candidate in &plan.candidates {
-        say("progress", format_args!("switching over from {} to {candidate}", plan.leader));
+        api.server.say("progress", format_args!("switching over from {} to {candidate}", plan.leader));
         let why = match answer(api.switch_over(plan.leaders_api.as_deref(), &plan.leader, candidate).await)? {
             Answer::Made => return Ok(await_switch(api, &plan).await),
             Answer::Refused(why) => why,
@@ -55,7 +54,7 @@ pub(super) async fn try_out(api: &Api<'_>) -> Result<(), Ended> {
     let url = api.url_of(plan.leaders_api.as_deref());
     let may = api.may_switch_over(url.as_ref().unwrap_or(&api.server.url)).await;
     may.map_err(|why| Ended::Blocked(format!("{} would refuse a switchover: {why}", plan.leader)))?;
-    say("progress", format_args!("would switch over from {} to {}", plan.leader, plan.candidates.join(" or ")));
+    api.server.say("progress", format_args!("would switch over from {} to {}", plan.leader, plan.candidates.join(" or ")));
     Ok(())
 }
 

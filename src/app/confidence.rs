@@ -1,0 +1,41 @@
+//! Whether what a configuration holds in confidence is kept so.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::config::{Config, Hidden, Place};
+use crate::files;
+
+/// So many values are named; the others are of the same kind.
+const NAMED: usize = 3;
+
+/// Why a replica does not begin with it: values that may be secret stand in the file itself, and everybody reads it.
+pub fn told_to_all(config: &Config, file: &Path) -> Option<String> {
+    let is_inside = |hidden: &&Hidden| matches!(hidden.place, Place::File { .. });
+    let inside: BTreeSet<&str> = config.hidden.iter().filter(is_inside).map(|hidden| hidden.path.as_str()).collect();
+    if inside.is_empty() {
+        return None;
+    }
+    let why = files::check_unread(file).err()?;
+    let named: Vec<&str> = inside.iter().copied().take(NAMED).collect();
+    let more = if inside.len() > NAMED { ", …" } else { "" };
+    Some(format!(
+        "{why}; or name in `env_shown` and `headers_shown` what is harmless of {}{more}",
+        named.join(", ")
+    ))
+}
+
+/// What cannot be cut out of what hooks say, one sentence each.
+pub fn too_short(config: &Config) -> impl Iterator<Item = String> {
+    config.hidden.iter().filter(|hidden| hidden.is_too_short).map(|Hidden { path, place, .. }| {
+        let place = match place {
+            Place::File { line, .. } => format!(" in line {line}"),
+            Place::Variable(name) => format!(" by {name}"),
+            Place::Whole => String::new(),
+        };
+        format!(
+            "`{path}`{place} is too short to be cut out of what is said: name it in `env_shown` or `headers_shown` if it \
+             is harmless, or make it longer"
+        )
+    })
+}

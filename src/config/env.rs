@@ -1,0 +1,81 @@
+//! `env`, `env_shown` and `env_files`: the variables of a hook's commands. Whether a value is secret cannot be told from
+//! outside, so each is taken for one that is not said to be harmless.
+
+use core::fmt;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use super::reader::{Found, Table};
+use super::scalar;
+use super::secret::{self, SecretFile};
+use super::written::Value;
+
+/// What stands for a value that nobody is shown.
+pub const NOT_SHOWN: &str = "(not shown)";
+
+/// Added to the environment of a hook's commands.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Env {
+    /// In the order of the file.
+    pub written: Vec<(String, String)>,
+    /// Of these variables the values may be shown.
+    pub shown: BTreeSet<String>,
+    /// Of these the values stand in files, which are read at each attempt.
+    pub files: Vec<(String, PathBuf)>,
+}
+
+impl Env {
+    /// Every variable, with its value where that may be shown.
+    pub fn for_people(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+        let written = self.written.iter();
+        let written = written.map(|(name, value)| (name.as_str(), self.shown.contains(name).then_some(value.as_str())));
+        written.chain(self.files.iter().map(|(name, _)| (name.as_str(), None)))
+    }
+}
+
+impl fmt::Debug for Env {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known = |(name, value): (&str, Option<&str>)| (name.to_owned(), value.unwrap_or(NOT_SHOWN).to_owned());
+        f.debug_map().entries(self.for_people().map(known)).finish()
+    }
+}
+
+pub(super) fn read(table: &mut Table<'_>) -> Env {
+    // A value may be a secret, so it is not repeated.
+    let text = |value: &Value| scalar::text(value).map_err(|_| "is not a text: write it in quotes".to_owned());
+    let written = table.entries("env", text).unwrap_or_default();
+    // A name without a value is no mistake: tables that are ready-made name what may be added to them.
+    let shown: BTreeSet<String> = table.show_alone("env", "env_shown", |one, other| one == other);
+    let credentials = table.credentials();
+    let file = |value: &Value| secret::file(value, credentials);
+    let files: Vec<(Found<String>, Option<SecretFile>)> = table.entries("env_files", file).unwrap_or_default();
+    for name in written.iter().map(|(name, _)| name).chain(files.iter().map(|(name, _)| name)) {
+        refuse_name(table, name);
+    }
+    for (name, _) in &files {
+        if written.iter().any(|(known, _)| known.value == name.value) {
+            table.mistake(&name.place, format!("{} stands in `env` as well: write one of them", name.value));
+        }
+        if shown.contains(&name.value) {
+            let message = format!("{} is a secret, as it stands in a file: leave it out of `env_shown`", name.value);
+            table.mistake(&name.place, message);
+        }
+    }
+    Env {
+        written: written.into_iter().filter_map(|(name, text)| Some((name.value, text?))).collect(),
+        shown,
+        files: files.into_iter().filter_map(|(name, file)| Some((name.value, file?.path))).collect(),
+    }
+}
+
+fn refuse_name(table: &Table<'_>, name: &Found<String>) {
+    if let Some((before, _)) = name.value.split_once('=') {
+        let message = format!("`{before}=…` cannot name a variable: write {before} = \"…\", the value apart");
+        table.mistake(&name.place, message);
+    }
+    if name.value.starts_with("ALLCLEAR_") {
+        let shown = scalar::shown_key(&name.value);
+        let message = format!("{shown} is one of the names that are set for every hook: choose another");
+        table.mistake(&name.place, message);
+    }
+}
