@@ -19,10 +19,7 @@ pub fn told_to_all(config: &Config, file: &Path) -> Option<String> {
     let why = files::check_unread(file).err()?;
     let named: Vec<&str> = inside.iter().copied().take(NAMED).collect();
     let more = if inside.len() > NAMED { ", …" } else { "" };
-    Some(format!(
-        "{why}; or name in `env_shown` and `headers_shown` what is harmless of {}{more}",
-        named.join(", ")
-    ))
+    Some(format!("{why}; or name in `env_shown` and `headers_shown` what is harmless of {}{more}", named.join(", ")))
 }
 
 /// What cannot be cut out of what hooks say, one sentence each.

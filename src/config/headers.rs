@@ -1,8 +1,8 @@
 //! `headers`, `headers_shown` and `header_files` of a table that says whom to tell something.
 
 use super::reader::Table;
-use super::{scalar, secret};
 use super::written::Value;
+use super::{scalar, secret};
 use crate::http_client::header::HeaderName;
 use crate::outlet::headers::{Headers, header_name, header_value};
 

@@ -169,7 +169,8 @@ impl<'a> Table<'a> {
         parse: impl Fn(&Value) -> Result<T, String>,
     ) -> Option<Vec<(Found<String>, Option<T>)>> {
         // What is written instead may be a secret.
-        let table = |value: &Value| scalar::table(value).map_err(|_| "is not a table: write { NAME = \"value\" }".into());
+        let table =
+            |value: &Value| scalar::table(value).map_err(|_| "is not a table: write { NAME = \"value\" }".into());
         let entries = self.accept_key(key, table)?.value;
         let path = self.path_to(key);
         let read = |entry: &Entry| {

@@ -209,11 +209,20 @@ fn a_configuration_that_is_wrong_is_told_without_its_secrets() {
         (of_hook(&format!("command = [\"a\"]\nenv = {{ PASSWORD = {MARK} }}")), "not TOML"),
         (of_hook(&format!("command = [\"a\"]\nenv = {{ PASSWORD = \"{MARK} }}")), "not TOML"),
         (of_hook(&format!("command = [\"a\"]\nenv_files = {{ PASSWORD = \"{MARK}\" }}")), "write its whole path"),
-        (of_hook(&format!("command = [\"a\"]\nenv_files = {{ PASSWORD = \"credential:../{MARK}\" }}")), "no credential"),
+        (
+            of_hook(&format!("command = [\"a\"]\nenv_files = {{ PASSWORD = \"credential:../{MARK}\" }}")),
+            "no credential",
+        ),
         (of_hook(&format!("command = [\"a\"]\nenv_files = \"{MARK}\"")), "not a table"),
         (of_hook(&format!("http = \"http://127.0.0.1/\"\nbearer_file = \"{MARK}\"")), "write its whole path"),
-        (of_hook(&format!("http = \"http://127.0.0.1/\"\nusername = \"me\"\npassword_file = \"{MARK}\"")), "whole path"),
-        (of_hook(&format!("http = \"http://127.0.0.1/\"\nusername = \"me:{MARK}\"\npassword_file = \"/p\"")), "a colon"),
+        (
+            of_hook(&format!("http = \"http://127.0.0.1/\"\nusername = \"me\"\npassword_file = \"{MARK}\"")),
+            "whole path",
+        ),
+        (
+            of_hook(&format!("http = \"http://127.0.0.1/\"\nusername = \"me:{MARK}\"\npassword_file = \"/p\"")),
+            "a colon",
+        ),
         (of_hook("http = \"http://127.0.0.1/\"\nbearer_file = 77777777"), "write its path in quotes"),
         (of_hook(&format!("http = \"htp://127.0.0.1/?token={MARK}\"")), "has to begin with"),
         (of_hook(&format!("command = [\"a\"]\nconfirm = \"http://me:{MARK}@127.0.0.1/\"")), "is an address"),

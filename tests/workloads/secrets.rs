@@ -79,7 +79,8 @@ async fn what_a_hook_was_given_in_confidence_is_neither_told_nor_kept_however_it
         }
     }
     let printed = bench.printed("stdout");
-    for seen in ["PORT=5432\n", "PIN=7q8\n", "PASSWORD=***\n", "TOKEN=***\n", "progress: of ***\n", "{\"KEY\":\"***\"}"] {
+    for seen in ["PORT=5432\n", "PIN=7q8\n", "PASSWORD=***\n", "TOKEN=***\n", "progress: of ***\n", "{\"KEY\":\"***\"}"]
+    {
         assert!(printed.contains(seen), "{seen}: {printed}");
     }
 }

@@ -62,7 +62,9 @@ impl Collector {
     }
 
     async fn post(&self, body: Bytes) -> Taken {
-        self.exchange(body).await.map_or_else(|why| Taken::NotNow(why, Duration::ZERO), |(answer, secrets)| taken(&answer, &secrets))
+        self.exchange(body)
+            .await
+            .map_or_else(|why| Taken::NotNow(why, Duration::ZERO), |(answer, secrets)| taken(&answer, &secrets))
     }
 
     /// What is on the disk is read each time: it may have been renewed. The answer, and what it must not repeat.

@@ -225,7 +225,10 @@ fn the_event_tells_its_stages_wishes_and_what_its_vms_observed_in_order() {
 fn an_answer_is_taken_as_the_protocol_has_it() {
     let wish = Duration::from_secs(7);
     let said = |status: u16, body: &'static [u8]| {
-        taken(&Reply { status, retry_after: Some(wish), location: None, body: body.to_vec() }, &Secrets::of(["Bearer t0ken", "t0ken"]))
+        taken(
+            &Reply { status, retry_after: Some(wish), location: None, body: body.to_vec() },
+            &Secrets::of(["Bearer t0ken", "t0ken"]),
+        )
     };
     let refused = |why: &str| Taken::Refused(why.to_owned());
     assert_eq!(said(200, b""), Taken::Accepted);

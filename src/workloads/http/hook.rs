@@ -9,9 +9,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::answer::{self, Told};
+use super::exchange;
 use super::facts::Facts;
 use super::server::Server;
-use super::exchange;
 use crate::http_client::header::CONTENT_TYPE;
 use crate::http_client::{Method, Url};
 use crate::workloads::Ended;

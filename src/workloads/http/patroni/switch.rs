@@ -54,7 +54,8 @@ pub(super) async fn try_out(api: &Api<'_>) -> Result<(), Ended> {
     let url = api.url_of(plan.leaders_api.as_deref());
     let may = api.may_switch_over(url.as_ref().unwrap_or(&api.server.url)).await;
     may.map_err(|why| Ended::Blocked(format!("{} would refuse a switchover: {why}", plan.leader)))?;
-    api.server.say("progress", format_args!("would switch over from {} to {}", plan.leader, plan.candidates.join(" or ")));
+    api.server
+        .say("progress", format_args!("would switch over from {} to {}", plan.leader, plan.candidates.join(" or ")));
     Ok(())
 }
 
