@@ -338,6 +338,29 @@ fn what_hooks_over_http_need_is_tried_and_nothing_is_sent() {
 }
 
 #[test]
+fn files_of_variables_are_tried_and_so_is_the_configuration_that_holds_others() {
+    let bench = Bench::new();
+    let hook = |keys: &str| {
+        let hook = "[[workload]]\nname = \"w\"\n[[workload.hook]]\nphase = \"drain\"\ncommand = [\"true\"]";
+        format!("{}{hook}\n{keys}\n", bench.text())
+    };
+    let file = |text: &str, mode: u32| {
+        let path = bench.path("secret");
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        hook(&format!("env_files = {{ TOKEN = {path:?} }}"))
+    };
+    let (code, findings) = bench.asked(&file("m4rk-token", 0o600));
+    assert!(code == Some(0) && any(&findings, "TOKEN of w.drain: ") && !any(&findings, "m4rk"), "{findings:#?}");
+    bench.fails(&file("m4rk-token", 0o644), "hook", "TOKEN of w.drain: ");
+    bench.warns(&file("7q8", 0o600), "too short to be cut out");
+    bench.fails(&hook("env_files = { TOKEN = \"/nowhere/token\" }"), "hook", "/nowhere/token: No such file");
+    bench.fails(&hook("env = { TOKEN = \"m4rk-token\" }"), "configuration", "holds what is secret: chmod o= it");
+    let (code, findings) = bench.asked(&hook("env = { PORT = \"5433\" }\nenv_shown = [\"PORT\"]"));
+    assert!(code == Some(0), "{findings:#?}");
+}
+
+#[test]
 fn what_a_collector_of_traces_says_is_told_and_fails_nothing() {
     let bench = Bench::new();
     let collector = TcpListener::bind("127.0.0.3:0").unwrap();

@@ -1,5 +1,8 @@
 //! What `allclear check` prints says the same as the file it was read from.
 
+use allclear::config::Config;
+use allclear::outlet::notices::receiver::Address;
+
 use super::{read, read_with};
 
 const WHOLE: &str = include_str!("../../deploy/allclear.example.toml");
@@ -19,15 +22,47 @@ fn a_text_that_looks_like_a_number_is_printed_as_a_text() {
     assert_eq!(read(&printed), Ok(config));
 }
 
+fn with_hook(keys: &str) -> Config {
+    let hook = format!("[[workload.hook]]\nphase = \"drain\"\ncommand = [\"drain\"]\n{keys}");
+    read(&format!("replica.data_dir = \"/d\"\n[[workload]]\nname = \"db\"\n{hook}")).unwrap()
+}
+
 #[test]
-fn a_secret_of_a_hook_is_not_printed() {
-    let config = |value: &str| {
-        let hook =
-            "[[workload.hook]]\nphase = \"drain\"\ncommand = [\"drain\"]\nenv = { DB_TOKEN = \"%\", DB = \"%\" }";
-        read(&format!("replica.data_dir = \"/d\"\n[[workload]]\nname = \"db\"\n{hook}").replace('%', value)).unwrap()
-    };
-    let printed = config("abc").to_string();
-    assert!(printed.ends_with("[workload.hook.env]\nDB_TOKEN = \"(not shown)\"\nDB = \"abc\"\n"), "{printed}");
+fn a_variable_of_a_hook_is_not_printed_unless_it_is_said_to_be_harmless() {
+    let config =
+        with_hook("env = { DB_TOKEN = \"abc\", DB = \"abcd\", PORT = \"5432\" }\nenv_shown = [\"PORT\", \"LATER\"]");
+    let printed = config.to_string();
+    let expected = "[workload.hook.env]\nDB_TOKEN = \"(not shown)\"\nDB = \"(not shown)\"\nPORT = \"5432\"\n";
+    assert!(printed.ends_with(expected), "{printed}");
+    let told = format!("{config:?}");
+    assert!(!told.contains("abc") && told.contains("5432"), "{told}");
+    let hidden: Vec<_> = config.hidden.iter().map(|hidden| (hidden.path.as_str(), hidden.is_too_short)).collect();
+    assert_eq!(hidden, [("workload.hook.env.DB_TOKEN", true), ("workload.hook.env.DB", false)]);
+}
+
+/// What stands in a log that many read is made of what a hook runs.
+#[test]
+fn a_hook_is_known_without_the_values_of_its_secrets() {
+    let runs = |keys: &str| with_hook(keys).workloads[0].hooks[0].registered.runs;
+    let of = |value: &str| runs(&format!("env = {{ A = \"{value}\" }}"));
+    assert_eq!(of("one"), of("two"));
+    assert_eq!(of("one"), runs("env_files = { A = \"/a\" }"));
+    assert_ne!(of("one"), runs("env = { B = \"one\" }"));
+    let shown = |value: &str| runs(&format!("env = {{ A = \"{value}\" }}\nenv_shown = [\"A\"]"));
+    assert_ne!(shown("one"), shown("two"));
+}
+
+#[test]
+fn a_credential_is_where_systemd_loads_it_and_printed_as_it_was_written() {
+    let text = "replica.data_dir = \"/d\"\n[[notify]]\nname = \"a\"\nurl_file = \"credential:chat\"\n";
+    let directory = ("CREDENTIALS_DIRECTORY", "/run/credentials/a.service");
+    for (environment, path) in
+        [(&[directory][..], "/run/credentials/a.service/chat"), (&[], "/run/credentials/allclear.service/chat")]
+    {
+        let config = read_with(text, environment).unwrap();
+        assert_eq!(config.receivers[0].address, Address::InFile(path.into()));
+        assert!(config.to_string().contains("url_file = \"credential:chat\"\n"), "{config}");
+    }
 }
 
 #[test]

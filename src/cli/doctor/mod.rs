@@ -12,6 +12,7 @@ mod metadata;
 mod peers;
 mod programs;
 mod receivers;
+mod variables;
 
 use std::path::Path;
 
@@ -92,8 +93,9 @@ async fn all(config: &Config) -> Vec<Finding> {
         collector::findings(config),
     );
     let programs = programs::findings(config);
+    let variables = variables::findings(config).await;
     let checks = checks::findings(config, &name).await;
-    let all = [certificates, peers, disk, listeners, programs, http_hooks, checks, receivers, collector];
+    let all = [certificates, peers, disk, listeners, programs, variables, http_hooks, checks, receivers, collector];
     findings.extend(all.into_iter().flatten());
     findings
 }

@@ -1,0 +1,33 @@
+//! Whether the files can be read that hooks' variables stand in.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::finding::Finding;
+use crate::config::Config;
+use crate::secrets::{self, Secrets};
+
+const CHECK: &str = "hook";
+
+pub(super) async fn findings(config: &Config) -> Vec<Finding> {
+    let mut files: BTreeMap<&Path, String> = BTreeMap::new();
+    for workload in &config.workloads {
+        for hook in &workload.hooks {
+            for (name, file) in &hook.env.files {
+                files.entry(file).or_insert_with(|| format!("{name} of {}.{}", workload.name, hook.registered.phase));
+            }
+        }
+    }
+    let mut findings = Vec::new();
+    for (file, variable) in files {
+        findings.push(match secrets::read(file).await {
+            Err(why) => Finding::fail(CHECK, format!("{variable}: {why}"), "until then the hook is not started"),
+            Ok(secret) if Secrets::is_too_short(&secret) => {
+                let what = format!("{variable} is too short to be cut out of what the hook says");
+                Finding::warn(CHECK, what, format!("write a longer one into {}", file.display()))
+            }
+            Ok(_) => Finding::ok(CHECK, format!("{variable}: {} can be read", file.display())),
+        });
+    }
+    findings
+}
