@@ -12,7 +12,7 @@ const SECRET: &[&str] = &["authorization", "proxy-authorization", "cookie", "aeg
 /// Nothing where one is wrong.
 pub(super) fn read(table: &mut Table<'_>) -> Option<Headers> {
     let written = entries(table, "headers", &|name, value| {
-        let text = scalar::text(value)?;
+        let text = scalar::text(value).map_err(|_| "is not a text: write it in quotes")?;
         if SECRET.contains(&name) {
             return Err("is a secret: write it into a file and name that in `header_files`".to_owned());
         }

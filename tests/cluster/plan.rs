@@ -205,9 +205,7 @@ impl Plan {
                 workloads = path("workloads"),
                 own = self.tables.get(place).map_or("", String::as_str),
             );
-            std::fs::write(path("toml"), toml).unwrap();
-            // Variables of hooks may be secret.
-            std::fs::set_permissions(path("toml"), std::fs::Permissions::from_mode(0o600)).unwrap();
+            write_in_confidence(&path("toml"), &toml);
             let (name, page) = ((*vm).to_owned(), format!("http://{}", pages[place]));
             let program = env!("CARGO_BIN_EXE_allclear").into();
             replicas.push(Replica { name, program, socket: path("operator").into(), page, child: None });
@@ -265,4 +263,10 @@ pub(crate) fn free_addresses(count: usize) -> Vec<String> {
         std::io::Result::Ok(address)
     };
     std::iter::repeat_with(|| held().unwrap()).take(count).collect()
+}
+
+/// Variables of hooks may be secret.
+fn write_in_confidence(path: &str, toml: &str) {
+    std::fs::write(path, toml).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).unwrap();
 }

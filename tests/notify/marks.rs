@@ -231,6 +231,7 @@ fn a_configuration_that_is_wrong_is_told_without_its_secrets() {
         (notify(&format!("url = \"https://a/\"\nheader_files = {{ A = \"{MARK}\" }}")), "write its whole path"),
         (notify(&format!("url = \"https://a/\"\nheader_files = \"{MARK}\"")), "not a table"),
         (notify(&format!("url = \"https://a/\"\nheaders = \"A: {MARK}\"")), "not a table"),
+        (notify("url = \"https://a/\"\nheaders = { X-Key = 77777777 }"), "not a text"),
         (format!("[tracing]\nendpoint = \"http://127.0.0.1/?token={MARK}\""), "has a ? in it"),
         (format!("[metadata]\nendpoint = \"http://me:{MARK}@127.0.0.1\""), "has a user in it"),
         (notify(&format!("url = \"https://me:{MARK}@a.example/\"")), "has a user in it"),
