@@ -112,7 +112,10 @@ pub fn check_secret(path: &Path, uid: u32) -> Result<(), Unsafe> {
 /// Whether its owner and its group alone may read what is there.
 pub fn check_unread(path: &Path) -> Result<(), Unsafe> {
     let mode = fs::metadata(path).map_err(unseen(path))?.mode();
-    if mode & 0o007 == 0 { Ok(()) } else { Err(Unsafe::Readable(path.to_owned())) }
+    if mode & 0o007 != 0 {
+        return Err(Unsafe::Readable(path.to_owned()));
+    }
+    Ok(())
 }
 
 /// This process's user.

@@ -67,7 +67,7 @@ impl fmt::Debug for Command {
             .field("argv", &self.argv)
             .field("variables", &variables)
             .field("user", &self.user)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 
