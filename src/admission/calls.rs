@@ -14,9 +14,12 @@ use tonic::service::Routes;
 use tonic::transport::Server;
 use tonic::transport::server::UdsConnectInfo;
 
+use super::answers::answer;
+use super::guest::Guest;
 use super::listener::Who;
 use super::pace::Paces;
 use super::places::Places;
+use super::room::Room;
 
 /// Until an answer begins. Changes of members take the longest.
 const CALL_WITHIN: Duration = Duration::from_secs(90);
@@ -77,6 +80,8 @@ pub struct Calls {
     /// Those that have not ended.
     pub at_once: Places,
     pub turns: Option<Turns>,
+    /// For answers that are not read.
+    pub room: Room,
 }
 
 impl Calls {
@@ -86,7 +91,8 @@ impl Calls {
     }
 }
 
-async fn admit(State(calls): State<Arc<Calls>>, request: Request, next: Next) -> Response {
+async fn admit(State(calls): State<Arc<Calls>>, mut request: Request, next: Next) -> Response {
+    let reader = Guest::introduced(request.extensions_mut());
     let peer = request.extensions().get::<UdsConnectInfo>().and_then(|connected| connected.peer_cred);
     let who = peer.map_or(Who::Anybody, |peer| Who::User(peer.uid()));
     let Some(place) = calls.at_once.enter(who) else {
@@ -97,7 +103,7 @@ async fn admit(State(calls): State<Arc<Calls>>, request: Request, next: Next) ->
     {
         return Status::resource_exhausted(format!("{who} asks too often; ask less")).into_http();
     }
-    let response = next.run(request).await;
+    let response = answer(&calls.room, &reader, next.run(request).await).await;
     response.map(|body| {
         Body::new(body.map_frame(move |frame| {
             // The call ends with the last word of its answer, and so does its place.

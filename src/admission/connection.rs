@@ -13,8 +13,11 @@ use tokio::time::{Instant, Sleep, sleep};
 use tonic::transport::server::Connected;
 
 use super::crowd::Stay;
+use super::frames::Frames;
+use super::guest::Guest;
 use super::pace::Pace;
 use super::places::Place;
+use super::room::Reader;
 
 /// What was said faster waits no longer than that before it is heard; signs of life may take longer.
 const WAITS_AT_MOST: Duration = Duration::from_secs(10);
@@ -37,11 +40,31 @@ impl From<Stay> for Footing {
     }
 }
 
+/// How much of a connection's words is heard without a pause.
+pub(super) enum Measure {
+    /// Bytes.
+    Bytes(Arc<Mutex<Pace>>),
+    /// Frames of HTTP/2 that ask for nothing.
+    Frames(Frames),
+}
+
+impl Measure {
+    fn wait(&mut self, heard: &[u8]) -> Duration {
+        let wait = match self {
+            Self::Bytes(pace) => {
+                let count = u32::try_from(heard.len()).unwrap_or(u32::MAX);
+                pace.lock().unwrap_or_else(PoisonError::into_inner).wait(count, WAITS_AT_MOST)
+            }
+            Self::Frames(frames) => frames.wait(heard, WAITS_AT_MOST),
+        };
+        wait.unwrap_or(WAITS_AT_MOST)
+    }
+}
+
 /// How one that was let in is put up with.
 pub(super) struct Manners {
     pub(super) footing: Footing,
-    /// Bytes.
-    pub(super) pace: Option<Arc<Mutex<Pace>>>,
+    pub(super) measure: Measure,
     /// For as long nothing that is to be written has to be read.
     pub(super) reads_within: Duration,
     /// Set where every question is answered before the next is heard: so long may a question be, and for as long as
@@ -54,6 +77,8 @@ pub struct Admitted<S> {
     /// What was read at the door, to be read once more.
     begun: Vec<u8>,
     manners: Manners,
+    reader: Reader,
+    is_lost: bool,
     /// Since the last time something was written.
     heard: usize,
     patience: Pin<Box<Sleep>>,
@@ -66,15 +91,34 @@ pub struct Admitted<S> {
 }
 
 impl<S> Admitted<S> {
-    pub(super) fn new(stream: S, begun: Vec<u8>, manners: Manners) -> Self {
+    pub(super) fn new(stream: S, begun: Vec<u8>, mut manners: Manners) -> Self {
+        let reader = Reader::default();
+        let (lost, given_way) = (manners.footing.lost, reader.given_way());
+        manners.footing.lost = Box::pin(async move {
+            tokio::select! {
+                () = lost => {}
+                () = given_way => {}
+            }
+        });
         let patience = Box::pin(sleep(manners.reads_within));
         let is_waited_for = manners.longest_question.is_some();
-        Self { stream, begun, manners, heard: 0, patience, is_waited_for, hushed: None, unheard: None }
+        let (is_lost, hushed, unheard) = (false, None, None);
+        Self { stream, begun, manners, reader, is_lost, heard: 0, patience, is_waited_for, hushed, unheard }
+    }
+
+    pub(super) fn stream(&self) -> &S {
+        &self.stream
+    }
+
+    /// As those see it who answer on it.
+    pub fn reader(&self) -> Reader {
+        self.reader.clone()
     }
 
     /// Fails when it is not put up with any longer.
     fn check(&mut self, context: &mut Context<'_>) -> io::Result<()> {
-        if self.manners.footing.lost.as_mut().poll(context).is_ready() {
+        if self.is_lost || self.manners.footing.lost.as_mut().poll(context).is_ready() {
+            self.is_lost = true;
             return Err(io::Error::new(io::ErrorKind::ConnectionAborted, "it gave way to others"));
         }
         if self.is_waited_for && self.patience.as_mut().poll(context).is_ready() {
@@ -96,15 +140,12 @@ impl<S> Admitted<S> {
         is_hushed
     }
 
-    fn has_heard(&mut self, count: usize) -> io::Result<()> {
-        self.heard += count;
+    fn has_heard(&mut self, words: &[u8]) -> io::Result<()> {
+        self.heard += words.len();
         if self.manners.longest_question.is_some_and(|longest| self.heard > longest) {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "a question is too long"));
         }
-        let Some(pace) = &self.manners.pace else { return Ok(()) };
-        let count = u32::try_from(count).unwrap_or(u32::MAX);
-        let wait = pace.lock().unwrap_or_else(PoisonError::into_inner).wait(count, WAITS_AT_MOST);
-        let wait = wait.unwrap_or(WAITS_AT_MOST);
+        let wait = self.manners.measure.wait(words);
         self.hushed = (!wait.is_zero()).then(|| Box::pin(sleep(wait)));
         Ok(())
     }
@@ -130,10 +171,10 @@ impl<S> Admitted<S> {
 }
 
 impl<S: Connected> Connected for Admitted<S> {
-    type ConnectInfo = S::ConnectInfo;
+    type ConnectInfo = Guest;
 
-    fn connect_info(&self) -> S::ConnectInfo {
-        self.stream.connect_info()
+    fn connect_info(&self) -> Guest {
+        Guest::new(self.reader.clone(), self.stream.connect_info())
     }
 }
 
@@ -152,7 +193,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Admitted<S> {
         let before = into.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(context, into);
         if let Poll::Ready(Ok(())) = read {
-            self.has_heard(into.filled().len() - before)?;
+            self.has_heard(&into.filled()[before..])?;
         }
         read
     }

@@ -12,13 +12,13 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
-use tonic::transport::server::Connected as _;
 
-use super::connection::{Admitted, Manners};
+use super::connection::{Admitted, Manners, Measure};
 use super::crowd::{Crowd, Stay};
+use super::frames::Frames;
 use super::listener::{Listener, Who};
 use super::pace::Paces;
-use super::places::Places;
+use super::places::{Place, Places};
 use super::told::TurnedAway;
 
 /// After an error of the listener itself, as when no file can be opened any more.
@@ -88,7 +88,7 @@ impl axum::serve::Listener for Incoming<Admitted<TcpStream>> {
     async fn accept(&mut self) -> (Self::Io, Who) {
         match self.0.recv().await {
             Some(guest) => {
-                let from = guest.connect_info().remote_addr();
+                let from = guest.stream().peer_addr();
                 (guest, from.map_or(Who::Anybody, Who::of))
             }
             // The listener stops, and so does whoever asks.
@@ -154,7 +154,7 @@ async fn meet<S, P: Porter<S>>(
 /// Lets in whoever has said as much as begins HTTP/2. What it is, is for whoever serves it to judge.
 pub struct Http2 {
     pub places: Places,
-    /// In bytes.
+    /// In bytes; frame by frame where there are none.
     pub paces: Option<Paces<Who>>,
     pub turned_away: TurnedAway,
 }
@@ -173,18 +173,25 @@ where
             self.turned_away.no_place(who);
             return None;
         };
-        let manners = Manners {
-            footing: place.into(),
-            pace: self.paces.as_ref().map(|paces| paces.of(who)),
-            reads_within: READS_WITHIN,
-            longest_question: None,
-        };
-        Some(Admitted::new(stream, begun, manners))
+        Some(match &self.paces {
+            Some(paces) => by_http2(stream, begun, place, Measure::Bytes(paces.of(who))),
+            None => by_http2(stream, begun, place, Measure::Frames(Frames::after(0))),
+        })
     }
 
     fn gave_up(&self, who: Who) {
         self.turned_away.note(who, "it has connections open that say nothing");
     }
+}
+
+/// One that was met elsewhere and is about to begin HTTP/2, frame by frame.
+pub fn by_frames<S>(stream: S, place: Place) -> Admitted<S> {
+    by_http2(stream, Vec::new(), place, Measure::Frames(Frames::after(PREFACE_BYTES)))
+}
+
+fn by_http2<S>(stream: S, begun: Vec<u8>, place: Place, measure: Measure) -> Admitted<S> {
+    let manners = Manners { footing: place.into(), measure, reads_within: READS_WITHIN, longest_question: None };
+    Admitted::new(stream, begun, manners)
 }
 
 /// Lets in whoever has begun to say something, and has whoever has the most inside give way to it: whoever only reads
@@ -209,7 +216,7 @@ impl Porter<TcpStream> for Http1 {
         }
         let manners = Manners {
             footing: stay.into(),
-            pace: Some(self.paces.of(Who::Anybody)),
+            measure: Measure::Bytes(self.paces.of(Who::Anybody)),
             reads_within: READS_WITHIN,
             longest_question: Some(LONGEST_QUESTION),
         };

@@ -12,7 +12,7 @@ use tonic::service::Routes;
 use tonic::transport::Server;
 use tonic::transport::server::Connected;
 
-use crate::admission::{self, Calls, Door, Http2, Places, TurnedAway};
+use crate::admission::{self, Calls, Door, Http2, Places, Room, TurnedAway};
 use crate::tls::{self, Credentials};
 
 /// Connections in plain text: each of 100 replicas has one, and another for a moment.
@@ -35,7 +35,7 @@ pub async fn serve(
     routes: Routes,
     stop: CancellationToken,
 ) -> io::Result<()> {
-    let routes = Calls { at_once: Places::in_all(CALLS), turns: None }.bound(routes);
+    let routes = Calls { at_once: Places::in_all(CALLS), turns: None, room: Room::default() }.bound(routes);
     let Some(credentials) = tls else {
         let places = Places::in_all(CONNECTIONS);
         let porter = Http2 { places, paces: None, turned_away: TurnedAway::at("cluster.listen") };

@@ -3,16 +3,15 @@
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::{ConnectInfo, Request, State};
 use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-use super::answers::Room;
 use super::http::problem;
-use crate::admission::{self, Admitted, Crowd, Door, Http1, Incoming, Paces, TurnedAway, Turns, Who};
+use crate::admission::{self, Admitted, Crowd, Door, Http1, Incoming, Maker, Paces, Reader, TurnedAway, Turns, Who};
 
 /// Of all together: more than listen for changes, and some that only ask.
 const CONNECTIONS: usize = 128;
@@ -32,16 +31,24 @@ pub(super) fn incoming(listener: TcpListener, stop: CancellationToken) -> Incomi
 }
 
 /// The same routes, whose answers are made anew for each call, in its turn and as far as there is room for them.
-pub(super) fn in_turn<S: Clone + Send + Sync + 'static>(routes: Router<S>, room: Room) -> Router<S> {
+pub(super) fn in_turn<S: Clone + Send + Sync + 'static>(routes: Router<S>, maker: Maker) -> Router<S> {
     let turns = Arc::new(Turns::new(ANSWERS_AT_ONCE, ANSWERS_A_SECOND));
-    routes.layer(from_fn_with_state((turns, room), wait))
+    routes.layer(from_fn_with_state((turns, maker), wait))
 }
 
-async fn wait(State((turns, room)): State<(Arc<Turns>, Room)>, request: Request, next: Next) -> Response {
+/// Whoever asks, and is to read.
+pub(super) type Asker = ConnectInfo<(Who, Reader)>;
+
+pub(super) fn reader(request: &Request) -> Reader {
+    request.extensions().get::<Asker>().map(|asker| asker.0.1.clone()).unwrap_or_default()
+}
+
+async fn wait(State((turns, maker)): State<(Arc<Turns>, Maker)>, request: Request, next: Next) -> Response {
     if !turns.wait(Who::Anybody).await {
         return problem(StatusCode::TOO_MANY_REQUESTS, "too many ask; ask again, or ask another replica");
     }
     let full =
         || problem(StatusCode::SERVICE_UNAVAILABLE, "too many answers are not read; ask again, or ask another replica");
-    room.make(next.run(request)).await.unwrap_or_else(full)
+    let reader = reader(&request);
+    maker.make(&reader, next.run(request)).await.unwrap_or_else(full)
 }

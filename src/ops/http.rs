@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use axum::extract::{ConnectInfo, Path, Request, State};
+use axum::extract::{Path, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
@@ -13,10 +13,10 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::answers::Room;
+use super::bounds::{self, Asker};
 use super::host::HostNames;
-use super::{bounds, metrics, page, watch};
-use crate::admission::{Who, serve_http1};
+use super::{metrics, page, watch};
+use crate::admission::{Maker, Who, serve_http1};
 use crate::replica::deeds::Refused;
 use crate::replica::view::View;
 
@@ -26,21 +26,21 @@ const OPENAPI: &str = include_str!(concat!(env!("OUT_DIR"), "/openapi.json"));
 /// Serves until it is stopped.
 pub async fn serve(listener: TcpListener, view: View, names: HostNames, stop: CancellationToken) -> io::Result<()> {
     let listener = bounds::incoming(listener, stop.clone());
-    serve_http1(listener, router(view, names, stop.clone()), |_, who| *who, stop).await
+    serve_http1(listener, router(view, names, stop.clone()), |stream, who| (*who, stream.reader()), stop).await
 }
 
 fn router(view: View, names: HostNames, stop: CancellationToken) -> Router {
     let door = Arc::new(Door { names, view: view.clone() });
-    let room = Room::new();
+    let maker = Maker::default();
     let of_the_view = Router::new()
         .route("/v1/events", get(|State(view): State<View>| async move { Json(view.events()) }))
         .route("/v1/events/{id}", get(event))
         .route("/metrics", get(|State(view): State<View>| async move { metrics::answer(&view) }))
-        .merge(watch::router(view.clone(), room.clone(), stop));
+        .merge(watch::router(view.clone(), maker.room.clone(), stop));
     // Balancers and dashboards ask for the status often, and keep nobody from anything else.
     let status = Router::new().route("/v1/status", get(|State(view): State<View>| async move { Json(view.status()) }));
-    bounds::in_turn(of_the_view, room.clone())
-        .merge(bounds::in_turn(status, room))
+    bounds::in_turn(of_the_view, maker.clone())
+        .merge(bounds::in_turn(status, maker))
         .route("/openapi.json", get(|| async { ([(header::CONTENT_TYPE, "application/json")], OPENAPI) }))
         .route("/livez", get(alive))
         .route("/readyz", get(ready))
@@ -65,8 +65,8 @@ impl Door {
         let mut response = match self.names.judge(&request) {
             Ok(()) => next.run(request).await,
             Err(refusal) => {
-                let from = request.extensions().get::<ConnectInfo<Who>>();
-                let who = from.map_or(Who::Anybody, |from| from.0).to_string();
+                let from = request.extensions().get::<Asker>();
+                let who = from.map_or(Who::Anybody, |from| from.0.0).to_string();
                 self.view.deeds().refusals.note(refusal.why, &who, None, &refusal.asked);
                 let mut answer = problem(refusal.status, refusal.answer);
                 if refusal.why == Refused::Method {

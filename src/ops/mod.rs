@@ -1,6 +1,5 @@
 //! What operators see.
 
-mod answers;
 mod bounds;
 pub mod harmless;
 pub mod host;

@@ -7,17 +7,19 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
+use axum::extract::Request;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use bytes::Bytes;
-use futures_util::{Stream, StreamExt as _, stream};
+use futures_util::{Stream, stream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::answers::Room;
+use super::bounds::reader;
 use super::http::problem;
+use crate::admission::{Reader, Room};
 use crate::replica::view::{Changes, View};
 
 /// So many may listen at once.
@@ -32,9 +34,10 @@ const BURST: Duration = Duration::from_millis(50);
 
 pub(super) fn router(view: View, room: Room, stop: CancellationToken) -> Router<View> {
     let places = Arc::new(Semaphore::new(LISTENERS));
-    let watch = move || {
-        let place = places.clone().try_acquire_owned();
-        let listener = place.map(|place| Listener::new(view.clone(), room.clone(), stop.clone(), place));
+    let watch = move |request: Request| {
+        let (place, reader) = (places.clone().try_acquire_owned(), reader(&request));
+        let (view, room, stop) = (view.clone(), room.clone(), stop.clone());
+        let listener = place.map(|place| Listener::new(view, (room, reader), stop, place));
         async move { listener.map_or_else(|_| full(), |listener| answer(listener.statuses())) }
     };
     Router::new().route("/v1/watch", get(watch))
@@ -53,7 +56,7 @@ fn full() -> Response {
 struct Listener {
     view: View,
     changes: Changes,
-    room: Room,
+    room: (Room, Reader),
     stop: CancellationToken,
     /// A digest of what was told last, without what is never the same twice.
     told: Option<u64>,
@@ -61,17 +64,17 @@ struct Listener {
 }
 
 impl Listener {
-    fn new(view: View, room: Room, stop: CancellationToken, place: OwnedSemaphorePermit) -> Self {
+    fn new(view: View, room: (Room, Reader), stop: CancellationToken, place: OwnedSemaphorePermit) -> Self {
         Self { changes: view.changes(), view, room, stop, told: None, _place: place }
     }
 
     /// Each event takes its room until it is read.
     fn statuses(self) -> impl Stream<Item = Result<Bytes, Infallible>> {
-        let events = stream::unfold(self, |mut listener| async {
+        stream::unfold(self, |mut listener| async {
             let event = listener.next().await?;
-            Some((listener.room.hold(event.into()).await?, listener))
-        });
-        events.flat_map(|event| stream::iter(event.map(Ok)))
+            let (room, reader) = &listener.room;
+            Some((Ok(room.hold(reader, event.as_bytes()).await?), listener))
+        })
     }
 
     /// As server-sent events are written.

@@ -13,7 +13,6 @@ use tokio_rustls::TlsStream;
 use tonic::transport::server::Connected;
 
 use super::caller::Caller;
-use crate::admission::Place;
 
 /// Beyond its age, at which the side that was dialled ends it gently: for a peer that does not take the hint.
 const GRACE: Duration = Duration::from_secs(30);
@@ -22,14 +21,12 @@ pub struct Connection {
     stream: TlsStream<TcpStream>,
     caller: Caller,
     ends: Pin<Box<Sleep>>,
-    /// One of so many that there may be at once.
-    _place: Option<Place>,
 }
 
 impl Connection {
-    pub(super) fn new(stream: impl Into<TlsStream<TcpStream>>, caller: Caller, place: Option<Place>) -> Self {
+    pub(super) fn new(stream: impl Into<TlsStream<TcpStream>>, caller: Caller) -> Self {
         let age = caller.max_connection_age() + GRACE;
-        Self { stream: stream.into(), caller, ends: Box::pin(sleep(age)), _place: place }
+        Self { stream: stream.into(), caller, ends: Box::pin(sleep(age)) }
     }
 }
 

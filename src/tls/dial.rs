@@ -51,5 +51,5 @@ async fn greet(credentials: &Arc<Credentials>, replica: &str, stream: TcpStream)
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     let caller = Caller::new(credentials.clone(), Names::default(), replica);
-    Ok(Connection::new(stream, caller, None))
+    Ok(Connection::new(stream, caller))
 }

@@ -12,13 +12,19 @@ use super::chain;
 use super::connection::Connection;
 use super::credentials::Credentials;
 use super::refusal::Refusal;
-use crate::admission::{Door, Incoming, Places, Porter, Who, incoming as meet};
+use crate::admission::{Admitted, Door, Incoming, Places, Porter, Who, by_frames, incoming as meet};
 
 /// Each of 100 replicas has one, and `doctor` another for a moment.
 const CONNECTIONS: usize = 512;
+/// Bytes that are encrypted and not read yet, of each.
+const UNREAD: usize = 16 << 10;
 
 /// Those that show a certificate of this cluster, until `stop`.
-pub fn incoming(listener: TcpListener, credentials: Arc<Credentials>, stop: CancellationToken) -> Incoming<Connection> {
+pub fn incoming(
+    listener: TcpListener,
+    credentials: Arc<Credentials>,
+    stop: CancellationToken,
+) -> Incoming<Admitted<Connection>> {
     meet(listener, Door::default(), Replicas { credentials, places: Places::in_all(CONNECTIONS) }, stop)
 }
 
@@ -28,9 +34,9 @@ struct Replicas {
 }
 
 impl Porter<TcpStream> for Replicas {
-    type Guest = Connection;
+    type Guest = Admitted<Connection>;
 
-    async fn meet(&self, stream: TcpStream, who: Who) -> Option<Connection> {
+    async fn meet(&self, stream: TcpStream, who: Who) -> Option<Admitted<Connection>> {
         let met = self.handshake(stream, who).await;
         met.map_err(|refusal| self.credentials.refused(&who.to_string(), &refusal)).ok()
     }
@@ -41,13 +47,15 @@ impl Porter<TcpStream> for Replicas {
 }
 
 impl Replicas {
-    async fn handshake(&self, stream: TcpStream, who: Who) -> Result<Connection, Refusal> {
+    async fn handshake(&self, stream: TcpStream, who: Who) -> Result<Admitted<Connection>, Refusal> {
         let config = self.credentials.to_be_dialled().map_err(|error| Refusal::Other(error.to_string()))?;
-        let stream = TlsAcceptor::from(config).accept(stream).await.map_err(|error: io::Error| Refusal::of(&error))?;
+        let met = TlsAcceptor::from(config).accept(stream).await;
+        let mut stream = met.map_err(|error: io::Error| Refusal::of(&error))?;
+        stream.get_mut().1.set_buffer_limit(Some(UNREAD));
         let certificates = stream.get_ref().1.peer_certificates();
         let names = chain::names(certificates.and_then(<[_]>::first).ok_or(Refusal::NoCertificate)?)?;
         let place = self.places.enter(Who::Anybody).ok_or(Refusal::TooMany)?;
         let caller = Caller::new(self.credentials.clone(), names, &who.to_string());
-        Ok(Connection::new(stream, caller, Some(place)))
+        Ok(by_frames(Connection::new(stream, caller), place))
     }
 }

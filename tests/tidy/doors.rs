@@ -81,7 +81,7 @@ const FOREIGN: &[(&str, &[&str])] = &[
     ("webpki", &["tls"]),
     ("rcgen", &["tls"]),
     ("percent_encoding", &["tls"]),
-    ("hyper", &["admission", "ops"]),
+    ("hyper", &["admission"]),
     ("hyper_util", &["tls", "reach", "admission"]),
     ("tower", &["tls", "reach", "admission"]),
     ("socket2", &["reach"]),

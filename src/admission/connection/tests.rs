@@ -8,6 +8,10 @@ use crate::admission::{Crowd, Places, Who};
 
 const WITHIN: Duration = Duration::from_secs(10);
 
+fn measured_by(pace: Pace) -> Measure {
+    Measure::Bytes(Arc::new(Mutex::new(pace)))
+}
+
 /// A side that was let in, and the other one.
 fn admitted(
     longest_question: Option<usize>,
@@ -15,9 +19,9 @@ fn admitted(
 ) -> Option<(Admitted<DuplexStream>, DuplexStream, Places)> {
     let places = Places::in_all(1);
     let (stream, other) = duplex(64);
-    let pace = pace.map(|pace| Arc::new(Mutex::new(pace)));
+    let measure = measured_by(pace.unwrap_or_else(|| Pace::new(1 << 20, 1 << 20)));
     let footing = places.enter(Who::Anybody)?.into();
-    let manners = Manners { footing, pace, reads_within: WITHIN, longest_question };
+    let manners = Manners { footing, measure, reads_within: WITHIN, longest_question };
     Some((Admitted::new(stream, b"begun ".to_vec(), manners), other, places))
 }
 
@@ -101,10 +105,28 @@ async fn one_that_had_to_give_way_is_ended() {
     let mut crowd = Crowd::new(1);
     let (stream, _other) = duplex(64);
     let (stay, _) = crowd.enter(Who::User(1));
-    let manners = Manners { footing: stay.into(), pace: None, reads_within: WITHIN, longest_question: None };
+    let measure = measured_by(Pace::new(1 << 20, 1 << 20));
+    let manners = Manners { footing: stay.into(), measure, reads_within: WITHIN, longest_question: None };
     let mut inside = Admitted::new(stream, Vec::new(), manners);
     assert!(timeout(WITHIN, inside.read_u8()).await.is_err());
     let _newcomer = crowd.enter(Who::User(2));
     let ended = inside.read_u8().await;
     assert_eq!(ended.map_err(|error| error.kind()), Err(io::ErrorKind::ConnectionAborted));
+}
+
+#[tokio::test(start_paused = true)]
+async fn frames_that_ask_for_nothing_are_heard_as_fast_as_they_may_come() {
+    let places = Places::in_all(1);
+    let (stream, mut other) = duplex(64);
+    let footing = places.enter(Who::Anybody).expect("a place").into();
+    let measure = Measure::Frames(Frames::after(0));
+    let mut inside =
+        Admitted::new(stream, Vec::new(), Manners { footing, measure, reads_within: WITHIN, longest_question: None });
+    let pings: Vec<u8> = [0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8].repeat(1_000);
+    let (count, began) = (pings.len(), Instant::now());
+    let talking = tokio::spawn(async move { other.write_all(&pings).await.map(|()| other) });
+    inside.read_exact(&mut vec![0; count]).await.expect("all of it");
+    assert!(talking.await.is_ok());
+    let took = began.elapsed();
+    assert!(took >= Duration::from_secs(11) && took <= Duration::from_secs(13), "{took:?}");
 }

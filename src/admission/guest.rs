@@ -1,0 +1,27 @@
+//! The connection of a call, for those who answer it.
+
+use std::sync::Arc;
+
+use tonic::Extensions;
+
+use super::room::Reader;
+
+/// Comes with each call, and is introduced before anybody else looks at it.
+#[derive(Clone)]
+pub struct Guest {
+    reader: Reader,
+    introduce: Arc<dyn Fn(&mut Extensions) + Send + Sync>,
+}
+
+impl Guest {
+    pub(super) fn new<I: Clone + Send + Sync + 'static>(reader: Reader, of: I) -> Self {
+        Self { reader, introduce: Arc::new(move |extensions| drop(extensions.insert(of.clone()))) }
+    }
+
+    /// From now on the call has what the system tells of its connection. One that came in by another way reads alone.
+    pub(super) fn introduced(extensions: &mut Extensions) -> Reader {
+        let Some(guest) = extensions.remove::<Self>() else { return Reader::default() };
+        (guest.introduce)(extensions);
+        guest.reader
+    }
+}
