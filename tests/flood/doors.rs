@@ -10,33 +10,33 @@ use super::attacks::{Stream, Target};
 use super::cluster::Cluster;
 use super::dialled::client;
 use super::flood::{Flood, of_plain_text};
-use super::frames::{DATA, END_STREAM, RESET, SETTINGS, beginning, call, frame, get, message, whole_call};
+use super::frames::{DATA, END_STREAM, RESET, beginning, call, frame, message, whole_call};
 use super::pki::address;
 use super::{ALONE, memory};
 
 /// Only a failing test waits this long.
-const LIMIT: Duration = Duration::from_mins(1);
-const MEMORY: u64 = if cfg!(debug_assertions) { 160 << 20 } else { 64 << 20 };
+pub(crate) const LIMIT: Duration = Duration::from_mins(1);
+pub(crate) const MEMORY: u64 = if cfg!(debug_assertions) { 160 << 20 } else { 64 << 20 };
 
-async fn one_replica() -> Cluster {
+pub(crate) async fn one_replica() -> Cluster {
     // In plain text, whose bounds are the listener's own; those of TLS are a suite of their own.
     Cluster::of(&["db-0"]).also("cluster.insecure", "true").start().await
 }
 
-fn socket(cluster: &Cluster, name: &str) -> Target {
+pub(crate) fn socket(cluster: &Cluster, name: &str) -> Target {
     Target::Socket(cluster.configuration(0).with_extension(name))
 }
 
-fn status(cluster: &Cluster) -> Target {
+pub(crate) fn status(cluster: &Cluster) -> Target {
     Target::Port(cluster.replicas[0].page.trim_start_matches("http://").parse().unwrap())
 }
 
-fn between_replicas(cluster: &Cluster) -> Target {
+pub(crate) fn between_replicas(cluster: &Cluster) -> Target {
     Target::Port(address(cluster, 0).parse().unwrap())
 }
 
 /// Waits until the other side has ended it; what was said before is returned.
-async fn ended(stream: &mut Box<dyn Stream>) -> Vec<u8> {
+pub(crate) async fn ended(stream: &mut Box<dyn Stream>) -> Vec<u8> {
     let mut said = Vec::new();
     match timeout(LIMIT, stream.read_to_end(&mut said)).await.expect("it is left open") {
         Ok(_) => {}
@@ -65,63 +65,6 @@ async fn who_says_nothing_or_never_ends_the_first_word_is_ended_at_every_door() 
     for mut stream in open {
         ended(&mut stream).await;
     }
-}
-
-/// Whatever a dependency switches on: one door, one protocol.
-#[tokio::test]
-async fn no_door_speaks_another_protocol_than_its_own() {
-    let cluster = one_replica().await;
-    let mut by_preface = beginning();
-    by_preface.extend(get(1, "/v1/status"));
-    let upgrade = b"GET /v1/status HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade, http2-settings, close\r\n\
-        upgrade: h2c\r\nhttp2-settings: AAMAAABkAAQAAP__\r\n\r\n";
-    for words in [&by_preface[..], upgrade] {
-        let mut stream = status(&cluster).dial().await.unwrap();
-        stream.write_all(words).await.unwrap();
-        let said = ended(&mut stream).await;
-        let is_http1 = said.is_empty() || said.starts_with(b"HTTP/1.1 ");
-        assert!(is_http1 && !said.starts_with(b"HTTP/1.1 101"), "{}", said.escape_ascii());
-    }
-    for door in [socket(&cluster, "operator"), socket(&cluster, "workloads"), between_replicas(&cluster)] {
-        let mut stream = door.dial().await.unwrap();
-        stream.write_all(b"GET /v1/status HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await.unwrap();
-        let said = ended(&mut stream).await;
-        assert!(!said.windows(5).any(|words| words == b"HTTP/"), "{}", said.escape_ascii());
-    }
-}
-
-/// Sixty who ask two hundred times each, over HTTP/2 with a window that lets nothing through, and as many as may be
-/// connected over HTTP/1.1: none of them reads.
-#[tokio::test]
-async fn answers_that_nobody_reads_hold_little_together() {
-    let _alone = ALONE.lock().await;
-    let cluster = one_replica().await;
-    for _ in 0..200 {
-        let order = serde_json::json!({ "type": "Freeze", "source": "Platform", "vms": [0], "notice": "1h" });
-        cluster.cloud.announce(order).await;
-    }
-    cluster.until(0, "aware of all events", |status| status.events.len() >= 200).await;
-    let mut open = Vec::new();
-    for _ in 0..60 {
-        let mut words = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
-        words.extend(frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]));
-        (0..200).for_each(|number| words.extend(get(2 * number + 1, "/v1/status")));
-        let mut stream = status(&cluster).dial().await.unwrap();
-        // It may be ended before all is said.
-        let _ = stream.write_all(&words).await;
-        open.push(stream);
-    }
-    let asked: Vec<u8> = b"GET /v1/status HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(200);
-    for _ in 0..128 {
-        let mut stream = status(&cluster).dial().await.unwrap();
-        let _ = timeout(Duration::from_millis(50), stream.write_all(&asked)).await;
-        open.push(stream);
-    }
-    let before = cluster.cloud.polls("db-0").await;
-    cluster.until_true("ten more polls", async || cluster.cloud.polls("db-0").await >= before + 10).await;
-    let peak = memory::peak(&cluster, 0);
-    println!("{:.1} MiB at the most", memory::mib(peak));
-    assert!(peak < MEMORY, "{:.1} MiB", memory::mib(peak));
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::time::{Instant, sleep};
 
 use super::attacks::{Attack, Target};
+use super::frames::PREFACE;
 
 /// Only a failing test waits this long.
 const LIMIT: Duration = Duration::from_mins(1);
@@ -23,7 +24,6 @@ const UNREAD: usize = 40;
 const BURSTS: usize = 2;
 const ASKING: usize = 16;
 
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const STATUS: &str = "/allclear.operator.v1.Operator/GetStatus";
 const WATCH: &str = "/allclear.operator.v1.Operator/Watch";
 const POLL: &str = "/allclear.workload.v1.Workloads/Poll";

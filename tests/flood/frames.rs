@@ -1,23 +1,39 @@
 //! HTTP/2 as bytes, for those who do not keep to it.
 
-/// What every client says first, with windows so large that nothing has to be asked for again.
+/// What every client says before its first frame.
+pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// So large that nothing has to be asked for again.
+pub(crate) const OPEN: u32 = 0x7fff_ffff;
+
+/// What every client says first.
 pub(crate) fn beginning() -> Vec<u8> {
-    const INITIAL_WINDOW: [u8; 6] = [0, 4, 0x7f, 0xff, 0xff, 0xff];
-    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
-    bytes.extend(frame(SETTINGS, 0, 0, &INITIAL_WINDOW));
+    [PREFACE, &settings(OPEN)].concat()
+}
+
+/// How much may be sent before it is asked for, of each answer and of all.
+pub(crate) fn settings(window: u32) -> Vec<u8> {
+    let initial = [&[0, 4], &window.to_be_bytes()[..]].concat();
+    let mut bytes = frame(SETTINGS, 0, 0, &initial);
     bytes.extend(frame(WINDOW_UPDATE, 0, 0, &[0x7f, 0xff, 0, 0]));
     bytes
 }
 
 pub(crate) const DATA: u8 = 0;
 pub(crate) const HEADERS: u8 = 1;
+pub(crate) const PRIORITY: u8 = 2;
 pub(crate) const RESET: u8 = 3;
 pub(crate) const SETTINGS: u8 = 4;
 pub(crate) const PING: u8 = 6;
+pub(crate) const GOAWAY: u8 = 7;
 pub(crate) const WINDOW_UPDATE: u8 = 8;
+pub(crate) const CONTINUATION: u8 = 9;
+pub(crate) const PRIORITY_UPDATE: u8 = 16;
+/// Nobody knows it.
+pub(crate) const UNKNOWN: u8 = 0xfa;
 
 pub(crate) const ACK: u8 = 1;
 pub(crate) const END_STREAM: u8 = 1;
+pub(crate) const PADDED: u8 = 8;
 const END_HEADERS: u8 = 4;
 
 pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {

@@ -6,12 +6,14 @@
 
 mod approvals;
 mod attacks;
+mod between;
 #[path = "../cluster/cloud.rs"]
 #[allow(dead_code, reason = "others use it")]
 mod cloud;
 #[path = "../cluster/cluster.rs"]
 #[allow(dead_code, unused_imports, reason = "others use it")]
 mod cluster;
+mod confined;
 #[path = "../cluster/dialled.rs"]
 #[allow(dead_code, reason = "others use it")]
 mod dialled;
@@ -21,6 +23,9 @@ mod disks;
 mod doors;
 mod flood;
 mod frames;
+#[path = "../tls/knock.rs"]
+#[allow(dead_code, reason = "others use it")]
+mod knock;
 mod lies;
 #[path = "../cluster/links.rs"]
 #[allow(dead_code, reason = "others use it")]
@@ -35,8 +40,10 @@ mod pki;
 #[path = "../cluster/plan.rs"]
 #[allow(dead_code, reason = "others use it")]
 mod plan;
+mod protocols;
 mod somebody;
 mod together;
+mod unread;
 #[path = "../cluster/workload.rs"]
 #[allow(dead_code, reason = "others use it")]
 mod workload;

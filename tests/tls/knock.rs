@@ -60,8 +60,8 @@ impl ServerCertVerifier for Anything {
     }
 }
 
-/// Shows a certificate, or none, and speaks HTTP/2 if it is let in.
-pub(crate) async fn knock(address: &str, shown: Option<Shown>) -> io::Result<TlsStream<TcpStream>> {
+/// Takes whatever it sees, and shows a certificate, or none.
+fn takes_anything(shown: Option<Shown>, protocols: &[&[u8]]) -> ClientConfig {
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
@@ -71,11 +71,38 @@ pub(crate) async fn knock(address: &str, shown: Option<Shown>) -> io::Result<Tls
         Some(shown) => config.with_client_auth_cert(shown.chain, shown.key).unwrap(),
         None => config.with_no_client_auth(),
     };
-    config.alpn_protocols = vec![b"h2".to_vec()];
+    config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+    config
+}
+
+fn replica() -> ServerName<'static> {
+    ServerName::try_from("replica").unwrap()
+}
+
+/// What somebody says first who wants to speak TLS.
+#[allow(dead_code, reason = "others use it")]
+pub(crate) fn first_words(protocols: &[&[u8]]) -> Vec<u8> {
+    let mut client = rustls::ClientConnection::new(Arc::new(takes_anything(None, protocols)), replica()).unwrap();
+    let mut words = Vec::new();
+    client.write_tls(&mut words).unwrap();
+    words
+}
+
+/// Speaks TLS, to say one of these inside.
+pub(crate) async fn greet(
+    address: &str,
+    shown: Option<Shown>,
+    protocols: &[&[u8]],
+) -> io::Result<TlsStream<TcpStream>> {
     let stream = TcpStream::connect(address).await?;
-    let name = ServerName::try_from("replica").unwrap();
+    let greeting = TlsConnector::from(Arc::new(takes_anything(shown, protocols))).connect(replica(), stream);
+    timeout(LIMIT, greeting).await.expect("an answer, or a refusal")
+}
+
+/// Shows a certificate, or none, and speaks HTTP/2 if it is let in.
+pub(crate) async fn knock(address: &str, shown: Option<Shown>) -> io::Result<TlsStream<TcpStream>> {
     let met = async {
-        let mut stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
+        let mut stream = greet(address, shown, &[b"h2"]).await?;
         stream.write_all(PREFACE).await?;
         stream.read_u8().await?;
         Ok(stream)

@@ -1,0 +1,152 @@
+//! Answers that nobody reads, at every listener: they hold little together, and whoever reads is answered.
+
+use std::time::Duration;
+
+use allclear::wire::pb::allclear::workload::v1::WatchEventsRequest;
+use serde_json::json;
+use tokio::io::AsyncWriteExt as _;
+use tokio::time::timeout;
+
+use super::attacks::{Stream, Target};
+use super::cluster::Cluster;
+use super::dialled::client;
+use super::doors::{MEMORY, between_replicas, one_replica, socket, status};
+use super::frames::{DATA, END_STREAM, OPEN, PREFACE, call, frame, get, message, settings, whole_call};
+use super::knock::knock;
+use super::pki::{Pki, address};
+use super::{ALONE, memory};
+
+pub(crate) const EVENTS: usize = 200;
+/// Of each kind that does not read. All that they leave open are fewer calls than there may be.
+const READERS: usize = 20;
+const QUESTIONS: u32 = 64;
+const LEFT_OPEN: u32 = 3;
+/// As much as buffers of the system take is said at once; what is not heard is not waited for.
+pub(crate) const SAID_WITHIN: Duration = Duration::from_millis(100);
+
+async fn knows_many_events() -> Cluster {
+    let cluster = one_replica().await;
+    announce(&cluster).await;
+    cluster
+}
+
+/// What is told of so many has a few hundred kilobytes.
+async fn announce(cluster: &Cluster) {
+    for _ in 0..EVENTS {
+        let order = json!({ "type": "Freeze", "source": "Platform", "vms": [0], "notice": "1h" });
+        cluster.cloud.announce(order).await;
+    }
+    cluster.until(0, "aware of all events", |status| status.events.len() >= EVENTS).await;
+}
+
+pub(crate) fn questions(window: u32, question: impl Fn(u32) -> Vec<u8>) -> Vec<u8> {
+    let count = if window == OPEN { QUESTIONS } else { LEFT_OPEN };
+    (0..count).flat_map(|number| question(2 * number + 1)).collect()
+}
+
+/// Some let nothing through, some a byte of each answer, some everything, which they leave lying.
+pub(crate) async fn ask_in_vain(target: &Target, question: impl Fn(u32) -> Vec<u8>) -> Vec<Box<dyn Stream>> {
+    let mut open = Vec::new();
+    for window in [0, 1, OPEN].repeat(READERS) {
+        let words = [PREFACE, &settings(window), &questions(window, &question)].concat();
+        let mut stream = target.dial().await.unwrap();
+        // It may be ended before all is said.
+        let _ = timeout(SAID_WITHIN, stream.write_all(&words)).await;
+        open.push(stream);
+    }
+    open
+}
+
+async fn stays_small(cluster: &Cluster) {
+    let before = cluster.cloud.polls("db-0").await;
+    cluster.until_true("ten more polls", async || cluster.cloud.polls("db-0").await >= before + 10).await;
+    let peak = memory::peak(cluster, 0);
+    println!("{:.1} MiB at the most", memory::mib(peak));
+    assert!(peak < MEMORY, "{:.1} MiB", memory::mib(peak));
+    cluster.until(0, "answering", |status| status.events.len() >= EVENTS).await;
+}
+
+#[tokio::test]
+async fn what_operators_ask_and_do_not_read() {
+    let _alone = ALONE.lock().await;
+    let cluster = knows_many_events().await;
+    let door = socket(&cluster, "operator");
+    let of = |call: &'static str| move |stream| whole_call(stream, call);
+    let mut open = ask_in_vain(&door, of("/allclear.operator.v1.Operator/GetStatus")).await;
+    open.extend(ask_in_vain(&door, of("/allclear.operator.v1.Operator/Watch")).await);
+    stays_small(&cluster).await;
+}
+
+#[tokio::test]
+async fn what_workloads_ask_and_do_not_read() {
+    let _alone = ALONE.lock().await;
+    let cluster = knows_many_events().await;
+    let door = socket(&cluster, "workloads");
+    let of = |call: &'static str| move |stream| whole_call(stream, call);
+    let mut open = ask_in_vain(&door, of("/allclear.workload.v1.Workloads/WatchEvents")).await;
+    open.extend(ask_in_vain(&door, reflection("allclear.operator.v1.Operator")).await);
+    stays_small(&cluster).await;
+    let mut reads = client(&cluster.door(0)).await.watch_events(WatchEventsRequest {}).await.unwrap().into_inner();
+    assert_eq!(reads.message().await.unwrap().unwrap().events.len(), EVENTS);
+}
+
+/// Over HTTP/2, which nobody speaks there, and as many as may be connected over HTTP/1.1.
+#[tokio::test]
+async fn what_is_asked_of_the_status_port_and_not_read() {
+    let _alone = ALONE.lock().await;
+    let cluster = knows_many_events().await;
+    let door = status(&cluster);
+    let mut open = ask_in_vain(&door, |stream| get(stream, "/v1/status")).await;
+    for path in ["/v1/status", "/v1/watch", "/metrics", "/openapi.json"].repeat(32) {
+        let asked = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n").repeat(200);
+        let mut stream = door.dial().await.unwrap();
+        let _ = timeout(SAID_WITHIN, stream.write_all(asked.as_bytes())).await;
+        open.push(stream);
+    }
+    stays_small(&cluster).await;
+}
+
+/// What is known of a service, which is the longest answer there.
+pub(crate) fn reflection(service: &'static str) -> impl Fn(u32) -> Vec<u8> {
+    move |stream| {
+        // file_containing_symbol of ServerReflectionRequest.
+        let mut request = vec![0x22, u8::try_from(service.len()).unwrap()];
+        request.extend(service.as_bytes());
+        let length = u32::try_from(request.len()).unwrap();
+        let mut words = call(stream, "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo");
+        let asked = message(length, &request);
+        words.extend(frame(DATA, 0, stream, &asked.repeat(7)));
+        words.extend(frame(DATA, END_STREAM, stream, &asked));
+        words
+    }
+}
+
+#[tokio::test]
+async fn what_is_asked_between_replicas_in_plain_text_and_not_read() {
+    let _alone = ALONE.lock().await;
+    let cluster = knows_many_events().await;
+    let door = between_replicas(&cluster);
+    let mut open = ask_in_vain(&door, reflection("allclear.raft.v1.Raft")).await;
+    open.extend(ask_in_vain(&door, reflection("allclear.operator.v1.Operator")).await);
+    stays_small(&cluster).await;
+}
+
+/// A certificate of a member does not exempt.
+#[tokio::test]
+async fn what_a_member_asks_and_does_not_read() {
+    let _alone = ALONE.lock().await;
+    let pki = Pki::new();
+    let cluster = Cluster::of(&["db-0", "db-1", "db-2"]).tables(pki.tables("")).start().await;
+    announce(&cluster).await;
+    let question = reflection("allclear.operator.v1.Operator");
+    let mut open = Vec::new();
+    for window in [0, 1, OPEN].repeat(READERS) {
+        let mut stream = knock(&address(&cluster, 0), Some(pki.of("ca", "db-1"))).await.unwrap();
+        let words = [settings(window), questions(window, &question)].concat();
+        let _ = timeout(SAID_WITHIN, stream.write_all(&words)).await;
+        open.push(stream);
+    }
+    stays_small(&cluster).await;
+    let led = cluster.until(0, "led", |status| status.quorum && status.leader.is_some()).await;
+    assert!(led.replicas.iter().all(|replica| replica.reachable), "a replica was lost");
+}
