@@ -200,11 +200,12 @@ impl Books {
             return READS_WITHIN;
         };
         let waited = since.elapsed();
-        if waited >= READS_WITHIN {
+        let left = READS_WITHIN.saturating_sub(waited);
+        if left.is_zero() {
             slowest.reader.gives_way.cancel();
             return READS_WITHIN / 10;
         }
-        READS_WITHIN - waited
+        left
     }
 }
 

@@ -138,15 +138,17 @@ impl operator_server::Operator for Answers {
         let (is_member, vm) =
             (members.voters.contains(&replica) || members.learners.contains(&replica), VmName::new(&replica));
         if is_member {
+            asking.wait_for_quorum().await?;
             // First: one with an empty disk would be brought in again at once.
             self.record(Command::Exclude { replica: vm.clone() }).await?;
         }
-        if is_member || !gone {
-            let removed = asked.remove_member(&replica).await;
-            if is_member && removed.as_ref().is_err_and(|error| error.is_refusal()) {
-                self.record(Command::Readmit { replica: vm.clone() }).await?;
+        if (is_member || !gone)
+            && let Err(error) = asked.remove_member(&replica).await
+        {
+            if is_member && error.is_refusal() {
+                self.record(Command::Readmit { replica: vm }).await?;
             }
-            removed.map_err(|error| refused(&error, error.is_refusal()))?;
+            return Err(refused(&error, error.is_refusal()));
         }
         if gone {
             let absolved = self.here.propose(&Command::Absolve { replica: vm }).await;

@@ -83,7 +83,7 @@ impl Asking<'_> {
         }
     }
 
-    async fn wait_for_quorum(&self) -> Result<(), Status> {
+    pub(super) async fn wait_for_quorum(&self) -> Result<(), Status> {
         if self.here.hears_a_leader_within(QUORUM_WITHIN).await {
             return Ok(());
         }

@@ -25,8 +25,9 @@ fn configured(folder: &Path, tables: &str) -> String {
     let socket = folder.join("operator.sock");
     let text = format!(
         "replica = {{ name = \"db-0\", data_dir = \"/dev/null/data\" }}\nmetadata.endpoint = \"http://127.0.0.1:1\"\n\
-         status.listen = \"127.0.0.1:0\"\noperator.socket = {socket:?}\nworkloads.socket = {:?}\n{tables}",
-        folder.join("workloads.sock")
+         status.listen = \"127.0.0.1:0\"\noperator.socket = \"{}\"\nworkloads.socket = \"{}\"\n{tables}",
+        socket.display(),
+        folder.join("workloads.sock").display()
     );
     written(folder, &text)
 }

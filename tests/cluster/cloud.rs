@@ -115,11 +115,6 @@ impl Cloud {
         self.gets(vm).await.len()
     }
 
-    /// How many requests there were in all when this VM polled last.
-    pub(crate) async fn last_poll(&self, vm: &str) -> u64 {
-        self.gets(vm).await.last().map_or(0, |get| get["seq"].as_u64().unwrap())
-    }
-
     /// By how many milliseconds of a second this VM polls after that one; the middle of several looks.
     pub(crate) async fn polls_apart(&self, vm: &str, other: &str) -> i64 {
         let of = async |vm| -> Vec<i64> {
@@ -139,7 +134,8 @@ impl Cloud {
         gets.iter().any(|get| get["status"].is_null() && get["at"].as_str().unwrap() >= since)
     }
 
-    async fn gets(&self, vm: &str) -> Vec<Value> {
+    /// What arrived of one VM's GETs of events.
+    pub(crate) async fn gets(&self, vm: &str) -> Vec<Value> {
         let address = format!("{}/requests?method=GET&vm={vm}", self.running.control());
         let answer = read(self.http.get(address).send().await.unwrap()).await;
         answer["requests"].as_array().unwrap().clone()

@@ -117,13 +117,7 @@ async fn terms_and_positions_that_leap_are_refused_and_the_cluster_goes_on() {
             let snapshot = Some(pb::SnapshotHead { last, membership_at: last, membership: None });
             let head = pb::InstallHead { to: to.clone(), vote, snapshot, size: 0 };
             let install = pb::InstallRequest { part: Some(pb::install_request::Part::Head(head)) };
-            let transfer = pb::TransferLeaderRequest {
-                to: to.clone(),
-                from: vote,
-                successor: node(at),
-                last,
-                ..Default::default()
-            };
+            let transfer = pb::TransferLeaderRequest { to: to.clone(), from: vote, successor: node(at), last };
             let refusals = [
                 client.vote(ask.clone()).await.map(drop),
                 client.pre_vote(ask).await.map(drop),

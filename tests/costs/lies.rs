@@ -100,8 +100,10 @@ fn lies(poll: u64, replica: u64) -> Vec<Announcement> {
         }
         // In other letters, and with a name that begins otherwise.
         6 => {
-            let id = |number: u64| if poll % 2 == 0 { format!("CASE-{number}") } else { format!("case-{number}") };
-            let vms = |number: u64| vec![VmName::new(&format!("{}x{number}", if poll % 2 == 0 { "_" } else { "" }))];
+            let id =
+                |number: u64| if poll.is_multiple_of(2) { format!("CASE-{number}") } else { format!("case-{number}") };
+            let vms =
+                |number: u64| vec![VmName::new(&format!("{}x{number}", if poll.is_multiple_of(2) { "_" } else { "" }))];
             (0..1_000).map(|number| scheduled(id(number), vms(number))).collect()
         }
         // There for some polls, then over, with large lists: they fill the history.
@@ -110,7 +112,7 @@ fn lies(poll: u64, replica: u64) -> Vec<Announcement> {
         _ => {
             let one = |number: u64| {
                 let read = scheduled(format!("odd-{number}"), strangers(50, own + number));
-                if (poll + number) % 3 == 0 { Announcement::unreadable(read.id, "it is odd") } else { read }
+                if (poll + number).is_multiple_of(3) { Announcement::unreadable(read.id, "it is odd") } else { read }
             };
             (0..300).map(one).collect()
         }
@@ -217,7 +219,7 @@ impl Liar {
     }
 
     fn is_kept(&self, poll: u64) {
-        let held = self.state().open_event(&EventId::new(HELD)).expect("an operator holds it");
+        let held = self.state().open_event(&EventId::new(HELD)).unwrap();
         assert!(held.stage() <= Stage::Preparing && held.claims.is_empty(), "{:?} at {poll}", held.stage());
         assert_eq!(held.wishes.len(), 1);
         // The one that is there now, and every one before, since the last lie of ours.

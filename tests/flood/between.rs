@@ -108,7 +108,7 @@ async fn share(cluster: &Cluster, place: usize) -> f64 {
     let (before, began) = (worked(cluster, place), Instant::now());
     let polls = cluster.cloud.polls("db-0").await;
     cluster.until_true("more polls", async || cluster.cloud.polls("db-0").await >= polls + POLLS).await;
-    (worked(cluster, place) - before).as_secs_f64() / began.elapsed().as_secs_f64()
+    worked(cluster, place).saturating_sub(before).as_secs_f64() / began.elapsed().as_secs_f64()
 }
 
 async fn is_flooded(cluster: &Cluster, way: &Way) {

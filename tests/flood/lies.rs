@@ -42,12 +42,17 @@ impl Lied {
     async fn hears(&mut self, events: u64, resources: u64, polls: usize) {
         let fault = json!({ "kind": "lies", "events": events, "resources": resources });
         self.cluster.cloud.fault(json!({ "fault": fault, "on": "get" })).await;
-        let before = self.cluster.cloud.last_poll("db-0").await;
-        while self.cluster.cloud.last_poll("db-0").await < before + 3 * polls as u64 {
+        let before = self.last_poll().await;
+        while self.last_poll().await < before + 3 * polls as u64 {
             self.look();
             tokio::time::sleep(LOOK_AGAIN).await;
         }
         self.cluster.cloud.clear_faults().await;
+    }
+
+    /// How many requests there were in all when the first VM polled last.
+    async fn last_poll(&self) -> u64 {
+        self.cluster.cloud.gets("db-0").await.last().map_or(0, |get| get["seq"].as_u64().unwrap())
     }
 
     fn look(&mut self) {

@@ -38,11 +38,11 @@ async fn started(pki: &Pki) -> Cluster {
 /// Everything that consensus is asked, in the name of this node; how each was answered.
 async fn ask_all(
     channel: &Channel,
-    to: &Option<raft::Destination>,
+    to: Option<&raft::Destination>,
     vote: raft::Vote,
 ) -> Vec<Result<(), tonic::Status>> {
     let mut client = RaftClient::new(channel.clone());
-    let (to, vote) = (to.clone(), Some(vote));
+    let (to, vote) = (to.cloned(), Some(vote));
     let last = Some(raft::LogId { term: 1, index: 1_000 });
     let unreadable = raft::Entry {
         id: Some(raft::LogId { term: 1, index: 1_001 }),
@@ -92,7 +92,7 @@ async fn a_removed_replicas_certificate_ends_nothing_though_every_configuration_
         let counted = refused(&cluster, place, "no_member").await;
         for node in [own, 42] {
             for term in [led.term, led.term + 1, u64::MAX] {
-                for answer in ask_all(&channel, &to, raft::Vote { term, node, committed: true }).await {
+                for answer in ask_all(&channel, to.as_ref(), raft::Vote { term, node, committed: true }).await {
                     let status = answer.unwrap_err();
                     assert_eq!(status.code(), Code::PermissionDenied, "{status}");
                     assert!(status.message().contains("no member of the cluster"), "{status}");
@@ -103,7 +103,7 @@ async fn a_removed_replicas_certificate_ends_nothing_though_every_configuration_
 
         let mut consensus = ConsensusClient::new(channel.clone());
         let by = || "db-2".to_owned();
-        let confirm = ConfirmRequest { to: to.clone(), within_ms: 100, ..Default::default() };
+        let confirm = ConfirmRequest { to: to.clone(), within_ms: 100 };
         assert_eq!(consensus.confirm(confirm).await.unwrap_err().code(), Code::PermissionDenied);
         let propose = ProposeRequest { to: to.clone(), by: by(), ..Default::default() };
         assert_eq!(consensus.propose(propose).await.unwrap_err().code(), Code::FailedPrecondition);
@@ -162,7 +162,7 @@ async fn a_members_certificate_makes_no_term_leap_and_writes_nothing_that_cannot
     for place in 0..2 {
         let (channel, to) = (dial(&cluster, place, &thief), to(&cluster, place, &member).await);
         for term in [1 << 30, u64::MAX] {
-            for answer in ask_all(&channel, &to, raft::Vote { term, node, committed: true }).await {
+            for answer in ask_all(&channel, to.as_ref(), raft::Vote { term, node, committed: true }).await {
                 assert_eq!(answer.unwrap_err().code(), Code::OutOfRange);
             }
         }
