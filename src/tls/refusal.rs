@@ -163,6 +163,7 @@ mod tests {
             Refusal::Unnamed(text()),
             Refusal::WrongName { wanted: text(), named: text() },
             Refusal::UnknownReplica(text()),
+            Refusal::NoMember(text()),
             Refusal::ByPeer(""),
             Refusal::Unfinished,
             Refusal::TooMany,
