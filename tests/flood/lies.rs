@@ -104,7 +104,7 @@ async fn lie_for(polls: usize, each: &'static str, less: u64) {
         let warnings = cluster.status(place).await.unwrap().warnings;
         assert!(warnings.iter().any(|warning| warning.text.contains("more than there is room for")), "{warnings:#?}");
         let stage = cluster.event(place, &held).await.unwrap().stage;
-        assert_eq!(stage, "announced", "its notice is long, and an operator holds it");
+        assert!(["announced", "preparing"].contains(&stage.as_str()), "an operator holds it, and it is {stage}");
     }
     assert!(cluster.cloud.approvals(&held).is_empty());
     println!("at the most {:.1} MiB of disk", memory::mib(most_on_disk));
