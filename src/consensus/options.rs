@@ -21,9 +21,9 @@ pub(super) const MAX_MESSAGE_BYTES: usize = 4 << 20;
 /// as much of open events, and half of that of closed ones, beside what is registered and recorded.
 pub(super) const MAX_SNAPSHOT_BYTES: usize = 64 << 20;
 /// A log that takes more on the disk is folded into a snapshot, however few entries it has.
-pub(super) const MAX_LOG_BYTES: usize = 8 << 20;
+pub(super) const MAX_LOG_BYTES: usize = 16 << 20;
 /// So much of it is kept then for replicas that lag a little.
-pub(super) const KEPT_LOG_BYTES: usize = 2 << 20;
+pub(super) const KEPT_LOG_BYTES: usize = 8 << 20;
 /// More voters only make every decision slower; further replicas are learners.
 pub const MAX_VOTERS: usize = 7;
 /// So many entries are folded into a snapshot, unless somebody opens a replica with fewer.
