@@ -21,7 +21,7 @@ use super::shared::Shared;
 use super::standing::Standing;
 use super::state::State;
 use super::turns::Turns;
-use super::types::{Member, Membership, SharedFold, Types};
+use super::types::{Member, Membership, SharedFold, Types, Vote};
 use super::vouching::Words;
 use crate::wire::pb::allclear::raft::v1::{Destination, Identity};
 
@@ -92,6 +92,14 @@ impl Consensus {
 
     pub(super) fn heard_leader(&self) {
         self.heard.send_replace(Some(Instant::now()));
+    }
+
+    /// It is of the leader that this replica follows.
+    pub(super) fn follows(&self, vote: &Vote) -> bool {
+        let leader = vote.leader_id;
+        self.with_metrics(|metrics| {
+            (metrics.current_term, metrics.current_leader) == (leader.term, Some(leader.voted_for))
+        })
     }
 
     /// What was taken is read. Where all that is committed is in the log, nothing is left that could not be read.

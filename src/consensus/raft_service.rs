@@ -55,7 +55,7 @@ impl Raft for RaftService {
         in_a_row(&rpc)?;
         let ends = [rpc.prev_log_id, rpc.leader_commit].into_iter().flatten();
         self.is_no_leap(&rpc.vote, ends.chain(rpc.entries.iter().map(|entry| entry.log_id)))?;
-        self.are_readable(&rpc.entries)?;
+        self.are_readable(&rpc.vote, &rpc.entries)?;
         let committed = rpc.leader_commit.map(|id| id.index());
         let outcome = match this.raft.append_entries(rpc).await.map_err(stopped)? {
             AppendEntriesResponse::Success | AppendEntriesResponse::PartialSuccess(_) => {
@@ -111,7 +111,7 @@ impl Raft for RaftService {
         if state.len() != size {
             return Err(Malformed("the snapshot is shorter than its head said").into());
         }
-        self.is_understood("snapshot", |fold| fold.understands_snapshot(&state))?;
+        self.is_understood(&vote, "snapshot", |fold| fold.understands_snapshot(&state))?;
         let snapshot = Snapshot { meta, snapshot: state.freeze() };
         let response = this.raft.install_full_snapshot(vote, snapshot).await.map_err(stopped)?;
         this.heard_leader();
@@ -158,22 +158,30 @@ impl RaftService {
     }
 
     /// Whoever takes an entry that it cannot read stops when that is committed, and so would the whole cluster.
-    fn are_readable(&self, entries: &[Entry]) -> Result<(), Status> {
+    fn are_readable(&self, vote: &Vote, entries: &[Entry]) -> Result<(), Status> {
         for entry in entries {
             if let EntryPayload::Normal(Proposed(bytes)) = &entry.payload {
                 let what = format!("log entry {}", entry.log_id.index());
-                self.is_understood(&what, |fold| fold.understands(bytes))?;
+                self.is_understood(vote, &what, |fold| fold.understands(bytes))?;
             }
         }
         Ok(())
     }
 
-    fn is_understood(&self, what: &str, ask: impl FnOnce(&dyn Fold) -> Result<(), Undecodable>) -> Result<(), Status> {
+    fn is_understood(
+        &self,
+        vote: &Vote,
+        what: &str,
+        ask: impl FnOnce(&dyn Fold) -> Result<(), Undecodable>,
+    ) -> Result<(), Status> {
         let fold = self.consensus.fold.read().map_err(|_| stopped("the state was left half applied"))?;
         ask(&**fold).map_err(|why| {
             let why = format!("the {what} cannot be read here and is not taken: {why}");
-            self.consensus.unreadable.send_replace(Some(bounded(&why)));
-            self.refused(self.consensus.identity.node, "unreadable", Status::unimplemented(why))
+            // Of anybody else it says nothing about the log.
+            if self.consensus.follows(vote) {
+                self.consensus.unreadable.send_replace(Some(bounded(&why)));
+            }
+            self.refused(vote.leader_id.voted_for, "unreadable", Status::unimplemented(why))
         })
     }
 

@@ -177,7 +177,8 @@ impl Consensus {
     }
 
     fn role(&self, metrics: &RaftMetrics<Types>, quorum: bool) -> Role {
-        if let Some(reason) = self.unreadable.borrow().clone() {
+        // One that leads has read all of it.
+        if let Some(reason) = self.unreadable.borrow().clone().filter(|_| metrics.state != ServerState::Leader) {
             return Role::Outside(reason);
         }
         let reason = self.outside.borrow().clone();

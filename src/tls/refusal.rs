@@ -151,7 +151,7 @@ pub fn cause(error: &dyn Error) -> String {
 mod tests {
     use super::*;
 
-    fn all() -> [Refusal; 13] {
+    fn all() -> [Refusal; 14] {
         let text = String::new;
         [
             Refusal::PlainText,

@@ -56,7 +56,11 @@ fn judged(reader: Reader, text: &str, variable: Option<(String, String)>) -> (Op
         Ok(Ok(config)) => {
             let printed = config.to_string();
             let again = catch_unwind(|| reader(&printed, None)).ok();
-            let is_same = again.as_ref().is_some_and(|again| again.as_ref() == Ok(&config));
+            // What is hidden is not printed, and says so where it stood.
+            let is_same = again.as_ref().is_some_and(|again| match again {
+                Ok(again) if !config.hidden.is_empty() => again.to_string() == printed,
+                again => again.as_ref() == Ok(&config),
+            });
             ((!is_same).then(|| format!("printed as another one:\n{printed}\n{again:?}")), true)
         }
         Ok(Err(told)) => {

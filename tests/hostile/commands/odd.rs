@@ -219,6 +219,15 @@ fn stints(dice: &mut Dice, state: &State, of: &EventId) -> Vec<(Member, u64)> {
     state.open_event(of).map(|event| stints_of(state, event)).unwrap_or_default()
 }
 
+/// What operators ask for of a replica that is, or was, a member.
+fn of_members(dice: &mut Dice) -> Command {
+    match dice.below(3) {
+        0 => Command::Absolve { replica: vm(dice) },
+        1 => Command::Exclude { replica: vm(dice) },
+        _ => Command::Readmit { replica: vm(dice) },
+    }
+}
+
 pub(super) fn command(dice: &mut Dice, state: &State) -> Command {
     let id = event(dice, state);
     match dice.below(27) {
@@ -272,11 +281,7 @@ pub(super) fn command(dice: &mut Dice, state: &State) -> Command {
         14 => Command::Lead { term: dice.number() % 50, turn: dice.number() % 50, voters: vec![vm(dice), vm(dice)] },
         15 => suspect(dice, state),
         16 => account(dice, state),
-        17 => match dice.below(3) {
-            0 => Command::Absolve { replica: vm(dice) },
-            1 => Command::Exclude { replica: vm(dice) },
-            _ => Command::Readmit { replica: vm(dice) },
-        },
+        17 => of_members(dice),
         18 if dice.once_in(2) => Command::Dismiss { replica: vm(dice) },
         18 => Command::Raise { version: dice.number() },
         19 => {
