@@ -72,7 +72,7 @@ impl Lied {
     }
 }
 
-async fn lie_for(lies: &[(u64, u64)], polls: usize, each: &'static str) {
+async fn lie_for(kinds: &[(u64, u64)], polls: usize, each: &'static str) {
     let _alone = ALONE.lock().await;
     let cluster = Cluster::of(&["db-0", "db-1", "db-2"])
         .workload("database", vec![hook("drain"), hook("restore")])
@@ -84,7 +84,7 @@ async fn lie_for(lies: &[(u64, u64)], polls: usize, each: &'static str) {
     let (status, _, told) = cluster.says(0, &["hold", &held, "--until", "2h", "--reason", "not now"]);
     assert_eq!(status, 0, "{told}");
     let mut lied = Lied { cluster, most_on_disk: 0 };
-    for &(events, resources) in lies {
+    for &(events, resources) in kinds {
         lied.hears(events, resources, polls).await;
         let fault = json!({ "kind": "lies", "events": events, "resources": resources });
         lied.cluster.cloud.fault(json!({ "fault": fault, "on": "get" })).await;
