@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use tonic::transport::server::Connected;
 
 use super::crowd::Stay;
@@ -22,14 +22,18 @@ use super::room::Reader;
 /// What was said faster waits no longer than that before it is heard; signs of life may take longer.
 const WAITS_AT_MOST: Duration = Duration::from_secs(10);
 
+/// For each call that was refused for who calls, its connection is not heard for so long. The refused call itself does not
+/// wait: it would keep a place that others need.
+const UNHEARD_AFTER_REFUSAL: Duration = Duration::from_millis(50);
+
 /// Why a connection may be open: held as long as it is, and what ends when it has to give way.
 pub(super) struct Footing {
     _held: Box<dyn Send>,
     lost: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
-impl From<Place> for Footing {
-    fn from(place: Place) -> Self {
+impl<W: Ord + Send + 'static> From<Place<W>> for Footing {
+    fn from(place: Place<W>) -> Self {
         Self { _held: Box::new(place), lost: Box::pin(pending()) }
     }
 }
@@ -133,11 +137,22 @@ impl<S> Admitted<S> {
             self.unheard = Some(context.waker().clone());
             return true;
         }
+        let refused = self.reader.take_refused();
+        if refused > 0 {
+            self.hush(UNHEARD_AFTER_REFUSAL * refused);
+        }
         let is_hushed = self.hushed.as_mut().is_some_and(|hushed| hushed.as_mut().poll(context).is_pending());
         if !is_hushed {
             self.hushed = None;
         }
         is_hushed
+    }
+
+    /// Beyond what it has to wait already.
+    fn hush(&mut self, wait: Duration) {
+        let now = Instant::now();
+        let begins = self.hushed.as_ref().map_or(now, |hushed| hushed.deadline().max(now));
+        self.hushed = Some(Box::pin(sleep_until((begins + wait).min(now + WAITS_AT_MOST))));
     }
 
     fn has_heard(&mut self, words: &[u8]) -> io::Result<()> {

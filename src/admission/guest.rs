@@ -18,10 +18,12 @@ impl Guest {
         Self { reader, introduce: Arc::new(move |extensions| drop(extensions.insert(of.clone()))) }
     }
 
-    /// From now on the call has what the system tells of its connection. One that came in by another way reads alone.
+    /// From now on the call has what the system tells of its connection, and its reader. One that came in by another way
+    /// reads alone.
     pub(super) fn introduced(extensions: &mut Extensions) -> Reader {
         let Some(guest) = extensions.remove::<Self>() else { return Reader::default() };
         (guest.introduce)(extensions);
+        extensions.insert(guest.reader.clone());
         guest.reader
     }
 }

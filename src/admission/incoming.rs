@@ -13,7 +13,7 @@ use tokio::time::{sleep, timeout};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 
-use super::connection::{Admitted, Manners, Measure};
+use super::connection::{Admitted, Footing, Manners, Measure};
 use super::crowd::{Crowd, Stay};
 use super::frames::Frames;
 use super::listener::{Listener, Who};
@@ -185,11 +185,11 @@ where
 }
 
 /// One that was met elsewhere and is about to begin HTTP/2, frame by frame.
-pub fn by_frames<S>(stream: S, place: Place) -> Admitted<S> {
+pub fn by_frames<S, W: Ord + Send + 'static>(stream: S, place: Place<W>) -> Admitted<S> {
     by_http2(stream, Vec::new(), place, Measure::Frames(Frames::after(PREFACE_BYTES)))
 }
 
-fn by_http2<S>(stream: S, begun: Vec<u8>, place: Place, measure: Measure) -> Admitted<S> {
+fn by_http2<S>(stream: S, begun: Vec<u8>, place: impl Into<Footing>, measure: Measure) -> Admitted<S> {
     let manners = Manners { footing: place.into(), measure, reads_within: READS_WITHIN, longest_question: None };
     Admitted::new(stream, begun, manners)
 }

@@ -3,9 +3,11 @@
 //!
 //! Whoever connects waits at the door until it has said its first words. There is little room at the door, and where it
 //! is full, whoever has the most there loses its oldest: so connections that say nothing are in nobody's way. Inside,
-//! what is too much is turned away, and what is too fast waits. Answers that nobody reads have a room of their own.
+//! what is too much is turned away, and what is too fast waits. Questions that do not end and answers that nobody reads
+//! have a room of their own.
 
 mod answers;
+mod asked;
 mod calls;
 mod connection;
 mod crowd;
@@ -20,6 +22,7 @@ mod room;
 mod told;
 
 pub use answers::Maker;
+pub use asked::Asked;
 pub use calls::{Calls, Turns, grpc_server};
 pub use connection::Admitted;
 pub use crowd::Crowd;

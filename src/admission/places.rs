@@ -5,41 +5,46 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::listener::Who;
 
-pub struct Places {
+pub struct Places<W = Who> {
     in_all: usize,
-    of_each: Box<dyn Fn(Who) -> usize + Send + Sync>,
-    taken: Arc<Mutex<BTreeMap<Who, usize>>>,
+    of_each: Box<dyn Fn(&W) -> usize + Send + Sync>,
+    taken: Taken<W>,
 }
 
+/// How many places each has.
+type Taken<W> = Arc<Mutex<BTreeMap<W, usize>>>;
+
 /// One of them, until it is dropped.
-pub struct Place {
-    who: Who,
-    taken: Arc<Mutex<BTreeMap<Who, usize>>>,
+pub struct Place<W: Ord = Who> {
+    who: W,
+    taken: Taken<W>,
 }
 
 impl Places {
-    pub fn new(in_all: usize, of_each: impl Fn(Who) -> usize + Send + Sync + 'static) -> Self {
-        Self { in_all, of_each: Box::new(of_each), taken: Arc::default() }
-    }
-
     /// For whom nobody has to be told from anybody else.
     pub fn in_all(most: usize) -> Self {
         Self::new(most, move |_| most)
     }
+}
+
+impl<W: Ord + Clone> Places<W> {
+    pub fn new(in_all: usize, of_each: impl Fn(&W) -> usize + Send + Sync + 'static) -> Self {
+        Self { in_all, of_each: Box::new(of_each), taken: Arc::default() }
+    }
 
     /// Nothing where all are taken, or as many as this one may have.
-    pub fn enter(&self, who: Who) -> Option<Place> {
+    pub fn enter(&self, who: W) -> Option<Place<W>> {
         let mut taken = lock(&self.taken);
         let own = taken.get(&who).copied().unwrap_or(0);
-        if own >= (self.of_each)(who) || taken.values().sum::<usize>() >= self.in_all {
+        if own >= (self.of_each)(&who) || taken.values().sum::<usize>() >= self.in_all {
             return None;
         }
-        taken.insert(who, own + 1);
+        taken.insert(who.clone(), own + 1);
         Some(Place { who, taken: self.taken.clone() })
     }
 }
 
-impl Drop for Place {
+impl<W: Ord> Drop for Place<W> {
     fn drop(&mut self) {
         let mut taken = lock(&self.taken);
         if let Some(count) = taken.get_mut(&self.who) {
@@ -51,7 +56,7 @@ impl Drop for Place {
     }
 }
 
-fn lock(taken: &Mutex<BTreeMap<Who, usize>>) -> MutexGuard<'_, BTreeMap<Who, usize>> {
+fn lock<W>(taken: &Mutex<BTreeMap<W, usize>>) -> MutexGuard<'_, BTreeMap<W, usize>> {
     taken.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -61,7 +66,7 @@ mod tests {
 
     #[test]
     fn so_many_in_all_and_of_each_and_no_more_until_one_leaves() {
-        let places = Places::new(5, |who| if who == Who::User(0) { 5 } else { 2 });
+        let places = Places::new(5, |who| if *who == Who::User(0) { 5 } else { 2 });
         let enter = |uid| places.enter(Who::User(uid));
         let (mut ones, twos) = (vec![enter(1), enter(1)], [enter(2), enter(2)]);
         assert!(ones.iter().chain(&twos).all(Option::is_some));

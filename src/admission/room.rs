@@ -2,7 +2,7 @@
 //! for one more, the connection that was answered first and has not read gives way; where none has to, no answer is made.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -51,9 +51,20 @@ struct Entry {
 pub struct Reader {
     unread: Arc<AtomicUsize>,
     gives_way: CancellationToken,
+    refused: Arc<AtomicU32>,
 }
 
 impl Reader {
+    /// A call on this connection was refused for who calls: the connection is heard less often from now on.
+    pub fn is_refused(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The calls that were refused since somebody asked last.
+    pub(super) fn take_refused(&self) -> u32 {
+        self.refused.swap(0, Ordering::Relaxed)
+    }
+
     /// Ends when the connection is to be ended.
     pub(super) fn given_way(&self) -> impl Future<Output = ()> + Send + 'static {
         self.gives_way.clone().cancelled_owned()

@@ -7,6 +7,7 @@ use tokio::time::timeout;
 use tonic::{Extensions, Status};
 
 use super::node::Consensus;
+use crate::admission::Reader;
 use crate::tls::{Caller, Refusal};
 use crate::wire::pb::allclear::raft::v1::Vote;
 
@@ -86,10 +87,18 @@ impl Consensus {
         }
         let own = &self.identity.replica;
         match extensions.get::<Caller>() {
-            Some(caller) => {
-                judge(caller).map_err(|why| Status::permission_denied(format!("{own} refuses whoever calls: {why}")))
-            }
+            Some(caller) => judge(caller).map_err(|why| {
+                heard_less(extensions);
+                Status::permission_denied(format!("{own} refuses whoever calls: {why}"))
+            }),
             None => Err(Status::permission_denied(format!("{own} does not know who calls"))),
         }
+    }
+}
+
+/// Whoever calls is refused for who it is. It may call again, and not as often as it likes.
+pub(super) fn heard_less(extensions: &Extensions) {
+    if let Some(reader) = extensions.get::<Reader>() {
+        reader.is_refused();
     }
 }

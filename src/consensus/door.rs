@@ -8,9 +8,10 @@ use openraft::rt::WatchReceiver as _;
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tonic::Status;
 use tonic::service::Routes;
+use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Channel;
+use tonic::{Request, Status};
 
 use super::askers::Askers;
 use super::change::OnBehalf;
@@ -23,7 +24,7 @@ use super::fold::Fold;
 use super::log::LogStore;
 use super::network::Network;
 use super::node::{Consensus, Parts};
-use super::options::{MAX_MESSAGE_BYTES, Options};
+use super::options::{MAX_ENTRY_BYTES, MAX_MESSAGE_BYTES, Options};
 use super::peers::Peers;
 use super::raft_service::RaftService;
 use super::roster::Members;
@@ -222,8 +223,14 @@ fn routes(consensus: &Consensus) -> Routes {
     let raft = RaftServer::new(RaftService::new(consensus.clone()))
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
+    // Before its message is read, which may be large.
+    let node = consensus.clone();
+    let raft = InterceptedService::new(raft, move |call: Request<()>| {
+        node.is_from_replica(call.extensions())?;
+        Ok(call)
+    });
     let cluster = ConsensusServer::new(ClusterService(consensus.clone()))
-        .max_decoding_message_size(MAX_MESSAGE_BYTES)
+        .max_decoding_message_size(MAX_ENTRY_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
     Routes::new(raft).add_service(cluster)
 }

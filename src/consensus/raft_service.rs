@@ -100,7 +100,8 @@ impl Raft for RaftService {
         if size > MAX_SNAPSHOT_BYTES {
             return Err(Malformed("the snapshot is too large").into());
         }
-        let mut state = BytesMut::new();
+        // Not more and more, which would hold it twice.
+        let mut state = BytesMut::with_capacity(size);
         while let Some(part) = next_part(&mut parts).await? {
             let Part::Piece(piece) = part else { return Err(Malformed("the snapshot has two heads").into()) };
             if state.len() + piece.len() > size {

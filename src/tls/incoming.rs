@@ -16,6 +16,8 @@ use crate::admission::{Admitted, Door, Incoming, Places, Porter, Who, by_frames,
 
 /// Each of 100 replicas has one, and `doctor` another for a moment.
 const CONNECTIONS: usize = 512;
+/// Of one certificate: a replica that is cut off again and again leaves some behind, which take a while to end.
+const CONNECTIONS_OF_A_CERTIFICATE: usize = 16;
 /// Bytes that are encrypted and not read yet, of each.
 const UNREAD: usize = 16 << 10;
 
@@ -25,12 +27,14 @@ pub fn incoming(
     credentials: Arc<Credentials>,
     stop: CancellationToken,
 ) -> Incoming<Admitted<Connection>> {
-    meet(listener, Door::default(), Replicas { credentials, places: Places::in_all(CONNECTIONS) }, stop)
+    let places = Places::new(CONNECTIONS, |_| CONNECTIONS_OF_A_CERTIFICATE);
+    meet(listener, Door::default(), Replicas { credentials, places }, stop)
 }
 
 struct Replicas {
     credentials: Arc<Credentials>,
-    places: Places,
+    /// By the names in the certificate.
+    places: Places<Arc<str>>,
 }
 
 impl Porter<TcpStream> for Replicas {
@@ -54,7 +58,7 @@ impl Replicas {
         stream.get_mut().1.set_buffer_limit(Some(UNREAD));
         let certificates = stream.get_ref().1.peer_certificates();
         let names = chain::names(certificates.and_then(<[_]>::first).ok_or(Refusal::NoCertificate)?)?;
-        let place = self.places.enter(Who::Anybody).ok_or(Refusal::TooMany)?;
+        let place = self.places.enter(names.to_string().into()).ok_or(Refusal::TooMany)?;
         let caller = Caller::new(self.credentials.clone(), names, &who.to_string());
         Ok(by_frames(Connection::new(stream, caller), place))
     }

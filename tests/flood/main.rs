@@ -43,6 +43,7 @@ mod plan;
 mod protocols;
 mod somebody;
 mod together;
+mod unfinished;
 mod unread;
 #[path = "../cluster/workload.rs"]
 #[allow(dead_code, reason = "others use it")]

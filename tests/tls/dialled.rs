@@ -48,6 +48,23 @@ async fn whoever_shows_a_wrong_certificate_is_refused_counted_and_told() {
 }
 
 #[tokio::test]
+async fn one_certificate_leaves_places_to_others() {
+    let pki = Pki::new();
+    let cluster = Cluster::of(&["db-0"]).tables(vec![pki.table("db-0", "")]).start().await;
+    let address = address(&cluster, 0);
+    let mut let_in = Vec::new();
+    for _ in 0..16 {
+        let_in.push(knock(&address, Some(pki.of("ca", "db-1"))).await.unwrap());
+    }
+    let before = refused(&cluster, 0, "too_many").await;
+    assert!(knock(&address, Some(pki.of("ca", "db-1"))).await.is_err(), "one more is let in");
+    refused_more(&cluster, 0, "too_many", before).await;
+    assert!(knock(&address, Some(pki.of("ca", "db-2"))).await.is_ok(), "another is not let in");
+    drop(let_in);
+    cluster.until_true("a place", async || knock(&address, Some(pki.of("ca", "db-1"))).await.is_ok()).await;
+}
+
+#[tokio::test]
 async fn a_dns_name_is_enough_where_it_is_configured_and_never_for_another_cluster() {
     let pki = Pki::new();
     let cluster = Cluster::of(&["db-0"]).tables(vec![pki.table("db-0", "names = \"dns\"")]).start().await;

@@ -130,3 +130,26 @@ async fn frames_that_ask_for_nothing_are_heard_as_fast_as_they_may_come() {
     let took = began.elapsed();
     assert!(took >= Duration::from_secs(11) && took <= Duration::from_secs(13), "{took:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_is_refused_for_who_it_is_is_heard_less_often() {
+    let (mut inside, mut other, _places) = admitted(None, None).expect("a place");
+    inside.read_exact(&mut [0; 6]).await.expect("what was begun");
+    let reader = inside.reader();
+    let began = Instant::now();
+    for calls in [1, 3] {
+        for _ in 0..calls {
+            reader.is_refused();
+        }
+        other.write_all(b"?").await.expect("room");
+        inside.read_u8().await.expect("a call");
+    }
+    assert_eq!(began.elapsed(), UNHEARD_AFTER_REFUSAL * 4);
+    for _ in 0..100_000 {
+        reader.is_refused();
+    }
+    let began = Instant::now();
+    other.write_all(b"??").await.expect("room");
+    inside.read_exact(&mut [0; 2]).await.expect("calls");
+    assert_eq!(began.elapsed(), WAITS_AT_MOST, "for good, or for nothing");
+}

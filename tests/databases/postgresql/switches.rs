@@ -1,8 +1,10 @@
 //! What only this hook set does, called as a replica calls it, beside servers that clients write to.
 
+use nix::sys::signal::Signal;
+
 use super::super::hook::{FAILED, Hook, UNDO, UNKNOWN};
 use super::super::stage::{Kind, Stage};
-use super::super::trio::{System as _, VMS, is_installed, until};
+use super::super::trio::{System as _, is_installed};
 use super::super::writers::Writers;
 use super::Postgresql;
 
@@ -14,12 +16,11 @@ async fn a_target_that_dies_in_the_middle_of_the_switch_costs_no_acknowledged_wr
     }
     let mut stage = Stage::<Postgresql>::bare().await;
     let writers = Writers::start::<Postgresql>(&stage.trio);
-    let hook = Hook::begin::<Postgresql>(&stage.trio, 0, "failover", &[]);
-    let noted = stage.trio.vms[0].folder.join("state").join(format!("postgresql-{}.json", VMS[0]));
-    until("a switch that has begun", || if noted.exists() { Ok(()) } else { Err("nothing is noted".into()) });
+    let hook = Hook::stopped_where::<Postgresql>(&stage.trio, 0, "failover", "pg_promote", &[]);
     for place in [1, 2] {
         stage.take_away(Kind::Reboot, place);
     }
+    hook.signal(Signal::SIGCONT);
     let ended = hook.end();
     // Writes were stopped in vain, unless nobody can tell.
     assert!(matches!(ended.status, FAILED | UNKNOWN), "{ended:?}");

@@ -1,0 +1,114 @@
+//! What is asked and not answered yet: together, the messages that a listener takes in hold so many bytes. Who asks for
+//! more is told to come again.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, ready};
+
+use axum::body::{Body, HttpBody};
+use bytes::Bytes;
+use hyper::body::{Frame, SizeHint};
+use tonic::Status;
+
+/// The bytes of one listener.
+pub struct Asked {
+    most: usize,
+    taken: AtomicUsize,
+}
+
+impl Asked {
+    pub fn new(most: usize) -> Self {
+        Self { most, taken: AtomicUsize::new(0) }
+    }
+
+    fn take(&self, bytes: usize) -> bool {
+        let more = |taken: usize| taken.checked_add(bytes).filter(|taken| *taken <= self.most);
+        self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+}
+
+/// What one call has asked, until it is answered.
+pub(super) struct Call {
+    of: Arc<Asked>,
+    bytes: AtomicUsize,
+}
+
+impl Call {
+    pub(super) fn of(asked: &Arc<Asked>) -> Arc<Self> {
+        Arc::new(Self { of: asked.clone(), bytes: AtomicUsize::new(0) })
+    }
+
+    /// The same words, counted as they come.
+    pub(super) fn counts(self: &Arc<Self>, words: Body) -> Body {
+        Body::new(Counted { words, call: self.clone() })
+    }
+
+    fn take(&self, bytes: usize) -> bool {
+        let is_taken = self.of.take(bytes);
+        if is_taken {
+            self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
+        is_taken
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        self.of.taken.fetch_sub(*self.bytes.get_mut(), Ordering::Relaxed);
+    }
+}
+
+struct Counted {
+    words: Body,
+    call: Arc<Call>,
+}
+
+impl HttpBody for Counted {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let frame = ready!(Pin::new(&mut self.words).poll_frame(context));
+        let bytes = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref()).map_or(0, Bytes::len);
+        if self.call.take(bytes) {
+            return Poll::Ready(frame);
+        }
+        let full = Status::resource_exhausted("too much is asked at once; ask again later");
+        Poll::Ready(Some(Err(axum::Error::new(full))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.words.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.words.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn calls_hold_what_they_asked_until_they_are_answered_and_no_more_than_there_is() {
+        let asked = Arc::new(Asked::new(10));
+        let hears = |call: &Arc<Call>, bytes: usize| call.counts(Body::from(vec![7; bytes])).collect();
+        let [first, second] = [Call::of(&asked), Call::of(&asked)];
+        assert!(hears(&first, 6).await.is_ok());
+        let refused = hears(&second, 5).await.expect_err("there is no room");
+        let status = Status::from_error(refused.into_inner());
+        assert_eq!(status.code(), tonic::Code::ResourceExhausted, "{status}");
+        assert!(hears(&second, 4).await.is_ok() && hears(&first, 1).await.is_err());
+        drop(first);
+        assert!(hears(&second, 6).await.is_ok());
+        drop(second);
+        assert_eq!(asked.taken.load(Ordering::Relaxed), 0);
+    }
+}
