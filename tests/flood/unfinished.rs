@@ -75,7 +75,11 @@ async fn held(cluster: &Cluster, victim: usize, shown: &Arc<Credentials>) -> u64
         thieves.join_next().await.unwrap().unwrap();
     }
     let peak = memory::peak(cluster, victim);
-    println!("{:.1} MiB said, at the most {:.1} MiB held", memory::mib(said.load(Ordering::Relaxed)), memory::mib(peak));
+    println!(
+        "{:.1} MiB said, at the most {:.1} MiB held",
+        memory::mib(said.load(Ordering::Relaxed)),
+        memory::mib(peak)
+    );
     assert!(peak < MEMORY, "{:.1} MiB", memory::mib(peak));
     said.load(Ordering::Relaxed)
 }
