@@ -33,9 +33,10 @@ const MEMORY: u64 = if cfg!(debug_assertions) { 192 << 20 } else { 128 << 20 };
 fn message(said: Arc<AtomicU64>) -> Body {
     let length = u32::try_from(MESSAGE).unwrap().to_be_bytes();
     let head = Bytes::from([[0].as_slice(), &length].concat());
+    let piece = Bytes::from(vec![0x0a; PIECE]);
     let pieces = stream::iter(0..MESSAGE / PIECE - 1).map(move |_| {
         said.fetch_add(PIECE as u64, Ordering::Relaxed);
-        Bytes::from_static(&[0x0a; PIECE])
+        piece.clone()
     });
     let words = stream::iter([head]).chain(pieces).chain(stream::pending());
     Body::from_stream(words.map(Ok::<_, std::convert::Infallible>))
