@@ -86,6 +86,18 @@ async fn node_of(cluster: &Cluster, place: usize, shown: &Arc<Credentials>) -> u
     greeted.into_inner().greeting.unwrap().node
 }
 
+/// An event for this machine that stays held. A leader whose own machine an event names hands over: so another one leads then.
+async fn held_on(cluster: &Cluster, vm: usize) -> String {
+    let says = |arguments: &[&str]| assert_eq!(cluster.says(vm, arguments).0, 0, "{arguments:?}");
+    says(&["pause", "--until", "2h", "--reason", "until it is held"]);
+    let held = cluster.cloud.announce(json!({ "type": "Reboot", "vm": vm, "notice": "24h" })).await;
+    cluster.until_event(vm, &held, "seen", |_| true).await;
+    says(&["hold", &held, "--until", "2h", "--reason", "it stays"]);
+    says(&["resume", "--reason", "it is held"]);
+    cluster.until_true("a leader that no event names", async || cluster.leader(vm).await != vm).await;
+    held
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "takes ten minutes"]
 async fn everything_at_once_costs_no_leader_no_approval_and_little_memory() {
@@ -101,16 +113,8 @@ async fn everything_at_once_costs_no_leader_no_approval_and_little_memory() {
     let (stolen, member) = (credentials(&pki, "db-2"), credentials(&pki, "db-1"));
     cluster.stop(2);
     cluster.until_true("db-2 is removed", async || cluster.says(0, &["member", "remove", "db-2"]).0 == 0).await;
-    // A leader whose own machine an event names hands over: so the machine of the follower is named.
     let other = 0;
-    let says = |place: usize, arguments: &[&str]| assert_eq!(cluster.says(place, arguments).0, 0, "{arguments:?}");
-    says(0, &["pause", "--until", "2h", "--reason", "until it is held"]);
-    let order = json!({ "type": "Reboot", "vm": other, "notice": "24h" });
-    let held = cluster.cloud.announce(order).await;
-    cluster.until_event(0, &held, "seen", |_| true).await;
-    says(0, &["hold", &held, "--until", "2h", "--reason", "it stays"]);
-    says(0, &["resume", "--reason", "it is held"]);
-    cluster.until_true("a leader that no event names", async || cluster.leader(0).await != other).await;
+    let held = held_on(&cluster, other).await;
     let victim = cluster.leader(0).await;
     let term = cluster.status(victim).await.unwrap().term;
 
