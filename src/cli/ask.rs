@@ -11,11 +11,11 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::told::{self, Reader, USUAL_ENDPOINT};
 use super::{Exit, examples, runtime, say};
-use crate::machine::time::Timestamp;
-use crate::ops::harmless::harmless_json;
-use crate::replica::clock::{self, from_rfc3339};
-use crate::rpc::client::{Answer, AskError, Asking, Client};
-use crate::wire::pb::allclear::operator::v1 as shown;
+use allclear_core::time::Timestamp;
+use allclear_server::ops::harmless::harmless_json;
+use allclear_server::replica::clock::{self, from_rfc3339};
+use allclear_server::rpc::client::{Answer, AskError, Asking, Client};
+use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// On a terminal, what passes by itself is shown again as often: ages, and the time that is left.
 const SHOW_AGAIN: Duration = Duration::from_secs(1);

@@ -1,20 +1,17 @@
 //! `allclear certs`: an authority for one cluster, and the certificates of its replicas, for people without a PKI. Files
 //! only: nothing is asked of anybody, and nobody is told.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::Subcommand;
 
 use super::{Exit, examples, failed, say};
-use crate::machine::time::Timestamp;
-use crate::replica::clock::{self, rfc3339};
-use crate::tls::{Authority, Made};
+use allclear_server::replica::clock::{self, rfc3339};
+use allclear_server::tls::Authority;
+use allclear_server::tls::issued::{CA, issue, make_folder, write_new};
 
-const CA: &str = "ca.pem";
 const CA_KEY: &str = "ca.key";
 
 /// Makes the certificates by which replicas know each other, for a cluster without a PKI
@@ -91,7 +88,7 @@ fn issue_into(dir: &Path, replica: &str, days: u32) -> anyhow::Result<()> {
     let ca = read(&dir.join(CA))?;
     let authority = Authority::read(&ca, &read(&dir.join(CA_KEY))?).with_context(|| dir.display().to_string())?;
     let folder = dir.join(replica);
-    let expires_at = issue(&authority, &ca, replica, days, &folder)?;
+    let expires_at = issue(&authority, &ca, replica, days, &folder, clock::now())?;
     let (cluster, until, shown) = (authority.cluster(), rfc3339(expires_at), folder.display());
     say(format_args!("made a certificate for {replica} of cluster {cluster:?}, valid until {until}, in {shown}"));
     say(format_args!(
@@ -100,45 +97,7 @@ fn issue_into(dir: &Path, replica: &str, days: u32) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A new key and certificate, and the authority's certificate, as files of the folder; until when the certificate is valid.
-pub(super) fn issue(
-    authority: &Authority,
-    ca: &str,
-    replica: &str,
-    days: u32,
-    folder: &Path,
-) -> anyhow::Result<Timestamp> {
-    let Made { cert, key, expires_at } = authority.issue(replica, days, clock::now())?;
-    make_folder(folder)?;
-    for (name, text, mode) in [("node.key", key.as_str(), 0o600), ("node.pem", &cert, 0o644), (CA, ca, 0o644)] {
-        replace(folder, name, text, mode)?;
-    }
-    Ok(expires_at)
-}
-
-fn make_folder(folder: &Path) -> anyhow::Result<()> {
-    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.with_context(|| format!("cannot make {}", folder.display()))
-}
-
 fn read(path: &Path) -> anyhow::Result<String> {
     let read = fs::read_to_string(path);
     read.with_context(|| format!("cannot read {}; `allclear certs init` makes an authority", path.display()))
-}
-
-fn write_new(path: &Path, text: &str, mode: u32) -> anyhow::Result<()> {
-    let write = || -> io::Result<()> {
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()
-    };
-    write().with_context(|| format!("cannot write {}", path.display()))
-}
-
-/// At once: nobody ever reads half of it.
-fn replace(folder: &Path, name: &str, text: &str, mode: u32) -> anyhow::Result<()> {
-    let (path, beside) = (folder.join(name), folder.join(format!(".{name}.{}", std::process::id())));
-    write_new(&beside, text, mode)?;
-    let replaced = fs::rename(&beside, &path);
-    replaced.with_context(|| format!("cannot write {}", path.display()))
 }

@@ -4,8 +4,8 @@
 use std::io::Write as _;
 
 use super::{Configured, Exit, failed, misused, say};
-use crate::app::{confidence, credentials};
-use crate::machine::id::VmName;
+use allclear_core::id::VmName;
+use allclear_server::app::{confidence, credentials};
 
 pub(super) fn check(file: &Configured) -> Result<(), Exit> {
     let config = file.load()?;

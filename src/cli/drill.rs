@@ -11,11 +11,11 @@ use super::ask::{answered, print};
 use super::policy::read_event;
 use super::told::USUAL_ENDPOINT;
 use super::{Exit, examples, misused, say};
-use crate::config;
-use crate::machine::document::{Kind, NotBefore};
-use crate::replica::clock::rfc3339;
-use crate::rpc::client::{AskError, Asking};
-use crate::wire::pb::allclear::operator::v1 as shown;
+use allclear_core::document::{Kind, NotBefore};
+use allclear_server::config;
+use allclear_server::replica::clock::rfc3339;
+use allclear_server::rpc::client::{AskError, Asking};
+use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// Rehearses an event: its hooks run, nothing is approved, and what was done is put back
 #[derive(clap::Args)]

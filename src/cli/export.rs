@@ -3,11 +3,11 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use crate::machine::time::Timestamp;
-use crate::ops::harmless::harmless_json;
-use crate::replica::clock::rfc3339;
-use crate::rpc::client::{AskError, Asking};
-use crate::wire::pb::allclear::operator::v1 as shown;
+use allclear_core::time::Timestamp;
+use allclear_server::ops::harmless::harmless_json;
+use allclear_server::replica::clock::rfc3339;
+use allclear_server::rpc::client::{AskError, Asking};
+use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// Prints page after page.
 pub(super) async fn all(endpoint: &Path, since: Option<Timestamp>) -> Result<(), AskError> {

@@ -9,15 +9,15 @@ use serde::Serialize;
 
 use super::ask::print;
 use super::{Configured, Exit, examples, failed, misused, runtime, say};
-use crate::app::calls;
-use crate::config::{self, Config, Way};
-use crate::machine::document::{Kind, Source};
-use crate::machine::drill::{Mode, PREFIX};
-use crate::machine::id::{EventId, VmName};
-use crate::machine::workload::{Intent, Phase};
-use crate::ops::harmless::harmless;
-use crate::replica::clock;
-use crate::workloads::{Deadline, Ended, Fence, News, Task, command};
+use allclear_core::document::{Kind, Source};
+use allclear_core::drill::{Mode, PREFIX};
+use allclear_core::id::{EventId, VmName};
+use allclear_core::workload::{Intent, Phase};
+use allclear_server::app::calls;
+use allclear_server::config::{self, Config, Way};
+use allclear_server::ops::harmless::harmless;
+use allclear_server::replica::clock;
+use allclear_server::workloads::{Deadline, Ended, Fence, News, Task, command};
 
 /// Runs single hooks by hand
 #[derive(Subcommand)]

@@ -6,7 +6,7 @@ use clap::Subcommand;
 use super::ask::Target;
 use super::restore::Restore;
 use super::{Exit, told};
-use crate::wire::pb::allclear::operator::v1 as shown;
+use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// Lists, adds and removes the cluster's members, and restores a cluster from its last disk
 #[derive(Subcommand)]

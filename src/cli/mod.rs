@@ -3,18 +3,12 @@
 //! Results go to standard output, everything said to people to standard error.
 
 mod ask;
-mod bench;
 mod certs;
 mod check;
-mod demo;
-mod demo_hook;
-mod demo_kv;
 mod doctor;
 mod drill;
 mod examples;
-mod exit;
 mod export;
-mod fake_cloud;
 mod hook;
 mod http_hook;
 mod manual;
@@ -22,26 +16,20 @@ mod member;
 mod policy;
 mod restore;
 mod run;
-mod signals;
-mod simulate;
-mod stage;
 mod told;
 mod wish;
 mod workload;
 
-use core::fmt;
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+#[cfg(feature = "lab")]
+use allclear_lab::{bench::Bench, demo::Demo, demo_hook::DemoHook, demo_kv::DemoKv, fake_cloud::FakeCloud};
+use allclear_server::config::{self, Config};
+pub use allclear_server::exit::Exit;
+use allclear_server::exit::{failed, misused, runtime, say};
+use allclear_server::workloads;
 use clap::{Parser, Subcommand};
-use tokio::runtime::Runtime;
-
-pub use exit::Exit;
-
-use crate::config::{self, Config};
-use crate::ops::harmless::harmless;
-use crate::workloads;
 
 /// Answers for a replicated database when the cloud asks to take a machine down.
 #[derive(Parser)]
@@ -53,7 +41,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    Demo(demo::Demo),
+    #[cfg(feature = "lab")]
+    Demo(Demo),
     /// Runs one replica until SIGTERM or SIGINT
     Run(Configured),
     /// Prints the configuration with every default and override, or every mistake in it at once
@@ -61,7 +50,8 @@ enum Command {
     Doctor(doctor::Doctor),
     #[command(subcommand)]
     Certs(certs::Certs),
-    Bench(bench::Bench),
+    #[cfg(feature = "lab")]
+    Bench(Bench),
     #[command(flatten)]
     Ask(ask::Ask),
     #[command(subcommand)]
@@ -77,14 +67,16 @@ enum Command {
     Drill(drill::Drill),
     #[command(flatten)]
     Wish(wish::Wish),
-    FakeCloud(fake_cloud::FakeCloud),
-    Simulate(simulate::Simulate),
+    #[cfg(feature = "lab")]
+    FakeCloud(FakeCloud),
     #[command(flatten)]
     Manual(manual::Manual),
+    #[cfg(feature = "lab")]
     #[command(hide = true)]
-    DemoHook(demo_hook::DemoHook),
+    DemoHook(DemoHook),
+    #[cfg(feature = "lab")]
     #[command(hide = true)]
-    DemoKv(demo_kv::DemoKv),
+    DemoKv(DemoKv),
     #[command(hide = true)]
     HttpHook(http_hook::Arguments),
     /// Runs the hook of one attempt and leaves its outcome in the attempt's folder; started by replicas
@@ -97,11 +89,13 @@ enum Command {
 impl Command {
     fn run(self) -> ExitCode {
         match self {
+            #[cfg(feature = "lab")]
             Self::Demo(demo) => demo.run().into(),
             Self::Run(file) => ended(run::run(&file)),
             Self::Check(file) => ended(check::check(&file)),
             Self::Doctor(doctor) => ended(doctor.run()),
             Self::Certs(certs) => ended(certs.run()),
+            #[cfg(feature = "lab")]
             Self::Bench(bench) => bench.run().into(),
             Self::Ask(ask) => ended(ask.run()),
             Self::Member(member) => ended(member.run()),
@@ -111,10 +105,12 @@ impl Command {
             Self::Policy(policy) => ended(policy.run()),
             Self::Drill(drill) => ended(drill.run()),
             Self::Wish(wish) => ended(wish.run()),
+            #[cfg(feature = "lab")]
             Self::FakeCloud(cloud) => ended(cloud.run()),
-            Self::Simulate(simulate) => simulate.run().into(),
             Self::Manual(manual) => ended(manual.run()),
+            #[cfg(feature = "lab")]
             Self::DemoHook(hook) => hook.run(),
+            #[cfg(feature = "lab")]
             Self::DemoKv(member) => member.run().into(),
             Self::HttpHook(arguments) => arguments.run(),
             Self::Supervise { folder } => workloads::supervise(&folder),
@@ -151,29 +147,6 @@ pub fn main() -> ExitCode {
             if error.use_stderr() { Exit::Usage.into() } else { Exit::Done.into() }
         }
     }
-}
-
-/// Tells people something, and nothing in it steers their terminal. Where nobody listens any more, nothing is lost.
-fn say(what: impl fmt::Display) {
-    let what = what.to_string();
-    let lines: Vec<_> = what.split('\n').map(harmless).collect();
-    let _ = writeln!(std::io::stderr().lock(), "{}", lines.join("\n"));
-}
-
-/// Tells why it cannot be done as it was asked for.
-fn misused(why: impl fmt::Display) -> Exit {
-    say(why);
-    Exit::Usage
-}
-
-fn failed(why: impl fmt::Display) -> Exit {
-    say(why);
-    Exit::Failed
-}
-
-/// What asynchronous commands run on.
-fn runtime() -> Result<Runtime, Exit> {
-    Runtime::new().map_err(|error| failed(format_args!("cannot start: {error}")))
 }
 
 #[cfg(test)]

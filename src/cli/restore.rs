@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::{Configured, Exit, say};
-use crate::config::Config;
-use crate::consensus::{Holding, OpenError, Survivor};
-use crate::machine::id::VmName;
-use crate::machine::version::VERSION;
-use crate::replica::clock::ClusterTime;
-use crate::replica::folded::Folded;
+use allclear_core::id::VmName;
+use allclear_core::version::VERSION;
+use allclear_server::config::Config;
+use allclear_server::consensus::{Holding, OpenError, Survivor};
+use allclear_server::replica::clock::ClusterTime;
+use allclear_server::replica::folded::Folded;
 
 /// Makes a cluster of one out of this stopped replica's disk, when the other disks are lost for good
 ///

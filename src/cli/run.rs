@@ -8,8 +8,8 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::runtime::{Builder, Runtime};
 
 use super::{Configured, Exit, failed, misused, say};
-use crate::consensus::OpenError;
 use crate::{app, config, files, ops, workloads};
+use allclear_server::consensus::OpenError;
 
 const LET_GO_WITHIN: Duration = Duration::from_secs(1);
 

@@ -8,9 +8,9 @@ use clap::Subcommand;
 
 use super::ask::Target;
 use super::{Exit, examples, told};
-use crate::replica::clock::{from_rfc3339, rfc3339};
-use crate::wire::pb::allclear::operator::v1::end::When;
-use crate::wire::pb::allclear::operator::v1::{self as shown, End};
+use allclear_server::replica::clock::{from_rfc3339, rfc3339};
+use allclear_wire::pb::allclear::operator::v1::end::When;
+use allclear_wire::pb::allclear::operator::v1::{self as shown, End};
 
 #[derive(Subcommand)]
 pub(super) enum Wish {

@@ -5,8 +5,8 @@ use clap::Subcommand;
 
 use super::ask::Target;
 use super::{Exit, told};
-use crate::rpc::client::Asking;
-use crate::wire::pb::allclear::operator::v1 as shown;
+use allclear_server::rpc::client::Asking;
+use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// Shows the workloads of every VM, and declares one to be in service
 #[derive(Subcommand)]

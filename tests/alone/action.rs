@@ -188,7 +188,7 @@ fn finishes(world: &World) -> Vec<Action> {
     ended.collect()
 }
 
-/// What `src/replica/account.rs` would build now.
+/// What `src/server/replica/account.rs` would build now.
 pub(crate) fn account(world: &World, replica: usize) -> Option<Command> {
     let suspicion = world.log.suspicions.get(&name(replica));
     let journal = unrecorded(&world.log, &world.replicas[replica].journal);

@@ -1,6 +1,6 @@
 //! The lone secondary and the quorum that makes room for it (`behaviour.md` 7), by the code that decides: the model
 //! calls the production `apply`, `plan`, `errands`, `takeover`, `unrecorded` and `Observation`, and acts around them as
-//! `src/replica/{alone,account,journal,post}.rs` do.
+//! `src/server/replica/{alone,account,journal,post}.rs` do.
 //!
 //! What is bounded: one or two events, each for another member of a group that may lose one; two or three replicas;
 //! moments of half `takeover_after`; faults of each kind. What is assumed: consensus (one log; only a leader with a

@@ -58,7 +58,7 @@ impl World {
         }
     }
 
-    /// What `src/replica/alone.rs` knows; `None` while it hears a leader.
+    /// What `src/server/replica/alone.rs` knows; `None` while it hears a leader.
     pub(crate) fn situation_alone(&self, cluster: &Cluster, me: usize) -> Option<Situation> {
         let local = &self.replicas[me];
         if !local.up || self.has_contact(me) {

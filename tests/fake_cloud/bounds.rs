@@ -102,7 +102,7 @@ async fn hostile_bytes_do_no_harm() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_readme_names_every_scenario_fault_and_field() {
     let stage = Stage::open(&["db-0"]).await;
-    let readme = include_str!("../../src/fake_cloud/README.md");
+    let readme = include_str!("../../src/lab/fake_cloud/README.md");
     let mut event = reboot("db-0");
     event["explode"] = json!(1);
     // What is expected instead is listed in the refusal.

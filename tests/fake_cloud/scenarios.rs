@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use allclear::fake_cloud::{Options, SCENARIOS, Scenario};
 use allclear::machine::id::{EventId, VmName};
 use allclear::machine::time::Timestamp;
-use allclear::simulator::cloud::{Approver, Cause, Cloud, End, Manners, Vm, What};
+use allclear_sim::cloud::{Approver, Cause, Cloud, End, Manners, Vm, What};
 use serde_json::Value;
 
 use crate::stage::Stage;

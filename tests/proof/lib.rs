@@ -1,8 +1,5 @@
-//! What decides and what could happen, compiled by itself for the suites that search: `cargo prove`.
+//! What decides and what could happen, for the suites that search: `cargo prove`. Here alone the simulation has its
+//! deliberate faults.
 
-extern crate alloc;
-
-#[path = "../../src/machine/mod.rs"]
-pub mod machine;
-#[path = "../../src/simulator/mod.rs"]
-pub mod simulator;
+pub use allclear_core as machine;
+pub use allclear_sim as simulator;

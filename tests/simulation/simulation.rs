@@ -1,4 +1,4 @@
-//! Whole clusters on virtual time (`src/simulator`): the production machine in a simulated shell, over an abstract log
+//! Whole clusters on virtual time (`src/sim`): the production machine in a simulated shell, over an abstract log
 //! and the simulated cloud, under every kind of fault. Each world is made from a seed, and judged at every step by what
 //! it saw happen: posts that left and arrived, hooks that ran, documents that were served, entries that were committed.
 //! When nothing goes wrong any more, all has to come to rest, and one more event to be dealt with as it should be.

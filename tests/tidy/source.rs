@@ -9,6 +9,11 @@ pub(super) struct Source {
     pub(super) text: String,
 }
 
+/// The crate with rooms.
+const SERVER: &str = "src/server/";
+/// Crates inside the program's folder.
+const CRATES: [&str; 6] = ["src/client/", "src/core/", "src/lab/", SERVER, "src/sim/", "src/wire/"];
+
 /// A word, `::`, or one other character.
 pub(super) struct Token {
     pub(super) text: String,
@@ -27,15 +32,27 @@ impl Source {
         Self { path: path.to_owned(), text: text.to_owned() }
     }
 
-    /// `src/<room>/…` or `src/<room>.rs`.
-    pub(super) fn room(&self) -> &str {
-        let inside = self.path.strip_prefix("src/").unwrap_or(&self.path);
-        inside.split('/').next().unwrap_or(inside).trim_end_matches(".rs")
+    /// The crate that it is part of, as the folder that its path begins with.
+    fn package(&self) -> &'static str {
+        CRATES.iter().find(|folder| self.path.starts_with(**folder)).unwrap_or(&"src/")
+    }
+
+    fn inside(&self) -> &str {
+        self.path.strip_prefix(self.package()).unwrap_or(&self.path)
+    }
+
+    /// `<room>/…` or `<room>.rs` in the replica's crate, where there are rooms; nothing elsewhere.
+    pub(super) fn room(&self) -> Option<&str> {
+        if self.package() != SERVER {
+            return None;
+        }
+        let inside = self.inside();
+        Some(inside.split('/').next().unwrap_or(inside).trim_end_matches(".rs"))
     }
 
     /// How many modules it is below the crate's root.
     pub(super) fn depth(&self) -> usize {
-        let inside = self.path.strip_prefix("src/").unwrap_or(&self.path);
+        let inside = self.inside();
         let steps = inside.split('/').count();
         if inside.ends_with("mod.rs") { steps - 1 } else { steps }
     }

@@ -2,12 +2,12 @@
 
 use super::super::hook::{One, all};
 use super::finding::Finding;
-use crate::config::Config;
-use crate::machine::document::Kind;
-use crate::machine::drill::Mode;
-use crate::machine::id::VmName;
-use crate::machine::workload::{Intent, Phase};
-use crate::workloads::{Ended, one_line};
+use allclear_core::document::Kind;
+use allclear_core::drill::Mode;
+use allclear_core::id::VmName;
+use allclear_core::workload::{Intent, Phase};
+use allclear_server::config::Config;
+use allclear_server::workloads::{Ended, one_line};
 
 const CHECK: &str = "database";
 

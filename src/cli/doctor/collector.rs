@@ -1,8 +1,8 @@
 //! Whether the collector of traces takes what it is handed: a request with nothing in it.
 
 use super::finding::Finding;
-use crate::config::Config;
-use crate::outlet::traces::Taken;
+use allclear_server::config::Config;
+use allclear_server::outlet::traces::Taken;
 
 const CHECK: &str = "tracing";
 

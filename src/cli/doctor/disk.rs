@@ -10,9 +10,9 @@ use nix::sys::statvfs::statvfs;
 use nix::unistd::{AccessFlags, access, geteuid};
 
 use super::finding::Finding;
-use crate::config::Config;
-use crate::files;
-use crate::replica::clock;
+use allclear_server::config::Config;
+use allclear_server::files;
+use allclear_server::replica::clock;
 
 const CHECK: &str = "disk";
 const WITHIN: Duration = Duration::from_secs(15);

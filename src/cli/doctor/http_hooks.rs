@@ -6,10 +6,10 @@ use nix::unistd::{AccessFlags, User};
 
 use super::finding::Finding;
 use super::programs::may;
-use crate::config::{self, Config, Http, RoleSource, Way};
-use crate::files;
-use crate::http_client::{Client, parse_external};
-use crate::machine::id::VmName;
+use allclear_core::id::VmName;
+use allclear_server::config::{self, Config, Http, RoleSource, Way};
+use allclear_server::files;
+use allclear_server::http_client::{Client, parse_external};
 
 const CHECK: &str = "http";
 

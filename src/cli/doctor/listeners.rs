@@ -13,10 +13,10 @@ use tokio::time::timeout;
 use super::disk::to_be_made;
 use super::finding::{Finding, Verdict};
 use super::peers::ANSWER_WITHIN;
-use crate::config::Config;
-use crate::http_client;
-use crate::rpc::{Visitor, visit};
-use crate::wire::pb::allclear::operator::v1 as shown;
+use allclear_server::config::Config;
+use allclear_server::http_client;
+use allclear_server::rpc::{Visitor, visit};
+use allclear_wire::pb::allclear::operator::v1 as shown;
 
 const PORT: &str = "port";
 const SOCKET: &str = "socket";

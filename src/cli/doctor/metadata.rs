@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::finding::Finding;
-use crate::config::Config;
-use crate::machine::id::VmName;
-use crate::metadata::{Endpoint, NoInformation, Polled, Timeouts};
+use allclear_core::id::VmName;
+use allclear_server::config::Config;
+use allclear_server::metadata::{Endpoint, NoInformation, Polled, Timeouts};
 
 const CHECK: &str = "metadata";
 /// The first document may take two minutes; nobody who looks waits so long.

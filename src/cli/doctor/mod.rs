@@ -22,11 +22,11 @@ use self::finding::{Finding, Verdict};
 use super::ask::print;
 use super::told::page::{Page, Paper, faint, green, plain, red, yellow};
 use super::{Configured, Exit, examples, failed, runtime, say};
-use crate::app::{confidence, credentials};
-use crate::config::Config;
-use crate::rpc::Visitor;
-use crate::rpc::client::Asking;
-use crate::wire::pb::allclear::operator::v1 as shown;
+use allclear_server::app::{confidence, credentials};
+use allclear_server::config::Config;
+use allclear_server::rpc::Visitor;
+use allclear_server::rpc::client::Asking;
+use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// Tries everything the replica will need, and tells what is wrong and what to do
 #[derive(clap::Args)]

@@ -5,9 +5,9 @@ use std::time::Duration;
 use futures_util::future::join_all;
 
 use super::finding::Finding;
-use crate::config::{Config, Peer};
-use crate::replica::differences::WARN_ABOVE;
-use crate::rpc::{Visit, Visitor, visit};
+use allclear_server::config::{Config, Peer};
+use allclear_server::replica::differences::WARN_ABOVE;
+use allclear_server::rpc::{Visit, Visitor, visit};
 
 const PEER: &str = "peer";
 const CLOCK: &str = "clock";

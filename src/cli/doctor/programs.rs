@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use nix::unistd::{AccessFlags, User, access, geteuid};
 
 use super::finding::Finding;
-use crate::config::{self, Config, Hook, RoleSource, Way};
+use allclear_server::config::{self, Config, Hook, RoleSource, Way};
 
 const CHECK: &str = "hook";
 

@@ -1,7 +1,7 @@
 //! Whether everything is there that notices take. Nothing is sent.
 
 use super::finding::Finding;
-use crate::config::Config;
+use allclear_server::config::Config;
 
 const CHECK: &str = "notify";
 

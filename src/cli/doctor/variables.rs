@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::finding::Finding;
-use crate::config::Config;
-use crate::secrets::{self, Secrets};
+use allclear_server::config::Config;
+use allclear_server::secrets::{self, Secrets};
 
 const CHECK: &str = "hook";
 

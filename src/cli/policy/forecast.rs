@@ -7,25 +7,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::why::{self, PassedOver};
-use crate::config::Config;
-use crate::machine::apply::apply;
-use crate::machine::attempt::Outcome;
-use crate::machine::command::{Command, Entry};
-use crate::machine::document::{Announcement, Document, NotBefore};
-use crate::machine::event::Event;
-use crate::machine::explain::explain;
-use crate::machine::id::{AttemptId, EventId, VmName};
-use crate::machine::left_out::left_out_of;
-use crate::machine::plan::plan;
-use crate::machine::policy::{self, Action};
-use crate::machine::situation::{Channel, Contact, Situation, Timing};
-use crate::machine::slot_changes::settle;
-use crate::machine::state::State;
-use crate::machine::steps::{self, Step};
-use crate::machine::time::Timestamp;
-use crate::replica::clock::rfc3339;
-use crate::replica::view::blocker as told;
-use crate::wire::pb::allclear::operator::v1 as shown;
+use allclear_core::apply::apply;
+use allclear_core::attempt::Outcome;
+use allclear_core::command::{Command, Entry};
+use allclear_core::document::{Announcement, Document, NotBefore};
+use allclear_core::event::Event;
+use allclear_core::explain::explain;
+use allclear_core::id::{AttemptId, EventId, VmName};
+use allclear_core::left_out::left_out_of;
+use allclear_core::plan::plan;
+use allclear_core::policy::{self, Action};
+use allclear_core::situation::{Channel, Contact, Situation, Timing};
+use allclear_core::slot_changes::settle;
+use allclear_core::state::State;
+use allclear_core::steps::{self, Step};
+use allclear_core::time::Timestamp;
+use allclear_server::config::Config;
+use allclear_server::replica::clock::rfc3339;
+use allclear_server::replica::view::blocker as told;
+use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// More turns than hooks of one event can have: each turn ends at least one.
 const TURNS: u32 = 10_000;
@@ -98,7 +98,7 @@ pub(super) fn forecasts(config: &Config, document: &Document, now: Timestamp) ->
     let mut state = State::default();
     let mut enter = |by: &VmName, command| apply(&mut state, &Entry { at: now, by: by.clone(), command });
     for name in &members {
-        let workloads = config.workloads.iter().map(crate::config::Workload::registered).collect();
+        let workloads = config.workloads.iter().map(allclear_server::config::Workload::registered).collect();
         enter(name, Command::Register { workloads, groups: config.groups.clone() });
     }
     for name in &members {

@@ -1,6 +1,8 @@
 //! `allclear policy test`: what would be done with an event, and by which rule. Opens no port and writes nothing.
 
 mod forecast;
+#[cfg(feature = "lab")]
+mod scenarios;
 mod told;
 mod why;
 
@@ -10,15 +12,14 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use serde::Serialize;
 
-use self::forecast::{Forecast, forecasts, members};
+use self::forecast::{Forecast, forecasts};
 use super::ask::print;
 use super::{Configured, Exit, failed, misused};
-use crate::config::Config;
-use crate::fake_cloud::{SCENARIOS, Scenario, ScenarioError};
-use crate::machine::document::Document;
-use crate::machine::time::Timestamp;
-use crate::metadata::{MAX_BODY, read_written};
-use crate::replica::clock::{self, rfc3339};
+use allclear_core::document::Document;
+use allclear_core::time::Timestamp;
+use allclear_server::config::Config;
+use allclear_server::metadata::{MAX_BODY, read_written};
+use allclear_server::replica::clock::{self, rfc3339};
 
 /// Tries the policy out
 #[derive(Subcommand)]
@@ -71,7 +72,7 @@ impl Policy {
                 let document = read.map_err(|why| misused(format_args!("{}: {why}", path.display())))?;
                 vec![of_document(&config, path, &document, now)]
             }
-            None => SCENARIOS.iter().map(|(name, _)| of_scenario(&config, name, now)).collect(),
+            None => built_in(&config, now)?,
         };
         print(json, &Report { at: rfc3339(now), cases }, told::report).map_err(failed)
     }
@@ -101,20 +102,12 @@ fn of_document(config: &Config, path: &Path, document: &Document, now: Timestamp
     Case { name, about: String::new(), skipped: None, events }
 }
 
-/// Its events stand alone: one that follows another is announced when that one is over.
-fn of_scenario(config: &Config, name: &str, now: Timestamp) -> Case {
-    let found = Scenario::find(name).and_then(|scenario| {
-        let sights = scenario.first_sights(&members(config), now);
-        Ok((scenario.about().to_owned(), sights?))
-    });
-    let (about, skipped, sights) = match found {
-        Ok((about, sights)) => (about, None, sights),
-        Err(ScenarioError::TooFewVms { needs, has, .. }) => {
-            let why = format!("it needs {needs} VMs, and the configuration names {has}");
-            (String::new(), Some(why), Vec::new())
-        }
-        Err(error) => (String::new(), Some(error.to_string()), Vec::new()),
-    };
-    let alone = |sight| forecasts(config, &Document::new(vec![sight]), now);
-    Case { name: name.into(), about, skipped, events: sights.into_iter().flat_map(alone).collect() }
+#[cfg(feature = "lab")]
+fn built_in(config: &Config, now: Timestamp) -> Result<Vec<Case>, Exit> {
+    Ok(scenarios::all(config, now))
+}
+
+#[cfg(not(feature = "lab"))]
+fn built_in(_: &Config, _: Timestamp) -> Result<Vec<Case>, Exit> {
+    Err(misused("this build has no scenarios: name a document of the metadata service, or one event of it"))
 }

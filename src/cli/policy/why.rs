@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 
-use crate::machine::document::Announcement;
-use crate::machine::event::Event;
-use crate::machine::left_out::LeftOut;
-use crate::machine::policy::{Choice, Condition, Policy, Range, notice};
-use crate::machine::steps::Step;
-use crate::machine::time::Timestamp;
-use crate::machine::workload::RunsOn;
+use allclear_core::document::Announcement;
+use allclear_core::event::Event;
+use allclear_core::left_out::LeftOut;
+use allclear_core::policy::{Choice, Condition, Policy, Range, notice};
+use allclear_core::steps::Step;
+use allclear_core::time::Timestamp;
+use allclear_core::workload::RunsOn;
 
 /// A rule that stands before the one that matched.
 #[derive(Serialize)]
@@ -28,7 +28,7 @@ pub(super) fn matched(choice: &Choice<'_>, policy: &Policy, event: &Announcement
 }
 
 pub(super) fn passed_over(choice: &Choice<'_>, event: &Announcement, now: Timestamp) -> Vec<PassedOver> {
-    let told = |(case, unmet): &(crate::machine::policy::Case<'_>, Condition<'_>)| PassedOver {
+    let told = |(case, unmet): &(allclear_core::policy::Case<'_>, Condition<'_>)| PassedOver {
         rule: case.name().into(),
         because: said(unmet, event, now, false),
     };

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::{Reader, moments};
-use crate::ops::harmless::harmless;
-use crate::replica::clock::{from_rfc3339, rfc3339};
-use crate::wire::pb::allclear::operator::v1 as shown;
+use allclear_server::ops::harmless::harmless;
+use allclear_server::replica::clock::{from_rfc3339, rfc3339};
+use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// Where packages put the configuration.
 pub(super) const DOCTOR: &str = "allclear doctor --config /etc/allclear/allclear.toml";
@@ -158,7 +158,7 @@ mod tests {
 
     use super::*;
     use crate::cli::told::page::Paper;
-    use crate::machine::time::Timestamp;
+    use allclear_core::time::Timestamp;
 
     #[test]
     fn a_name_that_would_mislead_whoever_copies_it_is_not_there_to_be_copied() {

@@ -3,8 +3,8 @@
 use super::advice::{DOCTOR, advice};
 use super::page::{Page, Span, bold, faint, green, plain, red, yellow};
 use super::{Reader, how_far, moments, summary, what};
-use crate::replica::clock::from_rfc3339;
-use crate::wire::pb::allclear::operator::v1 as shown;
+use allclear_server::replica::clock::from_rfc3339;
+use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// Width of the names at the left.
 const NAMES: usize = 15;

@@ -2,8 +2,8 @@
 
 use super::page::{Page, faint, plain};
 use super::{Reader, how_far, moments};
-use crate::replica::clock::from_rfc3339;
-use crate::wire::pb::allclear::operator::v1 as shown;
+use allclear_server::replica::clock::from_rfc3339;
+use allclear_wire::pb::allclear::operator::v1 as shown;
 
 pub(in crate::cli) fn events(reader: &Reader, list: &shown::EventList) -> String {
     let mut page = Page::new(reader.paper);

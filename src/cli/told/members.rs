@@ -2,7 +2,7 @@
 
 use super::Reader;
 use super::page::{Page, faint, green, plain, red};
-use crate::wire::pb::allclear::operator::v1 as shown;
+use allclear_wire::pb::allclear::operator::v1 as shown;
 
 pub(in crate::cli) fn members(reader: &Reader, list: &shown::MemberList) -> String {
     let mut page = Page::new(reader.paper);

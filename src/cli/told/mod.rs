@@ -18,10 +18,10 @@ pub(super) use self::status::status;
 pub(super) use self::workloads::workloads;
 
 use self::page::Paper;
-use crate::machine::time::Timestamp;
-use crate::ops::harmless::harmless;
-use crate::replica::clock;
-use crate::wire::pb::allclear::operator::v1 as shown;
+use allclear_core::time::Timestamp;
+use allclear_server::ops::harmless::harmless;
+use allclear_server::replica::clock;
+use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// Where `--endpoint` points when it is left out.
 pub(super) const USUAL_ENDPOINT: &str = "/run/allclear/operator.sock";

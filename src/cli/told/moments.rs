@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use crate::machine::time::Timestamp;
-use crate::replica::clock::{from_rfc3339, rfc3339};
+use allclear_core::time::Timestamp;
+use allclear_server::replica::clock::{from_rfc3339, rfc3339};
 
 /// As long as a time in RFC 3339 with milliseconds.
 const WRITTEN: usize = "2026-01-31T12:00:00.000Z".len();

@@ -5,8 +5,8 @@ use std::io::{self, IsTerminal as _};
 
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::config;
-use crate::ops::harmless::harmless;
+use allclear_server::config;
+use allclear_server::ops::harmless::harmless;
 
 /// Narrower than this nothing is readable, and lines are left to the terminal.
 const NARROWEST: usize = 30;
@@ -204,5 +204,4 @@ fn with_its_unit(word: &str, after: &str) -> usize {
 }
 
 #[cfg(test)]
-#[path = "page_tests.rs"]
 mod tests;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::advice::DOCTOR;
 use super::page::{Page, Span, bold, faint, green, plain, red, yellow};
 use super::{Reader, event, how_far, moments, what};
-use crate::replica::differences::WARN_ABOVE;
-use crate::wire::pb::allclear::operator::v1 as shown;
+use allclear_server::replica::differences::WARN_ABOVE;
+use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// Width of the names before what an open event waits for.
 const NAMES: usize = 12;

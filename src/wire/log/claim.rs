@@ -4,9 +4,9 @@ use super::pb;
 use super::stored::{Paired, Stored};
 use super::tables::{message, numbered, one_of, pair, store, take};
 use super::undecodable::{Fault, Undecodable};
-use crate::machine::claim::{Claim, PostOutcome, Reason};
-use crate::machine::time::Timestamp;
-use crate::machine::workload::Member;
+use allclear_core::claim::{Claim, PostOutcome, Reason};
+use allclear_core::time::Timestamp;
+use allclear_core::workload::Member;
 
 message!(Claim as Claim {
     attempt: attempt,

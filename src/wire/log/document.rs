@@ -4,8 +4,8 @@ use super::pb;
 use super::stored::{Stored, restored};
 use super::tables::{message, store, take};
 use super::undecodable::Undecodable;
-use crate::machine::document::{Announcement, Document, NotBefore};
-use crate::machine::time::Timestamp;
+use allclear_core::document::{Announcement, Document, NotBefore};
+use allclear_core::time::Timestamp;
 
 impl Stored for Document {
     type Message = pb::Document;

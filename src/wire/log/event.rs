@@ -6,11 +6,11 @@ use super::pb;
 use super::stored::{Paired, Stored};
 use super::tables::{message, numbered, pair, store, take};
 use super::undecodable::{Fault, Undecodable};
-use crate::machine::drill::{Drill, Mode};
-use crate::machine::event::{Ending, Event};
-use crate::machine::id::{EventId, VmName};
-use crate::machine::lifecycle::Stage;
-use crate::machine::time::Timestamp;
+use allclear_core::drill::{Drill, Mode};
+use allclear_core::event::{Ending, Event};
+use allclear_core::id::{EventId, VmName};
+use allclear_core::lifecycle::Stage;
+use allclear_core::time::Timestamp;
 
 message!(Event as Event {
     announcement: announcement required,

@@ -4,10 +4,10 @@ use super::pb;
 use super::stored::{Paired, Stored};
 use super::tables::{message, numbered, pair, store, take};
 use super::undecodable::{Fault, Undecodable};
-use crate::machine::id::VmName;
-use crate::machine::slot::{Slot, SlotState};
-use crate::machine::state::{Replica, State};
-use crate::machine::workload::Member;
+use allclear_core::id::VmName;
+use allclear_core::slot::{Slot, SlotState};
+use allclear_core::state::{Replica, State};
+use allclear_core::workload::Member;
 
 message!(State as State {
     version: version,

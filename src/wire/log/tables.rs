@@ -4,19 +4,19 @@
 /// is a message of its own, which has to be there.
 macro_rules! store {
     ($field:ident) => {
-        $crate::wire::log::stored::Stored::store($field)
+        $crate::log::stored::Stored::store($field)
     };
     ($field:ident required) => {
-        Some($crate::wire::log::stored::Stored::store($field))
+        Some($crate::log::stored::Stored::store($field))
     };
 }
 
 macro_rules! take {
     ($message:ident . $stored:ident at $place:expr) => {
-        $crate::wire::log::stored::restored($message.$stored, $place)?
+        $crate::log::stored::restored($message.$stored, $place)?
     };
     ($message:ident . $stored:ident required at $place:expr) => {
-        $crate::wire::log::stored::required($message.$stored, $place)?
+        $crate::log::stored::required($message.$stored, $place)?
     };
 }
 
@@ -90,7 +90,7 @@ macro_rules! one_of {
         Self::$variant
     }};
     (@restore $message:ident $variant:ident $content:ident) => {
-        Self::$variant($crate::wire::log::stored::restored($message, stringify!($content))?)
+        Self::$variant($crate::log::stored::restored($message, stringify!($content))?)
     };
 }
 

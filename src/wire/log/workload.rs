@@ -4,9 +4,9 @@ use super::pb;
 use super::stored::{Paired, Stored};
 use super::tables::{message, numbered, pair, store, take};
 use super::undecodable::{Fault, Undecodable};
-use crate::machine::id::WorkloadName;
-use crate::machine::time::Timestamp;
-use crate::machine::workload::{
+use allclear_core::id::WorkloadName;
+use allclear_core::time::Timestamp;
+use allclear_core::workload::{
     Condition, Group, Hook, HookId, Intent, Member, OnAbsent, OnFailure, Origin, Phase, Readiness, Role, RunsOn,
     Workload,
 };

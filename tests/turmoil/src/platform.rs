@@ -10,7 +10,7 @@ use allclear::machine::id::{EventId, VmName};
 use allclear::machine::time::Timestamp;
 use allclear::metadata::{ApiVersion, Approval, NoInformation, Polled, Service};
 use allclear::replica::clock;
-use allclear::simulator::cloud::{self, Approver, Cloud, Manners, Plan, Vm};
+use allclear_sim::cloud::{self, Approver, Cloud, Manners, Plan, Vm};
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 

@@ -1,5 +1,5 @@
 """What is remembered of attempts: which were begun, how they ended, and which ends are acknowledged. On disk, where a
-path is given: one line of JSON for each of these, the same as the Rust library writes (src/workload)."""
+path is given: one line of JSON for each of these, the same as the Rust library writes (src/client)."""
 
 from __future__ import annotations
 

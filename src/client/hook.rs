@@ -1,0 +1,150 @@
+//! What a workload wants run, and the code that does it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::{BoxFuture, FutureExt as _};
+
+use super::outcome::Outcome;
+use super::step::{Step, millis};
+use allclear_wire::pb::allclear::workload::v1::{self, OnFailure, Phase, RunsOn};
+
+pub(super) type Handler = Arc<dyn Fn(Step) -> BoxFuture<'static, Outcome> + Send + Sync>;
+
+/// What a handler returns: a future of an outcome, or of what becomes one.
+pub trait Answer: Future<Output: Into<Outcome>> + Send + 'static {}
+
+impl<A: Future<Output: Into<Outcome>> + Send + 'static> Answer for A {}
+
+/// A handler that is given what all handlers share: `Hook::new(Phase::Restore, with(&database, Database::rejoin))`, where
+/// `rejoin` takes the `Arc` and the step.
+pub fn with<S, F, A>(shared: &Arc<S>, handler: F) -> impl Fn(Step) -> A + Send + Sync + use<S, F, A>
+where
+    S: Send + Sync + 'static,
+    F: Fn(Arc<S>, Step) -> A + Send + Sync + 'static,
+{
+    let shared = shared.clone();
+    move |step| handler(shared.clone(), step)
+}
+
+/// One hook of a phase. What is left out is the replica's default.
+pub struct Hook {
+    pub(super) told: v1::Hook,
+    pub(super) run: Handler,
+    pub(super) confirm: Option<Handler>,
+    pub(super) undo: Option<Handler>,
+    pub(super) dry_run: Option<Handler>,
+}
+
+impl Hook {
+    /// `run` has the effect. It may be called again after an outcome other than done.
+    pub fn new<A: Answer>(phase: Phase, run: impl Fn(Step) -> A + Send + Sync + 'static) -> Self {
+        let told = v1::Hook { phase: phase.into(), ..v1::Hook::default() };
+        Self { told, run: handler(run), confirm: None, undo: None, dry_run: None }
+    }
+
+    /// Looks whether it is done, changes nothing, and answers done, not done or unknown. Give a failover one: without
+    /// it an unknown outcome is never tried again by itself.
+    #[must_use]
+    pub fn confirm<A: Answer>(mut self, confirm: impl Fn(Step) -> A + Send + Sync + 'static) -> Self {
+        self.confirm = Some(handler(confirm));
+        self.told.can_confirm = true;
+        self
+    }
+
+    /// Takes it back.
+    #[must_use]
+    pub fn undo<A: Answer>(mut self, undo: impl Fn(Step) -> A + Send + Sync + 'static) -> Self {
+        self.undo = Some(handler(undo));
+        self.told.can_undo = true;
+        self
+    }
+
+    /// Says in a dry run what would be done, and changes nothing. Without it the hook is left out of dry runs, and `run`
+    /// is never called for one.
+    #[must_use]
+    pub fn dry_run<A: Answer>(mut self, dry_run: impl Fn(Step) -> A + Send + Sync + 'static) -> Self {
+        self.dry_run = Some(handler(dry_run));
+        self.told.can_dry_run = true;
+        self
+    }
+
+    /// By which it is the same though it stands elsewhere in another version: unique in its phase, of letters, digits, `-`
+    /// or `_`, and no number.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.told.name = Some(name.into());
+        self
+    }
+
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.told.timeout_ms = Some(millis(timeout));
+        self
+    }
+
+    /// How long it takes at the worst.
+    #[must_use]
+    pub fn worst(mut self, worst: Duration) -> Self {
+        self.told.worst_ms = Some(millis(worst));
+        self
+    }
+
+    /// How often it is run at the most.
+    #[must_use]
+    pub fn attempts(mut self, attempts: u32) -> Self {
+        self.told.attempts = Some(attempts);
+        self
+    }
+
+    #[must_use]
+    pub fn on_failure(mut self, on_failure: OnFailure) -> Self {
+        self.told.on_failure = on_failure.into();
+        self
+    }
+
+    #[must_use]
+    pub fn runs_on(mut self, runs_on: RunsOn) -> Self {
+        self.told.runs_on = runs_on.into();
+        self
+    }
+
+    /// Freezes that are known to be shorter are not worth it.
+    #[must_use]
+    pub fn min_freeze(mut self, min_freeze: Duration) -> Self {
+        self.told.min_freeze_ms = Some(millis(min_freeze));
+        self
+    }
+
+    /// A `done` older than this is confirmed again before the all-clear. Needs `confirm`.
+    #[must_use]
+    pub fn fresh_for(mut self, fresh_for: Duration) -> Self {
+        self.told.fresh_for_ms = Some(millis(fresh_for));
+        self
+    }
+
+    /// Left out when the notice does not hold its worst.
+    #[must_use]
+    pub fn optional_if_short(mut self) -> Self {
+        self.told.optional_if_short = true;
+        self
+    }
+
+    /// One at a time in the cluster.
+    #[must_use]
+    pub fn exclusive(mut self) -> Self {
+        self.told.exclusive = true;
+        self
+    }
+
+    /// The types of events it is for; all of them unless it is said.
+    #[must_use]
+    pub fn event_types<T: Into<String>>(mut self, types: impl IntoIterator<Item = T>) -> Self {
+        self.told.event_types = types.into_iter().map(Into::into).collect();
+        self
+    }
+}
+
+fn handler<A: Answer>(function: impl Fn(Step) -> A + Send + Sync + 'static) -> Handler {
+    Arc::new(move |step| function(step).map(Into::into).boxed())
+}

@@ -1,0 +1,269 @@
+//! What a database embeds to take part: it dials the replica on its VM, says what it wants run, and is told when.
+//!
+//! ```no_run
+//! use allclear_client::{Hook, Outcome, Phase, Role, Step, Workload};
+//!
+//! # async fn flush() -> std::io::Result<()> { Ok(()) }
+//! # async fn switch_to(_: &str) -> std::io::Result<()> { Ok(()) }
+//! # async fn is_primary() -> bool { true }
+//! async fn fail_over(step: Step) -> Outcome {
+//!     let Some(next) = step.prefer.first() else { return Outcome::Blocked("no standby to move to".into()) };
+//!     step.progress(&format!("switching to {next}"));
+//!     switch_to(next).await.into()
+//! }
+//!
+//! async fn is_over(_: Step) -> Outcome {
+//!     if is_primary().await { Outcome::NotDone } else { Outcome::Done }
+//! }
+//!
+//! # async fn example() -> Result<(), allclear_client::StartError> {
+//! let workload = Workload::new("orders", "/run/allclear/workloads.sock")
+//!     .group("orders")
+//!     .journal("/var/lib/orders/allclear.journal")
+//!     .hook(Hook::new(Phase::Checkpoint, |_| flush()))
+//!     .hook(Hook::new(Phase::Failover, fail_over).confirm(is_over))
+//!     .start()?;
+//! workload.set_role(Role::Primary);
+//! # Ok(()) }
+//! ```
+//!
+//! - An attempt that comes twice runs once. Attempts at one step run one after the other, and a step that is done is
+//!   not run again.
+//! - An outcome is told until the replica has it in its log, also after a lost connection and, with a journal on disk,
+//!   after a restart of this process.
+//! - What a former life of this process had begun and not ended is left to `confirm`.
+//! - A handler that panics, or does not end within 4 s of being cancelled, has an unknown outcome.
+
+mod carry;
+mod desk;
+mod file;
+mod hook;
+mod journal;
+mod outcome;
+mod pace;
+mod session;
+mod step;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+pub use allclear_wire::pb::allclear::workload::v1::{
+    Event, Intent, Mode, OnAbsent, OnFailure, Peer, Phase, Role, RunsOn,
+};
+pub use file::JournalError;
+pub use hook::{Answer, Hook, with};
+pub use outcome::Outcome;
+pub use step::Step;
+
+use allclear_wire::pb::allclear::workload::v1;
+use desk::Desk;
+use file::Lines;
+use journal::Journal;
+use session::Dialler;
+
+/// Why a workload cannot take part.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    #[error("hook {0}: name its phase")]
+    NoPhase(usize),
+    #[error("hook {0}: what is to stay fresh has to be looked at again: give it a `confirm`, or no `fresh_for`")]
+    NotConfirmed(usize),
+    #[error("start it inside a tokio runtime")]
+    NoRuntime,
+}
+
+impl From<StartError> for std::io::Error {
+    fn from(error: StartError) -> Self {
+        Self::other(error)
+    }
+}
+
+/// Whether there is a session with the replica.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Standing {
+    /// Not now; it is dialled again and again.
+    Dialling {
+        why: String,
+    },
+    /// The replica does not understand the registration, or this user may not make it. It is dialled all the same: that
+    /// may change.
+    Refused {
+        why: String,
+    },
+    /// On this VM; with what the replica finds odd about the registration.
+    Connected {
+        vm: String,
+        problems: Vec<String>,
+    },
+    Stopped,
+}
+
+/// The registration stays, and with it that events wait for this workload.
+#[derive(Debug, thiserror::Error)]
+#[error("the registration was not taken back: {0}")]
+pub struct StillRegistered(String);
+
+/// A workload that is going to take part.
+pub struct Workload {
+    socket: PathBuf,
+    hello: v1::Hello,
+    hooks: Vec<Hook>,
+    role: Role,
+    journal: Option<PathBuf>,
+}
+
+impl Workload {
+    /// `name` is unique on its VM; `socket` is where the replica waits for workloads.
+    pub fn new(name: &str, socket: impl Into<PathBuf>) -> Self {
+        let hello = v1::Hello { versions: vec![1], workload: name.into(), boot: pace::boot(), ..v1::Hello::default() };
+        Self { socket: socket.into(), hello, hooks: Vec::new(), role: Role::Unspecified, journal: None }
+    }
+
+    /// The workloads that are replicas of each other.
+    #[must_use]
+    pub fn group(mut self, group: &str) -> Self {
+        self.hello.group = Some(group.into());
+        self
+    }
+
+    /// How long it counts as connected after its last message; 10 s unless it is said. A third of it is the time
+    /// between heartbeats.
+    #[must_use]
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.hello.lease_ms = Some(step::millis(lease));
+        self
+    }
+
+    /// How long the registration is kept without a session; until it is taken back, unless it is said.
+    #[must_use]
+    pub fn retain(mut self, retain: Duration) -> Self {
+        self.hello.retain_ms = Some(step::millis(retain));
+        self
+    }
+
+    /// What happens to its hooks while it is not there.
+    #[must_use]
+    pub fn on_absent(mut self, on_absent: OnAbsent) -> Self {
+        self.hello.on_absent = on_absent.into();
+        self
+    }
+
+    /// A workload, on whichever VM, that is prepared before this one.
+    #[must_use]
+    pub fn after(mut self, workload: &str) -> Self {
+        self.hello.after.push(workload.into());
+        self
+    }
+
+    #[must_use]
+    pub fn role(mut self, role: Role) -> Self {
+        self.role = role;
+        self
+    }
+
+    /// Where it is remembered what was begun and how it ended; in memory alone, unless it is said. One for each
+    /// workload.
+    #[must_use]
+    pub fn journal(mut self, path: impl Into<PathBuf>) -> Self {
+        self.journal = Some(path.into());
+        self
+    }
+
+    /// Hooks of one phase run in the order in which they are given.
+    #[must_use]
+    pub fn hook(self, hook: Hook) -> Self {
+        self.hooks([hook])
+    }
+
+    #[must_use]
+    pub fn hooks(mut self, hooks: impl IntoIterator<Item = Hook>) -> Self {
+        self.hooks.extend(hooks);
+        self
+    }
+
+    /// Reads the journal and begins to dial, in the background, until the handle is dropped or stopped.
+    pub fn start(self) -> Result<Handle, StartError> {
+        for (at, hook) in self.hooks.iter().enumerate() {
+            if hook.told.phase() == Phase::Unspecified {
+                return Err(StartError::NoPhase(at));
+            }
+            if hook.told.fresh_for_ms.is_some() && hook.confirm.is_none() {
+                return Err(StartError::NotConfirmed(at));
+            }
+        }
+        let runtime = tokio::runtime::Handle::try_current().map_err(|_| StartError::NoRuntime)?;
+        let (lines, journal) = match &self.journal {
+            Some(path) => Lines::open(path)?,
+            None => (Lines::default(), Journal::default()),
+        };
+        let (stop, unregister) = (CancellationToken::new(), CancellationToken::new());
+        let standing = watch::Sender::new(Standing::Dialling { why: "not dialled yet".into() });
+        let role = watch::Sender::new(self.role);
+        let hooks = self.hooks.iter().map(|hook| hook.told.clone()).collect();
+        let dialler = Dialler {
+            socket: self.socket,
+            hello: v1::Hello { hooks, ..self.hello },
+            hooks: self.hooks.into(),
+            desk: Arc::new(Desk::new(lines, journal)),
+            role: role.subscribe(),
+            standing: standing.clone(),
+            stop: stop.clone(),
+            unregister: unregister.clone(),
+        };
+        let session = runtime.spawn(dialler.dial());
+        Ok(Handle { session: Some(session), role, standing, stop, unregister })
+    }
+}
+
+/// A workload that takes part. When it is dropped the session ends; the registration stays.
+pub struct Handle {
+    session: Option<JoinHandle<Result<(), String>>>,
+    role: watch::Sender<Role>,
+    standing: watch::Sender<Standing>,
+    stop: CancellationToken,
+    unregister: CancellationToken,
+}
+
+impl Handle {
+    /// Says at once what it is now. Say it whenever it changes: a failover runs on the primary.
+    pub fn set_role(&self, role: Role) {
+        self.role.send_if_modified(|known| std::mem::replace(known, role) != role);
+    }
+
+    pub fn standing(&self) -> watch::Receiver<Standing> {
+        self.standing.subscribe()
+    }
+
+    /// Ends the session on purpose; the registration stays. Handlers that run go on, and their ends are journaled.
+    pub async fn stop(mut self) {
+        // whatever the replica says to it
+        let _ = self.end().await;
+    }
+
+    /// Ends the session and takes the registration back, which the replica refuses while an event has begun to prepare
+    /// this workload and has yet to put it back. The session has ended all the same.
+    pub async fn leave(mut self) -> Result<(), StillRegistered> {
+        self.unregister.cancel();
+        self.end().await.map_err(StillRegistered)
+    }
+
+    async fn end(&mut self) -> Result<(), String> {
+        self.stop.cancel();
+        // it ends by itself, and nothing in it panics
+        let ended = async { self.session.take()?.await.ok() };
+        ended.await.unwrap_or(Ok(()))
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}

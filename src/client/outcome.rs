@@ -1,0 +1,111 @@
+//! How an attempt ended.
+
+use std::fmt::Display;
+
+use allclear_wire::pb::allclear::workload::v1;
+use allclear_wire::pb::allclear::workload::v1::outcome::Variant;
+
+/// What is told of anything is cut to this many bytes.
+const LONGEST_TEXT: usize = 512;
+
+/// What a handler answers. `()` means done, and an error failed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    Done,
+    /// There is nothing to do here.
+    NotApplicable,
+    /// An answer to confirm: it is not done.
+    NotDone,
+    Failed(String),
+    /// Nothing is wrong with the hook; it is to be tried again later.
+    Blocked(String),
+    Cancelled,
+    /// Nobody can say; it is settled by asking, never by running again.
+    Unknown(String),
+    /// The step came from somebody who has been replaced. Answered by this library alone.
+    Stale,
+}
+
+impl Outcome {
+    /// An answer to confirm.
+    pub fn done_if(is_done: bool) -> Self {
+        if is_done { Self::Done } else { Self::NotDone }
+    }
+
+    /// The word, and the reason where there is one.
+    pub(super) fn in_words(&self) -> (&'static str, Option<&str>) {
+        match self {
+            Self::Done => ("done", None),
+            Self::NotApplicable => ("not_applicable", None),
+            Self::NotDone => ("not_done", None),
+            Self::Failed(reason) => ("failed", Some(reason)),
+            Self::Blocked(reason) => ("blocked", Some(reason)),
+            Self::Cancelled => ("cancelled", None),
+            Self::Unknown(reason) => ("unknown", Some(reason)),
+            Self::Stale => ("stale", None),
+        }
+    }
+
+    pub(super) fn from_words(word: &str, reason: Option<String>) -> Option<Self> {
+        let reason = reason.unwrap_or_default();
+        Some(match word {
+            "done" => Self::Done,
+            "not_applicable" => Self::NotApplicable,
+            "not_done" => Self::NotDone,
+            "failed" => Self::Failed(reason),
+            "blocked" => Self::Blocked(reason),
+            "cancelled" => Self::Cancelled,
+            "unknown" => Self::Unknown(reason),
+            "stale" => Self::Stale,
+            _ => return None,
+        })
+    }
+
+    pub(super) fn told(&self) -> v1::Outcome {
+        let nothing = v1::Nothing {};
+        let variant = match self {
+            Self::Done => Variant::Done(nothing),
+            Self::NotApplicable => Variant::NotApplicable(nothing),
+            Self::NotDone => Variant::NotDone(nothing),
+            Self::Failed(reason) => Variant::Failed(reason.clone()),
+            Self::Blocked(reason) => Variant::Blocked(reason.clone()),
+            Self::Cancelled => Variant::Cancelled(nothing),
+            Self::Unknown(reason) => Variant::Unknown(reason.clone()),
+            Self::Stale => Variant::Stale(nothing),
+        };
+        v1::Outcome { variant: Some(variant) }
+    }
+
+    pub(super) fn cut(self) -> Self {
+        match self {
+            Self::Failed(reason) => Self::Failed(cut(&reason).to_owned()),
+            Self::Blocked(reason) => Self::Blocked(cut(&reason).to_owned()),
+            Self::Unknown(reason) => Self::Unknown(cut(&reason).to_owned()),
+            other => other,
+        }
+    }
+}
+
+impl From<()> for Outcome {
+    fn from((): ()) -> Self {
+        Self::Done
+    }
+}
+
+impl<O: Into<Self>, E: Display> From<Result<O, E>> for Outcome {
+    fn from(result: Result<O, E>) -> Self {
+        result.map_or_else(|error| Self::Failed(error.to_string()), Into::into)
+    }
+}
+
+pub(super) fn cut(text: &str) -> &str {
+    &text[..text.floor_char_boundary(LONGEST_TEXT)]
+}
+
+#[test]
+fn a_reason_is_cut_between_letters() {
+    let long = "ä".repeat(LONGEST_TEXT);
+    let Outcome::Failed(reason) = Outcome::Failed(format!("x{long}")).cut() else { panic!("another outcome") };
+    assert_eq!((reason.len(), reason.chars().last()), (LONGEST_TEXT - 1, Some('ä')));
+    assert_eq!(Outcome::from(Err::<(), _>("why")), Outcome::Failed("why".into()));
+}

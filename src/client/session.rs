@@ -1,0 +1,293 @@
+//! The stream to the replica: dialled until the workload is stopped, kept alive, and resumed where it was.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, sleep_until, timeout};
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::sync::CancellationToken;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Status, Streaming};
+
+use super::Standing;
+use super::carry::carry_out;
+use super::desk::Desk;
+use super::hook::Hook;
+use super::journal::Act;
+use super::outcome::{Outcome, cut};
+use super::pace::Pace;
+use allclear_wire::pb::allclear::workload::v1;
+use allclear_wire::pb::allclear::workload::v1::from_workload::Message as Say;
+use allclear_wire::pb::allclear::workload::v1::to_workload::Message as Heard;
+use allclear_wire::pb::allclear::workload::v1::workloads_client::WorkloadsClient;
+
+/// A registration is answered when it is in the log, or after 10 s.
+const ANSWER_WITHIN: Duration = Duration::from_secs(15);
+/// Ends that are told again with a heartbeat: a replica takes no more than 50 messages a second.
+const REPEATED: usize = 10;
+/// Nothing that a replica says is larger.
+const LARGEST: usize = 1024 * 1024;
+const LONGEST_ID: usize = 512;
+/// What running handlers say is told at most this often.
+const PROGRESS_EVERY: Duration = Duration::from_secs(1);
+const LEASES: (u64, u64) = (1_000, 300_000);
+/// A goodbye that asks for nothing is not answered, and need not be waited for.
+const PARTS_WITHIN: Duration = Duration::from_secs(1);
+const LATEST_DIAL: Duration = Duration::from_secs(30);
+
+pub(super) struct Dialler {
+    pub(super) socket: PathBuf,
+    /// Without what changes: the role, and what is known of attempts.
+    pub(super) hello: v1::Hello,
+    pub(super) hooks: Arc<[Hook]>,
+    pub(super) desk: Arc<Desk>,
+    pub(super) role: watch::Receiver<v1::Role>,
+    pub(super) standing: watch::Sender<Standing>,
+    pub(super) stop: CancellationToken,
+    /// On stopping, the registration is taken back too.
+    pub(super) unregister: CancellationToken,
+}
+
+/// Why a session ended.
+struct End {
+    why: String,
+    /// The replica does not understand the registration.
+    is_refused: bool,
+    /// It is not to be dialled before that.
+    after: Duration,
+}
+
+impl From<Status> for End {
+    fn from(status: Status) -> Self {
+        Self {
+            is_refused: matches!(status.code(), Code::InvalidArgument | Code::PermissionDenied),
+            ..Self::lost(cut(status.message()))
+        }
+    }
+}
+
+impl Dialler {
+    /// Until it is stopped. Why it could not part from the replica as it wanted, where it could not.
+    pub(super) async fn dial(mut self) -> Result<(), String> {
+        let mut pace = Pace::default();
+        let parted = loop {
+            let Err(End { why, is_refused, after }) = self.session(&mut pace).await else { break Ok(()) };
+            let pause = after.min(LATEST_DIAL).max(pace.next());
+            let told = why.clone();
+            let standing = if is_refused { Standing::Refused { why: told } } else { Standing::Dialling { why: told } };
+            tracing::info!(workload = self.hello.workload, ?standing, "no session with the replica");
+            self.standing.send_replace(standing);
+            tokio::select! {
+                () = sleep(pause) => {}
+                () = self.stop.cancelled() => break Err(why),
+            }
+        };
+        self.desk.flush().await;
+        self.standing.send_replace(Standing::Stopped);
+        parted
+    }
+
+    /// One session. `Ok`: the workload was stopped.
+    async fn session(&mut self, pace: &mut Pace) -> Result<(), End> {
+        let (say, said) = mpsc::channel(16);
+        let known = self.desk.known();
+        // their ends are told in the first message
+        let told = known.iter().filter(|known| known.outcome.is_some()).map(|known| known.attempt.clone()).collect();
+        let role = (*self.role.borrow_and_update()).into();
+        let hello = Say::Hello(v1::Hello { role, known, ..self.hello.clone() });
+        // there is room for one
+        let _ = say.try_send(v1::FromWorkload { message: Some(hello) });
+        let opened = tokio::select! {
+            opened = timeout(ANSWER_WITHIN, self.open(said)) => opened,
+            () = self.stop.cancelled() => return Err(End::lost("it was stopped before there was a session")),
+        };
+        let (welcome, heard) = opened.unwrap_or_else(|_| Err(End::lost("the replica does not answer")))?;
+        pace.reset();
+        for problem in &welcome.problems {
+            let (at, message) = (problem.place.as_deref().unwrap_or_default(), &problem.message);
+            tracing::warn!(workload = self.hello.workload, at, message, "odd about the registration");
+        }
+        for attempt in welcome.acknowledged {
+            self.desk.acknowledge(attempt);
+        }
+        let problems = welcome.problems.into_iter().map(|problem| problem.message).collect();
+        self.standing.send_replace(Standing::Connected { vm: welcome.vm, problems });
+        let lease = Duration::from_millis(welcome.lease_ms.clamp(LEASES.0, LEASES.1));
+        let talk = Talk { say, heard, told, lease, at: Instant::now(), progress_at: Instant::now() };
+        self.talk(talk).await
+    }
+
+    async fn open(
+        &self,
+        said: mpsc::Receiver<v1::FromWorkload>,
+    ) -> Result<(v1::Welcome, Streaming<v1::ToWorkload>), End> {
+        let unreachable = |error: tonic::transport::Error| {
+            End::lost(format!("no replica answers at {}: {error}", self.socket.display()))
+        };
+        let endpoint = Endpoint::from_shared(format!("unix://{}", self.socket.display())).map_err(unreachable)?;
+        let channel: Channel = endpoint.connect().await.map_err(unreachable)?;
+        let mut client = WorkloadsClient::new(channel).max_decoding_message_size(LARGEST);
+        let mut heard = client.session(ReceiverStream::new(said)).await?.into_inner();
+        match heard.message().await?.and_then(|first| first.message) {
+            Some(Heard::Welcome(welcome)) => Ok((welcome, heard)),
+            Some(Heard::GoAway(away)) => Err(End::away(&away)),
+            _ => Err(End::lost("the replica did not begin with a welcome")),
+        }
+    }
+
+    async fn talk(&mut self, mut talk: Talk) -> Result<(), End> {
+        let beat = talk.lease / 3;
+        let mut beats = interval_at(Instant::now() + beat, beat);
+        beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let as_before = v1::Role::Unspecified;
+        loop {
+            tokio::select! {
+                biased;
+                () = self.stop.cancelled() => {
+                    talk.report(&self.desk).await?;
+                    return talk.part(self.unregister.is_cancelled()).await;
+                }
+                heard = talk.heard.message() => {
+                    let heard = heard?.ok_or_else(|| End::lost("the replica ended the session"))?;
+                    talk.at = Instant::now();
+                    self.take(heard, &mut talk).await?;
+                }
+                Ok(()) = self.role.changed() => {
+                    let role = *self.role.borrow_and_update();
+                    talk.beat(role).await?;
+                }
+                _ = beats.tick() => {
+                    if talk.at.elapsed() >= talk.lease {
+                        return Err(End::lost("the replica has been silent for the whole lease"));
+                    }
+                    // what is not acknowledged by now is told once more
+                    talk.told.drain(..REPEATED.min(talk.told.len()));
+                    talk.beat(as_before).await?;
+                }
+                () = self.desk.news.notified() => {}
+                () = sleep_until(talk.progress_at), if self.desk.has_something_to_say() => {}
+            }
+            talk.report(&self.desk).await?;
+        }
+    }
+
+    async fn take(&self, heard: v1::ToWorkload, talk: &mut Talk) -> Result<(), End> {
+        match heard.message {
+            Some(Heard::Step(step)) => self.step(step, talk).await?,
+            Some(Heard::Cancel(cancel)) => {
+                if let Some(controls) = self.desk.controls(&cancel.attempt) {
+                    tracing::info!(cancel.attempt, cancel.reason, "cancelled");
+                    controls.cancel.cancel();
+                }
+            }
+            Some(Heard::Deadline(deadline)) => {
+                if let Some(controls) = self.desk.controls(&deadline.attempt) {
+                    controls.set_time_left(deadline.time_left_ms);
+                }
+            }
+            Some(Heard::Acknowledged(acknowledged)) => self.desk.acknowledge(acknowledged.attempt),
+            Some(Heard::GoAway(away)) => return Err(End::away(&away)),
+            Some(Heard::Problem(problem)) => {
+                tracing::warn!(workload = self.hello.workload, problem.message, "the replica sees a problem");
+            }
+            // the last of them is of a newer replica
+            Some(Heard::Welcome(_) | Heard::Event(_) | Heard::Pong(_)) | None => {}
+        }
+        Ok(())
+    }
+
+    async fn step(&self, step: v1::Step, talk: &mut Talk) -> Result<(), End> {
+        let ids = [&step.attempt, &step.step];
+        if ids.iter().any(|id| id.is_empty() || id.len() > LONGEST_ID) {
+            tracing::warn!("the replica sent a step without a proper id");
+            return Ok(());
+        }
+        let attempt = step.attempt.clone();
+        let Some(act) = Act::of(&step) else {
+            let why = "this workload does not know what the replica asks for; is the replica newer?";
+            return talk.outcome(attempt, &Outcome::Failed(why.into())).await;
+        };
+        match self.desk.receive(&step, act) {
+            Ok(Some(controls)) => {
+                let (desk, hooks) = (self.desk.clone(), self.hooks.clone());
+                tokio::spawn(carry_out(desk, hooks, step, act, controls));
+            }
+            Ok(None) => talk.told.retain(|told| *told != attempt),
+            Err(outcome) => talk.outcome(attempt, &outcome).await?,
+        }
+        Ok(())
+    }
+}
+
+impl End {
+    fn away(away: &v1::GoAway) -> Self {
+        Self { after: Duration::from_millis(away.after_ms), ..Self::lost(cut(&away.reason)) }
+    }
+
+    fn lost(why: impl Into<String>) -> Self {
+        Self { why: why.into(), is_refused: false, after: Duration::ZERO }
+    }
+}
+
+struct Talk {
+    say: mpsc::Sender<v1::FromWorkload>,
+    heard: Streaming<v1::ToWorkload>,
+    /// The attempts whose end was told in this session and need not be told again yet, the earliest first.
+    told: VecDeque<String>,
+    lease: Duration,
+    /// When something was heard last.
+    at: Instant,
+    /// When progress may be told again.
+    progress_at: Instant,
+}
+
+impl Talk {
+    async fn say(&self, message: Say) -> Result<(), End> {
+        let message = v1::FromWorkload { message: Some(message) };
+        match timeout(self.lease, self.say.send(message)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) => Err(End::lost("the replica ended the session")),
+            Err(_) => Err(End::lost("the replica takes nothing any more")),
+        }
+    }
+
+    async fn beat(&self, role: v1::Role) -> Result<(), End> {
+        self.say(Say::Heartbeat(v1::Heartbeat { role: role.into() })).await
+    }
+
+    async fn outcome(&self, attempt: String, outcome: &Outcome) -> Result<(), End> {
+        let news = Some(v1::report::News::Outcome(outcome.told()));
+        self.say(Say::Report(v1::Report { attempt, news })).await
+    }
+
+    async fn report(&mut self, desk: &Desk) -> Result<(), End> {
+        let now = Instant::now();
+        let may_progress = now >= self.progress_at;
+        let due = desk.due(&mut self.told, may_progress);
+        if due.iter().any(|report| !matches!(report.news, Some(v1::report::News::Outcome(_)))) {
+            self.progress_at = now + PROGRESS_EVERY;
+        }
+        for report in due {
+            self.say(Say::Report(report)).await?;
+        }
+        Ok(())
+    }
+
+    /// Says goodbye, and waits until the replica has heard it, or has answered what it does not grant.
+    async fn part(mut self, unregister: bool) -> Result<(), End> {
+        self.say(Say::Goodbye(v1::Goodbye { unregister })).await?;
+        drop(self.say);
+        let rest = async {
+            while self.heard.message().await?.is_some() {}
+            Ok(())
+        };
+        match timeout(if unregister { ANSWER_WITHIN } else { PARTS_WITHIN }, rest).await {
+            Ok(answer) => answer,
+            Err(_) if unregister => Err(End::lost("the replica does not answer")),
+            Err(_) => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! What a handler is given: what it is about, and how to speak to the replica meanwhile.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use super::outcome::{Outcome, cut};
+use allclear_wire::pb::allclear::workload::v1;
+use allclear_wire::pb::allclear::workload::v1::{Event, Intent, Mode, Peer, Phase};
+
+/// A time left is never taken for longer, so that no sum of times overflows.
+const LONGEST: Duration = Duration::from_hours(30 * 24);
+
+/// One attempt at one hook.
+#[derive(Clone)]
+pub struct Step {
+    /// Unique.
+    pub attempt: String,
+    /// The same for every attempt at the same hook for the same event: what an effect is remembered under.
+    pub id: String,
+    /// Term and number. One lower than was seen for the same event and VM has been refused already; hand it on to what
+    /// can refuse, too.
+    pub fence: (u64, u64),
+    pub intent: Intent,
+    pub mode: Mode,
+    pub phase: Phase,
+    pub event: Event,
+    /// The affected VM: another one than its own where it stands in for a member that cannot.
+    pub vm: String,
+    pub group: Option<String>,
+    /// The members of the group, this one among them.
+    pub members: Vec<Peer>,
+    /// VMs to which nothing may be moved.
+    pub avoid: Vec<String>,
+    /// VMs to which it is best moved, the best first.
+    pub prefer: Vec<String>,
+    pub traceparent: Option<String>,
+    /// What the journal says of an earlier attempt at this step; nothing where there was none.
+    pub journaled: Option<Outcome>,
+    controls: Arc<Controls>,
+}
+
+impl Step {
+    pub(super) fn new(step: v1::Step, journaled: Option<Outcome>, controls: Arc<Controls>) -> Self {
+        let (intent, mode, phase) = (step.intent(), step.mode(), step.phase());
+        let fence = step.fence.unwrap_or_default();
+        Self {
+            attempt: step.attempt,
+            id: step.step,
+            fence: (fence.term, fence.sequence),
+            intent,
+            mode,
+            phase,
+            event: step.event.unwrap_or_default(),
+            vm: step.vm,
+            group: step.group,
+            members: step.members,
+            avoid: step.avoid,
+            prefer: step.prefer,
+            traceparent: step.traceparent,
+            journaled,
+            controls,
+        }
+    }
+
+    /// How long it may still take. When it is over, the attempt is cancelled.
+    pub fn time_left(&self) -> Duration {
+        self.controls.deadline().saturating_duration_since(Instant::now())
+    }
+
+    /// Says where it is. Shown to people; the last of many within a second is told.
+    pub fn progress(&self, text: &str) {
+        self.controls.say(|said| cut(text).clone_into(&mut said.progress.get_or_insert_default().text));
+    }
+
+    /// Says how long it is going to take from now on.
+    pub fn expect(&self, end_in: Duration) {
+        let end_in = Some(millis(end_in));
+        self.controls.say(|said| said.progress.get_or_insert_default().expected_end_in_ms = end_in);
+    }
+
+    /// Asks for this much time from now on, within a second. It is granted as far as the event allows, and `time_left` then says so.
+    pub fn more_time(&self, needs: Duration) {
+        self.controls.say(|said| said.needs_ms = Some(millis(needs)));
+    }
+
+    /// Ends when the attempt is cancelled or its time is up. What has not ended 4 s later is dropped, and its outcome
+    /// is unknown.
+    pub async fn cancelled(&self) {
+        self.controls.cancel.cancelled().await;
+    }
+
+    pub fn is_cancelled(&self) -> bool {
+        self.controls.cancel.is_cancelled()
+    }
+}
+
+/// The other end of a step that runs.
+pub(super) struct Controls {
+    pub(super) cancel: CancellationToken,
+    deadline: watch::Sender<Instant>,
+    said: Mutex<Said>,
+    news: Arc<Notify>,
+}
+
+/// What the handler said and the replica was not told yet.
+#[derive(Default)]
+pub(super) struct Said {
+    pub(super) progress: Option<v1::Progress>,
+    pub(super) needs_ms: Option<u64>,
+}
+
+impl Controls {
+    pub(super) fn new(time_left_ms: u64, news: Arc<Notify>) -> Self {
+        let deadline = watch::Sender::new(in_ms(time_left_ms));
+        Self { cancel: CancellationToken::new(), deadline, said: Mutex::default(), news }
+    }
+
+    pub(super) fn deadline(&self) -> Instant {
+        *self.deadline.borrow()
+    }
+
+    pub(super) fn set_time_left(&self, ms: u64) {
+        self.deadline.send_replace(in_ms(ms));
+    }
+
+    /// Ends when the time is up, however it is changed meanwhile.
+    pub(super) async fn time_is_up(&self) {
+        let mut deadline = self.deadline.subscribe();
+        loop {
+            let until = *deadline.borrow_and_update();
+            tokio::select! {
+                () = sleep_until(until) => return,
+                Ok(()) = deadline.changed() => {}
+            }
+        }
+    }
+
+    pub(super) fn take(&self) -> Said {
+        std::mem::take(&mut self.said())
+    }
+
+    pub(super) fn has_said(&self) -> bool {
+        let said = self.said();
+        said.progress.is_some() || said.needs_ms.is_some()
+    }
+
+    fn said(&self) -> MutexGuard<'_, Said> {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn say(&self, change: impl FnOnce(&mut Said)) {
+        change(&mut self.said());
+        self.news.notify_one();
+    }
+}
+
+fn in_ms(ms: u64) -> Instant {
+    Instant::now() + Duration::from_millis(ms).min(LONGEST)
+}
+
+pub(super) fn millis(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
+}

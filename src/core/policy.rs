@@ -1,0 +1,275 @@
+//! Which treatment an event gets (`behaviour.md` 4): the configured rules in order, then the defaults.
+//! The choice is committed with the event, so a policy that changes never changes an event under way.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::document::{Announcement, Kind, NotBefore, Source, Status};
+use super::id::VmName;
+use super::time::Timestamp;
+
+use super::workload::Phase;
+
+/// The policy of one replica's configuration.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Policy {
+    /// How long a user-initiated event is prepared before it is approved all the same.
+    pub user_budget: Duration,
+    /// Freezes known to be shorter are prepared only by hooks that name a fitting `min_freeze`.
+    pub brief_freeze: Duration,
+    pub foreign: Foreign,
+    /// Hooks end this long before NotBefore.
+    pub margin: Duration,
+    /// Preparation starts this long before NotBefore.
+    pub prepare_ahead: Duration,
+    /// An event that keeps members out and does not go on gives them back after this long.
+    pub give_back_after: Duration,
+    /// A last call begins no earlier than this long before the hooks have to end.
+    pub last_call: Duration,
+    /// What the platform accepted and still shows as Scheduled is posted again after this long, then after twice as long.
+    pub repost_after: Duration,
+    pub rules: Vec<Rule>,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            user_budget: Duration::from_mins(2),
+            brief_freeze: Duration::from_secs(9),
+            foreign: Foreign::Observe,
+            margin: Duration::from_secs(5),
+            prepare_ahead: Duration::from_mins(15),
+            give_back_after: Duration::from_mins(2),
+            last_call: Duration::from_mins(1),
+            repost_after: Duration::from_mins(1),
+            rules: Vec::new(),
+        }
+    }
+}
+
+/// What to do with events that name no member of this cluster.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Foreign {
+    Observe,
+    ApproveUser,
+}
+
+words!(Foreign { Observe => "observe", ApproveUser => "approve-user" });
+
+/// One configured rule. An empty list and a missing range match everything.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Rule {
+    pub name: String,
+    pub kinds: Vec<Kind>,
+    pub sources: Vec<Source>,
+    pub resources: Vec<VmName>,
+    pub duration: Option<Range>,
+    pub notice: Option<Range>,
+    pub action: Action,
+    /// Left out: the default phases of the event's type.
+    pub phases: Option<Vec<Phase>>,
+    pub budget: Option<Duration>,
+}
+
+/// From `at_least` on, up to but without `below`. What is not known matches no range.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Range {
+    pub at_least: Option<Duration>,
+    pub below: Option<Duration>,
+}
+
+impl Range {
+    fn holds(self, value: Option<Duration>) -> bool {
+        value.is_some_and(|value| {
+            self.at_least.is_none_or(|least| value >= least) && self.below.is_none_or(|below| value < below)
+        })
+    }
+}
+
+/// What is done with an event.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Action {
+    Prepare,
+    Approve,
+    Observe,
+}
+
+words!(Action { Prepare => "prepare", Approve => "approve", Observe => "observe" });
+
+/// What policy chose for one event, as it is committed.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Treatment {
+    pub action: Action,
+    /// The name of the rule that chose it.
+    pub rule: String,
+    pub phases: Vec<Phase>,
+    /// Counted from the start of preparation; when it is spent the event is approved all the same.
+    pub budget: Option<Duration>,
+    /// Preparation waits until this long before NotBefore; `None` starts it at once.
+    pub ahead: Option<Duration>,
+    /// Only hooks that name a `min_freeze` of at most the event's duration apply.
+    pub only_named_freezes: bool,
+    pub margin: Duration,
+    pub give_back_after: Duration,
+    pub last_call: Duration,
+    pub repost_after: Duration,
+}
+
+/// One of the cases that policy tells apart: a configured rule, or one of the defaults.
+#[derive(Clone, Copy, Debug)]
+pub enum Case<'a> {
+    AlreadyStarted,
+    Rule(&'a Rule),
+    Foreign,
+    User,
+    BriefFreeze,
+    Other,
+}
+
+/// What a case asks of an event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Condition<'a> {
+    /// The platform has begun already.
+    Started,
+    Type(&'a [Kind]),
+    Source(&'a [Source]),
+    Resources(&'a [VmName]),
+    Duration(Range),
+    Notice(Range),
+    /// None of its resources is a member of this cluster.
+    Foreign,
+}
+
+/// How the treatment of an event comes about.
+#[derive(Clone, Debug)]
+pub struct Choice<'a> {
+    /// The cases before the one that matches, in their order, each with its first condition that does not hold.
+    pub passed_over: Vec<(Case<'a>, Condition<'a>)>,
+    pub case: Case<'a>,
+    pub treatment: Treatment,
+}
+
+/// Chooses the treatment of an event as it is first seen.
+pub fn choose(policy: &Policy, event: &Announcement, members: &[VmName], now: Timestamp) -> Treatment {
+    explain(policy, event, members, now).treatment
+}
+
+/// Chooses, and says why: the first case matches of which every condition holds.
+pub fn explain<'a>(policy: &'a Policy, event: &Announcement, members: &[VmName], now: Timestamp) -> Choice<'a> {
+    let defaults = [Case::Foreign, Case::User, Case::BriefFreeze];
+    let cases = [Case::AlreadyStarted].into_iter().chain(policy.rules.iter().map(Case::Rule)).chain(defaults);
+    let mut passed_over = Vec::new();
+    for case in cases {
+        let conditions = case.conditions(policy);
+        match conditions.into_iter().find(|condition| !condition.holds(event, members, now)) {
+            Some(unmet) => passed_over.push((case, unmet)),
+            None => return Choice { passed_over, case, treatment: case.treatment(policy, event) },
+        }
+    }
+    Choice { passed_over, case: Case::Other, treatment: Case::Other.treatment(policy, event) }
+}
+
+impl<'a> Case<'a> {
+    /// Stands in the treatment as the rule that chose it.
+    pub fn name(self) -> &'a str {
+        match self {
+            Self::AlreadyStarted => "default: already started",
+            Self::Rule(rule) => &rule.name,
+            Self::Foreign => "default: foreign",
+            Self::User => "default: user-initiated",
+            Self::BriefFreeze => "default: brief freeze",
+            Self::Other => "default",
+        }
+    }
+
+    /// All of them have to hold; none matches everything.
+    pub fn conditions(self, policy: &Policy) -> Vec<Condition<'a>> {
+        const USER: &[Source] = &[Source::User];
+        const FREEZE: &[Kind] = &[Kind::Freeze];
+        match self {
+            Self::AlreadyStarted => alloc::vec![Condition::Started],
+            Self::Rule(rule) => rule.conditions(),
+            Self::Foreign => alloc::vec![Condition::Foreign],
+            Self::User => alloc::vec![Condition::Source(USER)],
+            Self::BriefFreeze => {
+                let brief = Range { at_least: None, below: Some(policy.brief_freeze) };
+                alloc::vec![Condition::Type(FREEZE), Condition::Duration(brief)]
+            }
+            Self::Other => Vec::new(),
+        }
+    }
+
+    fn treatment(self, policy: &Policy, event: &Announcement) -> Treatment {
+        let user = event.source == Source::User;
+        let usual = || default_phases(&event.kind);
+        let (action, phases, budget) = match self {
+            Self::AlreadyStarted => (Action::Prepare, alloc::vec![Phase::Failover], None),
+            Self::Rule(rule) => (rule.action, rule.phases.clone().unwrap_or_else(usual), rule.budget),
+            Self::Foreign if user && policy.foreign == Foreign::ApproveUser => (Action::Approve, Vec::new(), None),
+            Self::Foreign => (Action::Observe, Vec::new(), None),
+            Self::User => (Action::Prepare, usual(), Some(policy.user_budget)),
+            Self::BriefFreeze | Self::Other => (Action::Prepare, usual(), None),
+        };
+        Treatment {
+            action,
+            rule: self.name().into(),
+            phases,
+            budget,
+            ahead: if user { None } else { Some(policy.prepare_ahead) },
+            only_named_freezes: matches!(self, Self::BriefFreeze),
+            margin: policy.margin,
+            give_back_after: policy.give_back_after,
+            last_call: policy.last_call,
+            repost_after: policy.repost_after,
+        }
+    }
+}
+
+impl Condition<'_> {
+    fn holds(&self, event: &Announcement, members: &[VmName], now: Timestamp) -> bool {
+        match self {
+            Self::Started => event.status == Status::Started,
+            Self::Type(kinds) => kinds.contains(&event.kind),
+            Self::Source(sources) => sources.contains(&event.source),
+            Self::Resources(named) => event.resources.iter().any(|vm| named.contains(vm)),
+            Self::Duration(range) => range.holds(event.duration),
+            Self::Notice(range) => range.holds(notice(event, now)),
+            Self::Foreign => !event.resources.iter().any(|resource| members.contains(resource)),
+        }
+    }
+}
+
+/// What is left of an event's notice; `None` where nobody knows.
+pub fn notice(event: &Announcement, now: Timestamp) -> Option<Duration> {
+    match event.not_before {
+        NotBefore::At(at) => Some(at.since(now)),
+        NotBefore::Unknown => None,
+    }
+}
+
+fn default_phases(kind: &Kind) -> Vec<Phase> {
+    use Phase::{Checkpoint, Drain, Failover, Shutdown};
+    match kind {
+        Kind::Freeze => alloc::vec![Checkpoint, Failover, Drain],
+        Kind::Reboot | Kind::Redeploy | Kind::Other(_) => alloc::vec![Checkpoint, Failover, Drain, Shutdown],
+        Kind::Preempt => alloc::vec![Failover, Drain],
+        Kind::Terminate => alloc::vec![Failover, Drain, Shutdown],
+    }
+}
+
+impl Rule {
+    fn conditions(&self) -> Vec<Condition<'_>> {
+        let named = [
+            (!self.kinds.is_empty()).then_some(Condition::Type(&self.kinds)),
+            (!self.sources.is_empty()).then_some(Condition::Source(&self.sources)),
+            (!self.resources.is_empty()).then_some(Condition::Resources(&self.resources)),
+            self.duration.map(Condition::Duration),
+            self.notice.map(Condition::Notice),
+        ];
+        named.into_iter().flatten().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+//! How long an event waits for the cluster: from its announcement, and from the end of its last hook.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, bail, ensure};
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+
+use super::figure::{Figure, ms};
+use super::leaders::led;
+use super::{EVENT_WITHIN, LOOK_EVERY, bare, span, until_ready};
+use crate::fake_cloud::{Post, Scenario};
+use crate::stage::{Stage, workloads_socket};
+use allclear_client::{Handle, Hook, Outcome, Phase, Standing, Workload};
+use allclear_core::id::EventId;
+use allclear_core::time::Timestamp;
+use allclear_server::exit::say;
+use allclear_server::replica::clock;
+use allclear_server::rpc::client::Asking;
+
+/// Announcements are this much apart within a second: however many there are, no part of it has more than another.
+const SPREAD_MS: i64 = 618;
+
+/// So brief that no hook of the sample workload is worth it.
+pub(super) const UNPREPARED: &str = "type = \"Freeze\"\nduration_s = 0";
+const PREPARED: &str = "type = \"Reboot\"\nsource = \"User\"";
+/// More than a poll, so every replica has seen the event when it ends.
+const HOOK_TAKES: Duration = Duration::from_millis(1_200);
+
+pub(super) async fn measure(stage: &Stage, events: u32) -> anyhow::Result<Vec<Figure>> {
+    until_ready(stage).await?;
+    let (mut unprepared, mut first_polls) = (Vec::new(), Vec::new());
+    for number in 0..events {
+        // Every third event names the leader's own VM, as chance would have it.
+        let vm = leader(stage).await? + number as usize;
+        let id = play(stage, spread(number), vm, UNPREPARED).await?;
+        unprepared.push(waited(stage, &id)?);
+        first_polls.push(first_poll(stage, &id)?);
+        say(format_args!("{} of {events} events", number + 1));
+    }
+    let prepared = outcomes_told(stage, events).await?;
+    let synced = bare::synced_and_answered(&stage.folder, events).await?;
+    let (first_poll, floor) =
+        ("the first poll after the announcement", "one synced write and two round trips on loopback");
+    Ok(vec![
+        Figure::of("announcement to POST, nothing to prepare", "ms", unprepared, first_polls, first_poll),
+        Figure::of("last hook's outcome to POST", "ms", prepared, synced, floor),
+    ])
+}
+
+/// A workload that dials in at one replica, by its place; and when its hook has ended each time, since 1970.
+async fn dial_in(stage: &Stage, place: usize) -> anyhow::Result<(Handle, mpsc::Receiver<Duration>)> {
+    let socket = workloads_socket(&stage.folder, &stage.replicas[place].name);
+    let (tell, told) = mpsc::channel(1);
+    let drain = Hook::new(Phase::Drain, move |_| {
+        let tell = tell.clone();
+        async move {
+            sleep(HOOK_TAKES).await;
+            // Nobody measures any more where it cannot be told.
+            let _ = tell.send(clock::since_1970()).await;
+            Outcome::Done
+        }
+    });
+    let workload = Workload::new("bench", socket).lease(EVENT_WITHIN).hook(drain).start()?;
+    let mut standing = workload.standing();
+    let connected = standing.wait_for(|now| matches!(now, Standing::Connected { .. }));
+    timeout(EVENT_WITHIN, connected).await.context("a workload was not welcomed")??;
+    Ok((workload, told))
+}
+
+/// From when a workload that dialled in told the last outcome.
+async fn outcomes_told(stage: &Stage, events: u32) -> anyhow::Result<Vec<f64>> {
+    let mut dialled = Vec::new();
+    for place in 0..stage.replicas.len() {
+        dialled.push(dial_in(stage, place).await?);
+    }
+    let mut spans = Vec::new();
+    for number in 0..events {
+        let vm = (leader(stage).await? + number as usize) % stage.replicas.len();
+        let told = &mut dialled[vm].1;
+        ensure!(told.is_empty(), "a workload was given a step more than once");
+        let id = play(stage, spread(number), vm, PREPARED).await?;
+        let told = told.recv().await.context("a workload has gone")?;
+        let posted = Duration::from_micros(u64::try_from(post(stage, &id)?.at_us)?);
+        spans.push(ms(posted.checked_sub(told).context("a wall clock was set")?));
+    }
+    for (workload, _) in dialled {
+        workload.leave().await?;
+    }
+    Ok(spans)
+}
+
+/// The place of the replica that leads.
+async fn leader(stage: &Stage) -> anyhow::Result<usize> {
+    let leader = led(stage, |_| true).await?;
+    stage.replicas.iter().position(|replica| replica.name == leader).context("an unknown replica leads")
+}
+
+/// How long to wait with one of many announcements, so that they meet the polls, which go by the wall clock, at all
+/// moments.
+pub(super) fn spread(number: u32) -> Duration {
+    let phase = i64::from(number) * SPREAD_MS;
+    Duration::from_millis((phase - clock::now().0).rem_euclid(1_000).unsigned_abs())
+}
+
+/// One event from its announcement until the cluster has closed it.
+pub(super) async fn play(stage: &Stage, after: Duration, vm: usize, what: &str) -> anyhow::Result<EventId> {
+    let id = announce(stage, after, vm, what)?;
+    until_closed(stage, &id).await?;
+    Ok(id)
+}
+
+/// About one VM; they are counted round.
+pub(super) fn announce(stage: &Stage, after: Duration, vm: usize, what: &str) -> anyhow::Result<EventId> {
+    let (at, vm) = (after.as_millis(), vm % stage.replicas.len());
+    let text = format!(
+        "about = \"a benchmark\"\n[[event]]\nat = {at}\nvm = {vm}\nnotice = \"15m\"\nstart_delay = 0\nimpact = 100\n\
+         linger = 0\n{what}\n"
+    );
+    stage.cloud.play(&Scenario::parse("bench", &text)?)?;
+    stage.cloud.scenario_events().into_iter().next().context("the cloud plays no event")
+}
+
+pub(super) async fn until_closed(stage: &Stage, id: &EventId) -> anyhow::Result<()> {
+    let runs = stage.replicas.iter().find(|replica| replica.process.runs()).context("no replica runs")?;
+    let mut asking = Asking::connect(&runs.socket).await?;
+    let limit = clock::steady().plus(EVENT_WITHIN);
+    while !asking.event(id.as_str()).await.is_ok_and(|event| event.stage == "closed") {
+        if clock::steady() > limit {
+            bail!("event {id} is not closed after {} s", EVENT_WITHIN.as_secs());
+        }
+        sleep(LOOK_EVERY).await;
+    }
+    Ok(())
+}
+
+/// From its announcement to its one approval.
+pub(super) fn waited(stage: &Stage, id: &EventId) -> anyhow::Result<f64> {
+    Ok(span(announced(stage, id)?, posted(stage, id)?))
+}
+
+/// From its announcement until any replica asks what there is.
+pub(super) fn first_poll(stage: &Stage, id: &EventId) -> anyhow::Result<f64> {
+    let announced = announced(stage, id)?;
+    let polled = stage.cloud.polled_after(&clock::rfc3339(announced)).and_then(|at| clock::from_rfc3339(&at));
+    Ok(span(announced, polled.context("nobody polled")?))
+}
+
+fn announced(stage: &Stage, id: &EventId) -> anyhow::Result<Timestamp> {
+    let events = stage.cloud.events();
+    Ok(events.iter().find(|event| event.id == *id).context("the cloud forgot an event")?.announced_at)
+}
+
+/// When its one approval arrived.
+pub(super) fn posted(stage: &Stage, id: &EventId) -> anyhow::Result<Timestamp> {
+    clock::from_rfc3339(&post(stage, id)?.at).context("the cloud's log has no time")
+}
+
+fn post(stage: &Stage, id: &EventId) -> anyhow::Result<Post> {
+    let mut posts: Vec<_> = stage.cloud.posts().into_iter().filter(|post| post.event == *id).collect();
+    match posts.pop() {
+        Some(post) if posts.is_empty() => Ok(post),
+        more => bail!("{} POSTs for event {id}, where there should be one", posts.len() + usize::from(more.is_some())),
+    }
+}

@@ -1,0 +1,74 @@
+//! What the loss of the leader costs an approval that is under way: the approver is another replica, and confirms its
+//! claim with the next leader.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use tokio::time::sleep;
+
+use super::approvals::{UNPREPARED, announce, posted, until_closed};
+use super::figure::Figure;
+use super::leaders::{led, patience};
+use super::{EVENT_WITHIN, span, until_ready};
+use crate::stage::Stage;
+use allclear_core::id::EventId;
+use allclear_server::exit::say;
+use allclear_server::replica::clock;
+use allclear_server::rpc::client::Asking;
+
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// The approver's fresh document comes so late, so that the leader is killed before the approver needs a leader.
+const LATE: Duration = Duration::from_millis(300);
+
+pub(super) async fn measure(stage: &mut Stage, times: u32) -> anyhow::Result<Vec<Figure>> {
+    say(format_args!("the leader is killed {times} times while another replica is to approve"));
+    let mut posts = Vec::new();
+    for _ in 0..times {
+        posts.push(killed(stage).await?);
+    }
+    until_ready(stage).await?;
+    Ok(vec![Figure::of(
+        "leader killed in mid-claim, to another's POST",
+        "ms",
+        posts,
+        vec![patience()],
+        "its lease and the shortest election timeout, less a heartbeat",
+    )])
+}
+
+/// From the kill to the POST of an event that only one follower is shown and that stops the other.
+async fn killed(stage: &mut Stage) -> anyhow::Result<f64> {
+    until_ready(stage).await?;
+    let leader = led(stage, |_| true).await?;
+    let place = stage.replicas.iter().position(|replica| replica.name == leader).context("an unknown replica leads")?;
+    let n = stage.replicas.len();
+    let (approver, stopped) = ((place + 1) % n, (place + 2) % n);
+    let names: Vec<String> = stage.replicas.iter().map(|replica| replica.name.clone()).collect();
+    stage.cloud.slow_down(&names[approver], LATE).context("the cloud has no such VM")?;
+    let what = format!("{UNPREPARED}\nseen_by = {approver}");
+    let id = announce(stage, Duration::ZERO, stopped, &what)?;
+    until_claimed(&stage.replicas[place].socket, &id).await?;
+    let killed_at = clock::now();
+    stage.replicas[place].process.kill().await?;
+    until_closed(stage, &id).await?;
+    stage.cloud.slow_down(&names[approver], Duration::ZERO).context("the cloud has no such VM")?;
+    stage.start(&leader)?;
+    Ok(span(killed_at, posted(stage, &id)?))
+}
+
+async fn until_claimed(leader: &Path, id: &EventId) -> anyhow::Result<()> {
+    let mut asking = Asking::connect(leader).await?;
+    let limit = clock::steady().plus(EVENT_WITHIN);
+    loop {
+        match asking.event(id.as_str()).await.map(|event| event.stage).as_deref() {
+            Ok("claimed") => return Ok(()),
+            Err(_) | Ok("announced" | "preparing") => {}
+            Ok(stage) => bail!("event {id} was {stage} before anybody saw that it was claimed"),
+        }
+        if clock::steady() > limit {
+            bail!("event {id} is not claimed after {} s", EVENT_WITHIN.as_secs());
+        }
+        sleep(LOOK_EVERY).await;
+    }
+}

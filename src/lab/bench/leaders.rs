@@ -1,0 +1,82 @@
+//! What the loss of a leader costs: the time without one, and what an event waits that is announced just then.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use tokio::time::sleep;
+
+use super::approvals::{UNPREPARED, play, posted};
+use super::figure::{Figure, ms};
+use super::{READY_WITHIN, span, until_ready};
+use crate::stage::Stage;
+use allclear_server::consensus::Timing;
+use allclear_server::exit::say;
+use allclear_server::replica::clock;
+use allclear_server::rpc::client::Asking;
+use allclear_wire::pb::allclear::operator::v1::Status;
+
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+pub(super) async fn measure(stage: &mut Stage, times: u32) -> anyhow::Result<Vec<Figure>> {
+    say(format_args!("the leader is killed {times} times"));
+    let (killed, posted) = killed(stage, times).await?;
+    Ok(vec![
+        Figure::of(
+            "leader killed to the next leader",
+            "ms",
+            killed,
+            vec![patience()],
+            "its lease and the shortest election timeout, less a heartbeat",
+        ),
+        Figure::of("leader killed as an event is announced, to the POST", "ms", posted, vec![patience()], "the same"),
+    ])
+}
+
+/// How long followers do without a leader before they elect another, in milliseconds: until its lease is over, and then
+/// for their own patience.
+pub(super) fn patience() -> f64 {
+    let Timing { heartbeat, election_timeout: (shortest, lease), .. } = Timing::default();
+    ms((lease + shortest).saturating_sub(heartbeat))
+}
+
+/// From each kill of the leader's process until another one says that it leads, and until an event is approved that is
+/// announced at once.
+async fn killed(stage: &mut Stage, times: u32) -> anyhow::Result<(Vec<f64>, Vec<f64>)> {
+    let (mut spans, mut posts) = (Vec::new(), Vec::new());
+    for _ in 0..times {
+        until_ready(stage).await?;
+        let leader = led(stage, |_| true).await?;
+        let replica = stage.replicas.iter_mut().find(|replica| replica.name == leader);
+        replica.context("an unknown replica leads")?.process.kill().await?;
+        let (killed, killed_at) = (Instant::now(), clock::now());
+        let leads = async {
+            led(stage, |status| status.role == "leader").await?;
+            anyhow::Ok(ms(killed.elapsed()))
+        };
+        let (leads, event) = tokio::try_join!(leads, play(stage, Duration::ZERO, 0, UNPREPARED))?;
+        spans.push(leads);
+        posts.push(span(killed_at, posted(stage, &event)?));
+        stage.start(&leader)?;
+    }
+    until_ready(stage).await?;
+    Ok((spans, posts))
+}
+
+/// Who leads as soon as a replica that runs tells so in a status of this kind.
+pub(super) async fn led(stage: &Stage, counts: impl Fn(&Status) -> bool) -> anyhow::Result<String> {
+    let limit = clock::steady().plus(READY_WITHIN);
+    while clock::steady() < limit {
+        for replica in stage.replicas.iter().filter(|replica| replica.process.runs()) {
+            if let Ok(mut asking) = Asking::connect(&replica.socket).await
+                && let Ok(status) = asking.status().await
+                && status.quorum
+                && counts(&status)
+                && let Some(leader) = status.leader
+            {
+                return Ok(leader);
+            }
+        }
+        sleep(LOOK_EVERY).await;
+    }
+    bail!("nobody leads after {} s", READY_WITHIN.as_secs())
+}

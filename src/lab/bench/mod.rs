@@ -1,0 +1,155 @@
+//! `allclear bench`: how long the cluster takes to answer and what it costs, each figure beside what it cannot get below.
+//!
+//! Three replicas as processes, a fake cloud, one event after another, announced at different moments of the polls.
+
+mod approvals;
+mod bare;
+mod claims;
+mod figure;
+mod idle;
+mod leaders;
+mod many;
+mod meter;
+
+use std::io::Write as _;
+use std::num::NonZeroU32;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::bail;
+use clap::ValueEnum;
+use tokio::time::sleep;
+
+use self::figure::{Figure, table};
+use crate::stage::{Hooks, Stage, Workload, folder};
+use allclear_core::time::Timestamp;
+use allclear_server::exit::{Exit, runtime, say};
+use allclear_server::replica::clock;
+use allclear_server::rpc::client::Asking;
+use allclear_server::signals::asked_to_stop;
+
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+const READY_WITHIN: Duration = Duration::from_mins(1);
+const EVENT_WITHIN: Duration = Duration::from_mins(1);
+
+/// Measures how long the cluster takes to answer and what it costs, each figure beside what it cannot get below
+#[derive(clap::Args)]
+pub struct Bench {
+    /// Measures this alone; may be given several times
+    #[arg(long, value_name = "WHAT")]
+    only: Vec<Part>,
+    /// How many events for each figure
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    events: u32,
+    /// For how many seconds replicas are watched that have nothing to do
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    seconds: u32,
+    /// How many replicas the large cluster has
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u8).range(3..=100))]
+    replicas: u8,
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// What replicas cost that have nothing to do
+    Idle,
+    /// From an announcement, and from the last hook, to the POST
+    Approvals,
+    /// A leader that is killed
+    Leaders,
+    /// A leader that is killed while another replica is to approve
+    Claims,
+    /// Many replicas
+    Many,
+}
+
+impl Bench {
+    pub fn run(self) -> Exit {
+        let folder = match folder::make() {
+            Ok(folder) => folder,
+            Err(error) => {
+                say(format_args!("the benchmark has no folder: {error}"));
+                return Exit::Failed;
+            }
+        };
+        let measured = match runtime() {
+            Ok(runtime) => runtime.block_on(self.measure(&folder)),
+            Err(exit) => return exit,
+        };
+        folder::end_leftovers(&folder);
+        // What is left of it is only a nuisance.
+        let _ = std::fs::remove_dir_all(&folder);
+        match measured {
+            Ok(figures) => self.tell(&figures),
+            Err(error) => {
+                say(format_args!("nothing was measured: {error:#}"));
+                Exit::Failed
+            }
+        }
+    }
+
+    async fn measure(&self, folder: &Path) -> anyhow::Result<Vec<Figure>> {
+        let stop = asked_to_stop()?;
+        let mut stage = Stage::set_up(folder.into(), NonZeroU32::MIN, &Workload::Hooks(Hooks::Instant)).await?;
+        let measured = tokio::select! {
+            figures = self.figures(&mut stage) => figures,
+            () = stop => Err(anyhow::anyhow!("it was stopped before its end")),
+        };
+        stage.strike().await;
+        measured
+    }
+
+    async fn figures(&self, stage: &mut Stage) -> anyhow::Result<Vec<Figure>> {
+        let mut figures = Vec::new();
+        for part in Part::value_variants() {
+            if !self.only.is_empty() && !self.only.contains(part) {
+                continue;
+            }
+            until_ready(stage).await?;
+            figures.extend(match part {
+                Part::Idle => idle::measure(stage, self.seconds).await?,
+                Part::Approvals => approvals::measure(stage, self.events).await?,
+                Part::Leaders => leaders::measure(stage, self.events).await?,
+                Part::Claims => claims::measure(stage, self.events).await?,
+                Part::Many => many::measure(&stage.folder, self.replicas, self.events, self.seconds).await?,
+            });
+        }
+        Ok(figures)
+    }
+
+    fn tell(&self, figures: &[Figure]) -> Exit {
+        let text = if self.json { serde_json::to_string(figures).unwrap_or_default() + "\n" } else { table(figures) };
+        match std::io::stdout().lock().write_all(text.as_bytes()) {
+            Ok(()) => Exit::Done,
+            Err(_) => Exit::Failed,
+        }
+    }
+}
+
+/// In milliseconds.
+fn span(from: Timestamp, to: Timestamp) -> f64 {
+    Duration::from_millis((to.0 - from.0).unsigned_abs()).as_secs_f64() * if to < from { -1e3 } else { 1e3 }
+}
+
+async fn until_ready(stage: &Stage) -> anyhow::Result<()> {
+    let limit = clock::steady().plus(READY_WITHIN);
+    for replica in &stage.replicas {
+        loop {
+            if let Ok(mut asking) = Asking::connect(&replica.socket).await
+                && let Ok(status) = asking.status().await
+                && status.replicas.iter().all(|each| each.reachable && each.metadata == "healthy")
+                && status.workloads.len() >= stage.replicas.len()
+            {
+                break;
+            }
+            if clock::steady() > limit {
+                bail!("{} is not ready after {} s", replica.name, READY_WITHIN.as_secs());
+            }
+            sleep(LOOK_EVERY).await;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,233 @@
+//! `allclear demo`: the main job on one machine, with nothing to configure: a fake cloud, three replicas and a sample
+//! workload, the example database or real servers on loopback, and events from their announcement to their end.
+
+mod play;
+mod primary;
+mod report;
+mod story;
+mod takeover;
+mod verdict;
+mod writes;
+
+use std::io::Write as _;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow, bail};
+use play::Play;
+use primary::Primary;
+use tokio::runtime::Builder;
+
+use crate::fake_cloud::Scenario;
+use crate::fake_cloud::scenarios;
+use crate::stage::servers::{Server, Servers};
+use crate::stage::{self, Hooks, Stage, Workload, folder, power, replica};
+use allclear_core::document::{Announcement, Status};
+use allclear_core::id::VmName;
+use allclear_server::exit::{Exit, say};
+use allclear_server::replica::clock;
+use allclear_server::signals::asked_to_stop;
+
+/// How long the shortest notice of a scenario becomes.
+const NOTICE: Duration = Duration::from_secs(20);
+/// With a takeover in between, or with servers.
+const LONG_NOTICE: Duration = Duration::from_secs(30);
+
+/// Plays an event from its announcement to its end: a fake cloud, three replicas and a sample workload, all local
+#[derive(clap::Args)]
+#[command(after_help = scenarios())]
+pub struct Demo {
+    /// What the cloud announces
+    #[arg(long, value_name = "NAME", default_value = "user-redeploy")]
+    scenario: String,
+    /// Who is prepared: `hooks` for commands, `example` for the database of deploy/examples, which dials in, or a
+    /// PROGRAM of your own in its place, started as PROGRAM NAME SOCKET FOLDER beside each replica [default: hooks;
+    /// for the scenario `wave`: example]
+    #[arg(long, value_name = "PROGRAM")]
+    workload: Option<String>,
+    /// Real servers, which must be installed: a primary and two others that follow it, one beside each replica, with the
+    /// hook set of deploy/hooks and clients that write all the time. The machines that an event takes really go down
+    #[arg(long, value_name = "SYSTEM", conflicts_with_all = ["workload", "kill_leader"])]
+    with: Option<Server>,
+    /// Kills the leader while a hook runs, and starts it again 2 s later
+    #[arg(long)]
+    kill_leader: bool,
+    /// Stays up at the end, until Ctrl-C
+    #[arg(long)]
+    keep: bool,
+    /// Prints what came of it as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Demo {
+    pub fn run(self) -> Exit {
+        let (scenario, workload) = match self.chosen() {
+            Ok(chosen) => chosen,
+            Err(error) => {
+                say(error);
+                return Exit::Usage;
+            }
+        };
+        if let Some(Err(lack)) = self.with.map(Server::lacks) {
+            say(lack);
+            return Exit::Failed;
+        }
+        // Servers end with the thread that started them.
+        let runtime = Builder::new_multi_thread().enable_all().thread_keep_alive(Duration::from_hours(24)).build();
+        let made = if self.with.is_some() { folder::make_to_pass() } else { folder::make() };
+        let (runtime, folder) = match runtime.and_then(|runtime| Ok((runtime, made?))) {
+            Ok(made) => made,
+            Err(error) => {
+                say(format_args!("the demo has no threads or no folder: {error}"));
+                return Exit::Failed;
+            }
+        };
+        end_all_at_a_panic(folder.clone());
+        let shown = runtime.block_on(self.show(&scenario, &workload, &folder));
+        // What was about to start something has ended with it.
+        drop(runtime);
+        folder::end_leftovers(&folder);
+        match shown {
+            Ok(false) => return Exit::Failed,
+            Ok(true) => {}
+            Err(ref error) => say(format_args!("the demo was not played to its end: {error:#}")),
+        }
+        if let Err(error) = std::fs::remove_dir_all(&folder) {
+            say(format_args!("{} cannot be removed: {error}", folder.display()));
+        }
+        if shown.is_ok() { Exit::Done } else { Exit::Failed }
+    }
+
+    fn chosen(&self) -> anyhow::Result<(Scenario, Workload)> {
+        let scenario = Scenario::find(&self.scenario)?;
+        let sights = scenario.first_sights(&stage::VMS.map(VmName::new), clock::now())?;
+        if let Some(server) = self.with {
+            let is_shown = |event: &Announcement| power::comes_back(&event.kind) && event.status == Status::Scheduled;
+            if !sights.iter().all(is_shown) {
+                bail!(
+                    "{}: --with shows machines that are announced to go and that come back: a Freeze, Reboot or \
+                     Redeploy that is Scheduled; use another scenario, or leave out --with",
+                    scenario.name()
+                );
+            }
+            return Ok((scenario, Workload::Serves(server)));
+        }
+        let usual = if scenario.name() == "wave" && !self.kill_leader { "example" } else { "hooks" };
+        let workload = match self.workload.as_deref().unwrap_or(usual) {
+            "hooks" => Workload::Hooks(if self.kill_leader { Hooks::Long } else { Hooks::Unhurried }),
+            "example" if self.kill_leader => bail!(
+                "the example database is done at once: nothing runs that a killed leader could interrupt; use hooks"
+            ),
+            "example" => {
+                let program = std::env::current_exe().context("cannot find its own program")?;
+                Workload::Dials(vec![program.to_string_lossy().into_owned(), "demo-kv".to_owned()])
+            }
+            program if program.trim().is_empty() => bail!("--workload: name hooks, example or a program"),
+            program => Workload::Dials(program.split_whitespace().map(str::to_owned).collect()),
+        };
+        Ok((scenario, workload))
+    }
+
+    /// Whether all went well. Where it did not the folder stays, unless nothing was played.
+    async fn show(&self, scenario: &Scenario, workload: &Workload, folder: &Path) -> anyhow::Result<bool> {
+        let stop = asked_to_stop()?;
+        tokio::pin!(stop);
+        let speed = speed(scenario, self.kill_leader || self.with.is_some());
+        let tell = |line: &str| if self.json { say(line) } else { print(&format!("{line}\n")) };
+        for line in &introduced(scenario, workload, speed) {
+            tell(line);
+        }
+        let set_up = tokio::select! {
+            set_up = Stage::set_up(folder.to_owned(), speed, workload) => set_up,
+            () = &mut stop => Err(anyhow!("it was stopped")),
+        };
+        let mut stage = set_up?;
+        let play = Play {
+            stage: &mut stage,
+            scenario,
+            kills_leader: self.kill_leader,
+            tell: &tell,
+            primary: Primary::default(),
+            moves: Vec::new(),
+            takeover: None,
+        };
+        let report = tokio::select! {
+            report = play.go(speed.get()) => Some(report),
+            () = &mut stop => None,
+        };
+        let Some(mut report) = report else {
+            stage.strike().await;
+            bail!("it was stopped before its end");
+        };
+        if !report.ok {
+            report.folder = Some(folder.display().to_string());
+            stage.processes().for_each(|process| say(process.tail()));
+            stage.servers.iter().flat_map(Servers::tails).for_each(say);
+        }
+        print(&if self.json { serde_json::to_string(&report)? + "\n" } else { report.told() });
+        if self.keep {
+            say(kept(&stage));
+            stop.await;
+        }
+        stage.strike().await;
+        Ok(report.ok)
+    }
+}
+
+/// Where nobody reads any more, the exit status still says how it went.
+fn print(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// So many times faster that the shortest notice becomes short enough to watch.
+fn speed(scenario: &Scenario, is_long: bool) -> NonZeroU32 {
+    let notice = if is_long { LONG_NOTICE } else { NOTICE };
+    let times = scenario.shortest_notice().as_secs() / notice.as_secs();
+    u32::try_from(times).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
+}
+
+fn introduced(scenario: &Scenario, workload: &Workload, speed: NonZeroU32) -> Vec<String> {
+    let each = match workload {
+        Workload::Hooks(_) => "one workload each".to_owned(),
+        Workload::Dials(_) => "a member of a database beside each, which dials in".to_owned(),
+        Workload::Serves(server) => format!("a server of {} beside each", server.system().name),
+    };
+    let mut lines = vec![
+        format!("{}: {}", scenario.name(), scenario.about()),
+        format!("three replicas, {each}; time runs {speed} times faster for the cloud"),
+    ];
+    if let Workload::Serves(_) = workload {
+        lines
+            .push("the servers are set up, which takes some seconds: a primary on db-0, and two that follow it".into());
+    }
+    lines
+}
+
+fn kept(stage: &Stage) -> String {
+    let line = |replica: &replica::Replica| {
+        let Some(program) = std::env::args().next() else { return String::new() };
+        format!("  http://{}/v1/status   {program} status --endpoint {}", replica.status, replica.socket.display())
+    };
+    let mut lines: Vec<String> = stage.replicas.iter().map(line).collect();
+    if let Some(servers) = &stage.servers {
+        lines.extend(servers.addresses().map(|(vm, at)| format!("  {} on {vm} is at {at}", servers.name())));
+    }
+    format!(
+        "Everything stays up until Ctrl-C.\n{}\n  {} directs the fake cloud",
+        lines.join("\n"),
+        stage.cloud.control()
+    )
+}
+
+/// A release ends at a panic without cleaning up, so that is done here.
+fn end_all_at_a_panic(folder: PathBuf) {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        usual(panic);
+        folder::end_leftovers(&folder);
+        let _ = std::fs::remove_dir_all(&folder);
+    }));
+}

@@ -1,0 +1,196 @@
+//! Where the primary of a database is, and whether it was where it may be.
+
+use serde::Serialize;
+
+use super::report::called;
+use crate::stage::VMS;
+use crate::stage::members::Said;
+use crate::stage::sight::Sight;
+use allclear_core::document::Kind;
+use allclear_core::id::VmName;
+use allclear_core::time::Timestamp;
+use allclear_server::replica::clock;
+use allclear_sim::cloud::{Cause, Event};
+use allclear_wire::pb::allclear::operator::v1 as shown;
+
+/// Also when maintenance goes through everybody: away from the first, and once more when it was moved to the second.
+const MOST_MOVES: usize = 2;
+
+/// As the database itself has it.
+#[derive(Default)]
+pub(super) struct Primary {
+    /// Who was it from when on; the last one still is.
+    held: Vec<(String, Timestamp)>,
+}
+
+#[derive(Serialize)]
+pub(super) struct Move {
+    pub(super) at: String,
+    pub(super) from: String,
+    pub(super) to: String,
+}
+
+impl Primary {
+    pub(super) fn now(&self) -> Option<&str> {
+        self.held.last().map(|(vm, _)| vm.as_str())
+    }
+
+    /// Takes in where it is; tells when it has moved.
+    pub(super) fn see(&mut self, vm: &str, since: Timestamp) -> Option<Said> {
+        let before = self.now().map(str::to_owned);
+        if before.as_deref() == Some(vm) {
+            return None;
+        }
+        self.held.push((vm.to_owned(), since));
+        Some(Said { at: since, who: "member", vm: before?, what: format!("the primary has moved from here to {vm}") })
+    }
+
+    pub(super) fn moves(&self) -> Vec<Move> {
+        let pairs = self.held.iter().zip(self.held.iter().skip(1));
+        pairs
+            .map(|((from, _), (to, at))| Move { at: clock::rfc3339(*at), from: from.clone(), to: to.clone() })
+            .collect()
+    }
+
+    /// Everything that is not as it should be at the end.
+    pub(super) fn missing(&self, events: &[Event], sight: &Sight) -> Vec<String> {
+        let mut missing = Vec::new();
+        let moves = self.held.len().saturating_sub(1);
+        if moves > MOST_MOVES {
+            missing.push(format!("the primary moved {moves} times instead of {MOST_MOVES} at the most"));
+        }
+        let known = events.iter().filter_map(|event| sight.event(&event.id));
+        let failovers = known
+            .flat_map(|event| &event.hooks)
+            .filter(|hook| hook.phase == "failover" && hook.intent == "run" && hook.outcome.as_deref() == Some("done"));
+        let failovers = failovers.count();
+        if failovers != moves {
+            missing.push(format!("failovers that were done: {failovers}, but moves of the primary: {moves}"));
+        }
+        let freezes = |event: &&Event| event.plan.kind == Kind::Freeze;
+        for event in events.iter().filter(|event| !freezes(event)) {
+            let there = event.plan.resources.iter().find(|vm| self.was_on(vm, event));
+            missing.extend(there.map(|vm| format!("{}: the primary was on {vm} after the all-clear", called(event))));
+        }
+        missing.extend(self.not_registered(sight));
+        missing
+    }
+
+    /// Where the machine goes down: between the all-clear, or a start without one, and the end; a machine that fails asks nobody.
+    fn was_on(&self, vm: &VmName, event: &Event) -> bool {
+        let started = event.started.filter(|(_, cause)| *cause != Cause::Failure).map(|(at, _)| at);
+        let approved = event.accepted.as_ref().map(|(at, _)| *at);
+        let Some(from) = started.into_iter().chain(approved).min() else { return false };
+        let to = event.ended.map_or(clock::now(), |(at, _)| at);
+        let ends = self.held.iter().skip(1).map(|(_, since)| *since).chain([Timestamp(i64::MAX)]);
+        self.held.iter().zip(ends).any(|((name, since), end)| VmName::new(name) == *vm && *since < to && from < end)
+    }
+
+    /// What the cluster does not know of the database: who is there by dialling in, or by its configuration, and who is
+    /// the primary.
+    pub(super) fn not_registered(&self, sight: &Sight) -> Option<String> {
+        for (asked, answer) in sight.answers() {
+            let is_it = |workload: &&shown::Workload, vm| workload.vm == vm && workload.connected;
+            for vm in VMS {
+                let role = if self.now() == Some(vm) { "primary" } else { "replica" };
+                match answer.status.workloads.iter().find(|workload| is_it(workload, vm)) {
+                    None => return Some(format!("for {asked}, there is no database on {vm}")),
+                    Some(known) if known.role != role => {
+                        return Some(format!("for {asked}, {vm} is {}, not {role}", known.role));
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+        None
+    }
+
+    /// For people.
+    pub(super) fn told(&self) -> String {
+        let way: Vec<&str> = self.held.iter().map(|(vm, _)| vm.as_str()).collect();
+        let moves = match way.len().saturating_sub(1) {
+            1 => "1 move".to_owned(),
+            moves => format!("{moves} moves"),
+        };
+        format!("The primary was on {}: {moves}", way.join(", then on "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stage::sight::{Answer, Seen};
+    use allclear_core::document::Source;
+    use allclear_core::id::EventId;
+    use allclear_sim::cloud::{Approver, End, Plan};
+
+    /// Approved at 3 s, gone at 5 s.
+    fn event(vm: &str) -> Event {
+        Event {
+            id: EventId::new("E"),
+            plan: Plan::new(Kind::Reboot, Source::Platform, vec![VmName::new(vm)]),
+            announced_at: Timestamp(0),
+            not_before: Timestamp(20_000),
+            accepted: Some((Timestamp(3_000), Approver::Vm(VmName::new("db-1")))),
+            started: Some((Timestamp(4_000), Cause::Approved)),
+            ended: Some((Timestamp(5_000), End::Finished)),
+            moved: 0,
+        }
+    }
+
+    /// What a replica says when so many failovers were done and this VM has the primary.
+    fn sight(failovers: usize, primary: &str) -> Sight {
+        let (phase, intent, outcome) = ("failover".into(), "run".into(), Some("done".into()));
+        let hook = shown::Hook { phase, intent, outcome, ..shown::Hook::default() };
+        let event = shown::Event { id: "e".into(), hooks: vec![hook; failovers], ..shown::Event::default() };
+        let workload = |vm: &str| shown::Workload {
+            vm: vm.into(),
+            role: if vm == primary { "primary" } else { "replica" }.into(),
+            connected: true,
+            ..shown::Workload::default()
+        };
+        let workloads = VMS.into_iter().map(workload).collect();
+        let answer = Answer { status: shown::Status { workloads, ..shown::Status::default() }, events: vec![event] };
+        Sight { replicas: vec![Seen { name: "db-2".into(), answer: Some(answer.into()) }] }
+    }
+
+    fn judged(way: &[(&str, i64)], of: &str, sight: &Sight) -> String {
+        let held = way.iter().map(|(vm, at)| ((*vm).to_owned(), Timestamp(*at))).collect();
+        Primary { held }.missing(&[event(of)], sight).join("\n")
+    }
+
+    #[test]
+    fn a_primary_that_left_before_the_all_clear_is_where_it_may_be() {
+        assert_eq!(judged(&[("db-0", 0), ("db-1", 2_000)], "db-0", &sight(1, "db-1")), "");
+        assert_eq!(judged(&[("db-0", 0), ("db-1", 5_000)], "db-1", &sight(1, "db-1")), "", "it came when all was over");
+    }
+
+    #[test]
+    fn a_primary_that_is_where_a_machine_goes_down_is_found() {
+        let expected = "Reboot of db-0: the primary was on db-0 after the all-clear";
+        assert_eq!(judged(&[("db-0", 0)], "db-0", &sight(0, "db-0")), expected);
+        assert_eq!(judged(&[("db-0", 0), ("db-1", 3_500)], "db-0", &sight(1, "db-1")), expected, "it left too late");
+        assert_eq!(judged(&[("db-1", 0), ("db-0", 4_500)], "db-0", &sight(1, "db-0")), expected, "it came too early");
+    }
+
+    #[test]
+    fn moves_that_are_too_many_or_without_a_failover_are_found() {
+        let way = [("db-0", 0), ("db-1", 1_000), ("db-2", 1_500), ("db-1", 2_000)];
+        assert_eq!(judged(&way, "db-0", &sight(3, "db-1")), "the primary moved 3 times instead of 2 at the most");
+        let expected = "failovers that were done: 0, but moves of the primary: 1";
+        assert_eq!(judged(&way[..2], "db-0", &sight(0, "db-1")), expected);
+    }
+
+    #[test]
+    fn a_member_that_is_away_or_is_taken_for_another_is_found() {
+        let way = [("db-1", 0)];
+        assert_eq!(judged(&way, "db-0", &sight(0, "db-2")), "for db-2, db-1 is replica, not primary");
+        let mut without = Sight::default();
+        without.replicas.push(Seen {
+            name: "db-0".into(),
+            answer: Some(Answer { status: shown::Status::default(), events: Vec::new() }.into()),
+        });
+        let found = judged(&way, "db-0", &without);
+        assert!(found.contains("for db-0, there is no database on db-0"), "{found}");
+    }
+}

@@ -1,0 +1,97 @@
+//! The leader is killed while a hook runs, another takes over, and the killed one comes back.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::stage::sight::Sight;
+use crate::stage::{Stage, seconds};
+use allclear_core::time::Timestamp;
+use allclear_server::replica::clock;
+use allclear_wire::pb::allclear::operator::v1 as shown;
+
+/// What is under way has really begun by then.
+const INTO_IT: Duration = Duration::from_millis(500);
+const BACK_AFTER: Duration = Duration::from_secs(2);
+
+/// What happened; filled step by step.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Takeover {
+    pub(super) old_leader: String,
+    /// What was under way at that moment: a hook, or the event itself where it has none.
+    pub(super) during: String,
+    pub(super) new_leader: Option<String>,
+    pub(super) led_after_s: Option<f64>,
+    pub(super) restarted_after_s: Option<f64>,
+    pub(super) answered_after_s: Option<f64>,
+    #[serde(skip)]
+    killed: Timestamp,
+    #[serde(skip)]
+    term: u64,
+}
+
+impl Takeover {
+    pub(super) fn is_complete(&self) -> bool {
+        self.new_leader.is_some() && self.answered_after_s.is_some()
+    }
+
+    /// For people.
+    pub(super) fn told(&self) -> String {
+        let Self { old_leader, during, new_leader, led_after_s, restarted_after_s, .. } = self;
+        let led = new_leader.as_ref().zip(*led_after_s);
+        let led = led.map_or_else(|| "nobody took over".into(), |(who, after)| format!("{who} led after {after:.2} s"));
+        let back =
+            restarted_after_s.map_or_else(String::new, |after| format!("; it was started again after {after:.2} s"));
+        format!("{old_leader}, the leader, was killed during {during}: {led}{back}")
+    }
+
+    /// Kills the leader when it is time to; tells what was done.
+    pub(super) async fn begin(stage: &mut Stage, sight: &Sight) -> anyhow::Result<Option<(Self, String)>> {
+        let now = clock::now();
+        let (Some((leader, term)), Some(during)) = (sight.leader(), moment_for_it(sight, now)) else { return Ok(None) };
+        let Some(replica) = stage.replicas.iter_mut().find(|replica| replica.name == leader) else { return Ok(None) };
+        replica.process.kill().await?;
+        let killed = clock::now();
+        let takeover = Self { old_leader: leader.to_owned(), during, killed, term, ..Self::default() };
+        let told = format!("{leader}, the leader, is killed during {}", takeover.during);
+        Ok(Some((takeover, told)))
+    }
+
+    /// Looks for the new leader, and brings the old one back; tells what is new.
+    pub(super) fn go_on(&mut self, stage: &mut Stage, sight: &Sight) -> anyhow::Result<Vec<String>> {
+        let since = seconds(self.killed, clock::now());
+        let mut told = Vec::new();
+        if self.new_leader.is_none()
+            && let Some((leader, _)) = sight.leader().filter(|(_, term)| *term > self.term)
+        {
+            self.new_leader = Some(leader.to_owned());
+            self.led_after_s = Some(since);
+            told.push(format!("{leader} leads, {since:.1} s after {} was killed", self.old_leader));
+        }
+        if self.restarted_after_s.is_none() && since >= BACK_AFTER.as_secs_f64() {
+            stage.start(&self.old_leader)?;
+            self.restarted_after_s = Some(since);
+            told.push(format!("{} is started again, {since:.1} s after it was killed", self.old_leader));
+        } else if self.restarted_after_s.is_some()
+            && self.answered_after_s.is_none()
+            && sight.answers().any(|(name, _)| name == self.old_leader)
+        {
+            self.answered_after_s = Some(since);
+            told.push(format!("{} answers again", self.old_leader));
+        }
+        Ok(told)
+    }
+}
+
+/// A hook that prepares has run for a while, or an event without hooks has started: what that is.
+fn moment_for_it(sight: &Sight, now: Timestamp) -> Option<String> {
+    let long_ago = |at: &str| clock::from_rfc3339(at).is_some_and(|at| now.since(at) >= INTO_IT);
+    let runs = |hook: &&shown::Hook| hook.phase != "restore" && hook.intent == "run" && hook.outcome.is_none();
+    let events = || sight.answers().flat_map(|(_, answer)| &answer.status.events);
+    let hook = events().flat_map(|event| &event.hooks).filter(runs).find(|hook| long_ago(&hook.started_at));
+    let without = |event: &&shown::Event| {
+        event.hooks.is_empty() && event.timeline.iter().any(|step| step.what == "started" && long_ago(&step.at))
+    };
+    hook.map(|hook| format!("{} of {} on {}", hook.phase, hook.workload, hook.on))
+        .or_else(|| events().find(without).map(|event| format!("{} of {}", event.r#type, event.resources.join(", "))))
+}

@@ -1,0 +1,101 @@
+//! `allclear demo-hook`: what the sample workload of a demo wants run; started by replicas, not by people.
+
+use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::thread::sleep;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use allclear_core::time::Timestamp;
+use allclear_server::config;
+use allclear_server::exit::say;
+use allclear_server::replica::clock;
+
+/// In so many steps it tells how far it is.
+const STEPS: u32 = 4;
+/// An answer to "is it done?".
+const NOT_DONE: u8 = 12;
+
+/// Pretends to prepare a workload: takes its time, tells its progress, and notes what it did
+#[derive(clap::Args)]
+pub struct DemoHook {
+    /// How long it takes
+    #[arg(long, value_parser = humantime::parse_duration)]
+    takes: Duration,
+    /// Where it notes that it begins and that it is done
+    #[arg(long)]
+    log: PathBuf,
+}
+
+/// One line of that file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Note {
+    pub(super) event: String,
+    pub(super) vm: String,
+    pub(super) phase: String,
+    pub(super) attempt: String,
+    pub(super) done: bool,
+    /// Since 1970.
+    pub(super) at_us: i64,
+}
+
+impl Note {
+    pub(super) fn at(&self) -> Timestamp {
+        Timestamp(self.at_us / 1_000)
+    }
+}
+
+impl DemoHook {
+    pub fn run(&self) -> ExitCode {
+        let environment: BTreeMap<String, String> = config::environment().collect();
+        let told = |name: &str| environment.get(name).cloned().unwrap_or_default();
+        let note = |done| Note {
+            event: told("ALLCLEAR_EVENT_ID"),
+            vm: told("ALLCLEAR_VM"),
+            phase: told("ALLCLEAR_PHASE"),
+            attempt: told("ALLCLEAR_ATTEMPT"),
+            done,
+            at_us: i64::try_from(clock::since_1970().as_micros()).unwrap_or(i64::MAX),
+        };
+        let ended = if told("ALLCLEAR_INTENT") == "confirm" { self.confirm(&note(true)) } else { self.act(note) };
+        ended.unwrap_or_else(|error| {
+            say(format_args!("{}: {error}", self.log.display()));
+            ExitCode::FAILURE
+        })
+    }
+
+    fn act(&self, note: impl Fn(bool) -> Note) -> io::Result<ExitCode> {
+        append(&self.log, &note(false))?;
+        for step in 1..=STEPS {
+            sleep(self.takes / STEPS);
+            writeln!(io::stdout(), "progress: step {step} of {STEPS}")?;
+        }
+        append(&self.log, &note(true))?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn confirm(&self, asked: &Note) -> io::Result<ExitCode> {
+        let same = |note: &Note| note.event == asked.event && note.vm == asked.vm && note.phase == asked.phase;
+        let is_done = notes(&self.log)?.iter().any(|note| same(note) && note.done);
+        Ok(if is_done { ExitCode::SUCCESS } else { ExitCode::from(NOT_DONE) })
+    }
+}
+
+/// In one write, so that hooks that run side by side do not mix their lines.
+fn append(log: &Path, note: &Note) -> io::Result<()> {
+    let line = serde_json::to_string(note)? + "\n";
+    OpenOptions::new().create(true).append(true).open(log)?.write_all(line.as_bytes())
+}
+
+/// Everything that was noted, oldest first; nothing when no hook has run.
+pub(super) fn notes(log: &Path) -> io::Result<Vec<Note>> {
+    match std::fs::read_to_string(log) {
+        Ok(text) => Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}

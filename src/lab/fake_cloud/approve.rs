@@ -1,0 +1,76 @@
+//! A POST: which events it approves, and what the endpoint answers.
+
+use serde::Deserialize;
+
+use super::answer::Answer;
+use super::metadata::Asked;
+use super::request_log::{ApprovalRecord, EventResult};
+use super::tenant::Tenant;
+use allclear_core::id::EventId;
+use allclear_core::time::Timestamp;
+use allclear_sim::cloud::{Approval, Approver};
+
+/// More than a document can hold.
+const MOST_IDS: usize = 100;
+
+/// What else the samples of 2017 send is no concern of anybody.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Body {
+    start_requests: Vec<StartRequest>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct StartRequest {
+    event_id: String,
+}
+
+impl Tenant {
+    pub(super) fn approval(&mut self, now: Timestamp, seq: u64, asked: &Asked) -> Answer {
+        let Some(requests) = requests_of(asked) else {
+            return Answer::error(400, "Bad request. The body must be {\"StartRequests\":[{\"EventId\":\"…\"}]}");
+        };
+        let mut record = ApprovalRecord::default();
+        for StartRequest { event_id } in requests {
+            let result = self.cloud.approve(now, Approver::Vm(asked.vm.clone()), &EventId::new(&event_id));
+            record.took_effect |= result == Approval::Accepted;
+            record.events.push(EventResult { id: event_id, result: Some(word(result)) });
+        }
+        // Nobody knows what the platform answers to an approval that comes too late.
+        let is_known = |event: &EventResult| !matches!(event.result, Some("unknown" | "finished"));
+        let is_good = record.events.iter().all(is_known);
+        if let Some(logged) = self.requests.record(seq) {
+            logged.approval = Some(record);
+        }
+        if is_good {
+            Answer::text(200, "application/json; charset=utf-8", "")
+        } else {
+            Answer::error(400, "Bad request")
+        }
+    }
+
+    /// The log shows what was asked for, also when it never reached the platform.
+    pub(super) fn note_unheard(&mut self, seq: u64, asked: &Asked) {
+        let events = requests_of(asked).unwrap_or_default().into_iter();
+        let events = events.map(|request| EventResult { id: request.event_id, result: None }).collect();
+        if let Some(logged) = self.requests.record(seq) {
+            logged.approval = Some(ApprovalRecord { events, took_effect: false });
+        }
+    }
+}
+
+fn requests_of(asked: &Asked) -> Option<Vec<StartRequest>> {
+    let body: Body = serde_json::from_slice(asked.body.as_ref()?).ok()?;
+    (1..=MOST_IDS).contains(&body.start_requests.len()).then_some(body.start_requests)
+}
+
+pub(super) fn word(result: Approval) -> &'static str {
+    match result {
+        Approval::Accepted => "accepted",
+        Approval::Repeated => "repeated",
+        Approval::Started => "started",
+        Approval::Finished => "finished",
+        Approval::Unknown => "unknown",
+    }
+}

@@ -1,0 +1,28 @@
+//! What time it is, read once from the wall and counted on from there, so that a clock that is set does not disturb
+//! events under way. The only place of this room that reads a clock.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use allclear_core::time::Timestamp;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Clock {
+    began: Instant,
+    /// Since 1970.
+    wall: Duration,
+}
+
+impl Clock {
+    pub(super) fn begin() -> Self {
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self { began: Instant::now(), wall }
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        Timestamp(0).plus(self.since_1970())
+    }
+
+    pub(super) fn since_1970(&self) -> Duration {
+        self.wall + self.began.elapsed()
+    }
+}

@@ -1,0 +1,81 @@
+//! `allclear fake-cloud`: the platform's metadata endpoint on loopback, for tests and development.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+use crate::fake_cloud::{self, Options, Running, SCENARIOS, Scenario, ServeError};
+use allclear_server::exit::{Exit, failed, misused, runtime, say};
+use allclear_server::signals::asked_to_stop;
+use allclear_server::{config, ops};
+
+/// Serves the metadata endpoint of made-up VMs on loopback, until SIGTERM or Ctrl-C
+#[derive(clap::Args)]
+#[command(after_help = scenarios())]
+pub struct FakeCloud {
+    /// Loopback address and port; the VMs' ports follow it, with port 0 all are free ones
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    listen: SocketAddr,
+    /// The VMs' names, in the order in which scenarios count them
+    #[arg(long, value_name = "a,b,c", value_delimiter = ',', required = true)]
+    vms: Vec<String>,
+    /// Played at once: a built-in scenario, or a file (see the list below)
+    #[arg(long, value_name = "NAME|FILE")]
+    scenario: Option<String>,
+    /// Times in scenarios run this many times faster
+    #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN)]
+    speed: NonZeroU32,
+    /// Adds every request to this file, as a line of JSON
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+}
+
+impl FakeCloud {
+    pub fn run(self) -> Result<(), Exit> {
+        ops::logging::start(&config::log_filter()).map_err(misused)?;
+        runtime()?.block_on(self.serve())
+    }
+
+    async fn serve(self) -> Result<(), Exit> {
+        let Self { listen, vms, scenario, speed, log } = self;
+        let stop = asked_to_stop().map_err(|error| failed(format_args!("cannot hear signals: {error}")))?;
+        let scenario = scenario.as_deref().map(Scenario::find).transpose().map_err(misused)?;
+        let told = scenario.as_ref().map(|scenario| format!("{}: {}", scenario.name(), scenario.about()));
+        let options = Options { listen, scenario, speed, log, ..Options::new(vms.iter().cloned()) };
+        let mut cloud = fake_cloud::serve(options).await.map_err(|error| match error {
+            ServeError::Listen { .. } | ServeError::Log { .. } => failed(error),
+            _ => misused(error),
+        })?;
+        print(&cloud, &vms).map_err(|error| failed(format_args!("the addresses cannot be printed: {error}")))?;
+        say(told.as_deref().unwrap_or("no scenario: announce events over the control address"));
+        tokio::select! {
+            () = cloud.wait() => Err(failed("the ports of the fake cloud failed")),
+            () = stop => {
+                cloud.shutdown().await;
+                Ok(())
+            }
+        }
+    }
+}
+
+/// One address a line, with whose it is; in one write, so that whoever reads only the first lines may leave.
+fn print(cloud: &Running, vms: &[String]) -> io::Result<()> {
+    let mut text = format!("control {}\n", cloud.control());
+    for vm in vms {
+        let _ = writeln!(text, "{vm} {}", cloud.endpoint(vm).unwrap_or_default());
+    }
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush())
+}
+
+/// The built-in ones, a line each.
+pub fn scenarios() -> String {
+    let mut text = String::from("Scenarios:");
+    for (name, written) in SCENARIOS {
+        let about = Scenario::parse(name, written).map(|scenario| scenario.about().to_owned()).unwrap_or_default();
+        let _ = write!(text, "\n  {name:<22}{about}");
+    }
+    text
+}

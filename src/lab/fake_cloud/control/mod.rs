@@ -1,0 +1,81 @@
+//! The control interface: JSON over HTTP under `/control`, for whoever directs the play.
+
+mod events;
+mod requests;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Json, Response};
+use axum::routing::{get, post};
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use super::house::House;
+use allclear_sim::cloud::Refusal;
+
+const LARGEST_BODY: usize = 256 * 1024;
+
+pub(super) fn router() -> Router<Arc<House>> {
+    Router::new()
+        .route("/state", get(events::state))
+        .route("/events", get(events::list).post(events::announce))
+        .route("/events/{id}", get(events::show).patch(events::change))
+        .route("/events/{id}/{order}", post(events::order))
+        .route("/incarnation", post(events::restart_incarnations))
+        .route("/faults", post(requests::set_fault).delete(requests::clear_faults))
+        .route("/requests", get(requests::list))
+        .route("/approvals", get(requests::approvals))
+        .layer(DefaultBodyLimit::max(LARGEST_BODY))
+}
+
+/// Why an order is not carried out, as it goes back to whoever gave it.
+pub(super) struct Failure {
+    status: StatusCode,
+    error: String,
+}
+
+impl Failure {
+    fn wrong(error: impl Into<String>) -> Self {
+        Self { status: StatusCode::BAD_REQUEST, error: error.into() }
+    }
+
+    fn nowhere(error: impl Into<String>) -> Self {
+        Self { status: StatusCode::NOT_FOUND, error: error.into() }
+    }
+
+    fn conflict(error: impl Into<String>) -> Self {
+        Self { status: StatusCode::CONFLICT, error: error.into() }
+    }
+
+    fn unless_empty(mistakes: &[String]) -> Result<(), Self> {
+        if mistakes.is_empty() { Ok(()) } else { Err(Self::wrong(mistakes.join("; "))) }
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        (self.status, Json(json!({ "error": self.error }))).into_response()
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        let error = refusal.to_string();
+        match refusal {
+            Refusal::Unknown(_) | Refusal::UnknownVm(_) => Self::nowhere(error),
+            Refusal::IdTaken(_) | Refusal::NotScheduled(_) | Refusal::NotStarted(_) | Refusal::Over(_) => {
+                Self::conflict(error)
+            }
+        }
+    }
+}
+
+/// The body as this shape; an empty one counts as `{}`.
+fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, Failure> {
+    let body = if body.is_empty() { b"{}".as_ref() } else { body.as_ref() };
+    serde_json::from_slice(body).map_err(|error| Failure::wrong(format!("the body is not right: {error}")))
+}

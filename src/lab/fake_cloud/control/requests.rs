@@ -1,0 +1,106 @@
+//! What was asked of the endpoints so far, and which faults they have.
+
+use std::sync::Arc;
+
+use axum::extract::{Query, State};
+use axum::response::Json;
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::super::fault::{Fault, On, Switched};
+use super::super::house::House;
+use super::super::request_log::Record;
+use super::super::tenant::Tenant;
+use super::{Failure, read};
+use allclear_core::id::VmName;
+
+/// Faults of one VM that wait for their requests.
+const MOST_FAULTS: usize = 100;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Wanted {
+    vm: Option<String>,
+    method: Option<String>,
+}
+
+pub(super) async fn list(State(house): State<Arc<House>>, Query(wanted): Query<Wanted>) -> Json<Value> {
+    let tenant = house.tenant();
+    let vm = wanted.vm.map(|vm| VmName::new(&vm));
+    let fits = |record: &&Record| {
+        vm.as_ref().is_none_or(|vm| VmName::new(&record.vm) == *vm)
+            && wanted.method.as_ref().is_none_or(|method| record.method.eq_ignore_ascii_case(method))
+    };
+    Json(json!({ "requests": tenant.requests.records().filter(fits).collect::<Vec<_>>() }))
+}
+
+/// What became of each approval that a VM posted.
+pub(super) async fn approvals(State(house): State<Arc<House>>) -> Json<Value> {
+    let posts = house.posts().into_iter();
+    let posts = posts.filter_map(|post| {
+        let result = post.result?;
+        Some(json!({ "at": post.at, "event": post.event.as_str(), "by": post.vm.as_str(), "result": result }))
+    });
+    Json(json!({ "approvals": posts.collect::<Vec<_>>() }))
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SetFault {
+    /// Left out: every VM.
+    vm: Option<String>,
+    #[serde(default)]
+    on: On,
+    /// For so many requests of each VM; left out: until cleared.
+    times: Option<u32>,
+    fault: Fault,
+}
+
+pub(super) async fn set_fault(State(house): State<Arc<House>>, body: Bytes) -> Result<Json<Value>, Failure> {
+    let SetFault { vm, on, times, fault } = read(&body)?;
+    Failure::unless_empty(&fault.mistakes(times))?;
+    let now = house.now();
+    let mut tenant = house.tenant();
+    tenant.cloud.advance(now);
+    let vms = chosen(&tenant, vm.as_deref())?;
+    if vms.iter().any(|vm| tenant.faults.get(vm).is_some_and(|faults| faults.len() >= MOST_FAULTS)) {
+        return Err(Failure::conflict(format!("{MOST_FAULTS} faults wait already; clear them first")));
+    }
+    for vm in vms {
+        let stale = (fault == Fault::Stale).then(|| tenant.cloud.notice(&vm)).flatten();
+        if let Some(faults) = tenant.faults.get_mut(&vm) {
+            faults.push(Switched { fault: fault.clone(), on, times, stale });
+        }
+    }
+    Ok(Json(json!({})))
+}
+
+/// Which faults: those of every VM and of all requests, where nothing is said.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Cleared {
+    vm: Option<String>,
+    on: Option<On>,
+}
+
+pub(super) async fn clear_faults(
+    State(house): State<Arc<House>>,
+    Query(Cleared { vm, on }): Query<Cleared>,
+) -> Result<Json<Value>, Failure> {
+    let mut tenant = house.tenant();
+    for vm in chosen(&tenant, vm.as_deref())? {
+        tenant.faults.entry(vm).or_default().retain(|switched| on.is_some_and(|on| switched.on != on));
+    }
+    Ok(Json(json!({})))
+}
+
+/// The named VM or all of them.
+fn chosen(tenant: &Tenant, vm: Option<&str>) -> Result<Vec<VmName>, Failure> {
+    let Some(name) = vm else { return Ok(tenant.vms.clone()) };
+    let asked = VmName::new(name);
+    if !tenant.vms.contains(&asked) {
+        return Err(Failure::nowhere(format!("this cloud has no VM {name}; see /control/state")));
+    }
+    Ok(vec![asked])
+}

@@ -1,0 +1,56 @@
+//! The document as one api-version writes it: fields and event types by version, names with or without underscore.
+
+use serde::Serialize;
+
+use super::dates;
+use super::version::ApiVersion;
+use allclear_core::document::Announcement;
+use allclear_sim::cloud::Notice;
+
+/// In the order in which captures show the fields.
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Row<'a> {
+    event_id: &'a str,
+    event_status: &'a str,
+    event_type: &'a str,
+    resource_type: &'a str,
+    resources: Vec<String>,
+    not_before: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event_source: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duration_in_seconds: Option<i64>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Page<'a> {
+    document_incarnation: u64,
+    events: Vec<Row<'a>>,
+}
+
+pub(super) fn written(notice: &Notice, version: ApiVersion) -> String {
+    let shown = notice.events.iter().filter(|event| version.shows(&event.kind));
+    let page =
+        Page { document_incarnation: notice.incarnation, events: shown.map(|event| row(event, version)).collect() };
+    serde_json::to_string(&page).unwrap_or_default()
+}
+
+fn row(event: &Announcement, version: ApiVersion) -> Row<'_> {
+    let underscore = if version.has_underscore() { "_" } else { "" };
+    let seconds = |duration: core::time::Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
+    Row {
+        event_id: event.id.as_received(),
+        event_status: event.status.as_word(),
+        event_type: event.kind.as_word(),
+        resource_type: &event.resource_type,
+        resources: event.resources.iter().map(|name| format!("{underscore}{name}")).collect(),
+        not_before: dates::not_before(event.not_before),
+        description: version.has_description().then_some(&event.description),
+        event_source: version.has_source().then_some(event.source.as_word()),
+        duration_in_seconds: version.has_duration().then(|| event.duration.map_or(-1, seconds)),
+    }
+}

@@ -1,0 +1,176 @@
+//! One request on its way: read, logged, kept waiting where a fault says so, answered.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, to_bytes};
+use axum::extract::Request;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+
+use super::answer::{Answer, Ending};
+use super::dates::{rfc1123, rfc3339};
+use super::fault::{Fault, Switched};
+use super::gate::Line;
+use super::house::House;
+use super::metadata::Asked;
+use super::request_log::Record;
+use allclear_core::id::VmName;
+use allclear_core::time::Timestamp;
+
+const LARGEST_BODY: usize = 64 * 1024;
+/// Of a path or a body.
+const LONGEST_LOGGED: usize = 4 * 1024;
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A request that never ends must end when its client is gone without a word.
+const LONGEST_HANG: Duration = Duration::from_mins(10);
+
+/// Answers as the endpoint of a VM.
+pub(super) async fn exchange(house: Arc<House>, vm: VmName, line: Line, request: Request) -> Response {
+    let at = house.clock.since_1970();
+    let asked = read(vm, request).await;
+    let (seq, switched) = {
+        let mut tenant = house.tenant();
+        let switched = tenant.fault_for(&asked);
+        (tenant.requests.arrived(record(at, &asked, switched.as_ref())), switched)
+    };
+    // Settles the record also when the client goes away and this future is dropped.
+    let pending = Pending { house: Arc::clone(&house), seq };
+    let fault = switched.as_ref().map(|switched| &switched.fault);
+    if let Some(Fault::LateEffect { ms }) = fault
+        && asked.is_post()
+    {
+        tokio::spawn(take_effect_late(pending, asked, Duration::from_millis(*ms)));
+        return deliver(Answer::none(Ending::Closed), &line, String::new());
+    }
+    let slow = match fault {
+        Some(Fault::Slow { ms }) => Duration::from_millis(*ms),
+        Some(_) | None => Duration::ZERO,
+    };
+    if !asked.is_post() {
+        wait(&house, slow).await;
+    }
+    let answer = house.tenant().answer(house.now(), seq, &asked, switched.as_ref());
+    if asked.is_post() {
+        wait(&house, slow).await;
+    }
+    if answer.ending == Ending::Never {
+        wait(&house, LONGEST_HANG).await;
+    }
+    if answer.has_status()
+        && let Some(record) = house.tenant().requests.record(seq)
+    {
+        record.status = Some(answer.status);
+    }
+    // Complete before the answer goes out.
+    drop(pending);
+    deliver(answer, &line, dated(house.now(), fault))
+}
+
+/// The cloud's time, as far as a fault lets it be told.
+fn dated(now: Timestamp, fault: Option<&Fault>) -> String {
+    match fault {
+        Some(Fault::Undated) => String::new(),
+        Some(Fault::Dated { ahead_ms }) => rfc1123(Timestamp(now.0.saturating_add(*ahead_ms))),
+        Some(_) | None => rfc1123(now),
+    }
+}
+
+/// A request that was on its way when its client heard the connection close.
+async fn take_effect_late(pending: Pending, asked: Asked, span: Duration) {
+    let Pending { house, seq } = &pending;
+    wait(house, span).await;
+    if !house.stop.is_cancelled() {
+        house.tenant().answer(house.now(), *seq, &asked, None);
+    }
+}
+
+async fn read(vm: VmName, request: Request) -> Asked {
+    let (parts, body) = request.into_parts();
+    let body = tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, LARGEST_BODY)).await;
+    Asked {
+        vm,
+        method: parts.method.as_str().to_owned(),
+        path: parts.uri.path().to_owned(),
+        query: parts.uri.query().unwrap_or_default().to_owned(),
+        has_header: parts.headers.get("metadata").is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"true")),
+        is_forwarded: parts.headers.contains_key("x-forwarded-for"),
+        body: body.ok().and_then(Result::ok),
+    }
+}
+
+fn record(at: Duration, asked: &Asked, switched: Option<&Switched>) -> Record {
+    let body = asked.body.as_ref().map_or(&[][..], Bytes::as_ref);
+    let question = if asked.query.is_empty() { "" } else { "?" };
+    Record {
+        at: rfc3339(Timestamp(0).plus(at)),
+        at_us: i64::try_from(at.as_micros()).unwrap_or(i64::MAX),
+        vm: asked.vm.to_string(),
+        method: asked.method.clone(),
+        path: kept(format!("{}{question}{}", asked.path, asked.query).as_bytes()),
+        body: kept(body),
+        fault: switched.map(|switched| switched.fault.word()),
+        ..Record::default()
+    }
+}
+
+/// As much of it as the log keeps.
+fn kept(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes.get(..LONGEST_LOGGED).unwrap_or(bytes)).into_owned()
+}
+
+struct Pending {
+    house: Arc<House>,
+    seq: u64,
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        self.house.tenant().requests.settled(self.seq);
+    }
+}
+
+async fn wait(house: &House, span: Duration) {
+    tokio::select! {
+        () = tokio::time::sleep(span) => {}
+        () = house.stop.cancelled() => {}
+    }
+}
+
+fn deliver(answer: Answer, line: &Line, date: String) -> Response {
+    match answer.ending {
+        Ending::Whole | Ending::Cut => {}
+        Ending::Reset => line.reset(),
+        Ending::Closed | Ending::Never => line.close(),
+    }
+    let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let length = answer.body.len();
+    let body = if answer.ending == Ending::Cut { cut(&answer.body) } else { Body::from(answer.body) };
+    let mut response = (status, body).into_response();
+    let map = response.headers_mut();
+    map.insert(header::CONTENT_TYPE, HeaderValue::from_static(answer.content_type));
+    // The server would put the time of this machine where nothing stands.
+    map.insert(header::DATE, HeaderValue::try_from(date).unwrap_or(HeaderValue::from_static("")));
+    // Said for a cut body too: that is how the client can tell.
+    map.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+    if status == StatusCode::FOUND {
+        // A path that is nowhere: whoever follows is in the request log.
+        map.insert(header::LOCATION, HeaderValue::from_static("/redirected"));
+    }
+    response
+}
+
+/// Half of a body and then its end.
+fn cut(body: &Bytes) -> Body {
+    let half = body.slice(..body.len() / 2);
+    let end = stream::once(async {
+        // One turn for the half to be sent before the connection ends.
+        tokio::task::yield_now().await;
+        Err(io::Error::from(io::ErrorKind::UnexpectedEof))
+    });
+    Body::from_stream(stream::iter([Ok(half)]).chain(end))
+}

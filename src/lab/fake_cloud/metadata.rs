@@ -1,0 +1,176 @@
+//! What an endpoint answers: the checks of the real service, the document, and the faults that shape an answer.
+//! Decides only; waiting and sockets are the concern of `exchange`.
+
+use bytes::Bytes;
+use serde_json::json;
+
+use super::answer::{Answer, Ending};
+use super::fault::{Fault, Field, Switched};
+use super::tenant::Tenant;
+use super::version::ApiVersion;
+use super::{document, instance, lies};
+use allclear_core::id::VmName;
+use allclear_core::time::Timestamp;
+
+/// One request as it reached the endpoint of a VM.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    pub(super) vm: VmName,
+    pub(super) method: String,
+    pub(super) path: String,
+    pub(super) query: String,
+    /// Whether it has the header that the service wants.
+    pub(super) has_header: bool,
+    pub(super) is_forwarded: bool,
+    /// Nothing when it was too large or never came whole.
+    pub(super) body: Option<Bytes>,
+}
+
+impl Asked {
+    pub(super) fn is_post(&self) -> bool {
+        self.method == "POST"
+    }
+
+    fn is_of_instance(&self) -> bool {
+        self.path.trim_end_matches('/') == "/metadata/instance"
+    }
+
+    fn version(&self) -> Option<&str> {
+        self.query.split('&').find_map(|pair| pair.strip_prefix("api-version="))
+    }
+}
+
+impl Tenant {
+    /// The fault that this request meets.
+    pub(super) fn fault_for(&mut self, asked: &Asked) -> Option<Switched> {
+        if asked.is_of_instance() { None } else { self.take_fault(&asked.vm, asked.is_post()) }
+    }
+
+    /// The answer; `seq` is the request's number in the log.
+    pub(super) fn answer(&mut self, now: Timestamp, seq: u64, asked: &Asked, fault: Option<&Switched>) -> Answer {
+        if let Some(answer) = fault.and_then(|switched| instead_of_answer(&switched.fault)) {
+            if asked.is_post() {
+                self.note_unheard(seq, asked);
+            }
+            return answer;
+        }
+        let plain = self.plain(now, seq, asked, fault);
+        match fault {
+            Some(Switched { fault: Fault::Lies { events, resources }, .. }) if plain.status == 200 => {
+                Answer { body: lies::with_lies(&plain.body, seq, *events, *resources), ..plain }
+            }
+            Some(switched) if plain.status == 200 => shaped(plain, &switched.fault),
+            Some(_) | None => plain,
+        }
+    }
+
+    /// After the checks of the real service, in its order.
+    fn plain(&mut self, now: Timestamp, seq: u64, asked: &Asked, fault: Option<&Switched>) -> Answer {
+        let is_of_instance = asked.is_of_instance();
+        if !is_of_instance && asked.path.trim_end_matches('/') != "/metadata/scheduledevents" {
+            return Answer::error(404, "Not found");
+        }
+        if asked.method != "GET" && (is_of_instance || !asked.is_post()) {
+            return Answer::error(405, "Method not allowed");
+        }
+        if asked.is_forwarded {
+            return Answer::error(400, "Bad request. Header X-Forwarded-For is not allowed");
+        }
+        let version = asked.version().filter(|_| !is_of_instance).and_then(ApiVersion::from_word);
+        if !asked.has_header && version.is_none_or(ApiVersion::wants_header) {
+            return Answer::error(400, "Bad request. Required metadata header not specified");
+        }
+        match version {
+            // The general metadata service has many versions, and they do not matter here.
+            None if is_of_instance && asked.version().is_some() => self.instance(&asked.vm),
+            None => no_version(),
+            Some(_) if asked.is_post() => self.approval(now, seq, asked),
+            Some(version) => self.document(now, &asked.vm, version, fault),
+        }
+    }
+
+    fn document(&mut self, now: Timestamp, vm: &VmName, version: ApiVersion, fault: Option<&Switched>) -> Answer {
+        let Some(current) = self.cloud.poll(now, vm) else { return Answer::error(404, "no such VM") };
+        let notice = fault.and_then(|switched| switched.stale.as_ref()).unwrap_or(&current);
+        Answer::text(200, "application/json; charset=utf-8", document::written(notice, version))
+    }
+
+    fn instance(&self, vm: &VmName) -> Answer {
+        let position = self.vms.iter().position(|candidate| candidate == vm).unwrap_or(0);
+        Answer::json(200, &instance::written(vm.as_str(), position))
+    }
+}
+
+/// The faults that keep a request from the platform.
+fn instead_of_answer(fault: &Fault) -> Option<Answer> {
+    match fault {
+        Fault::Hang => Some(Answer::none(Ending::Never)),
+        Fault::Status { status } => Some(Answer::error(*status, "the fake cloud was told to answer so")),
+        Fault::Reset => Some(Answer::none(Ending::Reset)),
+        Fault::RequestLost | Fault::LateEffect { .. } => Some(Answer::none(Ending::Closed)),
+        Fault::Redirect => Some(Answer::text(302, "text/plain", "")),
+        _ => None,
+    }
+}
+
+/// The faults that spoil an answer after the request took effect.
+fn shaped(answer: Answer, fault: &Fault) -> Answer {
+    let body = &answer.body;
+    match fault {
+        Fault::Empty => Answer { body: Bytes::new(), ..answer },
+        Fault::Html => Answer::text(200, "text/html", "<!DOCTYPE html><html><body><h1>It works!</h1></body></html>"),
+        Fault::ErrorJson => Answer::error(200, "Internal error. Try again later"),
+        Fault::Malformed => Answer { body: body.slice(..body.len() / 2), ..answer },
+        // An empty answer has no middle.
+        Fault::Truncated if body.is_empty() => Answer { body: "{}".into(), ending: Ending::Cut, ..answer },
+        Fault::Truncated => Answer { ending: Ending::Cut, ..answer },
+        Fault::WrongTypes { of } => Answer { body: with_wrong_type(body, *of), ..answer },
+        Fault::Lacks { event } => Answer { body: with_event(body, event, |_| false), ..answer },
+        Fault::Shows { event, fields } => Answer {
+            body: with_event(body, event, |shown| {
+                for (key, value) in fields {
+                    shown[key] = value.clone();
+                }
+                true
+            }),
+            ..answer
+        },
+        Fault::Oversized { bytes } => {
+            let missing = bytes.saturating_sub(body.len());
+            Answer { body: [body.as_ref(), " ".repeat(missing).as_bytes()].concat().into(), ..answer }
+        }
+        Fault::ReplyLost => Answer::none(Ending::Reset),
+        _ => answer,
+    }
+}
+
+/// The document with one of its events changed, and left out where that says so.
+fn with_event(body: &Bytes, event: &str, change: impl Fn(&mut serde_json::Value) -> bool) -> Bytes {
+    let mut page: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+    if let Some(events) = page["Events"].as_array_mut() {
+        let is_it =
+            |shown: &serde_json::Value| shown["EventId"].as_str().is_some_and(|id| id.eq_ignore_ascii_case(event));
+        events.retain_mut(|shown| !is_it(shown) || change(shown));
+    }
+    page.to_string().into()
+}
+
+fn with_wrong_type(body: &Bytes, of: Field) -> Bytes {
+    let mut page: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+    match of {
+        Field::Document => page = json!([page]),
+        Field::Incarnation => page["DocumentIncarnation"] = json!(true),
+        Field::Events => page["Events"] = json!({ "EventId": 7 }),
+        Field::Event => {
+            page["Events"] =
+                json!([{ "EventId": 7, "EventStatus": null, "EventType": ["Freeze"], "Resources": "all" }]);
+        }
+    }
+    page.to_string().into()
+}
+
+fn no_version() -> Answer {
+    let error = "Bad request. api-version is invalid or was not specified in the request. \
+                 For more information refer to aka.ms/azureimds";
+    Answer::json(400, &json!({ "error": error, "newest-versions": ["2025-04-07", "2024-07-17", "2024-03-15"] }))
+}

@@ -1,0 +1,217 @@
+//! Opening the doors of a fake cloud and closing them again.
+
+use std::collections::BTreeSet;
+use std::fs::OpenOptions;
+use std::io;
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{ConnectInfo, Request, State};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::address::MOST_VMS;
+use super::clock::Clock;
+use super::exchange::exchange;
+use super::fault::{Fault, On, Switched};
+use super::gate::{Gate, Line, Wire};
+use super::house::House;
+use super::request_log::RequestLog;
+use super::scenario::{Scenario, ScenarioError};
+use super::tenant::Tenant;
+use super::{address, control};
+use allclear_core::id::VmName;
+use allclear_server::admission::serve_http1;
+
+/// How long requests under way may take to end when the cloud is shut down.
+const SHUTDOWN_LIMIT: Duration = Duration::from_secs(5);
+
+/// What a fake cloud is to be like.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Loopback only. With port 0 all ports are free ones; else the VMs' ports follow this one in their order.
+    pub listen: SocketAddr,
+    /// In the order in which scenarios count them.
+    pub vms: Vec<String>,
+    /// Begins at once.
+    pub scenario: Option<Scenario>,
+    /// Lengths in scenarios and orders are so many times shorter; 1 is as they are written.
+    pub speed: NonZeroU32,
+    /// Every request as a line of JSON, added to this file.
+    pub log: Option<PathBuf>,
+}
+
+impl Options {
+    /// A quiet cloud with free ports on 127.0.0.1.
+    pub fn new<S: Into<String>>(vms: impl IntoIterator<Item = S>) -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            vms: vms.into_iter().map(Into::into).collect(),
+            scenario: None,
+            speed: NonZeroU32::MIN,
+            log: None,
+        }
+    }
+}
+
+/// Why a fake cloud cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    #[error("the fake cloud listens on loopback only, so {0} is refused; use 127.0.0.1:PORT or [::1]:PORT")]
+    NotLoopback(SocketAddr),
+    #[error("a fake cloud has 1 to {MOST_VMS} VMs, not {count}; name them with --vms a,b,c")]
+    VmCount { count: usize },
+    #[error("\"{0}\" cannot be the name of a VM; use up to 64 letters, digits, and - _ .")]
+    VmName(String),
+    #[error("the VM {0} is named twice (case and one leading underscore do not count); name each once")]
+    VmTwice(String),
+    #[error("there is no port for the VM {0} after {1}; use a lower port, or port 0")]
+    NoPort(String, SocketAddr),
+    #[error("cannot listen on {address} for {what}: {source}; choose another port, or port 0 for any free one")]
+    Listen { address: SocketAddr, what: String, source: io::Error },
+    #[error("cannot write the request log {}: {source}; choose another file", path.display())]
+    Log { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+}
+
+/// A fake cloud that is being served. Dropped, it stops at once.
+#[derive(Debug)]
+pub struct Running {
+    /// Of the control interface.
+    pub address: SocketAddr,
+    pub(super) house: Arc<House>,
+    doors: JoinSet<io::Result<()>>,
+}
+
+impl Running {
+    /// What goes into `metadata.endpoint` of the replica beside this VM: its own port.
+    pub fn endpoint(&self, vm: &str) -> Option<String> {
+        let name = VmName::new(vm);
+        self.house.ports.iter().find(|(candidate, _)| *candidate == name).map(|(_, endpoint)| endpoint.clone())
+    }
+
+    /// `http://…/control`.
+    pub fn control(&self) -> String {
+        format!("http://{}/control", self.address)
+    }
+
+    /// Begins a scenario now; it takes the place of the one under way.
+    pub fn play(&self, scenario: &Scenario) -> Result<(), ScenarioError> {
+        self.house.tenant().play(scenario, self.house.now())
+    }
+
+    /// Whether all events of the scenario have come and gone; false without a scenario.
+    pub fn is_over(&self) -> bool {
+        let mut tenant = self.house.tenant();
+        tenant.cloud.advance(self.house.now());
+        tenant.is_over()
+    }
+
+    /// From now on this VM's polls are answered so late, and nothing else is wrong with it; `None` where there is no such
+    /// VM.
+    pub fn slow_down(&self, vm: &str, by: Duration) -> Option<()> {
+        let mut tenant = self.house.tenant();
+        let faults = tenant.faults.get_mut(&VmName::new(vm))?;
+        let ms = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
+        *faults = vec![Switched { fault: Fault::Slow { ms }, on: On::Get, times: None, stale: None }];
+        Some(())
+    }
+
+    /// Until it ends, which it does on its own only when its ports fail.
+    pub async fn wait(&mut self) {
+        while self.doors.join_next().await.is_some() {}
+    }
+
+    /// Ends requests under way, and closes all ports.
+    pub async fn shutdown(mut self) {
+        self.house.stop.cancel();
+        if tokio::time::timeout(SHUTDOWN_LIMIT, self.wait()).await.is_err() {
+            self.doors.shutdown().await;
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.house.stop.cancel();
+    }
+}
+
+/// Opens all ports and answers from then on. Needs a tokio runtime.
+pub async fn serve(options: Options) -> Result<Running, ServeError> {
+    let Options { listen, vms, scenario, speed, log } = options;
+    let vms = checked(listen, &vms)?;
+    let file = match log {
+        None => None,
+        Some(path) => {
+            let opened = OpenOptions::new().create(true).append(true).open(&path);
+            Some(opened.map_err(|source| ServeError::Log { path, source })?)
+        }
+    };
+    let clock = Clock::begin();
+    let mut tenant = Tenant::new(vms, speed, RequestLog::new(file), clock.now());
+    let (main, address) = open(listen, "the control interface").await?;
+    let (mut gates, mut ports) = (Vec::new(), Vec::new());
+    for (position, vm) in tenant.vms.iter().enumerate() {
+        let address = address::of_vm(listen, position).ok_or_else(|| ServeError::NoPort(vm.to_string(), listen))?;
+        let (gate, address) = open(address, &format!("the VM {vm}")).await?;
+        gates.push((vm.clone(), gate));
+        ports.push((vm.clone(), format!("http://{address}")));
+    }
+    if let Some(scenario) = scenario {
+        tenant.play(&scenario, clock.now())?;
+    }
+    let house = Arc::new(House { tenant: Mutex::new(tenant), clock, stop: CancellationToken::new(), ports });
+    let mut doors = JoinSet::new();
+    let control = Router::new().nest("/control", control::router()).with_state(Arc::clone(&house));
+    doors.spawn(answer_at(main, control, Arc::clone(&house)));
+    for (vm, gate) in gates {
+        doors.spawn(answer_at(gate, of_one(&house, vm), Arc::clone(&house)));
+    }
+    Ok(Running { address, house, doors })
+}
+
+fn checked(listen: SocketAddr, vms: &[String]) -> Result<Vec<VmName>, ServeError> {
+    if !address::is_allowed(listen) {
+        return Err(ServeError::NotLoopback(listen));
+    }
+    if vms.is_empty() || vms.len() > MOST_VMS {
+        return Err(ServeError::VmCount { count: vms.len() });
+    }
+    if let Some(name) = vms.iter().find(|name| !address::is_vm_name(name)) {
+        return Err(ServeError::VmName(name.clone()));
+    }
+    let mut seen = BTreeSet::new();
+    let names: Vec<VmName> = vms.iter().map(|name| VmName::new(name)).collect();
+    match names.iter().find(|name| !seen.insert(*name)) {
+        Some(twice) => Err(ServeError::VmTwice(twice.to_string())),
+        None => Ok(names),
+    }
+}
+
+async fn open(address: SocketAddr, what: &str) -> Result<(Gate, SocketAddr), ServeError> {
+    let opened = async {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        Ok((Gate(listener), address))
+    };
+    opened.await.map_err(|source| ServeError::Listen { address, what: what.to_owned(), source })
+}
+
+async fn answer_at(gate: Gate, router: Router, house: Arc<House>) -> io::Result<()> {
+    serve_http1(gate, router, |wire: &Wire, _| wire.line.clone(), house.stop.clone()).await
+}
+
+/// The router of a VM's own port.
+fn of_one(house: &Arc<House>, vm: VmName) -> Router {
+    let answer = |State((house, vm)): State<(Arc<House>, VmName)>,
+                  ConnectInfo(line): ConnectInfo<Line>,
+                  request: Request| { exchange(house, vm, line, request) };
+    Router::new().fallback(answer).with_state((Arc::clone(house), vm))
+}

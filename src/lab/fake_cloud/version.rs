@@ -1,0 +1,47 @@
+//! The api-versions of the endpoint and what each of them shows (`imds.md`, requests).
+
+use allclear_core::document::Kind;
+
+/// In the order in which they appeared, which is that of their words.
+const KNOWN: [&str; 7] =
+    ["2017-03-01", "2017-08-01", "2017-11-01", "2019-01-01", "2019-04-01", "2019-08-01", "2020-07-01"];
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ApiVersion(&'static str);
+
+impl ApiVersion {
+    pub(super) fn from_word(word: &str) -> Option<Self> {
+        KNOWN.into_iter().find(|known| *known == word).map(Self)
+    }
+
+    /// The earliest one answers without the header.
+    pub(super) fn wants_header(self) -> bool {
+        self.0 >= "2017-08-01"
+    }
+
+    pub(super) fn has_underscore(self) -> bool {
+        self.0 < "2017-08-01"
+    }
+
+    pub(super) fn has_description(self) -> bool {
+        self.0 >= "2019-04-01"
+    }
+
+    pub(super) fn has_source(self) -> bool {
+        self.0 >= "2019-08-01"
+    }
+
+    pub(super) fn has_duration(self) -> bool {
+        self.0 >= "2020-07-01"
+    }
+
+    /// Older versions hide younger types without a word.
+    pub(super) fn shows(self, kind: &Kind) -> bool {
+        match kind {
+            Kind::Freeze | Kind::Reboot | Kind::Redeploy => true,
+            Kind::Preempt => self.0 >= "2017-11-01",
+            Kind::Terminate => self.0 >= "2019-01-01",
+            Kind::Other(_) => self.0 >= "2020-07-01",
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! What tries allclear out, and what its tests stand on: a metadata service on loopback, real databases, the demo and the
+//! benchmarks.
+
+pub mod bench;
+pub mod databases;
+pub mod demo;
+pub mod demo_hook;
+pub mod demo_kv;
+pub mod fake_cloud;
+mod kv;
+mod stage;

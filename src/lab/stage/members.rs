@@ -1,0 +1,122 @@
+//! The members of a database that dial in: one process beside each replica. `primary` in the folder that they share
+//! begins with the name of one of them.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{ChildStdout, Command};
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+
+use super::process::Process;
+use super::{VMS, folder, workloads_socket};
+use allclear_core::time::Timestamp;
+use allclear_server::replica::clock;
+
+/// The group that they are to say they are in.
+pub(super) const GROUP: &str = "kv";
+const PRIMARY_WITHIN: Duration = Duration::from_secs(20);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Lines that wait to be told; what does not fit is not told.
+const LINES: usize = 256;
+
+pub(crate) struct Members {
+    primary: PathBuf,
+    processes: Vec<(&'static str, Process)>,
+    heard: mpsc::Receiver<Said>,
+}
+
+/// What a member, or somebody else beside the cluster, has to tell of a VM.
+pub(crate) struct Said {
+    pub(crate) at: Timestamp,
+    pub(crate) who: &'static str,
+    pub(crate) vm: String,
+    pub(crate) what: String,
+}
+
+impl Members {
+    /// The first one is the primary: the others come when it has made itself one.
+    pub(super) async fn start(program: &[String], folder: &Path) -> anyhow::Result<Self> {
+        let shared = folder.join("shared");
+        fs::create_dir(&shared)?;
+        let (tell, heard) = mpsc::channel(LINES);
+        let mut all = Self { primary: shared.join("primary"), processes: Vec::new(), heard };
+        for vm in VMS {
+            let (first, rest) = program.split_first().context("the program has no name")?;
+            let mut command = Command::new(first);
+            command.args(rest).arg(vm).arg(workloads_socket(folder, vm)).arg(&shared);
+            command.env(folder::MARK, folder).stdout(Stdio::piped());
+            let mut process = Process::new(folder.join(format!("{vm}.member.log")));
+            let child = process.start(command).with_context(|| format!("{first} cannot be started"))?;
+            if let Some(lines) = child.stdout.take() {
+                tokio::spawn(listen(vm, lines, tell.clone()));
+            }
+            all.processes.push((vm, process));
+            all.until_there_is_a_primary().await?;
+        }
+        Ok(all)
+    }
+
+    async fn until_there_is_a_primary(&mut self) -> anyhow::Result<()> {
+        let limit = clock::steady().plus(PRIMARY_WITHIN);
+        while self.primary()?.is_none() {
+            self.all_run()?;
+            if clock::steady() > limit {
+                bail!("nobody became the primary in {} within {} s", self.primary.display(), PRIMARY_WITHIN.as_secs());
+            }
+            sleep(LOOK_EVERY).await;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn all_run(&mut self) -> anyhow::Result<()> {
+        for (vm, process) in &mut self.processes {
+            if let Some(status) = process.ended() {
+                bail!("the database on {vm} ended by itself: {status}\n{}", process.tail());
+            }
+        }
+        Ok(())
+    }
+
+    /// Who it is, and since when: when the file came under its name.
+    pub(crate) fn primary(&self) -> io::Result<Option<(String, Timestamp)>> {
+        let mut file = match File::open(&self.primary) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let mut name = String::new();
+        file.read_to_string(&mut name)?;
+        let changed = file.metadata()?;
+        let since = Timestamp(changed.ctime() * 1000 + changed.ctime_nsec() / 1_000_000);
+        Ok(name.split_whitespace().next().map(|name| (name.to_owned(), since)))
+    }
+
+    /// What was said since the last time.
+    pub(crate) fn said(&mut self) -> Vec<Said> {
+        std::iter::from_fn(|| self.heard.try_recv().ok()).collect()
+    }
+
+    pub(crate) fn processes(&self) -> impl Iterator<Item = &Process> {
+        self.processes.iter().map(|(_, process)| process)
+    }
+
+    pub(super) fn processes_mut(&mut self) -> impl Iterator<Item = &mut Process> {
+        self.processes.iter_mut().map(|(_, process)| process)
+    }
+}
+
+async fn listen(vm: &str, lines: ChildStdout, tell: mpsc::Sender<Said>) {
+    let mut lines = BufReader::new(lines).lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        let what = line.strip_prefix(&format!("{vm}: ")).unwrap_or(&line).to_owned();
+        // Read all the same, so that the writer never waits.
+        let _ = tell.try_send(Said { at: clock::now(), who: "member", vm: vm.to_owned(), what });
+    }
+}

@@ -1,0 +1,80 @@
+//! What the platform does to VMs with servers on them: to the server, and to the replica beside it.
+
+use anyhow::Context as _;
+use nix::sys::signal::Signal;
+
+use super::members::Said;
+use super::{Stage, VMS};
+use allclear_core::document::Kind;
+use allclear_core::id::VmName;
+use allclear_server::replica::clock;
+use allclear_sim::cloud::Event;
+
+/// Whether a VM comes back from this, so that its servers can be shown again.
+pub(crate) fn comes_back(kind: &Kind) -> bool {
+    matches!(kind, Kind::Freeze | Kind::Reboot | Kind::Redeploy)
+}
+
+impl Stage {
+    /// Takes VMs away and gives them back as the cloud's events do by now, where servers run on them; tells what is new.
+    pub(crate) async fn follow_the_cloud(&mut self) -> anyhow::Result<Vec<Said>> {
+        let (events, mut said) = (self.cloud.events(), Vec::new());
+        if self.servers.is_none() {
+            return Ok(said);
+        }
+        for (place, vm) in VMS.into_iter().enumerate() {
+            let takes_it =
+                |event: &&Event| event.is_impacting(clock::now()) && event.plan.resources.contains(&VmName::new(vm));
+            let taken = events.iter().find(takes_it).map(|event| event.plan.kind.clone());
+            let what = match (taken, self.away.remove(&place)) {
+                (Some(kind), None) => {
+                    let what = self.take_away(place, &kind).await?;
+                    self.away.insert(place, kind);
+                    what
+                }
+                (None, Some(kind)) => self.give_back(place, &kind).await?,
+                (Some(_), Some(kind)) => {
+                    self.away.insert(place, kind);
+                    continue;
+                }
+                (None, None) => continue,
+            };
+            said.push(Said { at: clock::now(), who: "machine", vm: vm.to_owned(), what: what.to_owned() });
+        }
+        Ok(said)
+    }
+
+    async fn take_away(&mut self, place: usize, kind: &Kind) -> anyhow::Result<&'static str> {
+        let trio = self.servers.as_ref().context("there are no servers")?.trio();
+        let replica = &mut self.replicas[place].process;
+        if *kind == Kind::Freeze {
+            replica.signal(Signal::SIGSTOP);
+            trio.freeze(place);
+            return Ok("stands still, and all that runs on it");
+        }
+        trio.kill(place);
+        replica.kill().await.with_context(|| format!("the replica on {} cannot be killed", VMS[place]))?;
+        if *kind == Kind::Reboot {
+            return Ok("goes down: its server and its replica are killed");
+        }
+        trio.lose_data(place)?;
+        Ok("goes down: its server and its replica are killed, and the server's data is lost")
+    }
+
+    async fn give_back(&mut self, place: usize, kind: &Kind) -> anyhow::Result<&'static str> {
+        let servers = self.servers.as_ref().context("there are no servers")?;
+        if *kind == Kind::Freeze {
+            servers.trio().thaw(place);
+            self.replicas[place].process.signal(Signal::SIGCONT);
+            return Ok("goes on where it stood still");
+        }
+        servers.boot(place).await.with_context(|| format!("the server on {} cannot be started", VMS[place]))?;
+        self.start(VMS[place])?;
+        let is_empty = *kind == Kind::Redeploy;
+        Ok(if is_empty {
+            "is up again with an empty disk, and its replica starts"
+        } else {
+            "is up again, and starts both"
+        })
+    }
+}

@@ -1,0 +1,320 @@
+//! Wires the rooms into one running replica. The one place that knows all of them.
+
+pub mod calls;
+pub mod confidence;
+pub mod credentials;
+mod listening;
+mod questions;
+mod systemd;
+mod who;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use tokio::runtime::Handle;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use self::listening::Listeners;
+pub use self::who::Misconfigured;
+use self::who::{endpoint, members, own_name};
+use crate::config::{self, Config};
+use crate::consensus::{self, Consensus};
+use crate::metadata::Endpoint;
+use crate::metadata::pace::Pace;
+use crate::outlet::{notices, traces};
+use crate::replica::Replica;
+use crate::replica::clock::{self, ClusterTime};
+use crate::replica::contacts::Contacts;
+use crate::replica::deeds::Deeds;
+use crate::replica::folded::Folded;
+use crate::replica::here::Here;
+use crate::replica::hooks::{Former, Hooks};
+use crate::replica::isolated_requests::IsolatedRequests;
+use crate::replica::journal::Journal;
+use crate::replica::observer::Observer;
+use crate::replica::policies;
+use crate::replica::readiness::Latest;
+use crate::replica::rounds::Rounds;
+use crate::replica::view::View;
+use crate::rpc::{Guard, Routes};
+use crate::tls::Credentials;
+use crate::workloads::session::Sessions;
+use crate::workloads::{Front, Runner};
+use crate::{ops, rpc};
+use allclear_core::id::VmName;
+use allclear_core::observe::Patience;
+use allclear_core::ownership::Grants;
+use allclear_core::situation::Timing;
+use allclear_core::version::VERSION;
+use allclear_core::workload::Workload;
+
+/// Everything ends within this after SIGTERM; what has not ended then is recovered at the next start.
+const STOP_WITHIN: Duration = Duration::from_secs(4);
+/// Of a new disk under the name of a voter: so long the former one may be cut off, and come back.
+const REJOIN_AFTER: Duration = Duration::from_mins(1);
+/// How long clients may take to leave.
+const CLIENTS_LEAVE_WITHIN: Duration = Duration::from_millis(500);
+/// Supervises hooks as `allclear supervise FOLDER`; stays right when the file is replaced by an upgrade.
+const OWN_PROGRAM: &str = "/proc/self/exe";
+
+/// Runs one replica until SIGTERM or SIGINT, or until it can no longer keep its promises. Whoever is not a replica is
+/// answered by `answering`, so that no number of them keeps the caller's runtime from its part in the cluster.
+pub async fn run(config: Config, answering: Handle) -> anyhow::Result<()> {
+    let stop = CancellationToken::new();
+    let signals = tokio::spawn(stop_at_signal(stop.clone())?);
+    let result = run_until(config, VERSION, stop, &answering).await;
+    signals.abort();
+    result
+}
+
+fn stop_at_signal(stop: CancellationToken) -> io::Result<impl Future<Output = ()> + Send> {
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => tracing::info!("stopping at SIGTERM"),
+            _ = interrupt.recv() => tracing::info!("stopping at SIGINT"),
+        }
+        stop.cancel();
+    })
+}
+
+/// The same until it is stopped, as a program that knows this cluster version.
+pub async fn run_until(
+    config: Config,
+    version: u64,
+    stop: CancellationToken,
+    answering: &Handle,
+) -> anyhow::Result<()> {
+    let endpoint = Arc::new(endpoint(&config.metadata)?);
+    let Some(name) = stop.run_until_cancelled(name(&config, &endpoint)).await else {
+        return Ok(());
+    };
+    let members = members(&config.cluster, &name)?;
+    let options = agreement(&config, &name, &members)?;
+    let tls = options.tls.clone();
+    let listeners = Listeners::bind(&config, answering).await?;
+    let time = Arc::new(ClusterTime::default());
+    let (folded, state) = Folded::new(time.clone(), version);
+    let (consensus, routes) = Consensus::open(options, folded).await?;
+    // Only now: whose data this is has just been checked.
+    let spool = config.replica.data_dir.join("hooks");
+    let (commands, of_commands) = Runner::open(&spool, PathBuf::from(OWN_PROGRAM), calls::surroundings())?;
+    let (sessions, of_sessions) = Sessions::open(Arc::new(clock::now));
+    let deeds = Arc::new(Deeds::new()?);
+    let here = Arc::new(Here {
+        name: name.clone(),
+        cluster: config.cluster.name.clone(),
+        configured: members.iter().map(|(name, _)| VmName::new(name)).collect(),
+        policy: config.policy.clone(),
+        fingerprint: policies::fingerprint(&config.policy, &config.groups),
+        timing: timing(&config),
+        time,
+        consensus: consensus.clone(),
+        state,
+        contacts: Arc::new(Contacts::new(name.clone(), version)),
+        journal: Journal::open(&config.replica.data_dir, consensus::Means::default())?,
+        alone: watch::Sender::new(None),
+        alone_requests: IsolatedRequests::default(),
+        deeds: deeds.clone(),
+        rounds: Rounds::default(),
+        readiness: Latest::default(),
+        grants: Grants { trusted: rpc::trusted_users(), ..config.registration.grants.clone() },
+    });
+    let observer = Arc::new(observer(&config.metadata, endpoint, deeds));
+    let hooks = Arc::new(hooks(&config, &spool, Front::new(commands, sessions))?);
+    let configured: Vec<Workload> = config.workloads.iter().map(config::Workload::registered).collect();
+    let questions = questions::all(&config, &name);
+    let view = View::new(here.clone());
+    listeners.tell(&name, &config.cluster.name)?;
+
+    let sockets = listeners.paths(&config);
+    // Not `stop`: a post that is under way still has to be confirmed and recorded.
+    let serving = CancellationToken::new();
+    let telling = notices::tell(here.clone(), view.clone(), config.receivers.clone(), serving.clone());
+    let servers = serve(&config, listeners, tls, routes, &here, &observer, &hooks, &view, &serving, answering);
+    servers.spawn(telling);
+    if let Some(collector) = config.tracing.clone() {
+        servers.spawn(traces::export(here.clone(), collector, serving.clone()));
+    }
+    let reports = [of_commands, of_sessions];
+    let replica = Replica::start(&here, &observer, &hooks, configured, config.groups.clone(), questions, reports);
+
+    let failure = until_over(&here, &stop).await;
+    if tokio::time::timeout(STOP_WITHIN, end(replica, &here, &serving, &servers)).await.is_err() {
+        tracing::warn!("not everything ended in time; it is recovered at the next start");
+    }
+    remove(&sockets);
+    match failure {
+        Some(fatal) => bail!("this replica cannot go on: {fatal}"),
+        None => Ok(()),
+    }
+}
+
+async fn name(config: &Config, endpoint: &Endpoint) -> VmName {
+    match &config.replica.name {
+        Some(name) => name.clone(),
+        None => own_name(endpoint).await,
+    }
+}
+
+fn observer(config: &config::Metadata, endpoint: Arc<Endpoint>, deeds: Arc<Deeds>) -> Observer {
+    let config::Metadata { poll_interval, gone_after, stale_after, stall_after, .. } = *config;
+    let patience = Patience { poll_interval, gone_after, stale_after };
+    Observer::new(endpoint, Pace::new(poll_interval), patience, stall_after, deeds)
+}
+
+/// Answers the other replicas and the operators, and beats, until it is stopped.
+#[expect(clippy::too_many_arguments, reason = "everything that answers somebody is started here")]
+fn serve(
+    config: &Config,
+    listeners: Listeners,
+    tls: Option<Arc<Credentials>>,
+    routes: Routes,
+    here: &Arc<Here>,
+    observer: &Arc<Observer>,
+    hooks: &Arc<Hooks>,
+    view: &View,
+    stop: &CancellationToken,
+    answering: &Handle,
+) -> TaskTracker {
+    let servers = TaskTracker::new();
+    // What their routes start of their own accord runs there as well.
+    let entered = answering.enter();
+    let for_operators = rpc::operator_routes(view.clone(), here.clone(), stop.clone());
+    let for_workloads = rpc::workload_routes(here.clone(), hooks.clone(), view.clone(), stop.clone());
+    drop(entered);
+    let contact = rpc::contact_service(here.clone(), observer.clone());
+    let between_replicas = rpc::with_health_and_reflection(routes.add_service(contact));
+    if let Some(listener) = listeners.cluster {
+        let serving = consensus::serve(listener, tls.clone(), between_replicas, stop.clone());
+        servers.spawn(logged("cluster.listen", serving));
+    }
+    if let Some(credentials) = tls {
+        servers.spawn(credentials.keep_current(stop.clone()));
+    }
+    let names = listening::host_names(config, &here.name);
+    let serving = ops::http::serve(listeners.status, view.clone(), names, stop.clone());
+    servers.spawn_on(logged("status.listen", serving), answering);
+    if let Some(listener) = listeners.workloads {
+        let guard = Guard::of_workloads(&config.registration.uids(), here.deeds.clone());
+        let routes = rpc::with_health_and_reflection(for_workloads);
+        let serving = rpc::serve(listener, routes, guard, stop.clone());
+        servers.spawn_on(logged("workloads.socket", serving), answering);
+    }
+    let guard = Guard::of_operators(here.deeds.clone());
+    let routes = rpc::with_health_and_reflection(for_operators);
+    let serving = rpc::serve(listeners.operator, routes, guard, stop.clone());
+    servers.spawn_on(logged("operator.socket", serving), answering);
+    servers.spawn(rpc::beat(here.clone(), observer.clone(), stop.clone()));
+    servers.close();
+    servers
+}
+
+/// Why this replica cannot go on; `None` when it is to stop.
+async fn until_over(here: &Here, stop: &CancellationToken) -> Option<String> {
+    let failure = tokio::select! {
+        fatal = here.consensus.fatal() => Some(fatal),
+        () = stop.cancelled() => None,
+        () = systemd::keep_told(|| here.rounds.standstill()) => None,
+    };
+    systemd::tell_of_the_end();
+    failure
+}
+
+async fn end(replica: Replica, here: &Here, serving: &CancellationToken, servers: &TaskTracker) {
+    replica.stop().await;
+    hand_over(here).await;
+    here.consensus.sign_off().await;
+    serving.cancel();
+    here.consensus.shutdown().await;
+    // A client that does not close its connection is not waited for.
+    let _ = tokio::time::timeout(CLIENTS_LEAVE_WITHIN, servers.wait()).await;
+}
+
+/// A leader that stops on purpose spares the others an election.
+async fn hand_over(here: &Here) {
+    if !here.leads() {
+        return;
+    }
+    let situation = here.situation();
+    let fit = |name: &&VmName| **name != here.name && situation.reaches(name) && !situation.learners.contains(name);
+    if let Some(heir) = situation.members.iter().find(fit)
+        && let Err(error) = here.consensus.transfer_leadership(heir.as_str()).await
+    {
+        tracing::info!(%error, "leadership was not handed over");
+    }
+}
+
+async fn logged<E: std::fmt::Display>(what: &str, serving: impl Future<Output = Result<(), E>>) {
+    if let Err(error) = serving.await {
+        tracing::error!(what, %error, "a server ended");
+    }
+}
+
+fn remove(sockets: &[PathBuf]) {
+    for socket in sockets {
+        let _ = std::fs::remove_file(socket);
+    }
+}
+
+fn hooks(config: &Config, spool: &Path, front: Front) -> anyhow::Result<Hooks> {
+    let configured = calls::of(config);
+    let former = Former::open(spool, &configured).with_context(|| {
+        let file = spool.join(".hooks.json");
+        format!(
+            "cannot read or write {}, which tells how hooks of former configurations were run; mend its disk or its \
+             rights, or move it away, when `allclear workload list` on another replica says that nothing is owed here",
+            file.display()
+        )
+    })?;
+    Ok(Hooks::new(front, configured, former, config.tracing.is_some()))
+}
+
+fn agreement(config: &Config, name: &VmName, members: &[(String, String)]) -> anyhow::Result<consensus::Options> {
+    let shortest = config.cluster.election_timeout;
+    // The name as the list of replicas spells it: consensus compares it letter by letter.
+    let spelled = members.iter().map(|(member, _)| member).find(|member| VmName::new(member) == *name);
+    let replica = spelled.cloned().unwrap_or_else(|| name.to_string());
+    let (insecure, tls) = (config.cluster.insecure, credentials::of(config, &replica)?);
+    if insecure {
+        tracing::warn!("plain text between replicas: whoever reaches cluster.listen can speak for any of them");
+    }
+    Ok(consensus::Options {
+        cluster: config.cluster.name.clone(),
+        means: if tls.is_some() || insecure { consensus::Means::default() } else { consensus::Means::alone() },
+        tls,
+        replica,
+        replicas: members.to_vec(),
+        max_voters: config.cluster.max_voters,
+        replace_after: config.cluster.replace_after,
+        rejoin_after: rejoin_after(&config.cluster),
+        data_dir: config.replica.data_dir.clone(),
+        timing: consensus::Timing {
+            heartbeat: config.cluster.heartbeat,
+            election_timeout: (shortest, shortest * 2),
+            ..consensus::Timing::default()
+        },
+        snapshot_every: consensus::SNAPSHOT_EVERY,
+    })
+}
+
+/// Not before the others know that the lost one may have acted alone.
+fn rejoin_after(cluster: &config::Cluster) -> Duration {
+    REJOIN_AFTER.min(cluster.replace_after).max(cluster.takeover_after)
+}
+
+fn timing(config: &Config) -> Timing {
+    Timing {
+        claim_lease: config.cluster.claim_lease,
+        stale_after: config.metadata.stale_after,
+        forget_after: config.metadata.forget_after,
+        replace_after: config.cluster.replace_after,
+        takeover_after: config.cluster.takeover_after,
+    }
+}

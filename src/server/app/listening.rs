@@ -1,0 +1,77 @@
+//! Where one replica is reached: by the other replicas, by people, and by the workloads on its VM.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use tokio::net::{TcpListener, UnixListener};
+use tokio::runtime::Handle;
+use tracing::field;
+
+use crate::config::{self, Config};
+use crate::ops::host::HostNames;
+use crate::rpc;
+use allclear_core::id::VmName;
+
+pub(super) struct Listeners {
+    /// Of a replica that others reach.
+    pub(super) cluster: Option<TcpListener>,
+    pub(super) status: TcpListener,
+    pub(super) operator: UnixListener,
+    pub(super) workloads: Option<UnixListener>,
+}
+
+impl Listeners {
+    /// Those for others than replicas are bound where they are answered, and so are woken there.
+    pub(super) async fn bind(config: &Config, answering: &Handle) -> anyhow::Result<Self> {
+        let (operator, registration) = (config.operator.socket.clone(), config.registration.clone());
+        Ok(Self {
+            cluster: match config.cluster.listen {
+                Some(address) => Some(listen(address, "cluster.listen").await?),
+                None => None,
+            },
+            status: answering.spawn(listen(config.status.listen, "status.listen")).await??,
+            operator: answering.spawn(async move { rpc::bind(&operator, 0o600).await }).await??,
+            workloads: answering.spawn(async move { listen_for_workloads(&registration).await }).await??,
+        })
+    }
+
+    pub(super) fn tell(&self, name: &VmName, cluster: &str) -> io::Result<()> {
+        let cluster_address = self.cluster.as_ref().map(TcpListener::local_addr).transpose()?.map(field::display);
+        tracing::info!(replica = %name, cluster, cluster_address, status_address = %self.status.local_addr()?, "running");
+        Ok(())
+    }
+
+    /// The sockets that are to be removed when nobody serves them any more.
+    pub(super) fn paths(&self, config: &Config) -> Vec<PathBuf> {
+        let workloads = self.workloads.as_ref().map(|_| config.registration.path());
+        workloads.into_iter().chain([config.operator.socket.clone()]).collect()
+    }
+}
+
+/// At the usual place only where that can be used: not everybody has workloads that dial in.
+async fn listen_for_workloads(registration: &config::Registration) -> anyhow::Result<Option<UnixListener>> {
+    match rpc::bind(&registration.path(), 0o660).await {
+        Ok(listener) => Ok(Some(listener)),
+        Err(why) if registration.socket.is_none() => {
+            tracing::warn!(%why, "no workload can dial in; set workloads.socket to a path of this replica's own");
+            Ok(None)
+        }
+        Err(why) => Err(why).context("workloads.socket"),
+    }
+}
+
+async fn listen(address: SocketAddr, key: &'static str) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).await.with_context(|| format!("{key}: cannot listen on {address}"))
+}
+
+/// The names by which whoever asks for the status may know this machine: those that the configuration has for it, and
+/// the one that the machine has for itself.
+pub(super) fn host_names(config: &Config, name: &VmName) -> HostNames {
+    let own = config.cluster.replicas.iter().find(|peer| peer.name == *name);
+    let address = own.and_then(|peer| peer.address.rsplit_once(':')).map(|(host, _)| host.to_owned());
+    let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned());
+    let known = address.into_iter().chain(machine).chain([name.to_string()]);
+    HostNames::new(known.chain(config.status.host_names.iter().cloned()))
+}

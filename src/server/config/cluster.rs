@@ -1,0 +1,234 @@
+//! `[replica]` and `[cluster]`: who this replica is and with whom it agrees.
+
+use core::net::SocketAddr;
+use core::time::Duration;
+use std::path::PathBuf;
+
+use super::reader::{Found, Table};
+use super::scalar;
+use super::tls::{self, Tls};
+use allclear_core::id::VmName;
+
+/// As many machines as a placement group holds (`behaviour.md` 10).
+const MAX_REPLICAS: usize = 100;
+/// More voters only make every decision slower.
+const MAX_VOTERS: u32 = 7;
+const HOUR: Duration = Duration::from_hours(1);
+
+/// Who this replica is.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Replica {
+    /// The VM's name as events list it; `None`: asked of the instance metadata.
+    pub name: Option<VmName>,
+    pub data_dir: PathBuf,
+}
+
+/// With whom it agrees, and how patiently.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Cluster {
+    /// The same on every replica; a replica of another cluster is refused.
+    pub name: String,
+    /// Absent only in a cluster of one, which then opens no port for other replicas.
+    pub listen: Option<SocketAddr>,
+    /// In the order of the configuration, which is the order of candidates. Empty: a cluster of one.
+    pub replicas: Vec<Peer>,
+    /// Hooks of a user-initiated event's VM that is out of reach for this long are not waited for, and a replica that
+    /// hears no leader for this long may, as one of a pair, approve such an event alone.
+    pub takeover_after: Duration,
+    pub heartbeat: Duration,
+    /// The shortest; the longest is twice it.
+    pub election_timeout: Duration,
+    /// An approver that does not record its outcome within this loses the claim to the next.
+    pub claim_lease: Duration,
+    /// The first pause before an approval that the platform accepted, and has not acted on, is posted again.
+    pub repost_after: Duration,
+    /// From 1 to 7; further replicas follow as learners.
+    pub max_voters: usize,
+    /// A voter that is gone for this long is replaced by a learner.
+    pub replace_after: Duration,
+    /// Replicas speak plain text: whoever reaches `listen` can speak for any of them.
+    pub insecure: bool,
+    /// Absent with `insecure`, and in a cluster of one without `listen`.
+    pub tls: Option<Tls>,
+}
+
+/// A replica and where the others reach it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Peer {
+    pub name: VmName,
+    /// `host:port`; the host may be a DNS name.
+    pub address: String,
+}
+
+/// What `[replica]` says, also where it does not say everything: `[cluster]` is checked against the name.
+pub(super) struct Own {
+    name: Option<Found<VmName>>,
+    data_dir: Option<PathBuf>,
+}
+
+impl Own {
+    pub(super) fn into_replica(self) -> Option<Replica> {
+        Some(Replica { name: self.name.map(|name| name.value), data_dir: self.data_dir? })
+    }
+}
+
+pub(super) fn read_replica(table: &mut Table<'_>) -> Own {
+    let name = table.found("name", scalar::name);
+    let why = "the folder that keeps what must survive a restart, as \"/var/lib/allclear\"";
+    Own {
+        name: name.map(|name| Found { value: VmName::new(&name.value), place: name.place }),
+        data_dir: table.required("data_dir", scalar::path, why).map(|found| found.value),
+    }
+}
+
+pub(super) fn read_cluster(table: &mut Table<'_>, own: &Own) -> Option<Cluster> {
+    let name = read_name(table);
+    let peers = read_peers(table, own);
+    let listen = read_listen(table, own, peers.as_deref());
+    let span = |from: u64, to: Duration| scalar::duration(Duration::from_millis(from)..=to);
+    let minute = Duration::from_mins(1);
+    let takeover_after = table.or("takeover_after", span(1_000, HOUR), Duration::from_secs(10));
+    let heartbeat = table.optional("heartbeat", span(10, minute));
+    let election_timeout = table.or("election_timeout", span(30, minute), Duration::from_millis(375));
+    let most = Duration::from_millis(250).min(shortened(election_timeout));
+    let heartbeat = heartbeat.unwrap_or_else(|| table.default("heartbeat", most));
+    let claim_lease = table.or("claim_lease", span(100, minute), Duration::from_secs(5));
+    let repost_after = table.or("repost_after", span(1_000, HOUR), minute);
+    let max_voters = table.or("max_voters", scalar::number(1..=MAX_VOTERS), MAX_VOTERS);
+    let replace_after = table.or("replace_after", span(1_000, 168 * HOUR), 10 * minute);
+    let insecure = table.or("insecure", scalar::boolean, false);
+
+    check_patience(table, heartbeat, election_timeout, takeover_after);
+    let (has_tls, tls) = (table.has("tls"), table.table("tls", tls::read));
+    check_secrecy(table, insecure);
+    Some(Cluster {
+        name: name?,
+        listen,
+        replicas: peers?,
+        takeover_after,
+        heartbeat,
+        election_timeout,
+        claim_lease,
+        repost_after,
+        max_voters: usize::try_from(max_voters).unwrap_or(usize::MAX),
+        replace_after,
+        insecure,
+        tls: match tls {
+            Some(read) => Some(read?),
+            None if has_tls => return None,
+            None => None,
+        },
+    })
+}
+
+/// A cluster of one has nobody to confuse it with.
+fn read_name(table: &mut Table<'_>) -> Option<String> {
+    if table.has("replicas") {
+        let name = table.required("name", scalar::name, "replicas of another cluster are refused by it");
+        return Some(name?.value);
+    }
+    Some(table.or("name", scalar::name, "allclear".to_owned()))
+}
+
+/// Left out: the replica's own address, where the configuration tells it; of a cluster of one, none.
+fn read_listen(table: &mut Table<'_>, own: &Own, peers: Option<&[Peer]>) -> Option<SocketAddr> {
+    let written = table.optional("listen", scalar::listen);
+    if table.has("listen") {
+        return written;
+    }
+    // what is wrong with the replicas is told already
+    let peers = peers?;
+    if peers.is_empty() {
+        return None;
+    }
+    let is_own = |peer: &&Peer| own.name.as_ref().is_some_and(|name| name.value == peer.name);
+    let told = peers.iter().find(is_own).and_then(|peer| peer.address.parse().ok());
+    if told.is_none() {
+        let message = "`cluster.listen` is missing: the other replicas could not reach this one";
+        table.mistake(&table.place_of("listen"), message);
+    }
+    told.map(|told| table.default("listen", told))
+}
+
+fn read_peers(table: &mut Table<'_>, own: &Own) -> Option<Vec<Peer>> {
+    let entries = table.entries("replicas", scalar::address).unwrap_or_default();
+    if table.is_empty("replicas") {
+        let message = "`cluster.replicas` is empty: leave it out for a cluster of one";
+        table.mistake(&table.place_of("replicas"), message);
+    }
+    if entries.len() > MAX_REPLICAS {
+        let message = format!(
+            "`cluster.replicas` names {}: a cluster has at most {MAX_REPLICAS}; make several clusters of them",
+            entries.len()
+        );
+        table.mistake(&table.place_of("replicas"), message);
+    }
+    let names: Vec<_> = entries.iter().map(|(name, _)| VmName::new(&name.value)).collect();
+    for (at, (name, address)) in entries.iter().enumerate() {
+        if let Some(other) = names[..at].iter().position(|other| *other == names[at]) {
+            let message = format!("the replica {} stands here twice, as {} too", names[at], names[other]);
+            table.mistake(&name.place, format!("{message}: case and one leading underscore do not count"));
+        } else if let Some(other) = entries[..at].iter().position(|(_, other)| other == address && other.is_some()) {
+            let message = format!("{} has the address of {}: every replica has its own", names[at], names[other]);
+            table.mistake(&name.place, message);
+        }
+    }
+    if let Some(own) = own.name.as_ref().filter(|own| !names.is_empty() && !names.contains(&own.value)) {
+        let names: Vec<_> = names.iter().map(VmName::as_str).collect();
+        let message =
+            format!("`replica.name` is {}, which `cluster.replicas` does not name: {}", own.value, names.join(", "));
+        table.mistake(&own.place, message);
+    }
+    entries
+        .into_iter()
+        .map(|(name, address)| Some(Peer { name: VmName::new(&name.value), address: address? }))
+        .collect()
+}
+
+/// Two thirds, in whole milliseconds.
+fn shortened(election_timeout: Duration) -> Duration {
+    Duration::from_millis(u64::try_from(election_timeout.as_millis() * 2 / 3).unwrap_or(u64::MAX))
+}
+
+/// A leader must be missed before it is replaced, and replaced before anybody acts without one.
+fn check_patience(table: &Table<'_>, heartbeat: Duration, election_timeout: Duration, takeover_after: Duration) {
+    let shown = humantime::format_duration;
+    // a lease is twice the election timeout
+    if 2 * election_timeout < 3 * heartbeat {
+        let message = format!(
+            "`cluster.election_timeout` is {}, less than one and a half of `cluster.heartbeat` ({}): one \
+             heartbeat that is lost and one that is late would cost the leader",
+            shown(election_timeout),
+            shown(heartbeat)
+        );
+        table.mistake(&table.place_of("election_timeout"), message);
+    }
+    // the longest election timeout twice: the vote may have to be repeated
+    if takeover_after < 4 * election_timeout {
+        let message = format!(
+            "`cluster.takeover_after` is {}, less than four of `cluster.election_timeout` ({}): a quorum needs that \
+             long to elect a leader",
+            shown(takeover_after),
+            shown(election_timeout)
+        );
+        table.mistake(&table.place_of("takeover_after"), message);
+    }
+}
+
+/// Plain text only where it is asked for, and never beside certificates. A cluster of one that is reached by nobody needs
+/// neither.
+fn check_secrecy(table: &Table<'_>, insecure: bool) {
+    if table.has("tls") && insecure {
+        let message = "`cluster.insecure` is true beside `cluster.tls`: replicas speak TLS or plain text; remove one";
+        table.mistake(&table.place_of("insecure"), message);
+    }
+    let Some(reached) = ["replicas", "listen"].into_iter().find(|key| table.has(key)) else { return };
+    if !table.has("tls") && !insecure {
+        let message = format!(
+            "`cluster.{reached}` needs `[cluster.tls]`, the certificates by which replicas know each other, on one \
+             machine too: `allclear certs` makes them. `cluster.insecure = true` instead is plain text, in which \
+             whoever reaches `cluster.listen` can speak for any replica"
+        );
+        table.mistake(&table.place_of(reached), message);
+    }
+}

@@ -1,0 +1,165 @@
+//! `[[workload.hook]]`: what a workload wants run in a phase.
+
+use core::time::Duration;
+
+use super::env::{self, Env};
+use super::http::{self, Http};
+use super::policy;
+use super::reader::{Found, Table};
+use super::scalar;
+use allclear_core::hook_id::digest;
+use allclear_core::id::VmName;
+use allclear_core::workload as registered;
+use allclear_core::workload::{OnFailure, Phase, RunsOn};
+
+const DAY: Duration = Duration::from_hours(24);
+
+/// How a hook is reached.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Way {
+    /// A program, by its absolute path or its bare name, and its arguments, run without a shell; never empty.
+    Command(Vec<String>),
+    /// An address that is posted to.
+    Http(Http),
+    /// Patroni's REST API, and names of its members with their VMs where these are called otherwise.
+    Patroni { api: Http, members: Vec<(String, String)> },
+}
+
+/// What a workload wants run in a phase.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Hook {
+    /// What the log is told.
+    pub registered: registered::Hook,
+    pub run: Way,
+    /// Asks whether it is done.
+    pub confirm: Option<Way>,
+    /// Takes back what was begun and not finished.
+    pub undo: Option<Way>,
+    /// Whose rights its commands have when the replica runs as root.
+    pub user: Option<String>,
+    /// Added to its commands' environment.
+    pub env: Env,
+}
+
+pub(super) fn read(table: &mut Table<'_>) -> Option<Hook> {
+    let up_to_a_day = |shortest: u64| scalar::duration(Duration::from_millis(shortest)..=DAY);
+    let why = "write check, checkpoint, failover, drain, shutdown, restore or ready";
+    let phase = table.required("phase", scalar::word(Phase::WORDS, Phase::from_word), why);
+    let name = table.optional("name", scalar::hook_name);
+    let command = table.optional("command", scalar::command).map(Way::Command);
+    let http = http::read(table).map(Way::Http);
+    let neither = "names nothing to run: add `command = [\"/path/to/program\"]` or `http = \"http://…\"`";
+    let run = table.one_of(("command", command), ("http", http), neither);
+    let patroni = read_adapter(table, phase.as_ref().map(|phase| phase.value), run.as_ref());
+    let asked = read_way(table, "confirm");
+    let is_failover = phase.as_ref().is_some_and(|phase| phase.value == Phase::Failover);
+    let confirm = if patroni.is_some() { patroni.clone().filter(|_| is_failover) } else { asked };
+    let undo = read_way(table, "undo");
+    let checks = phase.as_ref().is_some_and(|phase| phase.value == Phase::Check);
+    for key in ["confirm", "undo"].into_iter().filter(|key| checks && table.has(key)) {
+        let message = format!("`{}.{key}` means nothing here: a check changes nothing", table.path());
+        table.mistake(&table.place_of(key), message);
+    }
+    let (user, env) = (table.optional("user", scalar::name), env::read(table));
+    let registered = registered::Hook {
+        timeout: table.or("timeout", up_to_a_day(1), Duration::from_mins(1)),
+        attempts: table.or("attempts", scalar::number(1..=100), 2),
+        on_failure: table.or("on_failure", scalar::word(OnFailure::WORDS, OnFailure::from_word), OnFailure::Hold),
+        runs_on: table.or("runs_on", scalar::word(RunsOn::WORDS, RunsOn::from_word), RunsOn::Affected),
+        can_confirm: confirm.is_some(),
+        can_undo: undo.is_some(),
+        can_dry_run: table.or("dry_run", scalar::boolean, checks) || checks,
+        min_freeze: table.optional("min_freeze", up_to_a_day(0)),
+        fresh_for: table.optional("fresh_for", up_to_a_day(0)),
+        optional_if_short: table.or("optional_if_short", scalar::boolean, false),
+        worst: table.optional("worst", up_to_a_day(1)),
+        expected: table.optional("expected", up_to_a_day(1)),
+        exclusive: table.or("exclusive", scalar::boolean, false),
+        kinds: table.list("type", policy::kind).unwrap_or_default().into_iter().map(|kind| kind.value).collect(),
+        name,
+        runs: 0,
+        // Where it is missing, the others are read all the same.
+        phase: phase?.value,
+    };
+    if registered.fresh_for.is_some() && confirm.is_none() && !table.has("confirm") {
+        let message = "`workload.hook.fresh_for` means nothing here: it needs `confirm`, which asks whether it is done";
+        table.mistake(&table.place_of("fresh_for"), message);
+    }
+    let run = patroni.or(run)?;
+    let registered = registered::Hook { runs: digest_of(&run, user.as_deref(), &env), ..registered };
+    Some(Hook { registered, run, confirm, undo, user, env })
+}
+
+/// Of what the hook runs, as whom, and with which variables. Of values those count alone that may be shown, nor does it
+/// count where secrets and certificates stand: they are replaced from time to time, and the log is told nothing of them.
+fn digest_of(run: &Way, user: Option<&str>, env: &Env) -> u64 {
+    let (how, words) = match run {
+        Way::Command(argv) => ("command", argv.iter().map(String::as_str).collect()),
+        Way::Http(http) => ("http", vec![http.url.as_str()]),
+        Way::Patroni { api, members } => {
+            let members = members.iter().flat_map(|(member, vm)| [member.as_str(), vm]);
+            ("patroni", [api.url.as_str()].into_iter().chain(members).collect())
+        }
+    };
+    let known = env.for_people().flat_map(|(name, value)| [name, value.unwrap_or_default()]);
+    digest([how].into_iter().chain(words).chain(["as", user.unwrap_or_default()]).chain(known))
+}
+
+/// A program as a list, or an address in a table.
+fn read_way(table: &mut Table<'_>, key: &'static str) -> Option<Way> {
+    if table.is_table(key) {
+        return table
+            .table(key, |way| http::required(way, "write the address that is posted to"))
+            .flatten()
+            .map(Way::Http);
+    }
+    table.optional(key, scalar::command_or_advice).map(Way::Command)
+}
+
+/// What an adapter makes of a hook's address.
+fn read_adapter(table: &mut Table<'_>, phase: Option<Phase>, run: Option<&Way>) -> Option<Way> {
+    const KNOWN: &[&str] = &["patroni"];
+    let adapter = table.optional("adapter", scalar::word(KNOWN, |word| (word == "patroni").then(|| word.to_owned())));
+    let members = read_members(table);
+    if table.has("members") && !table.has("adapter") {
+        let message = format!("`{}.members` means nothing here: it needs `adapter = \"patroni\"`", table.path());
+        table.mistake(&table.place_of("members"), message);
+    }
+    adapter?;
+    let place = table.place_of("adapter");
+    let refuse = |why: &str| table.mistake(&place, format!("`{}.adapter` {why}", table.path()));
+    if !table.has("http") {
+        refuse("needs `http`, the address of the REST API of this VM's Patroni, as \"http://127.0.0.1:8008\"");
+    }
+    if phase.is_some_and(|phase| !matches!(phase, Phase::Check | Phase::Failover | Phase::Restore | Phase::Ready)) {
+        refuse("\"patroni\" is for the phases check, failover, restore and ready");
+    }
+    for key in ["confirm", "undo"].into_iter().filter(|key| table.has(key)) {
+        let message = format!("`{}.{key}` means nothing here: Patroni itself is asked", table.path());
+        table.mistake(&table.place_of(key), message);
+    }
+    let Some(Way::Http(api)) = run else { return None };
+    Some(Way::Patroni { api: api.clone(), members })
+}
+
+/// Names of Patroni's members, each with its VM.
+fn read_members(table: &mut Table<'_>) -> Vec<(String, String)> {
+    let entries: Vec<(Found<String>, Option<String>)> = table.entries("members", scalar::name).unwrap_or_default();
+    let mut members: Vec<(String, String)> = Vec::new();
+    for (member, vm) in entries {
+        let Some(vm) = vm else { continue };
+        let twice = |what: &str| table.mistake(&member.place, format!("`{}.members` names {what} twice", table.path()));
+        if members.iter().any(|(known, _)| known.eq_ignore_ascii_case(&member.value)) {
+            twice(&format!("the member {}", member.value));
+        }
+        if members.iter().any(|(_, known)| VmName::new(known) == VmName::new(&vm)) {
+            twice(&format!("the VM {vm}"));
+        }
+        members.push((member.value, vm));
+    }
+    if table.is_empty("members") {
+        let message = format!("`{}.members` is empty: leave it out where members are named as their VMs", table.path());
+        table.mistake(&table.place_of("members"), message);
+    }
+    members
+}

@@ -1,0 +1,67 @@
+//! `[status]`, `[operator]` and `[workloads]`: where this replica listens for people and workloads.
+
+use core::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use super::reader::Table;
+use super::scalar;
+use allclear_core::ownership::Grants;
+
+/// `[status]`: the page, JSON and metrics over HTTP; read only.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Status {
+    pub listen: SocketAddr,
+    /// By which it is asked for, beside its addresses and the names that it has anyway.
+    pub host_names: Vec<String>,
+}
+
+/// `[operator]`: gRPC for operators.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Operator {
+    /// Mode 0600.
+    pub socket: PathBuf,
+}
+
+/// `[workloads]`: gRPC where workloads register.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Registration {
+    /// Mode 0660. Left out: the usual place, if it can be used.
+    pub socket: Option<PathBuf>,
+    /// Users that may register what is neither in a group nor in the configuration, beside root and the replica's own.
+    pub allow_uids: Vec<u32>,
+    /// By `group.allow_uids` and `workload.allow_uids`.
+    pub grants: Grants,
+}
+
+impl Registration {
+    /// Everybody who may register anything.
+    pub fn uids(&self) -> Vec<u32> {
+        self.allow_uids.iter().copied().chain(self.grants.uids()).collect()
+    }
+
+    pub fn path(&self) -> PathBuf {
+        self.socket.clone().unwrap_or_else(|| PathBuf::from("/run/allclear/workloads.sock"))
+    }
+}
+
+pub(super) fn read_status(table: &mut Table<'_>) -> Status {
+    let listen = table.or("listen", scalar::listen, SocketAddr::from((Ipv4Addr::LOCALHOST, 7421)));
+    let host_names = table.list("host_names", scalar::host_name);
+    Status { listen, host_names: host_names.into_iter().flatten().map(|name| name.value).collect() }
+}
+
+pub(super) fn read_operator(table: &mut Table<'_>) -> Operator {
+    Operator { socket: table.or("socket", scalar::socket, PathBuf::from("/run/allclear/operator.sock")) }
+}
+
+pub(super) fn read_registration(table: &mut Table<'_>) -> Registration {
+    let socket = table.optional("socket", scalar::socket);
+    Registration { socket, allow_uids: read_uids(table), grants: Grants::default() }
+}
+
+/// `allow_uids`, of whatever has it.
+pub(super) fn read_uids(table: &mut Table<'_>) -> Vec<u32> {
+    let uids = table.list("allow_uids", scalar::number(0..=u32::MAX));
+    let uids = uids.map(|uids| uids.into_iter().map(|uid| uid.value).collect());
+    uids.unwrap_or_else(|| table.default("allow_uids", Vec::new()))
+}

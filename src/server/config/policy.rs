@@ -1,0 +1,134 @@
+//! `[policy]`, `[[policy.rule]]` and `[[group]]`: what is to be done with an event, and how much at once.
+
+use core::ops::RangeInclusive;
+use core::time::Duration;
+
+use super::listeners;
+use super::reader::{Found, Table};
+use super::scalar;
+use super::written::Value;
+use allclear_core::document::{Kind, Source};
+use allclear_core::id::{GroupName, VmName};
+use allclear_core::policy::{Action, Foreign, Policy, Range, Rule};
+use allclear_core::workload::{Group, Phase};
+
+const HOUR: Duration = Duration::from_hours(1);
+const WEEK: Duration = Duration::from_hours(7 * 24);
+
+pub(super) fn read(table: &mut Table<'_>) -> Option<Policy> {
+    let up_to = |longest: Duration| scalar::duration(Duration::ZERO..=longest);
+    let default = Policy::default();
+    let policy = Policy {
+        user_budget: table.or("user_budget", up_to(HOUR), default.user_budget),
+        brief_freeze: table.or("brief_freeze", up_to(HOUR), default.brief_freeze),
+        foreign: table.or("foreign", scalar::word(Foreign::WORDS, Foreign::from_word), default.foreign),
+        margin: table.or("margin", up_to(HOUR), default.margin),
+        prepare_ahead: table.or("prepare_ahead", up_to(WEEK), default.prepare_ahead),
+        give_back_after: table.or("give_back_after", up_to(HOUR), default.give_back_after),
+        last_call: table.or("last_call", up_to(HOUR), default.last_call),
+        ..default
+    };
+    let rules = table.tables("rule", read_rule);
+    if policy.margin > policy.prepare_ahead {
+        let (margin, ahead) = (policy.margin, policy.prepare_ahead);
+        let (margin, ahead) = (humantime::format_duration(margin), humantime::format_duration(ahead));
+        let message = format!(
+            "`policy.margin` is {margin}, longer than `policy.prepare_ahead` ({ahead}): hooks would have to end before \
+             they start"
+        );
+        table.mistake(&table.place_of(if table.has("margin") { "margin" } else { "prepare_ahead" }), message);
+    }
+    table.refuse_repeats("rule", rules.iter().flatten().map(|(name, _)| name));
+    let rules = rules.into_iter().map(|rule| rule.map(|(_, rule)| rule)).collect::<Option<_>>()?;
+    Some(Policy { rules, ..policy })
+}
+
+fn read_rule(table: &mut Table<'_>) -> Option<(Found<String>, Rule)> {
+    const BEFORE: &[&str] = &["checkpoint", "failover", "drain", "shutdown"];
+    let before = |word: &str| Phase::from_word(word).filter(|phase| BEFORE.contains(&phase.as_word()));
+    let name = table.required("name", scalar::name, "decisions are explained by it");
+    let kinds = table.list("type", kind);
+    let sources = table.list("source", source);
+    let resources = table.list("resources", scalar::name).unwrap_or_default();
+    let duration = table.table("duration", read_range);
+    let notice = table.table("notice", read_range);
+    let word = scalar::word(Action::WORDS, Action::from_word);
+    let treatment = table.required("treatment", word, "write \"prepare\", \"approve\" or \"observe\"");
+    let phases = table.list("phases", scalar::word(BEFORE, before));
+    if table.is_empty("phases") {
+        let message = "`policy.rule.phases` is empty: leave it out for the phases of the event's type, or approve";
+        table.mistake(&table.place_of("phases"), message);
+    }
+    let budget = table.optional("budget", scalar::duration(Duration::ZERO..=WEEK));
+    if let Some(Found { value: treatment @ (Action::Approve | Action::Observe), .. }) = treatment {
+        for key in ["phases", "budget"].into_iter().filter(|key| table.has(key)) {
+            let word = treatment.as_word();
+            let message = format!("`policy.rule.{key}` means nothing here: treatment {word:?} prepares nothing");
+            table.mistake(&table.place_of(key), message);
+        }
+    }
+    let name = name?;
+    let rule = Rule {
+        name: name.value.clone(),
+        kinds: values(kinds.unwrap_or_default()),
+        sources: values(sources.unwrap_or_default()),
+        resources: resources.iter().map(|resource| VmName::new(&resource.value)).collect(),
+        duration,
+        notice,
+        action: treatment?.value,
+        phases: phases.map(values),
+        budget,
+    };
+    Some((name, rule))
+}
+
+fn values<T>(found: Vec<Found<T>>) -> Vec<T> {
+    found.into_iter().map(|found| found.value).collect()
+}
+
+fn read_range(table: &mut Table<'_>) -> Range {
+    const ANY: RangeInclusive<Duration> = Duration::ZERO..=WEEK;
+    let range = Range {
+        at_least: table.optional("at_least", scalar::duration(ANY)),
+        below: table.optional("below", scalar::duration(ANY)),
+    };
+    if !table.has("at_least") && !table.has("below") {
+        table.mistake_here("names no bound: write { below = \"30s\" }, { at_least = \"10s\" } or both");
+    }
+    if let (Some(at_least), Some(below)) = (range.at_least, range.below)
+        && at_least >= below
+    {
+        table.mistake_here("matches nothing: `at_least` is not shorter than `below`");
+    }
+    range
+}
+
+/// A type nobody knows yet may be named, for the platform adds some; a slip of the pen may not.
+pub(super) fn kind(value: &Value) -> Result<Kind, String> {
+    const KNOWN: &[&str] = &["Freeze", "Reboot", "Redeploy", "Preempt", "Terminate"];
+    let word = scalar::name(value)?;
+    match (Kind::from_word(&word), scalar::nearest(&word, KNOWN)) {
+        (Kind::Other(_), Some(near)) => Err(format!("is {word:?}: did you mean {near:?}?")),
+        (kind, _) => Ok(kind),
+    }
+}
+
+fn source(value: &Value) -> Result<Source, String> {
+    const KNOWN: &[&str] = &["Platform", "User"];
+    scalar::word(KNOWN, |word| match Source::from_word(word) {
+        Source::Other(_) => None,
+        known @ (Source::Platform | Source::User) => Some(known),
+    })(value)
+}
+
+/// Each with the users that may be a member of it by dialling in.
+pub(super) fn read_groups(table: &mut Table<'_>) -> Option<Vec<(Group, Vec<u32>)>> {
+    let groups = table.tables("group", |table| {
+        let name = table.required("name", scalar::name, "workloads name their group by it");
+        let max_unavailable = table.or("max_unavailable", scalar::number(1..=100), 1);
+        let uids = listeners::read_uids(table);
+        name.map(|name| (name.clone(), (Group { name: GroupName(name.value), max_unavailable }, uids)))
+    });
+    table.refuse_repeats("group", groups.iter().flatten().map(|(name, _)| name));
+    groups.into_iter().map(|group| group.map(|(_, group)| group)).collect()
+}

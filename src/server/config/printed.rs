@@ -1,0 +1,59 @@
+//! How values stand in the printed configuration, which reads as itself.
+
+use core::net::SocketAddr;
+use core::time::Duration;
+use std::path::PathBuf;
+
+use toml::Value;
+
+use super::reader::Found;
+use super::secret::SecretFile;
+use super::written;
+use crate::http_client::Url;
+use crate::metadata::ApiVersion;
+use crate::outlet::notices::receiver::Format;
+use crate::tls::NamedBy;
+use allclear_core::document::{Kind, Source};
+use allclear_core::notice::Topic;
+use allclear_core::policy::{Action, Foreign};
+use allclear_core::workload::{OnFailure, Phase, RunsOn};
+
+pub(super) trait Printed {
+    fn printed(&self) -> Value;
+}
+
+macro_rules! printed {
+    ($($type:ty),+ => |$value:ident| $printed:expr) => {
+        $(impl Printed for $type {
+            fn printed(&self) -> Value {
+                let $value = self;
+                Value::from($printed)
+            }
+        })+
+    };
+}
+
+printed!(bool => |value| *value);
+printed!(u32 => |value| i64::from(*value));
+printed!(String => |value| value.clone());
+printed!(PathBuf => |value| value.display().to_string());
+printed!(Duration => |value| humantime::format_duration(*value).to_string());
+printed!(SecretFile => |value| value.written.clone());
+// Whoever reads a value as it was written wants a text.
+printed!(written::Value => |value| super::scalar::text(value).unwrap_or_default());
+printed!(
+    SocketAddr, Url, ApiVersion, Kind, Source, Topic, Action, Foreign, OnFailure, Phase, RunsOn, Format, NamedBy
+    => |value| value.to_string()
+);
+
+impl<T: Printed> Printed for Vec<T> {
+    fn printed(&self) -> Value {
+        self.iter().map(Printed::printed).collect::<Vec<_>>().into()
+    }
+}
+
+impl<T: Printed> Printed for Found<T> {
+    fn printed(&self) -> Value {
+        self.value.printed()
+    }
+}

@@ -1,0 +1,272 @@
+//! From a written value to a typed one: each parser says what is wrong and how to write it instead.
+//! A sentence begins after the key's name ("`policy.margin` …"); places are the reader's concern.
+
+use core::net::SocketAddr;
+use core::num::NonZeroU16;
+use core::ops::RangeInclusive;
+use core::time::Duration;
+use std::path::PathBuf;
+
+use super::written::{Entry, Shape, Value};
+use crate::http_client::{Url, parse_external};
+use allclear_core::hook_id::is_hook_name;
+
+/// The known word that was probably meant.
+pub(super) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+    let word = word.to_ascii_lowercase();
+    let close = |known: &str| strsim::jaro_winkler(&word, &known.to_ascii_lowercase());
+    known.iter().copied().filter(|known| close(known) > 0.8).max_by(|a, b| close(a).total_cmp(&close(b)))
+}
+
+pub(super) fn table(value: &Value) -> Result<Vec<Entry>, String> {
+    match &value.shape {
+        Shape::Table(entries) => Ok(entries.clone()),
+        other => Err(format!("is {other}, not a table")),
+    }
+}
+
+pub(super) fn list(value: &Value) -> Result<Vec<Value>, String> {
+    match &value.shape {
+        Shape::List(values) => Ok(values.clone()),
+        other => Err(format!("is {other}, not a list: write it in [ ]")),
+    }
+}
+
+/// Any text, also an empty one.
+pub(super) fn text(value: &Value) -> Result<String, String> {
+    match (&value.shape, &value.unquoted) {
+        (Shape::Text(text), _) | (Shape::Integer(_) | Shape::Boolean(_) | Shape::Other(_), Some(text)) => {
+            Ok(text.clone())
+        }
+        (other, _) => Err(format!("is {other}, not a text: write it in quotes")),
+    }
+}
+
+/// A text with something in it that fits on one line.
+pub(super) fn name(value: &Value) -> Result<String, String> {
+    let text = text(value)?;
+    if text.trim().is_empty() {
+        return Err("is empty".to_owned());
+    }
+    if text.trim() != text || text.chars().any(char::is_control) {
+        return Err(format!("is {text:?}: a name has no blanks around it and no line breaks in it"));
+    }
+    Ok(text)
+}
+
+/// A key that the user chooses. Who takes it for a line of settings writes its value there too.
+pub(super) fn key(value: &Value) -> Result<String, String> {
+    let text = text(value)?;
+    if text.trim().is_empty() {
+        return Err("is empty".to_owned());
+    }
+    if text.trim() != text || text.chars().any(char::is_control) {
+        let shown = shown_key(&text);
+        return Err(format!("is {shown:?}: a name has no blanks around it and no line breaks in it"));
+    }
+    Ok(text)
+}
+
+/// As far as it is a name.
+pub(super) fn shown_key(key: &str) -> &str {
+    key.split_inclusive('=').next().unwrap_or_default()
+}
+
+/// Follows a `#` where operators call a hook, as its number does.
+pub(super) fn hook_name(value: &Value) -> Result<String, String> {
+    let text = text(value)?;
+    if is_hook_name(&text) {
+        return Ok(text);
+    }
+    Err(format!("is {text:?}: the name of a hook has 1 to 64 letters, digits, - or _, and is no number"))
+}
+
+/// A whole path: where a service starts, and who is at home at `~`, is nothing to start a path from.
+pub(super) fn path(value: &Value) -> Result<PathBuf, String> {
+    let text = name(value)?;
+    if !text.starts_with('/') {
+        return Err(format!("is {text:?}: write the whole path, from / on"));
+    }
+    Ok(PathBuf::from(text))
+}
+
+/// A Unix socket's path: the kernel keeps 108 bytes for it, the last of them a zero.
+pub(super) fn socket(value: &Value) -> Result<PathBuf, String> {
+    let path = path(value)?;
+    let length = path.as_os_str().len();
+    if length > 107 {
+        return Err(format!("is {length} bytes long: a Unix socket's path has at most 107"));
+    }
+    Ok(path)
+}
+
+pub(super) fn boolean(value: &Value) -> Result<bool, String> {
+    match &value.shape {
+        Shape::Boolean(boolean) => Ok(*boolean),
+        other => Err(format!("is {other}: write true or false")),
+    }
+}
+
+/// A whole number within bounds.
+pub(super) fn number(bounds: RangeInclusive<u32>) -> impl Fn(&Value) -> Result<u32, String> {
+    move |value| {
+        let Shape::Integer(integer) = value.shape else {
+            return Err(format!("is {}, not a whole number", value.shape));
+        };
+        u32::try_from(integer)
+            .ok()
+            .filter(|number| bounds.contains(number))
+            .ok_or_else(|| format!("is {integer}, which is out of range: from {} to {}", bounds.start(), bounds.end()))
+    }
+}
+
+/// A span with its unit, within bounds.
+pub(super) fn duration(bounds: RangeInclusive<Duration>) -> impl Fn(&Value) -> Result<Duration, String> {
+    move |value| {
+        const ADVICE: &str = "write a number with its unit in quotes, as \"500ms\", \"10s\", \"2m\" or \"1h\"";
+        let Ok(text) = text(value) else { return Err(format!("is {}, not a duration: {ADVICE}", value.shape)) };
+        let span = humantime::parse_duration(&text).map_err(|_| format!("is {text:?}, not a duration: {ADVICE}"))?;
+        if bounds.contains(&span) {
+            return Ok(span);
+        }
+        let shown = humantime::format_duration;
+        Err(format!("is {text:?}, which is out of range: from {} to {}", shown(*bounds.start()), shown(*bounds.end())))
+    }
+}
+
+/// One of a few words, each with what it stands for.
+pub(super) fn word<T>(
+    known: &'static [&'static str],
+    from_word: impl Fn(&str) -> Option<T>,
+) -> impl Fn(&Value) -> Result<T, String> {
+    move |value| {
+        let Ok(text) = text(value) else { return Err(format!("is {}, not a word: {}", value.shape, one_of(known))) };
+        from_word(&text).ok_or_else(|| match nearest(&text, known) {
+            Some(near) => format!("is {text:?}: did you mean {near:?}? It is {}", one_of(known)),
+            None => format!("is {text:?}: it is {}", one_of(known)),
+        })
+    }
+}
+
+fn one_of(known: &[&str]) -> String {
+    known.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(" or ")
+}
+
+/// `host:port`; the host may be a DNS name or an address, the latter in brackets where it is IPv6.
+pub(super) fn address(value: &Value) -> Result<String, String> {
+    let text = name(value)?;
+    let advice = || format!("is {text:?}, not an address: write host:port, as \"10.0.0.4:7420\" or \"[::1]:7420\"");
+    let (host, port) = text.rsplit_once(':').ok_or_else(advice)?;
+    port.parse::<NonZeroU16>().map_err(|_| advice())?;
+    if text.parse::<SocketAddr>().is_ok() || is_host_name(host) { Ok(text) } else { Err(advice()) }
+}
+
+fn is_host_name(host: &str) -> bool {
+    let is_label = |label: &str| {
+        !label.is_empty() && label.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_".contains(letter))
+    };
+    // four numbers that are no address are a slip, not a DNS name
+    host.split('.').all(is_label) && host.contains(|letter: char| letter.is_ascii_alphabetic())
+}
+
+/// A DNS name without a port; addresses need not be named where names are.
+pub(super) fn host_name(value: &Value) -> Result<String, String> {
+    let text = name(value)?;
+    let advice = "write the DNS name alone, as \"db-0.example.com\"; addresses need no name";
+    if is_host_name(&text) { Ok(text) } else { Err(format!("is {text:?}, not a host name: {advice}")) }
+}
+
+/// An address to listen on: numbers, because a name may mean another machine tomorrow.
+pub(super) fn listen(value: &Value) -> Result<SocketAddr, String> {
+    let text = name(value)?;
+    text.parse().map_err(|_| {
+        format!("is {text:?}, not an address to listen on: write IP:port, as \"127.0.0.1:7420\" or \"0.0.0.0:7420\"")
+    })
+}
+
+/// The URL of a server that is not the platform.
+pub(super) fn url(value: &Value) -> Result<Url, String> {
+    let text = name(value)?;
+    // A password is not repeated, nor a token.
+    let is_plain = !text.contains(['@', '?', '#']);
+    parse_external(&text).map_err(|why| if is_plain { format!("is {text:?}: it {why}") } else { why })
+}
+
+/// The URL of a hook or a role, as it is written: a hook is known by it.
+pub(super) fn hook_url(value: &Value) -> Result<String, String> {
+    url(value).and_then(|_| name(value))
+}
+
+/// As `command`, where an address may stand too.
+pub(super) fn command_or_advice(value: &Value) -> Result<Vec<String>, String> {
+    match &value.shape {
+        Shape::Text(text) if text.starts_with("http") => Err("is an address: write it as { http = \"…\" }".to_owned()),
+        _ => command(value),
+    }
+}
+
+/// A program and its arguments, run without a shell. A service's working folder is nothing to start a path from.
+pub(super) fn command(value: &Value) -> Result<Vec<String>, String> {
+    let Shape::List(parts) = &value.shape else {
+        return Err(format!("is {}: write a list, as [\"/usr/bin/program\", \"argument\"]", value.shape));
+    };
+    let parts =
+        parts.iter().map(text).collect::<Result<Vec<_>, _>>().map_err(|wrong| format!("has a part that {wrong}"))?;
+    let program = parts.first().filter(|program| !program.is_empty()).ok_or("is empty: name a program")?;
+    if program.contains('/') && !program.starts_with('/') {
+        return Err(format!("begins with {program:?}: write the program's whole path, from / on, or its bare name"));
+    }
+    if parts.iter().any(|part| part.contains('\0')) {
+        return Err("has a part with a zero byte".to_owned());
+    }
+    Ok(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::mistake::Place;
+    use super::*;
+
+    fn written(text: &str) -> Value {
+        Value { place: Place::Variable(String::new()), shape: Shape::Text(text.to_owned()), unquoted: None }
+    }
+
+    #[test]
+    fn addresses_are_dns_names_or_ip_addresses_with_a_port() {
+        for good in ["10.0.0.4:7420", "[::1]:1", "db-0.internal:7420", "localhost:1"] {
+            assert_eq!(address(&written(good)).as_deref(), Ok(good));
+        }
+        for bad in
+            ["10.0.0.4", "10.0.0.400:7420", "::1:7420:x", "db_0:70000", "a b:1", ":1", "a:0", "http://a:1", "a..b:1"]
+        {
+            address(&written(bad)).expect_err(bad);
+        }
+    }
+
+    #[test]
+    fn a_hook_is_never_at_an_address_of_the_platform() {
+        for good in ["http://127.0.0.1:8008/switchover", "http://[::1]:8008/", "https://db-0.internal"] {
+            assert_eq!(hook_url(&written(good)).as_deref(), Ok(good));
+        }
+        for bad in ["http://169.254.169.254:80/a", "https://0xa9fea9fe/", "ftp://a/", "127.0.0.1:80"] {
+            hook_url(&written(bad)).expect_err(bad);
+        }
+    }
+
+    #[test]
+    fn only_whole_paths_are_paths() {
+        for good in ["/var/lib/allclear", "/", "/srv/ä b/../c"] {
+            assert_eq!(path(&written(good)), Ok(PathBuf::from(good)));
+        }
+        for bad in ["", "data", "./data", "../data", "~/data", "~postgres/data", "/data\n", " /data", "\u{1b}/data"] {
+            path(&written(bad)).expect_err(bad);
+            socket(&written(bad)).expect_err(bad);
+        }
+    }
+
+    #[test]
+    fn the_nearest_word_is_named_only_when_it_is_near() {
+        assert_eq!(nearest("pol_interval", &["poll_interval", "endpoint"]), Some("poll_interval"));
+        assert_eq!(nearest("colour", &["poll_interval", "endpoint"]), None);
+    }
+}

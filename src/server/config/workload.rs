@@ -1,0 +1,154 @@
+//! `[[workload]]`: what is prepared on this VM. How, is said by its hooks.
+
+use core::time::Duration;
+use std::collections::BTreeSet;
+
+use super::hook::{self, Hook};
+use super::listeners;
+use super::reader::{Found, Table};
+use super::role::{self, Role};
+use super::scalar;
+use allclear_core::id::{GroupName, WorkloadName};
+use allclear_core::state::WORKLOAD_LIMIT;
+use allclear_core::workload as registered;
+use allclear_core::workload::Phase;
+
+/// How often a workload that has a `ready` hook is asked whether it is, whatever goes on.
+const READY_INTERVAL: Duration = Duration::from_secs(10);
+/// How often a workload's role is asked for.
+const ROLE_EVERY: Duration = Duration::from_secs(5);
+
+/// A workload whose hooks stand in the configuration.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Workload {
+    /// Unique on this VM.
+    pub name: WorkloadName,
+    pub group: Option<GroupName>,
+    /// Workloads, by name and on whichever VM, that are prepared before this one; without a cycle in this file.
+    pub after: Vec<WorkloadName>,
+    /// `None`: nobody knows, so it counts as primary.
+    pub role: Option<Role>,
+    /// How often its `ready` hooks are asked, whatever goes on; `None` where it has none.
+    pub ready_interval: Option<Duration>,
+    /// Users that may dial in under its name, beside root and the replica's own.
+    pub allow_uids: Vec<u32>,
+    /// In the order of the file.
+    pub hooks: Vec<Hook>,
+}
+
+impl Workload {
+    /// What the log is told; how its hooks are reached stays here.
+    pub fn registered(&self) -> registered::Workload {
+        registered::Workload {
+            name: self.name.clone(),
+            group: self.group.clone(),
+            after: self.after.clone(),
+            hooks: self.hooks.iter().map(|hook| hook.registered.clone()).collect(),
+            origin: registered::Origin::Configured,
+            on_absent: registered::OnAbsent::Hold,
+        }
+    }
+}
+
+/// Nothing where one of them lacks what it needs.
+pub(super) fn read_all(table: &mut Table<'_>) -> Option<Vec<Workload>> {
+    let read = table.tables("workload", read_workload);
+    if read.len() > WORKLOAD_LIMIT {
+        let message = format!(
+            "`workload` stands here {} times: a replica has at most {WORKLOAD_LIMIT}; leave the others out, or let one \
+             hook prepare several",
+            read.len()
+        );
+        table.mistake(&table.place_of("workload"), message);
+    }
+    table.refuse_repeats("workload", read.iter().flatten().map(|read| &read.name));
+    let named: Vec<_> = read.iter().flatten().collect();
+    refuse_circles(table, &named);
+    read.into_iter().map(|read| read?.workload).collect()
+}
+
+/// What is needed for comparing workloads, also where a hook is wrong.
+struct Read {
+    name: Found<String>,
+    after: Vec<Found<String>>,
+    workload: Option<Workload>,
+}
+
+fn read_workload(table: &mut Table<'_>) -> Option<Read> {
+    let name = table.required("name", scalar::name, "every workload has a name of its own");
+    let group = table.optional("group", scalar::name).map(GroupName);
+    let after = table.list("after", scalar::name).unwrap_or_default();
+    let source = table.table("role", role::read_source).flatten();
+    let every = scalar::duration(Duration::from_millis(100)..=Duration::from_hours(1));
+    let every = table.optional("role_every", every);
+    if table.has("role_every") && !table.has("role") {
+        let message = "`workload.role_every` means nothing here: it needs `role`, which says whom to ask";
+        table.mistake(&table.place_of("role_every"), message);
+    }
+    let interval =
+        table.optional("ready_interval", scalar::duration(Duration::from_millis(100)..=Duration::from_hours(1)));
+    let allow_uids = listeners::read_uids(table);
+    let hooks = table.tables("hook", hook::read).into_iter().collect::<Option<Vec<_>>>();
+    refuse_repeated_names(table, hooks.iter().flatten());
+    let has_ready = hooks.iter().flatten().any(|hook| hook.registered.phase == Phase::Ready);
+    if table.has("ready_interval") && hooks.is_some() && !has_ready {
+        let message =
+            "`workload.ready_interval` means nothing here: it needs a hook of the phase ready, which is asked";
+        table.mistake(&table.place_of("ready_interval"), message);
+    }
+    let ready_interval = has_ready.then(|| interval.unwrap_or_else(|| table.default("ready_interval", READY_INTERVAL)));
+    let name = name?;
+    let workload = hooks.map(|hooks| Workload {
+        name: WorkloadName(name.value.clone()),
+        group,
+        after: after.iter().map(|name| WorkloadName(name.value.clone())).collect(),
+        role: source
+            .map(|source| Role { source, every: every.unwrap_or_else(|| table.default("role_every", ROLE_EVERY)) }),
+        ready_interval,
+        allow_uids,
+        hooks,
+    });
+    Some(Read { name, after, workload })
+}
+
+/// Two hooks of a phase under one name could not be told apart.
+fn refuse_repeated_names<'a>(table: &Table<'_>, hooks: impl Iterator<Item = &'a Hook>) {
+    let mut seen = BTreeSet::new();
+    for registered::Hook { phase, name, .. } in hooks.map(|hook| &hook.registered) {
+        let Some(name) = name else { continue };
+        if !seen.insert((*phase, name)) {
+            let message = format!("`workload.hook.name` {name:?} stands twice in the phase {phase}: each has its own");
+            table.mistake(&table.place_of("hook"), message);
+        }
+    }
+}
+
+/// Workloads that wait for each other would wait until the time is up. Names of other VMs' workloads are none of ours.
+fn refuse_circles(table: &Table<'_>, workloads: &[&Read]) {
+    let mut ready: Vec<&str> = Vec::new();
+    let mut waiting: Vec<&Read> = workloads.to_vec();
+    let is_here = |name: &str| workloads.iter().any(|other| other.name.value == name);
+    loop {
+        let before = waiting.len();
+        waiting.retain(|read| {
+            let waits = read.after.iter().any(|name| is_here(&name.value) && !ready.contains(&name.value.as_str()));
+            if !waits {
+                ready.push(&read.name.value);
+            }
+            waits
+        });
+        if waiting.len() == before {
+            break;
+        }
+    }
+    for read in &waiting {
+        let stuck = read.after.iter().filter(|name| waiting.iter().any(|other| other.name.value == name.value));
+        for name in stuck {
+            let message = format!(
+                "`workload.after` of {} names {}, which waits for it or in a circle itself: break the circle",
+                read.name.value, name.value
+            );
+            table.mistake(&name.place, message);
+        }
+    }
+}

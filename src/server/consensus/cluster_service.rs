@@ -1,0 +1,139 @@
+//! What other replicas ask of this one beside the log: greetings, proposals, confirmations.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout};
+use tonic::{Request, Response, Status};
+
+use super::askers::told;
+use super::caller::heard_less;
+use super::change::CHANGE_WITHIN;
+use super::codec::pb_membership;
+use super::failure::AskError;
+use super::node::Consensus;
+use super::types::Membership;
+use allclear_wire::pb::allclear::cluster::v1 as pb;
+use pb::consensus_server::Consensus as Service;
+
+/// Serves `allclear.cluster.v1`.
+pub(crate) struct ClusterService(pub(crate) Consensus);
+
+#[tonic::async_trait]
+impl Service for ClusterService {
+    async fn greet(&self, request: Request<pb::GreetRequest>) -> Result<Response<pb::GreetResponse>, Status> {
+        let (_, extensions, request) = request.into_parts();
+        let greeting = request.greeting.unwrap_or_default();
+        let own = &self.0.identity;
+        if greeting.cluster != own.cluster {
+            return Err(Status::failed_precondition(format!(
+                "{} belongs to cluster {}, {} to cluster {}",
+                own.replica, own.cluster, greeting.replica, greeting.cluster
+            )));
+        }
+        self.0.is_from(&extensions, &greeting.replica)?;
+        let membership = self.0.stored_membership().await.map_err(Status::unavailable)?;
+        let refused = membership.as_ref().and_then(|membership| self.greeted_by(&greeting, membership));
+        if refused.is_some() {
+            heard_less(&extensions);
+        }
+        let membership = membership.as_ref().map(pb_membership);
+        let leader = self.0.leader_heard().map(|(node, _)| node);
+        Ok(Response::new(pb::GreetResponse { greeting: Some(self.0.greeting()), membership, leader, refused }))
+    }
+
+    async fn propose(&self, request: Request<pb::ProposeRequest>) -> Result<Response<pb::ProposeResponse>, Status> {
+        use pb::propose_response::Outcome;
+        let (_, extensions, request) = request.into_parts();
+        self.0.admit(request.to.as_ref())?;
+        self.0.is_from(&extensions, &request.by)?;
+        if !self.0.knows(&request.by) {
+            heard_less(&extensions);
+            return Err(Status::failed_precondition(format!("{} is no member of this cluster", request.by)));
+        }
+        let deadline = self.deadline(request.within_ms);
+        let outcome = match self.0.propose_here(&request.proposal, &request.by, deadline).await {
+            Ok(verdict) => Outcome::Verdict(verdict),
+            Err(error) => Outcome::Refused(error.into()),
+        };
+        Ok(Response::new(pb::ProposeResponse { outcome: Some(outcome) }))
+    }
+
+    async fn confirm(&self, request: Request<pb::ConfirmRequest>) -> Result<Response<pb::ConfirmResponse>, Status> {
+        use pb::confirm_response::Outcome;
+        let (_, extensions, request) = request.into_parts();
+        self.0.admit(request.to.as_ref())?;
+        self.0.is_from_any_member(&extensions)?;
+        let outcome = match self.0.read_index(self.deadline(request.within_ms)).await {
+            Ok(index) => Outcome::Index(index),
+            Err(error) => Outcome::Refused(error.into()),
+        };
+        Ok(Response::new(pb::ConfirmResponse { outcome: Some(outcome) }))
+    }
+
+    async fn change(&self, request: Request<pb::ChangeRequest>) -> Result<Response<pb::ChangeResponse>, Status> {
+        use pb::change_response::Outcome;
+        let (_, extensions, request) = request.into_parts();
+        self.0.admit(request.to.as_ref())?;
+        self.0.is_from(&extensions, &request.by)?;
+        let change = request.change.ok_or_else(|| Status::invalid_argument("the request asks for nothing"))?;
+        // Not by its certificate, which may be that of one that was removed, and stands in the configuration still.
+        let is_member = self.0.knows(&request.by);
+        if !is_member && self.0.options.tls.is_some() {
+            heard_less(&extensions);
+            let why = format!("{} is no member, and no certificate makes it one: ask a member instead", request.by);
+            return Ok(Response::new(pb::ChangeResponse {
+                outcome: Some(Outcome::Refused(AskError::Refused(why).into())),
+            }));
+        }
+        // A replica that waits to become a member may ask for itself.
+        let waits = matches!(&change, pb::change_request::Change::Add(add) if add.replica == request.by);
+        if !is_member && !waits && self.0.peers.channel(&request.by).is_none() {
+            return Err(Status::failed_precondition(format!("{} is no member of this cluster", request.by)));
+        }
+        let within = Duration::from_millis(request.within_ms.into()).min(CHANGE_WITHIN);
+        // Not given up either when the asking replica is gone.
+        let node = self.0.clone();
+        let (who, by) = (request.on_behalf_of, request.by);
+        let changing = tokio::spawn(async move { node.change_for(&change, &who, &by).await });
+        let late = || AskError::Unknown("the change did not end in time".into());
+        let outcome = match timeout(within, changing).await {
+            Ok(Ok(Ok(changed))) => Outcome::Changed(changed),
+            Ok(Ok(Err(error))) => Outcome::Refused(error.into()),
+            Ok(Err(_)) | Err(_) => Outcome::Refused(late().into()),
+        };
+        Ok(Response::new(pb::ChangeResponse { outcome: Some(outcome) }))
+    }
+}
+
+impl ClusterService {
+    /// Keeps who asks to be let in and who stops. Why whoever asks is not let in, where that is known here.
+    fn greeted_by(&self, greeting: &pb::Greeting, membership: &Membership) -> Option<String> {
+        let pb::Greeting { replica, node, .. } = greeting;
+        let (askers, now) = (&self.0.askers, Instant::now().into_std());
+        if membership.get_node(node).is_some_and(|member| member.replica == *replica) {
+            if greeting.signs_off {
+                askers.signs_off(*node, now);
+            }
+            return None;
+        }
+        let is_known = self.0.knows(replica) || self.0.options.address_of(replica).is_some();
+        // Whoever only looks how a replica fares has no node.
+        if !is_known || *node == 0 {
+            return None;
+        }
+        if self.0.excludes(replica) {
+            return Some(format!(
+                "{replica} was removed by an operator; bring it back with `allclear member add {replica} ADDRESS` on another \
+                 replica"
+            ));
+        }
+        askers.asks(replica, *node, now);
+        askers.nodes(now).get(replica).filter(|nodes| nodes.len() > 1).map(|nodes| told(replica, nodes))
+    }
+
+    /// The asking replica's patience, within this one's own.
+    fn deadline(&self, within_ms: u32) -> Instant {
+        let within = Duration::from_millis(within_ms.into());
+        Instant::now() + within.min(self.0.options.timing.deadline)
+    }
+}

@@ -1,0 +1,142 @@
+//! One replica's shared parts: openraft, the way to the others, and what is known about their standing.
+
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use openraft::rt::WatchReceiver as _;
+use openraft::{Raft, RaftMetrics};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tonic::Status;
+
+use super::askers::Askers;
+use super::contact::Start;
+use super::disk::Disk;
+use super::failure::AskError;
+use super::leap::OwnTerm;
+use super::options::{Options, Timing};
+use super::peers::Peers;
+use super::shared::Shared;
+use super::standing::Standing;
+use super::state::State;
+use super::turns::Turns;
+use super::types::{Member, Membership, SharedFold, Types, Vote};
+use super::vouching::Words;
+use allclear_wire::pb::allclear::raft::v1::{Destination, Identity};
+
+/// A handle on this replica's consensus; cheap to clone.
+#[derive(Clone)]
+pub struct Consensus(Arc<Parts>);
+
+/// What is shared by its door, the services and the background tasks.
+pub struct Parts {
+    pub(super) raft: Raft<Types, State>,
+    pub(super) identity: Identity,
+    pub(super) options: Options,
+    pub(super) peers: Arc<Peers>,
+    pub(super) fold: SharedFold,
+    /// The index up to which everything is applied and published.
+    pub(super) published: watch::Receiver<Option<u64>>,
+    pub(super) start: Start,
+    /// When a leader was last heard.
+    pub(super) heard: watch::Sender<Option<Instant>>,
+    /// Why this replica takes no part, while it does not.
+    pub(super) outside: watch::Sender<Option<String>>,
+    /// What its leader sends that this program cannot read, while it does.
+    pub(super) unreadable: watch::Sender<Option<String>>,
+    pub(super) standing: watch::Sender<Standing>,
+    pub(super) turns: Mutex<Turns>,
+    /// To read the log from, as long as it is in use.
+    pub(super) disk: Weak<Disk>,
+    pub(super) confirming: Shared<Result<u64, AskError>>,
+    pub(super) askers: Askers,
+    pub(super) words: Words,
+    pub(super) term: OwnTerm,
+    /// Held by whoever changes the membership: one change at a time.
+    pub(super) changing: tokio::sync::Mutex<()>,
+    pub(super) stop: CancellationToken,
+    /// Closes when the data directory is free again.
+    pub(super) let_go: watch::Receiver<()>,
+}
+
+impl Deref for Consensus {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+impl Consensus {
+    pub(super) fn new(parts: Parts) -> Self {
+        Self(Arc::new(parts))
+    }
+
+    /// Refuses what was meant for another cluster, another replica, or this replica's lost disk.
+    pub(super) fn admit(&self, to: Option<&Destination>) -> Result<(), Status> {
+        let own = &self.identity;
+        match to {
+            Some(to) if to.cluster == own.cluster && to.node == own.node => Ok(()),
+            Some(to) => Err(Status::failed_precondition(format!(
+                "this is replica {} of cluster {}, node {:x}; the call was for node {:x} of cluster {}",
+                own.replica, own.cluster, own.node, to.node, to.cluster
+            ))),
+            None => Err(Status::invalid_argument("the call does not say whom it is for")),
+        }
+    }
+
+    pub(super) fn turns(&self) -> MutexGuard<'_, Turns> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn heard_leader(&self) {
+        self.heard.send_replace(Some(Instant::now()));
+    }
+
+    /// It is of the leader that this replica follows.
+    pub(super) fn follows(&self, vote: &Vote) -> bool {
+        let leader = vote.leader_id;
+        self.with_metrics(|metrics| {
+            (metrics.current_term, metrics.current_leader) == (leader.term, Some(leader.voted_for))
+        })
+    }
+
+    /// What was taken is read. Where all that is committed is in the log, nothing is left that could not be read.
+    pub(super) fn has_read_up_to(&self, committed: Option<u64>) {
+        let last = self.with_metrics(|metrics| metrics.last_log_index);
+        self.unreadable.send_if_modified(|reason| committed <= last && reason.take().is_some());
+    }
+
+    pub(super) fn with_metrics<R>(&self, read: impl FnOnce(&RaftMetrics<Types>) -> R) -> R {
+        read(&self.raft.metrics().borrow_watched())
+    }
+
+    pub(super) fn membership(&self) -> Membership {
+        self.with_metrics(|metrics| metrics.membership_config.membership().clone())
+    }
+
+    /// Whom this replica believes to lead.
+    pub(super) fn leader(&self) -> Option<(u64, Member)> {
+        self.with_metrics(|metrics| {
+            let node = metrics.current_leader?;
+            Some((node, metrics.membership_config.get_node(&node)?.clone()))
+        })
+    }
+
+    /// Why consensus stopped, if it did.
+    pub(super) fn stopped(&self) -> Option<String> {
+        self.with_metrics(|metrics| metrics.running_state.as_ref().err().map(ToString::to_string))
+    }
+
+    pub(super) fn destination(&self, node: u64) -> Destination {
+        Destination { cluster: self.identity.cluster.clone(), node }
+    }
+}
+
+impl Timing {
+    /// A leader that no quorum acknowledged for this long leads nobody.
+    pub(super) fn lease(&self) -> Duration {
+        self.election_timeout.1
+    }
+}

@@ -1,0 +1,124 @@
+//! Proposals: taken by the leader, forwarded by everybody else, never repeated once one may have been committed.
+
+use bytes::Bytes;
+use openraft::errors::{ClientWriteError, RaftError};
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::ask::left_ms;
+use super::failure::AskError;
+use super::node::Consensus;
+use super::options::{MAX_ENTRY_BYTES, MAX_PROPOSAL_BYTES};
+use super::standing::Standing;
+use super::types::{Member, Proposed};
+use allclear_wire::pb::allclear::cluster::v1 as pb;
+
+impl Consensus {
+    /// Has the proposal stamped, committed and applied, and returns the verdict. On any replica.
+    pub async fn propose(&self, proposal: impl Into<Bytes>) -> Result<Bytes, AskError> {
+        let proposal = proposal.into();
+        fits(&proposal, MAX_PROPOSAL_BYTES)?;
+        let deadline = Instant::now() + self.options.timing.deadline;
+        loop {
+            let tried = match self.leader() {
+                Some((node, _)) if node == self.identity.node => {
+                    self.propose_here(&proposal, &self.identity.replica, deadline).await
+                }
+                Some((node, member)) => self.propose_at(node, &member, &proposal, deadline).await,
+                None => Err(AskError::NoLeader),
+            };
+            if tried != Err(AskError::NoLeader) {
+                return tried;
+            }
+            if !self.pause(deadline).await {
+                return Err(self.stopped().map_or(AskError::NoLeader, AskError::Stopped));
+            }
+        }
+    }
+
+    /// As the leader. Stamped here, so that a refusal by openraft costs nothing but the stamp.
+    pub(crate) async fn propose_here(&self, proposal: &[u8], by: &str, deadline: Instant) -> Result<Bytes, AskError> {
+        if !self.raft.is_leader() {
+            return Err(AskError::NoLeader);
+        }
+        let stamped = match self.fold.read() {
+            Ok(fold) if !fold.can_stamp() => return Err(AskError::NoLeader),
+            // One that this program could not apply would stop it.
+            Ok(fold) => fold.stamp(proposal, by).and_then(|entry| fold.understands(&entry).map(|()| entry)),
+            Err(_) => return Err(AskError::stopped(&"the state was left half applied")),
+        };
+        let entry = Bytes::from(
+            stamped.map_err(|why| AskError::Refused(format!("the leader cannot decode the proposal: {why}")))?,
+        );
+        fits(&entry, MAX_ENTRY_BYTES)?;
+        match timeout_at(deadline, self.raft.client_write(Proposed(entry))).await {
+            Ok(Ok(response)) => Ok(response.data),
+            Ok(Err(RaftError::APIError(ClientWriteError::ForwardToLeader(_)))) => Err(AskError::NoLeader),
+            Ok(Err(RaftError::APIError(error))) => Err(unknown(error)),
+            // What was appended before the stop may still be committed by the others.
+            Ok(Err(RaftError::Fatal(why))) => Err(unknown(format!("this replica has stopped: {why}"))),
+            Err(_) => Err(unknown("no quorum acknowledged it in time")),
+        }
+    }
+
+    async fn propose_at(
+        &self,
+        node: u64,
+        leader: &Member,
+        proposal: &Bytes,
+        deadline: Instant,
+    ) -> Result<Bytes, AskError> {
+        let request = pb::ProposeRequest {
+            to: Some(self.destination(node)),
+            by: self.identity.replica.clone(),
+            proposal: proposal.clone(),
+            within_ms: left_ms(deadline),
+        };
+        let asked = self.call_leader(leader, deadline, async |mut client| client.propose(request).await);
+        let answer = tokio::select! {
+            answer = asked => answer,
+            // One that hangs would keep the caller until the connection is given up.
+            () = self.another_leads(&leader.replica) => {
+                return Err(unknown(format!("{} did not answer before another replica led", leader.replica)));
+            }
+        };
+        let answer = answer.map_err(|error| match error {
+            AskError::Unknown(why) => unknown(why),
+            error => error,
+        });
+        match answer?.outcome {
+            Some(pb::propose_response::Outcome::Verdict(verdict)) => Ok(verdict),
+            Some(pb::propose_response::Outcome::Refused(refused)) => Err(refused.into()),
+            None => Err(unknown(format!("{} said nothing", leader.replica))),
+        }
+    }
+
+    /// Returns when another replica has led for long enough that the one that was asked would have answered.
+    async fn another_leads(&self, than: &str) {
+        let mut standing = self.standing.subscribe();
+        let is_other = |standing: &Standing| standing.leader.as_ref().is_some_and(|leader| leader != than);
+        let has_stopped = standing.wait_for(is_other).await.is_err();
+        if has_stopped {
+            std::future::pending::<()>().await;
+        }
+        // One that has handed over still answers what it had taken.
+        sleep(self.options.timing.lease()).await;
+    }
+
+    /// Whether somebody of this name may propose.
+    pub(crate) fn knows(&self, replica: &str) -> bool {
+        self.with_metrics(|metrics| metrics.membership_config.nodes().any(|(_, member)| member.replica == replica))
+    }
+}
+
+fn unknown(why: impl std::fmt::Display) -> AskError {
+    AskError::Unknown(format!("the proposal may or may not be committed: {why}"))
+}
+
+fn fits(bytes: &[u8], limit: usize) -> Result<(), AskError> {
+    let size = bytes.len();
+    if size <= limit {
+        Ok(())
+    } else {
+        Err(AskError::Refused(format!("the proposal has {size} bytes, at most {limit} are taken")))
+    }
+}

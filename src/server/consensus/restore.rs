@@ -1,0 +1,139 @@
+//! A cluster of one made out of what one disk holds, when the others' disks are lost for good. Offline, and only when
+//! somebody says so who knows what it costs.
+//!
+//! The disk becomes a new node of a new lineage: what is left of the former cluster can neither vote for it nor be
+//! brought into it, and its entries never mix with those that a former quorum may still write elsewhere.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::Arc;
+
+use openraft::EntryPayload;
+use openraft::entry::RaftEntry as _;
+
+use super::disk::{Disk, IDENTITY, LOG, META, random_node};
+use super::failure::OpenError;
+use super::fold::Fold;
+use super::leap::TERMS_AT_MOST;
+use super::log::{COMMITTED, PURGED, VOTE, decode};
+use super::means::Means;
+use super::roster::Members;
+use super::state::SNAPSHOT;
+use super::types::{Entry, LogId, Member, Membership, Proposed};
+use super::{codec, sealed};
+use allclear_wire::pb::allclear::raft::v1 as pb;
+
+/// What a stopped replica's disk holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holding {
+    pub replica: String,
+    /// The last entry that is stored, whether or not a quorum knew of it.
+    pub last: u64,
+    pub term: u64,
+    /// Up to here entries were known to be committed; what follows counts as decided from now on.
+    pub committed: u64,
+    pub voters: Vec<String>,
+    pub learners: Vec<String>,
+    /// The first entry that this program cannot read, and why. It and all that follow are lost with the restore.
+    pub unreadable: Option<(u64, String)>,
+}
+
+/// The data directory of a replica that does not run; locked as long as this lives.
+pub struct Survivor {
+    disk: Arc<Disk>,
+    last: LogId,
+    term: u64,
+    committed: u64,
+    membership: Membership,
+    unreadable: Option<(u64, String)>,
+}
+
+impl Survivor {
+    /// With the fold that is to apply the log. Changes nothing. Blocks.
+    pub fn open(directory: &Path, cluster: &str, fold: &dyn Fold) -> Result<Self, OpenError> {
+        let disk = Disk::open_by(Means::default(), directory, cluster, None)?;
+        let (mut last, mut membership) = (disk.position(PURGED)?, Membership::default());
+        if let Some(head) = disk.message::<pb::Snapshot>(SNAPSHOT)?.and_then(|snapshot| snapshot.head) {
+            let meta = codec::snapshot_meta(head).map_err(|why| OpenError::Start(why.to_string()))?;
+            last = last.max(meta.last_log_id);
+            membership = meta.last_membership.membership().clone();
+        }
+        let known = last.max(disk.position(COMMITTED)?).map_or(0, |id| id.index());
+        let mut unreadable = None;
+        for (index, message) in disk.stored((Bound::Unbounded, Bound::Unbounded), usize::MAX)? {
+            let entry = match read(index, &message, fold) {
+                Ok(entry) => entry,
+                Err(why) => {
+                    unreadable = Some((index, why));
+                    break;
+                }
+            };
+            last = last.max(Some(entry.log_id));
+            if let EntryPayload::Membership(next) = entry.payload {
+                membership = next;
+            }
+        }
+        let is_empty = membership.nodes().next().is_none();
+        let Some(last) = last.filter(|_| !is_empty) else {
+            return Err(OpenError::NothingStored { path: directory.into() });
+        };
+        // Nobody of the former cluster counts any more, so a term that is no honest one is not gone on from.
+        let voted = disk.message::<pb::Vote>(VOTE)?.map_or(0, |vote| vote.term);
+        let written = last.committed_leader_id().term;
+        let term = if voted <= written.saturating_add(TERMS_AT_MOST) { voted.max(written) } else { written };
+        let committed = known.min(last.index());
+        Ok(Self { disk, last, term, committed, membership, unreadable })
+    }
+
+    pub fn holding(&self) -> Holding {
+        let Members { voters, learners } = Members::of(&self.membership);
+        Holding {
+            replica: self.disk.identity.replica.clone(),
+            last: self.last.index(),
+            term: self.last.committed_leader_id().term,
+            committed: self.committed,
+            voters,
+            learners,
+            unreadable: self.unreadable.clone(),
+        }
+    }
+
+    /// This disk alone is the cluster from now on; the former members are seats that wait for empty disks.
+    pub fn restore(self) -> Result<(), OpenError> {
+        let own = &self.disk.identity;
+        let fresh = || random_node(&own.cluster, &own.replica);
+        let (node, lineage, term) = (fresh(), fresh(), self.term.saturating_add(1));
+        let mut members = BTreeMap::new();
+        for (former, member) in self.membership.nodes() {
+            let is_own = *former == own.node || member.replica == own.replica;
+            members.insert(if is_own { node } else { fresh() }, Member { lineage, ..member.clone() });
+        }
+        members.entry(node).or_insert_with(|| Member { replica: own.replica.clone(), lineage, ..Member::default() });
+        let membership = Membership::new(vec![BTreeSet::from([node])], members);
+        let membership = membership.map_err(|error| OpenError::Start(error.to_string()))?;
+        let index = self.last.index().saturating_add(1);
+        let id = codec::log_id(pb::LogId { term, index });
+        let entry = Entry::new(id, EntryPayload::Membership(membership));
+        self.disk.write(|transaction| {
+            let mut log = transaction.open_table(LOG)?;
+            log.retain_in(index.., |_, _| false)?;
+            sealed::put_entry(&mut log, &entry)?;
+            let mut meta = transaction.open_table(META)?;
+            if self.unreadable.is_some() {
+                sealed::put(&mut meta, COMMITTED, &codec::pb_log_id(&self.last))?;
+            }
+            sealed::put(&mut meta, VOTE, &pb::Vote { term, node, committed: true })?;
+            sealed::put(&mut meta, IDENTITY, &pb::Identity { node, ..own.clone() })
+        })
+    }
+}
+
+/// As the replica would at its start.
+fn read(index: u64, message: &[u8], fold: &dyn Fold) -> Result<Entry, String> {
+    let entry = decode(index, message).map_err(|why| why.to_string())?;
+    if let EntryPayload::Normal(Proposed(bytes)) = &entry.payload {
+        fold.understands(bytes).map_err(|why| why.to_string())?;
+    }
+    Ok(entry)
+}

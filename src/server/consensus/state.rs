@@ -1,0 +1,182 @@
+//! openraft's state machine: hands committed entries to the fold, in order, and keeps its snapshots on the disk.
+
+use std::io;
+use std::ops::Bound;
+use std::sync::{Arc, PoisonError};
+
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt as _};
+use openraft::storage::{EntryResponder, RaftStateMachine};
+use openraft::{EntryPayload, OptionalSend, RaftSnapshotBuilder};
+use tokio::sync::watch;
+
+use super::disk::{Disk, META};
+use super::failure::OpenError;
+use super::fold::{Fold, Undecodable};
+use super::log::MAX_BATCH_BYTES;
+use super::options::MAX_SNAPSHOT_BYTES;
+use super::types::{LogId, Proposed, SharedFold, Snapshot, SnapshotMeta, StoredMembership, Types};
+use super::{codec, sealed};
+use allclear_wire::pb::allclear::raft::v1 as pb;
+
+/// About what is stored and cannot be read.
+pub(super) const WHAT_TO_DO: &str = "nothing is skipped. Run the program version that wrote it. Where there is none, and \
+    the other replicas go on: stop this one, empty its data_dir and start it again; it comes back as a new one. Where all \
+    replicas stop at it: run `allclear member restore` beside one of them, which cuts its log before the entry";
+
+pub(super) const SNAPSHOT: &str = "snapshot";
+
+/// The folded state in memory, rebuilt from the snapshot and the log at every start.
+pub(crate) struct State {
+    disk: Arc<Disk>,
+    fold: SharedFold,
+    applied: Option<LogId>,
+    membership: StoredMembership,
+    /// The index up to which everything is applied and published.
+    published: watch::Sender<Option<u64>>,
+}
+
+fn refused(what: &str, why: impl std::fmt::Display) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("{what} cannot be applied: {why}; {WHAT_TO_DO}"))
+}
+
+impl State {
+    pub(crate) fn new(disk: Arc<Disk>, fold: SharedFold, published: watch::Sender<Option<u64>>) -> Self {
+        Self { disk, fold, applied: None, membership: StoredMembership::default(), published }
+    }
+
+    /// Nothing on the disk is beyond this program: whoever could not apply an entry does not vote either.
+    pub(super) fn check(&self) -> Result<(), OpenError> {
+        let refused = |what: &str, why| OpenError::Start(refused(what, why).to_string());
+        let mut next = Bound::Unbounded;
+        loop {
+            // In pieces: all of it at once may be more than a replica holds otherwise.
+            let piece = self.disk.entries((next, Bound::Unbounded), MAX_BATCH_BYTES)?;
+            let Some(last) = piece.last() else { return Ok(()) };
+            next = Bound::Excluded(last.log_id.index());
+            for entry in piece {
+                if let EntryPayload::Normal(Proposed(bytes)) = entry.payload {
+                    let index = entry.log_id.index();
+                    let understood = self.change(|fold| fold.understands(&bytes));
+                    understood.map_err(|why| refused(&format!("log entry {index}"), why))?;
+                }
+            }
+        }
+    }
+
+    /// A panic in the fold ends this state machine, so a poisoned lock is never entered for writing again.
+    fn change<R>(&self, work: impl FnOnce(&mut dyn Fold) -> Result<R, Undecodable>) -> Result<R, Undecodable> {
+        let mut fold = self.fold.write().map_err(|_| Undecodable("the state was left half applied".into()))?;
+        work(fold.as_mut())
+    }
+
+    fn publish(&self) -> io::Result<()> {
+        let publish = |fold: &mut dyn Fold| {
+            fold.published();
+            Ok(())
+        };
+        self.change(publish).map_err(io::Error::other)?;
+        self.published.send_replace(self.applied.map(|id| id.index()));
+        Ok(())
+    }
+}
+
+impl RaftStateMachine<Types> for State {
+    type SnapshotData = Bytes;
+    type SnapshotBuilder = Taken;
+
+    async fn applied_state(&mut self) -> Result<(Option<LogId>, StoredMembership), io::Error> {
+        Ok((self.applied, self.membership.clone()))
+    }
+
+    async fn apply<Strm>(&mut self, mut entries: Strm) -> Result<(), io::Error>
+    where
+        Strm: Stream<Item = Result<EntryResponder<Types>, io::Error>> + Unpin + OptionalSend,
+    {
+        let mut verdicts = Vec::new();
+        while let Some(next) = entries.next().await {
+            let (entry, responder) = next?;
+            let index = entry.log_id.index();
+            let verdict = match entry.payload {
+                EntryPayload::Blank => Bytes::new(),
+                EntryPayload::Normal(Proposed(bytes)) => self
+                    .change(|fold| fold.apply(index, &bytes))
+                    .map_err(|why| refused(&format!("log entry {index}"), why))?
+                    .into(),
+                EntryPayload::Membership(next) => {
+                    self.membership = StoredMembership::new(Some(entry.log_id), next);
+                    Bytes::new()
+                }
+            };
+            self.applied = Some(entry.log_id);
+            verdicts.extend(responder.map(|responder| (responder, verdict)));
+        }
+        self.publish()?;
+        for (responder, verdict) in verdicts {
+            responder.send(verdict);
+        }
+        Ok(())
+    }
+
+    async fn get_snapshot_builder(&mut self) -> Self::SnapshotBuilder {
+        let state = self.fold.read().unwrap_or_else(PoisonError::into_inner).snapshot();
+        let meta = SnapshotMeta { last_log_id: self.applied, last_membership: self.membership.clone() };
+        Taken { disk: Arc::clone(&self.disk), meta, state: state.into() }
+    }
+
+    async fn install_snapshot(&mut self, meta: &SnapshotMeta, state: Bytes) -> Result<(), io::Error> {
+        self.change(|fold| fold.restore(&state)).map_err(|why| refused("the snapshot", why))?;
+        store(&self.disk, meta, state).await?;
+        self.applied = meta.last_log_id;
+        self.membership = meta.last_membership.clone();
+        self.publish()
+    }
+
+    async fn get_current_snapshot(&mut self) -> Result<Option<Snapshot>, io::Error> {
+        let stored = self.disk.run(|disk| disk.message::<pb::Snapshot>(SNAPSHOT)).await?;
+        let Some(stored) = stored else { return Ok(None) };
+        let meta =
+            codec::snapshot_meta(stored.head.unwrap_or_default()).map_err(|why| refused("the stored snapshot", why))?;
+        Ok(Some(Snapshot { meta, snapshot: stored.state }))
+    }
+}
+
+/// A snapshot as it was taken; what is applied later does not show in it.
+pub(crate) struct Taken {
+    disk: Arc<Disk>,
+    meta: SnapshotMeta,
+    state: Bytes,
+}
+
+impl RaftSnapshotBuilder<Types> for Taken {
+    type SnapshotData = Bytes;
+
+    async fn build_snapshot(&mut self) -> Result<Snapshot, io::Error> {
+        if self.state.len() > MAX_SNAPSHOT_BYTES {
+            tracing::error!(bytes = self.state.len(), "the state has outgrown what is sent to a replica that lags");
+        }
+        store(&self.disk, &self.meta, self.state.clone()).await?;
+        Ok(Snapshot { meta: self.meta.clone(), snapshot: self.state.clone() })
+    }
+}
+
+/// Never replaces a newer one: building runs beside installing, and the log up to the newer may be gone already.
+async fn store(disk: &Arc<Disk>, meta: &SnapshotMeta, state: Bytes) -> io::Result<()> {
+    let snapshot = pb::Snapshot { head: Some(codec::pb_snapshot_head(meta)), state };
+    let write = move |disk: &Disk| {
+        disk.write(|transaction| {
+            let mut table = transaction.open_table(META)?;
+            // One that became unreadable is replaced.
+            let stored = sealed::get(&table, SNAPSHOT).ok().flatten();
+            if last_index(stored.as_ref()) <= last_index(Some(&snapshot)) {
+                sealed::put(&mut table, SNAPSHOT, &snapshot)?;
+            }
+            Ok(())
+        })
+    };
+    disk.run(write).await
+}
+
+pub(super) fn last_index(snapshot: Option<&pb::Snapshot>) -> Option<u64> {
+    Some(snapshot?.head.as_ref()?.last?.index)
+}

@@ -1,0 +1,51 @@
+//! What commands have in common: what the exit status says, on which scripts rely, and what is said to people.
+
+use std::fmt;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use tokio::runtime::Runtime;
+
+use crate::ops::harmless::harmless;
+
+/// How a command ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Exit {
+    Done = 0,
+    Failed = 1,
+    /// Wrong usage or configuration.
+    Usage = 2,
+    /// No replica answers.
+    NoReplica = 3,
+    /// A replica answered no, and why.
+    Refused = 4,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// Tells people something, and nothing in it steers their terminal. Where nobody listens any more, nothing is lost.
+pub fn say(what: impl fmt::Display) {
+    let what = what.to_string();
+    let lines: Vec<_> = what.split('\n').map(harmless).collect();
+    let _ = writeln!(std::io::stderr().lock(), "{}", lines.join("\n"));
+}
+
+/// Tells why it cannot be done as it was asked for.
+pub fn misused(why: impl fmt::Display) -> Exit {
+    say(why);
+    Exit::Usage
+}
+
+pub fn failed(why: impl fmt::Display) -> Exit {
+    say(why);
+    Exit::Failed
+}
+
+/// What asynchronous commands run on.
+pub fn runtime() -> Result<Runtime, Exit> {
+    Runtime::new().map_err(|error| failed(format_args!("cannot start: {error}")))
+}

@@ -1,0 +1,22 @@
+//! What the platform calls this VM.
+//!
+//! Refuses to take a host name for the VM's name; scale sets make them differ (`imds.md`, requests).
+
+use serde_json::Value;
+
+use super::document;
+use super::no_information::NoInformation;
+use allclear_core::id::VmName;
+
+pub(super) const PATH: &str = "/metadata/instance?api-version=2021-02-01";
+
+/// Bytes of a name.
+const MAX_NAME: usize = 256;
+
+/// One that is blank, or too long to be a name, is none.
+pub(super) fn name(status: u16, body: &[u8]) -> Result<VmName, NoInformation> {
+    let fields = document::accepted(status, body)?;
+    let name = fields.get("compute").and_then(|compute| compute.get("name")).and_then(Value::as_str);
+    let name = name.filter(|name| !name.trim().is_empty() && name.len() <= MAX_NAME);
+    name.map(VmName::new).ok_or(NoInformation::NoName)
+}

@@ -1,0 +1,100 @@
+//! The api-versions of the scheduled events endpoint: what each can show, and how it is asked for.
+//!
+//! Refuses to negotiate: the list that the service offers leaves out versions of this endpoint (`imds.md`, requests).
+
+use core::fmt;
+
+use allclear_core::document::Kind;
+
+/// One of those that exist, by its date.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
+pub struct ApiVersion(&'static str);
+
+impl ApiVersion {
+    /// Oldest first. The older path form, with the version in the path, is gone.
+    const KNOWN: [&'static str; 7] =
+        ["2017-03-01", "2017-08-01", "2017-11-01", "2019-01-01", "2019-04-01", "2019-08-01", "2020-07-01"];
+
+    /// The newest there is.
+    pub const fn newest() -> Self {
+        Self("2020-07-01")
+    }
+
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::KNOWN.into_iter().find(|known| *known == word).map(Self)
+    }
+
+    pub const fn as_word(self) -> &'static str {
+        self.0
+    }
+
+    /// Tried in this order when this one is refused: the last without a hidden type of event, then the last resort.
+    pub(super) fn fallbacks(self) -> impl Iterator<Item = Self> {
+        ["2019-08-01", "2017-08-01"].into_iter().map(Self).filter(move |other| *other != self)
+    }
+
+    /// Whether documents of this version list events of this type. Where it is false, an event's absence says nothing.
+    pub fn shows(self, kind: &Kind) -> bool {
+        let since = match kind {
+            Kind::Freeze | Kind::Reboot | Kind::Redeploy => return true,
+            Kind::Preempt => "2017-11-01",
+            Kind::Terminate => "2019-01-01",
+            Kind::Other(_) => "2020-07-01",
+        };
+        self.0 >= since
+    }
+
+    /// The path and query of the events of this version.
+    pub(super) fn events_path(self) -> String {
+        format!("/metadata/scheduledevents?api-version={self}")
+    }
+}
+
+impl fmt::Display for ApiVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn version(word: &str) -> ApiVersion {
+        ApiVersion::from_word(word).unwrap()
+    }
+
+    #[test]
+    fn only_versions_that_exist_are_versions() {
+        for word in ApiVersion::KNOWN {
+            assert_eq!(version(word).to_string(), word);
+        }
+        for word in ["", "latest", "path/2017-03-01", "2031-01-01", "2020-07-01 ", "2020-07-01&x=1"] {
+            assert_eq!(ApiVersion::from_word(word), None, "{word:?}");
+        }
+    }
+
+    #[test]
+    fn each_version_shows_the_types_that_its_row_of_the_table_adds() {
+        let rows = [
+            ("2017-03-01", [true, false, false, false]),
+            ("2017-08-01", [true, false, false, false]),
+            ("2017-11-01", [true, true, false, false]),
+            ("2019-01-01", [true, true, true, false]),
+            ("2019-04-01", [true, true, true, false]),
+            ("2019-08-01", [true, true, true, false]),
+            ("2020-07-01", [true, true, true, true]),
+        ];
+        let kinds = [Kind::Redeploy, Kind::Preempt, Kind::Terminate, Kind::Other("Hibernate".into())];
+        for (word, shown) in rows {
+            assert_eq!(kinds.each_ref().map(|kind| version(word).shows(kind)), shown, "{word}");
+        }
+    }
+
+    #[test]
+    fn only_two_versions_are_ever_fallen_back_to() {
+        let fallbacks = |word| version(word).fallbacks().map(|other| other.to_string()).collect::<Vec<_>>();
+        assert_eq!(fallbacks("2020-07-01"), ["2019-08-01", "2017-08-01"]);
+        assert_eq!(fallbacks("2019-08-01"), ["2017-08-01"]);
+    }
+}

@@ -1,0 +1,159 @@
+//! Open events: how far they are, what they wait for and for how long; and what operators have in force.
+//! An event's id is never a label.
+
+use std::collections::BTreeMap;
+
+use super::sheet::{Sheet, number};
+use crate::replica::deeds::seconds;
+use allclear_core::blocker::Blocker;
+use allclear_core::cause::StartCause;
+use allclear_core::event::Event;
+use allclear_core::explain::explain;
+use allclear_core::lifecycle::Stage;
+use allclear_core::operator::unaware;
+use allclear_core::policy::Action;
+use allclear_core::situation::Situation;
+use allclear_core::state::State;
+use allclear_core::time::Timestamp;
+use allclear_core::workload::Phase;
+
+/// Open events whose blocker is asked for, the oldest first: so much a scrape may cost.
+const EXPLAINED: usize = 100;
+
+/// The codes of `machine::blocker`, so that each is shown, also while nothing waits for it.
+const BLOCKERS: [&str; 16] = [
+    "deciding",
+    "observing",
+    "too_early",
+    "hook_waiting",
+    "hook_running",
+    "hook_blocked",
+    "hook_failed",
+    "budget",
+    "hold",
+    "paused",
+    "no_healthy_channel",
+    "no_quorum",
+    "posting",
+    "post_failed",
+    "views_differ",
+    "waiting_for_platform",
+];
+
+pub(super) fn fill(sheet: &Sheet, state: &State, situation: &Situation) -> prometheus::Result<()> {
+    let mut open: Vec<&Event> = state.open_events().filter(|event| !event.is_drill()).collect();
+    open.sort_by_key(|event| event.first_seen());
+    sheet.one("allclear_drills_open", "Drills that go on; no other metric counts them as events.", {
+        number(state.open.len() - open.len())
+    })?;
+    stages(sheet, &open)?;
+    blockers(sheet, &open, state, situation)?;
+    hooks(sheet, &open, situation.now)?;
+    halts(sheet, &open, state, situation)?;
+    starts(sheet, &open, state)
+}
+
+fn stages(sheet: &Sheet, open: &[&Event]) -> prometheus::Result<()> {
+    let of = |stage: Stage| number(open.iter().filter(|event| event.stage() == stage).count());
+    let stages = Stage::ALL.into_iter().filter(|stage| *stage != Stage::Closed);
+    let values = stages.map(|stage| (stage.as_word(), of(stage)));
+    sheet.each("allclear_events_open", "Open events, by how far they are.", "stage", values)?;
+    let is_ours = |event: &&&Event| event.treatment.as_ref().is_none_or(|it| it.action != Action::Observe);
+    let undecided = open.iter().filter(|event| event.stage() < Stage::Approved).filter(is_ours);
+    let ends = undecided.map(|event| event.notice_ends()).min().map_or(0.0, seconds);
+    sheet.one(
+        "allclear_next_notice_end_timestamp_seconds",
+        "When the platform starts an event by itself that is not approved and not left to others, the first one; 0 if there \
+         is none.",
+        ends,
+    )
+}
+
+fn blockers(sheet: &Sheet, open: &[&Event], state: &State, situation: &Situation) -> prometheus::Result<()> {
+    let mut longest: BTreeMap<&str, f64> = BLOCKERS.map(|code| (code, 0.0)).into();
+    let mut counts = longest.clone();
+    for event in open.iter().take(EXPLAINED) {
+        let Some(blocker) = explain(state, event, situation) else { continue };
+        let waited = situation.now.since(waiting_since(event, &blocker)).as_secs_f64();
+        let known = longest.entry(blocker.code()).or_default();
+        *known = known.max(waited);
+        *counts.entry(blocker.code()).or_default() += 1.0;
+    }
+    sheet.each(
+        "allclear_event_blocked_seconds",
+        "Of the events that wait for this, how long the longest has waited since its preparation could begin, since its \
+         announcement if it waits for no hook, or since its approval if that is given.",
+        "blocker",
+        longest,
+    )?;
+    sheet.each("allclear_events_blocked", "Open events that wait for this.", "blocker", counts)
+}
+
+/// An event that was announced days ahead waits for its hooks since they may begin.
+fn waiting_since(event: &Event, blocker: &Blocker) -> Timestamp {
+    match blocker {
+        Blocker::WaitingForPlatform { since } => *since,
+        Blocker::TooEarly { .. } | Blocker::Observing | Blocker::Unregistered { .. } => event.first_seen(),
+        _ => event.preparation_starts(),
+    }
+}
+
+fn hooks(sheet: &Sheet, open: &[&Event], now: Timestamp) -> prometheus::Result<()> {
+    let running = || {
+        let attempts = open.iter().flat_map(|event| event.attempts.iter());
+        attempts.filter(|attempt| attempt.outcome.is_none())
+    };
+    let of = |phase: Phase| number(running().filter(|attempt| attempt.hook.phase == phase).count());
+    let values = Phase::ALL.map(|phase| (phase.as_word(), of(phase)));
+    sheet.each("allclear_hooks_running", "Attempts of hooks that run, on all VMs.", "phase", values)?;
+    let expected = running().filter_map(|attempt| attempt.progress.as_ref()?.expected_end);
+    let overdue = expected.map(|end| now.since(end)).max().unwrap_or_default();
+    sheet.one(
+        "allclear_hook_overdue_seconds",
+        "For how long the latest of them has run past the end that it expected.",
+        overdue.as_secs_f64(),
+    )
+}
+
+fn halts(sheet: &Sheet, open: &[&Event], state: &State, situation: &Situation) -> prometheus::Result<()> {
+    let pause = state.pause(situation.now);
+    let holds: Vec<_> = open.iter().filter_map(|event| event.hold(situation.now)).collect();
+    let ends = |until: Option<Timestamp>| until.map_or(0.0, seconds);
+    sheet.whether("allclear_paused", "An operator wants nothing to be approved.", pause.is_some())?;
+    sheet.one(
+        "allclear_pause_end_timestamp_seconds",
+        "When the pause ends; 0 if there is none.",
+        ends(pause.as_ref().map(|pause| pause.until)),
+    )?;
+    sheet.one("allclear_holds", "Events that operators hold.", number(holds.len()))?;
+    sheet.one(
+        "allclear_hold_end_timestamp_seconds",
+        "When the last of these holds ends; 0 if there is none.",
+        ends(holds.iter().map(|hold| hold.until).max()),
+    )?;
+    let unaware = |number| unaware(state, situation, number).len();
+    let most = pause.iter().chain(&holds).map(|halt| unaware(halt.number)).max().unwrap_or_default();
+    sheet.one(
+        "allclear_halts_unacknowledged",
+        "Voters that may not know of the pause or of a hold and could approve against it, cut off.",
+        number(most),
+    )
+}
+
+fn starts(sheet: &Sheet, open: &[&Event], state: &State) -> prometheus::Result<()> {
+    let mut last: BTreeMap<&str, f64> = StartCause::ALL.map(|cause| (cause.as_word(), 0.0)).into();
+    let closed = state.closed_events().filter(|event| !event.is_drill());
+    for event in closed.chain(open.iter().copied()) {
+        let at = event.entered_at(Stage::Started).or_else(|| event.over_at());
+        if let Some((cause, at)) = event.start_cause().zip(at) {
+            let known = last.entry(cause.as_word()).or_default();
+            *known = known.max(seconds(at));
+        }
+    }
+    sheet.each(
+        "allclear_event_last_start_timestamp_seconds",
+        "When an event last started for this cause, as far as events are kept; 0 if none did.",
+        "cause",
+        last,
+    )
+}

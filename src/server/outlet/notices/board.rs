@@ -1,0 +1,144 @@
+//! What there is to tell, and what was told from here. Only this replica knows some of it; the rest is the cluster's, and
+//! is the leader's to tell.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::receiver::Receiver;
+use crate::replica::clock;
+use crate::replica::here::Here;
+use crate::replica::view::View;
+use allclear_core::notice::{Notice, TOLD_WITHIN, Told, Topic, Waits, due};
+use allclear_core::takeover::Journaled;
+use allclear_core::time::Timestamp;
+
+/// A leader that went may still be telling something, and has it noted within this.
+const LEFT_TO_THE_LAST: Duration = Duration::from_secs(2);
+/// Of what this replica alone knows so much is kept.
+const OWN_LIMIT: usize = 64;
+
+pub(super) struct Board {
+    pub(super) here: Arc<Here>,
+    pub(super) view: View,
+    kept: Mutex<Kept>,
+    changes: watch::Sender<()>,
+}
+
+#[derive(Default)]
+struct Kept {
+    /// What only this replica knows, each in a sentence.
+    own: Vec<(Notice, String)>,
+    /// By notice and receiver.
+    told: BTreeMap<(String, String), Mark>,
+}
+
+struct Mark {
+    at: Timestamp,
+    /// The log has it, or need not have it.
+    is_noted: bool,
+}
+
+impl Board {
+    pub(super) fn new(here: Arc<Here>, view: View) -> Self {
+        Self { here, view, kept: Mutex::default(), changes: watch::Sender::new(()) }
+    }
+
+    pub(super) fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
+    }
+
+    /// Only this replica knows it.
+    pub(super) fn add(&self, notice: Notice, text: String) {
+        let mut kept = self.kept();
+        let excess = (kept.own.len() + 1).saturating_sub(OWN_LIMIT);
+        kept.own.drain(..excess);
+        kept.own.push((notice, text));
+        drop(kept);
+        self.changes.send_replace(());
+    }
+
+    /// It is no longer so: whoever was not told need not know.
+    pub(super) fn withdraw(&self, topic: Topic) {
+        self.kept().own.retain(|(notice, _)| notice.topic != topic);
+    }
+
+    pub(super) fn own_text(&self, notice: &Notice) -> Option<String> {
+        self.kept().own.iter().find(|(own, _)| own.id == notice.id).map(|(_, text)| text.clone())
+    }
+
+    /// What a receiver has yet to be told from here, in the order in which it happened.
+    pub(super) fn pending(&self, receiver: &Receiver, waits: &mut Waits) -> Vec<Notice> {
+        let (state, situation) = (self.here.state(), self.here.situation());
+        let mut pending = self.alone(situation.now);
+        if self.leads_for_a_while() && self.here.knows_its_doubts(&state) {
+            if receiver.topics.contains(&Topic::Blocked) {
+                waits.look(&state, &situation);
+            }
+            pending.extend(due(&state, &situation, waits, receiver.blocked_after));
+        } else {
+            waits.forget();
+        }
+        let mut kept = self.kept();
+        kept.told.retain(|_, mark| situation.now.since(mark.at) < TOLD_WITHIN);
+        kept.own.retain(|(notice, _)| situation.now.since(notice.at) < TOLD_WITHIN);
+        pending.extend(kept.own.iter().map(|(notice, _)| notice.clone()));
+        let mut seen = BTreeSet::new();
+        pending.retain(|notice| {
+            let is_told = state.is_told(&notice.id, &receiver.name)
+                || kept.told.contains_key(&(notice.id.clone(), receiver.name.clone()));
+            receiver.topics.contains(&notice.topic) && !is_told && seen.insert(notice.id.clone())
+        });
+        pending.sort_unstable();
+        pending
+    }
+
+    /// A leader that has yet to apply what others noted would tell it again.
+    fn leads_for_a_while(&self) -> bool {
+        let since = self.here.contacts.leading_since();
+        self.here.leads() && since.is_some_and(|since| clock::steady().since(since) >= LEFT_TO_THE_LAST)
+    }
+
+    /// What this replica approved without a quorum, and has yet to give account of.
+    fn alone(&self, now: Timestamp) -> Vec<Notice> {
+        let is_over = |entry: &&Journaled| entry.takeover.outcome.is_some() && entry.takeover.may_be_posted();
+        let notice = |Journaled { announcement, takeover }: &Journaled| {
+            Notice::alone(&announcement.id, &takeover.approver, takeover.at, takeover.at)
+        };
+        let entries = self.here.journal.entries();
+        entries.iter().filter(is_over).map(notice).filter(|notice| now.since(notice.at) < TOLD_WITHIN).collect()
+    }
+
+    /// A receiver has it, or wants it no more.
+    pub(super) fn told(&self, notice: &Notice, receiver: &Receiver) {
+        let mark = Mark { at: notice.at, is_noted: !notice.is_of_the_cluster() };
+        self.kept().told.insert((notice.id.clone(), receiver.name.clone()), mark);
+        self.changes.send_replace(());
+    }
+
+    /// What the log does not know yet.
+    pub(super) fn unnoted(&self, most: usize) -> Vec<Told> {
+        let kept = self.kept();
+        let unnoted = kept.told.iter().filter(|(_, mark)| !mark.is_noted).take(most);
+        let told = |((notice, receiver), _): (&(String, String), &Mark)| Told {
+            notice: notice.clone(),
+            receiver: receiver.clone(),
+        };
+        unnoted.map(told).collect()
+    }
+
+    pub(super) fn noted(&self, told: Vec<Told>) {
+        let mut kept = self.kept();
+        for Told { notice, receiver } in told {
+            if let Some(mark) = kept.told.get_mut(&(notice, receiver)) {
+                mark.is_noted = true;
+            }
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,98 @@
+//! A message as bytes: a cloud event in JSON, or what incoming webhooks of Slack and its like take.
+
+use serde_json::json;
+
+use super::encoding::percent;
+use super::message::Message;
+use super::receiver::Format;
+use crate::replica::clock::rfc3339;
+use allclear_core::notice::Topic;
+
+impl Format {
+    pub(super) const fn content_type(self) -> &'static str {
+        match self {
+            Self::CloudEvents => "application/cloudevents+json; charset=utf-8",
+            Self::Slack => "application/json",
+        }
+    }
+
+    pub(super) fn body(self, message: &Message) -> Vec<u8> {
+        let body = match self {
+            Self::CloudEvents => json!({
+                "specversion": "1.0",
+                "id": message.id,
+                "source": format!("/allclear/{}", percent(&message.cluster)),
+                "type": kind(message.topic),
+                "subject": message.subject,
+                "time": rfc3339(message.at),
+                "datacontenttype": "application/json",
+                "data": message.data,
+            }),
+            Self::Slack => json!({ "text": escaped(&message.text) }),
+        };
+        body.to_string().into_bytes()
+    }
+}
+
+/// The number counts what could break whoever reads the data.
+const fn kind(topic: Topic) -> &'static str {
+    match topic {
+        Topic::Announced => "allclear.event.announced.v1",
+        Topic::Blocked => "allclear.event.blocked.v1",
+        Topic::Takeover => "allclear.cluster.takeover.v1",
+        Topic::AllClear => "allclear.event.all_clear.v1",
+        Topic::Started => "allclear.event.started.v1",
+        Topic::Closed => "allclear.event.closed.v1",
+        Topic::RestoreFailed => "allclear.member.restore_failed.v1",
+        Topic::ChannelStalled => "allclear.replica.channel_stalled.v1",
+        Topic::QuorumLost => "allclear.cluster.quorum_lost.v1",
+    }
+}
+
+/// Three letters have a meaning there, and it is one line.
+fn escaped(text: &str) -> String {
+    text.replace(char::is_control, " ").replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, Value};
+
+    use super::*;
+    use allclear_core::time::Timestamp;
+
+    fn body(format: Format) -> Value {
+        let message = Message {
+            id: "A-1@7/started".into(),
+            topic: Topic::Started,
+            cluster: "orders & co".into(),
+            subject: "A-1".into(),
+            at: Timestamp(1_767_225_600_000),
+            text: "orders & co: <b>\n has\u{7} started".into(),
+            data: Map::from_iter([("text".to_owned(), "said".into())]),
+        };
+        serde_json::from_slice(&format.body(&message)).unwrap()
+    }
+
+    #[test]
+    fn a_cloud_event_has_what_it_must_have() {
+        let expected = json!({
+            "specversion": "1.0", "id": "A-1@7/started", "source": "/allclear/orders%20%26%20co",
+            "type": "allclear.event.started.v1", "subject": "A-1", "time": "2026-01-01T00:00:00.000Z",
+            "datacontenttype": "application/json", "data": { "text": "said" },
+        });
+        assert_eq!(body(Format::CloudEvents), expected);
+    }
+
+    #[test]
+    fn a_chat_is_told_one_sentence_without_markup_of_its_own() {
+        assert_eq!(body(Format::Slack), json!({ "text": "orders &amp; co: &lt;b&gt;  has  started" }));
+    }
+
+    #[test]
+    fn every_type_is_named_for_its_topic() {
+        for topic in Topic::ALL {
+            assert!(kind(topic).split('.').any(|part| part == topic.as_word()), "{topic}");
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! A notice in words and data: one sentence for people, and beside it what programs want to know.
+
+use serde_json::{Map, Value, json};
+
+use super::board::Board;
+use crate::replica::clock::rfc3339;
+use crate::replica::view::warning;
+use allclear_core::notice::{Notice, Subject, Topic};
+use allclear_core::time::Timestamp;
+
+/// Of an event; as the status shows it, without what grows with time.
+const SHOWN: [&str; 17] = [
+    "id",
+    "type",
+    "source",
+    "resources",
+    "status",
+    "not_before",
+    "description",
+    "duration_s",
+    "stage",
+    "treatment",
+    "rule",
+    "revision",
+    "blocker",
+    "approvals",
+    "outcome",
+    "start_cause",
+    "measures",
+];
+/// Approvals that are shown, the last ones.
+const APPROVALS: usize = 3;
+
+pub(super) struct Message {
+    pub(super) id: String,
+    pub(super) topic: Topic,
+    pub(super) cluster: String,
+    pub(super) subject: String,
+    pub(super) at: Timestamp,
+    pub(super) text: String,
+    pub(super) data: Map<String, Value>,
+}
+
+pub(super) fn of(notice: &Notice, board: &Board) -> Message {
+    let here = &board.here;
+    let (subject, event) = match &notice.subject {
+        Subject::Event(id) => (id.to_string(), shown(id.as_str(), board)),
+        Subject::Member(member) => (member.path(), Value::Null),
+        Subject::Replica(name) => (name.to_string(), Value::Null),
+        Subject::Cluster => (here.cluster.clone(), Value::Null),
+    };
+    let sentence = board.own_text(notice).unwrap_or_else(|| match &notice.subject {
+        Subject::Event(_) => of_event(notice, &event),
+        Subject::Member(member) => warning::restore_failed(&here.state(), member)
+            .unwrap_or_else(|| format!("restoring {member} failed, and it is back meanwhile")),
+        Subject::Replica(name) => format!(
+            "the metadata endpoint of {name} has given no document since {}; it sees no events",
+            rfc3339(notice.at)
+        ),
+        Subject::Cluster => notice.topic.to_string(),
+    });
+    let text = format!("{}: {sentence}", here.cluster);
+    let mut data = Map::new();
+    data.insert("text".into(), text.clone().into());
+    data.insert("cluster".into(), here.cluster.clone().into());
+    data.insert("topic".into(), notice.topic.as_word().into());
+    data.insert("told_by".into(), here.name.to_string().into());
+    if let Subject::Replica(name) = &notice.subject {
+        data.insert("replica".into(), name.to_string().into());
+    }
+    if let Subject::Member(member) = &notice.subject {
+        data.insert("member".into(), member.path().into());
+    }
+    if !event.is_null() {
+        data.insert("event".into(), event);
+    }
+    Message {
+        id: notice.id.clone(),
+        topic: notice.topic,
+        cluster: here.cluster.clone(),
+        subject,
+        at: notice.at,
+        text,
+        data,
+    }
+}
+
+fn shown(id: &str, board: &Board) -> Value {
+    let event = board.view.event(id).and_then(|event| serde_json::to_value(event).ok());
+    let Some(Value::Object(mut event)) = event else { return json!({ "id": id }) };
+    event.retain(|key, _| SHOWN.contains(&key.as_str()));
+    if let Some(Value::Array(approvals)) = event.get_mut("approvals") {
+        approvals.drain(..approvals.len().saturating_sub(APPROVALS));
+    }
+    Value::Object(event)
+}
+
+/// As far as it is known when it is told, which may be later.
+fn of_event(notice: &Notice, event: &Value) -> String {
+    let word = |key: &str| event[key].as_str().unwrap_or("unknown").to_owned();
+    let vms: Vec<&str> = event["resources"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let what = format!("{} of {} (event {})", word("type"), vms.join(", "), word("id"));
+    match notice.topic {
+        Topic::Announced => {
+            let not_before = event["not_before"].as_str().map_or_else(String::new, |at| format!(", not before {at}"));
+            format!("{what} is announced by {}{not_before}", word("source"))
+        }
+        Topic::Blocked => {
+            let told = |key: &str| event["blocker"][key].as_str().unwrap_or_default().to_owned();
+            let (message, next, resolved_by) = (told("message"), told("next"), told("resolved_by"));
+            match event["blocker"]["until"].as_str() {
+                _ if message.is_empty() => format!("{what} was blocked for long"),
+                Some(until) => format!("{what} is blocked: {message}; {next} ({until}); it is up to {resolved_by}"),
+                None => format!("{what} is blocked: {message}; {next}; it is up to {resolved_by}"),
+            }
+        }
+        Topic::Takeover => format!("{what}: {} approved it alone, without a quorum", accepted(event, "approver")),
+        Topic::AllClear => {
+            let (by, reason) = (accepted(event, "approver"), accepted(event, "reason"));
+            format!("the all-clear was given for {what} by {by} ({reason})")
+        }
+        Topic::Started => format!("{what} has started ({})", word("start_cause")),
+        Topic::Closed => format!("{what} is over, and nothing is owed because of it ({})", word("outcome")),
+        Topic::RestoreFailed | Topic::ChannelStalled | Topic::QuorumLost => what,
+    }
+}
+
+/// Of the approval that the platform accepted, or of the last one.
+fn accepted(event: &Value, key: &str) -> String {
+    let approvals = event["approvals"].as_array();
+    let mut all = approvals.into_iter().flatten().rev();
+    let is_accepted = |approval: &&Value| approval["outcome"] == "accepted";
+    let found = all.clone().find(is_accepted).or_else(|| all.next());
+    found.and_then(|approval| approval[key].as_str()).unwrap_or("unknown").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use allclear_core::id::EventId;
+
+    fn told(topic: Topic, event: &Value) -> String {
+        let notice = Notice { at: Timestamp(0), topic, subject: Subject::Event(EventId::new("e")), id: "i".into() };
+        of_event(&notice, event)
+    }
+
+    #[test]
+    fn every_topic_is_a_sentence_with_what_is_known() {
+        let event = json!({
+            "id": "A-1", "type": "Reboot", "source": "User", "resources": ["db-0", "db-1"],
+            "not_before": "2026-01-01T00:00:00Z", "start_cause": "approved", "outcome": "completed",
+            "blocker": { "message": "the drain hook runs", "next": "the hook ends", "resolved_by": "the hook" },
+            "approvals": [{ "approver": "db-2", "reason": "prepared", "outcome": "accepted" },
+                          { "approver": "db-1", "reason": "takeover", "outcome": "unknown" }],
+        });
+        let what = "Reboot of db-0, db-1 (event A-1)";
+        let by = "is announced by User, not before 2026-01-01T00:00:00Z";
+        assert_eq!(told(Topic::Announced, &event), format!("{what} {by}"));
+        let waits = "is blocked: the drain hook runs; the hook ends; it is up to the hook";
+        assert_eq!(told(Topic::Blocked, &event), format!("{what} {waits}"));
+        assert_eq!(told(Topic::AllClear, &event), format!("the all-clear was given for {what} by db-2 (prepared)"));
+        assert_eq!(told(Topic::Started, &event), format!("{what} has started (approved)"));
+        assert_eq!(
+            told(Topic::Closed, &event),
+            format!("{what} is over, and nothing is owed because of it (completed)")
+        );
+        assert_eq!(told(Topic::Closed, &json!({ "id": "e" })).matches("unknown").count(), 2);
+    }
+}

@@ -1,0 +1,63 @@
+//! Whether an event is shown as failed: a hook failed for good, or it began though not everything was prepared.
+
+use allclear_core::attempt::{Attempt, Outcome};
+use allclear_core::cause::StartCause;
+use allclear_core::claim::{PostOutcome, Reason};
+use allclear_core::event::Event;
+use allclear_core::policy::Action;
+use allclear_core::state::State;
+use allclear_core::workload::Intent;
+
+pub(super) struct Failure {
+    /// One of a few words.
+    pub(super) kind: &'static str,
+    pub(super) why: String,
+}
+
+pub(super) fn of(state: &State, event: &Event) -> Option<Failure> {
+    hook_failed(state, event).or_else(|| unprepared(event))
+}
+
+/// What an operator would have to look into; a hook that is blocked, cancelled or asked in vain has not failed.
+pub(super) fn is_failure(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Failed(_) | Outcome::TimedOut(_) | Outcome::Unknown(_) => true,
+        Outcome::Done | Outcome::NotApplicable | Outcome::NotDone | Outcome::Blocked(_) | Outcome::Cancelled => false,
+    }
+}
+
+/// The last attempt to get it done failed, and nobody said to go on without it.
+fn hook_failed(state: &State, event: &Event) -> Option<Failure> {
+    let is_last = |attempt: &&Attempt| {
+        event.forward_attempts_of(&attempt.member, attempt.hook).next_back().is_some_and(|last| last.id == attempt.id)
+    };
+    let is_waived = |attempt: &Attempt| {
+        event.waivers.iter().any(|waiver| waiver.member == attempt.member && waiver.hook == attempt.hook)
+    };
+    let forward = event.attempts.iter().filter(|attempt| attempt.intent != Intent::Undo);
+    forward.filter(is_last).filter(|attempt| !is_waived(attempt)).find_map(|attempt| {
+        let (outcome, _) = attempt.outcome.as_ref().filter(|(outcome, _)| is_failure(outcome))?;
+        let (hook, word) = (state.hook_name(&attempt.member, attempt.hook), outcome.as_word());
+        let why = outcome.reason().map_or_else(|| format!("{hook}: {word}"), |why| format!("{hook}: {word}: {why}"));
+        Some(Failure { kind: "hook_failed", why })
+    })
+}
+
+fn unprepared(event: &Event) -> Option<Failure> {
+    let treatment = event.treatment.as_ref().filter(|treatment| treatment.action == Action::Prepare)?;
+    let kind = match event.start_cause()? {
+        StartCause::Approved => {
+            let accepted = event.claims.iter().find(|claim| claim.outcome_is(&PostOutcome::Accepted));
+            let reason = accepted.map(|claim| claim.reason);
+            match reason.or(event.is_taken_over().then_some(Reason::Takeover))? {
+                Reason::Prepared | Reason::NothingToPrepare | Reason::Policy => return None,
+                reason @ (Reason::BudgetSpent | Reason::Takeover | Reason::Operator) => reason.as_word(),
+            }
+        }
+        cause @ (StartCause::NoticeExpired | StartCause::Platform | StartCause::ApprovedElsewhere) => cause.as_word(),
+    };
+    Some(Failure {
+        kind,
+        why: format!("it began though not everything was prepared, by the rule \"{}\"", treatment.rule),
+    })
+}

@@ -1,0 +1,144 @@
+//! The folded log: hands what consensus agreed on to `machine::apply`, and shows the result to the rest of the replica.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::clock::ClusterTime;
+use crate::consensus::{Fold, Undecodable};
+use allclear_core::apply::apply;
+use allclear_core::cluster_time::Trust;
+use allclear_core::command::{Entry, Verdict};
+use allclear_core::id::VmName;
+use allclear_core::state::State;
+use allclear_core::version::{self, Beyond};
+use allclear_wire::log;
+
+pub struct Folded {
+    /// The highest cluster version that this program knows.
+    known: u64,
+    state: State,
+    is_news: bool,
+    shown: watch::Sender<Arc<State>>,
+    time: Arc<ClusterTime>,
+}
+
+impl Folded {
+    /// The state before the first entry, and where every later one is shown. Of a program that knows this cluster version.
+    pub fn new(time: Arc<ClusterTime>, known: u64) -> (Self, watch::Receiver<Arc<State>>) {
+        let (shown, seen) = watch::channel(Arc::new(State::default()));
+        (Self { known, state: State::default(), is_news: false, shown, time }, seen)
+    }
+
+    fn decode(&self, entry: &[u8]) -> Result<Entry, Undecodable> {
+        let entry = log::decode_entry(entry).map_err(|error| undecodable(&error))?;
+        version::check_command(&entry.command, self.known).map_err(beyond)?;
+        Ok(entry)
+    }
+
+    fn decode_state(&self, snapshot: &[u8]) -> Result<State, Undecodable> {
+        let state = log::decode_state(snapshot).map_err(|error| undecodable(&error))?;
+        version::check_state(&state, self.known).map_err(beyond)?;
+        Ok(state)
+    }
+}
+
+impl Fold for Folded {
+    /// A first leader with a wrong clock would make its time the cluster's.
+    fn can_stamp(&self) -> bool {
+        self.time.trust() != Trust::Unknown
+    }
+
+    fn stamp(&self, proposal: &[u8], by: &str) -> Result<Vec<u8>, Undecodable> {
+        let command = log::decode_command(proposal).map_err(|error| undecodable(&error))?;
+        // Only the leader stamps.
+        self.time.lead();
+        Ok(log::encode_entry(&Entry { at: self.time.now(), by: VmName::new(by), command }))
+    }
+
+    fn understands(&self, entry: &[u8]) -> Result<(), Undecodable> {
+        self.decode(entry).map(drop)
+    }
+
+    fn understands_snapshot(&self, snapshot: &[u8]) -> Result<(), Undecodable> {
+        self.decode_state(snapshot).map(drop)
+    }
+
+    fn excludes(&self, replica: &str) -> bool {
+        self.state.is_excluded(&VmName::new(replica))
+    }
+
+    fn apply(&mut self, index: u64, entry: &[u8]) -> Result<Vec<u8>, Undecodable> {
+        let entry = self.decode(entry)?;
+        let verdict = apply(&mut self.state, &entry);
+        self.time.applied(self.state.now, !self.state.open.is_empty());
+        match &verdict {
+            Verdict::Applied => {
+                self.is_news = true;
+                tracing::debug!(index, by = %entry.by, command = entry.command.as_word(), "applied");
+            }
+            Verdict::Ignored(why) => {
+                tracing::debug!(index, by = %entry.by, command = entry.command.as_word(), %why, "ignored");
+            }
+        }
+        Ok(log::encode_verdict(&verdict))
+    }
+
+    /// An entry that changed nothing wakes nobody: who proposed it would only propose it again.
+    fn published(&mut self) {
+        if core::mem::take(&mut self.is_news) {
+            self.shown.send_replace(Arc::new(self.state.clone()));
+        }
+    }
+
+    fn snapshot(&self) -> Vec<u8> {
+        log::encode_state(&self.state)
+    }
+
+    fn restore(&mut self, snapshot: &[u8]) -> Result<(), Undecodable> {
+        self.state = self.decode_state(snapshot)?;
+        self.time.applied(self.state.now, !self.state.open.is_empty());
+        self.is_news = true;
+        self.published();
+        Ok(())
+    }
+}
+
+fn beyond(beyond: Beyond) -> Undecodable {
+    let Beyond { version, known } = beyond;
+    Undecodable(format!(
+        "the cluster was raised to version {version}, and this program knows versions up to {known}; upgrade this replica"
+    ))
+}
+
+fn undecodable(error: &log::Undecodable) -> Undecodable {
+    Undecodable(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use allclear_core::command::Command;
+    use allclear_core::time::Timestamp;
+    use allclear_core::version::VERSION;
+
+    fn folded(known: u64) -> Folded {
+        Folded::new(Arc::new(ClusterTime::default()), known).0
+    }
+
+    #[test]
+    fn a_program_that_does_not_know_the_clusters_version_folds_neither_its_entry_nor_its_snapshot() {
+        let command = Command::Raise { version: VERSION + 1 };
+        let entry = log::encode_entry(&Entry { at: Timestamp(1), by: VmName::new("db-0"), command });
+        let (mut newer, mut older) = (folded(VERSION + 1), folded(VERSION));
+        assert!(newer.understands(&entry).is_ok());
+        newer.apply(1, &entry).unwrap();
+        let says = |why: Undecodable| why.0.contains("raised to version 2") && why.0.ends_with("upgrade this replica");
+        assert!(older.understands(&entry).is_err_and(says));
+        assert!(older.apply(1, &entry).is_err_and(says));
+        assert!(older.understands_snapshot(&newer.snapshot()).is_err_and(says));
+        assert!(older.restore(&newer.snapshot()).is_err_and(says));
+        assert_eq!(older.state, State::default());
+        assert!(folded(VERSION + 1).restore(&newer.snapshot()).is_ok());
+    }
+}

@@ -1,0 +1,99 @@
+//! Operators' requests for an approval without a quorum, on their way to the task that gives it.
+
+use tokio::sync::{Mutex, mpsc, oneshot};
+
+use allclear_core::claim::PostOutcome;
+use allclear_core::id::EventId;
+use allclear_core::obstacle::Obstacle;
+use allclear_core::takeover::RequestedBy;
+
+/// An operator asks this replica to approve an event without a quorum.
+pub(super) struct Request {
+    pub(super) event: EventId,
+    /// The revision of the event that the operator saw.
+    pub(super) revision: u64,
+    pub(super) requested_by: RequestedBy,
+    answer: oneshot::Sender<Result<PostOutcome, NotApproved>>,
+}
+
+/// Why an operator's request came to no approval. Nothing was posted.
+#[derive(Debug, thiserror::Error)]
+pub enum NotApproved {
+    #[error("this replica hears a leader: approve the event without --alone")]
+    Led,
+    #[error("{0}")]
+    Impossible(Obstacle),
+    #[error("the event has changed: it is at revision {0} now")]
+    Changed(u64),
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// The queue of requests. One waits at a time; further callers wait for its place.
+pub struct IsolatedRequests {
+    sender: mpsc::Sender<Request>,
+    receiver: Mutex<mpsc::Receiver<Request>>,
+}
+
+impl Default for IsolatedRequests {
+    fn default() -> Self {
+        let (sender, receiver) = mpsc::channel(1);
+        Self { sender, receiver: Mutex::new(receiver) }
+    }
+}
+
+impl Request {
+    pub(super) fn answer(self, answer: Result<PostOutcome, NotApproved>) {
+        // A caller that has gone reads the outcome in the event's timeline.
+        drop(self.answer.send(answer));
+    }
+}
+
+impl IsolatedRequests {
+    /// The answer comes when the journal tells how the post ended; `None` when the replica stops before. A caller that
+    /// drops this future before the request is taken withdraws the request.
+    pub async fn approve(
+        &self,
+        event: EventId,
+        revision: u64,
+        requested_by: RequestedBy,
+    ) -> Option<Result<PostOutcome, NotApproved>> {
+        let (answer, answered) = oneshot::channel();
+        self.sender.send(Request { event, revision, requested_by, answer }).await.ok()?;
+        answered.await.ok()
+    }
+
+    /// The next request whose caller still waits.
+    pub(super) async fn next(&self) -> Request {
+        let mut receiver = self.receiver.lock().await;
+        loop {
+            match receiver.recv().await {
+                Some(request) if request.answer.is_closed() => {}
+                Some(request) => return request,
+                // Never: this queue holds a sender itself.
+                None => std::future::pending().await,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_request_whose_caller_has_gone_is_not_carried_out() {
+        let requests = IsolatedRequests::default();
+        let by = |who: &str| RequestedBy { who: who.into(), reason: "why".into() };
+        let gone = requests.approve(EventId::new("e1"), 1, by("ada"));
+        assert!(tokio::time::timeout(Duration::from_millis(1), gone).await.is_err(), "nobody answers it");
+        let (answered, ()) = tokio::join!(requests.approve(EventId::new("e2"), 2, by("eve")), async {
+            let next = requests.next().await;
+            assert_eq!((next.event.as_str(), next.revision, next.requested_by.who.as_str()), ("e2", 2, "eve"));
+            next.answer(Ok(PostOutcome::Accepted));
+        });
+        assert!(matches!(answered, Some(Ok(PostOutcome::Accepted))));
+    }
+}

@@ -1,0 +1,285 @@
+//! What this replica approved without a quorum, on its disk: written and synced before the post and after it, and kept
+//! until the log knows how it ended.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::sync::{Mutex, MutexGuard, watch};
+
+use super::clock;
+use crate::consensus::Means;
+use allclear_core::claim::PostOutcome;
+use allclear_core::state::State;
+use allclear_core::suspicion::unrecorded;
+use allclear_core::takeover::{Journaled, Takeover};
+use allclear_core::time::Timestamp;
+use allclear_wire::{log, seal};
+
+const FILE: &str = "journal";
+/// Becomes the journal when it is whole.
+const NEXT_FILE: &str = "journal.next";
+/// What it is sealed under.
+const PLACE: &[u8] = b"journal";
+
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    #[error(
+        "{}: {error}; it tells what this replica approved without a quorum, so the others must not go without it: \
+         restore the file, or remove the replica from the cluster and start it with an empty data directory",
+        path.display()
+    )]
+    Unreadable { path: PathBuf, error: String },
+    #[error("{}: {error}", path.display())]
+    Disk { path: PathBuf, error: io::Error },
+}
+
+pub struct Journal {
+    folder: PathBuf,
+    means: Means,
+    /// Held while an entry is written and while an account of the journal is built.
+    turn: Mutex<()>,
+    entries: watch::Sender<Arc<Vec<Journaled>>>,
+    is_new: bool,
+}
+
+impl Journal {
+    /// Reads the journal of a data directory. What an earlier life of this replica did not finish has an unknown end.
+    pub fn open(folder: &Path, means: Means) -> Result<Self, JournalError> {
+        let path = folder.join(FILE);
+        let mut is_new = false;
+        let mut entries = match fs::read(&path) {
+            Ok(bytes) => read(&bytes).map_err(|error| JournalError::Unreadable { path, error })?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                is_new = true;
+                Vec::new()
+            }
+            Err(error) => return Err(JournalError::Disk { path, error }),
+        };
+        for entry in entries.iter_mut().filter(|entry| entry.takeover.outcome.is_none()) {
+            let why = "this replica was restarted and cannot tell whether it had posted";
+            entry.takeover.outcome = Some((PostOutcome::Unknown(why.into()), clock::now()));
+        }
+        let entries = watch::Sender::new(Arc::new(entries));
+        Ok(Self { folder: folder.into(), means, turn: Mutex::new(()), entries, is_new })
+    }
+
+    /// There was none when it was opened: it does not tell what was approved before its disk was there.
+    pub const fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    /// From the next start on it is not new.
+    pub async fn keep(&self) -> io::Result<()> {
+        let _turn = self.turn.lock().await;
+        self.write(|_| {}).await
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub fn means(&self) -> Means {
+        self.means
+    }
+
+    pub fn entries(&self) -> Arc<Vec<Journaled>> {
+        self.entries.borrow().clone()
+    }
+
+    pub fn changes(&self) -> watch::Receiver<Arc<Vec<Journaled>>> {
+        self.entries.subscribe()
+    }
+
+    /// While this is held nothing is begun: what an account says stays true until it is built.
+    pub async fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().await
+    }
+
+    /// Writes down an approval that is about to be posted, if it still may be; false if not. On disk when it returns.
+    pub async fn begin(&self, entry: Journaled, may_still: impl FnOnce() -> bool) -> io::Result<bool> {
+        let _turn = self.turn.lock().await;
+        if !may_still() {
+            return Ok(false);
+        }
+        self.write(|entries| entries.push(entry)).await?;
+        Ok(true)
+    }
+
+    /// Writes down what became of the post.
+    pub async fn end(&self, begun: &Takeover, outcome: PostOutcome, at: Timestamp) -> io::Result<()> {
+        let _turn = self.turn.lock().await;
+        let end = Some((outcome, at));
+        self.write(|entries| {
+            for entry in entries.iter_mut().filter(|entry| entry.takeover == *begun) {
+                entry.takeover.outcome.clone_from(&end);
+            }
+        })
+        .await
+    }
+
+    /// Lets go of what the log knows to its end.
+    pub async fn prune(&self, state: &State) -> io::Result<()> {
+        let _turn = self.turn.lock().await;
+        let entries = self.entries();
+        let unknown = unrecorded(state, &entries);
+        let is_needed = |entry: &Journaled| entry.takeover.outcome.is_none() || unknown.contains(entry);
+        if entries.iter().all(is_needed) { Ok(()) } else { self.write(|entries| entries.retain(is_needed)).await }
+    }
+
+    async fn write(&self, change: impl FnOnce(&mut Vec<Journaled>)) -> io::Result<()> {
+        let mut entries = self.entries().as_ref().clone();
+        change(&mut entries);
+        let (folder, bytes) = (self.folder.clone(), seal::seal(PLACE, log::encode_journal(&entries)));
+        self.means.result_of(move || replace(&folder, &bytes)).await??;
+        self.entries.send_replace(Arc::new(entries));
+        Ok(())
+    }
+}
+
+fn read(sealed: &[u8]) -> Result<Vec<Journaled>, String> {
+    let journal = seal::unseal(PLACE, sealed).map_err(|changed| changed.to_string())?;
+    log::decode_journal(journal).map_err(|error| error.to_string())
+}
+
+/// A crash leaves the old journal or the new one, whole.
+fn replace(folder: &Path, bytes: &[u8]) -> io::Result<()> {
+    let next = folder.join(NEXT_FILE);
+    let mut file = File::create(&next)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(next, folder.join(FILE))?;
+    File::open(folder)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use allclear_core::apply::apply;
+    use allclear_core::command::{Command, Entry, Verdict};
+    use allclear_core::document::{Announcement, Kind, NotBefore, Source, Status};
+    use allclear_core::id::{EventId, VmName};
+    use allclear_core::suspicion::Suspicion;
+
+    fn entry(id: &str) -> Journaled {
+        let announcement = Announcement {
+            id: EventId::new(id),
+            status: Status::Scheduled,
+            kind: Kind::Reboot,
+            source: Source::User,
+            resource_type: String::new(),
+            resources: vec![VmName::new("db-0")],
+            not_before: NotBefore::Unknown,
+            description: String::new(),
+            duration: None,
+        };
+        let takeover = Takeover {
+            approver: VmName::new("db-1"),
+            at: Timestamp(1),
+            alone_since: Timestamp(0),
+            out_of_reach: vec![VmName::new("db-0")],
+            requested_by: None,
+            outcome: None,
+            recorded: None,
+        };
+        Journaled { announcement, takeover }
+    }
+
+    #[tokio::test]
+    async fn what_was_begun_and_not_ended_in_an_earlier_life_has_an_unknown_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::open(folder.path(), Means::default()).unwrap();
+        assert!(journal.entries().is_empty());
+        assert!(journal.begin(entry("e1"), || true).await.unwrap());
+        journal.end(&entry("e1").takeover, PostOutcome::Accepted, Timestamp(9)).await.unwrap();
+        let mut second = entry("e2");
+        second.takeover.at = Timestamp(2);
+        assert!(journal.begin(second, || true).await.unwrap());
+        drop(journal);
+        let next_life = Journal::open(folder.path(), Means::default()).unwrap();
+        assert_eq!(next_life.entries().len(), 2);
+        assert!(next_life.entries()[0].takeover.outcome_is(&PostOutcome::Accepted));
+        let last = next_life.entries().last().cloned().unwrap();
+        assert!(matches!(last.takeover.outcome, Some((PostOutcome::Unknown(_), _))), "{last:?}");
+    }
+
+    #[tokio::test]
+    async fn one_that_was_kept_is_not_new_though_it_is_empty() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::open(folder.path(), Means::default()).unwrap();
+        assert!(journal.is_new());
+        journal.keep().await.unwrap();
+        let next = Journal::open(folder.path(), Means::default()).unwrap();
+        assert!(!next.is_new() && next.entries().is_empty());
+    }
+
+    #[tokio::test]
+    async fn nothing_is_written_once_it_may_no_longer_be() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::open(folder.path(), Means::default()).unwrap();
+        assert!(!journal.begin(entry("e1"), || false).await.unwrap());
+        assert!(Journal::open(folder.path(), Means::default()).unwrap().entries().is_empty());
+    }
+
+    #[tokio::test]
+    async fn only_what_the_log_knows_to_its_end_is_let_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::open(folder.path(), Means::default()).unwrap();
+        journal.begin(entry("e1"), || true).await.unwrap();
+        let mut state = State::default();
+        let suspicion = Suspicion { number: 1, since: Timestamp(0), is_cleared: false };
+        state.suspicions.insert(VmName::new("db-1"), suspicion);
+        let give_account = |state: &mut State, journal: &Journal| {
+            let command = Command::Account { number: 1, journal: journal.entries().as_ref().clone() };
+            apply(state, &Entry { at: Timestamp(2), by: VmName::new("db-1"), command })
+        };
+        assert_eq!(give_account(&mut state, &journal), Verdict::Applied);
+        journal.prune(&state).await.unwrap();
+        assert_eq!(journal.entries().len(), 1, "its end is not known");
+        journal.end(&entry("e1").takeover, PostOutcome::Accepted, Timestamp(9)).await.unwrap();
+        journal.prune(&state).await.unwrap();
+        assert_eq!(journal.entries().len(), 1, "its end is not in the log");
+        assert_eq!(give_account(&mut state, &journal), Verdict::Applied);
+        journal.prune(&state).await.unwrap();
+        assert!(Journal::open(folder.path(), Means::default()).unwrap().entries().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_journal_that_is_cut_off_or_changed_by_a_bit_is_refused_or_read_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::open(folder.path(), Means::default()).unwrap();
+        journal.begin(entry("e1"), || true).await.unwrap();
+        journal.end(&entry("e1").takeover, PostOutcome::Accepted, Timestamp(9)).await.unwrap();
+        let (written, path) = (journal.entries(), folder.path().join(FILE));
+        let whole = fs::read(&path).unwrap();
+        let cut_off = (0..whole.len()).map(|end| whole[..end].to_vec());
+        let flipped = (0..whole.len() * 8).map(|bit| {
+            let mut flipped = whole.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            flipped
+        });
+        for (at, bytes) in cut_off.chain(flipped).enumerate() {
+            fs::write(&path, &bytes).unwrap();
+            match Journal::open(folder.path(), Means::default()) {
+                Ok(read) => assert_eq!(read.entries(), written, "change {at}"),
+                Err(error) => {
+                    let told = error.to_string();
+                    assert!(told.contains("restore the file, or remove the replica"), "change {at}: {told}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_journal_that_cannot_be_read_is_never_taken_for_an_empty_one() {
+        let folder = tempfile::tempdir().unwrap();
+        for damaged in [&b""[..], b"\x0a", b"rubbish"] {
+            fs::write(folder.path().join(FILE), damaged).unwrap();
+            assert!(
+                matches!(Journal::open(folder.path(), Means::default()), Err(JournalError::Unreadable { .. })),
+                "{damaged:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Posts one approval: takes a fresh document, confirms the claim by a round trip to a quorum, and posts. Whatever
+//! comes in between is recorded instead, so that another replica is named without delay.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::clock;
+use super::deeds::Rung;
+use super::errands::Hands;
+use super::here::Here;
+use crate::metadata::Approval;
+use allclear_core::claim::{self, PostOutcome, Reason};
+use allclear_core::command::{Command, bounded};
+use allclear_core::id::{AttemptId, EventId};
+use allclear_core::situation::Channel;
+use allclear_core::time::Timestamp;
+
+/// The pause after a read that no quorum confirmed.
+const CONFIRM_AGAIN_AFTER: Duration = Duration::from_millis(100);
+
+/// A claim that names this replica.
+pub(super) struct Claimed {
+    pub(super) event: EventId,
+    pub(super) claim: AttemptId,
+    pub(super) reason: Reason,
+    /// When the event was seen first.
+    pub(super) event_since: Timestamp,
+    /// On the steady clock.
+    pub(super) seen_at: Timestamp,
+    /// From then on.
+    pub(super) lease: Duration,
+    /// An earlier life of this replica may have posted it.
+    pub(super) is_inherited: bool,
+}
+
+/// Returns when the outcome is in the log, or when the claim is no longer this replica's to act on.
+pub(super) async fn post(hands: Arc<Hands>, claimed: Claimed, stop: CancellationToken) {
+    let outcome = if claimed.is_inherited {
+        Some(PostOutcome::Unknown("this replica was restarted and cannot tell whether it had posted".into()))
+    } else {
+        act(&hands, &claimed, &stop).await
+    };
+    let Claimed { event, claim, reason, event_since, .. } = claimed;
+    let Some(outcome) = outcome else {
+        tracing::info!(%event, %claim, "the claim lapsed before anything was posted");
+        return;
+    };
+    tracing::info!(%event, %claim, outcome = outcome.as_word(), "what became of the claim");
+    count(&hands.here, reason, &outcome, event_since);
+    hands.here.record(&Command::Posted { event, attempt: claim, outcome }).await;
+}
+
+fn count(here: &Here, reason: Reason, outcome: &PostOutcome, event_since: Timestamp) {
+    here.deeds.approval(reason, outcome, Some(here.time.now().since(event_since)));
+    let leader = here.state().leadership.as_ref().map(|known| known.by.clone()).filter(|leader| *leader != here.name);
+    let contacts = here.contacts.of(leader.as_slice(), |at| at);
+    if contacts.values().any(|leader| leader.channel == Channel::Stalled) {
+        here.deeds.takeover(Rung::ChannelStalled);
+    }
+}
+
+/// `None` when the claim lapsed or was given to another; nothing was sent then, and nothing is.
+async fn act(hands: &Hands, claimed: &Claimed, stop: &CancellationToken) -> Option<PostOutcome> {
+    let document = match stop.run_until_cancelled(hands.observer.look(&hands.here.state())).await {
+        Some(Ok(document)) => document,
+        Some(Err(why)) => return Some(PostOutcome::NotSent(bounded(&format!("no fresh document: {why}")))),
+        None => return Some(PostOutcome::NotSent("this replica stops".into())),
+    };
+    while hands.here.consensus.confirm().await.is_err() {
+        if !is_ours(hands, claimed) {
+            return None;
+        }
+        tokio::time::sleep(CONFIRM_AGAIN_AFTER).await;
+    }
+    let (state, me) = (hands.here.state(), &hands.here.name);
+    if let Some(withdrawn) = claim::withdrawn_by(&state, me, &claimed.event, claimed.claim, &document) {
+        return Some(withdrawn);
+    }
+    // The hypervisor stops us, too: what was confirmed before a pause is old, and the lease tells.
+    let announced = document.get(&claimed.event)?;
+    if is_ours(hands, claimed) { Some(outcome(hands.observer.approve(&announced.id).await)) } else { None }
+}
+
+/// The claim is in force as far as this replica has applied, and its lease is not over.
+fn is_ours(hands: &Hands, claimed: &Claimed) -> bool {
+    let state = hands.here.state();
+    let open = state.open_event(&claimed.event).and_then(|event| event.open_claim());
+    open.is_some_and(|open| open.attempt == claimed.claim && open.approver == hands.here.name)
+        && clock::steady().since(claimed.seen_at) < claimed.lease
+}
+
+pub(super) fn outcome(approval: Approval) -> PostOutcome {
+    match approval {
+        Approval::Accepted => PostOutcome::Accepted,
+        Approval::Refused(status) => PostOutcome::Refused(status),
+        Approval::NotSent(why) => PostOutcome::NotSent(bounded(&why.to_string())),
+        Approval::Unknown(why) => PostOutcome::Unknown(bounded(&why.to_string())),
+    }
+}

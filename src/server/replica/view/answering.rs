@@ -1,0 +1,80 @@
+//! Who answers, where no quorum tells.
+
+use std::time::Duration;
+
+use allclear_core::id::VmName;
+use allclear_core::situation::{Channel, Contact, Situation};
+
+/// What the leader said last is old. Whoever answered when asked since then answers, and so does a leader that is heard.
+pub(super) fn look_anew(situation: &mut Situation, leader: Option<VmName>) {
+    let now = situation.now;
+    let reached = situation.alone.iter().flat_map(|alone| &alone.reached);
+    let asked = reached.map(|(name, peer)| (name.clone(), peer.channel));
+    let answering: Vec<(VmName, Channel)> = asked.chain(leader.map(|leader| (leader, Channel::Unknown))).collect();
+    for (_, contact) in situation.contacts.iter_mut().filter(|(name, _)| **name != situation.me) {
+        contact.reachable = false;
+    }
+    for (name, channel) in answering.into_iter().filter(|(name, _)| *name != situation.me) {
+        let (reachable, since, channel_since) = (true, now, now);
+        let contact = Contact {
+            reachable,
+            since,
+            channel,
+            channel_since,
+            document_age: None,
+            answers_in: Duration::ZERO,
+            wishes: 0,
+        };
+        situation.contacts.entry(name).or_insert(contact).reachable = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use allclear_core::alone::{Alone, Peer};
+    use allclear_core::policy::Policy;
+    use allclear_core::situation::Timing;
+    use allclear_core::time::Timestamp;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    fn vm(name: &str) -> VmName {
+        VmName::new(name)
+    }
+
+    #[test]
+    fn only_who_was_asked_or_leads_answers_whatever_a_leader_said_before() {
+        let contact = Contact {
+            reachable: true,
+            since: Timestamp(0),
+            channel: Channel::Healthy,
+            channel_since: Timestamp(0),
+            document_age: Some(Duration::ZERO),
+            answers_in: Duration::ZERO,
+            wishes: 7,
+        };
+        let peer = Peer { leader: None, channel: Channel::Healthy };
+        let mut situation = Situation {
+            now: Timestamp(9_000),
+            me: vm("a"),
+            members: ["a", "b", "c", "d"].map(vm).into(),
+            learners: BTreeSet::new(),
+            versions: BTreeMap::new(),
+            contacts: ["a", "b", "c"].map(|name| (vm(name), contact)).into(),
+            quorum: false,
+            leading_since: Timestamp(0),
+            lead: None,
+            alone: Some(Alone { reached: BTreeMap::from([(vm("d"), peer)]), ..Alone::default() }),
+            policy: Policy::default(),
+            timing: Timing::default(),
+        };
+        look_anew(&mut situation, None);
+        let answering = |situation: &Situation| -> Vec<String> {
+            situation.members.iter().filter(|name| situation.reaches(name)).map(ToString::to_string).collect()
+        };
+        assert_eq!(answering(&situation), ["a", "d"]);
+        assert_eq!(situation.contacts[&vm("a")], contact);
+        look_anew(&mut situation, Some(vm("c")));
+        assert_eq!(answering(&situation), ["a", "c", "d"]);
+    }
+}

@@ -1,0 +1,299 @@
+//! "Why not yet?" in sentences: what the event waits for, what happens next by itself and when, and who can resolve it.
+
+mod hook;
+mod quorum;
+
+use std::fmt::Write as _;
+
+use super::event::detail;
+use crate::replica::clock::rfc3339;
+use allclear_core::blocker::Blocker;
+use allclear_core::claim::PostOutcome;
+use allclear_core::document::Status;
+use allclear_core::event::Event;
+use allclear_core::id::{EventId, GroupName, VmName};
+use allclear_core::last_call;
+use allclear_core::operator::{Halt, unaware};
+use allclear_core::policy::{Action, Case};
+use allclear_core::situation::Situation;
+use allclear_core::slot::Cause;
+use allclear_core::state::State;
+use allclear_core::time::Timestamp;
+use allclear_core::veto::vetoes;
+use allclear_wire::pb::allclear::operator::v1 as shown;
+
+/// So many posts in vain are no accident.
+const MANY_POSTS: usize = 3;
+/// Of the hooks that hold an event beside the first, so many are told.
+const MOST_VETOES: usize = 3;
+
+pub fn shown(blocker: &Blocker, event: &Event, state: &State, situation: &Situation) -> shown::Blocker {
+    let teller = Teller { event, state, situation };
+    let Sentences { mut message, until, next, resolved_by } = teller.sentences(blocker);
+    let mut hooks: Vec<String> = blocker.hook(state).into_iter().collect();
+    if blocker.code().starts_with("hook_") {
+        let others: Vec<_> = vetoes(state, event, situation.now).into_iter().filter(|veto| veto != blocker).collect();
+        for other in others.iter().take(MOST_VETOES) {
+            let _ = write!(message, "; {}", teller.sentences(other).message);
+        }
+        if others.len() > MOST_VETOES {
+            let _ = write!(message, "; and {} more", others.len() - MOST_VETOES);
+        }
+        hooks.extend(
+            others
+                .iter()
+                .filter_map(|other| other.hook(state))
+                .filter(|other| !hooks.contains(other))
+                .collect::<Vec<_>>(),
+        );
+    }
+    let next = match blocker {
+        Blocker::Deciding | Blocker::HookFailed { .. } if event.is_drill() => {
+            "the drill ends, and what it took away is put back".into()
+        }
+        _ => next,
+    };
+    let resolved_by =
+        if event.is_drill() && situation.quorum { "an operator, who may end the drill" } else { resolved_by };
+    shown::Blocker {
+        code: blocker.code().into(),
+        message,
+        // What was to happen by then and did not may happen at any moment.
+        until: until.filter(|until| *until > situation.now).map(rfc3339),
+        next,
+        resolved_by: resolved_by.into(),
+        hooks,
+        isolated_approval: teller.isolated_approval(blocker),
+    }
+}
+
+struct Sentences {
+    message: String,
+    /// What comes last in `next` is to happen then.
+    until: Option<Timestamp>,
+    next: String,
+    resolved_by: &'static str,
+}
+
+impl Sentences {
+    fn new(
+        message: impl Into<String>,
+        until: Option<Timestamp>,
+        next: impl Into<String>,
+        resolved_by: &'static str,
+    ) -> Self {
+        Self { message: message.into(), until, next: next.into(), resolved_by }
+    }
+}
+
+struct Teller<'a> {
+    event: &'a Event,
+    state: &'a State,
+    situation: &'a Situation,
+}
+
+impl Teller<'_> {
+    fn sentences(&self, blocker: &Blocker) -> Sentences {
+        let notice_ends = Some(self.event.notice_ends());
+        match blocker {
+            Blocker::Deciding => Sentences::new(
+                "the leader is about to decide what to do",
+                None,
+                "the leader decides within a moment",
+                "nobody needs to",
+            ),
+            Blocker::Observing => Sentences::new(
+                self.left_to_others(),
+                notice_ends,
+                self.platform(),
+                "an operator, who may approve it, or whoever else it is left to; for events to come, a policy rule",
+            ),
+            Blocker::TooEarly { starts_at } => Sentences::new(
+                format!("the notice is long: preparation starts at {}", rfc3339(*starts_at)),
+                Some(*starts_at),
+                "preparation starts",
+                "an operator, who may approve it now; for events to come, policy.prepare_ahead",
+            ),
+            Blocker::HookWaiting { .. }
+            | Blocker::ReplicaAway { .. }
+            | Blocker::Unregistered { .. }
+            | Blocker::HookRunning { .. }
+            | Blocker::HookBlocked { .. }
+            | Blocker::WorkloadAway { .. }
+            | Blocker::HookFailed { .. } => self.of_hook(blocker),
+            Blocker::Budget { group, by, .. } => self.budget(group.as_ref(), by),
+            Blocker::Hold(halt) => self.halted(halt, "it is held", "hold", "an operator, with allclear release"),
+            Blocker::Paused(halt) => {
+                self.halted(halt, "all approvals are paused", "pause", "an operator, with allclear resume")
+            }
+            Blocker::NoHealthyChannel => Sentences::new(
+                "no replica that sees the event has a working metadata endpoint",
+                notice_ends,
+                format!("approved as soon as one works again; otherwise {}", self.platform()),
+                "whoever runs the machines",
+            ),
+            Blocker::NoQuorum { takeover } => self.no_quorum(takeover.as_ref()),
+            Blocker::Posting { approver, since, until } => Sentences::new(
+                format!("{approver} has been posting the approval since {}{}", rfc3339(*since), self.in_vain()),
+                Some(*until),
+                "done when the platform answers; if it does not, another replica is named",
+                self.who_helps_posts(),
+            ),
+            Blocker::PostFailed { approver, outcome, at, again_at } => Sentences::new(
+                format!("{}{}", not_taken(approver, outcome, *at), self.in_vain()),
+                Some(*again_at),
+                "it is posted again, by another replica if there is one",
+                self.who_helps_posts(),
+            ),
+            Blocker::WaitingForPlatform { since } => Sentences::new(
+                format!("approved since {}; the platform has not started the event yet", rfc3339(*since)),
+                notice_ends,
+                if self.situation.now < self.event.notice_ends() {
+                    "the platform starts the event when the host is free, at the latest when its notice ends".into()
+                } else {
+                    self.platform()
+                },
+                "the platform",
+            ),
+        }
+    }
+
+    /// How often it was tried before.
+    fn in_vain(&self) -> String {
+        let lapsed = self.event.claims.iter().filter(|claim| claim.outcome.is_none()).count();
+        match (self.tries(), lapsed) {
+            (tries, 2..) => {
+                format!(
+                    "; so far {} tries were in vain, {} of them because nobody said in time what became of the post",
+                    tries + lapsed - 1,
+                    lapsed - 1
+                )
+            }
+            (0 | 1, _) => String::new(),
+            (tries, _) => format!("; so far {tries} tries were in vain"),
+        }
+    }
+
+    fn tries(&self) -> usize {
+        self.event.claims.iter().filter(|claim| claim.outcome.is_some()).count()
+    }
+
+    fn who_helps_posts(&self) -> &'static str {
+        if self.tries() < MANY_POSTS {
+            "nobody needs to"
+        } else {
+            "whoever runs the machines; it goes on by itself as soon as the platform takes it"
+        }
+    }
+
+    /// What nobody can hold, and who is out then beside the event's own; `until` is the end of the notice.
+    fn platform(&self) -> String {
+        let out = last_call::overdraft(self.state, self.event);
+        let out: Vec<String> = out.iter().map(ToString::to_string).collect();
+        let although = if out.is_empty() { String::new() } else { format!(", although {} is out,", out.join(" and ")) };
+        if self.situation.now < self.event.notice_ends() {
+            format!("the platform starts the event{although} when its notice ends")
+        } else {
+            format!("the notice is over, and the platform may start the event{although} at any moment")
+        }
+    }
+
+    fn left_to_others(&self) -> String {
+        match self.event.treatment.as_ref().filter(|treatment| treatment.action == Action::Observe) {
+            Some(treatment) if treatment.rule == Case::Foreign.name() => {
+                "it names no VM of this cluster, and policy leaves such events to others".into()
+            }
+            Some(treatment) => format!("policy leaves this event to others, by the rule \"{}\"", treatment.rule),
+            None if self.state.observed_status(&self.event.announcement.id) == Some(&Status::Missing) => {
+                "no document lists it any more; it goes on if it is listed again, and is over otherwise".into()
+            }
+            None => "the platform does not list it as Scheduled, so there is nothing to approve".into(),
+        }
+    }
+
+    fn budget(&self, group: Option<&GroupName>, by: &[Cause]) -> Sentences {
+        let by: Vec<String> = by.iter().map(|cause| self.cause(cause)).collect();
+        let message = match group {
+            Some(group) => {
+                format!("no further member of the group {group} may be out; this one waits for {}", by.join(", "))
+            }
+            None => format!("its member is being restored; it waits for {}", by.join(", ")),
+        };
+        Sentences::new(
+            message,
+            Some(self.event.notice_ends()),
+            format!("prepared and approved when there is room; otherwise {}", self.platform()),
+            "whoever runs the machines; `allclear approve --over-budget` goes on in spite of it",
+        )
+    }
+
+    fn cause(&self, cause: &Cause) -> String {
+        match cause {
+            Cause::Event(id) => self.named(id),
+            Cause::Returning(id) => format!("a member that is not restored yet after {}", self.named(id)),
+            Cause::Unreachable(name) => format!("{name}, which is unreachable"),
+            Cause::NotReady(member) => format!("{member}, which is not ready"),
+            Cause::Queue(id) => format!("{}, which comes first", self.named(id)),
+        }
+    }
+
+    /// Another event, as people call it.
+    fn named(&self, id: &EventId) -> String {
+        let Some(event) = self.state.event(id) else { return format!("event {id}") };
+        let vms: Vec<_> = event.announcement.resources.iter().map(ToString::to_string).collect();
+        format!("{} of {} (event {id})", event.announcement.kind, vms.join(", "))
+    }
+
+    /// What an operator does not want yet, and who may not know of it.
+    fn halted(&self, halt: &Halt, what: &str, noun: &str, resolved_by: &'static str) -> Sentences {
+        let unaware: Vec<_> = unaware(self.state, self.situation, halt.number);
+        let message = if unaware.is_empty() {
+            format!("{what} {halt}")
+        } else {
+            let names = list(&unaware);
+            format!(
+                "{what} {halt}; not acknowledged yet by {names}: cut off, it may approve alone what a user of the cloud asked for"
+            )
+        };
+        let ends = self.event.notice_ends();
+        let (until, next) = if halt.until < ends {
+            let next =
+                format!("the {noun} ends by itself, and the event is approved then, if nothing else is in the way");
+            (halt.until, next)
+        } else {
+            (ends, format!("the {noun} cannot keep the platform from this: {}", self.platform()))
+        };
+        Sentences::new(message, Some(until), next, resolved_by)
+    }
+}
+
+fn not_taken(approver: &VmName, outcome: &PostOutcome, at: Timestamp) -> String {
+    let (at, why) = (rfc3339(at), detail(outcome).unwrap_or_default());
+    match outcome {
+        PostOutcome::Refused(_) => {
+            format!("the platform did not take the approval that {approver} posted at {at}: {why}")
+        }
+        PostOutcome::NotSent(_) => format!("{approver} could not post the approval at {at}: {why}"),
+        PostOutcome::Withdrawn => {
+            format!("{approver} did not post the approval at {at}: it no longer saw the event as Scheduled")
+        }
+        PostOutcome::Differs => format!(
+            "{approver} did not post the approval at {at}: with its fresh document the event is not what was decided"
+        ),
+        PostOutcome::Accepted | PostOutcome::Unknown(_) => {
+            format!("nobody knows whether the platform took the approval that {approver} posted at {at}: {why}")
+        }
+    }
+}
+
+/// `a`, `a and b`, `a, b and c`
+fn list(names: &[VmName]) -> String {
+    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+    match names.split_last() {
+        Some((last, before)) if !before.is_empty() => format!("{} and {last}", before.join(", ")),
+        _ => names.join(""),
+    }
+}
+
+#[cfg(test)]
+mod tests;

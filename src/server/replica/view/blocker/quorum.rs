@@ -1,0 +1,102 @@
+//! The same where too few replicas reach each other.
+
+use super::{Sentences, Teller, list};
+use crate::replica::clock::rfc3339;
+use allclear_core::blocker::Blocker;
+use allclear_core::obstacle::Obstacle;
+use allclear_core::operator::Halt;
+use allclear_core::takeover::{Outlook, overridden};
+use allclear_wire::pb::allclear::operator::v1 as shown;
+
+impl Teller<'_> {
+    /// Rung 4: what this replica does alone, if nobody comes back before.
+    pub(super) fn no_quorum(&self, takeover: Option<&Outlook>) -> Sentences {
+        let message = if self.is_between_leaders() {
+            "nobody leads at this moment, though enough replicas answer; an election takes a second or two".into()
+        } else {
+            format!("too few replicas can reach each other to decide anything{}", self.lost())
+        };
+        let on_its_own = || format!("when a quorum is back it goes on from where it is; otherwise {}", self.platform());
+        let (message, until, next) = match takeover {
+            Some(Outlook::From(at)) if *at > self.situation.now => {
+                (message, *at, "this replica approves the event alone, unless a quorum is back before".into())
+            }
+            Some(Outlook::From(at)) => {
+                (message, *at, "this replica is about to approve the event alone, unless a quorum is back".into())
+            }
+            Some(Outlook::Not(obstacle)) => {
+                let (until, next) = match obstacle {
+                    Obstacle::Held(halt) | Obstacle::Paused(halt) => {
+                        let next = "when a quorum is back it goes on from where it is; this replica looks at it anew when that ends";
+                        (halt.until, next.into())
+                    }
+                    _ => (self.event.notice_ends(), on_its_own()),
+                };
+                let obstacle = self.obstacle(obstacle);
+                (format!("{message}; this replica does not approve it alone, because {obstacle}"), until, next)
+            }
+            // What was made up does not start.
+            None if self.event.is_drill() => {
+                (message, self.situation.now, "when a quorum is back it goes on from where it is".into())
+            }
+            None => (message, self.event.notice_ends(), on_its_own()),
+        };
+        let resolved_by = match takeover {
+            Some(Outlook::From(_)) => {
+                "whoever runs the machines: bring replicas or the network back; only to stop this replica keeps it from \
+                 approving"
+            }
+            Some(Outlook::Not(_)) if self.overridden().is_some() => {
+                "whoever runs the machines: bring replicas or the network back; or an operator, who may approve it on this \
+                 replica alone"
+            }
+            _ => "whoever runs the machines: bring replicas or the network back",
+        };
+        Sentences::new(message, Some(until), next, resolved_by)
+    }
+
+    /// What an operator's approval on this replica alone would mean; `None` where none is possible.
+    pub(super) fn isolated_approval(&self, blocker: &Blocker) -> Option<shown::IsolatedApproval> {
+        let overridden = self.overridden().filter(|_| matches!(blocker, Blocker::NoQuorum { .. }))?;
+        let (alone, me) = (self.situation.alone.as_ref()?, &self.situation.me);
+        let unreachable = alone.out_of_reach(me);
+        let others = || alone.voters.iter().filter(|voter| *voter != me).cloned().collect();
+        let other_voters = if unreachable.is_empty() { others() } else { unreachable };
+        Some(shown::IsolatedApproval {
+            overrides: overridden.iter().map(|obstacle| self.obstacle(obstacle)).collect(),
+            other_voters: other_voters.iter().map(ToString::to_string).collect(),
+        })
+    }
+
+    fn overridden(&self) -> Option<Vec<Obstacle>> {
+        overridden(self.state, self.situation, &self.event.announcement.id)?.ok()
+    }
+
+    fn obstacle(&self, obstacle: &Obstacle) -> String {
+        match obstacle {
+            Obstacle::OtherEvent(id) => format!("{} is open in the same group", self.named(id)),
+            Obstacle::OtherApproval(id) => format!("this replica approved {}, which is not over", self.named(id)),
+            Obstacle::Held(Halt { until, .. }) | Obstacle::Paused(Halt { until, .. }) => {
+                format!("{obstacle}, until {}", rfc3339(*until))
+            }
+            Obstacle::HookMayRun(until) | Obstacle::TooSoon(until) => format!("{obstacle} (until {})", rfc3339(*until)),
+            obstacle => obstacle.to_string(),
+        }
+    }
+
+    /// The voters that were asked are enough for a quorum.
+    fn is_between_leaders(&self) -> bool {
+        let alone = self.situation.alone.as_ref();
+        alone.is_some_and(|alone| !alone.voters.is_empty() && (alone.reached.len() + 1) * 2 > alone.voters.len())
+    }
+
+    /// Which voters do not answer; not known before they were asked.
+    fn lost(&self) -> String {
+        let lost = self.situation.alone.as_ref().map(|alone| alone.out_of_reach(&self.situation.me));
+        match lost.as_deref().unwrap_or_default() {
+            [] => String::new(),
+            [one] => format!(": {one} is out of reach"),
+            all => format!(": {} are out of reach", list(all)),
+        }
+    }
+}

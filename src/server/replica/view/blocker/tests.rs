@@ -1,0 +1,261 @@
+//! What is said is true: times that have passed, holds beside the notice, whose fault it is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::*;
+use allclear_core::alone::{Alone, Peer};
+use allclear_core::attempt::{Attempt, Outcome};
+use allclear_core::document::{Announcement, Kind, NotBefore, Source, Status};
+use allclear_core::drill::{Drill, Mode};
+use allclear_core::id::{AttemptId, WorkloadName};
+use allclear_core::obstacle::Obstacle;
+use allclear_core::policy::{self, Policy, Rule};
+use allclear_core::situation::{Channel, Contact, Timing};
+use allclear_core::takeover::Outlook;
+use allclear_core::workload::{HookId, Intent, Member, Phase};
+
+const SEEN: Timestamp = Timestamp(1_700_000_000_000);
+const MINUTE: Duration = Duration::from_mins(1);
+
+fn after(minutes: u32) -> Timestamp {
+    SEEN.plus(MINUTE * minutes)
+}
+
+fn announced(id: &str, source: Source) -> Announcement {
+    Announcement {
+        id: EventId::new(id),
+        status: Status::Scheduled,
+        kind: Kind::Reboot,
+        source,
+        resource_type: String::new(),
+        resources: vec![VmName::new("db-1")],
+        not_before: NotBefore::At(after(15)),
+        description: String::new(),
+        duration: None,
+    }
+}
+
+/// With what policy chooses for it.
+fn event(source: Source, rules: Vec<Rule>) -> Event {
+    let mut event = Event::first_seen_as(announced("e-1", source), VmName::new("db-0"), SEEN);
+    let policy = Policy { rules, ..Policy::default() };
+    event.treatment = Some(policy::choose(&policy, &event.announcement, &[VmName::new("db-1")], SEEN));
+    event.slots_since = Some(SEEN);
+    event
+}
+
+fn situation(minutes: u32) -> Situation {
+    let contact = |reachable| Contact {
+        reachable,
+        since: SEEN,
+        channel: Channel::Healthy,
+        channel_since: SEEN,
+        document_age: Some(Duration::ZERO),
+        answers_in: Duration::ZERO,
+        wishes: 0,
+    };
+    let members = ["db-0", "db-1", "db-2"].map(VmName::new);
+    Situation {
+        now: after(minutes),
+        me: VmName::new("db-0"),
+        contacts: BTreeMap::from([(members[0].clone(), contact(true)), (members[1].clone(), contact(false))]),
+        members: members.into(),
+        learners: BTreeSet::new(),
+        versions: BTreeMap::new(),
+        quorum: true,
+        leading_since: SEEN,
+        lead: None,
+        alone: None,
+        policy: Policy::default(),
+        timing: Timing::default(),
+    }
+}
+
+fn told(blocker: &Blocker, event: &Event, minutes: u32) -> shown::Blocker {
+    shown(blocker, event, &State::default(), &situation(minutes))
+}
+
+fn halt(minutes: u32) -> Halt {
+    Halt { number: 0, by: "uid 0 on db-0".into(), until: after(minutes), reason: "backup".into(), no_hooks: false }
+}
+
+fn drain() -> (Member, HookId) {
+    let member = Member { vm: VmName::new("db-1"), workload: WorkloadName("postgres".into()) };
+    (member, HookId { phase: Phase::Drain, key: 0 })
+}
+
+#[test]
+fn the_end_of_a_hold_is_not_told_as_the_time_of_the_start() {
+    let event = event(Source::Platform, Vec::new());
+    let shorter = told(&Blocker::Hold(halt(10)), &event, 1);
+    assert_eq!(shorter.next, "the hold ends by itself, and the event is approved then, if nothing else is in the way");
+    let longer = told(&Blocker::Paused(halt(60)), &event, 1);
+    assert!(longer.next.ends_with("the platform starts the event when its notice ends"), "{}", longer.next);
+    for (told, minutes) in [(shorter, 10), (longer, 15)] {
+        assert_eq!(told.until, Some(rfc3339(after(minutes))));
+    }
+}
+
+#[test]
+fn what_has_passed_is_not_told_as_still_to_come() {
+    let event = event(Source::Platform, Vec::new());
+    let (member, hook) = drain();
+    let failed = Blocker::HookFailed { member, hook, reason: "no".into(), notice_ends: event.notice_ends() };
+    let (before, afterwards) = (told(&failed, &event, 14), told(&failed, &event, 16));
+    assert_eq!(before.until, Some(rfc3339(after(15))));
+    assert_eq!(before.next, "no approval from here; the platform starts the event when its notice ends");
+    assert_eq!(afterwards.until, None);
+    assert!(afterwards.next.contains("the notice is over"), "{}", afterwards.next);
+
+    let (member, hook) = drain();
+    let running = Blocker::HookRunning {
+        attempt: AttemptId(1),
+        member,
+        hook,
+        on: VmName::new("db-1"),
+        since: SEEN,
+        deadline: after(5),
+        expected_end: Some(after(2)),
+    };
+    let early = told(&running, &event, 1);
+    assert_eq!(early.until, Some(rfc3339(after(5))));
+    assert!(early.next.contains(&format!("expects to end at {}", rfc3339(after(2)))), "{}", early.next);
+    let late = told(&running, &event, 3);
+    assert_eq!(late.until, Some(rfc3339(after(5))));
+    assert!(late.next.contains(&format!("expected to end at {}", rfc3339(after(2)))), "{}", late.next);
+    let waiting = |from| Blocker::HookWaiting { member: drain().0, hook: drain().1, from };
+    assert_eq!(told(&waiting(SEEN), &event, 1).until, None);
+}
+
+fn brief() -> Rule {
+    Rule {
+        name: "brief".into(),
+        kinds: Vec::new(),
+        sources: Vec::new(),
+        resources: Vec::new(),
+        duration: None,
+        notice: None,
+        action: Action::Prepare,
+        phases: None,
+        budget: Some(5 * MINUTE),
+    }
+}
+
+#[test]
+fn who_wants_an_event_soon_is_not_said_to_be_somebody_when_a_rule_says_so() {
+    let blocked = || {
+        let (member, hook) = drain();
+        Blocker::HookBlocked { member, hook, reason: "no standby".into(), retry_at: after(1) }
+    };
+    let of_users = event(Source::User, Vec::new());
+    let users = told(&blocked(), &of_users, 0);
+    let expected = format!(
+        "the hook is tried again at {}; approved as soon as all is prepared, and at the latest, because a user",
+        rfc3339(after(1))
+    );
+    assert!(users.next.starts_with(&expected), "{users:?}");
+    assert_eq!(users.until, of_users.budget_ends().map(rfc3339));
+    let platforms = told(&blocked(), &event(Source::Platform, vec![brief()]), 0).next;
+    assert!(platforms.contains("and at the latest, by the rule \"brief\""), "{platforms}");
+    assert_eq!(told(&blocked(), &event(Source::Platform, Vec::new()), 0).next, "the hook is tried again");
+}
+
+#[test]
+fn a_hook_that_is_tried_again_says_why_and_one_whose_replica_is_gone_says_which() {
+    let mut event = event(Source::User, Vec::new());
+    let (member, hook) = drain();
+    event.attempts.push(Attempt {
+        id: AttemptId(1),
+        member: member.clone(),
+        hook,
+        intent: Intent::Run,
+        stint: 0,
+        on: VmName::new("db-1"),
+        begun_at: SEEN,
+        deadline: after(1),
+        progress: None,
+        blocked: None,
+        outcome: Some((Outcome::Failed("connection refused".into()), after(1))),
+        late: None,
+    });
+    let again = told(&Blocker::HookWaiting { member: member.clone(), hook, from: after(2) }, &event, 1);
+    assert!(again.message.ends_with("is tried again; its last attempt: failed: connection refused"), "{again:?}");
+    let away = |at| {
+        let blocker = Blocker::ReplicaAway { member: drain().0, hook, since: Some(SEEN), passed_over_at: Some(at) };
+        told(&blocker, &event, 0)
+    };
+    let (soon, late) = (away(after(1)), away(after(2)));
+    assert!(soon.message.contains("waits for db-1, which has been out of reach since"), "{}", soon.message);
+    let not_then = format!("if it does not, it is not waited for at {}; approved as soon as", rfc3339(after(1)));
+    assert!(soon.next.contains(&not_then), "{}", soon.next);
+    assert!(late.next.starts_with("it is run when the replica answers again; approved as soon as"), "{}", late.next);
+    assert_eq!((soon.until, soon.hooks), (event.budget_ends().map(rfc3339), vec!["db-1/postgres/drain".to_owned()]));
+}
+
+#[test]
+fn who_has_yet_to_register_is_named_with_what_happens_without_it() {
+    let told = |source, rules, passed_over_at| {
+        let replica = VmName::new("db-1");
+        told(&Blocker::Unregistered { replica, passed_over_at }, &event(source, rules), 0)
+    };
+    let platforms = told(Source::Platform, Vec::new(), None);
+    assert!(platforms.message.starts_with("db-1 has yet to say what runs there"), "{platforms:?}");
+    assert!(platforms.next.ends_with("otherwise the platform starts the event when its notice ends"), "{platforms:?}");
+    let users = told(Source::User, Vec::new(), Some(after(1)));
+    assert!(users.next.ends_with("without them, because a user of the cloud asked for the event"), "{users:?}");
+    assert_eq!((users.until, users.hooks), (Some(rfc3339(after(1))), Vec::new()));
+    let by_a_rule = told(Source::Platform, vec![brief()], Some(after(1)));
+    assert!(by_a_rule.next.ends_with("without them, by the rule \"brief\""), "{by_a_rule:?}");
+}
+
+#[test]
+fn a_post_that_was_not_taken_says_why_and_when_the_next_one_is() {
+    let event = event(Source::User, Vec::new());
+    let failed = |outcome| {
+        let approver = VmName::new("db-2");
+        told(&Blocker::PostFailed { approver, outcome, at: after(1), again_at: after(2) }, &event, 1)
+    };
+    let refused = failed(PostOutcome::Refused(503));
+    assert!(refused.message.ends_with(": HTTP status 503") && refused.message.contains("db-2"), "{refused:?}");
+    assert_eq!(refused.until, Some(rfc3339(after(2))));
+    assert!(failed(PostOutcome::Unknown("timed out".into())).message.starts_with("nobody knows whether"));
+    assert!(failed(PostOutcome::NotSent("stopped".into())).message.contains("could not post"));
+}
+
+#[test]
+fn other_events_are_told_by_what_they_are_and_voters_by_their_names() {
+    let mut state = State::default();
+    let other = Event::first_seen_as(announced("e-2", Source::User), VmName::new("db-0"), SEEN);
+    state.open.insert(EventId::new("e-2"), other.into());
+    let event = event(Source::User, Vec::new());
+    let by = vec![Cause::Event(EventId::new("e-2")), Cause::Unreachable(VmName::new("db-2"))];
+    let budget = Blocker::Budget { group: Some(GroupName("orders".into())), by, notice_ends: event.notice_ends() };
+    let members = situation(1).members;
+    let alone = Some(Alone { voters: members, ..Alone::default() });
+    let told =
+        |blocker: &Blocker| shown(blocker, &event, &state, &Situation { alone: alone.clone(), ..situation(1) }).message;
+    let expected = "Reboot of db-1 (event e-2), db-2, which is unreachable";
+    assert!(told(&budget).ends_with(expected), "{}", told(&budget));
+    let refused = Blocker::NoQuorum { takeover: Some(Outlook::Not(Obstacle::OtherEvent(EventId::new("e-2")))) };
+    let message = told(&refused);
+    assert!(message.contains("decide anything: db-1 and db-2 are out of reach"), "{message}");
+    assert!(message.ends_with("because Reboot of db-1 (event e-2) is open in the same group"), "{message}");
+}
+
+#[test]
+fn an_election_is_not_told_as_a_loss_and_what_was_made_up_does_not_start() {
+    let mut event = event(Source::Platform, Vec::new());
+    let peer = Peer { leader: None, channel: Channel::Healthy };
+    let reached = BTreeMap::from([(VmName::new("db-1"), peer)]);
+    let alone = Some(Alone { voters: situation(1).members, reached, ..Alone::default() });
+    let situation = Situation { alone, quorum: false, ..situation(1) };
+    let told = |event: &Event| shown(&Blocker::NoQuorum { takeover: None }, event, &State::default(), &situation);
+    assert!(told(&event).message.starts_with("nobody leads at this moment"), "{:?}", told(&event));
+    assert_eq!(told(&event).until, Some(rfc3339(after(15))));
+    event.drill = Some(Drill { mode: Mode::Rehearsal, who: "uid 0 on db-0".into() });
+    assert_eq!(
+        (told(&event).next.as_str(), told(&event).until),
+        ("when a quorum is back it goes on from where it is", None)
+    );
+}

@@ -1,0 +1,57 @@
+//! A drill as operators see it: every hook with what became of it.
+
+use allclear_core::attempt::{Attempt, Outcome};
+use allclear_core::drill::Drill;
+use allclear_core::event::Event;
+use allclear_core::left_out::would_run;
+use allclear_core::lifecycle::Stage;
+use allclear_core::restoring;
+use allclear_core::state::State;
+use allclear_core::steps::{self, Progress, Step};
+use allclear_core::workload::Phase;
+use allclear_wire::pb::allclear::operator::v1 as shown;
+
+pub(super) fn shown(state: &State, event: &Event, drill: &Drill) -> shown::Drill {
+    let runs = steps::preparing(state, event).into_iter().chain(restoring::steps(state, event));
+    let runs = runs.map(|step| run(state, event, &step));
+    let named = would_run(state, event).into_iter().map(|step| told(event, &step, "would_run", None));
+    shown::Drill { mode: drill.mode.to_string(), who: drill.who.clone(), steps: runs.chain(named).collect() }
+}
+
+fn run(state: &State, event: &Event, step: &Step<'_>) -> shown::DrillStep {
+    if event.waivers.iter().any(|waiver| waiver.member == step.member && waiver.hook == step.id) {
+        return told(event, step, "not_waited_for", None);
+    }
+    let last = event.attempts_of(&step.member, step.id).next_back().and_then(outcome);
+    let reason = || last.and_then(Outcome::reason).map(String::from);
+    let may_begin =
+        if step.id.phase < Phase::Restore { !event.stage().is_over() } else { event.stage() < Stage::Closed };
+    match steps::forward(event, step, state.now) {
+        Progress::Running(_) => told(event, step, "running", None),
+        Progress::Favourable => told(event, step, last.map_or("done", Outcome::as_word), None),
+        Progress::Failed(reason) => told(event, step, "failed", Some(reason)),
+        Progress::Due { blocked, .. } if may_begin => told(event, step, "waiting", blocked),
+        Progress::Due { .. } | Progress::OutOfTime if last.is_none() => told(event, step, "not_run", None),
+        Progress::Due { .. } | Progress::OutOfTime => told(event, step, "failed", reason()),
+    }
+}
+
+fn outcome(attempt: &Attempt) -> Option<&Outcome> {
+    attempt.outcome.as_ref().map(|(outcome, _)| outcome)
+}
+
+fn told(event: &Event, step: &Step<'_>, result: &str, reason: Option<String>) -> shown::DrillStep {
+    let mut attempts = event.attempts_of(&step.member, step.id);
+    let begun = attempts.next().map(|first| first.begun_at);
+    let last = event.attempts_of(&step.member, step.id).next_back();
+    let ended = last.and_then(|last| last.outcome.as_ref()).map(|(_, at)| *at);
+    let took = begun.zip(ended).map(|(begun, ended)| ended.since(begun).as_millis());
+    shown::DrillStep {
+        workload: step.member.workload.to_string(),
+        vm: step.member.vm.to_string(),
+        phase: step.id.phase.to_string(),
+        result: result.into(),
+        reason,
+        took_ms: took.map(|took| u64::try_from(took).unwrap_or(u64::MAX)),
+    }
+}

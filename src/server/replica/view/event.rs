@@ -1,0 +1,120 @@
+//! An event as operators see it.
+
+use std::time::Duration;
+
+use super::{blocker, drill, timeline, wish};
+use crate::replica::clock::rfc3339;
+use allclear_core::attempt::Attempt;
+use allclear_core::cause::StartCause;
+use allclear_core::claim::{Claim, PostOutcome};
+use allclear_core::document::{NotBefore, Status};
+use allclear_core::event::{Ending, Event};
+use allclear_core::explain::explain;
+use allclear_core::id::VmName;
+use allclear_core::situation::Situation;
+use allclear_core::state::State;
+use allclear_wire::pb::allclear::operator::v1 as shown;
+
+pub(super) fn shown(state: &State, event: &Event, situation: &Situation) -> shown::Event {
+    let announcement = &event.announcement;
+    shown::Event {
+        id: announcement.id.to_string(),
+        r#type: announcement.kind.to_string(),
+        source: announcement.source.to_string(),
+        resources: announcement.resources.iter().map(ToString::to_string).collect(),
+        status: status(state, event).map(ToString::to_string),
+        not_before: match announcement.not_before {
+            NotBefore::At(at) => Some(rfc3339(at)),
+            NotBefore::Unknown => None,
+        },
+        description: announcement.description.clone(),
+        duration_s: announcement.duration.map_or(-1, |duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX)),
+        stage: event.stage().to_string(),
+        treatment: event.treatment.as_ref().map(|treatment| treatment.action.to_string()),
+        rule: event.treatment.as_ref().map(|treatment| treatment.rule.clone()),
+        revision: event.revision,
+        blocker: explain(state, event, situation).map(|found| blocker::shown(&found, event, state, situation)),
+        hooks: event.attempts.iter().map(|attempt| hook(state, event, attempt)).collect(),
+        approvals: event.claims.iter().map(|claim| approval(event, claim)).chain(takeovers(event)).collect(),
+        outcome: event.ending.map(Ending::as_word).map(Into::into),
+        start_cause: event.start_cause().map(StartCause::as_word).map(Into::into),
+        timeline: timeline::of(state, event, situation),
+        drill: event.drill.as_ref().map(|found| drill::shown(state, event, found)),
+        seen_by: event.seen_by.iter().map(ToString::to_string).collect(),
+        hold: event.hold(situation.now).map(|hold| wish::shown(&hold, state, situation)),
+        measures: Some(measures(event)),
+    }
+}
+
+fn measures(event: &Event) -> shown::Measures {
+    let ms = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+    let impact = |(vm, lasted): (&VmName, &Duration)| shown::Impact { vm: vm.to_string(), observed_ms: ms(*lasted) };
+    shown::Measures {
+        notice_ms: event.notice().map(ms),
+        prepare_ms: event.time_to_prepare().map(ms),
+        all_clear_ms: event.time_to_all_clear().map(ms),
+        impact_observed_ms: event.impact().map(ms),
+        impacts: event.impacts.iter().map(impact).collect(),
+    }
+}
+
+/// As the documents show it, until it is over.
+pub fn status<'a>(state: &'a State, event: &Event) -> Option<&'a Status> {
+    state.observed_status(&event.announcement.id).filter(|_| event.ending.is_none())
+}
+
+fn hook(state: &State, event: &Event, attempt: &Attempt) -> shown::Hook {
+    let outcome = attempt.outcome.as_ref();
+    let progress = attempt.progress.as_ref();
+    shown::Hook {
+        workload: attempt.member.workload.to_string(),
+        vm: attempt.member.vm.to_string(),
+        phase: attempt.hook.phase.to_string(),
+        attempt: event.announcement.id.key_of(attempt.id),
+        intent: attempt.intent.to_string(),
+        on: attempt.on.to_string(),
+        outcome: outcome.map(|(outcome, _)| outcome.as_word().into()),
+        reason: outcome.and_then(|(outcome, _)| outcome.reason()).map(Into::into),
+        started_at: rfc3339(attempt.begun_at),
+        ended_at: outcome.map(|(_, at)| rfc3339(*at)),
+        deadline: rfc3339(event.deadline_of(attempt)),
+        progress: progress.map(|progress| progress.text.clone()),
+        expected_end: progress.and_then(|progress| progress.expected_end).map(rfc3339),
+        name: state.hook(&attempt.member, attempt.hook).and_then(|hook| hook.name.clone()),
+        blocked_times: attempt.blocked.map(|blocked| blocked.times),
+        blocked_since: attempt.blocked.map(|blocked| rfc3339(blocked.since)),
+    }
+}
+
+fn approval(event: &Event, claim: &Claim) -> shown::Approval {
+    shown::Approval {
+        attempt: event.announcement.id.key_of(claim.attempt),
+        approver: claim.approver.to_string(),
+        reason: claim.reason.as_word().into(),
+        outcome: claim.outcome.as_ref().map(|(outcome, _)| outcome.as_word().into()),
+        detail: claim.outcome.as_ref().and_then(|(outcome, _)| detail(outcome)),
+        claimed_at: rfc3339(claim.at),
+        at: rfc3339(claim.outcome.as_ref().map_or(claim.at, |(_, at)| *at)),
+    }
+}
+
+/// Approvals without a quorum, told apart by who gave them and when.
+fn takeovers(event: &Event) -> impl Iterator<Item = shown::Approval> {
+    event.takeovers.iter().map(|takeover| shown::Approval {
+        attempt: format!("{}/alone-{}-{}", event.announcement.id, takeover.approver, takeover.at.0),
+        approver: takeover.approver.to_string(),
+        reason: takeover.reason().as_word().into(),
+        outcome: takeover.outcome.as_ref().map(|(outcome, _)| outcome.as_word().into()),
+        detail: takeover.outcome.as_ref().and_then(|(outcome, _)| detail(outcome)),
+        claimed_at: rfc3339(takeover.at),
+        at: rfc3339(takeover.outcome.as_ref().map_or(takeover.at, |(_, at)| *at)),
+    })
+}
+
+pub fn detail(outcome: &PostOutcome) -> Option<String> {
+    match outcome {
+        PostOutcome::Refused(status) => Some(format!("HTTP status {status}")),
+        PostOutcome::NotSent(why) | PostOutcome::Unknown(why) => Some(why.clone()),
+        PostOutcome::Accepted | PostOutcome::Withdrawn | PostOutcome::Differs => None,
+    }
+}

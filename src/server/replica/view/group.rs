@@ -1,0 +1,33 @@
+//! Groups and who of them is out, as operators see them.
+
+use allclear_core::slot::Cause;
+use allclear_core::slots;
+use allclear_core::state::State;
+use allclear_wire::pb::allclear::operator::v1 as shown;
+
+pub(super) fn all(state: &State) -> Vec<shown::Group> {
+    let standings = slots::standings(state).into_iter();
+    let group = |standing: slots::Standing| shown::Group {
+        name: standing.group.to_string(),
+        max_unavailable: u32::try_from(standing.max_unavailable).unwrap_or(u32::MAX),
+        members: standing
+            .members
+            .into_iter()
+            .map(|(member, cause)| shown::group::Member {
+                workload: member.workload.to_string(),
+                vm: member.vm.to_string(),
+                unavailable_by: cause.map(|cause| by(&cause)),
+            })
+            .collect(),
+    };
+    standings.map(group).collect()
+}
+
+/// The event, or the VM.
+fn by(cause: &Cause) -> String {
+    match cause {
+        Cause::Event(id) | Cause::Returning(id) | Cause::Queue(id) => id.to_string(),
+        Cause::Unreachable(vm) => vm.to_string(),
+        Cause::NotReady(member) => member.vm.to_string(),
+    }
+}

@@ -1,0 +1,60 @@
+//! Each member as operators see it: whether it serves, since when not, because of which event, and what is owed.
+
+use std::collections::BTreeMap;
+
+use crate::replica::clock::rfc3339;
+use allclear_core::id::GroupName;
+use allclear_core::slot::{Slot, SlotState};
+use allclear_core::state::State;
+use allclear_core::workload::{Member, Phase};
+use allclear_wire::pb::allclear::operator::v1 as shown;
+
+pub(super) fn all(state: &State) -> Vec<shown::MemberState> {
+    let registered = state.workloads().map(|(vm, workload)| (workload.on(vm), workload.group.clone()));
+    let out = state.slots.iter().map(|(member, slot)| (member.clone(), slot.group.clone()));
+    let all: BTreeMap<Member, Option<GroupName>> = out.chain(registered).collect();
+    all.into_iter().map(|(member, group)| shown(state, &member, group)).collect()
+}
+
+fn shown(state: &State, member: &Member, group: Option<GroupName>) -> shown::MemberState {
+    let slot = state.slots.get(member);
+    let unreachable = state.replicas.get(&member.vm).and_then(|replica| replica.unreachable);
+    let since = slot.map(|slot| slot.since).or(unreachable).or_else(|| state.unready_since(member));
+    shown::MemberState {
+        workload: member.workload.to_string(),
+        vm: member.vm.to_string(),
+        group: group.map(|group| group.to_string()),
+        state: state.member_state(member).into(),
+        since: since.map(rfc3339),
+        by: slot.map(|slot| slot.by.to_string()),
+        owed: slot.and_then(|slot| owed(state, member, slot)),
+        asked: state.is_asked(member),
+    }
+}
+
+fn owed(state: &State, member: &Member, slot: &Slot) -> Option<String> {
+    match slot.state {
+        SlotState::Leaving | SlotState::Out if slot.needs_restore => {
+            Some("a restore, when no event keeps it out".into())
+        }
+        SlotState::Leaving | SlotState::Out => None,
+        SlotState::Gone => Some("another member of the group: its VM was deleted".into()),
+        SlotState::Returning => Some(restore(state, member, slot)),
+    }
+}
+
+fn restore(state: &State, member: &Member, slot: &Slot) -> String {
+    if let Some(failing) = state.failing_return(member) {
+        let why = failing.outcome.reason().unwrap_or_else(|| failing.outcome.as_word());
+        return format!("{} failed and is tried again: {why}", failing.phase);
+    }
+    let attempts = state.open_event(&slot.by).into_iter().flat_map(|event| &event.attempts);
+    let mut own = attempts.filter(|it| it.member == *member && it.stint == slot.stint && it.hook.phase == Phase::Ready);
+    if !slot.needs_restore || own.next().is_some() {
+        return "its answer to whether it is ready".into();
+    }
+    if state.is_unreachable(&member.vm) {
+        return "a restore, when its replica is back".into();
+    }
+    "a restore".into()
+}

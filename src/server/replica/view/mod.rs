@@ -1,0 +1,265 @@
+//! What one replica can tell about the cluster: the one source of the status socket, the status JSON and the commands.
+
+mod answering;
+pub mod blocker;
+mod drill;
+mod event;
+mod group;
+mod member;
+mod page;
+mod timeline;
+pub mod warning;
+mod wish;
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+pub use self::event::{detail, status};
+pub use self::page::Place;
+use super::clock::{self, rfc3339};
+use super::deeds::Deeds;
+use super::here::Here;
+use crate::consensus::{Role, Standing};
+use crate::tls::Credentials;
+use allclear_core::id::{EventId, VmName};
+use allclear_core::situation::{Channel, Contact, Situation};
+use allclear_core::state::State;
+use allclear_core::suspicion::as_if_told;
+use allclear_core::takeover::Journaled;
+use allclear_core::time::Timestamp;
+use allclear_core::workload::Workload;
+use allclear_wire::pb::allclear::operator::v1 as shown;
+
+/// Closed events that a list of events ends with.
+const RECENT: usize = 100;
+
+#[derive(Clone)]
+pub struct View {
+    here: Arc<Here>,
+}
+
+impl View {
+    pub fn new(here: Arc<Here>) -> Self {
+        Self { here }
+    }
+
+    /// What everything that it tells is made from.
+    pub fn basis(&self) -> (Arc<State>, Situation) {
+        self.basis_under(&self.standing())
+    }
+
+    fn basis_under(&self, standing: &Standing) -> (Arc<State>, Situation) {
+        let mut situation = self.here.situation_under(standing);
+        situation.quorum &= self.here.contacts.is_led();
+        if !situation.quorum {
+            answering::look_anew(&mut situation, standing.leader.as_deref().map(VmName::new));
+        }
+        (self.state_under(standing), situation)
+    }
+
+    pub fn standing(&self) -> Standing {
+        self.here.consensus.standing().borrow().clone()
+    }
+
+    /// What this replica itself did.
+    pub fn deeds(&self) -> &Deeds {
+        &self.here.deeds
+    }
+
+    /// By how many milliseconds this wall clock is ahead of the cluster's time; `None` before it was measured.
+    pub fn clock_difference_ms(&self) -> Option<i64> {
+        self.here.contacts.differences.known().get(&self.here.name).copied()
+    }
+
+    /// By how many milliseconds the cluster's time is ahead of the platform's; `None` where the endpoint tells no date.
+    pub fn platform_difference_ms(&self) -> Option<i64> {
+        self.here.contacts.differences.platform()
+    }
+
+    pub fn bytes_on_disk(&self) -> Option<u64> {
+        self.here.consensus.bytes_on_disk()
+    }
+
+    pub fn status(&self) -> shown::Status {
+        let standing = self.standing();
+        let (state, situation) = self.basis_under(&standing);
+        shown::Status {
+            replica: self.here.name.to_string(),
+            cluster: self.here.cluster.clone(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            role: standing.role.as_word().into(),
+            outside_because: if let Role::Outside(why) = &standing.role { Some(why.clone()) } else { None },
+            leader: standing.leader,
+            term: standing.term,
+            quorum: situation.quorum,
+            paused: state.pause(situation.now).map(|pause| wish::shown(&pause, &state, &situation)),
+            replicas: replicas(&self.here, &state, &situation),
+            workloads: workloads(&state, &situation),
+            events: state.open_events().map(|event| event::shown(&state, event, &situation)).collect(),
+            groups: group::all(&state),
+            now: rfc3339(situation.now),
+            platform_difference_ms: self.platform_difference_ms(),
+            cluster_version: u32::try_from(state.version).unwrap_or(u32::MAX),
+            warnings: self.warnings(situation.now),
+            members: member::all(&state),
+        }
+    }
+
+    /// By the log alone: who is cut off cannot tell who approved what. And what this replica shows the others.
+    fn warnings(&self, now: Timestamp) -> Vec<shown::Warning> {
+        let state = self.here.state();
+        let knows = self.here.knows_its_doubts(&state);
+        let mut warnings = if knows { warning::second_approvals(&state, now) } else { Vec::new() };
+        warnings.drain(..warnings.len().saturating_sub(warning::MOST));
+        warnings.extend(warning::failed_restores(&state));
+        warnings.extend(warning::overdrafts(&state, now));
+        warnings.extend(warning::events_beyond(&state));
+        warnings.extend(warning::implausible_notices(&state));
+        warnings.extend(warning::excess(&self.here.deeds.excess));
+        warnings.extend(warning::platform_time_differs(&self.here.contacts.differences));
+        warnings.extend(warning::policies_differ(&self.here.contacts.policies));
+        warnings.extend(self.tls().into_iter().flat_map(|tls| warning::of_certificate(tls, clock::now())));
+        warnings
+    }
+
+    /// What this replica is known by; nothing where it speaks plain text.
+    pub fn tls(&self) -> Option<&Credentials> {
+        self.here.consensus.tls()
+    }
+
+    /// The most recent closed events, oldest first, and then the open ones.
+    pub fn events(&self) -> shown::EventList {
+        let (state, situation) = self.basis();
+        let closed = state.closed_events().skip(state.history.len().saturating_sub(RECENT));
+        let events = closed.chain(state.open_events()).map(|event| event::shown(&state, event, &situation)).collect();
+        shown::EventList { events, next: None }
+    }
+
+    /// All events that are kept, one page of them.
+    pub fn page(&self, from: &Place, since: Option<Timestamp>) -> shown::EventList {
+        let (state, situation) = self.basis();
+        page::of(&state, &situation, from, since)
+    }
+
+    /// One event, open or closed.
+    pub fn event(&self, id: &str) -> Option<shown::Event> {
+        let (state, situation) = self.basis();
+        Some(event::shown(&state, state.event(&EventId::new(id))?, &situation))
+    }
+
+    /// What the log says, and what this replica saw and did alone that the log does not know yet.
+    pub fn state(&self) -> Arc<State> {
+        self.state_under(&self.standing())
+    }
+
+    fn state_under(&self, standing: &Standing) -> Arc<State> {
+        let (state, journal) = (self.here.state(), self.here.journal.entries());
+        let alone = self.here.alone_under(standing);
+        if journal.is_empty() && alone.is_none() {
+            return state;
+        }
+        Arc::new(as_if_told(&state, &self.here.name, alone.as_ref(), &journal))
+    }
+
+    /// A quorum is there, the endpoint answers and the workloads are registered: the replica can do its part.
+    pub fn is_ready(&self) -> Result<(), String> {
+        let state = self.here.state();
+        if !self.basis().1.quorum {
+            return Err("there is no quorum".into());
+        }
+        if !state.replicas.contains_key(&self.here.name) {
+            return Err("this replica is not registered yet".into());
+        }
+        match self.here.situation().contacts.get(&self.here.name).map(|contact| contact.channel) {
+            Some(Channel::Healthy) => Ok(()),
+            Some(Channel::Unknown | Channel::Stalled) | None => Err("the metadata endpoint gives no documents".into()),
+        }
+    }
+
+    /// Why this process does nothing useful any more.
+    pub fn standstill(&self) -> Option<String> {
+        let stuck = self.here.rounds.standstill()?;
+        Some(format!("the {} loop of this replica stands still", stuck.as_word()))
+    }
+
+    /// What makes a status out of date.
+    pub fn changes(&self) -> Changes {
+        Changes {
+            state: self.here.state.clone(),
+            standing: self.here.consensus.standing(),
+            journal: self.here.journal.changes(),
+        }
+    }
+}
+
+pub struct Changes {
+    state: watch::Receiver<Arc<State>>,
+    standing: watch::Receiver<Standing>,
+    journal: watch::Receiver<Arc<Vec<Journaled>>>,
+}
+
+impl Changes {
+    /// Waits for the next. False when the replica stops.
+    pub async fn next(&mut self) -> bool {
+        let shown = |standing: &Standing| (standing.role.clone(), standing.leader.clone(), standing.quorum);
+        let before = shown(&self.standing.borrow());
+        tokio::select! {
+            changed = self.state.changed() => changed.is_ok(),
+            changed = self.journal.changed() => changed.is_ok(),
+            changed = self.standing.wait_for(|standing| shown(standing) != before) => changed.is_ok(),
+        }
+    }
+}
+
+/// Those of the configuration, in its order, and then the members that it does not name.
+fn replicas(here: &Here, state: &State, situation: &Situation) -> Vec<shown::Replica> {
+    let members = here.consensus.members();
+    let all = here.everybody();
+    let mut contacts = here.contacts.of(&all, |at| at);
+    contacts.extend(situation.contacts.clone());
+    let ahead = here.contacts.differences.known();
+    let leader = here.consensus.standing().borrow().leader.as_deref().map(VmName::new);
+    // A follower dials nobody else, so what stood in its way once may be long gone.
+    let is_dialled = |name: &VmName| !situation.quorum || situation.lead.is_some() || leader.as_ref() == Some(name);
+    let is_among = |names: &[String], name: &VmName| names.iter().any(|member| VmName::new(member) == *name);
+    let shown = |name: &VmName| {
+        let contact: Option<&Contact> = contacts.get(name);
+        let answering = contact.filter(|contact| contact.reachable);
+        let voter = is_among(&members.voters, name);
+        shown::Replica {
+            name: name.to_string(),
+            voter,
+            member: voter || is_among(&members.learners, name),
+            configured: here.configured.contains(name),
+            reachable: answering.is_some(),
+            metadata: answering.map_or("unknown", |contact| contact.channel.as_word()).into(),
+            suspect: state.is_suspect(name),
+            last_document_age_ms: contact
+                .and_then(|contact| contact.document_age)
+                .map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
+            clock_difference_ms: ahead.get(name).copied(),
+            known_version: situation.versions.get(name).map(|known| u32::try_from(*known).unwrap_or(u32::MAX)),
+            unreached_because: here.consensus.obstacle(name.as_str()).filter(|_| is_dialled(name)),
+        }
+    };
+    all.iter().map(shown).collect()
+}
+
+fn workloads(state: &State, situation: &Situation) -> Vec<shown::Workload> {
+    let shown = |vm: &VmName, workload: &Workload| {
+        let condition = state.condition(&workload.on(vm)).unwrap_or_default();
+        let mut phases: Vec<_> = workload.hooks.iter().map(|hook| hook.phase).collect();
+        phases.sort_unstable();
+        phases.dedup();
+        shown::Workload {
+            name: workload.name.to_string(),
+            group: workload.group.as_ref().map(ToString::to_string),
+            vm: vm.to_string(),
+            role: condition.role.as_word().into(),
+            connected: condition.connected && situation.reaches(vm),
+            phases: phases.iter().map(ToString::to_string).collect(),
+        }
+    };
+    state.workloads().map(|(vm, workload)| shown(vm, workload)).collect()
+}

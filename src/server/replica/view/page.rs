@@ -1,0 +1,71 @@
+//! All events that are kept, page by page: small enough for a message, and none twice or left out while events close.
+
+use super::event;
+use allclear_core::event::Event;
+use allclear_core::lifecycle::Stage;
+use allclear_core::situation::Situation;
+use allclear_core::state::State;
+use allclear_core::time::Timestamp;
+use allclear_wire::pb::allclear::operator::v1 as shown;
+use allclear_wire::size;
+
+const MOST_EVENTS: usize = 100;
+/// A page that has reached this is full; a message may be four times as large.
+const ENOUGH_BYTES: usize = 1 << 20;
+
+/// Behind which event a page begins: events stand in the order in which they were announced, then by id.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct Place(Option<(i64, String)>);
+
+impl Place {
+    /// `None` for what no page told. The empty word is the place before all events.
+    pub fn read(word: &str) -> Option<Self> {
+        if word.is_empty() {
+            return Some(Self(None));
+        }
+        let (at, id) = word.split_once('/')?;
+        Some(Self(Some((at.parse().ok()?, id.to_ascii_lowercase()))))
+    }
+
+    fn of(event: &Event) -> Self {
+        Self(Some((event.first_seen().0, event.announcement.id.to_string().to_ascii_lowercase())))
+    }
+
+    fn word(&self) -> Option<String> {
+        self.0.as_ref().map(|(at, id)| format!("{at}/{id}"))
+    }
+}
+
+pub(super) fn of(state: &State, situation: &Situation, from: &Place, since: Option<Timestamp>) -> shown::EventList {
+    let was_open = |event: &Event, since| event.entered_at(Stage::Closed).is_none_or(|closed| closed >= since);
+    let is_wanted = |event: &&Event| since.is_none_or(|since| was_open(event, since));
+    let kept = state.closed_events().chain(state.open_events()).filter(is_wanted);
+    let mut places: Vec<(Place, &Event)> = kept.map(|event| (Place::of(event), event)).collect();
+    places.retain(|(place, _)| place > from);
+    places.sort_by(|(one, _), (other, _)| one.cmp(other));
+    let (mut events, mut bytes) = (Vec::new(), 0);
+    for (place, event) in &places {
+        let told = event::shown(state, event, situation);
+        bytes += size(&told);
+        events.push(told);
+        if events.len() == MOST_EVENTS || bytes >= ENOUGH_BYTES {
+            let next = place.word().filter(|_| events.len() < places.len());
+            return shown::EventList { events, next };
+        }
+    }
+    shown::EventList { events, next: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_told_and_read() {
+        for place in [Place(None), Place(Some((1_700_000_000_000, "a/b".into())))] {
+            assert_eq!(Place::read(&place.word().unwrap_or_default()), Some(place));
+        }
+        assert!(Place::read("rubbish").is_none() && Place::read("x/y").is_none());
+        assert!(Place(None) < Place(Some((i64::MIN, String::new()))));
+    }
+}

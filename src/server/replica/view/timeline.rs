@@ -1,0 +1,256 @@
+//! What happened to an event: its stages, who saw it, what policy chose, hooks, waivers and posts, why it started and
+//! ended, what was observed, and what operators asked for.
+
+use super::event::detail;
+use super::{warning, wish};
+use crate::replica::clock::rfc3339;
+use allclear_core::attempt::WaiverReason;
+use allclear_core::cause::{StartCause, approved_elsewhere};
+use allclear_core::event::Event;
+use allclear_core::lifecycle::Stage;
+use allclear_core::operator::Wish;
+use allclear_core::situation::Situation;
+use allclear_core::state::State;
+use allclear_core::takeover::RequestedBy;
+use allclear_core::time::Timestamp;
+use allclear_wire::pb::allclear::operator::v1 as shown;
+
+type Steps = Vec<(Timestamp, Place, shown::Step)>;
+
+/// In which order things happened in the same millisecond: what the leader decides goes to the log with what it is told.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    Told,
+    Chosen,
+    Decided,
+    Closed,
+}
+
+/// In the order in which it happened.
+pub(super) fn of(state: &State, event: &Event, situation: &Situation) -> Vec<shown::Step> {
+    let mut steps: Steps = Vec::new();
+    stages(event, &mut steps);
+    beginning(event, &mut steps);
+    hooks(event, &mut steps);
+    approvals(event, &mut steps);
+    ending(event, situation.quorum && approved_elsewhere(state, event), &mut steps);
+    steps.extend(wishes(state, event, situation.now));
+    steps.sort_by_key(|(at, place, _)| (*at, *place));
+    steps.into_iter().map(|(at, _, step)| shown::Step { at: rfc3339(at), ..step }).collect()
+}
+
+/// Each behind the one before it.
+fn stages(event: &Event, steps: &mut Steps) {
+    let mut before = None;
+    for (stage, at) in &event.entered {
+        let own = match stage {
+            Stage::Preparing | Stage::Claimed => Place::Decided,
+            Stage::Closed => Place::Closed,
+            _ => Place::Told,
+        };
+        let place = before.filter(|(then, _)| then == at).map_or(own, |(_, place)| own.max(place));
+        before = Some((*at, place));
+        steps.push((*at, place, told(stage.to_string())));
+    }
+}
+
+fn told(what: String) -> shown::Step {
+    shown::Step { what, ..shown::Step::default() }
+}
+
+fn told_of(what: String, who: String, why: Option<String>) -> shown::Step {
+    shown::Step { what, who: Some(who), why, ..shown::Step::default() }
+}
+
+/// Who saw it, or made it up, and what policy chose.
+fn beginning(event: &Event, steps: &mut Steps) {
+    if let Some(drill) = &event.drill {
+        let what = format!("{} of {}", drill.mode, drill.who);
+        steps.push((event.first_seen(), Place::Told, told_of(what, drill.who.clone(), None)));
+    } else {
+        let seen: Vec<_> = event.seen_by.iter().map(ToString::to_string).collect();
+        let (seen, announced) = (seen.join(", "), &event.announcement);
+        let what = format!("{} by {} is seen", announced.kind, announced.source);
+        steps.push((event.first_seen(), Place::Told, told_of(what, seen, None)));
+    }
+    if let (Some(treatment), Some(at)) = (&event.treatment, event.treated) {
+        let what = format!("policy chose to {} it, by the rule \"{}\"", treatment.action, treatment.rule);
+        steps.push((at, Place::Chosen, told_of(what, "policy".into(), Some(treatment.rule.clone()))));
+    }
+}
+
+fn hooks(event: &Event, steps: &mut Steps) {
+    for attempt in &event.attempts {
+        let what = format!("{} of {} on {}", attempt.hook.phase, attempt.member.workload, attempt.on);
+        let mut push = |at, how: String, why: Option<&str>| {
+            let place = outcome_place(at, attempt.begun_at);
+            steps.push((at, place, told_of(format!("{what}: {how}"), attempt.on.to_string(), why.map(Into::into))));
+        };
+        let again = attempt
+            .blocked
+            .filter(|blocked| attempt.begun_at > blocked.since)
+            .map(|blocked| format!(" again; it was blocked {} times since {}", blocked.times, rfc3339(blocked.since)));
+        push(attempt.begun_at, format!("{} begins{}", attempt.intent, again.unwrap_or_default()), None);
+        if let Some((outcome, at)) = &attempt.outcome {
+            push(*at, said(outcome.as_word(), outcome.reason()), outcome.reason());
+        }
+        if let Some((outcome, at)) = &attempt.late {
+            push(*at, format!("{}, too late to count", outcome.as_word()), outcome.reason());
+        }
+    }
+    for waiver in &event.waivers {
+        let member = &waiver.member;
+        let what = format!("{} of {} on {}: not waited for", waiver.hook.phase, member.workload, member.vm);
+        let (place, step) = match &waiver.why {
+            WaiverReason::Unreachable => {
+                let why = waiver.why.as_word();
+                (Place::Decided, shown::Step { why: Some(why.into()), ..told(format!("{what}, {why}")) })
+            }
+            WaiverReason::Skipped { who, reason } => {
+                let what = format!("{what}, skipped by {who}: {reason}");
+                (Place::Told, told_of(what, who.clone(), Some(reason.clone())))
+            }
+        };
+        steps.push((waiver.at, place, step));
+    }
+}
+
+fn approvals(event: &Event, steps: &mut Steps) {
+    for claim in &event.claims {
+        let (by, reason) = (claim.approver.to_string(), claim.reason.as_word());
+        let what = format!("approval assigned to {by} ({reason})");
+        steps.push((claim.at, Place::Decided, told_of(what, by.clone(), Some(reason.into()))));
+        if let Some((outcome, at)) = &claim.outcome {
+            let how = said(outcome.as_word(), detail(outcome).as_deref());
+            let place = outcome_place(*at, claim.at);
+            steps.push((*at, place, told_of(format!("approval by {by}: {how}"), by, detail(outcome))));
+        }
+    }
+    for takeover in &event.takeovers {
+        let lost: Vec<_> = takeover.out_of_reach.iter().map(ToString::to_string).collect();
+        let (by, since, lost) = (takeover.approver.to_string(), rfc3339(takeover.alone_since), lost.join(", "));
+        let isolation = format!("no leader since {since}, out of reach: {lost}");
+        let step = match &takeover.requested_by {
+            None => told_of(format!("{by} decides alone: {isolation}"), by.clone(), Some(isolation)),
+            Some(RequestedBy { who, reason }) => {
+                let what = format!("approved on {by} alone by {who}: {reason} ({isolation})");
+                told_of(what, who.clone(), Some(reason.clone()))
+            }
+        };
+        steps.push((takeover.at, Place::Told, step));
+        if let Some((outcome, at)) = &takeover.outcome {
+            let how = said(outcome.as_word(), detail(outcome).as_deref());
+            steps.push((
+                *at,
+                Place::Told,
+                told_of(format!("approval by {by} alone: {how}"), by.clone(), detail(outcome)),
+            ));
+        }
+        let gives = |at| (at, Place::Told, told_of(format!("{by} gives account of its approval"), by.clone(), None));
+        steps.extend(takeover.recorded.map(gives));
+    }
+}
+
+/// Even what ends at once ends after it was decided.
+fn outcome_place(at: Timestamp, decided: Timestamp) -> Place {
+    if at == decided { Place::Decided } else { Place::Told }
+}
+
+/// Why it started and how it ended, as far as it is known, and what the replicas of its VMs observed.
+fn ending(event: &Event, is_theirs: bool, steps: &mut Steps) {
+    for at in event.former_calls.iter().copied().chain(event.last_call) {
+        let what =
+            "last call: its service is moved away whoever else is out, because the platform is about to start it";
+        steps.push((at, Place::Decided, told(what.into())));
+    }
+    if let (Some(at), Some(cause)) = (event.entered_at(Stage::Started), event.start_cause()) {
+        let early = warning::before_notice_ended(event, at);
+        let (what, who) = match cause {
+            StartCause::Approved => ("it started because it was approved".into(), "this cluster"),
+            StartCause::NoticeExpired => ("it started because its notice ended".into(), "the platform"),
+            StartCause::Platform => ("it had started when it was first seen".into(), "the platform"),
+            StartCause::ApprovedElsewhere if is_theirs => {
+                (format!("somebody else approved it: it started {early}, and no replica did"), "somebody else")
+            }
+            StartCause::ApprovedElsewhere => {
+                (format!("it started {early}, and no replica is known to have approved it"), "unknown")
+            }
+        };
+        steps.push((at, Place::Told, told_of(what, who.into(), Some(cause.as_word().into()))));
+    }
+    let Some((over, ending)) = event.over_at().zip(event.ending) else { return };
+    steps.push((over, Place::Told, told(format!("it is over: {}", ending.as_word()))));
+    for (vm, lasted) in &event.impacts {
+        let what = format!("{vm} observed that it did not run for {} ms", lasted.as_millis());
+        steps.push((over, Place::Told, told_of(what, vm.to_string(), None)));
+    }
+}
+
+fn wishes<'a>(
+    state: &'a State,
+    event: &'a Event,
+    now: Timestamp,
+) -> impl Iterator<Item = (Timestamp, Place, shown::Step)> {
+    let why = |wish: &Wish| Some(wish.reason.clone()).filter(|reason| !reason.is_empty());
+    let step = move |wish: &Wish| (wish.at, Place::Told, told_of(wish::told(wish), wish.who.clone(), why(wish)));
+    state.wishes_about(event, now).map(step)
+}
+
+fn said(word: &str, reason: Option<&str>) -> String {
+    reason.map_or_else(|| word.into(), |reason| format!("{word}: {reason}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use allclear_core::attempt::Waiver;
+    use allclear_core::document::{Announcement, Kind, NotBefore, Source, Status};
+    use allclear_core::id::{EventId, VmName, WorkloadName};
+    use allclear_core::workload::{HookId, Member, Phase};
+
+    const NOW: Timestamp = Timestamp(5);
+
+    fn entered(stages: &[Stage]) -> Event {
+        let announcement = Announcement {
+            id: EventId::new("e"),
+            status: Status::Scheduled,
+            kind: Kind::Reboot,
+            source: Source::User,
+            resource_type: String::new(),
+            resources: Vec::new(),
+            not_before: NotBefore::Unknown,
+            description: String::new(),
+            duration: None,
+        };
+        let mut event = Event::first_seen_as(announcement, VmName::new("db-0"), Timestamp(1));
+        event.entered.extend(stages.iter().map(|stage| (*stage, NOW)));
+        event
+    }
+
+    fn in_order(mut steps: Steps) -> Vec<String> {
+        steps.sort_by_key(|(at, place, _)| (*at, *place));
+        steps.into_iter().map(|(_, _, step)| step.what).collect()
+    }
+
+    #[test]
+    fn stages_of_one_moment_are_told_in_their_order() {
+        let order = [Stage::Claimed, Stage::Approved, Stage::Started, Stage::Restoring, Stage::Closed];
+        let mut steps = Steps::new();
+        stages(&entered(&order), &mut steps);
+        assert_eq!(in_order(steps), ["announced", "claimed", "approved", "started", "restoring", "closed"]);
+    }
+
+    #[test]
+    fn a_skipped_hook_is_told_before_the_claim_that_it_led_to() {
+        let mut event = entered(&[Stage::Preparing, Stage::Claimed]);
+        let member = Member { vm: VmName::new("db-0"), workload: WorkloadName("pg".into()) };
+        let skipped = WaiverReason::Skipped { who: "ada".into(), reason: "known".into() };
+        let hook = HookId { phase: Phase::Drain, key: 0 };
+        event.waivers.push(Waiver { member, hook, why: skipped, at: NOW });
+        let mut steps = Steps::new();
+        stages(&event, &mut steps);
+        hooks(&event, &mut steps);
+        let skipped = "drain of pg on db-0: not waited for, skipped by ada: known";
+        assert_eq!(in_order(steps), ["announced", skipped, "preparing", "claimed"]);
+    }
+}

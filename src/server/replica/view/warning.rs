@@ -1,0 +1,303 @@
+//! What somebody should look into, though nothing stands in the way.
+
+use std::time::Duration;
+
+use crate::replica::clock::rfc3339;
+use crate::replica::deeds::Excess;
+use crate::replica::differences::Differences;
+use crate::replica::policies::Policies;
+use crate::tls::Credentials;
+use allclear_core::cause::is_second_approver;
+use allclear_core::document::NotBefore;
+use allclear_core::event::Event;
+use allclear_core::last_call;
+use allclear_core::lifecycle::Stage;
+use allclear_core::sight::{beyond_the_limit, is_implausible};
+use allclear_core::slot::Slot;
+use allclear_core::state::{OPEN_LIMIT, OPEN_LIMIT_OF_OTHERS, State};
+use allclear_core::time::Timestamp;
+use allclear_core::workload::Member;
+use allclear_wire::pb::allclear::operator::v1 as shown;
+
+/// So many second approvals are shown, and so many VMs of one.
+pub(super) const MOST: usize = 10;
+/// A certificate that ends sooner is worth a warning.
+const RENEWED_BEFORE: Duration = Duration::from_hours(14 * 24);
+/// A last call for which there is no room is told so long before it begins.
+const TOLD_AHEAD: Duration = Duration::from_mins(2);
+const SHOWN_FOR: Duration = Duration::from_hours(7 * 24);
+
+/// The events of late that somebody else approved, the last one at the end.
+pub fn second_approvals(state: &State, now: Timestamp) -> Vec<shown::Warning> {
+    let is_recent = |event: &&Event| event.over_at().is_none_or(|over| now.since(over) < SHOWN_FOR);
+    let recent = state.closed_events().rev().take_while(is_recent).chain(state.open_events());
+    let started = recent.filter_map(|event| Some((event, event.entered_at(Stage::Started)?)));
+    let mut found: Vec<_> = started.filter(|(event, _)| is_second_approver(state, event)).collect();
+    found.sort_by_key(|(_, started)| *started);
+    let warning = |(event, started): (&Event, Timestamp)| shown::Warning {
+        since: rfc3339(started),
+        text: second_approver(event, started),
+        event: event.announcement.id.to_string(),
+    };
+    found.into_iter().map(warning).collect()
+}
+
+/// Events that the platform announces and nobody here looks after, since the last one for which there was room.
+pub fn events_beyond(state: &State) -> Option<shown::Warning> {
+    let beyond = beyond_the_limit(state);
+    let first = beyond.first()?;
+    let text = format!(
+        "{} announced events, {first} among them, are beyond the {OPEN_LIMIT} that this cluster keeps open \
+         ({OPEN_LIMIT_OF_OTHERS} where they name none of its VMs): they are \
+         neither prepared for nor approved until others close, and start when their notice ends; look for what \
+         announces so many, and prepare for them by hand",
+        beyond.len()
+    );
+    let since = state.open_events().map(Event::first_seen).max().unwrap_or(state.now);
+    Some(shown::Warning { since: rfc3339(since), text, event: String::new() })
+}
+
+/// What this replica's metadata endpoint says beyond what is kept of it.
+pub(super) fn excess(excess: &Excess) -> impl Iterator<Item = shown::Warning> {
+    let [left_out, waited] = excess.since();
+    let look = "look for what answers in the endpoint's place, or announces so many events of such a size";
+    let left_out = left_out.map(|since| {
+        let what = "the metadata endpoint of this VM lists more than there is room for: events that are not in the list \
+                    below are neither prepared for nor approved, and start when their notice ends";
+        (since, format!("{what}; {look}"))
+    });
+    let waited = waited.map(|since| {
+        let what = "the metadata endpoint of this VM says so much that is new that it is told to the cluster late";
+        (since, format!("{what}, what concerns this cluster before the rest; {look}"))
+    });
+    let warning = |(since, text)| shown::Warning { since: rfc3339(since), text, event: String::new() };
+    left_out.into_iter().chain(waited).map(warning)
+}
+
+/// Members that do not come back.
+pub(super) fn failed_restores(state: &State) -> impl Iterator<Item = shown::Warning> {
+    let warning = |(member, slot): (&Member, &Slot)| {
+        let since = rfc3339(state.failing_return(member)?.since);
+        Some(shown::Warning { since, text: restore_failed(state, member)?, event: slot.by.to_string() })
+    };
+    state.slots.iter().filter_map(warning)
+}
+
+/// Replicas whose policy or groups are not those of the others.
+pub(super) fn policies_differ(policies: &Policies) -> Option<shown::Warning> {
+    let (since, odd) = policies.odd_ones()?;
+    let odd: Vec<_> = odd.iter().map(ToString::to_string).collect();
+    let text = format!(
+        "the policy or the groups of {} are not those of the other replicas: only the leader's policy chooses, so what \
+         happens to an event changes with the leader; compare what `allclear check` shows under [policy] and [[group]] on \
+         them",
+        odd.join(" and ")
+    );
+    Some(shown::Warning { since: rfc3339(since), text, event: String::new() })
+}
+
+/// The platform's time is not the cluster's, as this replica's endpoint shows it.
+pub(super) fn platform_time_differs(differences: &Differences) -> Option<shown::Warning> {
+    let (since, ahead_ms) = differences.platform_differs()?;
+    let which = if ahead_ms > 0 { "ahead of" } else { "behind" };
+    let apart = Duration::from_millis(ahead_ms.unsigned_abs()).as_secs_f64();
+    let text = format!(
+        "the cluster's time is {apart:.1} s {which} the platform's, as the metadata endpoint of this VM shows it, so ends \
+         of notices come earlier or later than they seem to; where no other replica shows that, look for what answers in \
+         the endpoint's place"
+    );
+    Some(shown::Warning { since: rfc3339(since), text, event: String::new() })
+}
+
+/// Events that are about to be in their last call while others of their groups are out.
+pub(super) fn overdrafts(state: &State, now: Timestamp) -> impl Iterator<Item = shown::Warning> {
+    let is_near = move |event: &&Event| {
+        let told_from = last_call::begins_at(state, event).minus(TOLD_AHEAD);
+        let waits = event.stage() <= Stage::Preparing && !event.is_drill() && event.treatment.is_some();
+        waits && event.slots_since.is_none() && event.is_scheduled() && now >= told_from
+    };
+    let warning = |event: &Event| {
+        let out: Vec<String> = last_call::overdraft(state, event).iter().map(ToString::to_string).collect();
+        let text = format!(
+            "at {} the platform takes {} although {} is out: from {} on its hooks move away what they can, and nobody \
+             approves it before there is room",
+            rfc3339(event.notice_ends()),
+            named(event, " and "),
+            out.join(" and "),
+            rfc3339(last_call::begins_at(state, event)),
+        );
+        let since = rfc3339(last_call::begins_at(state, event).minus(TOLD_AHEAD));
+        (!out.is_empty()).then(|| shown::Warning { since, text, event: event.announcement.id.to_string() })
+    };
+    state.open_events().filter(is_near).filter_map(warning)
+}
+
+/// What became of the member, and what to do; `None` when its last restore did not fail.
+pub fn restore_failed(state: &State, member: &Member) -> Option<String> {
+    let failing = state.failing_return(member)?;
+    let slot = state.slots.get(member)?;
+    let why = failing.outcome.reason().unwrap_or_else(|| failing.outcome.as_word());
+    let others = slot.group.as_ref().map_or_else(String::new, |group| {
+        format!(" Until it is back it counts as out of {group}, and others of the group wait for it.")
+    });
+    Some(format!(
+        "{member} is not back after event {}: its {} has failed {} times since {}: {why}. It is tried again, at least \
+         once a minute.{others} Mend what it says; where it serves all the same, `allclear workload restored {} \
+         --reason TEXT` says so",
+        slot.by,
+        failing.phase,
+        failing.times,
+        rfc3339(failing.since),
+        member.path(),
+    ))
+}
+
+/// Events whose notice had ended before they were seen: by whichever clock.
+pub fn implausible_notices(state: &State) -> impl Iterator<Item = shown::Warning> {
+    state.open_events().filter_map(|event| {
+        let shown = state.shown(&event.announcement.id)?;
+        let NotBefore::At(not_before) = shown.not_before else { return None };
+        let text = format!(
+            "event {} was first seen at {}, and its notice had ended at {}: nothing is counted from that. Compare the \
+             cluster's time with the platform's",
+            event.announcement.id,
+            rfc3339(event.first_seen()),
+            rfc3339(not_before),
+        );
+        let warning =
+            shown::Warning { since: rfc3339(event.first_seen()), text, event: event.announcement.id.to_string() };
+        is_implausible(&shown, event.first_seen()).then_some(warning)
+    })
+}
+
+/// What becomes of this replica's certificate, by its wall clock.
+pub(super) fn of_certificate(credentials: &Credentials, wall: Timestamp) -> Vec<shown::Warning> {
+    let warning = |since: Timestamp, text: String| shown::Warning { since: rfc3339(since), text, event: String::new() };
+    let unfit = credentials.unfit().map(|(since, why)| {
+        warning(since, format!("new certificates of this replica are not in use, but those from before: {why}"))
+    });
+    let soon = credentials.expires_at().filter(|end| end.minus(RENEWED_BEFORE) <= wall).map(|end| {
+        let verb = if end <= wall { "expired" } else { "expires" };
+        let text = format!(
+            "the certificate of this replica {verb} at {}, and the others refuse it from then on: renew it \
+             (`allclear certs issue` where the authority is one of allclear's)",
+            rfc3339(end)
+        );
+        warning(end.minus(RENEWED_BEFORE), text)
+    });
+    unfit.into_iter().chain(soon).collect()
+}
+
+/// Its VMs, as far as a line of a log has room for them.
+fn named(event: &Event, between: &str) -> String {
+    let vms = &event.announcement.resources;
+    let mut named: Vec<String> = vms.iter().take(MOST).map(ToString::to_string).collect();
+    if vms.len() > MOST {
+        named.push(format!("{} more", vms.len() - MOST));
+    }
+    named.join(between)
+}
+
+/// What is known of them, and what to do.
+fn second_approver(event: &Event, started: Timestamp) -> String {
+    let announced = &event.announcement;
+    format!(
+        "somebody else approved event {} ({} of {}): it was seen as started at {}, {}, and no replica of this cluster \
+         approved it; look for another agent that polls Scheduled Events on a VM of the same availability set, scale \
+         set or cloud service, or for automation that approves for it, and leave approving to one of the two",
+        announced.id,
+        announced.kind,
+        named(event, ", "),
+        rfc3339(started),
+        before_notice_ended(event, started)
+    )
+}
+
+pub(super) fn before_notice_ended(event: &Event, started: Timestamp) -> String {
+    format!("{} s before its notice ended", event.notice_ends().since(started).as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metadata::read_document;
+    use allclear_core::apply::apply;
+    use allclear_core::command::{Command, Entry};
+    use allclear_core::id::{EventId, GroupName, VmName, WorkloadName};
+    use allclear_core::policy::{self, Policy};
+    use allclear_core::workload::{OnAbsent, Origin, Workload};
+
+    #[test]
+    fn events_for_which_there_is_no_room_are_told_with_what_becomes_of_them() {
+        let listing = |count: usize| {
+            let rest = r#""EventType":"Freeze","EventStatus":"Scheduled","ResourceType":"VirtualMachine","Resources":["a"],"NotBefore":"""#;
+            let events: Vec<_> = (0..count).map(|each| format!(r#"{{"EventId":"{each:04}",{rest}}}"#)).collect();
+            let body = format!(r#"{{"DocumentIncarnation":1,"Events":[{}]}}"#, events.join(","));
+            read_document(200, body.as_bytes()).unwrap()
+        };
+        let mut state = State::default();
+        let mut commit = |command| {
+            apply(&mut state, &Entry { at: Timestamp(7), by: VmName::new("a"), command });
+            events_beyond(&state)
+        };
+        assert_eq!(commit(Command::Register { workloads: Vec::new(), groups: Vec::new() }), None);
+        assert_eq!(commit(Command::Report { after: 0, document: listing(OPEN_LIMIT) }), None);
+        let told = commit(Command::Report { after: 1, document: listing(OPEN_LIMIT + 2) }).unwrap();
+        assert!(told.text.starts_with("2 announced events, 0256 among them, are beyond the 256 "), "{}", told.text);
+        assert_eq!(told.since, rfc3339(Timestamp(7)));
+        assert_eq!(commit(Command::Report { after: 2, document: listing(OPEN_LIMIT) }), None);
+    }
+
+    #[test]
+    fn a_notice_that_had_ended_before_the_event_was_seen_is_told() {
+        let mut state = State::default();
+        let mut commit = |at: i64, command| {
+            apply(&mut state, &Entry { at: Timestamp(at), by: VmName::new("a"), command });
+            implausible_notices(&state).map(|warning| warning.text).collect::<Vec<_>>()
+        };
+        let listing = |minute: u32| {
+            let event = format!(
+                r#"{{"EventId":"e","EventType":"Reboot","EventStatus":"Scheduled","ResourceType":"VirtualMachine",
+                "Resources":["a"],"NotBefore":"Thu, 01 Jan 1970 00:{minute}:00 GMT"}}"#
+            );
+            read_document(200, format!(r#"{{"DocumentIncarnation":1,"Events":[{event}]}}"#).as_bytes()).unwrap()
+        };
+        commit(0, Command::Register { workloads: Vec::new(), groups: Vec::new() });
+        let told = commit(20 * 60_000, Command::Report { after: 0, document: listing(15) });
+        let expected = "event e was first seen at 1970-01-01T00:20:00.000Z, and its notice had ended at \
+                        1970-01-01T00:15:00.000Z: ";
+        assert!(told.len() == 1 && told[0].starts_with(expected), "{told:?}");
+        assert_eq!(commit(21 * 60_000, Command::Report { after: 1, document: listing(35) }), [""; 0]);
+    }
+
+    #[test]
+    fn that_the_platform_takes_a_member_beside_one_that_is_out_is_told_ahead() {
+        let mut state = State::default();
+        let workload = || Workload {
+            name: WorkloadName("pg".into()),
+            group: Some(GroupName("orders".into())),
+            after: Vec::new(),
+            hooks: Vec::new(),
+            origin: Origin::Configured,
+            on_absent: OnAbsent::Hold,
+        };
+        let commit = |state: &mut State, by: &str, command| {
+            apply(state, &Entry { at: Timestamp(0), by: VmName::new(by), command });
+        };
+        for vm in ["a", "b"] {
+            commit(&mut state, vm, Command::Register { workloads: vec![workload()], groups: Vec::new() });
+        }
+        commit(&mut state, "b", Command::Contact { replica: VmName::new("a"), reachable: false });
+        let body = r#"{"DocumentIncarnation":1,"Events":[{"EventId":"e","EventType":"Reboot","EventStatus":"Scheduled",
+            "ResourceType":"VirtualMachine","Resources":["b"],"NotBefore":"Thu, 01 Jan 1970 00:15:00 GMT"}]}"#;
+        let document = read_document(200, body.as_bytes()).unwrap();
+        commit(&mut state, "b", Command::Report { after: 0, document });
+        let announcement = &state.open_event(&EventId::new("e")).unwrap().announcement;
+        let treatment = policy::choose(&Policy::default(), announcement, &[VmName::new("b")], Timestamp(0));
+        commit(&mut state, "b", Command::Treat { event: EventId::new("e"), treatment });
+        let told = |minute: i64| overdrafts(&state, Timestamp(minute * 60_000)).next();
+        assert_eq!(told(12), None);
+        let text = told(13).unwrap().text;
+        assert!(text.starts_with("at 1970-01-01T00:15:00.000Z the platform takes b although pg on a is out"), "{text}");
+    }
+}

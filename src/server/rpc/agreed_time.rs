@@ -1,0 +1,55 @@
+//! What beats tell of the time, and the leader that goes by it.
+
+use crate::replica::here::Here;
+use crate::replica::observer::Observer;
+use allclear_core::cluster_time::{ClockReading, Trust};
+use allclear_core::id::VmName;
+use allclear_core::platform_time::Interval;
+use allclear_wire::pb::allclear::cluster::v1 as wire;
+
+/// As the leader: what the voters tell of the time sets it, or does not.
+pub(super) fn set_the_time(here: &Here, observer: &Observer) {
+    here.time.lead();
+    let differences = &here.contacts.differences;
+    let known = differences.readings();
+    let voters: Vec<VmName> = here.consensus.members().voters.iter().map(|name| VmName::new(name)).collect();
+    let others = voters.iter().filter(|name| **name != here.name).filter_map(|name| known.get(name).copied());
+    let readings: Vec<ClockReading> = core::iter::once(own_reading(here, observer)).chain(others).collect();
+    if here.time.agree(&readings, voters.len()) {
+        tell_of_a_step(here);
+    }
+    let own = own_reading(here, observer);
+    differences.heard(&here.name, own, here.time.trust());
+    differences.measured(own.platform, here.time.now());
+}
+
+pub(super) fn own_reading(here: &Here, observer: &Observer) -> ClockReading {
+    let time = here.time.now();
+    observer.reading(Some(here.time.wall().0.saturating_sub(time.0)), time)
+}
+
+/// What was measured against another time is of no use, and whatever waited for a time goes on.
+pub(super) fn tell_of_a_step(here: &Here) {
+    here.contacts.differences.forget();
+    here.contacts.tell_of_a_change();
+    if here.time.trust() == Trust::Guessed {
+        tracing::warn!(
+            "the wall clocks of the voters do not agree, and no metadata endpoint tells the time: this replica's counts, \
+             and ends of notices are taken for unknown; see to it that clocks are synchronised"
+        );
+    }
+}
+
+/// What a beat tells of the time; nothing was measured against this one where `is_of_this_time` is false.
+pub(super) fn reading_of(beat: &wire::BeatRequest, is_of_this_time: bool) -> ClockReading {
+    let platform = beat.platform.and_then(|it| Interval::new(it.least_ms, it.greatest_ms));
+    ClockReading {
+        wall: beat.clock_difference_ms.filter(|_| is_of_this_time),
+        platform: platform.filter(|_| is_of_this_time),
+        is_asking: beat.asking,
+    }
+}
+
+pub(super) fn wire_platform(platform: Interval) -> wire::PlatformTime {
+    wire::PlatformTime { least_ms: platform.least, greatest_ms: platform.greatest }
+}

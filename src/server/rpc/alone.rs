@@ -1,0 +1,61 @@
+//! An operator's approval on a replica that hears no leader.
+
+use std::time::Duration;
+
+use tokio::time::timeout;
+use tonic::Status;
+
+use super::wishes::{Asking, unknown};
+use crate::replica::view::detail;
+use allclear_core::claim::PostOutcome;
+use allclear_core::id::EventId;
+use allclear_core::takeover::RequestedBy;
+use allclear_wire::pb::allclear::operator::v1 as shown;
+
+/// For a document, two writes to the disk and a post, each of which has a shorter limit of its own.
+const APPROVED_WITHIN: Duration = Duration::from_secs(30);
+
+impl Asking<'_> {
+    /// Asked without a revision it approves nothing and says what the approval would override.
+    pub(super) async fn approve_alone(
+        self,
+        id: EventId,
+        revision: Option<u64>,
+        reason: String,
+    ) -> Result<shown::ApproveResponse, Status> {
+        let Some(revision) = revision else { return Err(self.what_it_risks(&id)) };
+        tracing::warn!(who = self.who, event = %id, reason, "approval without a quorum requested");
+        let requested_by = RequestedBy { who: self.who.clone(), reason };
+        let approved = self.here.alone_requests.approve(id.clone(), revision, requested_by);
+        let unclear =
+            || Status::aborted("it is unclear whether the event was approved; look at it with `allclear explain`");
+        match timeout(APPROVED_WITHIN, approved).await.ok().flatten().ok_or_else(unclear)? {
+            Ok(PostOutcome::Accepted) => Ok(shown::ApproveResponse { event: self.view.event(id.as_str()) }),
+            Ok(outcome) => {
+                let why = detail(&outcome).unwrap_or_default();
+                Err(Status::aborted(format!("the approval ended as {}: {why}", outcome.as_word())))
+            }
+            Err(why) => Err(Status::failed_precondition(why.to_string())),
+        }
+    }
+
+    fn what_it_risks(&self, id: &EventId) -> Status {
+        let Some(event) = self.view.event(id.as_str()) else { return unknown(&self.here.state(), id) };
+        let Some(blocker) = event.blocker else {
+            return Status::failed_precondition(format!("event {id} waits for no approval"));
+        };
+        let Some(alone) = blocker.isolated_approval else {
+            return Status::failed_precondition(format!(
+                "this replica cannot approve event {id} alone: {}",
+                blocker.message
+            ));
+        };
+        let known = if alone.overrides.is_empty() { "nothing" } else { &alone.overrides.join("; ") };
+        Status::failed_precondition(format!(
+            "nothing is approved yet: {} may have a quorum and decide otherwise; what this replica knows against it: {known}. \
+             To approve the event regardless, repeat the command with --revision {}",
+            alone.other_voters.join(", "),
+            event.revision
+        ))
+    }
+}

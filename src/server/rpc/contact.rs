@@ -1,0 +1,262 @@
+//! The beats by which the leader knows who answers: hearing them, and sending this replica's own. Who hears no leader
+//! is told who else does.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use tonic::{Extensions, Request, Response, Status};
+
+use super::agreed_time::{own_reading, reading_of, set_the_time, tell_of_a_step, wire_platform};
+use super::asking::ask_around;
+use crate::replica::clock;
+use crate::replica::contacts::{BEAT_EVERY, Contacts, Health, Told, Word};
+use crate::replica::differences::{Ahead, Sample, Samples};
+use crate::replica::here::Here;
+use crate::replica::observer::Observer;
+use allclear_core::cluster_time::Trust;
+use allclear_core::id::VmName;
+use allclear_core::situation::Channel;
+use allclear_core::time::Timestamp;
+use allclear_wire::pb::allclear::cluster::v1 as wire;
+use allclear_wire::pb::allclear::cluster::v1::contact_client::ContactClient;
+use allclear_wire::pb::allclear::cluster::v1::contact_server::{self, ContactServer};
+
+/// A beat and a question name a replica and its cluster.
+const MAX_MESSAGE_BYTES: usize = 16 << 10;
+/// A leader that does not reply to a beat by then has not heard it.
+const REPLY_WITHIN: Duration = Duration::from_secs(1);
+/// A leader that has just been elected takes beats a moment later, and hooks wait for the time that it tells. Each
+/// further pause is twice as long.
+const BEAT_AGAIN_AFTER: Duration = Duration::from_millis(5);
+
+struct Hearing {
+    here: Arc<Here>,
+    observer: Arc<Observer>,
+}
+
+/// Hears the beats and answers the questions of the other replicas.
+pub fn contact_service(here: Arc<Here>, observer: Arc<Observer>) -> ContactServer<impl contact_server::Contact> {
+    ContactServer::new(Hearing { here, observer }).max_decoding_message_size(MAX_MESSAGE_BYTES)
+}
+
+impl Hearing {
+    /// Who speaks; refuses whoever is not of this cluster, or somebody else of it.
+    fn admit(&self, extensions: &Extensions, cluster: &str, replica: &str) -> Result<VmName, Status> {
+        let name = VmName::new(replica);
+        if cluster != self.here.cluster || !self.here.may_take_part(&name) {
+            let message = format!("{replica} of cluster {cluster:?} is no member here");
+            return Err(Status::permission_denied(message));
+        }
+        self.here.consensus.is_from(extensions, replica)?;
+        Ok(name)
+    }
+}
+
+#[tonic::async_trait]
+impl contact_server::Contact for Hearing {
+    async fn beat(&self, request: Request<wire::BeatRequest>) -> Result<Response<wire::BeatResponse>, Status> {
+        let (_, extensions, beat) = request.into_parts();
+        let replica = self.admit(&extensions, &beat.cluster, &beat.replica)?;
+        if !self.here.leads() {
+            return Err(Status::failed_precondition(format!("{} does not lead", self.here.name)));
+        }
+        self.here.time.lead();
+        self.here.contacts.heard(&replica, health(beat.channel.as_ref()), beat.wishes);
+        if beat.known_time_ms.is_some_and(|time| self.here.time.adopt(Timestamp(time))) {
+            tell_of_a_step(&self.here);
+        }
+        let reading = reading_of(&beat, beat.time_base == self.here.time.base());
+        self.here.contacts.differences.heard(&replica, reading, self.here.time.trust());
+        if self.here.time.trust() == Trust::Unknown {
+            set_the_time(&self.here, &self.observer);
+        }
+        self.here.contacts.policies.heard(&replica, beat.policy);
+        self.here.contacts.knows(&replica, beat.version);
+        let contacts = told(&self.here.contacts, &self.here.everybody());
+        let (time_ms, time_base) = (Some(self.here.time.now().0), self.here.time.base());
+        let time_trust = self.here.time.trust().as_word().into();
+        Ok(Response::new(wire::BeatResponse { contacts, time_ms, time_base, time_trust }))
+    }
+
+    async fn ask(&self, request: Request<wire::AskRequest>) -> Result<Response<wire::AskResponse>, Status> {
+        let (_, extensions, asked) = request.into_parts();
+        self.admit(&extensions, &asked.cluster, &asked.replica)?;
+        let standing = self.here.consensus.standing_now();
+        let leader = if standing.hears_a_leader() { standing.leader } else { None };
+        let channel = Some(wire_health(self.observer.health()));
+        Ok(Response::new(wire::AskResponse { leader, channel, wall_ms: Some(self.here.time.wall().0) }))
+    }
+}
+
+/// Tells the leader how this replica is, and asks the others while it hears none, until it is stopped.
+pub async fn beat(here: Arc<Here>, observer: Arc<Observer>, stop: CancellationToken) {
+    tokio::join!(tell_the_leader(&here, &observer, &stop), ask_around(&here, &stop));
+}
+
+async fn tell_the_leader(here: &Here, observer: &Observer, stop: &CancellationToken) {
+    let mut standing = here.consensus.standing();
+    let mut state = here.state.clone();
+    let mut told = ToldTime::default();
+    let mut before = None;
+    let mut again = BEAT_AGAIN_AFTER;
+    loop {
+        let leader = standing.borrow_and_update().leader.clone();
+        let own = observer.health();
+        let wishes = here.state().wished;
+        here.contacts.heard(&here.name, own, wishes);
+        if leader.is_some() && leader != before {
+            here.contacts.differences.forget();
+            before.clone_from(&leader);
+            told.is_followed = false;
+            again = BEAT_AGAIN_AFTER;
+        }
+        let is_taken = match leader.as_deref() {
+            Some(leader) if VmName::new(leader) == here.name => {
+                set_the_time(here, observer);
+                here.contacts.policies.heard(&here.name, here.fingerprint.clone());
+                true
+            }
+            Some(leader) => tokio::select! {
+                is_taken = speak(here, observer, leader, own, wishes, &mut told) => is_taken,
+                () = stop.cancelled() => return,
+            },
+            None => true,
+        };
+        let turn = here.rounds.until_turn(BEAT_EVERY);
+        // Nothing is stamped before the leader knows what time it is.
+        let is_done = is_taken && (leader.is_none() || here.time.trust() != Trust::Unknown);
+        let wait = if is_done { turn } else { turn.min(again) };
+        again = if is_done { BEAT_AGAIN_AFTER } else { BEAT_EVERY.min(again * 2) };
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            _ = standing.wait_for(|standing| standing.leader != leader) => {}
+            () = observer.health_changes_from(own.channel) => {}
+            // Whoever asked waits for everybody to know.
+            _ = state.wait_for(|state| state.wished != wishes) => {}
+            () = stop.cancelled() => return,
+        }
+    }
+}
+
+/// What leaders have told of the cluster's time.
+#[derive(Default)]
+struct ToldTime {
+    samples: Samples,
+    /// Of the time that was told last.
+    base: i64,
+    /// This replica goes by it.
+    is_followed: bool,
+}
+
+/// True when it was heard.
+async fn speak(here: &Here, observer: &Observer, leader: &str, own: Health, wishes: u64, told: &mut ToldTime) -> bool {
+    let Some(channel) = here.consensus.channel(leader) else {
+        return false;
+    };
+    let reading = own_reading(here, observer);
+    let knows = here.time.trust() == Trust::Known;
+    let request = wire::BeatRequest {
+        cluster: here.cluster.clone(),
+        replica: here.name.to_string(),
+        channel: Some(wire_health(own)),
+        clock_difference_ms: reading.wall.filter(|_| told.is_followed),
+        platform: reading.platform.filter(|_| told.is_followed).map(wire_platform),
+        asking: reading.is_asking,
+        known_time_ms: knows.then(|| here.time.now().0),
+        time_base: told.base,
+        policy: here.fingerprint.clone(),
+        version: here.contacts.own_version(),
+        wishes,
+    };
+    let mut client = ContactClient::new(channel);
+    let sent = clock::steady();
+    match tokio::time::timeout(REPLY_WITHIN, client.beat(request)).await {
+        Ok(Ok(reply)) => {
+            let reply = reply.into_inner();
+            told.base = reply.time_base;
+            if let Some(best) = sample(sent, &reply).and_then(|sample| told.samples.add(leader, sample)) {
+                let trust = Trust::from_word(&reply.time_trust).unwrap_or_default();
+                told.is_followed = here.time.follow(best.time, best.at, trust);
+            }
+            here.contacts.differences.measured(own_reading(here, observer).platform, here.time.now());
+            here.contacts.differences.told(ahead(&reply.contacts));
+            let told = reply.contacts.iter().filter(|each| !each.policy.is_empty());
+            here.contacts.policies.told(told.map(|each| (VmName::new(&each.replica), each.policy.clone())).collect());
+            let versions = reply.contacts.iter().filter(|each| each.version > 0);
+            let versions = versions.map(|each| (VmName::new(&each.replica), each.version)).collect();
+            here.contacts.told_versions(versions);
+            here.contacts.told(read(&reply.contacts));
+            return true;
+        }
+        Ok(Err(status)) => {
+            here.consensus.refused_by(leader, &status);
+            tracing::debug!(leader, %status, "the leader did not take the beat");
+        }
+        Err(_) => tracing::debug!(leader, "the leader did not answer the beat"),
+    }
+    false
+}
+
+/// Taken right when the reply has come.
+fn sample(sent: Timestamp, reply: &wire::BeatResponse) -> Option<Sample> {
+    let round_trip = clock::steady().since(sent);
+    Some(Sample { at: sent.plus(round_trip / 2), round_trip, time: Timestamp(reply.time_ms?) })
+}
+
+fn ahead(contacts: &[wire::ReplicaContact]) -> Ahead {
+    let known = contacts.iter().filter_map(|each| Some((VmName::new(&each.replica), each.clock_difference_ms?)));
+    known.collect()
+}
+
+fn told(contacts: &Contacts, members: &[VmName]) -> Vec<wire::ReplicaContact> {
+    let (ahead, policies) = (contacts.differences.known(), contacts.policies.known());
+    let versions = contacts.versions();
+    let known = contacts.of(members, |at| at).into_iter();
+    let silent = |since| u64::try_from(clock::steady().since(since).as_millis()).unwrap_or(u64::MAX);
+    let told = known.map(|(name, contact)| wire::ReplicaContact {
+        out_of_reach_ms: (!contact.reachable).then(|| silent(contact.since)),
+        clock_difference_ms: ahead.get(&name).copied(),
+        policy: policies.get(&name).cloned().unwrap_or_default(),
+        version: versions.get(&name).copied().unwrap_or_default(),
+        replica: name.to_string(),
+        reachable: contact.reachable,
+        channel: Some(wire_health(Health {
+            channel: contact.channel,
+            document_age: contact.document_age,
+            answers_in: contact.answers_in,
+        })),
+        wishes: contact.wishes,
+    });
+    told.collect()
+}
+
+fn read(contacts: &[wire::ReplicaContact]) -> Told {
+    let word = |each: &wire::ReplicaContact| Word {
+        reachable: each.reachable,
+        silent_for: each.out_of_reach_ms.map_or(Duration::ZERO, Duration::from_millis),
+        health: health(each.channel.as_ref()),
+        wishes: each.wishes,
+    };
+    contacts.iter().map(|each| (VmName::new(&each.replica), word(each))).collect()
+}
+
+pub(super) fn health(told: Option<&wire::ChannelHealth>) -> Health {
+    // A word this program does not know is no proof of health.
+    let channel = match told.map(|told| told.word.as_str()) {
+        Some("healthy") => Channel::Healthy,
+        Some("stalled") => Channel::Stalled,
+        _ => Channel::Unknown,
+    };
+    let document_age = told.and_then(|told| told.document_age_ms).map(Duration::from_millis);
+    Health { channel, document_age, answers_in: Duration::from_millis(told.map_or(0, |told| told.answers_in_ms)) }
+}
+
+fn wire_health(health: Health) -> wire::ChannelHealth {
+    let ms = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+    wire::ChannelHealth {
+        word: health.channel.as_word().into(),
+        document_age_ms: health.document_age.map(ms),
+        answers_in_ms: ms(health.answers_in),
+    }
+}

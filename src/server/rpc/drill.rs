@@ -1,0 +1,82 @@
+//! Drills, as operators ask for them: checked here, decided by the log.
+
+use std::time::Duration;
+
+use tonic::Status;
+
+use crate::replica::clock::from_rfc3339;
+use crate::replica::here::Here;
+use allclear_core::command::{Command, Ignored, Verdict, bounded};
+use allclear_core::document::{self, Announcement, Kind, NotBefore, Source};
+use allclear_core::drill::{Mode, PREFIX};
+use allclear_core::id::{EventId, VmName};
+use allclear_wire::pb::allclear::operator::v1 as shown;
+
+/// Of a type, a source or a name.
+const MAX_WORD_BYTES: usize = 256;
+/// As many as a document's event may name.
+const MAX_RESOURCES: usize = 1_000;
+/// Longer than a hundred years is no estimate.
+const MAX_DURATION_S: u64 = u32::MAX as u64;
+
+/// The id of the made-up event.
+pub(super) async fn begin(here: &Here, asked: shown::DrillRequest, who: String) -> Result<EventId, Status> {
+    let mode = if asked.dry_run { Mode::DryRun } else { Mode::Rehearsal };
+    let id = EventId::new(&format!("{PREFIX}{}-{}", here.time.now().0, here.name));
+    let announcement = announcement(id.clone(), asked).map_err(Status::failed_precondition)?;
+    let named: Vec<String> = announcement.resources.iter().map(ToString::to_string).collect();
+    let refused = |why| match why {
+        Ignored::UnknownReplica => {
+            let vms = named.join(" or ");
+            format!("no VM of this cluster is named {vms}; one whose replica has just started is known in a moment")
+        }
+        Ignored::NotNow => {
+            "a real event or another drill is open; `allclear events` lists them, try again when it is closed".into()
+        }
+        why => format!("the drill was not begun: {why}; try again"),
+    };
+    decided(here, &Command::Drill { announcement, mode, who }, refused).await.map(|()| id)
+}
+
+pub(super) async fn end(here: &Here, id: EventId) -> Result<(), Status> {
+    let refused = |why| match why {
+        Ignored::NotDue => format!("{id} is no drill, and ends when the platform says so"),
+        Ignored::Repeated => format!("{id} has ended, and what it took away is being put back"),
+        _ => format!("no drill {id} is open"),
+    };
+    decided(here, &Command::EndDrill { event: id.clone() }, refused).await
+}
+
+async fn decided(here: &Here, command: &Command, refused: impl Fn(Ignored) -> String) -> Result<(), Status> {
+    match here.propose(command).await {
+        Ok(Verdict::Applied) => Ok(()),
+        Ok(Verdict::Ignored(why)) => Err(Status::failed_precondition(refused(why))),
+        Err(error) => Err(Status::aborted(format!("{error}; `allclear events` tells whether it was done"))),
+    }
+}
+
+/// Bounded as a document of the metadata service is.
+fn announcement(id: EventId, asked: shown::DrillRequest) -> Result<Announcement, String> {
+    let is_word = |word: &String| (1..=MAX_WORD_BYTES).contains(&word.len());
+    if !is_word(&asked.r#type) || asked.source.len() > MAX_WORD_BYTES {
+        return Err(format!("a drill has a type and a source of at most {MAX_WORD_BYTES} bytes"));
+    }
+    if !(1..=MAX_RESOURCES).contains(&asked.resources.len()) || !asked.resources.iter().all(is_word) {
+        return Err(format!("a drill names 1 to {MAX_RESOURCES} VMs"));
+    }
+    let at = |text: String| {
+        let at = from_rfc3339(&text).ok_or_else(|| format!("not_before is {text:?}, no time in RFC 3339"));
+        at.map(NotBefore::At)
+    };
+    Ok(Announcement {
+        id,
+        status: document::Status::Scheduled,
+        kind: Kind::from_word(&asked.r#type),
+        source: Source::from_word(&asked.source),
+        resource_type: "VirtualMachine".into(),
+        resources: asked.resources.iter().map(|name| VmName::new(name)).collect(),
+        not_before: asked.not_before.map_or(Ok(NotBefore::Unknown), at)?,
+        description: bounded(&asked.description),
+        duration: asked.duration_s.filter(|seconds| *seconds <= MAX_DURATION_S).map(Duration::from_secs),
+    })
+}

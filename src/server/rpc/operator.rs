@@ -1,0 +1,273 @@
+//! What operators ask of a replica over its socket.
+
+use std::fmt::Display;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use futures_util::{Stream, StreamExt as _, stream};
+use tokio_util::sync::CancellationToken;
+use tonic::service::Routes;
+use tonic::{Request, Response, Status};
+
+use super::drill;
+use super::users::caller;
+use super::wishes::{Asking, event_id, hook_named, reason, unknown};
+use crate::replica::clock::from_rfc3339;
+use crate::replica::here::Here;
+use crate::replica::view::{Place, View};
+use allclear_core::command::{Command, Verdict, bounded};
+use allclear_core::event::Event;
+use allclear_core::id::{EventId, VmName, WorkloadName};
+use allclear_core::lifecycle::Stage;
+use allclear_core::operator::Asked;
+use allclear_core::workload::Member;
+use allclear_wire::pb::allclear::operator::v1 as shown;
+use allclear_wire::pb::allclear::operator::v1::operator_server::{self, OperatorServer};
+
+/// The longest is a drill's, which names up to 1,000 VMs.
+const MAX_MESSAGE_BYTES: usize = 512 << 10;
+/// No name of a VM is longer.
+const MAX_NAME_BYTES: usize = 255;
+
+struct Answers {
+    view: View,
+    here: Arc<Here>,
+    stop: CancellationToken,
+}
+
+/// The operator's service.
+pub fn operator_routes(view: View, here: Arc<Here>, stop: CancellationToken) -> Routes {
+    let server = OperatorServer::new(Answers { view, here, stop });
+    Routes::new(server.max_decoding_message_size(MAX_MESSAGE_BYTES))
+}
+
+impl Answers {
+    /// Who asks, as the logs name them: the peer of the socket.
+    fn asked<T>(&self, request: Request<T>) -> (Asking<'_>, T) {
+        let uid = caller(request.extensions()).map_or_else(|| "unknown uid".into(), |(uid, _)| format!("uid {uid}"));
+        let asking = Asking { here: &self.here, view: &self.view, who: format!("{uid} on {}", self.here.name) };
+        (asking, request.into_inner())
+    }
+
+    /// Whether it changed anything or not.
+    async fn record(&self, command: Command) -> Result<(), Status> {
+        let recorded = self.here.propose(&command).await;
+        recorded.map(drop).map_err(|error| refused(&error, error.is_refusal()))
+    }
+}
+
+/// A refusal changed nothing; anything else may have.
+pub(super) fn refused(error: &impl Display, is_refusal: bool) -> Status {
+    if is_refusal { Status::failed_precondition(error.to_string()) } else { Status::aborted(error.to_string()) }
+}
+
+/// A name as the configuration could hold it.
+fn name(given: String) -> Result<String, Status> {
+    let is_name = (1..=MAX_NAME_BYTES).contains(&given.len()) && given.chars().all(|letter| letter.is_ascii_graphic());
+    if is_name { Ok(given) } else { Err(Status::failed_precondition(format!("{given:?} is no replica's name"))) }
+}
+
+type Answer<T> = Result<Response<T>, Status>;
+
+#[tonic::async_trait]
+impl operator_server::Operator for Answers {
+    async fn get_status(&self, _: Request<shown::GetStatusRequest>) -> Answer<shown::Status> {
+        Ok(Response::new(self.view.status()))
+    }
+
+    async fn list_events(&self, request: Request<shown::ListEventsRequest>) -> Answer<shown::EventList> {
+        let request = request.into_inner();
+        if !request.all {
+            return Ok(Response::new(self.view.events()));
+        }
+        let place = Place::read(&request.after).ok_or_else(|| Status::failed_precondition("no page ended there"))?;
+        let since = request.since.as_deref().map(|since| {
+            from_rfc3339(since).ok_or_else(|| Status::failed_precondition(format!("{since:?} is no time of RFC 3339")))
+        });
+        Ok(Response::new(self.view.page(&place, since.transpose()?)))
+    }
+
+    async fn get_event(&self, request: Request<shown::GetEventRequest>) -> Answer<shown::Event> {
+        let id = request.into_inner().id;
+        let unknown = || Status::not_found(format!("no event {id:?} is known here; `allclear events` lists them"));
+        self.view.event(&id).map(Response::new).ok_or_else(unknown)
+    }
+
+    type WatchStream = Pin<Box<dyn Stream<Item = Result<shown::Status, Status>> + Send>>;
+
+    async fn watch(&self, _: Request<shown::WatchRequest>) -> Answer<Self::WatchStream> {
+        let (changes, view) = (self.view.changes(), self.view.clone());
+        let now = stream::iter([Ok(view.status())]);
+        let later = stream::unfold(changes, |mut changes| async { changes.next().await.then_some(((), changes)) });
+        let statuses = now.chain(later.map(move |()| Ok(view.status())));
+        let stops = stream::once(async { Err(Status::unavailable("this replica stops")) });
+        Ok(Response::new(Box::pin(statuses.take_until(self.stop.clone().cancelled_owned()).chain(stops))))
+    }
+
+    async fn list_members(&self, _: Request<shown::ListMembersRequest>) -> Answer<shown::MemberList> {
+        let seats = self.here.consensus.roster().await.into_iter();
+        let members = seats.map(|seat| shown::Member {
+            name: seat.replica,
+            address: seat.address,
+            voter: seat.voter,
+            leader: seat.leads,
+            reachable: seat.unreachable.is_none(),
+            node: format!("{:x}", seat.node),
+            unreachable_because: seat.unreachable,
+        });
+        Ok(Response::new(shown::MemberList { members: members.collect() }))
+    }
+
+    async fn add_member(&self, request: Request<shown::AddMemberRequest>) -> Answer<shown::AddMemberResponse> {
+        let (asking, shown::AddMemberRequest { name: given, address, reason }) = self.asked(request);
+        let asked = self.here.consensus.on_behalf_of(asking.who.clone());
+        let (replica, shown_address) = (name(given)?, bounded(&address));
+        asking.note(format!("{replica} at {shown_address:?} to be added to the members"), reason).await?;
+        let added = asked.add_member(&replica, &address).await;
+        let voter = added.map_err(|error| refused(&error, error.is_refusal()))?;
+        self.record(Command::Readmit { replica: VmName::new(&replica) }).await?;
+        Ok(Response::new(shown::AddMemberResponse { voter }))
+    }
+
+    async fn remove_member(&self, request: Request<shown::RemoveMemberRequest>) -> Answer<shown::RemoveMemberResponse> {
+        let (asking, shown::RemoveMemberRequest { name: given, gone, reason }) = self.asked(request);
+        let asked = self.here.consensus.on_behalf_of(asking.who.clone());
+        let (replica, members) = (name(given)?, self.here.consensus.members());
+        let for_good = if gone { ", gone for good" } else { "" };
+        asking.note(format!("{replica} to be removed from the members{for_good}"), reason).await?;
+        let (is_member, vm) =
+            (members.voters.contains(&replica) || members.learners.contains(&replica), VmName::new(&replica));
+        if is_member {
+            asking.wait_for_quorum().await?;
+            // First: one with an empty disk would be brought in again at once.
+            self.record(Command::Exclude { replica: vm.clone() }).await?;
+        }
+        if (is_member || !gone)
+            && let Err(error) = asked.remove_member(&replica).await
+        {
+            if is_member && error.is_refusal() {
+                self.record(Command::Readmit { replica: vm }).await?;
+            }
+            return Err(refused(&error, error.is_refusal()));
+        }
+        if gone {
+            let absolved = self.here.propose(&Command::Absolve { replica: vm }).await;
+            let unknown = format!("{replica} is no member, and nobody waits for its account");
+            match absolved {
+                Ok(Verdict::Applied) => {}
+                Ok(Verdict::Ignored(_)) => return Err(Status::failed_precondition(unknown)),
+                Err(error) => return Err(Status::aborted(format!("it may still be suspect: {error}; try again"))),
+            }
+        }
+        Ok(Response::new(shown::RemoveMemberResponse {}))
+    }
+
+    async fn transfer_leader(
+        &self,
+        request: Request<shown::TransferLeaderRequest>,
+    ) -> Answer<shown::TransferLeaderResponse> {
+        let (asking, shown::TransferLeaderRequest { name: given, reason }) = self.asked(request);
+        let asked = self.here.consensus.on_behalf_of(asking.who.clone());
+        let to = given.map(name).transpose()?;
+        let heir = to.as_deref().unwrap_or("whoever is up to date");
+        asking.note(format!("leadership to go to {heir}"), reason).await?;
+        let transferred = asked.transfer_leadership(to.as_deref()).await;
+        let leader = transferred.map_err(|error| refused(&error, error.is_refusal()))?;
+        Ok(Response::new(shown::TransferLeaderResponse { leader }))
+    }
+
+    async fn drill(&self, request: Request<shown::DrillRequest>) -> Answer<shown::DrillResponse> {
+        let (asking, request) = self.asked(request);
+        let id = drill::begin(&self.here, request, asking.who).await?;
+        Ok(Response::new(shown::DrillResponse { id: id.to_string() }))
+    }
+
+    async fn end_drill(&self, request: Request<shown::EndDrillRequest>) -> Answer<shown::EndDrillResponse> {
+        drill::end(&self.here, EventId::new(&request.into_inner().id)).await?;
+        Ok(Response::new(shown::EndDrillResponse {}))
+    }
+
+    async fn hold(&self, request: Request<shown::HoldRequest>) -> Answer<shown::HoldResponse> {
+        let (asking, request) = self.asked(request);
+        let (event, until) = (event_id(&request.event)?, asking.end(request.until).await?);
+        asking
+            .ask(Asked::Hold { event: event.clone(), until, no_hooks: request.no_hooks }, reason(&request.reason)?)
+            .await?;
+        asking.wait_for_everybody().await;
+        let hold = asking.shown(&event)?.hold;
+        Ok(Response::new(shown::HoldResponse { hold }))
+    }
+
+    async fn release(&self, request: Request<shown::ReleaseRequest>) -> Answer<shown::ReleaseResponse> {
+        let (asking, request) = self.asked(request);
+        let event = event_id(&request.event)?;
+        asking.ask(Asked::Release { event: event.clone() }, reason(&request.reason)?).await?;
+        Ok(Response::new(shown::ReleaseResponse { event: Some(asking.shown(&event)?) }))
+    }
+
+    async fn pause(&self, request: Request<shown::PauseRequest>) -> Answer<shown::PauseResponse> {
+        let (asking, request) = self.asked(request);
+        let until = asking.end(request.until).await?;
+        asking.ask(Asked::Pause { until }, reason(&request.reason)?).await?;
+        asking.wait_for_everybody().await;
+        let state = self.here.state();
+        let is_late = |event: &&Event| {
+            let is_decided = event.stage() >= Stage::Claimed || event.is_taken_over();
+            is_decided && !event.stage().is_over()
+        };
+        let late = state.open_events().filter(is_late).map(|event| event.announcement.id.to_string());
+        Ok(Response::new(shown::PauseResponse { pause: self.view.status().paused, too_late_for: late.collect() }))
+    }
+
+    async fn resume(&self, request: Request<shown::ResumeRequest>) -> Answer<shown::ResumeResponse> {
+        let (asking, request) = self.asked(request);
+        asking.ask(Asked::Resume, reason(&request.reason)?).await?;
+        Ok(Response::new(shown::ResumeResponse {}))
+    }
+
+    async fn approve(&self, request: Request<shown::ApproveRequest>) -> Answer<shown::ApproveResponse> {
+        let (asking, request) = self.asked(request);
+        let event = event_id(&request.event)?;
+        if request.alone {
+            return asking.approve_alone(event, request.revision, reason(&request.reason)?).await.map(Response::new);
+        }
+        let Some(revision) = request.revision else {
+            let now = asking.shown(&event)?.revision;
+            let message = format!(
+                "event {event} is at revision {now} now; look at it with `allclear explain {event}`, and name the \
+                 revision that you have seen: --revision {now}"
+            );
+            return Err(Status::failed_precondition(message));
+        };
+        let over_budget = request.over_budget;
+        let what = Asked::Approve { event: event.clone(), revision, over_budget };
+        asking.ask(what, reason(&request.reason)?).await?;
+        Ok(Response::new(shown::ApproveResponse { event: Some(asking.shown(&event)?) }))
+    }
+
+    async fn declare_restored(
+        &self,
+        request: Request<shown::DeclareRestoredRequest>,
+    ) -> Answer<shown::DeclareRestoredResponse> {
+        let (asking, request) = self.asked(request);
+        let reason = reason(&request.reason)?;
+        let (vm, workload) = request.workload.split_once('/').ok_or_else(|| {
+            Status::failed_precondition(format!("{:?} is no member: write VM/NAME", request.workload))
+        })?;
+        let member = Member { vm: VmName::new(vm), workload: WorkloadName(workload.into()) };
+        asking.ask(Asked::Restored { member }, reason).await?;
+        Ok(Response::new(shown::DeclareRestoredResponse {}))
+    }
+
+    async fn skip(&self, request: Request<shown::SkipRequest>) -> Answer<shown::SkipResponse> {
+        let (asking, request) = self.asked(request);
+        let event = event_id(&request.event)?;
+        let reason = reason(&request.reason)?;
+        asking.catch_up().await?;
+        let state = self.here.state();
+        let known = state.open_event(&event).ok_or_else(|| unknown(&state, &event))?;
+        let (hook, step) = hook_named(&state, known, &request.hook)?;
+        asking.ask(Asked::Skip { event: event.clone(), member: step.member, hook: step.id }, reason).await?;
+        Ok(Response::new(shown::SkipResponse { hook, event: Some(asking.shown(&event)?) }))
+    }
+}

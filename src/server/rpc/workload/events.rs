@@ -1,0 +1,126 @@
+//! The open events as workloads see them: made once for all who watch, and not while nobody does.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::message::ms;
+use crate::replica::clock;
+use crate::replica::view::{self, View};
+use allclear_core::document::NotBefore;
+use allclear_core::event::Event;
+use allclear_core::explain::explain;
+use allclear_core::id::{EventId, VmName};
+use allclear_core::situation::Situation;
+use allclear_core::state::State;
+use allclear_core::time::Timestamp;
+use allclear_wire::pb::allclear::workload::v1 as pb;
+
+/// What changes within this time is told together. Whoever has something to do is told of the event with that, and first.
+const GATHER: Duration = Duration::from_millis(250);
+
+/// The latest, and whether there is a later one.
+pub(super) type Seen = watch::Receiver<Arc<Vec<pb::Event>>>;
+
+/// All open events, and those of this VM, which are what a session is told.
+pub(super) struct Open {
+    pub(super) all: Told,
+    pub(super) here: Told,
+}
+
+impl Open {
+    /// Goes on until it is stopped.
+    pub(super) fn new(view: &View, vm: VmName, stop: CancellationToken) -> Arc<Self> {
+        let told = |vm| Told { view: view.clone(), vm, events: watch::Sender::default(), made: Mutex::default() };
+        let open = Arc::new(Self { all: told(None), here: told(Some(vm)) });
+        tokio::spawn(open.clone().keep(stop));
+        open
+    }
+
+    async fn keep(self: Arc<Self>, stop: CancellationToken) {
+        let mut changes = self.all.view.changes();
+        while stop.run_until_cancelled(changes.next()).await == Some(true) {
+            tokio::time::sleep(GATHER).await;
+            for told in [&self.all, &self.here] {
+                told.renew();
+            }
+        }
+    }
+}
+
+pub(super) struct Told {
+    view: View,
+    /// `None`: whatever VM an event is about.
+    vm: Option<VmName>,
+    events: watch::Sender<Arc<Vec<pb::Event>>>,
+    /// When, on the steady clock; held while it is made.
+    made: Mutex<Option<Timestamp>>,
+}
+
+impl Told {
+    /// What changed while nobody watched is told to whoever does now; only what changed a moment ago is told a moment later,
+    /// so that whoever comes again and again has nothing made each time.
+    pub(super) fn watch(&self) -> Seen {
+        let mut made = self.lock();
+        let is_recent = made.is_some_and(|at| clock::steady().since(at) < GATHER);
+        if self.events.receiver_count() == 0 && !is_recent {
+            self.make(&mut made);
+        }
+        self.events.subscribe()
+    }
+
+    fn renew(&self) {
+        let mut made = self.lock();
+        if self.events.receiver_count() > 0 {
+            self.make(&mut made);
+        }
+    }
+
+    fn make(&self, made: &mut Option<Timestamp>) {
+        *made = Some(clock::steady());
+        let (state, situation) = self.view.basis();
+        let is_told = |event: &&Event| self.vm.as_ref().is_none_or(|vm| event.announcement.resources.contains(vm));
+        let events: Vec<_> = state.open_events().filter(is_told).map(|event| of(event, &state, &situation)).collect();
+        self.events.send_if_modified(|known| {
+            let is_news = **known != events;
+            if is_news {
+                *known = Arc::new(events);
+            }
+            is_news
+        });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Timestamp>> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One event, open or closed.
+pub(super) fn one(view: &View, id: &EventId) -> Option<pb::Event> {
+    let (state, situation) = view.basis();
+    state.event(id).map(|event| of(event, &state, &situation))
+}
+
+/// Without its history: every workload may be told of it at once.
+fn of(event: &Event, state: &State, situation: &Situation) -> pb::Event {
+    let announcement = &event.announcement;
+    pb::Event {
+        id: announcement.id.to_string(),
+        r#type: announcement.kind.to_string(),
+        source: announcement.source.to_string(),
+        resources: announcement.resources.iter().map(ToString::to_string).collect(),
+        status: view::status(state, event).map(ToString::to_string),
+        not_before_unix_ms: match announcement.not_before {
+            NotBefore::At(at) => Some(at.0),
+            NotBefore::Unknown => None,
+        },
+        description: announcement.description.clone(),
+        duration_ms: announcement.duration.map(ms),
+        stage: event.stage().to_string(),
+        blocker: explain(state, event, situation)
+            .map(|found| view::blocker::shown(&found, event, state, situation).message),
+        revision: event.revision,
+    }
+}

@@ -1,0 +1,18 @@
+//! Being asked to stop: Ctrl-C, `kill`, or a terminal that goes away.
+
+use std::io;
+
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Ends at the first signal that asks this process to stop; heard from this call on.
+pub fn asked_to_stop() -> io::Result<impl Future<Output = ()>> {
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let mut hang_up = signal(SignalKind::hangup())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hang_up.recv() => {}
+        }
+    })
+}

@@ -1,0 +1,66 @@
+//! A certificate and those above it, judged by an authority's: whether it leads there, what it names, until when it is
+//! valid.
+
+use std::time::Duration;
+
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms};
+use rustls::pki_types::{CertificateDer, TrustAnchor, UnixTime};
+use webpki::{EndEntityCert, KeyUsage};
+
+use super::names::Names;
+use super::refusal::Refusal;
+use allclear_core::time::Timestamp;
+
+/// Names of one certificate that are looked at.
+const MOST_NAMES: usize = 16;
+/// Where dates of certificates end.
+pub(super) const END_OF_TIME: Duration = Duration::from_secs(253_402_300_799);
+
+pub(super) fn provider() -> CryptoProvider {
+    rustls::crypto::ring::default_provider()
+}
+
+pub(super) fn algorithms() -> WebPkiSupportedAlgorithms {
+    provider().signature_verification_algorithms
+}
+
+/// Whether a certificate leads to one of the authorities, and may be used like this now.
+pub(super) fn verify(
+    certificate: &CertificateDer<'_>,
+    between: &[CertificateDer<'_>],
+    authorities: &[TrustAnchor<'_>],
+    usage: KeyUsage,
+    now: UnixTime,
+) -> Result<(), Refusal> {
+    let certificate = EndEntityCert::try_from(certificate)?;
+    certificate.verify_for_usage(algorithms().all, authorities, between, now, usage, None, None)?;
+    Ok(())
+}
+
+pub(super) fn names(certificate: &CertificateDer<'_>) -> Result<Names, Refusal> {
+    let certificate = EndEntityCert::try_from(certificate)?;
+    Ok(Names {
+        uris: certificate.valid_uri_names().take(MOST_NAMES).map(str::to_owned).collect(),
+        dns: certificate.valid_dns_names().take(MOST_NAMES).map(str::to_owned).collect(),
+    })
+}
+
+/// Asked at the end of all time, a certificate says until when it was valid: before anything else is looked at.
+/// Nothing for one that never ends.
+pub(super) fn expires_at(certificate: &CertificateDer<'_>) -> Result<Option<Timestamp>, Refusal> {
+    let end = UnixTime::since_unix_epoch(END_OF_TIME);
+    let certificate = EndEntityCert::try_from(certificate)?;
+    let judged = certificate.verify_for_usage(algorithms().all, &[], &[], end, KeyUsage::client_auth(), None, None);
+    Ok(match judged {
+        Err(webpki::Error::CertExpired { not_after, .. }) => Some(timestamp(not_after)),
+        Err(_) | Ok(_) => None,
+    })
+}
+
+pub(super) fn unix_time(at: Timestamp) -> UnixTime {
+    UnixTime::since_unix_epoch(Duration::from_millis(u64::try_from(at.0).unwrap_or(0)))
+}
+
+fn timestamp(at: UnixTime) -> Timestamp {
+    Timestamp(i64::try_from(at.as_secs()).unwrap_or(i64::MAX).saturating_mul(1_000))
+}

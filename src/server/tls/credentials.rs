@@ -1,0 +1,191 @@
+//! This replica's certificate, its key and the authorities that it trusts, as they are now: read again when a file
+//! changes, and taken over only when they would work. What is in use stays in use until then.
+
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use rustls::client::Resumption;
+use rustls::server::NoServerSessionStorage;
+use rustls::sign::SingleCertAndKey;
+use rustls::version::TLS13;
+use rustls::{ClientConfig, ServerConfig};
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+
+use super::chain;
+use super::files::{Files, Found, Seen, Unfit};
+use super::names::Realm;
+use super::refusal::Refusal;
+use super::refusals::Refusals;
+use super::verifier::Verifier;
+use allclear_core::time::Timestamp;
+
+/// Between two looks at the files.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// Looks at which the files are unfit before that is told.
+const TOLD_AT: u32 = 2;
+/// What is spoken inside.
+const HTTP2: &[u8] = b"h2";
+
+/// What a replica is to show and to trust.
+#[derive(Debug)]
+pub struct Options {
+    pub files: Files,
+    pub realm: Realm,
+    pub replica: String,
+    /// A connection ends after it, and is opened anew by what is trusted then.
+    pub max_connection_age: Duration,
+    pub clock: fn() -> Timestamp,
+}
+
+/// Shared by everything that dials and everything that is dialled.
+#[derive(Debug)]
+pub struct Credentials {
+    options: Options,
+    in_use: RwLock<Found>,
+    unfit: Mutex<Option<Spoilt>>,
+    refusals: Refusals,
+}
+
+/// Why what the files hold now is not in use.
+#[derive(Debug)]
+struct Spoilt {
+    why: Unfit,
+    since: Timestamp,
+    /// In a row.
+    looks: u32,
+}
+
+impl Options {
+    fn read(&self) -> Result<Found, Unfit> {
+        self.files.read(&self.realm, Some(&self.replica), (self.clock)())
+    }
+}
+
+impl Credentials {
+    pub fn load(options: Options) -> Result<Arc<Self>, Unfit> {
+        let in_use = RwLock::new(options.read()?);
+        Ok(Arc::new(Self { options, in_use, unfit: Mutex::default(), refusals: Refusals::default() }))
+    }
+
+    /// Looks at the files until it is stopped.
+    pub async fn keep_current(self: Arc<Self>, stop: CancellationToken) {
+        let mut turns = interval(LOOK_EVERY);
+        turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // Nothing is known of what was read at the start: it may have changed since.
+        let mut taken: Option<Seen> = None;
+        while stop.run_until_cancelled(turns.tick()).await.is_some() {
+            let this = self.clone();
+            // A file system may hang.
+            let looked = tokio::task::spawn_blocking(move || this.look(taken));
+            if let Some(Ok(seen)) = stop.run_until_cancelled(looked).await {
+                taken = seen;
+            }
+        }
+    }
+
+    /// Takes over what the files hold, if that is not known to be in use and would work; tells what is in use then.
+    fn look(&self, taken: Option<Seen>) -> Option<Seen> {
+        let seen = self.options.files.seen();
+        if taken == Some(seen) {
+            return taken;
+        }
+        let read = self.options.read();
+        let mut unfit = self.unfit.lock().unwrap_or_else(PoisonError::into_inner);
+        match read {
+            Ok(found) => {
+                *unfit = None;
+                drop(unfit);
+                self.take_over(found);
+                Some(seen)
+            }
+            // Looked at again: it may come right with time, and whoever writes three files is not done with the first.
+            Err(why) => {
+                let before = unfit.take().filter(|before| before.why == why);
+                let (since, looks) = before.map_or(((self.options.clock)(), 0), |before| (before.since, before.looks));
+                let looks = looks.saturating_add(1);
+                if looks == TOLD_AT {
+                    tracing::warn!(%why, "new certificates are not taken over; those from before stay in use");
+                }
+                *unfit = Some(Spoilt { why, since, looks });
+                None
+            }
+        }
+    }
+
+    fn take_over(&self, found: Found) {
+        let mut in_use = self.in_use.write().unwrap_or_else(PoisonError::into_inner);
+        let is_news = in_use.key.cert != found.key.cert || in_use.authorities != found.authorities;
+        if is_news {
+            let expires_at_ms = found.expires_at.map(|at| at.0);
+            tracing::info!(names = %found.names, authorities = found.authorities.len(), expires_at_ms, "new certificates are in use");
+        }
+        *in_use = found;
+    }
+
+    pub fn realm(&self) -> &Realm {
+        &self.options.realm
+    }
+
+    pub fn max_connection_age(&self) -> Duration {
+        self.options.max_connection_age
+    }
+
+    /// Of the certificate in use; nothing for one that never ends.
+    pub fn expires_at(&self) -> Option<Timestamp> {
+        self.in_use.read().unwrap_or_else(PoisonError::into_inner).expires_at
+    }
+
+    /// Why what the files hold now is not in use, and since when.
+    pub fn unfit(&self) -> Option<(Timestamp, String)> {
+        let unfit = self.unfit.lock().unwrap_or_else(PoisonError::into_inner);
+        unfit.as_ref().filter(|it| it.looks >= TOLD_AT).map(|it| (it.since, it.why.to_string()))
+    }
+
+    /// How many peers were refused so far, by the word for why.
+    pub fn refusals(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.refusals.counts()
+    }
+
+    /// Counts it, and tells of it.
+    pub(super) fn refused(&self, who: &str, refusal: &Refusal) {
+        self.refusals.note(who, refusal);
+    }
+
+    /// For the next connection that comes in.
+    pub(super) fn to_be_dialled(&self) -> Result<Arc<ServerConfig>, rustls::Error> {
+        let found = self.found();
+        let mut config = ServerConfig::builder_with_provider(Arc::new(chain::provider()))
+            .with_protocol_versions(&[&TLS13])?
+            .with_client_cert_verifier(self.verifier(&found, None))
+            .with_cert_resolver(Arc::new(SingleCertAndKey::from(found.key)));
+        config.alpn_protocols = vec![HTTP2.into()];
+        // Who comes back is judged anew, by what is trusted then.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+        Ok(Arc::new(config))
+    }
+
+    /// For the next connection to this replica.
+    pub(super) fn to_dial(&self, replica: &str) -> Result<Arc<ClientConfig>, rustls::Error> {
+        let found = self.found();
+        let mut config = ClientConfig::builder_with_provider(Arc::new(chain::provider()))
+            .with_protocol_versions(&[&TLS13])?
+            .dangerous()
+            .with_custom_certificate_verifier(self.verifier(&found, Some(replica)))
+            .with_client_cert_resolver(Arc::new(SingleCertAndKey::from(found.key)));
+        config.alpn_protocols = vec![HTTP2.into()];
+        config.resumption = Resumption::disabled();
+        config.enable_sni = false;
+        Ok(Arc::new(config))
+    }
+
+    fn verifier(&self, found: &Found, dialled: Option<&str>) -> Arc<Verifier> {
+        let (authorities, realm) = (found.authorities.clone(), self.options.realm.clone());
+        Arc::new(Verifier { authorities, realm, dialled: dialled.map(str::to_owned) })
+    }
+
+    fn found(&self) -> Found {
+        self.in_use.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

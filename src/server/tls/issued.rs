@@ -1,0 +1,55 @@
+//! Certificates that are issued into folders, as the machines of replicas take them.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use allclear_core::time::Timestamp;
+use anyhow::Context as _;
+
+use super::authority::{Authority, Made};
+
+/// The authority's certificate.
+pub const CA: &str = "ca.pem";
+
+/// A new key and certificate, and the authority's certificate, as files of the folder; until when the certificate is valid.
+pub fn issue(
+    authority: &Authority,
+    ca: &str,
+    replica: &str,
+    days: u32,
+    folder: &Path,
+    now: Timestamp,
+) -> anyhow::Result<Timestamp> {
+    let Made { cert, key, expires_at } = authority.issue(replica, days, now)?;
+    make_folder(folder)?;
+    for (name, text, mode) in [("node.key", key.as_str(), 0o600), ("node.pem", &cert, 0o644), (CA, ca, 0o644)] {
+        replace(folder, name, text, mode)?;
+    }
+    Ok(expires_at)
+}
+
+/// For whoever runs this alone.
+pub fn make_folder(folder: &Path) -> anyhow::Result<()> {
+    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.with_context(|| format!("cannot make {}", folder.display()))
+}
+
+/// A file that was not there before.
+pub fn write_new(path: &Path, text: &str, mode: u32) -> anyhow::Result<()> {
+    let write = || -> io::Result<()> {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()
+    };
+    write().with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// At once: nobody ever reads half of it.
+fn replace(folder: &Path, name: &str, text: &str, mode: u32) -> anyhow::Result<()> {
+    let (path, beside) = (folder.join(name), folder.join(format!(".{name}.{}", std::process::id())));
+    write_new(&beside, text, mode)?;
+    let replaced = fs::rename(&beside, &path);
+    replaced.with_context(|| format!("cannot write {}", path.display()))
+}

@@ -1,0 +1,196 @@
+//! What a certificate must name. It is decided here, by names alone, whether one speaks for a replica of a cluster.
+//!
+//! A certificate of ours names `allclear://CLUSTER/replica/NAME` as a URI among its alternative names, so that one
+//! authority may serve several clusters. Where the configuration says so, a DNS name that is the replica's own is
+//! enough; one that has URIs of ours is judged by them all the same. Subjects and wildcards are never looked at.
+
+use std::fmt;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, percent_decode_str, utf8_percent_encode};
+
+use super::refusal::Refusal;
+use allclear_core::id::VmName;
+use allclear_core::words;
+
+const SCHEME: &str = "allclear://";
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// By which of its names a certificate speaks for a replica.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum NamedBy {
+    /// Names the cluster too.
+    #[default]
+    Uri,
+    /// Does not: whatever the authority signs must be of this cluster.
+    Dns,
+}
+
+words!(NamedBy { Uri => "uri", Dns => "dns" });
+
+/// The alternative names of a certificate.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Names {
+    pub uris: Vec<String>,
+    pub dns: Vec<String>,
+}
+
+/// As they are told to people; whatever is in them, it stays on its line.
+impl fmt::Display for Names {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        for name in self.uris.iter().chain(&self.dns) {
+            write!(f, "{separator}{}", name.escape_debug())?;
+            separator = ", ";
+        }
+        if separator.is_empty() { f.write_str("nothing") } else { Ok(()) }
+    }
+}
+
+/// One cluster, and how its replicas are named.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Realm {
+    pub cluster: String,
+    pub by: NamedBy,
+}
+
+impl Realm {
+    /// Whether these are the names of some replica of this cluster.
+    pub fn admits(&self, names: &Names) -> Result<(), Refusal> {
+        match (self.spoken_for(names), self.by) {
+            (Some(replicas), _) if replicas.is_empty() => Err(Refusal::OtherCluster(names.to_string())),
+            (Some(_), _) => Ok(()),
+            (None, NamedBy::Dns) if !names.dns.is_empty() => Ok(()),
+            (None, NamedBy::Dns | NamedBy::Uri) => Err(Refusal::Unnamed(names.to_string())),
+        }
+    }
+
+    /// Whether these are the names of this very replica.
+    pub fn is(&self, names: &Names, replica: &str) -> Result<(), Refusal> {
+        self.admits(names)?;
+        let is_it = match self.spoken_for(names) {
+            Some(replicas) => {
+                replicas.iter().any(|named| VmName::new(named) == VmName::new(&encoded(replica).to_string()))
+            }
+            None => names.dns.iter().any(|named| VmName::new(named) == VmName::new(replica)),
+        };
+        if is_it { Ok(()) } else { Err(Refusal::WrongName { wanted: replica.to_owned(), named: names.to_string() }) }
+    }
+
+    /// The replicas of this cluster that URIs of ours name, as they stand there; nothing where there are none of ours.
+    fn spoken_for<'a>(&self, names: &'a Names) -> Option<Vec<&'a str>> {
+        let ours = uri_of(&self.cluster) + "/replica/";
+        let mut own = names.uris.iter().filter(|uri| uri.starts_with(SCHEME)).peekable();
+        own.peek()?;
+        Some(own.filter_map(|uri| uri.strip_prefix(&ours)).filter(|named| !named.is_empty()).collect())
+    }
+}
+
+/// What an authority of this cluster is named.
+pub(super) fn uri_of(cluster: &str) -> String {
+    format!("{SCHEME}{}", encoded(cluster))
+}
+
+/// What a certificate of this replica is named.
+pub(super) fn uri_of_replica(cluster: &str, replica: &str) -> String {
+    format!("{}/replica/{}", uri_of(cluster), encoded(replica))
+}
+
+/// The cluster of an authority's name.
+pub(super) fn cluster_of(uri: &str) -> Option<String> {
+    let cluster = percent_decode_str(uri.strip_prefix(SCHEME)?).decode_utf8().ok()?;
+    (!cluster.is_empty() && uri_of(&cluster) == uri).then(|| cluster.into_owned())
+}
+
+/// Names may have anything in them, and parts of a URI may not (RFC 3986).
+fn encoded(name: &str) -> PercentEncode<'_> {
+    utf8_percent_encode(name, ENCODED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn realm(by: NamedBy) -> Realm {
+        Realm { cluster: "orders".into(), by }
+    }
+
+    fn names(uris: &[&str], dns: &[&str]) -> Names {
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        Names { uris: owned(uris), dns: owned(dns) }
+    }
+
+    fn word(judged: Result<(), Refusal>) -> &'static str {
+        judged.map_or_else(|refusal| refusal.as_word(), |()| "taken")
+    }
+
+    #[test]
+    fn a_certificate_speaks_for_the_replica_that_it_names_and_for_no_other() {
+        let of_db_0 = names(&["allclear://orders/replica/db-0"], &["db-1"]);
+        for by in [NamedBy::Uri, NamedBy::Dns] {
+            assert_eq!(word(realm(by).admits(&of_db_0)), "taken");
+            assert_eq!(word(realm(by).is(&of_db_0, "db-0")), "taken");
+            assert_eq!(word(realm(by).is(&of_db_0, "DB-0")), "taken", "case does not count in a VM's name");
+            assert_eq!(word(realm(by).is(&of_db_0, "_db-0")), "taken", "nor one leading underscore");
+            for other in ["db-1", "db-00", "db-", "", "replica/db-0"] {
+                assert_eq!(word(realm(by).is(&of_db_0, other)), "wrong_name", "{other}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_certificate_of_another_cluster_is_refused_whatever_else_it_names() {
+        for uri in [
+            "allclear://payments/replica/db-0",
+            "allclear://Orders/replica/db-0",
+            "allclear://orders",
+            "allclear://orders/replica/",
+            "allclear://orders2/replica/db-0",
+            "allclear://payments/allclear://orders/replica/db-0",
+        ] {
+            for by in [NamedBy::Uri, NamedBy::Dns] {
+                let other = names(&[uri, "https://orders/replica/db-0"], &["db-0"]);
+                assert_eq!(word(realm(by).admits(&other)), "other_cluster", "{uri}");
+                assert_eq!(word(realm(by).is(&other, "db-0")), "other_cluster", "{uri}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_dns_name_is_enough_only_where_it_is_asked_for() {
+        let plain = names(&["spiffe://orders/db-0"], &["db-0.example", "db-0"]);
+        assert_eq!(word(realm(NamedBy::Uri).admits(&plain)), "unnamed");
+        assert_eq!(word(realm(NamedBy::Dns).admits(&plain)), "taken");
+        assert_eq!(word(realm(NamedBy::Dns).is(&plain, "db-0")), "taken");
+        assert_eq!(word(realm(NamedBy::Dns).is(&plain, "db-1")), "wrong_name");
+        assert_eq!(word(realm(NamedBy::Dns).is(&names(&[], &["*.example"]), "db-0.example")), "wrong_name");
+        for by in [NamedBy::Uri, NamedBy::Dns] {
+            assert_eq!(word(realm(by).is(&Names::default(), "db-0")), "unnamed");
+        }
+    }
+
+    #[test]
+    fn one_certificate_may_be_of_two_clusters() {
+        let both = names(&["allclear://payments/replica/db-7", "allclear://orders/replica/db-0"], &[]);
+        assert_eq!(word(realm(NamedBy::Uri).is(&both, "db-0")), "taken");
+        assert_eq!(word(realm(NamedBy::Uri).is(&both, "db-7")), "wrong_name");
+    }
+
+    #[test]
+    fn any_name_fits_into_a_uri_and_comes_out_of_it_again() {
+        for cluster in ["orders", "orders eu/1", "größe", "%41", "a?b#c"] {
+            assert_eq!(cluster_of(&uri_of(cluster)).as_deref(), Some(cluster));
+            let realm = Realm { cluster: cluster.into(), by: NamedBy::Uri };
+            let named = Names { uris: vec![uri_of_replica(cluster, "_db/0 é")], dns: Vec::new() };
+            assert_eq!(word(realm.is(&named, "db/0 é")), "taken", "{cluster}");
+        }
+        for wrong in ["allclear://", "https://a", "allclear://a/replica/b", "allclear://%4", "allclear://%zz", "a"] {
+            assert_eq!(cluster_of(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn names_are_shown_on_one_line() {
+        assert_eq!(names(&["allclear://a\n"], &["\u{1b}[31m"]).to_string(), "allclear://a\\n, \\u{1b}[31m");
+        assert_eq!(Names::default().to_string(), "nothing");
+    }
+}

@@ -1,0 +1,126 @@
+//! Hooks that are reached over HTTP. `allclear http-hook URL` is a command that asks a server to do the work, so its
+//! deadline, cancelling, output and what a replica finds after a restart are those of every command.
+//!
+//! It speaks to the configured host and to no other, without proxies and redirects, and asks nothing twice by itself.
+//! Whatever does not clearly say how it ended is unknown, never done.
+
+mod answer;
+mod facts;
+mod hook;
+mod patroni;
+mod server;
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use facts::Facts;
+use server::Server;
+
+use super::Ended;
+use super::contract::exit;
+use crate::http_client::{self, Body, Failure, Identity, Login, Options, Reply, RequestBuilder};
+use allclear_core::words;
+
+/// The program that runs this, also when its file was replaced by an upgrade meanwhile.
+const OWN_PROGRAM: &str = "/proc/self/exe";
+
+/// Answers are short; a longer body is a failure.
+const MAX_BODY: usize = 64 * 1024;
+
+/// Whose answers are understood.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Adapter {
+    /// Nobody's: what `README.md` says of hooks over HTTP.
+    #[default]
+    None,
+    /// The REST API of Patroni, by its base address.
+    Patroni,
+}
+
+words!(Adapter { None => "none", Patroni => "patroni" });
+
+/// A hook that a server runs.
+#[derive(Clone, Default, Debug)]
+pub struct HttpHook {
+    pub adapter: Adapter,
+    pub url: String,
+    pub options: Options,
+    /// Names of Patroni's members and their VMs, where these are called otherwise.
+    pub members: Vec<(String, String)>,
+}
+
+impl HttpHook {
+    /// A hook at this address, with nothing else about it.
+    pub fn at(url: &str) -> Self {
+        Self { url: url.to_owned(), ..Self::default() }
+    }
+
+    /// The command that runs it. Everything in it can be seen by every user of the machine: secrets are in files.
+    pub fn command(&self) -> Vec<String> {
+        let mut argv: Vec<String> =
+            [OWN_PROGRAM, "http-hook", "--adapter", self.adapter.as_word()].map(str::to_owned).into();
+        let mut flag = |name: &str, value: String| argv.push(format!("--{name}={value}"));
+        let path = |path: &PathBuf| path.display().to_string();
+        let Options { ca, identity, login } = &self.options;
+        if let Some(ca) = ca {
+            flag("ca", path(ca));
+        }
+        if let Some(Identity { certificate, key }) = identity {
+            flag("cert", path(certificate));
+            flag("key", path(key));
+        }
+        match login {
+            Some(Login::Basic { username, password_file }) => {
+                flag("username", username.clone());
+                flag("password-file", path(password_file));
+            }
+            Some(Login::Bearer { token_file }) => flag("bearer-file", path(token_file)),
+            None => {}
+        }
+        for (member, vm) in &self.members {
+            flag("member", format!("{vm}={member}"));
+        }
+        argv.push(self.url.clone());
+        argv
+    }
+
+    /// Runs as `allclear http-hook URL`: the facts are on standard input, and it answers as every command hook does.
+    pub fn run(&self) -> ExitCode {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let ended = match runtime {
+            Ok(runtime) => runtime.block_on(self.ask()).unwrap_or_else(|ended| ended),
+            Err(error) => Ended::Blocked(format!("the request was not sent: {error}")),
+        };
+        let (status, reason) = match &ended {
+            Ended::Done => (exit::DONE, None),
+            Ended::NotApplicable => (exit::NOT_APPLICABLE, None),
+            Ended::NotDone => (exit::NOT_DONE, None),
+            Ended::Failed(reason) => (exit::FAILED, Some(reason)),
+            Ended::Blocked(reason) => (exit::BLOCKED, Some(reason)),
+            Ended::Unknown(reason) | Ended::Lost(reason) => (exit::UNKNOWN, Some(reason)),
+            // Who ended it knows why.
+            Ended::TimedOut | Ended::Cancelled => (exit::FAILED, None),
+        };
+        if let Some(reason) = reason {
+            let _ = writeln!(io::stderr(), "{reason}");
+        }
+        ExitCode::from(status)
+    }
+
+    /// An error is how it ended before anything was asked.
+    async fn ask(&self) -> Result<Ended, Ended> {
+        let facts = Facts::of_standard_input().map_err(Ended::Failed)?;
+        let server = Server::new(&self.url, &self.options).await?;
+        let ended = match self.adapter {
+            Adapter::None => hook::run(&server, &facts).await,
+            Adapter::Patroni => patroni::run(&server, &facts, &self.members).await,
+        };
+        Ok(server.without_secrets(ended))
+    }
+}
+
+async fn exchange(request: RequestBuilder, patience: Duration) -> Result<Reply, Failure> {
+    http_client::exchange(request, patience, Body::Whole(MAX_BODY)).await
+}

@@ -1,0 +1,99 @@
+//! Asking a workload whether it serves, by its `ready` hook, while no event is open.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::command::{Command, Question, Surroundings, clock};
+use super::contract::{self, exit};
+use allclear_core::id::{GroupName, VmName, WorkloadName};
+use allclear_core::time::Timestamp;
+use allclear_core::workload::{Intent, Phase};
+
+/// Whoever is asked.
+#[derive(Clone, Debug)]
+pub struct ReadyHook {
+    pub command: Command,
+    /// What takes longer is no answer.
+    pub timeout: Duration,
+}
+
+/// Whose it is.
+#[derive(Clone, Debug)]
+pub struct Owner {
+    pub workload: WorkloadName,
+    pub group: Option<GroupName>,
+    pub vm: VmName,
+}
+
+impl ReadyHook {
+    /// Whether it is ready; otherwise why not, or why nobody can tell.
+    pub async fn ask(&self, owner: &Owner, surroundings: &Surroundings) -> Result<(), String> {
+        let facts = facts(owner, Timestamp(clock::now().0).plus(self.timeout));
+        let facts = contract::with_time_left(facts, self.timeout);
+        let variables = contract::variables(&facts).collect();
+        let input = format!("{}\n", Value::Object(facts));
+        let answer = Question { command: &self.command, variables, input }.ask(surroundings, self.timeout).await?;
+        let is_ready = [exit::DONE, exit::NOT_APPLICABLE].map(i32::from).map(Some).contains(&answer.status.code());
+        if is_ready {
+            return Ok(());
+        }
+        Err(if answer.complaint.is_empty() { format!("it ended with {}", answer.status) } else { answer.complaint })
+    }
+}
+
+/// As every hook is told, with nothing where the event would stand.
+fn facts(owner: &Owner, deadline: Timestamp) -> Map<String, Value> {
+    let facts = [
+        ("event_id", Value::Null),
+        ("event_type", Value::Null),
+        ("event_source", Value::Null),
+        ("event_resources", json!([])),
+        ("phase", json!(Phase::Ready.as_word())),
+        ("workload", json!(owner.workload.0)),
+        ("group", json!(owner.group.as_ref().map(|group| &group.0))),
+        ("vm", json!(owner.vm.as_str())),
+        ("attempt", Value::Null),
+        ("step", Value::Null),
+        ("fence", Value::Null),
+        ("intent", json!(Intent::Run.as_word())),
+        ("deadline", json!(contract::rfc3339(deadline))),
+        ("avoid_vms", json!([])),
+        ("prefer_vms", json!([])),
+        ("traceparent", Value::Null),
+        ("mode", json!("live")),
+    ];
+    facts.into_iter().map(|(name, fact)| (name.to_owned(), fact)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn ask(script: &str, timeout: Duration) -> Result<(), String> {
+        let argv = ["/bin/sh", "-euc", script].map(str::to_owned).into();
+        let hook = ReadyHook { command: Command { argv, ..Command::default() }, timeout };
+        let owner = Owner { workload: WorkloadName("pg".into()), group: None, vm: VmName::new("db-0") };
+        hook.ask(&owner, &Surroundings::default()).await
+    }
+
+    #[tokio::test]
+    async fn what_is_done_is_ready_and_everything_else_says_why_not() {
+        let long = Duration::from_secs(20);
+        assert_eq!(ask("exit 0", long).await, Ok(()));
+        assert_eq!(ask("exit 11", long).await, Ok(()));
+        assert_eq!(ask("echo lags >&2; exit 75", long).await, Err("lags".into()));
+        assert_eq!(ask("exit 12", long).await, Err("it ended with exit status: 12".into()));
+        assert_eq!(ask("exec sleep 60", Duration::from_millis(50)).await, Err("it did not answer within 50 ms".into()));
+    }
+
+    /// A script under `set -u` meets no name that it does not know.
+    #[tokio::test]
+    async fn it_is_told_what_every_hook_is_told() {
+        let script = r#"test "$ALLCLEAR_VM.$ALLCLEAR_WORKLOAD.$ALLCLEAR_PHASE.$ALLCLEAR_INTENT" = db-0.pg.ready.run
+            test -z "$ALLCLEAR_EVENT_ID$ALLCLEAR_EVENT_RESOURCES$ALLCLEAR_GROUP$ALLCLEAR_ATTEMPT$ALLCLEAR_FENCE"
+            test "$ALLCLEAR_TIME_LEFT_MS" -gt 0; test "$ALLCLEAR_MODE" = live; test "$ALLCLEAR_DEADLINE"
+            grep -q '"phase":"ready"'"#;
+        assert_eq!(ask(script, Duration::from_secs(20)).await, Ok(()));
+    }
+}

@@ -1,0 +1,105 @@
+//! Asking what a workload is within its group: a program or an address that answers `primary` or `replica`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::command::{Command, Question, Surroundings};
+use crate::http_client::{Body, Client, Failure, Method, Options, exchange, parse_external};
+use allclear_core::workload::Role;
+
+/// What is not answered by then is no answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+const BODY_LIMIT: usize = 4096;
+
+/// Who tells.
+#[derive(Clone, Debug)]
+pub enum RoleSource {
+    Command(Command),
+    /// Answers a GET with 200.
+    Http {
+        url: String,
+        options: Options,
+    },
+}
+
+impl RoleSource {
+    /// What it is, or why nobody can tell.
+    pub async fn ask(&self, facts: &BTreeMap<&str, String>, surroundings: &Surroundings) -> Result<Role, String> {
+        let said = match self {
+            Self::Command(command) => run(command, facts, surroundings).await?,
+            Self::Http { url, options } => get(url, options).await?,
+        };
+        parse(&said).ok_or_else(|| "it said neither primary nor replica".to_owned())
+    }
+}
+
+async fn run(command: &Command, facts: &BTreeMap<&str, String>, surroundings: &Surroundings) -> Result<String, String> {
+    let variables = facts.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+    let question = Question { command, variables, input: String::new() };
+    let answer = question.ask(surroundings, PATIENCE).await?;
+    if answer.status.success() { Ok(answer.said) } else { Err(format!("it ended with {}", answer.status)) }
+}
+
+/// Errors go into logs, so they do not contain the address: its query may hold a secret.
+async fn get(address: &str, options: &Options) -> Result<String, String> {
+    let url = parse_external(address).map_err(|why| format!("its address {why}"))?;
+    let client = Client::new(&url, options).await?;
+    let request = client.request(Method::GET, url);
+    let reply = exchange(request, PATIENCE, Body::Whole(BODY_LIMIT)).await.map_err(Failure::into_reason)?;
+    if reply.status != 200 {
+        return Err(format!("it answered {}", reply.status));
+    }
+    Ok(String::from_utf8_lossy(&reply.body).into_owned())
+}
+
+/// The first word, or the `role` of a JSON object.
+fn parse(said: &str) -> Option<Role> {
+    let json: Option<Value> = serde_json::from_str(said).ok();
+    let word = match &json {
+        Some(object) => object.get("role")?.as_str()?,
+        None => said.split_whitespace().next()?,
+    };
+    match word {
+        // Patroni's words: its primary is called master before 4.0, and a standby cluster has a leader of its own.
+        "master" | "leader" | "standby_leader" => Some(Role::Primary),
+        "sync_standby" | "quorum_standby" => Some(Role::Replica),
+        _ => Role::from_word(word).filter(|role| *role != Role::Unknown),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_role_is_a_word_or_that_of_an_object() {
+        assert_eq!(parse("primary\n"), Some(Role::Primary));
+        assert_eq!(parse("  replica of db-1\n"), Some(Role::Replica));
+        assert_eq!(parse(r#"{"role": "primary", "lag": 0}"#), Some(Role::Primary));
+        for leader in ["master", "primary", "leader", "standby_leader"] {
+            assert_eq!(
+                parse(&format!(r#"{{"state": "running", "role": "{leader}"}}"#)),
+                Some(Role::Primary),
+                "{leader}"
+            );
+        }
+        for standby in ["replica", "sync_standby", "quorum_standby"] {
+            assert_eq!(parse(&format!(r#"{{"role": "{standby}"}}"#)), Some(Role::Replica), "{standby}");
+        }
+        for nothing in [
+            r#"{"role": "demoted"}"#,
+            "",
+            "unknown",
+            "Primary",
+            "primaryish",
+            "{}",
+            r#"{"role": 1}"#,
+            r#""primary""#,
+            "{\"role\"",
+        ] {
+            assert_eq!(parse(nothing), None, "{nothing}");
+        }
+    }
+}

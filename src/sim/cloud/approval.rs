@@ -1,0 +1,114 @@
+//! Who approves, and what becomes of an approval. It counts for every VM of the event and cannot be taken back.
+
+use allclear_core::id::{EventId, VmName};
+use allclear_core::time::Timestamp;
+
+use super::Cloud;
+use super::due::Change;
+
+/// Who has approved.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Approver {
+    /// From inside the VM.
+    Vm(VmName),
+    /// A policy, the control plane, an operator.
+    Other(String),
+}
+
+/// What the platform makes of it. Which status code it answers with is the concern of `fake_cloud`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Approval {
+    /// The first one.
+    Accepted,
+    /// Somebody was first.
+    Repeated,
+    Started,
+    Finished,
+    /// Never announced, or not to this VM.
+    Unknown,
+}
+
+impl Cloud {
+    /// Takes an approval at a time.
+    pub fn approve(&mut self, now: Timestamp, by: Approver, id: &EventId) -> Approval {
+        self.advance(now);
+        let Some(ordinal) = self.events.iter().position(|event| event.id == *id) else { return Approval::Unknown };
+        let Some(event) = self.events.get(ordinal) else { return Approval::Unknown };
+        if let Approver::Vm(vm) = &by
+            && !self.is_shown_to(vm, event)
+            && event.ended.is_none()
+        {
+            return Approval::Unknown;
+        }
+        if event.ended.is_some() {
+            return Approval::Finished;
+        }
+        if event.started.is_some() {
+            return Approval::Started;
+        }
+        if event.accepted.is_some() {
+            return Approval::Repeated;
+        }
+        self.apply_change(ordinal, Change::Accept(by));
+        self.settle();
+        Approval::Accepted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::cloud::{Audience, End, Manners, Plan, Vm};
+    use allclear_core::document::{Kind, Source};
+
+    const BEGIN: Timestamp = Timestamp(1_000_000);
+
+    fn cloud() -> Cloud {
+        let vms = ["a", "b"].map(|name| Vm { name: VmName::new(name), zone: None });
+        Cloud::new(vms, Manners::default(), 1, BEGIN)
+    }
+
+    fn freeze() -> Plan {
+        Plan::new(Kind::Freeze, Source::Platform, vec![VmName::new("a")])
+    }
+
+    fn by(vm: &str) -> Approver {
+        Approver::Vm(VmName::new(vm))
+    }
+
+    #[test]
+    fn the_first_approval_counts_and_is_kept() {
+        let mut cloud = cloud();
+        let id = cloud.announce(BEGIN, Plan { other_tenants: Duration::from_mins(5), ..freeze() }).unwrap();
+        assert_eq!(cloud.approve(BEGIN, by("b"), &id), Approval::Accepted);
+        assert_eq!(cloud.approve(BEGIN, by("a"), &id), Approval::Repeated);
+        assert_eq!(cloud.event(&id).unwrap().accepted, Some((BEGIN, by("b"))));
+    }
+
+    #[test]
+    fn what_is_not_scheduled_is_told_apart() {
+        let mut cloud = cloud();
+        let started = cloud.announce(BEGIN, freeze()).unwrap();
+        cloud.start(BEGIN, &started).unwrap();
+        let ended = cloud.announce(BEGIN, freeze()).unwrap();
+        cloud.cancel(BEGIN, &ended).unwrap();
+        let hidden =
+            cloud.announce(BEGIN, Plan { seen_by: Audience::Only(vec![VmName::new("a")]), ..freeze() }).unwrap();
+        assert_eq!(cloud.approve(BEGIN, by("a"), &started), Approval::Started);
+        assert_eq!(cloud.approve(BEGIN, by("a"), &ended), Approval::Finished);
+        assert_eq!(cloud.approve(BEGIN, by("b"), &hidden), Approval::Unknown);
+        assert_eq!(cloud.approve(BEGIN, by("a"), &hidden), Approval::Accepted);
+        assert_eq!(cloud.approve(BEGIN, by("a"), &EventId::new("none")), Approval::Unknown);
+    }
+
+    #[test]
+    fn an_approval_at_the_moment_of_the_end_comes_too_late() {
+        let mut cloud = cloud();
+        let id = cloud.announce(BEGIN, Plan { cancel_after: Some(Duration::from_secs(1)), ..freeze() }).unwrap();
+        let end = BEGIN.plus(Duration::from_secs(1));
+        assert_eq!(cloud.approve(end, by("a"), &id), Approval::Finished);
+        assert_eq!(cloud.event(&id).unwrap().ended, Some((end, End::Cancelled)));
+    }
+}

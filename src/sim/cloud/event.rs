@@ -1,0 +1,120 @@
+//! One announced event: how far it is, and what a document shows of it. Never goes back a stage.
+
+use allclear_core::document::{Announcement, NotBefore, Status};
+use allclear_core::id::EventId;
+use allclear_core::time::Timestamp;
+
+use super::approval::Approver;
+use super::due::Change;
+use super::history::What;
+use super::orders::Amendment;
+use super::plan::{Opening, Plan};
+
+/// An event with what has happened to it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Event {
+    pub id: EventId,
+    pub plan: Plan,
+    pub announced_at: Timestamp,
+    pub not_before: Timestamp,
+    /// The first approval; later ones change nothing.
+    pub accepted: Option<(Timestamp, Approver)>,
+    pub started: Option<(Timestamp, Cause)>,
+    pub ended: Option<(Timestamp, End)>,
+    /// How many of the plan's moves are done.
+    pub moved: usize,
+}
+
+/// Why an event has started.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Cause {
+    /// The machine failed: no approval and no NotBefore counts.
+    Failure,
+    Approved,
+    NotBefore,
+    /// Whoever drives the cloud said so.
+    Ordered,
+}
+
+/// Why an event is no longer in the array.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum End {
+    Finished,
+    Cancelled,
+}
+
+impl Event {
+    pub(super) fn announced(id: EventId, plan: Plan, at: Timestamp) -> Self {
+        let started = match plan.opening {
+            Opening::Scheduled => None,
+            Opening::Started => Some((at, Cause::Failure)),
+        };
+        let not_before = at.plus(plan.notice);
+        Self { id, plan, announced_at: at, not_before, accepted: None, started, ended: None, moved: 0 }
+    }
+
+    pub fn is_scheduled(&self) -> bool {
+        self.started.is_none() && self.ended.is_none()
+    }
+
+    pub fn is_started(&self) -> bool {
+        self.started.is_some() && self.ended.is_none()
+    }
+
+    /// Whether its VMs are interrupted at this moment.
+    pub fn is_impacting(&self, now: Timestamp) -> bool {
+        let (Some((start, _)), None) = (&self.started, &self.ended) else { return false };
+        let within = |from: Timestamp, lasts| now >= from && now < from.plus(lasts);
+        within(*start, self.plan.impact)
+            || self.plan.relapses.iter().any(|relapse| within(start.plus(relapse.after), relapse.lasts))
+    }
+
+    /// The row of the array; nothing once it is over.
+    pub fn announcement(&self) -> Option<Announcement> {
+        let (status, not_before) = match (&self.started, &self.ended) {
+            (_, Some(_)) => return None,
+            (Some(_), None) => (Status::Started, NotBefore::Unknown),
+            (None, None) => (Status::Scheduled, NotBefore::At(self.not_before)),
+        };
+        Some(Announcement {
+            id: self.id.clone(),
+            status,
+            kind: self.plan.kind.clone(),
+            source: self.plan.source.clone(),
+            resource_type: self.plan.resource_type.clone(),
+            resources: self.plan.resources.clone(),
+            not_before,
+            description: self.plan.description.clone(),
+            duration: self.plan.duration,
+        })
+    }
+
+    pub(super) fn change(&mut self, at: Timestamp, change: Change) -> What {
+        match change {
+            Change::Move { not_before, planned } => {
+                self.not_before = not_before;
+                self.moved += usize::from(planned);
+                What::Moved { not_before }
+            }
+            Change::Amend(amendment) => {
+                match amendment.clone() {
+                    Amendment::Resources(resources) => self.plan.resources = resources,
+                    Amendment::Duration(duration) => self.plan.duration = duration,
+                }
+                What::Amended(amendment)
+            }
+            Change::Accept(by) => {
+                self.accepted = Some((at, by.clone()));
+                What::Accepted(by)
+            }
+            Change::Start(cause) => {
+                self.started = Some((at, cause));
+                What::Started(cause)
+            }
+            Change::End(end) => {
+                self.ended = Some((at, end));
+                What::Ended(end)
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! What whoever drives the cloud may order for an open event. Refuses what the platform never does: nothing is
+//! cancelled or moved once it has started, and nothing ends twice.
+
+use std::fmt;
+use std::time::Duration;
+
+use allclear_core::id::{EventId, VmName};
+use allclear_core::time::Timestamp;
+
+use super::due::Change;
+use super::event::{Cause, End, Event};
+use super::{Cloud, Happening};
+
+/// Why an order is not carried out.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Refusal {
+    Unknown(EventId),
+    IdTaken(EventId),
+    NotScheduled(EventId),
+    NotStarted(EventId),
+    Over(EventId),
+    UnknownVm(VmName),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown(id) => write!(f, "no event {id} was announced or planned"),
+            Self::IdTaken(id) => write!(f, "an event {id} exists already; leave the id out to get a new one"),
+            Self::NotScheduled(id) => write!(f, "event {id} is not Scheduled; once Started it can only be finished"),
+            Self::NotStarted(id) => write!(f, "event {id} is not Started; start or cancel it instead"),
+            Self::Over(id) => write!(f, "event {id} is over"),
+            Self::UnknownVm(vm) => write!(f, "this cloud has no VM {vm}"),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// What else may change about an announced event.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Amendment {
+    Resources(Vec<VmName>),
+    /// `None` is shown as -1.
+    Duration(Option<Duration>),
+}
+
+impl Cloud {
+    /// The event is gone while it is Scheduled.
+    pub fn cancel(&mut self, now: Timestamp, id: &EventId) -> Result<(), Refusal> {
+        self.order_scheduled(now, id, |_| Change::End(End::Cancelled))
+    }
+
+    /// The event starts without regard to approvals and NotBefore.
+    pub fn start(&mut self, now: Timestamp, id: &EventId) -> Result<(), Refusal> {
+        self.order_scheduled(now, id, |_| Change::Start(Cause::Ordered))
+    }
+
+    /// NotBefore is announced anew, so long from now.
+    pub fn move_not_before(&mut self, now: Timestamp, id: &EventId, notice: Duration) -> Result<(), Refusal> {
+        self.order_scheduled(now, id, |now| Change::Move { not_before: now.plus(notice), planned: false })
+    }
+
+    /// Resources or the announced duration change, also of a Started event.
+    pub fn amend(&mut self, now: Timestamp, id: &EventId, amendment: Amendment) -> Result<(), Refusal> {
+        self.advance(now);
+        let ordinal = self.place_of(id)?;
+        if self.events.get(ordinal).is_none_or(|event| event.ended.is_some()) {
+            return Err(Refusal::Over(id.clone()));
+        }
+        self.apply_change(ordinal, Change::Amend(amendment));
+        self.settle();
+        Ok(())
+    }
+
+    /// The Started event leaves the array.
+    pub fn finish(&mut self, now: Timestamp, id: &EventId) -> Result<(), Refusal> {
+        self.advance(now);
+        let ordinal = self.place_of(id)?;
+        if !self.events.get(ordinal).is_some_and(Event::is_started) {
+            return Err(Refusal::NotStarted(id.clone()));
+        }
+        self.apply_change(ordinal, Change::End(End::Finished));
+        self.settle();
+        Ok(())
+    }
+
+    /// Forgets what happened so far, and hands it over: for runs that are too long to keep it.
+    pub fn take_history(&mut self) -> Vec<Happening> {
+        std::mem::take(&mut self.history)
+    }
+
+    fn order_scheduled(
+        &mut self,
+        now: Timestamp,
+        id: &EventId,
+        change: impl FnOnce(Timestamp) -> Change,
+    ) -> Result<(), Refusal> {
+        self.advance(now);
+        let ordinal = self.place_of(id)?;
+        if !self.events.get(ordinal).is_some_and(Event::is_scheduled) {
+            return Err(Refusal::NotScheduled(id.clone()));
+        }
+        self.apply_change(ordinal, change(self.now));
+        self.settle();
+        Ok(())
+    }
+
+    fn place_of(&self, id: &EventId) -> Result<usize, Refusal> {
+        self.events.iter().position(|event| event.id == *id).ok_or_else(|| Refusal::Unknown(id.clone()))
+    }
+}

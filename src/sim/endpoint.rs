@@ -1,0 +1,224 @@
+//! The metadata endpoint of each VM: what it answers, what it does instead, and the posts that go through it.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::agenda::Due;
+use super::cloud::{Approval, Approver};
+use super::scenario::{FaultKind, Trouble};
+use super::shell::Here;
+use super::tasks::Answer;
+use super::world::World;
+use allclear_core::claim::PostOutcome;
+use allclear_core::document::{Announcement, Document, Status};
+use allclear_core::id::{AttemptId, EventId, VmName};
+use allclear_core::time::Timestamp;
+
+/// A request that is not answered by then is given up.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
+
+/// Nothing that could be believed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct NoInformation;
+
+/// What a poll brought.
+pub(super) struct Answered {
+    pub(super) document: Document,
+    pub(super) incarnation: u64,
+    /// By the platform's clock.
+    pub(super) date: Option<Timestamp>,
+}
+
+/// Why an approval is posted.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Why {
+    Claim(AttemptId),
+    /// The entry of the journal with this time.
+    Takeover(Timestamp),
+}
+
+/// A post on its way.
+pub(super) struct Letter {
+    by: usize,
+    event: EventId,
+    why: Why,
+    /// `None` where the reply is lost.
+    answer: Option<Answer<PostOutcome>>,
+}
+
+/// What one endpoint has said.
+#[derive(Default)]
+pub(super) struct Seat {
+    /// The first document it ever gave.
+    oldest: Option<Document>,
+    answers: u64,
+    last: Option<Document>,
+    /// When a validated document showed an event as Scheduled last.
+    scheduled: BTreeMap<EventId, Timestamp>,
+    /// Since when and in how many validated documents in a row an event has been missing.
+    missing: BTreeMap<EventId, (Timestamp, u32)>,
+    /// The longest such row since it was last listed, and how long that lasted.
+    gone: BTreeMap<EventId, (u32, Duration)>,
+}
+
+impl Seat {
+    /// This endpoint has said in a row of so many documents, for so long, that the event is gone.
+    pub(super) fn has_said_gone(&self, event: &EventId, documents: u32, span: Duration) -> bool {
+        self.gone.get(event).is_some_and(|(most, lasted)| *most >= documents && *lasted >= span)
+    }
+
+    /// When a validated document showed it as Scheduled here last.
+    pub(super) fn scheduled_at(&self, event: &EventId) -> Option<Timestamp> {
+        self.scheduled.get(event).copied()
+    }
+
+    /// The VMs that the document which it gave last names for the event.
+    pub(super) fn names(&self, event: &EventId) -> &[VmName] {
+        self.last.as_ref().and_then(|last| last.get(event)).map_or(&[], |announced| &announced.resources)
+    }
+
+    fn served(&mut self, document: &Document, now: Timestamp) {
+        if let Some(before) = &self.last {
+            for event in before.events.iter().filter(|event| document.get(&event.id).is_none()) {
+                self.missing.entry(event.id.clone()).or_insert((now, 0));
+            }
+        }
+        self.missing.retain(|id, _| document.get(id).is_none());
+        for (id, (since, documents)) in &mut self.missing {
+            if *documents == 0 {
+                *since = now;
+            }
+            *documents += 1;
+            let longest = self.gone.entry(id.clone()).or_default();
+            *longest = (*longest).max((*documents, now.since(*since)));
+        }
+        for event in &document.events {
+            self.gone.remove(&event.id);
+            if event.status == Status::Scheduled {
+                self.scheduled.insert(event.id.clone(), now);
+            }
+        }
+        self.last = Some(document.clone());
+    }
+
+    /// Whoever was told nothing, or begins anew, counts anew.
+    pub(super) fn not_served(&mut self) {
+        self.missing.values_mut().for_each(|(_, documents)| *documents = 0);
+    }
+}
+
+impl Here {
+    /// One poll.
+    pub(super) async fn ask_endpoint(&self) -> Result<Answered, NoInformation> {
+        let (world, vm) = (&self.world, self.me);
+        let way = world.random.borrow_mut().millis(2, 15);
+        self.sleep(way).await;
+        let trouble = world.trouble(vm, |trouble| !trouble.is_of_posts());
+        match trouble {
+            Some(Trouble::Silent) => {
+                world.endpoints.borrow_mut()[vm].not_served();
+                self.sleep(ANSWERS_WITHIN).await;
+                return Err(NoInformation);
+            }
+            Some(Trouble::Empty) if makes!(world.mistake, EmptyIsNoEvents) => {
+                return Ok(Answered { document: Document::default(), incarnation: 0, date: None });
+            }
+            Some(Trouble::Empty | Trouble::Status(_)) => {
+                world.endpoints.borrow_mut()[vm].not_served();
+                return Err(NoInformation);
+            }
+            _ => {}
+        }
+        if let Some(Trouble::Slow(seconds)) = trouble {
+            self.sleep(Duration::from_secs(seconds)).await;
+        }
+        let name = &world.nodes[vm].name;
+        let notice = world.cloud.borrow_mut().poll(world.now(), name).ok_or(NoInformation)?;
+        let mut endpoints = world.endpoints.borrow_mut();
+        let seat = &mut endpoints[vm];
+        seat.answers += 1;
+        // Whatever begins or ends meanwhile, nothing wrong is said twice in a row.
+        let is_odd = seat.answers % 2 == 1;
+        let is_wrong = is_odd && !world.is_healed.get();
+        let document = match trouble {
+            Some(Trouble::Old) if is_wrong => seat.oldest.clone().unwrap_or_default(),
+            Some(Trouble::Missing) if is_wrong => Document::default(),
+            Some(Trouble::Partial) if !world.is_healed.get() => {
+                let first = |event: Announcement| Announcement {
+                    resources: event.resources.into_iter().take(1).collect(),
+                    ..event
+                };
+                Document::new(notice.events.into_iter().map(first).collect())
+            }
+            Some(Trouble::Whole) => {
+                let all: Vec<VmName> = world.nodes.iter().map(|node| node.name.clone()).collect();
+                let whole = |event: Announcement| Announcement { resources: all.clone(), ..event };
+                Document::new(notice.events.into_iter().map(whole).collect())
+            }
+            Some(Trouble::OtherLetters) => {
+                let small = |event: Announcement| Announcement { id: EventId::new(event.id.as_str()), ..event };
+                Document::new(notice.events.into_iter().map(small).collect())
+            }
+            _ => Document::new(notice.events),
+        };
+        seat.oldest.get_or_insert_with(|| document.clone());
+        seat.served(&document, world.now());
+        // Whole seconds, by the platform's clock, which is right.
+        let date = world.scenario.are_answers_dated.then(|| Timestamp(world.now().0.div_euclid(1_000) * 1_000));
+        Ok(Answered { document, incarnation: notice.incarnation, date })
+    }
+
+    /// Posts an approval, once.
+    pub(super) async fn post_approval(&self, event: &EventId, why: Why) -> PostOutcome {
+        let (world, vm) = (&self.world, self.me);
+        world.judge_post(vm, event, why);
+        let trouble = world.trouble(vm, |trouble| trouble.is_of_posts() || trouble == Trouble::Silent);
+        let way = match trouble {
+            Some(Trouble::PostsSlow(seconds)) => Duration::from_secs(seconds),
+            _ => world.random.borrow_mut().millis(5, 30),
+        };
+        let answer = Answer::new();
+        match trouble {
+            Some(Trouble::PostsRefused(status)) => {
+                self.sleep(way).await;
+                return PostOutcome::Refused(status);
+            }
+            Some(Trouble::PostsLost | Trouble::Silent) => {}
+            _ => {
+                let answer = (trouble != Some(Trouble::RepliesLost)).then(|| answer.clone());
+                let letter = Letter { by: vm, event: event.clone(), why, answer };
+                world.put_in(way, Due::Arrive(Box::new(letter)));
+            }
+        }
+        let deadline = self.steady().plus(ANSWERS_WITHIN);
+        let outcome = self.within(deadline, answer.get(&world.tasks)).await;
+        outcome.unwrap_or_else(|| PostOutcome::Unknown("no reply".into()))
+    }
+}
+
+impl World {
+    fn trouble(&self, vm: usize, counts: impl Fn(Trouble) -> bool) -> Option<Trouble> {
+        self.slowest(|at, kind| match kind {
+            FaultKind::Endpoint(trouble) if at == vm && counts(*trouble) => Some(*trouble),
+            _ => None,
+        })
+    }
+
+    /// A post gets to the platform.
+    pub(super) fn arrive(self: &Rc<Self>, letter: Letter) {
+        let Letter { by, event, why, answer } = letter;
+        let approver = Approver::Vm(self.nodes[by].name.clone());
+        let approval = self.cloud.borrow_mut().approve(self.now(), approver, &event);
+        self.tell(|| format!("the platform is told that {event} may start, by {}: {approval:?}", self.nodes[by].name));
+        self.judge_arrival(by, &event, why, approval);
+        if let Some(answer) = answer {
+            let outcome = match approval {
+                Approval::Accepted | Approval::Repeated => PostOutcome::Accepted,
+                Approval::Started | Approval::Finished => PostOutcome::Refused(400),
+                Approval::Unknown => PostOutcome::Refused(404),
+            };
+            answer.give(&self.tasks, outcome);
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! What replicas send each other, and how it gets there: late, twice, in another order, or not at all.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::agenda::Due;
+use super::agreement::{Append, Appended, Asker, Ballot, Confirmed, Proposed, Vote};
+use super::scenario::FaultKind;
+use super::tasks::Answer;
+use super::world::World;
+use allclear_core::alone::Peer;
+use allclear_core::cluster_time::{ClockReading, Trust};
+use allclear_core::command::Command;
+use allclear_core::contacts::{Health, Told};
+use allclear_core::time::Timestamp;
+
+pub(super) struct Envelope {
+    pub(super) from: usize,
+    pub(super) to: usize,
+    /// The connection ends with either process.
+    from_life: u32,
+    to_life: u32,
+    from_disk: u32,
+    pub(super) message: Message,
+}
+
+#[derive(Clone)]
+pub(super) enum Message {
+    Append(Append),
+    Appended(Appended),
+    AskVote(Ballot),
+    Vote(Vote),
+    /// Take leadership over.
+    LeadNow {
+        term: u64,
+    },
+    Propose(Rc<Command>, Asker<Proposed>),
+    Proposed(Answer<Proposed>, Proposed),
+    Confirm(Asker<Confirmed>),
+    Confirmed(Answer<Confirmed>, Confirmed),
+    Beat {
+        health: Health,
+        wishes: u64,
+        reading: ClockReading,
+        /// Of the time against which that was measured; `None` where it was not that of the leader.
+        base: Option<i64>,
+        /// The cluster's time, where it knows that.
+        known: Option<Timestamp>,
+    },
+    Reply {
+        told: Told,
+        time: Timestamp,
+        base: i64,
+        trust: Trust,
+    },
+    AskPeer,
+    Peer(Peer),
+}
+
+impl World {
+    pub(super) fn send(&self, from: usize, to: usize, message: Message) {
+        self.send_after(Duration::ZERO, from, to, message);
+    }
+
+    /// `after` is what it takes before it leaves.
+    pub(super) fn send_after(&self, after: Duration, from: usize, to: usize, message: Message) {
+        if self.is_cut(from, to) {
+            return;
+        }
+        if matches!(message, Message::Proposed(..)) && self.is_hit(|kind| *kind == FaultKind::Unanswered) {
+            return;
+        }
+        let again = matches!(message, Message::Propose(..) | Message::Append(_) | Message::Appended(_))
+            && self.is_hit(|kind| *kind == FaultKind::Twice);
+        if again {
+            let later = self.random.borrow_mut().millis(1, 8000);
+            self.post_letter(after + later, from, to, message.clone());
+        }
+        self.post_letter(after, from, to, message);
+    }
+
+    fn post_letter(&self, after: Duration, from: usize, to: usize, message: Message) {
+        let way = self.random.borrow_mut().millis(0, 2);
+        let slow = self.slowest(|_, kind| if let FaultKind::Slow { by } = kind { Some(*by) } else { None });
+        let extra = slow.map_or(Duration::ZERO, |by| {
+            let most = u64::try_from(by.as_millis()).unwrap_or(0);
+            self.random.borrow_mut().millis(0, most)
+        });
+        let (from_life, to_life) = (self.nodes[from].life(), self.nodes[to].life());
+        let from_disk = self.nodes[from].kept.borrow().disk;
+        let envelope = Envelope { from, to, from_life, to_life, from_disk, message };
+        self.put_in(after + way + extra, Due::Deliver(Box::new(envelope)));
+    }
+
+    /// Nothing gets through in this direction; counts as an effect of the cut.
+    pub(super) fn is_cut(&self, from: usize, to: usize) -> bool {
+        self.is_hit(|kind| match kind {
+            FaultKind::Cut { vms, both } => {
+                let (near, far) = (vms.contains(&from), vms.contains(&to));
+                near != far && (*both || near)
+            }
+            _ => false,
+        })
+    }
+
+    pub(super) fn deliver(self: &Rc<Self>, envelope: Envelope) {
+        let Envelope { from, to, from_life, to_life, from_disk, message } = envelope;
+        let is_there = |vm: usize, life: u32| self.nodes[vm].is_up() && self.nodes[vm].life() == life;
+        // What somebody said whose disk was lost is said by nobody.
+        if !is_there(to, to_life) || from_disk != self.nodes[from].kept.borrow().disk {
+            return;
+        }
+        // A proposal or a vote that was sent by a process that is gone is taken all the same.
+        if from_life != self.nodes[from].life() && matches!(message, Message::AskPeer | Message::Confirm(_)) {
+            return;
+        }
+        self.take_message(to, from, message);
+    }
+
+    pub(super) fn take_message(self: &Rc<Self>, to: usize, from: usize, message: Message) {
+        match message {
+            Message::Append(append) => self.on_append(to, from, &append),
+            Message::Appended(appended) => self.on_appended(to, from, &appended),
+            Message::AskVote(ballot) => self.on_ballot(to, from, &ballot),
+            Message::Vote(vote) => self.on_vote(to, from, &vote),
+            Message::LeadNow { term } => self.on_lead_now(to, term),
+            Message::Propose(command, asker) => self.on_propose(to, &command, asker),
+            Message::Proposed(waiting, answer) => waiting.give(&self.tasks, answer),
+            Message::Confirm(asker) => self.on_confirm(to, asker),
+            Message::Confirmed(waiting, index) => waiting.give(&self.tasks, index),
+            Message::Beat { health, wishes, reading, base, known } => {
+                self.on_beat(to, from, health, wishes);
+                self.on_reading(to, from, reading, base, known);
+                self.reply_to_beat(to, from);
+            }
+            Message::Reply { told, time, base, trust } => self.on_reply(to, told, (time, trust), base),
+            Message::AskPeer => self.on_ask_peer(to, from),
+            Message::Peer(peer) => self.on_peer(to, from, peer),
+        }
+    }
+}

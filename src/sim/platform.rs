@@ -1,0 +1,80 @@
+//! What the platform does to the machines when an event has started.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::agenda::Due;
+use super::cloud;
+use super::world::World;
+use allclear_core::document::Kind;
+use allclear_core::id::EventId;
+
+/// How often it is looked at.
+const EVERY: Duration = Duration::from_millis(250);
+/// Once it was lost to somebody who pays more, a machine is back in this time.
+const BACK_FROM_PREEMPTION: Duration = Duration::from_mins(3);
+
+impl World {
+    pub(super) fn look_at_the_cloud(self: &Rc<Self>) {
+        let happened = {
+            let mut cloud = self.cloud.borrow_mut();
+            cloud.advance(self.now());
+            cloud.take_history()
+        };
+        for cloud::Happening { event, what, .. } in happened {
+            match what {
+                cloud::What::Started(cause) => {
+                    self.tell(|| format!("the platform starts {event}: {cause:?}"));
+                    self.strike(&event);
+                }
+                // The hardware has failed already.
+                cloud::What::Announced if self.is_impacted_by(&event) => self.strike(&event),
+                cloud::What::Ended(end) => self.tell(|| format!("{event} is over: {end:?}")),
+                _ => {}
+            }
+        }
+        if self.is_healed.get() {
+            self.start_who_can();
+        }
+        self.put_in(EVERY, Due::Cloud);
+    }
+
+    /// Nobody is down any more but those whom an event holds.
+    pub(super) fn start_who_can(self: &Rc<Self>) {
+        for vm in (0..self.nodes.len()).filter(|vm| !self.nodes[*vm].is_up() && !self.is_impacted(*vm)) {
+            self.start(vm);
+        }
+    }
+
+    fn strike(self: &Rc<Self>, id: &EventId) {
+        let (kind, resources, impact) = {
+            let cloud = self.cloud.borrow();
+            let Some(event) = cloud.event(id) else { return };
+            (event.plan.kind.clone(), event.plan.resources.clone(), event.plan.impact)
+        };
+        for vm in resources.iter().filter_map(|name| self.vm(name)) {
+            match kind {
+                Kind::Freeze => self.freeze(vm, impact),
+                Kind::Reboot | Kind::Redeploy | Kind::Other(_) => {
+                    self.crash(vm, impact, true);
+                }
+                Kind::Preempt => {
+                    self.crash(vm, BACK_FROM_PREEMPTION, true);
+                }
+                Kind::Terminate => {
+                    self.crash(vm, impact, true);
+                    self.nodes[vm].body.borrow_mut().is_deleted = true;
+                }
+            }
+        }
+    }
+
+    fn is_impacted_by(&self, id: &EventId) -> bool {
+        self.cloud.borrow().event(id).is_some_and(|event| event.started.is_some())
+    }
+
+    /// A machine that an event has taken down comes back by itself.
+    pub(super) fn is_impacted(&self, vm: usize) -> bool {
+        self.cloud.borrow().is_impacted(&self.nodes[vm].name)
+    }
+}

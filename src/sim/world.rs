@@ -1,0 +1,315 @@
+//! One world: its time, its machines, what is committed, and the loop that lets things happen.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::agenda::{Agenda, Due};
+use super::agreement::{Chain, Members};
+use super::cloud::{Cloud, Manners, Vm};
+use super::endpoint::Seat;
+use super::judge::Judge;
+use super::mistake::Mistake;
+use super::node::Node;
+use super::random::Random;
+use super::scenario::{Fault, FaultKind, Moment, Scenario, What};
+use super::shell::Process;
+use super::tasks::Tasks;
+use super::verdict::{Breach, Property, Run, Verdict};
+use allclear_core::id::VmName;
+use allclear_core::time::Timestamp;
+
+/// When every world begins: any moment that is not 0.
+pub(super) const BEGIN: Timestamp = Timestamp(1_760_000_000_000);
+/// Nothing takes longer than this after everything has healed.
+const LONGEST: Duration = Duration::from_mins(90);
+
+pub(super) struct World {
+    pub(super) scenario: Scenario,
+    pub(super) mistake: Mistake,
+    now: Cell<Timestamp>,
+    agenda: RefCell<Agenda>,
+    pub(super) tasks: Tasks,
+    pub(super) nodes: Vec<Node>,
+    pub(super) chain: RefCell<Chain>,
+    pub(super) cloud: RefCell<Cloud>,
+    pub(super) endpoints: RefCell<Vec<Seat>>,
+    pub(super) random: RefCell<Random>,
+    /// Faults that last, each with its end, and whether it has had an effect.
+    windows: RefCell<Vec<Window>>,
+    /// Of each happening.
+    effects: RefCell<Vec<bool>>,
+    pub(super) is_healed: Cell<bool>,
+    pub(super) judge: RefCell<Judge>,
+    breach: RefCell<Option<Breach>>,
+    pub(super) counts: Counts,
+    trace: RefCell<Option<Vec<String>>>,
+    digest: Cell<u64>,
+    is_over: Cell<bool>,
+}
+
+#[derive(Default)]
+pub(super) struct Counts {
+    pub(super) alone: Cell<usize>,
+    pub(super) claims: Cell<u32>,
+    pub(super) begun: Cell<u32>,
+    pub(super) confirmed: Cell<u32>,
+    pub(super) posted: Cell<u32>,
+}
+
+struct Window {
+    place: usize,
+    until: Timestamp,
+    fault: Fault,
+}
+
+impl World {
+    pub(super) fn new(scenario: &Scenario, mistake: Mistake, is_traced: bool) -> Rc<Self> {
+        let names: Vec<VmName> = (0..scenario.replicas).map(name).collect();
+        let members = Rc::new(Members::first(scenario.replicas, scenario.voters));
+        let vms = names.iter().map(|name| Vm { name: name.clone(), zone: None });
+        let cloud = Cloud::new(vms, Manners { first_incarnation: 1000, ..Manners::default() }, scenario.seed, BEGIN);
+        let node = |(vm, name): (usize, &VmName)| {
+            let ahead = scenario.clocks.get(vm).copied().unwrap_or(0);
+            Node::new(name.clone(), ahead, members.clone(), scenario.workloads[vm].clone())
+        };
+        Rc::new(Self {
+            mistake,
+            now: Cell::new(BEGIN),
+            agenda: RefCell::default(),
+            tasks: Tasks::default(),
+            nodes: names.iter().enumerate().map(node).collect(),
+            chain: RefCell::default(),
+            cloud: RefCell::new(cloud),
+            endpoints: RefCell::new((0..scenario.replicas).map(|_| Seat::default()).collect()),
+            random: RefCell::new(Random::new(scenario.seed ^ 0xA076_1D64_78BD_642F)),
+            windows: RefCell::default(),
+            effects: RefCell::new(vec![false; scenario.happenings.len()]),
+            is_healed: Cell::new(false),
+            judge: RefCell::default(),
+            breach: RefCell::default(),
+            counts: Counts::default(),
+            trace: RefCell::new(is_traced.then(Vec::new)),
+            digest: Cell::new(0),
+            is_over: Cell::new(false),
+            scenario: scenario.clone(),
+        })
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.now.get()
+    }
+
+    pub(super) fn put_in(&self, span: Duration, due: Due) {
+        self.agenda.borrow_mut().put(self.now().plus(span), due);
+    }
+
+    pub(super) fn process(&self, vm: usize) -> Option<Rc<Process>> {
+        self.nodes[vm].process.borrow().clone()
+    }
+
+    pub(super) fn vm(&self, name: &VmName) -> Option<usize> {
+        self.nodes.iter().position(|node| node.name == *name)
+    }
+
+    /// Lets everything happen until nothing is left, time is up, or a property is broken.
+    pub(super) fn run(self: &Rc<Self>) {
+        let Scenario { replicas, voters, max_unavailable, heal_at, policy, .. } = &self.scenario;
+        self.tell(|| {
+            let budget = policy.user_budget;
+            format!(
+                "{replicas} replicas, {voters} vote, a group loses at most {max_unavailable}, user budget {budget:?}, heals \
+                 at {heal_at:?}"
+            )
+        });
+        for (place, happening) in self.scenario.happenings.iter().enumerate() {
+            if happening.after.is_none() {
+                self.put_in(happening.at, Due::Happening(place));
+            }
+        }
+        self.put_in(Duration::from_secs(1), Due::Judge);
+        self.put_in(self.scenario.heal_at, Due::Heal);
+        self.put_in(Duration::from_millis(100), Due::Cloud);
+        for vm in 0..self.nodes.len() {
+            self.start(vm);
+        }
+        let end = BEGIN.plus(self.scenario.heal_at).plus(LONGEST);
+        while !self.is_over.get() && !self.is_broken() {
+            let next = self.agenda.borrow_mut().next();
+            let Some((at, order, due)) = next.filter(|(at, ..)| *at <= end) else { break };
+            self.now.set(self.now().max(at));
+            let mixed = self.digest.get() ^ order ^ at.0.unsigned_abs();
+            self.digest.set(mixed.wrapping_mul(0x0000_0100_0000_01B3).rotate_left(17));
+            self.take(due);
+            self.tasks.run(|vm| self.nodes[vm].is_paused());
+            self.bury_the_doomed();
+        }
+        if !self.is_broken() {
+            self.judge_the_end(self.is_over.get());
+        }
+        for vm in 0..self.nodes.len() {
+            self.tasks.end(vm);
+            self.nodes[vm].process.take();
+        }
+    }
+
+    fn take(self: &Rc<Self>, due: Due) {
+        // What comes to somebody who is paused waits.
+        if let Some(vm) = due.of()
+            && self.nodes[vm].is_paused()
+        {
+            return self.hold(vm, due);
+        }
+        let lives = |vm: usize, life: u32| self.nodes[vm].is_up() && self.nodes[vm].life() == life;
+        match due {
+            Due::Wake(task) => self.tasks.wake(task),
+            Due::Deliver(envelope) => self.deliver(*envelope),
+            Due::Tick { vm, life, number } => {
+                if lives(vm, life) && self.nodes[vm].agreement.borrow().ticks == number {
+                    self.tick(vm);
+                }
+            }
+            Due::Apply { vm, life } => {
+                if lives(vm, life) {
+                    self.apply(vm);
+                }
+            }
+            Due::Program { vm, boot, key, turn } => self.program_goes_on(vm, boot, &key, turn),
+            Due::Arrive(letter) => self.arrive(*letter),
+            Due::Happening(place) => self.happen(place),
+            Due::Resume { vm, number } => {
+                if self.nodes[vm].body.borrow().downs == number {
+                    self.resume(vm);
+                }
+            }
+            Due::Restart { vm, number } => {
+                if self.nodes[vm].body.borrow().downs == number {
+                    self.start(vm);
+                }
+            }
+            Due::Cloud => self.look_at_the_cloud(),
+            Due::Heal => self.heal(),
+            Due::Judge => self.judge_progress(),
+        }
+    }
+
+    fn hold(&self, vm: usize, due: Due) {
+        let mut body = self.nodes[vm].body.borrow_mut();
+        let is_lost = body.pause.is_some_and(|pause| self.now().since(pause.since) > pause.holds);
+        if !is_lost || !matches!(due, Due::Deliver(_)) {
+            body.held.push(due);
+        }
+    }
+
+    /// Again what was put off while somebody was paused.
+    pub(super) fn take_held(self: &Rc<Self>, held: Vec<Due>) {
+        for due in held {
+            self.take(due);
+        }
+    }
+
+    /// The first breach counts.
+    pub(super) fn broke(&self, property: Property, what: String) {
+        self.tell(|| format!("BROKEN {property:?}: {what}"));
+        self.breach.borrow_mut().get_or_insert(Breach { property, what, at: self.now() });
+    }
+
+    pub(super) fn is_broken(&self) -> bool {
+        self.breach.borrow().is_some()
+    }
+
+    pub(super) fn end(&self) {
+        self.is_over.set(true);
+    }
+
+    /// A line of the trace; costs nothing where nobody wants one.
+    pub(super) fn tell(&self, what: impl FnOnce() -> String) {
+        if let Some(trace) = self.trace.borrow_mut().as_mut() {
+            let at = self.now().since(BEGIN).as_secs_f64();
+            trace.push(format!("{at:>9.3}  {}", what()));
+        }
+    }
+
+    /// A moment has come for which something may wait.
+    pub(super) fn come(&self, times: &Cell<u32>, moment: impl Fn(u32) -> Moment) {
+        times.set(times.get() + 1);
+        let come = moment(times.get());
+        let waits = self.scenario.happenings.iter().enumerate().filter(|(_, it)| it.after == Some(come));
+        for (place, happening) in waits {
+            self.put_in(happening.at, Due::Happening(place));
+        }
+    }
+
+    /// A fault that lasts begins.
+    pub(super) fn open_window(&self, place: usize, fault: Fault) {
+        let heal = BEGIN.plus(self.scenario.heal_at);
+        let until = self.now().plus(fault.lasts).min(heal);
+        self.windows.borrow_mut().push(Window { place, until, fault });
+    }
+
+    pub(super) fn close_windows(&self) {
+        self.windows.borrow_mut().clear();
+    }
+
+    /// A fault of this kind is in force; it has had its effect.
+    pub(super) fn is_hit(&self, by: impl Fn(&FaultKind) -> bool) -> bool {
+        self.slowest(|_, kind| by(kind).then_some(Duration::ZERO)).is_some()
+    }
+
+    /// The same, where nothing comes of it.
+    pub(super) fn is_in_force(&self, which: impl Fn(&FaultKind) -> bool) -> bool {
+        let now = self.now();
+        self.windows.borrow().iter().any(|window| now < window.until && which(&window.fault.kind))
+    }
+
+    /// The longest of what the faults in force say, each at its machine; one that says something has had its effect.
+    pub(super) fn slowest<T: Ord>(&self, by: impl Fn(usize, &FaultKind) -> Option<T>) -> Option<T> {
+        let now = self.now();
+        let mut windows = self.windows.borrow_mut();
+        if windows.is_empty() {
+            return None;
+        }
+        windows.retain(|window| now < window.until);
+        let mut found = None;
+        for window in windows.iter() {
+            if let Some(told) = by(window.fault.vm, &window.fault.kind) {
+                self.effects.borrow_mut()[window.place] = true;
+                found = found.max(Some(told));
+            }
+        }
+        found
+    }
+
+    pub(super) fn took_effect(&self, place: usize) {
+        self.effects.borrow_mut()[place] = true;
+    }
+
+    /// How many of the faults there were to be have had an effect.
+    pub(super) fn effective(&self) -> usize {
+        let effects = self.effects.borrow();
+        let faults = self.scenario.happenings.iter().zip(effects.iter());
+        faults.filter(|(happening, effect)| matches!(happening.what, What::Fault(_)) && **effect).count()
+    }
+
+    pub(super) fn result(&self) -> Run {
+        let (faults, effective) = (self.scenario.faults(), self.effective());
+        let verdict = match self.breach.borrow().clone() {
+            Some(breach) => Verdict::Failed(breach),
+            None if faults > 0 && effective == 0 => Verdict::Unknown,
+            None => Verdict::Passed,
+        };
+        Run {
+            verdict,
+            simulated: self.now().since(BEGIN),
+            faults,
+            effective,
+            alone: self.counts.alone.get(),
+            digest: self.digest.get(),
+            trace: self.trace.borrow_mut().take().unwrap_or_default(),
+        }
+    }
+}
+
+pub(super) fn name(vm: usize) -> VmName {
+    VmName::new(&format!("db-{vm}"))
+}

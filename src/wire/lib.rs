@@ -1,0 +1,15 @@
+//! Bytes and what they mean: the generated code, and conversions between it and the core's types.
+
+#[cfg(feature = "replica")]
+pub mod log;
+pub mod pb;
+pub mod seal;
+
+/// The description of what a replica answers over HTTP, in OpenAPI.
+#[cfg(feature = "replica")]
+pub const OPENAPI: &str = include_str!(concat!(env!("OUT_DIR"), "/openapi.json"));
+
+/// Of a message in bytes, as it is sent.
+pub fn size(message: &impl prost::Message) -> usize {
+    message.encoded_len()
+}

@@ -1,0 +1,100 @@
+//! Claim: the house is tidy. Which room may open which door, where clock and environment are read, how long things
+//! are, and what may stand at the top: all of it as rules over texts, each shown to fail on a bad one.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod doors;
+mod lengths;
+mod reads;
+mod source;
+mod top;
+mod words;
+
+use std::path::Path;
+
+use source::Source;
+
+/// A rule finds what is wrong in one file: the line and what to do.
+type Rule = fn(&Source) -> Vec<(usize, String)>;
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+fn check(sources: &[Source], rule: Rule) {
+    assert!(!sources.is_empty(), "nothing to look at");
+    let told = |source: &Source| {
+        let path = source.path.clone();
+        rule(source).into_iter().map(move |(line, finding)| format!("{path}:{line}: {finding}"))
+    };
+    let findings: Vec<_> = sources.iter().flat_map(told).collect();
+    assert!(findings.is_empty(), "\n{}\n", findings.join("\n"));
+}
+
+/// Every Rust file.
+fn rust() -> Vec<Source> {
+    source::below(Path::new(ROOT), &["src", "tests", "proto", "deploy"], &["rs"])
+}
+
+/// Every Rust file that is part of the program.
+fn program() -> Vec<Source> {
+    rust().into_iter().filter(|source| source.path.starts_with("src/") && !source.is_test()).collect()
+}
+
+#[test]
+fn rooms_open_only_their_doors() {
+    check(&program(), doors::between_rooms);
+}
+
+#[test]
+fn foreign_crates_live_in_their_rooms() {
+    check(&program(), doors::to_foreign_crates);
+}
+
+#[test]
+fn the_clock_is_read_in_its_room() {
+    check(&program(), reads::of_the_clock);
+}
+
+#[test]
+fn the_environment_is_read_in_its_room() {
+    check(&program(), reads::of_the_environment);
+}
+
+#[test]
+fn files_are_short() {
+    check(&rust(), lengths::of_files);
+    for source in rust().iter().filter(|source| lengths::asks_for_a_split(source)) {
+        println!("{} has {} lines: look for a split", source.path, source.text.lines().count());
+    }
+}
+
+#[test]
+fn functions_are_short() {
+    check(&rust(), lengths::of_functions);
+}
+
+#[test]
+fn every_file_opens_with_what_it_is_for() {
+    check(&rust(), words::at_the_head);
+}
+
+#[test]
+fn file_names_say_something() {
+    check(&rust(), words::in_the_name);
+}
+
+#[test]
+fn texts_name_no_machine_and_no_registry() {
+    check(&source::every_text(Path::new(ROOT)), words::of_elsewhere);
+}
+
+#[test]
+fn only_six_entries_and_the_lock_are_visible_at_the_top() {
+    let entries = std::fs::read_dir(ROOT).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert_eq!(top::strangers(entries), Vec::<String>::new());
+}
+
+#[test]
+fn every_crate_comes_from_the_one_registry() {
+    let lock = std::fs::read_to_string(Path::new(ROOT).join("Cargo.lock")).unwrap();
+    assert_eq!(top::strange_sources(&lock), Vec::<&str>::new());
+}
