@@ -64,7 +64,7 @@ fn plays(uid: u32, gid: u32, test: &str, variables: &[(&str, &str)]) -> String {
 
 /// Every call there is, as another user.
 pub(crate) fn every_call_as(uid: u32, gid: u32, address: &str) -> Answers {
-    let said = plays(uid, gid, "somebody::somebody_else_calls", &[("ADDRESS", address)]);
+    let said = plays(uid, gid, crate::own_test!(somebody_else_calls), &[("ADDRESS", address)]);
     let answers = said.lines().find_map(|line| line.strip_prefix("ANSWERS ")).expect("it tells");
     serde_json::from_str(answers).unwrap()
 }
@@ -79,7 +79,7 @@ async fn somebody_else_calls() {
 /// A question for what a session has to be told, as another user.
 pub(crate) fn polls_as(uid: u32, gid: u32, door: &Path, session: &str) -> String {
     let variables = [("DOOR", door.to_str().unwrap()), ("SESSION", session)];
-    plays(uid, gid, "somebody::somebody_else_polls", &variables)
+    plays(uid, gid, crate::own_test!(somebody_else_polls), &variables)
 }
 
 #[tokio::test]

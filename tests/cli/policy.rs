@@ -1,4 +1,4 @@
-//! `allclear policy test`. `BLESS=1 cargo test --test cli` rewrites what is expected: read what changed.
+//! `allclear policy test`. `BLESS=1 cargo test --test processes cli::` rewrites what is expected: read what changed.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};

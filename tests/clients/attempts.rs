@@ -5,9 +5,9 @@ use allclear::wire::pb::allclear::workload::v1::report::News;
 use allclear::wire::pb::allclear::workload::v1::to_workload::Message as Tell;
 use allclear::wire::pb::allclear::workload::v1::{Fence, Intent, Mode, Phase, Role};
 
-use crate::bench::Bench;
-use crate::in_both;
-use crate::replica::{run, step};
+use crate::clients::bench::Bench;
+use crate::clients::in_both;
+use crate::clients::replica::{run, step};
 
 in_both!(
     an_outcome_is_told_until_it_is_acknowledged,

@@ -10,9 +10,9 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
-use crate::puppet;
-use crate::python;
-use crate::replica::Replica;
+use crate::clients::puppet;
+use crate::clients::python;
+use crate::clients::replica::Replica;
 
 /// Nothing takes as long, however busy the machine is.
 pub(crate) const LIMIT: Duration = Duration::from_mins(1);
@@ -59,7 +59,7 @@ impl Bench {
     }
 
     pub(crate) fn puppet(&self, tongue: &Tongue, journal: Option<&Path>) -> Puppet {
-        let mut command = process(tongue, puppet::NAME, "tests/clients/puppet.py");
+        let mut command = process(tongue, puppet::name(), "tests/clients/puppet.py");
         command.env(puppet::SOCKET, self.folder.path().join("socket"));
         if let Some(journal) = journal {
             command.env(puppet::JOURNAL, journal);

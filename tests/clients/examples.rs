@@ -7,8 +7,8 @@ use allclear::wire::pb::allclear::workload::v1;
 use allclear::wire::pb::allclear::workload::v1::{Intent, Phase, Role};
 use tokio::process::{Child, Command};
 
-use crate::bench::{Tongue, process, python};
-use crate::replica::{Replica, Session, run, step};
+use crate::clients::bench::{Tongue, process, python};
+use crate::clients::replica::{Replica, Session, run, step};
 
 struct Member {
     session: Session,

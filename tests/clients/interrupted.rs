@@ -6,9 +6,9 @@ use std::io::Write as _;
 use allclear::wire::pb::allclear::workload::v1;
 use allclear::wire::pb::allclear::workload::v1::{Fence, Intent, Phase};
 
-use crate::bench::{Bench, Puppet, Tongue, python};
-use crate::in_both;
-use crate::replica::{Session, run, step};
+use crate::clients::bench::{Bench, Puppet, Tongue, python};
+use crate::clients::in_both;
+use crate::clients::replica::{Session, run, step};
 
 in_both!(
     what_was_done_in_a_former_life_is_told_and_not_run_again,

@@ -12,7 +12,9 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigSet, Signal};
 use tokio::sync::mpsc;
 
-pub(crate) const NAME: &str = "puppet::a_workload_can_be_a_process_of_its_own";
+pub(crate) fn name() -> &'static str {
+    crate::own_test!(a_workload_can_be_a_process_of_its_own)
+}
 pub(crate) const SOCKET: &str = "ALLCLEAR_TEST_SOCKET";
 pub(crate) const JOURNAL: &str = "ALLCLEAR_TEST_JOURNAL";
 

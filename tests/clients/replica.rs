@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use tokio_stream::wrappers::{ReceiverStream, UnixListenerStream};
 use tonic::{Request, Response, Status, Streaming};
 
-use crate::bench::LIMIT;
+use crate::clients::bench::LIMIT;
 
 type ToWorkload = Result<v1::ToWorkload, Status>;
 

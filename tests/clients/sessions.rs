@@ -8,9 +8,9 @@ use allclear::wire::pb::allclear::workload::v1::to_workload::Message as Tell;
 use allclear::wire::pb::allclear::workload::v1::{Hook, OnAbsent, OnFailure, Phase, Role, RunsOn};
 use tonic::Status;
 
-use crate::bench::Bench;
-use crate::in_both;
-use crate::replica::{Replica, run};
+use crate::clients::bench::Bench;
+use crate::clients::in_both;
+use crate::clients::replica::{Replica, run};
 
 in_both!(
     the_first_message_says_all_that_was_registered,

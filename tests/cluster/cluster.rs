@@ -19,6 +19,7 @@ use super::namespaces::Namespaces;
 pub(crate) use super::plan::Plan;
 use super::plan::free_addresses;
 use super::workload::Hooks;
+use crate::machine_share::Share;
 
 /// Far beyond what anything takes on a loaded machine; only a failing test waits this long.
 const LIMIT: Duration = Duration::from_mins(2);
@@ -31,25 +32,27 @@ pub(crate) struct Cluster {
     /// Where the plan asks for them.
     pub(crate) links: Option<Links>,
     pub(crate) namespaces: Option<Namespaces>,
-    pub(super) replicas: Vec<Replica>,
+    pub(crate) replicas: Vec<Replica>,
     /// So many of them are named by every configuration.
-    pub(super) founders: usize,
-    pub(super) overrides: Vec<(String, &'static str)>,
+    pub(crate) founders: usize,
+    pub(crate) overrides: Vec<(String, &'static str)>,
     /// What makes a replica's surroundings differ, by place.
-    pub(super) environments: Vec<Vec<(&'static str, String)>>,
+    pub(crate) environments: Vec<Vec<(&'static str, String)>>,
     /// What starts a replica, where it is not started as it is.
     pub(crate) launcher: Vec<String>,
     /// Let go of before the folder that they are in.
-    pub(super) disks: Vec<SmallDisk>,
-    pub(super) folder: TempDir,
+    pub(crate) disks: Vec<SmallDisk>,
+    pub(crate) folder: TempDir,
+    /// Given back when everything has ended.
+    pub(crate) _share: Share,
 }
 
-pub(super) struct Replica {
-    pub(super) name: String,
-    pub(super) program: PathBuf,
-    pub(super) socket: PathBuf,
-    pub(super) page: String,
-    pub(super) child: Option<Child>,
+pub(crate) struct Replica {
+    pub(crate) name: String,
+    pub(crate) program: PathBuf,
+    pub(crate) socket: PathBuf,
+    pub(crate) page: String,
+    pub(crate) child: Option<Child>,
 }
 
 impl Cluster {

@@ -24,7 +24,7 @@ pub(crate) struct SmallDisk {
 
 impl SmallDisk {
     /// `None`, and a word about it, where none can be mounted.
-    pub(super) fn at(path: &Path, size: &str) -> Option<Self> {
+    pub(crate) fn at(path: &Path, size: &str) -> Option<Self> {
         std::fs::create_dir(path).unwrap();
         let mut keeper = Command::new("sh")
             .args(["-c", KEEPER])

@@ -18,6 +18,7 @@ use super::disks::SmallDisk;
 use super::links::Links;
 use super::namespaces::Namespaces;
 use super::workload::{Hook, Hooks};
+use crate::machine_share::share;
 
 /// The name of every cluster of tests.
 const CLUSTER: &str = "tests";
@@ -159,6 +160,7 @@ impl Plan {
 
     /// Everything is there, and no replica was ever started.
     pub(crate) async fn cold(self) -> Cluster {
+        let share = share().await;
         let folder = TempDir::with_prefix("ac").unwrap();
         let vms: Vec<_> = self.vms.iter().copied().chain(self.newcomer).collect();
         let cloud = Cloud::of(&vms).await;
@@ -226,6 +228,7 @@ impl Plan {
             launcher,
             disks,
             folder,
+            _share: share,
         }
     }
 }

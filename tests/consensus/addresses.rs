@@ -2,7 +2,7 @@
 
 use allclear::consensus::{AskError, Role};
 
-use crate::support::{Cluster, free_address};
+use crate::consensus::support::{Cluster, free_address};
 
 fn address_in_the_log(seats: &[allclear::consensus::Seat], name: &str) -> String {
     seats.iter().find(|seat| seat.replica == name).unwrap().address.clone()

@@ -37,8 +37,8 @@ use tokio_util::sync::CancellationToken;
 use tonic::Code;
 use wire::contact_client::ContactClient;
 
-use crate::support::{Cluster, LIMIT};
-use crate::wire::Wire;
+use crate::consensus::support::{Cluster, LIMIT};
+use crate::consensus::wire::Wire;
 
 /// A replica that agrees, beats and asks, and does nothing else. Its metadata endpoint has answered once.
 struct Asking {

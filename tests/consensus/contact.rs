@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use allclear::consensus::Standing;
 
-use crate::support::{Cluster, LIMIT};
-use crate::wire::Wire;
+use crate::consensus::support::{Cluster, LIMIT};
+use crate::consensus::wire::Wire;
 
 /// Two replicas whose wires can be blocked, with db-0 leading: the wire to db-1, and the wire from it.
 async fn pair() -> (Cluster, Wire, Wire) {

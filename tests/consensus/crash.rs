@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::timeout;
 
-use crate::support::{Cluster, LIMIT};
+use crate::consensus::support::{Cluster, LIMIT};
 
 const REPLICA: &str = "TEST_REPLICA";
 const ROOT: &str = "TEST_ROOT";
@@ -53,7 +53,7 @@ async fn what_was_acknowledged_survives_the_killing_of_all_replicas() {
 fn start(cluster: &Cluster, name: &str, round: u32) -> (Child, Lines<BufReader<ChildStdout>>) {
     let addresses: Vec<_> = cluster.addresses.iter().map(|(name, address)| format!("{name}={address}")).collect();
     let mut process = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "crash::what_was_acknowledged_survives_the_killing_of_all_replicas", "--nocapture"])
+        .args(["--exact", crate::own_test!(what_was_acknowledged_survives_the_killing_of_all_replicas), "--nocapture"])
         .env(REPLICA, name)
         .env(ROOT, cluster.root.path())
         .env(ADDRESSES, addresses.join(","))

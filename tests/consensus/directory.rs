@@ -2,7 +2,7 @@
 
 use allclear::consensus::OpenError;
 
-use crate::support::Cluster;
+use crate::consensus::support::Cluster;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_directory_of_somebody_else_is_refused_and_left_alone() {

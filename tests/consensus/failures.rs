@@ -5,7 +5,7 @@ use allclear::wire::pb::allclear::raft::v1 as pb;
 use pb::raft_client::RaftClient;
 use tonic::Code;
 
-use crate::support::{Cluster, Ledger};
+use crate::consensus::support::{Cluster, Ledger};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_leader_takes_no_proposal_that_its_program_could_not_apply() {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use allclear::consensus::{AskError, Members, Role};
 
-use crate::support::{Cluster, Replica};
+use crate::consensus::support::{Cluster, Replica};
 
 async fn outside(replica: &Replica, because: &str) {
     let told = |role: &Role| matches!(role, Role::Outside(reason) if reason.contains(because));

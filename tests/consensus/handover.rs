@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use allclear::consensus::{Consensus, Role, Timing};
 
-use crate::support::{Cluster, LIMIT};
+use crate::consensus::support::{Cluster, LIMIT};
 
 /// Writes one line after the other until it is told to stop, and tells when each was acknowledged.
 async fn write(client: Consensus, stop: Arc<AtomicBool>) -> Vec<Instant> {

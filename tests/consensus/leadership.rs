@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use allclear::consensus::{AskError, Role};
 
-use crate::support::Cluster;
-use crate::wire::Wire;
+use crate::consensus::support::Cluster;
+use crate::consensus::wire::Wire;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn when_the_leader_goes_another_one_leads_and_writes_go_on() {

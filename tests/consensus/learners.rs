@@ -5,7 +5,7 @@ use std::time::Duration;
 use allclear::consensus::{Members, Role};
 use tokio::time::{Instant, sleep};
 
-use crate::support::{Cluster, LIMIT};
+use crate::consensus::support::{Cluster, LIMIT};
 
 const NINE: [&str; 9] = ["db-0", "db-1", "db-2", "db-3", "db-4", "db-5", "db-6", "db-7", "db-8"];
 

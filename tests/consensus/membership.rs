@@ -2,7 +2,7 @@
 
 use allclear::consensus::{AskError, Role};
 
-use crate::support::Cluster;
+use crate::consensus::support::Cluster;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_that_lost_its_disk_returns_once_it_is_removed_and_added() {

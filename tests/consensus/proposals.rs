@@ -2,8 +2,8 @@
 
 use allclear::consensus::{AskError, MAX_PROPOSAL_BYTES, Role};
 
-use crate::support::{Cluster, LIMIT};
-use crate::wire::Wire;
+use crate::consensus::support::{Cluster, LIMIT};
+use crate::consensus::wire::Wire;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_proposal_of_a_follower_is_stamped_with_its_name_and_applied_everywhere() {

@@ -2,7 +2,7 @@
 
 use allclear::consensus::MAX_PROPOSAL_BYTES;
 
-use crate::support::Cluster;
+use crate::consensus::support::Cluster;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_restart_of_all_everything_acknowledged_is_there() {

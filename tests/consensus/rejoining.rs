@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use allclear::consensus::{Consensus, Members, Role, Seat};
 
-use crate::support::{Cluster, Ledger};
+use crate::consensus::support::{Cluster, Ledger};
 
 /// Of three whose lost disks are given up after a few seconds.
 async fn formed() -> Cluster {
@@ -104,12 +104,14 @@ async fn of_two_that_ask_under_one_name_neither_is_let_in() {
     let is_known =
         |role: &Role| matches!(role, Role::Outside(why) if why.contains("is silent, and votes in its place"));
     let mut standing = copy.standing();
-    let waits = tokio::time::timeout(crate::support::LIMIT, standing.wait_for(|now| is_known(&now.role))).await;
+    let waits =
+        tokio::time::timeout(crate::consensus::support::LIMIT, standing.wait_for(|now| is_known(&now.role))).await;
     assert!(waits.is_ok_and(|waits| waits.is_ok()), "{:?}", copy.standing().borrow());
     cluster.start(&lost).await;
     let refused = |role: &Role| matches!(role, Role::Outside(why) if why.contains("more than one replica runs as"));
     cluster.at(&lost).until("it is refused", |now| refused(&now.role)).await;
-    let waits = tokio::time::timeout(crate::support::LIMIT, standing.wait_for(|now| refused(&now.role))).await;
+    let waits =
+        tokio::time::timeout(crate::consensus::support::LIMIT, standing.wait_for(|now| refused(&now.role))).await;
     assert!(waits.is_ok_and(|waits| waits.is_ok()), "{:?}", copy.standing().borrow());
     // For longer than one alone would wait.
     let (began, rejoin_after) = (tokio::time::Instant::now(), cluster.rejoin_after);

@@ -151,11 +151,11 @@ macro_rules! events {
 }
 
 events! {
-    etcd: crate::etcd::Etcd;
-    patroni: crate::patroni::Patroni;
-    patroni_old: crate::patroni::Patroni<crate::patroni::Old>;
-    mariadb: crate::mariadb::MariaDb;
-    postgresql: crate::postgresql::Postgresql;
-    redis: crate::redis::Redis;
-    sentinel: crate::redis::Sentinel;
+    etcd: crate::databases::etcd::Etcd;
+    patroni: crate::databases::patroni::Patroni;
+    patroni_old: crate::databases::patroni::Patroni<crate::databases::patroni::Old>;
+    mariadb: crate::databases::mariadb::MariaDb;
+    postgresql: crate::databases::postgresql::Postgresql;
+    redis: crate::databases::redis::Redis;
+    sentinel: crate::databases::redis::Sentinel;
 }

@@ -110,11 +110,11 @@ macro_rules! killed {
 }
 
 killed! {
-    etcd: crate::etcd::Etcd;
-    mariadb: crate::mariadb::MariaDb;
-    postgresql: crate::postgresql::Postgresql;
-    postgresql_synchronous: crate::postgresql::Synchronous;
-    postgresql_pooled: crate::postgresql::Pooled;
-    redis: crate::redis::Redis;
-    sentinel: crate::redis::Sentinel;
+    etcd: crate::databases::etcd::Etcd;
+    mariadb: crate::databases::mariadb::MariaDb;
+    postgresql: crate::databases::postgresql::Postgresql;
+    postgresql_synchronous: crate::databases::postgresql::Synchronous;
+    postgresql_pooled: crate::databases::postgresql::Pooled;
+    redis: crate::databases::redis::Redis;
+    sentinel: crate::databases::redis::Sentinel;
 }

@@ -194,12 +194,12 @@ macro_rules! tests {
 
 tests! {
     {
-        postgresql: crate::postgresql::Postgresql;
-        patroni: crate::patroni::Patroni;
-        redis: crate::redis::Redis;
-        sentinel: crate::redis::Sentinel;
-        mariadb: crate::mariadb::MariaDb;
-        etcd: crate::etcd::Etcd;
+        postgresql: crate::databases::postgresql::Postgresql;
+        patroni: crate::databases::patroni::Patroni;
+        redis: crate::databases::redis::Redis;
+        sentinel: crate::databases::redis::Sentinel;
+        mariadb: crate::databases::mariadb::MariaDb;
+        etcd: crate::databases::etcd::Etcd;
     }
     a_switch_that_is_given_up_leaves_one_primary: the_switch_is_given_up;
     a_vm_that_dies_in_its_switch_leaves_one_primary: the_vm_dies_in_its_switch;
@@ -209,11 +209,11 @@ tests! {
 // in, and `tests/workloads/patroni` loses in every way.
 tests! {
     {
-        postgresql: crate::postgresql::Postgresql;
-        redis: crate::redis::Redis;
-        sentinel: crate::redis::Sentinel;
-        mariadb: crate::mariadb::MariaDb;
-        etcd: crate::etcd::Etcd;
+        postgresql: crate::databases::postgresql::Postgresql;
+        redis: crate::databases::redis::Redis;
+        sentinel: crate::databases::redis::Sentinel;
+        mariadb: crate::databases::mariadb::MariaDb;
+        etcd: crate::databases::etcd::Etcd;
     }
     no_member_on_a_vm_to_avoid_becomes_the_primary: no_member_on_a_vm_to_avoid_is_chosen;
     a_switch_that_is_asked_for_again_is_done_once: the_switch_is_asked_for_again;
@@ -223,11 +223,11 @@ tests! {
 // Where one member can go on alone.
 tests! {
     {
-        postgresql: crate::postgresql::Postgresql;
-        patroni: crate::patroni::Patroni;
-        redis: crate::redis::Redis;
-        sentinel: crate::redis::Sentinel;
-        mariadb: crate::mariadb::MariaDb;
+        postgresql: crate::databases::postgresql::Postgresql;
+        patroni: crate::databases::patroni::Patroni;
+        redis: crate::databases::redis::Redis;
+        sentinel: crate::databases::redis::Sentinel;
+        mariadb: crate::databases::mariadb::MariaDb;
     }
     a_reboot_of_two_of_three_vms_costs_no_acknowledged_write: two_vms_are_taken;
     a_primary_that_nobody_can_take_over_from_stays_where_it_is: nobody_can_take_over;

@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, reboot};
+use crate::fake_cloud::stage::{Stage, reboot};
 
 /// Stays Scheduled after the approval: other tenants of the host have not agreed.
 fn waiting(vms: &Value) -> Value {

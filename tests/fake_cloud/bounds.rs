@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
-use crate::stage::{Stage, reboot};
+use crate::fake_cloud::stage::{Stage, reboot};
 
 async fn refused(stage: &Stage, method: Method, path: &str, body: Value, status: u16, word: &str) {
     let reply = stage.control(method, path, Some(body.clone())).await;

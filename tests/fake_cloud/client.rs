@@ -5,7 +5,7 @@ use std::process::Stdio;
 use serde_json::json;
 use tokio::process::Command;
 
-use crate::stage::{LIMIT, Stage};
+use crate::fake_cloud::stage::{LIMIT, Stage};
 
 const CLIENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fake_cloud/client.py");
 

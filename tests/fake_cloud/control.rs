@@ -6,7 +6,7 @@ use allclear::fake_cloud::Options;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, reboot};
+use crate::fake_cloud::stage::{Stage, reboot};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_is_announced_changed_and_canceled() {

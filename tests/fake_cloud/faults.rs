@@ -7,7 +7,7 @@ use allclear::replica::clock;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, reboot};
+use crate::fake_cloud::stage::{Stage, reboot};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn bodies_that_tell_nothing_come_with_status_200() {

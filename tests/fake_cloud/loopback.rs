@@ -50,7 +50,7 @@ async fn what_cannot_be_served_is_said_with_a_way_out() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ports_are_closed_after_shutdown_even_while_a_request_hangs() {
-    use crate::stage::Stage;
+    use crate::fake_cloud::stage::Stage;
     use serde_json::json;
     let stage = Stage::open(&["db-0"]).await;
     let (endpoint, main) = (stage.endpoint("db-0"), stage.cloud.address);

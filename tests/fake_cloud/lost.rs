@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::stage::{LIMIT, Stage, reboot};
+use crate::fake_cloud::stage::{LIMIT, Stage, reboot};
 
 fn address(endpoint: &str) -> SocketAddr {
     endpoint.strip_prefix("http://").unwrap().parse().unwrap()

@@ -8,7 +8,7 @@ use allclear::machine::time::Timestamp;
 use allclear_sim::cloud::{Approver, Cause, Cloud, End, Manners, Vm, What};
 use serde_json::Value;
 
-use crate::stage::Stage;
+use crate::fake_cloud::stage::Stage;
 
 const BEGIN: Timestamp = Timestamp(1_700_000_000_000);
 

@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::stage::Stage;
+use crate::fake_cloud::stage::Stage;
 
 const KINDS: [&str; 6] = ["Freeze", "Reboot", "Redeploy", "Preempt", "Terminate", "Hibernate"];
 

@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::cluster::Cluster;
+use super::memory;
 use super::pki::{Pki, address};
 use super::somebody::{Doors, Somebody};
 use super::workload::hook;
-use super::{ALONE, memory};
+use crate::machine_share::alone;
 
 /// So many events without the flood, and as many within it; for figures there are more.
 const EVENTS: &str = "ALLCLEAR_FLOOD";
@@ -43,7 +44,7 @@ async fn approvals(cluster: &Cluster, vm: usize, count: usize) -> Vec<Duration> 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_at_every_door_costs_little_memory_and_delays_no_approval() {
-    let _alone = ALONE.lock().await;
+    let _alone = alone().await;
     let asked = std::env::var(EVENTS).ok().map(|text| text.parse().expect("a number of events"));
     let count = asked.unwrap_or(IN_EVERY_RUN);
     let pki = Pki::new();

@@ -9,7 +9,6 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::task::JoinSet;
 
-use super::ALONE;
 use super::attacks::{Stream, Target};
 use super::cluster::Cluster;
 use super::frames::{
@@ -20,6 +19,7 @@ use super::knock::knock;
 use super::pki::{Pki, address};
 use super::plan::Plan;
 use super::workload::hook;
+use crate::machine_share::alone;
 
 /// Connections for each kind of frame.
 const EACH: usize = 4;
@@ -146,13 +146,13 @@ fn three() -> Plan {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn frames_that_ask_for_nothing_cost_little_in_plain_text() {
-    let _alone = ALONE.lock().await;
+    let _alone = alone().await;
     is_flooded(&three().also("cluster.insecure", "true").start().await, &Way::PlainText).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn frames_that_ask_for_nothing_cost_little_from_a_member() {
-    let _alone = ALONE.lock().await;
+    let _alone = alone().await;
     let pki = Pki::new();
     is_flooded(&three().tables(pki.tables("")).start().await, &Way::As("db-1", pki)).await;
 }

@@ -11,9 +11,10 @@ use super::attacks::{Stream, Target};
 use super::cluster::Cluster;
 use super::frames::{PREFACE, get, settings, whole_call};
 use super::knock::knock;
+use super::memory;
 use super::pki::{Pki, address};
 use super::unread::{EVENTS, SAID_WITHIN, ask_in_vain, questions, reflection};
-use super::{ALONE, memory};
+use crate::machine_share::alone;
 
 const GROUPS: &str = "/sys/fs/cgroup/memory";
 /// Twice a second each.
@@ -108,7 +109,7 @@ async fn confined(pki: &Pki) -> Confined {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "takes minutes, root and a control group of memory"]
 async fn with_the_memory_that_kubernetes_gives_no_replica_is_killed() {
-    let _alone = ALONE.lock().await;
+    let _alone = alone().await;
     if !Path::new(GROUPS).join("memory.limit_in_bytes").exists() || !nix::unistd::geteuid().is_root() {
         println!("SKIPPED: it needs root and {GROUPS}");
         return;

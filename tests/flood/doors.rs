@@ -11,8 +11,9 @@ use super::cluster::Cluster;
 use super::dialled::client;
 use super::flood::{Flood, of_plain_text};
 use super::frames::{DATA, END_STREAM, RESET, beginning, call, frame, message, whole_call};
+use super::memory;
 use super::pki::address;
-use super::{ALONE, memory};
+use crate::machine_share::alone;
 
 /// Only a failing test waits this long.
 pub(crate) const LIMIT: Duration = Duration::from_mins(1);
@@ -143,7 +144,7 @@ async fn who_never_reads_is_soon_heard_no_more_and_then_ended() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_of_a_port_in_plain_text_costs_little_memory() {
-    let _alone = ALONE.lock().await;
+    let _alone = alone().await;
     let cluster = one_replica().await;
     let flood = Flood::of(of_plain_text(&between_replicas(&cluster)));
     flood.rises().await;

@@ -6,8 +6,9 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::cluster::Cluster;
+use super::memory;
 use super::workload::hook;
-use super::{ALONE, memory};
+use crate::machine_share::alone;
 
 /// Whatever a service lies costs at most so much. Debug builds take more of memory.
 const MEMORY: u64 = if cfg!(debug_assertions) { 160 << 20 } else { 64 << 20 };
@@ -73,7 +74,7 @@ impl Lied {
 }
 
 async fn lie_for(kinds: &[(u64, u64)], polls: usize, each: &'static str) {
-    let _alone = ALONE.lock().await;
+    let _alone = alone().await;
     let cluster = Cluster::of(&["db-0", "db-1", "db-2"])
         .workload("database", vec![hook("drain"), hook("restore")])
         .also("metadata.poll_interval", each)

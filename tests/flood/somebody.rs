@@ -41,7 +41,7 @@ impl Somebody {
         }
         let mut flooding = Command::new(std::env::current_exe().unwrap());
         flooding
-            .args(["somebody::floods_until_its_input_ends", "--exact", "--ignored", "--nocapture"])
+            .args([crate::own_test!(floods_until_its_input_ends), "--exact", "--ignored", "--nocapture"])
             .env("OPERATORS", doors.operators)
             .env("WORKLOADS", doors.workloads)
             .env("STATUS", doors.status)

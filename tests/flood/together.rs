@@ -17,10 +17,11 @@ use tokio::task::JoinSet;
 use tonic::transport::{Channel, Endpoint};
 
 use super::cluster::Cluster;
+use super::memory;
 use super::pki::{CLUSTER, Pki, address, credentials, refused};
 use super::somebody::{Doors, STRANGER, Somebody};
 use super::workload::hook;
-use super::{ALONE, memory};
+use crate::machine_share::alone;
 
 /// For so many seconds; ten minutes when left out.
 const SECONDS: &str = "ALLCLEAR_TOGETHER";
@@ -101,7 +102,7 @@ async fn held_on(cluster: &Cluster, vm: usize) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "takes ten minutes"]
 async fn everything_at_once_costs_no_leader_no_approval_and_little_memory() {
-    let _alone = ALONE.lock().await;
+    let _alone = alone().await;
     let seconds = std::env::var(SECONDS).ok().map_or(600, |text| text.parse().expect("a number of seconds"));
     let pki = Pki::new();
     let plan = Cluster::of(&["db-0", "db-1", "db-2"])

@@ -14,9 +14,10 @@ use tonic::client::GrpcService as _;
 use tonic::transport::{Channel, Endpoint};
 
 use super::cluster::Cluster;
+use super::memory;
 use super::pki::{Pki, address, credentials};
 use super::workload::hook;
-use super::{ALONE, memory};
+use crate::machine_share::alone;
 
 /// Of one thief; each with as many calls as it may have open.
 const CONNECTIONS: usize = 4;
@@ -87,7 +88,7 @@ async fn held(cluster: &Cluster, victim: usize, shown: &Arc<Credentials>) -> u64
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn messages_that_never_end_take_little_memory() {
-    let _alone = ALONE.lock().await;
+    let _alone = alone().await;
     let pki = Pki::new();
     let plan = Cluster::of(&["db-0", "db-1", "db-2"]).tables(pki.tables("")).also("metadata.poll_interval", "100ms");
     let mut cluster = plan.workload("database", vec![hook("drain")]).start().await;

@@ -13,8 +13,9 @@ use super::dialled::client;
 use super::doors::{MEMORY, between_replicas, one_replica, socket, status};
 use super::frames::{DATA, END_STREAM, OPEN, PREFACE, call, frame, get, message, settings, whole_call};
 use super::knock::knock;
+use super::memory;
 use super::pki::{Pki, address};
-use super::{ALONE, memory};
+use crate::machine_share::alone;
 
 pub(crate) const EVENTS: usize = 200;
 /// Of each kind that does not read. All that they leave open are fewer calls than there may be.
@@ -68,7 +69,7 @@ async fn stays_small(cluster: &Cluster) {
 
 #[tokio::test]
 async fn what_operators_ask_and_do_not_read() {
-    let _alone = ALONE.lock().await;
+    let _alone = alone().await;
     let cluster = knows_many_events().await;
     let door = socket(&cluster, "operator");
     let of = |call: &'static str| move |stream| whole_call(stream, call);
@@ -79,7 +80,7 @@ async fn what_operators_ask_and_do_not_read() {
 
 #[tokio::test]
 async fn what_workloads_ask_and_do_not_read() {
-    let _alone = ALONE.lock().await;
+    let _alone = alone().await;
     let cluster = knows_many_events().await;
     let door = socket(&cluster, "workloads");
     let of = |call: &'static str| move |stream| whole_call(stream, call);
@@ -93,7 +94,7 @@ async fn what_workloads_ask_and_do_not_read() {
 /// Over HTTP/2, which nobody speaks there, and as many as may be connected over HTTP/1.1.
 #[tokio::test]
 async fn what_is_asked_of_the_status_port_and_not_read() {
-    let _alone = ALONE.lock().await;
+    let _alone = alone().await;
     let cluster = knows_many_events().await;
     let door = status(&cluster);
     let mut open = ask_in_vain(&door, |stream| get(stream, "/v1/status")).await;
@@ -123,7 +124,7 @@ pub(crate) fn reflection(service: &'static str) -> impl Fn(u32) -> Vec<u8> {
 
 #[tokio::test]
 async fn what_is_asked_between_replicas_in_plain_text_and_not_read() {
-    let _alone = ALONE.lock().await;
+    let _alone = alone().await;
     let cluster = knows_many_events().await;
     let door = between_replicas(&cluster);
     let _open = ask_in_vain(&door, reflection("allclear.operator.v1.Operator")).await;
@@ -133,7 +134,7 @@ async fn what_is_asked_between_replicas_in_plain_text_and_not_read() {
 /// A certificate of a member does not exempt.
 #[tokio::test]
 async fn what_a_member_asks_and_does_not_read() {
-    let _alone = ALONE.lock().await;
+    let _alone = alone().await;
     let pki = Pki::new();
     let cluster = Cluster::of(&["db-0", "db-1", "db-2"]).tables(pki.tables("")).start().await;
     announce(&cluster).await;

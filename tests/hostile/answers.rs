@@ -20,8 +20,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::Receiver;
 use tokio::time::timeout;
 
-use crate::dice::{Dice, rounds};
-use crate::{memory, mutate};
+use crate::hostile::dice::{Dice, rounds};
+use crate::hostile::{memory, mutate};
 
 const LIMIT: Duration = Duration::from_mins(1);
 /// What may come into the log from a hook: 300 characters, and a mark that more was said.

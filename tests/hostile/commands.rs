@@ -10,10 +10,10 @@ use allclear::machine::claim::Reason;
 use allclear::machine::command::{Command, Entry, Verdict};
 use allclear::machine::state::State;
 
-use crate::dice::{Dice, rounds};
-use crate::memory;
-use crate::sequence::{self, Fold, written, wrong};
-use crate::shrink::shrunk;
+use crate::hostile::dice::{Dice, rounds};
+use crate::hostile::memory;
+use crate::hostile::sequence::{self, Fold, written, wrong};
+use crate::hostile::shrink::shrunk;
 
 const LENGTH: usize = 60;
 /// What is stored is looked at after so many entries, and wherever a case is made shorter.

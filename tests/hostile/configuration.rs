@@ -6,8 +6,8 @@ use std::panic::catch_unwind;
 use allclear::config::{self, Config};
 use serde_json::Value;
 
-use crate::dice::{Dice, rounds};
-use crate::{memory, mutate};
+use crate::hostile::dice::{Dice, rounds};
+use crate::hostile::{memory, mutate};
 
 const LONGEST_MISTAKE: usize = 8_000;
 const MOST_MISTAKES: usize = 20_000;

@@ -15,8 +15,8 @@ use allclear::metadata::{MAX_BODY, MAX_EVENTS, MAX_RESOURCES, read_document, rea
 use allclear::wire::log;
 use serde_json::{Value, json};
 
-use crate::dice::{Dice, rounds};
-use crate::{memory, mutate};
+use crate::hostile::dice::{Dice, rounds};
+use crate::hostile::{memory, mutate};
 
 /// A reason is shown in one line of a log.
 const LONGEST_REASON: usize = 2_000;

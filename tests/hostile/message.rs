@@ -1,6 +1,6 @@
 //! Messages of the wire as trees of fields without meaning, and how they are changed.
 
-use crate::dice::Dice;
+use crate::hostile::dice::Dice;
 
 const DEEPEST: usize = 6;
 

@@ -13,9 +13,9 @@ use prost::Message as _;
 use tokio::time::timeout;
 use tonic::transport::{Channel, Endpoint};
 
-use crate::calls::{Door, call, methods};
-use crate::dice::{Dice, rounds};
-use crate::message::{change, parse, write};
+use crate::hostile::calls::{Door, call, methods};
+use crate::hostile::dice::{Dice, rounds};
+use crate::hostile::message::{change, parse, write};
 
 const LIMIT: Duration = Duration::from_mins(1);
 /// How long a call that may be open for ever is listened to.

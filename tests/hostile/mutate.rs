@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::dice::Dice;
+use crate::hostile::dice::Dice;
 
 /// Bytes that were cut, doubled, flipped, or mixed with others.
 pub(crate) fn bytes(dice: &mut Dice, whole: &[u8], other: &[u8]) -> Vec<u8> {

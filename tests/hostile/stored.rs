@@ -4,9 +4,9 @@
 
 use allclear::wire::log;
 
-use crate::dice::{Dice, rounds};
-use crate::memory;
-use crate::message::{change, parse, write};
+use crate::hostile::dice::{Dice, rounds};
+use crate::hostile::memory;
+use crate::hostile::message::{change, parse, write};
 
 /// The golden bytes of everything that was ever stored.
 fn corpus() -> Vec<(&'static str, Vec<u8>)> {

@@ -22,8 +22,8 @@ use allclear::machine::takeover::{Journaled, Outlook, Takeover, outlook, overrid
 use allclear::machine::time::Timestamp;
 use allclear::machine::workload::Readiness;
 
-use crate::world::World;
-use crate::{parse, show};
+use crate::machine::world::World;
+use crate::machine::{parse, show};
 
 impl World {
     pub(crate) fn term(&mut self, rest: &str) -> Result<String, String> {

@@ -15,10 +15,10 @@ use allclear::machine::id::{EventId, VmName};
 use allclear::machine::operator::{Asked, unaware};
 use allclear::machine::time::Timestamp;
 
-use crate::parse;
-use crate::proposal::{hook, member};
-use crate::show;
-use crate::world::World;
+use crate::machine::parse;
+use crate::machine::proposal::{hook, member};
+use crate::machine::show;
+use crate::machine::world::World;
 
 impl World {
     pub(crate) fn ask(&mut self, word: &str, rest: &str) -> Result<String, String> {

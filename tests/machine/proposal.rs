@@ -10,8 +10,8 @@ use allclear::machine::drill::Mode;
 use allclear::machine::id::{AttemptId, EventId, VmName, WorkloadName};
 use allclear::machine::workload::{HookId, Intent, Member, Phase};
 
-use crate::parse;
-use crate::world::World;
+use crate::machine::parse;
+use crate::machine::world::World;
 
 impl World {
     pub(crate) fn settle(&mut self, rest: &str) -> Result<String, String> {

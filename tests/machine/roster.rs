@@ -19,8 +19,8 @@ use allclear::machine::order;
 use allclear::machine::steps;
 use allclear::machine::workload::{Condition, Member, Origin, Readiness, Role, Workload};
 
-use crate::parse;
-use crate::world::World;
+use crate::machine::parse;
+use crate::machine::world::World;
 
 impl World {
     pub(crate) fn enlist(&mut self, rest: &str) -> Result<String, String> {

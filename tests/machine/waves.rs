@@ -15,7 +15,7 @@ use allclear::machine::plan::plan;
 use allclear::machine::time::Timestamp;
 use allclear::machine::workload::{Condition, Phase, Role};
 
-use crate::world::World;
+use crate::machine::world::World;
 
 const VMS: [&str; 3] = ["db-0", "db-1", "db-2"];
 const ORDERS: [[usize; 3]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];

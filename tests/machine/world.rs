@@ -39,7 +39,7 @@ use allclear::machine::time::Timestamp;
 use allclear::machine::transition;
 use allclear::machine::workload::{Group, Phase, Workload};
 
-use crate::{parse, show};
+use crate::machine::{parse, show};
 
 /// A step that is never done would go on for ever.
 const STEPS_AT_MOST: usize = 20;

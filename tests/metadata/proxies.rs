@@ -23,7 +23,7 @@ async fn proxies_of_the_environment_are_not_used() {
     let proxy = Server::saying(says(200, EMPTY)).await;
     let service = Server::saying(says(200, EMPTY)).await;
     let mut child = Command::new(env::current_exe().unwrap());
-    child.args(["--exact", "proxies::proxies_of_the_environment_are_not_used"]);
+    child.args(["--exact", crate::own_test!(proxies_of_the_environment_are_not_used)]);
     for name in ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "HTTPS_PROXY", "https_proxy"] {
         child.env(name, proxy.url());
     }

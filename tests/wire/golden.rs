@@ -8,7 +8,7 @@ use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use crate::samples::{commands, samples};
+use crate::wire::samples::{commands, samples};
 
 const KINDS: [&str; 5] = ["command", "entry", "journal", "state", "verdict"];
 const ENTRY_PROTO: &str = include_str!("../../proto/allclear/log/v1/entry.proto");

@@ -1,8 +1,8 @@
 //! Bytes that nobody wrote like that: cut off, flipped, mixed. They are refused or read, and nothing panics.
 
-use crate::golden::golden;
-use crate::record::Record;
-use crate::samples::samples;
+use crate::wire::golden::golden;
+use crate::wire::record::Record;
+use crate::wire::samples::samples;
 
 const SEED: u64 = 0x00A1_1C1E_A200_2026;
 const ROUNDS: usize = 300;

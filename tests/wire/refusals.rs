@@ -4,7 +4,7 @@ use allclear::wire::log::{Fault, Undecodable, decode_command, decode_entry, deco
 use allclear::wire::pb::allclear::log::v1 as pb;
 use prost::Message;
 
-use crate::golden::golden;
+use crate::wire::golden::golden;
 
 type Change = fn(&mut pb::State);
 type Renumber = fn(&mut pb::State, i32);

@@ -13,8 +13,8 @@ use allclear::machine::state::State;
 use allclear::machine::time::Timestamp;
 use allclear::machine::workload::{HookId, Intent, Phase};
 
-use crate::record::Record;
-use crate::values::{
+use crate::wire::record::Record;
+use crate::wire::values::{
     NOW, announcement, cache, conditions, departed_state, dialled, dialled_state, document, drilled_state,
     grouped_state, groups, journal, led_state, measured_state, member, members_state, notified_state, postgres,
     rich_state, told, treatment, wished_state,

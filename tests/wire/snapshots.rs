@@ -12,7 +12,7 @@ use allclear::machine::time::Timestamp;
 use allclear::machine::workload::{Intent, Phase};
 use allclear::wire::log::{decode_entry, decode_state, encode_entry, encode_state};
 
-use crate::values::{NOW, announcement, member, postgres, treatment};
+use crate::wire::values::{NOW, announcement, member, postgres, treatment};
 
 #[test]
 fn a_state_from_a_snapshot_folds_on_like_the_original() {

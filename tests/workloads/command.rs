@@ -8,7 +8,7 @@ use allclear::machine::time::Timestamp;
 use allclear::workloads::{Command, Ended, News, Task};
 use serde_json::{Value, json};
 
-use crate::bench::{ATTEMPT, Bench, LIMIT, end, next, outcome, task, until};
+use crate::workloads::bench::{ATTEMPT, Bench, LIMIT, end, next, outcome, task, until};
 
 #[tokio::test]
 async fn a_hook_sees_the_facts_and_nothing_else_of_the_environment() {
@@ -143,7 +143,7 @@ async fn a_hook_that_leaves_a_server_running_is_done_when_it_exits() {
     let (runner, mut reports) = bench.open();
     runner.run(&task(), &bench.shell("sleep 60 & echo $! > $BENCH/server"));
     assert_eq!(end(&mut reports).await, Ended::Done);
-    assert!(crate::bench::lives(bench.process("server").await));
+    assert!(crate::workloads::bench::lives(bench.process("server").await));
 }
 
 #[tokio::test]

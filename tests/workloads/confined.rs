@@ -8,7 +8,7 @@ use allclear::workloads::{Command, Ended, Runner, Surroundings};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::unistd::geteuid;
 
-use crate::bench::{Bench, end, task};
+use crate::workloads::bench::{Bench, end, task};
 
 /// Runs a hook under a supervisor that is started so.
 async fn run_under(bench: &Bench, before: &str, hook: &Command) -> Ended {
@@ -113,5 +113,5 @@ async fn a_spool_of_somebody_else_is_refused_and_an_open_one_is_closed() {
 #[tokio::test]
 async fn what_a_hook_says_disturbs_no_terminal_and_no_line() {
     let said = r"printf 'it \033[2Jfailed\r\342\200\256desrever\n' >&2; exit 1";
-    assert_eq!(crate::bench::outcome(said).await, Ended::Failed("it  [2Jfailed  desrever".into()));
+    assert_eq!(crate::workloads::bench::outcome(said).await, Ended::Failed("it  [2Jfailed  desrever".into()));
 }

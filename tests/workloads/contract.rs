@@ -7,8 +7,8 @@ use allclear::machine::workload::Intent;
 use allclear::workloads::{Ended, News, Report, Standing, Task};
 use tokio::sync::mpsc::Receiver;
 
-use crate::bench::{ATTEMPT, end, next, task, until, within};
-use crate::kind::{Behaviour, FLOOD, Kind, PROGRESS};
+use crate::workloads::bench::{ATTEMPT, end, next, task, until, within};
+use crate::workloads::kind::{Behaviour, FLOOD, Kind, PROGRESS};
 
 macro_rules! with {
     ($kind:ident: $type:ty; $($case:ident)*) => {
@@ -24,9 +24,9 @@ macro_rules! with {
 /// Each kind stands here once.
 macro_rules! cases {
     ($($case:ident)*) => {
-        with! { command: crate::kind::command::Script; $($case)* }
-        with! { http: crate::kind::http::Service; $($case)* }
-        with! { session: crate::kind::session::Session; $($case)* }
+        with! { command: crate::workloads::kind::command::Script; $($case)* }
+        with! { http: crate::workloads::kind::http::Service; $($case)* }
+        with! { session: crate::workloads::kind::session::Session; $($case)* }
     };
 }
 

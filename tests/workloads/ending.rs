@@ -5,7 +5,7 @@ use std::time::Duration;
 use allclear::workloads::{Command, Ended};
 use nix::unistd::geteuid;
 
-use crate::bench::{ATTEMPT, Bench, end, lives, processes, task, until, within};
+use crate::workloads::bench::{ATTEMPT, Bench, end, lives, processes, task, until, within};
 
 /// A grandchild that will not hear of SIGTERM.
 const STUBBORN: &str = r#"

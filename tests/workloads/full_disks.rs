@@ -7,10 +7,9 @@ use std::process::Command;
 use allclear::workloads::Runner;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-use crate::bench::{ATTEMPT, Bench, end, open, task};
+use crate::workloads::bench::{ATTEMPT, Bench, end, open, task};
 
 const FOLDER: &str = "ALLCLEAR_TEST_FULL";
-const NAME: &str = "full_disks::a_replica_whose_disk_is_full_can_be_a_process_of_its_own";
 
 fn make_room(length: Option<u64>) {
     let (_, most) = getrlimit(Resource::RLIMIT_FSIZE).unwrap();
@@ -21,7 +20,7 @@ fn make_room(length: Option<u64>) {
 async fn a_replica_whose_disk_is_full_can_be_a_process_of_its_own() {
     let Ok(folder) = env::var(FOLDER) else { return };
     let (runner, mut reports): (Runner, _) = open(&std::path::Path::new(&folder).join("hooks"));
-    let hook = crate::bench::shell(folder.as_ref(), "touch $BENCH/ran");
+    let hook = crate::workloads::bench::shell(folder.as_ref(), "touch $BENCH/ran");
     for length in [Some(0), None] {
         make_room(length);
         runner.run(&task(), &hook);
@@ -38,7 +37,7 @@ fn a_hook_that_cannot_be_remembered_is_blocked_and_runs_when_there_is_room() {
     let output = Command::new("/bin/sh")
         .args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""])
         .arg(env::current_exe().unwrap())
-        .args([NAME, "--exact", "--nocapture"])
+        .args([crate::own_test!(a_replica_whose_disk_is_full_can_be_a_process_of_its_own), "--exact", "--nocapture"])
         .env(FOLDER, bench.folder.path())
         .output()
         .unwrap();

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 
 use allclear::workloads::{Ended, Runner, Standing, Surroundings};
 
-use crate::bench::{ATTEMPT, Bench, LIMIT, end, open, task, until};
+use crate::workloads::bench::{ATTEMPT, Bench, LIMIT, end, open, task, until};
 
 #[tokio::test]
 async fn a_broken_folder_is_lost_and_goes_when_it_is_forgotten() {

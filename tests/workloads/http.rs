@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use allclear::machine::workload::Intent;
 use allclear::workloads::{Command, Ended, HttpHook, Task};
 
-use crate::bench::{Bench, end, task};
-use crate::server::{Server, answer};
+use crate::workloads::bench::{Bench, end, task};
+use crate::workloads::server::{Server, answer};
 
 /// What a hook at this address comes to.
 async fn outcome_of(bench: &Bench, task: &Task, url: &str) -> Ended {

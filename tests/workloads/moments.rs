@@ -8,8 +8,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::time::sleep;
 
-use crate::bench::{ATTEMPT, Bench, end, lives, next, task, until};
-use crate::stand_in;
+use crate::workloads::bench::{ATTEMPT, Bench, end, lives, next, task, until};
+use crate::workloads::stand_in;
 
 const MOMENTS: u32 = 30;
 const STEP: Duration = Duration::from_micros(400);

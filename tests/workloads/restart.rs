@@ -6,8 +6,8 @@ use std::time::Duration;
 use allclear::workloads::{Ended, OpenError, Runner, Standing, Surroundings};
 use nix::sys::signal::Signal;
 
-use crate::bench::{ATTEMPT, Bench, end, lives, send, task, until};
-use crate::stand_in::{kill, replica};
+use crate::workloads::bench::{ATTEMPT, Bench, end, lives, send, task, until};
+use crate::workloads::stand_in::{kill, replica};
 
 /// Runs until it is told to go; says each time that it was started.
 const PATIENT: &str = "echo $$ >> $BENCH/ran; while [ ! -e $BENCH/go ]; do sleep 0.02; done";
@@ -63,7 +63,7 @@ async fn the_deadline_holds_though_no_replica_is_there() {
     let bench = Bench::new();
     let (runner, _) = bench.open();
     let mut task = task();
-    task.deadline = crate::bench::within(Duration::from_secs(2));
+    task.deadline = crate::workloads::bench::within(Duration::from_secs(2));
     runner.run(&task, &bench.shell(PATIENT));
     let hook = bench.process("ran").await;
     drop(runner);

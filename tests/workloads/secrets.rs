@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use allclear::workloads::{Command, Ended, News};
 
-use crate::bench::{Bench, end, next, task};
+use crate::workloads::bench::{Bench, end, next, task};
 
 /// Each where it stands, with what must not be read of it anywhere.
 const PASSWORD: &str = "battery staple";

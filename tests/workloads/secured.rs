@@ -11,9 +11,9 @@ use allclear::machine::workload::Role;
 use allclear::workloads::{Command, Ended, HttpHook, RoleSource, Surroundings};
 use tempfile::TempDir;
 
-use crate::bench::{ATTEMPT, Bench, end, next, task};
-use crate::certificates::Authority;
-use crate::server::{Server, answer};
+use crate::workloads::bench::{ATTEMPT, Bench, end, next, task};
+use crate::workloads::certificates::Authority;
+use crate::workloads::server::{Server, answer};
 
 const PASSWORD: &str = "open sesame";
 

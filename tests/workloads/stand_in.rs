@@ -8,8 +8,8 @@ use std::process::{Child, Command, Stdio};
 use allclear::workloads::session::Terms;
 use allclear::workloads::{self, Call};
 
-use crate::bench::{Bench, LIMIT, open, shell, task, until};
-use crate::kind::session::serve;
+use crate::workloads::bench::{Bench, LIMIT, open, shell, task, until};
+use crate::workloads::kind::session::serve;
 
 const FOLDER: &str = "ALLCLEAR_TEST_FOLDER";
 /// The command as JSON, a list; empty for what a workload does by itself.
@@ -26,7 +26,7 @@ pub(crate) fn replica_of(bench: &Bench, hook: &workloads::Command) -> Child {
 
 fn process(bench: &Bench, argv: &str) -> Child {
     Command::new(env::current_exe().unwrap())
-        .args(["stand_in::a_replica_can_be_a_process_of_its_own", "--exact", "--nocapture"])
+        .args([crate::own_test!(a_replica_can_be_a_process_of_its_own), "--exact", "--nocapture"])
         .env(FOLDER, bench.folder.path())
         .env(ARGV, argv)
         .stdout(Stdio::null())

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use allclear::workloads::{Command, Ended};
 use nix::unistd::{User, geteuid};
 
-use crate::bench::{Bench, end, task};
+use crate::workloads::bench::{Bench, end, task};
 
 async fn run_as(bench: &Bench, user: &str, script: &str) -> Ended {
     let (runner, mut reports) = bench.open();
@@ -47,7 +47,7 @@ async fn a_hook_of_another_user_can_be_ended_and_cannot_read_the_spool() {
     let bench = Bench::new();
     let (runner, mut reports) = bench.open();
     let mut task = task();
-    task.deadline = crate::bench::within(std::time::Duration::from_secs(2));
+    task.deadline = crate::workloads::bench::within(std::time::Duration::from_secs(2));
     runner.run(&task, &Command { user: Some("nobody".into()), ..bench.shell("exec sleep 60") });
     assert_eq!(end(&mut reports).await, Ended::TimedOut);
 }

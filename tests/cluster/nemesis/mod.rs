@@ -2,7 +2,7 @@
 //! on announcing events, S1 to S8 hold for what the platform, the hooks and the replicas themselves have written down,
 //! and when nothing is done to them any more, every event is closed and everything is put back.
 //!
-//! A seed decides what comes. `ALLCLEAR_NEMESIS=1h ALLCLEAR_SEED=7 cargo test --test cluster nemesis -- --nocapture`
+//! A seed decides what comes. `ALLCLEAR_NEMESIS=1h ALLCLEAR_SEED=7 cargo test --test processes nemesis -- --nocapture`
 //! goes on for an hour, round after round; round n of seed s is the first round of seed s + n.
 
 mod agenda;

@@ -16,7 +16,7 @@ use allclear::machine::state::State;
 use allclear::machine::time::Timestamp;
 
 use super::odd;
-use crate::dice::Dice;
+use crate::hostile::dice::Dice;
 
 pub(super) const VMS: [&str; 3] = ["db-0", "db-1", "db-2"];
 

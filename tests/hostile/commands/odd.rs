@@ -22,7 +22,7 @@ use allclear::machine::workload::{
 };
 
 use super::generator::{a_vm, outcome, posted};
-use crate::dice::Dice;
+use crate::hostile::dice::Dice;
 
 const WORKLOADS: [&str; 3] = ["pg", "cache", ""];
 

@@ -1,4 +1,4 @@
-//! What people see, for people to look at: `ALLCLEAR_SCREENSHOTS=folder cargo test --test page screenshots` writes
+//! What people see, for people to look at: `ALLCLEAR_SCREENSHOTS=folder cargo test --test processes screenshots` writes
 //! pictures of the page and what the commands say on a terminal, for each blocker and for what comes before and after.
 //! Files are named by the blocker's word; where there are several situations of one, more stands behind a dash.
 

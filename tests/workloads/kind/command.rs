@@ -7,8 +7,8 @@ use serde_json::Value;
 use tokio::sync::mpsc::Receiver;
 
 use super::{Behaviour, EXPECTS, FLOOD, FLOODS, Kind, PROGRESS, Replica, of_commands};
-use crate::bench::{Bench, until};
-use crate::stand_in;
+use crate::workloads::bench::{Bench, until};
+use crate::workloads::stand_in;
 
 pub(crate) struct Script {
     bench: Bench,

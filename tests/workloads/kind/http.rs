@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::Receiver;
 
 use super::{Behaviour, EXPECTS, FLOOD, FLOODS, Kind, PROGRESS, Replica, of_commands};
-use crate::bench::{Bench, until};
-use crate::server::{Request, Server, answer};
-use crate::stand_in;
+use crate::workloads::bench::{Bench, until};
+use crate::workloads::server::{Request, Server, answer};
+use crate::workloads::stand_in;
 
 pub(crate) struct Service {
     bench: Bench,

@@ -13,7 +13,7 @@ use allclear::workloads::{Ended, Front, Report, Standing, Task};
 use serde_json::Value;
 use tokio::sync::mpsc::Receiver;
 
-use crate::bench::{ATTEMPT, Bench};
+use crate::workloads::bench::{ATTEMPT, Bench};
 
 /// What `Behaviour::Patient` says while it waits, and how many seconds it says it needs.
 pub(crate) const PROGRESS: &str = "3 of 7 tables";

@@ -37,8 +37,8 @@ use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{Behaviour, EXPECTS, FLOOD, FLOODS, Kind, Replica};
-use crate::bench::{ATTEMPT, Bench, LIMIT, task, until};
-use crate::{bench, stand_in};
+use crate::workloads::bench::{ATTEMPT, Bench, LIMIT, task, until};
+use crate::workloads::{bench, stand_in};
 
 pub(crate) struct Session {
     bench: Bench,

@@ -7,8 +7,8 @@ use allclear::workloads::{Adapter, Command, Ended, HttpHook, Task};
 use serde_json::{Value, json};
 use tokio_rustls::TlsAcceptor;
 
-use crate::bench::{Bench, end};
-use crate::server::{Request, Server, answer};
+use crate::workloads::bench::{Bench, end};
+use crate::workloads::server::{Request, Server, answer};
 
 /// The candidate of a request that asks whether a switchover would be taken.
 pub(super) const CHECK: &str = "no member: a check by allclear";

@@ -13,8 +13,8 @@ use allclear::workloads::{Ended, HttpHook, News, Task};
 use serde_json::json;
 
 use self::cluster::{CHECK, Patroni};
-use crate::bench::{Bench, end, next, task, within};
-use crate::certificates::Authority;
+use crate::workloads::bench::{Bench, end, next, task, within};
+use crate::workloads::certificates::Authority;
 
 fn asking(intent: Intent, phase: Phase) -> Task {
     Task { intent, phase, ..task() }

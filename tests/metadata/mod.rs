@@ -2,8 +2,6 @@
 //!
 //! All servers are on loopback; `payloads.json` holds documents of the live service, each with its source.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "all of this is tests, its servers too")]
-
 mod approving;
 mod asking;
 mod documents;

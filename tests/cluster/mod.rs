@@ -1,8 +1,6 @@
 //! Claim: real replicas on real sockets and a real disk do what the specification says, whatever is killed, frozen or
 //! answered wrongly. The cloud is the fake one, on loopback.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
-
 mod absences;
 mod answers;
 mod approvers;
@@ -10,16 +8,16 @@ mod cables;
 mod changed_hooks;
 mod changes;
 mod clocks;
-mod cloud;
-mod cluster;
+pub(crate) mod cloud;
+pub(crate) mod cluster;
 mod cold_starts;
-mod collector;
+pub(crate) mod collector;
 mod confined;
 mod cuts;
 mod departures;
-mod dialled;
+pub(crate) mod dialled;
 mod dice;
-mod disks;
+pub(crate) mod disks;
 mod drills;
 mod embedded;
 mod empty_disks;
@@ -35,29 +33,27 @@ mod jumps;
 mod late_words;
 mod learners;
 mod line;
-mod links;
+pub(crate) mod links;
 mod lives;
 mod losses;
 mod members;
 mod membership;
 mod missing;
 mod named;
-mod namespaces;
+pub(crate) mod namespaces;
 mod nemesis;
 mod operators;
 mod over_http;
 mod overlaps;
 mod owners;
 mod pair;
-mod plan;
+pub(crate) mod plan;
 mod posts;
 mod readings;
-mod resolver;
+pub(crate) mod resolver;
 mod restoring;
-mod said;
+pub(crate) mod said;
 mod second_approvers;
-#[path = "../workloads/server.rs"]
-mod server;
 mod sessions;
 mod severed;
 mod shown;
@@ -68,7 +64,9 @@ mod traces;
 mod trial;
 mod versions;
 mod waves;
-mod workload;
+pub(crate) mod workload;
+
+use crate::workloads::server;
 
 /// Here for its name, as the next one: tests begin in the order of their names, and these two take longest.
 #[tokio::test]

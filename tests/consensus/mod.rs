@@ -1,6 +1,4 @@
 //! Replicas in one process, with real sockets and a real disk: what they agree on survives what happens to them.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 mod addresses;
 mod asking;
 mod contact;

@@ -1,11 +1,6 @@
 //! Claim: what `deploy` ships can be installed and does what it says: the unit and what it is told, the package, the
 //! manifests, and the steps of `deploy/README.md`, which are run as they stand there.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
-
-#[path = "../cluster/cloud.rs"]
-#[allow(dead_code, reason = "others use it")]
-mod cloud;
 mod empty_root;
 mod fresh;
 mod manifests;
@@ -13,6 +8,8 @@ mod notify;
 mod package;
 mod page;
 mod unit;
+
+use crate::cluster::cloud;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -2,7 +2,7 @@
 //!
 //! A block is one command a line, `----`, and what the machine answered, up to the next blank line. `world.rs`,
 //! `alone.rs`, `operator.rs` and `roster.rs` list the commands. After every entry the invariants are checked.
-//! `BLESS=1 cargo test --test machine` rewrites the answers; read the difference before you believe it.
+//! `BLESS=1 cargo test --test functions machine::` rewrites the answers; read the difference before you believe it.
 
 mod alone;
 mod bounds;

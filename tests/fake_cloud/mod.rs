@@ -2,8 +2,6 @@
 //! every fault is what it says, and nothing that is sent to it does harm.
 
 // The suite's own functions are tests too, which clippy does not know.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 mod approvals;
 mod bounds;
 mod client;

@@ -1,7 +1,5 @@
 //! What is stored can be read back: by this version, by every later one, and never by guessing.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 mod golden;
 mod hostile;
 mod record;

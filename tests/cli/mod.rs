@@ -1,7 +1,5 @@
 //! Claim: what people see of each command is what the contract says: output, messages and exit status.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 mod bench;
 mod check;
 mod confidence;
@@ -12,12 +10,12 @@ mod fake_cloud;
 mod hook;
 mod manual;
 mod policy;
-#[path = "../clients/python.rs"]
-mod python;
 mod run;
 mod servers;
 mod usage;
 mod wave;
+
+use crate::clients::python;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;

@@ -1,10 +1,6 @@
 //! Hooks are run as `contract.md` 3 says, once each, whatever happens to the replica: with real processes.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
-
 mod bench;
-#[path = "../notify/certificates.rs"]
-mod certificates;
 mod command;
 mod confined;
 mod contract;
@@ -19,6 +15,8 @@ mod restart;
 mod roles;
 mod secrets;
 mod secured;
-mod server;
+pub(crate) mod server;
 mod stand_in;
 mod user;
+
+use crate::notify::certificates;

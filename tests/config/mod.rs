@@ -1,7 +1,5 @@
 //! Claim: a configuration is either valid or every mistake in it is told at once, each with its place and the way out.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 mod environment;
 mod example;
 mod garbage;

@@ -1,14 +1,12 @@
 //! Both client libraries of `allclear.workload.v1` keep their promises: one list of scenarios, against a scripted
 //! replica on a Unix socket, with the workload as a process of its own.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
-
 mod attempts;
 mod bench;
 mod examples;
 mod interrupted;
 mod puppet;
-mod python;
+pub(crate) mod python;
 mod replica;
 mod sessions;
 
@@ -18,14 +16,14 @@ macro_rules! in_both {
         mod rust {
             $(#[tokio::test]
             async fn $scenario() {
-                super::$scenario(crate::bench::Bench::new(crate::bench::Tongue::Rust)).await;
+                super::$scenario(crate::clients::bench::Bench::new(crate::clients::bench::Tongue::Rust)).await;
             })*
         }
         mod python {
             $(#[tokio::test]
             async fn $scenario() {
-                if let Some(tongue) = crate::bench::python() {
-                    super::$scenario(crate::bench::Bench::new(tongue)).await;
+                if let Some(tongue) = crate::clients::bench::python() {
+                    super::$scenario(crate::clients::bench::Bench::new(tongue)).await;
                 }
             })*
         }

@@ -1,0 +1,26 @@
+//! Claim: with real database servers, three members with a replica beside each and the hook set of `deploy/hooks`, no
+//! acknowledged write is lost whatever event takes the primary's VM, and every member has every acknowledged write
+//! exactly once when it is over. The cloud is the fake one, and all of it lives on loopback.
+//!
+//! What an event costs is measured by `costs.rs`, and asserted nowhere.
+
+mod costs;
+mod etcd;
+mod events;
+mod hook;
+mod killed;
+mod losses;
+mod mariadb;
+mod mishaps;
+mod patroni;
+mod postgresql;
+mod redis;
+mod stage;
+mod trio;
+mod writers;
+
+use crate::cluster::cluster;
+use crate::cluster::plan;
+use crate::notify::certificates;
+
+use allclear::databases::{processes, record};

@@ -1,0 +1,25 @@
+//! Claim: a hostile program on a replica's machine, which opens connections and says nothing, drips, announces what is
+//! huge, never reads, asks without end and breaks the protocol, on every listener at once, costs the replica little
+//! memory and delays no approval. The replicas are processes of the real program, the attackers are here.
+
+mod approvals;
+mod attacks;
+mod between;
+mod confined;
+mod doors;
+mod flood;
+mod frames;
+mod lies;
+mod memory;
+mod protocols;
+mod somebody;
+mod together;
+mod unfinished;
+mod unread;
+
+use crate::cluster::cluster;
+use crate::cluster::dialled;
+use crate::cluster::plan;
+use crate::cluster::workload;
+use crate::tls::knock;
+use crate::tls::pki;
